@@ -88,7 +88,7 @@ def test_each_stage_of_training_is_an_artefact(job: Recording) -> None:
 def test_a_folder_is_shown_like_any_recording(job: Recording) -> None:
     """The headline names cause and line; report, explorer and JSON are made; times are those of the log."""
     told = headline(job)
-    assert told.what.startswith("torch.compile of trace: the backend refuses failed; 7 graphs, 2 graph breaks, 2 recompiles")
+    assert told.what.startswith("torch.compile of trace: the backend `refuses` failed; 7 graphs, 2 graph breaks, 2 recompiles")
     assert "RuntimeError: planted words of an exception" in told.where
     assert "toy" in text.report(job)
     data = explorer_data(job)

@@ -84,7 +84,7 @@ def test_failures_are_told(version: str) -> None:
         ("refuses", "RuntimeError: this backend refuses")
     ]
     assert [(one.function, one.limit, one.reason) for one in recording.of(ev.CacheLimitReached)] == [("counted", 2, "n == 1")]
-    assert headline(recording).what.startswith("torch.compile of dedicated_log_torch_trace_x.log: the backend refuses failed")
+    assert headline(recording).what.startswith("torch.compile of dedicated_log_torch_trace_x.log: the backend `refuses` failed")
 
 
 @each_version
