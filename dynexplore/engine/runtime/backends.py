@@ -47,6 +47,7 @@ from dynexplore.engine.recorder import Recorder
 from dynexplore.engine.records import record
 from dynexplore.engine.runtime import backend_failures, distributed, equal_outputs, float_inputs, inference_blocks, recurrent_layers
 from dynexplore.engine.runtime.direct_calls import with_compilers
+from dynexplore.engine.runtime.late_templates import templates_made_late
 from dynexplore.engine.runtime.missing_compiler import missing_compiler
 from dynexplore.engine.runtime.profiler_ranges import GRAPH, ranged
 from dynexplore.engine.runtime.torch_sources import keep_hash_of_sources
@@ -154,7 +155,7 @@ def _import_at_rest(backend: Backend) -> None:
     if wanted is None:
         return
     if wanted not in sys.modules:
-        with importing():
+        with importing(), templates_made_late():
             importlib.import_module(wanted)
     keep_hash_of_sources()
 
