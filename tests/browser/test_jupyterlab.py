@@ -39,6 +39,7 @@ explanation = dynexplore.explain(toy, torch.ones(3), -torch.ones(3))
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """One server and one browser for all tests of this file."""
+    expect.set_options(timeout=20_000)  # the answers are a kernel's, on a machine that may be busy
     with running_lab(tmp_path_factory.mktemp("lab")) as running:
         yield running
 
