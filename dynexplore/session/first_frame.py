@@ -23,10 +23,10 @@ from typing import Any
 
 import torch
 
+from dynexplore.engine.bytecode import argument_slots
 from dynexplore.engine.native import UNBOUND, CodeCache
 from dynexplore.engine.provenance.sources import Scope
 from dynexplore.engine.runtime import optimized
-from dynexplore.engine.translate.resume import argument_slots
 
 
 @dataclass(frozen=True, slots=True)

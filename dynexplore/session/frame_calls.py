@@ -17,8 +17,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dynexplore.engine.bytecode import argument_slots
 from dynexplore.engine.native import UNBOUND
-from dynexplore.engine.translate.resume import argument_slots, resume_point
+from dynexplore.engine.translate.resume import resume_point
 
 MOST = 20
 """For how many frames the calls are kept."""

@@ -22,7 +22,7 @@ from typing import Any, Literal
 
 import torch
 
-from dynexplore.engine.bytecode import name_of_code, read
+from dynexplore.engine.bytecode import argument_slots, name_of_code, read
 from dynexplore.engine.native import CodeCache
 from dynexplore.engine.provenance.guard_check import Failure
 from dynexplore.engine.provenance.guards import OF_SEVERAL_SOURCES, Guard
@@ -31,7 +31,7 @@ from dynexplore.engine.runtime.cache import CompiledEntry
 from dynexplore.engine.runtime.decision import EntriesVerdict, decide
 from dynexplore.engine.runtime.frame_facts import facts_of
 from dynexplore.engine.runtime.stores import Store
-from dynexplore.engine.translate.resume import argument_slots, resume_point
+from dynexplore.engine.translate.resume import resume_point
 from dynexplore.session.first_frame import DryRunFrame
 
 Fate = Literal["compile", "recompile", "limit reached", "plain Python", "raises", "not known"]

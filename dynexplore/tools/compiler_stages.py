@@ -103,8 +103,7 @@ class _Notes:
 
     def measured(self, stage: str, module: torch.fx.GraphModule, compiled: Callable[..., Any]) -> Callable[..., Any]:
         """The half as it was compiled; where memory is wanted and it runs on a GPU, it measures once what operators take inside."""
-        allocator = allocator_of(module.graph) if self.memory is not None else None
-        if self.memory is None or allocator is None:
+        if self.memory is None or (allocator := allocator_of(module.graph)) is None:
             return compiled
         return measured_once(module, compiled, allocator, functools.partial(self.memory.measured, stage))
 

@@ -23,10 +23,10 @@ from typing import Any, cast
 import torch
 from torch.utils._pytree import tree_leaves
 
+from dynexplore.engine.bytecode import argument_slots
 from dynexplore.engine.errors import DynexploreError
 from dynexplore.engine.native import CacheStore, Entry, FrameState, Region, RegionCall, unskip_code
 from dynexplore.engine.runtime import optimized, other_tracers
-from dynexplore.engine.translate.resume import argument_slots
 from dynexplore.session import torch_compiled
 
 _MODULE_CALL = torch.nn.Module.__call__

@@ -23,7 +23,7 @@ from typing import Any
 
 import torch
 
-from dynexplore.engine.bytecode import read
+from dynexplore.engine.bytecode import argument_slots, read
 from dynexplore.engine.config import config
 from dynexplore.engine.errors import DynexploreError, EngineError, ReplayError, Unsupported
 from dynexplore.engine.native import Entry, FrameState, RegionCall
@@ -31,7 +31,7 @@ from dynexplore.engine.runtime import torch_state
 from dynexplore.engine.runtime.cache import state_of
 from dynexplore.engine.runtime.stores import Options, Store
 from dynexplore.engine.translate import dispatch
-from dynexplore.engine.translate.resume import argument_slots, make_resume_code
+from dynexplore.engine.translate.resume import make_resume_code
 from dynexplore.recording.recording import Recording
 from dynexplore.session.session import watched_store
 from dynexplore.tools.frame_file import read_frame, unpacked_tensors

@@ -27,6 +27,7 @@ from typing import Any
 
 import torch
 
+from dynexplore.engine.bytecode import argument_slots
 from dynexplore.engine.bytecode.versions import PYTHON
 from dynexplore.engine.config import DEFAULTS, config
 from dynexplore.engine.events import clip
@@ -35,7 +36,7 @@ from dynexplore.engine.runtime import optimized, reports, torch_state
 from dynexplore.engine.runtime.cache import function_of, slot_values, state_of
 from dynexplore.engine.runtime.stores import Options, Store
 from dynexplore.engine.translate import dispatch
-from dynexplore.engine.translate.resume import argument_slots, resume_point
+from dynexplore.engine.translate.resume import resume_point
 from dynexplore.session import torch_compiled
 from dynexplore.tools.frame_file import write_frame
 from dynexplore.tools.frame_values import SavedValues, global_names, packed_code, tensor_text

@@ -108,16 +108,16 @@ def _divergence(recording: Recording) -> Headline | None:
     if not wrong:
         return None
     first = wrong[0]
-    values = f"{plural(len(wrong), 'value')} of the real run"
-    what = f"{_name(recording)}: {values} {'is' if len(wrong) == 1 else 'are'} not as predicted, so results may be wrong."
+    values = f"{plural(len(wrong), 'value')} of the real run {'is' if len(wrong) == 1 else 'are'}"
+    what = f"{_name(recording)}: {values} not as predicted, so results may be wrong."
     who, remedy = _SUSPECTS.get(first.where, _SUSPECTS["node"])
     place = f"{'First ' if len(wrong) > 1 else ''}{_at(recording, first)}"
     where = f"{place}, {first.sentence}: {who}."
     if first.where == "step":
         handler = f"the handler of {first.name}{_in_parentheses(_handler_of(recording, first))}"
         actual = re.sub(r" \(\d+ of \d+ elements differ\)$", "", first.actual)  # one of them says enough here
-        values = f"the {first.aspect} of its result is {actual}, of CPython's {first.expected}"
-        where = f"{place}: {handler} differs from CPython: {values}."
+        both = f"the {first.aspect} of its result is {actual}, of CPython's {first.expected}"
+        where = f"{place}: {handler} differs from CPython: {both}."
     where = where[0].upper() + where[1:]
     return Headline(what, where, remedy, "bad", _position(recording, first))
 
@@ -207,12 +207,11 @@ def _graph_break(recording: Recording) -> Headline | None:
     matters_most = others and place[:2] != places[0][:2]
     breaks = "The graph break that matters most is" if matters_most else f"The graph breaks{' first' if others else ''}"
     also = f" Also {_listed(others, place[0])}." if others else ""
-    why = _cause_there(recording, costly, others)
-    where = f"{breaks} {said}: {cause_of(costly)}.{also.removesuffix('.')}{why}{'.' if also else ''}"
-    if len(where) > LONGEST:
-        where = f"{breaks} {said}: {cause_of(costly)}.{also}"
-    if len(where) > LONGEST:  # what it is of can be read in the line; the other places stand nowhere else
-        where = f"{breaks} {said}: {_title(costly)}.{also}"
+    explained = also.removesuffix(".") + _cause_there(recording, costly, others) + also[-1:]
+    # what it is of can be read in the line; the other places stand nowhere else
+    shorter = ((cause_of(costly), explained), (cause_of(costly), also), (_title(costly), also))
+    told = [f"{breaks} {said}: {cause}.{more}" for cause, more in shorter]
+    where = next((one for one in told if len(one) <= LONGEST), told[-1])
     limit = _and_limit(recording)
     again, remedy = ("", "") if limit else _and_recompile(recording)
     loops = _of_loops(recording)
@@ -515,11 +514,10 @@ def _recompile_remedy(recording: Recording, again: ev.Recompiled, failed: ev.Gua
     if kind == "TENSOR_MATCH":
         return "Make the inputs of all calls alike, or give each kind of input a function of its own."
     name = f"`{failed.source}`" if failed and failed.source else "what changed"
-    texts = [value[:1] in ("'", '"') for value in (failed.expected, failed.actual)] if failed is not None else [False]
-    if all(texts):
+    texts = sum(value[:1] in ("'", '"') for value in (failed.expected, failed.actual)) if failed is not None else 0
+    if texts == 2:
         return f"Nothing to do where both values of {name} are wanted: each has code of its own. Else keep it equal in all calls."
-    is_text = any(texts)
-    return f"Keep {name} equal from call to call{'' if is_text else ', or pass it as a tensor'}."
+    return f"Keep {name} equal from call to call{'' if texts else ', or pass it as a tensor'}."
 
 
 def _varies(recording: Recording, frame: int, failed: ev.GuardFailed) -> bool:

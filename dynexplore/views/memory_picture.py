@@ -94,10 +94,12 @@ def _ground(graph: GraphMemory, most: int) -> int:
 def _legend(graph: GraphMemory) -> list[str]:
     """What the shades and the thin line are."""
     shapes, x = [], WIDTH - RIGHT
-    said = {"inside": any(node.inside for node in graph.nodes), "kept": bool(graph.kept), "inputs": True}
-    words_of = {"inside": "only while an operator runs", "kept": "kept for backward", "inputs": "inputs and parameters"}
-    for name, words in words_of.items():
-        if said[name]:
+    for name, words, is_drawn in (
+        ("inside", "only while an operator runs", any(node.inside for node in graph.nodes)),
+        ("kept", "kept for backward", bool(graph.kept)),
+        ("inputs", "inputs and parameters", True),
+    ):
+        if is_drawn:
             shapes.append(f'<text x="{x}" y="{HEIGHT - 5}" text-anchor="end">{words}</text>')
             x -= len(words) * _LETTER + 16
             shapes.append(f'<rect class="{name}" x="{x}" y="{HEIGHT - 14}" width="10" height="10"/>')

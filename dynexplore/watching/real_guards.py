@@ -20,8 +20,8 @@ from typing import Any
 import torch
 
 from dynexplore.engine import events as ev
+from dynexplore.engine.bytecode import argument_slots
 from dynexplore.engine.raw_attributes import closure_values
-from dynexplore.engine.translate.resume import argument_slots
 from dynexplore.session.first_frame import slot_values
 from dynexplore.traces import recompile_reasons
 from dynexplore.views.changes import change

@@ -11,13 +11,12 @@ PyTorch does the same job in torch/_dynamo/bytecode_analysis.py (`livevars_analy
 from __future__ import annotations
 
 from dynexplore.engine.bytecode.instruction import Instruction, Step
-from dynexplore.engine.bytecode.reader import ParsedCode
+from dynexplore.engine.bytecode.reader import ParsedCode, argument_slots
 
 #: code that names one of these can see its local variables, or (zero-argument super) its first argument
 SEES_LOCALS = frozenset({"super", "locals", "vars", "dir", "eval", "exec"})
 _READS = frozenset({"LOAD_FAST", "LOAD_FAST_AND_CLEAR", "DELETE_FAST"})
 _WRITES = frozenset({"STORE_FAST", "LOAD_FAST_AND_CLEAR", "DELETE_FAST"})
-_VARARGS, _VARKEYWORDS = 0x04, 0x08
 _ENDS = frozenset({"JUMP", "RETURN_VALUE", "RAISE_VARARGS", "RERAISE"})
 
 
@@ -70,7 +69,7 @@ def _solve_unbound(parsed: ParsedCode, names: list[str]) -> list[int]:
     """For each step, a mask of the variables that may be unbound before it."""
     steps = parsed.steps
     bits = {name: 1 << bit for bit, name in enumerate(names)}
-    arguments = parsed.code.co_varnames[: len(parsed.code.co_varnames) - _own_locals(parsed)]
+    arguments = argument_slots(parsed.code)
     unbound = [0] * (len(steps) + 1)
     reached = {0}
     unbound[0] = sum(bit for name, bit in bits.items() if name not in arguments)
@@ -89,13 +88,6 @@ def _solve_unbound(parsed: ParsedCode, names: list[str]) -> list[int]:
                 unbound[successor] |= mask
                 waiting.append(successor)
     return unbound
-
-
-def _own_locals(parsed: ParsedCode) -> int:
-    """How many of the code's variables are no arguments."""
-    code = parsed.code
-    rest = bool(code.co_flags & _VARARGS) + bool(code.co_flags & _VARKEYWORDS)
-    return len(code.co_varnames) - code.co_argcount - code.co_kwonlyargcount - rest
 
 
 def _analysis(parsed: ParsedCode) -> tuple[list[str], list[int]]:

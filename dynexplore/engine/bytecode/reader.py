@@ -27,6 +27,8 @@ from dynexplore.engine.bytecode.versions.rows import (
 )
 from dynexplore.engine.phases import timed
 
+_VARARGS, _VARKEYWORDS = 0x04, 0x08
+
 
 class ParsedCode:
     """A code object read: its raw `instructions`, its canonical `steps`, and how the two correspond.
@@ -163,6 +165,13 @@ def slot_names(code: CodeType) -> list[str]:
     """The names of a frame's slots in order: locals, cells that are no arguments, free variables."""
     local = set(code.co_varnames)
     return [*code.co_varnames, *(name for name in code.co_cellvars if name not in local), *code.co_freevars]
+
+
+def argument_slots(code: CodeType) -> tuple[str, ...]:
+    """The names of a frame's argument slots in order: positional, keyword-only, *args, **kwargs."""
+    count = code.co_argcount + code.co_kwonlyargcount
+    count += bool(code.co_flags & _VARARGS) + bool(code.co_flags & _VARKEYWORDS)
+    return code.co_varnames[:count]
 
 
 def _parse(code: CodeType) -> tuple[list[Instruction], list[Step], list[int]]:

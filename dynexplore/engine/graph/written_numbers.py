@@ -39,12 +39,12 @@ def as_meant(number: complex) -> complex:
     >>> as_meant(1j), as_meant(-1j)
     (1j, complex(-0.0, -1.0))
     """
+    written = WrittenComplex(number)
     try:
         read = ast.literal_eval(repr(number))
     except ValueError:  # an infinite part
-        return WrittenComplex(number)
-    same = all(a == b and math.copysign(1, a) == math.copysign(1, b) for a, b in zip(_parts(number), _parts(read), strict=True))
-    return number if same else WrittenComplex(number)
+        return written
+    return number if repr(WrittenComplex(read)) == repr(written) else written
 
 
 def target_as_meant(target: Any, first: object, fake: object) -> Any:
@@ -52,10 +52,6 @@ def target_as_meant(target: Any, first: object, fake: object) -> Any:
     if target is operator.pow and not isinstance(first, torch.fx.Node) and str(first).startswith("-"):
         return torch.pow if isinstance(fake, torch.Tensor) else pow
     return target
-
-
-def _parts(number: complex) -> tuple[float, float]:
-    return number.real, number.imag
 
 
 def _written(part: float) -> str:

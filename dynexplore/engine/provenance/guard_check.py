@@ -17,7 +17,6 @@ from __future__ import annotations
 import builtins
 import math
 import re
-import sys
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
@@ -37,7 +36,6 @@ from dynexplore.engine.provenance.sources import (
     GlobalSource,
     GlobalsSource,
     ItemSource,
-    LoadedModuleSource,
     Namer,
     ObjectSource,
     PinnedSource,
@@ -525,7 +523,6 @@ class _DictFacts:
 
 
 _BUILTINS, _GLOBALS = ObjectSource(builtins.__dict__, "builtins"), GlobalsSource()
-_MODULES = ObjectSource(sys.modules, "sys.modules")
 _EXPECTED_ABSENT = frozenset({"NAME_ABSENT", "ATTRIBUTE_ABSENT"})
 _COMPARED_IN_C = (str, int, float, bytes, bool, type(None))  # keys of these types run no code of the program
 _EXPECTED_IDENTITY = frozenset({"ID_MATCH", "FUNCTION_MATCH", "NN_MODULE"})
@@ -561,13 +558,16 @@ def _place_in_dictionary(guard: Guard, dicts: set[int]) -> tuple[Source, bool, o
         return _GLOBALS, False, source.variable
     if isinstance(source, BuiltinSource):
         return _BUILTINS, False, source.variable
-    if isinstance(source, LoadedModuleSource):
-        return _MODULES, False, source.module
     if isinstance(source, AttributeSource) and source.in_dictionary:
         return source.base, True, source.attr
-    if isinstance(source, ItemSource) and type(source.index) in (str, int) and id(source.base) in dicts:
+    if isinstance(source, ItemSource) and type(source.index) in (str, int) and _is_dictionary(source.base, dicts):
         return source.base, False, source.index
     return None
+
+
+def _is_dictionary(source: Source, dicts: set[int]) -> bool:
+    """Whether a plain dict stands there: guarded as such, or held by the entry (`sys.modules`)."""
+    return id(source) in dicts or (type(source) is ObjectSource and type(source.value) is dict)
 
 
 def _dict_check(guard: Guard) -> tuple[str, Any] | None:

@@ -290,23 +290,6 @@ class ModuleSource(Source):
         writer.load_fast(namer.name(sys.modules[self.module]))
 
 
-class LoadedModuleSource(Source):
-    """What stands in `sys.modules` under a name when a call asks, which an import statement gives; see `ModuleSource`."""
-
-    def __init__(self, module: str) -> None:
-        super().__init__()
-        self.module = module
-
-    def text(self) -> str:
-        return f"sys.modules[{self.module!r}]"
-
-    def step(self, base: Any, scope: Scope) -> Any:
-        return sys.modules[self.module]
-
-    def expression(self, base: str, namer: Namer) -> str:
-        return f"{namer.name(sys.modules)}[{self.module!r}]"
-
-
 class ObjectSource(Source):
     """An object that the cache entry itself holds: made or found while tracing, the same in every call."""
 

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from types import CodeType, FunctionType
 from typing import Any, Protocol, cast
 
+from dynexplore.engine.bytecode import argument_slots
 from dynexplore.engine.config import config
 from dynexplore.engine.native import UNBOUND, CodeCache, Entry, FrameState
 from dynexplore.engine.provenance.guard_check import GuardCheck
@@ -27,7 +28,6 @@ from dynexplore.engine.runtime.profiler_ranges import GUARDS, ranged
 from dynexplore.engine.translate.contract.request import Translation
 from dynexplore.engine.translate.history import FrameHistory
 from dynexplore.engine.translate.narrator import scope_of as scope_of_source
-from dynexplore.engine.translate.resume import argument_slots
 
 
 class CompiledEntry(Entry):

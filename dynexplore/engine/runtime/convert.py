@@ -28,6 +28,7 @@ from typing import Any
 
 from dynexplore.engine import events as ev
 from dynexplore.engine import native, tool_hooks
+from dynexplore.engine.bytecode import argument_slots
 from dynexplore.engine.config import config
 from dynexplore.engine.counters import counters
 from dynexplore.engine.errors import BackendCompilerError, DynexploreError, EngineError, MissingCompiler, Unsupported
@@ -58,7 +59,7 @@ from dynexplore.engine.runtime.stores import Store
 from dynexplore.engine.runtime.translation_lock import translation_lock
 from dynexplore.engine.translate.contract.request import PlainThisTime, SkipFrame, Translation, TranslationRequest
 from dynexplore.engine.translate.left_to_python import is_about_type
-from dynexplore.engine.translate.resume import argument_slots, resume_point
+from dynexplore.engine.translate.resume import resume_point
 from dynexplore.engine.translate.resume_raise import raising_code
 from dynexplore.engine.translate.translator import translate
 

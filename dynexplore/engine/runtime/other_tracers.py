@@ -52,23 +52,23 @@ def active() -> str | None:
         return "the program gave EnumType.__call__ other code, and torch itself calls enumerations"
     if functools.reduce is not _REDUCE:
         return "the program replaced functools.reduce, which torch itself calls"
-    replaced = [name for name, original in _NEEDED if getattr(builtins, name, None) is not original]
-    if replaced:
-        return f"the program replaced builtins.{replaced[0]}, which torch and the engine themselves call"
+    replaced = next((name for name, original in _NEEDED.items() if getattr(builtins, name, None) is not original), None)
+    if replaced is not None:
+        return f"the program replaced builtins.{replaced}, which torch and the engine themselves call"
     return _foreign_mode()
 
 
 _ENUM_CALL: Any = vars(enum.EnumMeta)["__call__"]
 _ITS_CODE = _ENUM_CALL.__code__
 _REDUCE = functools.reduce
-_NEEDED = [
-    (name, getattr(builtins, name))
+_NEEDED = {
+    name: getattr(builtins, name)
     for name in (
         "all", "any", "bool", "callable", "classmethod", "delattr", "dict", "enumerate", "float", "frozenset", "getattr", "hasattr",
         "hash", "id", "int", "isinstance", "issubclass", "iter", "len", "list", "map", "next", "object", "property", "range",
         "repr", "reversed", "set", "setattr", "slice", "sorted", "staticmethod", "str", "super", "tuple", "type", "vars", "zip",
     )
-]  # fmt: skip
+}  # fmt: skip
 """What hardly a line of Python goes without. Others (`print`, `open`, `max`), which tests replace now and then, are traced."""
 
 

@@ -26,7 +26,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import field
 from types import CodeType
 
-from dynexplore.engine.bytecode import Instruction, Label, ParsedCode, Writer, assemble, name_of_code, read
+from dynexplore.engine.bytecode import Instruction, Label, ParsedCode, Writer, argument_slots, assemble, name_of_code, read
 from dynexplore.engine.bytecode.reader import remember_name
 from dynexplore.engine.records import record
 
@@ -97,13 +97,6 @@ def resume_point(code: CodeType) -> ResumeCode | None:
     """How a resume function was made, if `code` is one and its original still exists."""
     resume = _made.get(id(code))
     return resume if resume is not None and resume.code is code else None
-
-
-def argument_slots(code: CodeType) -> tuple[str, ...]:
-    """The names of a frame's argument slots in order: positional, keyword-only, *args, **kwargs."""
-    count = code.co_argcount + code.co_kwonlyargcount
-    count += bool(code.co_flags & _VARARGS) + bool(code.co_flags & _VARKEYWORDS)
-    return code.co_varnames[:count]
 
 
 def make_resume_code(

@@ -20,7 +20,7 @@ from typing import Any, NoReturn, cast
 import torch
 import torch.fx
 
-from dynexplore.engine.bytecode import ParsedCode, Step, read
+from dynexplore.engine.bytecode import ParsedCode, Step, argument_slots, read
 from dynexplore.engine.collector import collector_at_rest
 from dynexplore.engine.config import config
 from dynexplore.engine.errors import MarkViolated
@@ -65,7 +65,7 @@ from dynexplore.engine.translate.contract.request import PlainThisTime, Plan, Sk
 from dynexplore.engine.translate.dispatch import HANDLERS
 from dynexplore.engine.translate.left_to_python import relaxed
 from dynexplore.engine.translate.narrator import Narrator
-from dynexplore.engine.translate.resume import NotBound, ResumeCode, argument_slots, resume_point
+from dynexplore.engine.translate.resume import NotBound, ResumeCode, resume_point
 from dynexplore.engine.translate.shared_dictionaries import first_change_behind_another, guard_that_they_are_apart
 from dynexplore.engine.translate.symbolic_frame import NULL, SymbolicFrame
 from dynexplore.engine.translate.varying_locals import gives_sizes_of_data, stored_around, varying_locals

@@ -11,7 +11,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.bytecode import Step
-from dynexplore.engine.provenance.sources import BuiltinSource, LoadedModuleSource, ModuleSource, Source
+from dynexplore.engine.provenance.sources import BuiltinSource, ModuleSource, Source
 from dynexplore.engine.translate.dispatch import handles
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
 from dynexplore.engine.variables.contract.base import VariableTracker
@@ -59,15 +59,10 @@ def _loaded(ctx: Interpreter, name: str) -> VariableTracker:
         ctx.break_graph("DX312", module=name)
     module: Any = sys.modules[name]
     if module is None:  # it forbids the import, and Python says so
-        ctx.passing.append(lambda inner: guard_identity(inner, None, _loaded_source(inner, name)))
+        ctx.passing.append(lambda inner: guard_identity(inner, None, _modules(inner).item(name)))
         ctx.break_graph("DX312", module=name)
-    guard_identity(ctx, module, _loaded_source(ctx, name))
+    guard_identity(ctx, module, _modules(ctx).item(name))
     return ctx.build(module, ModuleSource(name))
-
-
-def _loaded_source(ctx: TraceContext, name: str) -> Source:
-    source: Source = _modules(ctx).child(name, lambda: LoadedModuleSource(name))
-    return source
 
 
 def _modules(ctx: TraceContext) -> Source:
