@@ -94,7 +94,8 @@ def test_the_wheel_in_a_clean_environment(tmp_path: Path) -> None:
     assert run(programs / "dynexplore", "--version") == f"dynexplore {dynexplore.__version__}\n"
     assert "3 graphs, with 1 graph break" in run(programs / "dynexplore", "explain", "toy.py", "--html", "toy.html")
     assert (tmp_path / "toy.html").stat().st_size > 100_000
-    code = "from dynexplore import cli; from pathlib import Path; cli._copied_tutorials(Path('tutorials'))"
-    assert run(programs / "python", "-c", code) == "the tutorials are in tutorials\n"
-    first = sorted((tmp_path / "tutorials").iterdir())[0]
+    copies = tmp_path / "dynexplore-tutorials"
+    told = run(programs / "dynexplore", "lab", "--version")  # all that `lab` does, and JupyterLab that says its version and ends
+    assert told.startswith(f"the tutorials are in {copies}\n")
+    first = sorted(copies.glob("*.ipynb"))[0]
     run(programs / "jupyter", "nbconvert", "--to", "notebook", "--execute", "--output", "run.ipynb", first)
