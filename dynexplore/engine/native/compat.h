@@ -335,15 +335,15 @@ dict_get_string(PyObject *dictionary, PyObject *key)
 /* -- versions: one integer that stands for "nothing has changed" --------------------------------------------------- */
 
 /* Of a dictionary: no other state of any dictionary ever had this number.  0: not to be relied on, because the values belong to an
-   instance, which may store past the dictionary (3.13).  From 3.12 the lower bits belong to watchers; whoever sets one of them makes
-   the number differ, and is asked by name. */
+   instance, which on 3.13 stores past the dictionary (and 3.13.0 does not tell watchers, either).  From 3.12 the lower bits belong
+   to watchers; whoever sets one of them makes the number differ, and is asked by name. */
 static inline uint64_t
 dict_version(PyObject *dictionary)
 {
     PyDictObject *dict = (PyDictObject *)dictionary;
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-    return dict->ma_values == NULL ? dict->ma_version_tag : 0;
+    return PY_IS_313 && dict->ma_values != NULL ? 0 : dict->ma_version_tag;
 #pragma GCC diagnostic pop
 }
 

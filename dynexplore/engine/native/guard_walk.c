@@ -3,7 +3,7 @@
    Guards on an nn.Module are many and simple: "its `training` is True", "its `_parameters` are exactly these".  Asked in
    Python each costs an attribute chain; here each is a few nanoseconds, so that a model with hundreds of modules can be
    guarded in microseconds, and soundly: what is compared are the dictionaries that a replaced parameter, a moved
-   buffer or an added hook must change.
+   buffer or an added hook must change.  While nothing was written to any of them since all passed, a few integers say so.
 
    No user code runs: the class is compared first, then the instance dictionary is read, never an attribute.  Each key
    remembers where in its dictionary it stood; as long as it still stands there, finding it is one pointer compare.
@@ -15,13 +15,20 @@
 
 const char *const kind_names[] = {"is", "is_weak", "equal", "any", "items", "empty", "absent"};
 
+/* A dictionary that stands in an object's own one, as it was when all checks passed. */
+typedef struct {
+    PyObject *dictionary;         /* borrowed: the object's own dictionary holds it while that is unchanged */
+    uint64_t version;
+} Inner;
+
 typedef struct {
     PyObject *reference;          /* weak reference to the object */
     PyTypeObject *type;
+    uint64_t version;             /* of the object's own dictionary when all checks passed; 0: unknown */
+    Py_ssize_t inner_count;
+    Inner *inner;                 /* those that checks look into */
     Py_ssize_t check_count;
     DictCheck *checks;
-    bool in_one_dictionary;       /* no check looks into a dictionary below */
-    uint64_t version;             /* of the object's own dictionary when all checks passed; 0: unknown */
 } ObjectSpec;
 
 typedef struct {
@@ -80,6 +87,10 @@ static PyObject *no_attributes;  /* an empty dict, for objects without one */
 static inline PyObject *
 own_dictionary(PyObject *object)
 {
+    PyObject *made = made_dictionary(object);
+    if (likely(made != NULL)) {
+        return made;
+    }
     PyObject **pointer = _PyObject_GetDictPtr(object);
     return pointer == NULL || *pointer == NULL ? no_attributes : *pointer;
 }
@@ -92,37 +103,59 @@ same_object(ObjectSpec *spec)
     return object != NULL && Py_TYPE(object) == spec->type ? object : NULL;
 }
 
-/* Whether the check says nothing of a dictionary that stands under its key. */
+/* Nothing was written to any dictionary that the checks look into. */
 static inline bool
-looks_at_own_dictionary(DictCheck *check)
+is_untouched(ObjectSpec *spec, PyObject *dictionary)
 {
-    return check->kind != ITEMS && check->kind != EMPTY;
-}
-
-static bool
-spec_passes(ObjectSpec *spec)
-{
-    PyObject *object = same_object(spec);
-    if (object == NULL) {
+    if (spec->version == 0 || spec->version != dict_version(dictionary)) {
         return false;
     }
-    PyObject *dictionary = own_dictionary(object);
-    uint64_t version = dict_version(dictionary);
-    bool unchanged = version != 0 && version == spec->version;
-    if (unchanged && spec->in_one_dictionary) {
-        return true;
-    }
-    for (Py_ssize_t j = 0; j < spec->check_count; j++) {
-        PyObject *value;
-        if (unchanged && looks_at_own_dictionary(&spec->checks[j])) {
-            continue;
-        }
-        if (!check_passes(&spec->checks[j], dictionary, &value)) {
+    for (Py_ssize_t i = 0; i < spec->inner_count; i++) {
+        if (spec->inner[i].version != dict_version(spec->inner[i].dictionary)) {
             return false;
+        }
+    }
+    return true;
+}
+
+/* Whether the check looks into the dictionary that stands under its key. */
+static inline bool
+looks_inside(DictCheck *check)
+{
+    return check->kind == ITEMS || check->kind == EMPTY;
+}
+
+/* Each check is asked.  What they looked into is remembered when all pass and there is a version of all of it. */
+static NOINLINE bool
+ask_each(ObjectSpec *spec, PyObject *dictionary)
+{
+    uint64_t version = dict_version(dictionary);
+    spec->version = 0;
+    spec->inner_count = 0;
+    for (Py_ssize_t i = 0; i < spec->check_count; i++) {
+        PyObject *value;
+        if (!check_passes(&spec->checks[i], dictionary, &value)) {
+            return false;
+        }
+        if (version != 0 && looks_inside(&spec->checks[i]) && value != NULL && value != Py_None) {
+            Inner inner = {value, dict_version(value)};
+            spec->inner[spec->inner_count++] = inner;
+            version = inner.version == 0 ? 0 : version;
         }
     }
     spec->version = version;
     return true;
+}
+
+static inline bool
+spec_passes(ObjectSpec *spec)
+{
+    PyObject *object = same_object(spec);
+    if (unlikely(object == NULL)) {
+        return false;
+    }
+    PyObject *dictionary = own_dictionary(object);
+    return likely(is_untouched(spec, dictionary)) || ask_each(spec, dictionary);
 }
 
 static bool
@@ -303,14 +336,15 @@ read_spec(void *record, PyObject *tuple)
         return -1;
     }
     spec->check_count = PyTuple_GET_SIZE(checks);
-    spec->in_one_dictionary = true;
+    Py_ssize_t looking_inside = 0;
     for (Py_ssize_t i = 0; i < spec->check_count; i++) {
         if (read_check(&spec->checks[i], PyTuple_GET_ITEM(checks, i), false) < 0) {
             return -1;
         }
-        spec->in_one_dictionary &= looks_at_own_dictionary(&spec->checks[i]);
+        looking_inside += looks_inside(&spec->checks[i]);
     }
-    return 0;
+    spec->inner = records(looking_inside, sizeof(Inner));
+    return spec->inner == NULL ? -1 : 0;
 }
 
 /* Read each tuple of a sequence into a record; the count grows along, so that a half-made walk can be freed. */
@@ -421,6 +455,7 @@ guard_walk_clear(GuardWalk *self)
         Py_XDECREF(specs[i].reference);
         Py_XDECREF((PyObject *)specs[i].type);
         free_checks(specs[i].checks, specs[i].check_count);
+        PyMem_Free(specs[i].inner);
     }
     PyMem_Free(specs);
     clear_class_rows(&self->classes, &self->class_count);

@@ -422,3 +422,58 @@ def test_asking_what_is_hidden_makes_no_dictionary() -> None:
     assert hides_nothing(tensor)
     assert hides_nothing(3)
     assert sys.getsizeof(gc.get_referents(tensor)) == size
+
+
+class Sharing:
+    """Its objects share a table of keys, and each has values of its own."""
+
+    def __init__(self) -> None:
+        self.hooks: dict[str, int] = {}
+        self.items = {"a": 1}
+        self.flag = True
+
+
+WRITES = {
+    "attribute": lambda thing: setattr(thing, "flag", False),
+    "deleted": lambda thing: delattr(thing, "flag"),
+    "in the dictionary": lambda thing: vars(thing).update(flag=False),
+    "an equal dictionary": lambda thing: setattr(thing, "items", {"a": 2}),
+    "another dictionary": lambda thing: setattr(thing, "__dict__", {**vars(thing), "flag": False}),
+    "new attribute": lambda thing: setattr(thing, "late", 1),
+    "below": lambda thing: thing.items.update(a=2),
+    "a key more below": lambda thing: thing.items.update(b=1),
+    "was empty": lambda thing: thing.hooks.update(a=1),
+    "what was empty is another": lambda thing: setattr(thing, "hooks", {"a": 1}),
+}
+
+
+@pytest.mark.parametrize("looked_at", [False, True], ids=["values beside the object", "its dictionary was made"])
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+def test_each_way_to_write_is_seen_after_many_that_passed(write: Any, looked_at: bool) -> None:
+    """The versions that stand for all checks are of the dictionaries that are written to, whoever holds the values."""
+    thing = Sharing()
+    if looked_at:
+        vars(thing)
+    guard = walk(
+        thing, ("flag", "is", True), ("late", "absent", None), ("hooks", "empty", None), ("items", "items", (("a", "is", 1),))
+    )
+    assert all(guard.check() for _ in range(3))
+    write(thing)
+    assert guard.check() is False
+    assert guard.check() is False
+
+
+def test_what_was_put_back_passes_again() -> None:
+    """A version that differs is no miss: what stands there is asked, and the new version stands for it."""
+    thing = Sharing()
+    hooks = thing.hooks
+    guard = walk(thing, ("flag", "is", True), ("hooks", "empty", None))
+    for _ in range(3):
+        assert guard.check()
+        thing.flag, thing.hooks = False, {"a": 1}
+        assert not guard.check()
+        thing.flag, thing.hooks = True, hooks
+        assert guard.check()
+        hooks["a"] = 1
+        assert not guard.check()
+        del hooks["a"]
