@@ -80,10 +80,11 @@ SWITCHES = (
     Switch("guard_walk.c", "return [[*value == NULL]];", "object: absent"),
     Switch("guard_walk.c", "return [[value_passes(check, *value)]];", *_of_kinds("object", 3), by="check->kind"),
     Switch("guard_walk.c", "[[Py_TYPE(object) == spec->type]] ?", "object: class"),
-    Switch("guard_walk.c", "= same_object(spec);\n    if (object == NULL) {\n        return false;", "object: alive",
+    Switch("guard_walk.c", "= same_object(spec);\n    if (unlikely(object == NULL)) {\n        return false;", "object: alive",
            instead="= same_object(spec);\n    if (object == NULL) {\n"
                    "        return weakly_referenced(spec->reference) == NULL && passes({0}, false);"),
-    Switch("guard_walk.c", "[[version == spec->version]]", "object: version of its dictionary"),
+    Switch("guard_walk.c", "[[dict_version(dictionary) == spec->version]]", "object: version of its dictionary"),
+    Switch("guard_walk.c", "[[dict_version(inner->dictionary) == inner->version]]", "object: version of one that stands in it"),
     Switch("lookup_rows.c", "return [[same_mro(type, lookup->payload)]];", "class: mro"),
     Switch("lookup_rows.c", "return [[*value == lookup->payload]];", "class: is"),
     Switch("lookup_rows.c", "return [[*value != NULL && *value == weakly_referenced(lookup->payload)]];", "class: is_weak"),

@@ -431,3 +431,33 @@ def test_operators_that_refuse_two_dtypes_raise_though_nobody_uses_the_result(mi
     other = torch.ones(2, 2)
     then = [(torch.ones(2, 2, dtype=torch.float64), other), (torch.ones(2, 2), other)]
     assert_same_as_eager(program, torch.ones(2, 2), other, then=then, backend=backend)
+
+
+DOES_NOT_FIT = {
+    "comparison": lambda x, y: x.eq_(y),
+    "copysign": lambda x, y: x.copysign_(y),
+    "power": lambda x, y: x.pow_(y),
+    "limits": lambda x, y: x.clamp_(y),
+    "logical": lambda x, y: x.logical_and_(y),
+    "alias": lambda x, y: x.greater_(y),
+    "outer product": lambda x, y: x.addr_(y[0], y[0]),
+    "mask": lambda x, y: x.masked_scatter_(y > 0, y),
+}
+
+
+@pytest.mark.parametrize("write", DOES_NOT_FIT.values(), ids=DOES_NOT_FIT)
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_the_result_does_not_fit_into_what_is_written_to(backend, write):
+    """The program hears of the shapes, and may go on: the compiler, whose own words it does not catch, is not asked."""
+
+    def fn(x, y):
+        z = x * 2
+        try:
+            write(z, y)
+        except RuntimeError as error:
+            return z, type(error), str(error)
+        return z
+
+    rows = torch.arange(6.0).reshape(2, 3)
+    for first in (torch.ones(3), torch.ones(1, 3), torch.ones(2, 3)):
+        assert_same_as_eager(fn, first, rows, calls=2, backend=backend)

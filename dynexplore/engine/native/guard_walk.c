@@ -107,15 +107,12 @@ same_object(ObjectSpec *spec)
 static inline bool
 is_untouched(ObjectSpec *spec, PyObject *dictionary)
 {
-    if (spec->version == 0 || spec->version != dict_version(dictionary)) {
-        return false;
+    bool unchanged = spec->version != 0 && dict_version(dictionary) == spec->version;
+    for (Py_ssize_t i = 0; unchanged && i < spec->inner_count; i++) {
+        Inner *inner = &spec->inner[i];
+        unchanged = dict_version(inner->dictionary) == inner->version;
     }
-    for (Py_ssize_t i = 0; i < spec->inner_count; i++) {
-        if (spec->inner[i].version != dict_version(spec->inner[i].dictionary)) {
-            return false;
-        }
-    }
-    return true;
+    return unchanged;
 }
 
 /* Whether the check looks into the dictionary that stands under its key. */
