@@ -1,9 +1,9 @@
 """Operators in place whose result does not fit into the tensor that they write to: the fake forms of some never ask.
 
-The idea: `x.add_(y)` makes x no larger, so that a y that has more dimensions, or more elements in one of them, is refused. Fake
-tensors refuse it for `add_`, and let `copysign_`, `eq_` and `pow_` pass; a compiler that turns the operator into one that makes a new
-tensor then fails in words of its own, where the program would hear of the shapes, and may catch what it hears. So the
-shape of the result is worked out here, for the operators that give one element for each.
+The idea: `x.add_(y)` makes x no larger, so that a y with more dimensions, or with more elements in one of them, is refused. Fake
+tensors refuse it for `add_`, and let `copysign_`, `eq_` and `pow_` pass. A compiler, which makes a new tensor in their place, then
+fails in words of its own, where the program would hear of the shapes and may catch what it hears. So the shape of the result is
+worked out here, for the operators that give one element for each.
 
 In:  an operator of the dispatcher and its arguments. Out: what it raises, or nothing.
 PyTorch has no counterpart: there the compiler fails.
