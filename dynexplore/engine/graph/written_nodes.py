@@ -12,6 +12,7 @@ torch._dynamo has no counterpart: AOTAutograd finds out.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 import torch.fx
@@ -22,9 +23,14 @@ from dynexplore.engine.graph.fake_mode import storage_of
 _WRITES = frozenset({"setitem", "iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "iand", "ior", "ixor"})
 
 
+def name_of(target: Any) -> str:
+    """The name of a method, a function, or an operator of torch.ops, without that of its overload (`squeeze_.dim`)."""
+    return str(target if isinstance(target, str) else getattr(target, "__name__", "")).partition(".")[0]
+
+
 def operator_of(node: torch.fx.Node) -> str:
     """The name of what a node calls."""
-    return str(node.target if isinstance(node.target, str) else getattr(node.target, "__name__", ""))
+    return name_of(node.target)
 
 
 def written_by(node: torch.fx.Node) -> list[torch.fx.Node]:

@@ -285,11 +285,26 @@ def _whole(graph: FinishedGraph, name: str, ask: Callable[..., Callable[..., Any
 
 
 def _as_it_comes(graph_input: GraphInput) -> Any:
-    """The fake value of an input before the graph ran: what is written into a tensor may have made it part of autograd's graph."""
+    """The fake value of an input before the graph ran, which may write into it what has a gradient, or give it other sizes."""
     fake, real = example_value(graph_input.node), graph_input.example
-    if isinstance(fake, torch.Tensor) and fake.requires_grad and isinstance(real, torch.Tensor) and not real.requires_grad:
-        return fake.detach()
-    return fake
+    if not (isinstance(fake, torch.Tensor) and isinstance(real, torch.Tensor)):
+        return fake
+    if fake.requires_grad and not real.requires_grad:
+        fake = fake.detach()
+    return fake if not _has_other_sizes(fake, real) else _with_sizes_of(real, fake)
+
+
+def _has_other_sizes(fake: torch.Tensor, real: torch.Tensor) -> bool:
+    """Whether the program gave an input other sizes or strides in place (of one whose sizes vary that breaks the graph)."""
+    if real.layout is not torch.strided or any(isinstance(number, torch.SymInt) for number in (*fake.shape, *fake.stride())):
+        return False
+    return fake.shape != real.shape or fake.stride() != real.stride()
+
+
+def _with_sizes_of(real: torch.Tensor, fake: torch.Tensor) -> torch.Tensor:
+    """Another fake tensor of the same memory."""
+    with torch.no_grad():
+        return fake.detach().as_strided_(real.shape, real.stride(), real.storage_offset())
 
 
 def _ask(

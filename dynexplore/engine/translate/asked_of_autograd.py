@@ -117,7 +117,7 @@ def _takes_a_view_apart_by_places(node: torch.fx.Node) -> bool:
     name = operator_of(node)
     if not name.startswith("as_strided") or not isinstance(viewed := node.args[0], torch.fx.Node):
         return False
-    turned = viewed.target in IN_PLACE_VIEWS or any(user.target in IN_PLACE_VIEWS for user in viewed.users)
+    turned = any(operator_of(one) in IN_PLACE_VIEWS for one in (viewed, *viewed.users))
     return turned or (viewed.op != "placeholder" and bool(example_value(viewed)._is_view()))
 
 

@@ -24,9 +24,10 @@ from torch._subclasses.fake_tensor import (
 )
 
 from dynexplore.engine.graph.builder import InputResized, OperatorFailed
-from dynexplore.engine.graph.fake_mode import IN_PLACE_VIEWS, storage_of
+from dynexplore.engine.graph.fake_mode import GIVE_OTHER_MEMORY, IN_PLACE_VIEWS, storage_of
 from dynexplore.engine.graph.function_question import Asked
 from dynexplore.engine.graph.taken_data import take_data
+from dynexplore.engine.graph.written_nodes import name_of
 from dynexplore.engine.variables.containers.iterator import ItemsIteratorVariable
 from dynexplore.engine.variables.containers.named_tuple import namedtuple_of
 from dynexplore.engine.variables.containers.sequence import ListVariable, SizeVariable, TupleVariable
@@ -52,8 +53,11 @@ def add(
     proxies = [proxy_of(ctx, arg, target) for arg in args]
     named = {name: proxy_of(ctx, arg, target) for name, arg in kwargs.items()}
     tensors = [arg for arg in (*args, *kwargs.values()) if isinstance(arg, TensorVariable)]
-    if getattr(target, "__name__", target) in IN_PLACE_VIEWS and any(map(_is_where_sizes_come_from, tensors)):
+    name = name_of(target)
+    if name in IN_PLACE_VIEWS and any(map(_is_where_sizes_come_from, tensors)):
         ctx.break_graph("DX408", operation="other sizes in place, of an input whose sizes vary")
+    if name in GIVE_OTHER_MEMORY:
+        ctx.break_graph("DX408", operation=name)
     mode = ctx.graph.fake_mode
     mode.written_last = set()
     mode.may_fail_last = False
