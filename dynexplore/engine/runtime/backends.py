@@ -296,14 +296,15 @@ def _as_it_comes(graph_input: GraphInput) -> Any:
 
 def _has_other_sizes(fake: torch.Tensor, real: torch.Tensor) -> bool:
     """Whether the program gave an input other sizes or strides in place (of one whose sizes vary that breaks the graph)."""
-    if real.layout is not torch.strided or any(isinstance(number, torch.SymInt) for number in (*fake.shape, *fake.stride())):
-        return False
-    return fake.shape != real.shape or fake.stride() != real.stride()
+    with torch._C.DisableTorchFunctionSubclass():  # the program does not hear of it
+        if real.layout is not torch.strided or any(isinstance(number, torch.SymInt) for number in (*fake.shape, *fake.stride())):
+            return False
+        return fake.shape != real.shape or fake.stride() != real.stride()
 
 
 def _with_sizes_of(real: torch.Tensor, fake: torch.Tensor) -> torch.Tensor:
     """Another fake tensor of the same memory."""
-    with torch.no_grad():
+    with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():
         return fake.detach().as_strided_(real.shape, real.stride(), real.storage_offset())
 
 
