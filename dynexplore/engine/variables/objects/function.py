@@ -32,6 +32,7 @@ from dynexplore.engine.variables.numpy_.array_rules import call_numpy
 from dynexplore.engine.variables.objects.builtin_value import BuiltinValueVariable
 from dynexplore.engine.variables.objects.called_once import call_once
 from dynexplore.engine.variables.objects.class_facts import peek
+from dynexplore.engine.variables.objects.own_attributes import SETTLED_TYPES, is_settled
 from dynexplore.engine.variables.rules import METHODS, MethodAnswer, Rule, rule, rule_for
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
 
@@ -195,17 +196,27 @@ class FunctionVariable(LiveCallableVariable):
 
     def default(self, ctx: TraceContext, index: int) -> VariableTracker:
         """The index-th positional default."""
-        defaults = self.function.__defaults__ or ()
-        source = self.source.attribute("__defaults__", "getattr").item(index) if self.source is not None else None
-        return ctx.build(defaults[index], source)
+        value = (self.function.__defaults__ or ())[index]
+        source = self._place_of(ctx, value)
+        return ctx.build(value, source and source.attribute("__defaults__", "getattr").item(index))
 
     def keyword_default(self, ctx: TraceContext, name: str) -> VariableTracker | None:
         """The default of a keyword-only parameter."""
         defaults = self.function.__kwdefaults__ or {}
         if name not in defaults:
             return None
-        source = self.source.attribute("__kwdefaults__", "getattr").item(name) if self.source is not None else None
-        return ctx.build(defaults[name], source)
+        source = self._place_of(ctx, defaults[name])
+        return ctx.build(defaults[name], source and source.attribute("__kwdefaults__", "getattr").item(name))
+
+    def _place_of(self, ctx: TraceContext, part: object) -> Source | None:
+        """The path to the function, by which to reach a part of it; None where it is the same function in each call, and the part
+        needs none.
+        """
+        return self.source if is_settled(part) else self._place(ctx)
+
+    def _place(self, ctx: TraceContext) -> Source:
+        """The path to the function; one that is the same in each call is reached as itself."""
+        return self.source or ctx.module_guards.source_of(self.function, self.text())
 
     def default_count(self) -> int:
         """How many positional parameters have a default."""
@@ -216,7 +227,7 @@ class FunctionVariable(LiveCallableVariable):
         closure = self.function.__closure__
         assert closure is not None
         return cell_tracker(ctx, closure[index], self.code.co_freevars[index],
-                            self.source.attribute("__closure__", "getattr").item(index) if self.source else None)
+                            self._place(ctx).attribute("__closure__", "getattr").item(index), of_library=self.source is None)
 
     # -- questions
 
@@ -227,11 +238,9 @@ class FunctionVariable(LiveCallableVariable):
 
     def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
         if name in _CONSTANT_ATTRIBUTES:
-            place = self.source or ctx.module_guards.source_of(self.function, self.text())
-            return ctx.build(getattr(self.function, name), place.attribute(name, "getattr"))
+            return ctx.build(getattr(self.function, name), self._place(ctx).attribute(name, "getattr"))
         if name in self.function.__dict__:
-            source = self.source.attribute(name) if self.source is not None else None
-            return ctx.build(self.function.__dict__[name], source)
+            return ctx.build(self.function.__dict__[name], self._place(ctx).attribute(name))
         if name in ("__defaults__", "__kwdefaults__", "__dict__", "__code__", "__globals__", "__closure__", "__annotations__"):
             source = self.source.attribute(name, "getattr") if self.source is not None else None
             return ctx.build(getattr(self.function, name), source)
@@ -258,8 +267,8 @@ class FunctionVariable(LiveCallableVariable):
         return self.function.__qualname__
 
 
-def cell_tracker(ctx: TraceContext, cell: Any, name: str, source: Source | None) -> CellVariable:
-    """The tracker of a live cell."""
+def cell_tracker(ctx: TraceContext, cell: Any, name: str, source: Source | None, *, of_library: bool = False) -> CellVariable:
+    """The tracker of a live cell; a function or a class in one `of_library` is taken to stay there."""
     known = ctx.journal.tracker_of(cell)
     if isinstance(known, CellVariable):
         return known
@@ -269,7 +278,8 @@ def cell_tracker(ctx: TraceContext, cell: Any, name: str, source: Source | None)
     except ValueError:
         content = None
     else:
-        content = ctx.lazy(value, source.attribute("cell_contents", "getattr") if source is not None else None)
+        stays = of_library and is_a(value, *SETTLED_TYPES)
+        content = ctx.lazy(value, None if source is None or stays else source.attribute("cell_contents", "getattr"))
     tracker = CellVariable(name, content, source, was_empty_at=source if content is None else None)
     ctx.journal.remember(cell, tracker)
     return tracker

@@ -11,12 +11,14 @@ from __future__ import annotations
 import builtins
 import sys
 from collections.abc import Mapping
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.provenance.guards import Identity
 from dynexplore.engine.provenance.module_guards import ABSENT
 from dynexplore.engine.provenance.sources import BuiltinSource, GlobalSource, GlobalsSource, ModuleSource, Source
 from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.objects.own_attributes import is_settled
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
@@ -76,13 +78,9 @@ class NamespaceVariable(VariableTracker):
         return tracker
 
     def _fixed_global(self, ctx: TraceContext, name: str, value: Any) -> VariableTracker:
-        """A global of a library: which object it is, is a fact about the process."""
+        """A global of a library."""
         assert self._module is not None
-        source = ModuleSource(self._module).attribute(name)
-        if not ctx.is_stable(source):
-            return ctx.build(value, source)
-        ctx.module_guards.rely_on_process(sys.modules[self._module], self._module, name, value)
-        return ctx.build(value, None)
+        return read_fixed(ctx, sys.modules[self._module], ModuleSource(self._module).attribute(name), name, value)
 
     def _rely_on_absence(self, ctx: TraceContext, name: str) -> None:
         """These globals have no such name."""
@@ -163,6 +161,15 @@ class NamespaceVariable(VariableTracker):
 
     def reconstruct(self, build: Reconstruction) -> None:
         build.push_object(self.values)
+
+
+def read_fixed(ctx: TraceContext, module: ModuleType, source: Source, name: str, value: Any) -> VariableTracker:
+    """What a module of a library holds: which object it is, is a fact about the process; what is in it may change."""
+    if not ctx.is_stable(source):
+        return ctx.build(value, source)
+    ctx.module_guards.rely_on_process(module, module.__name__, name, value)
+    ctx.module_guards.know(source)
+    return ctx.build(value, None if is_settled(value) else source)
 
 
 def ctx_root(namespace: NamespaceVariable) -> Source:

@@ -15,6 +15,7 @@ In: a live object, its source, a name. Out: the tracker of the value.
 from __future__ import annotations
 
 import weakref
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -59,6 +60,21 @@ def is_immutable(value: Any, depth: int = 0) -> bool:
     if type(value) not in (tuple, frozenset, torch.Size) or depth > _DEEPEST:
         return False
     return all(is_immutable(item, depth + 1) for item in value)
+
+
+SETTLED_TYPES = (FunctionType, BuiltinFunctionType, ModuleType, type)
+
+
+def is_settled(value: Any, depth: int = 0) -> bool:
+    """Whether identity says enough about a part of a library: constants, functions, classes and modules, and tuples of them.
+
+    What may change in a function, a class or a module is guarded where it is read; what is in any other object needs a source.
+    """
+    if is_constant_value(value) or is_a(value, *SETTLED_TYPES):
+        return True
+    if type(value) not in (tuple, frozenset, torch.Size) or depth > _DEEPEST:
+        return False
+    return all(is_settled(item, depth + 1) for item in value)
 
 
 def is_told_by_identity(value: Any) -> bool:

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.provenance.module_guards import ABSENT
 from dynexplore.engine.provenance.sources import Source
-from dynexplore.engine.raw_attributes import is_a
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds, builds_when
 from dynexplore.engine.variables.contract.write_back import write_attributes
 from dynexplore.engine.variables.objects.class_facts import is_fixed_module, peek, rely_on_names, rely_on_plain_access
+from dynexplore.engine.variables.objects.namespace import read_fixed
 from dynexplore.engine.variables.objects.opaque import guard_identity
 from dynexplore.engine.variables.objects.own_attributes import read_own
 
@@ -88,12 +88,7 @@ class PythonModuleVariable(VariableTracker):
         value = self.value.__dict__[name]
         if not self.fixed:
             return read_own(ctx, self.value, self.source, name, value)
-        source = self.source.attribute(name)
-        if not ctx.is_stable(source):
-            return ctx.build(value, source)
-        ctx.module_guards.rely_on_process(self.value, self.value.__name__, name, value)
-        ctx.module_guards.know(source)
-        return ctx.build(value, None if is_a(value, *_NEEDS_NO_SOURCE) else source)
+        return read_fixed(ctx, self.value, self.source.attribute(name), name, value)
 
     def _not_in_dictionary(self, ctx: TraceContext, name: str) -> VariableTracker:
         if name == "__class__":
@@ -140,7 +135,6 @@ class PythonModuleVariable(VariableTracker):
 
 
 _MISSING = object()
-_NEEDS_NO_SOURCE = (types.FunctionType, types.BuiltinFunctionType, int, float, str, type(None))
 
 
 @builds(types.ModuleType)

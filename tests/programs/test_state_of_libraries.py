@@ -1,0 +1,127 @@
+"""What a module of torch or of the standard library holds may change: what an inlined function of it writes stays, and what
+somebody else writes is seen. Which object a name of it stands for is a fact about the process, what is in that object is not.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+
+import pytest
+import torch
+from torch.nn.utils import parametrize
+
+import dynexplore
+from engine_checks import graphs_compiled
+
+X = torch.ones(2)
+
+LIBRARY = """
+import collections
+listed, named, members, pair, last = [], {}, set(), ([], {}), collections.deque()
+
+def globals_of_the_module(x):
+    listed.append(x); named[len(named)] = x; members.add(len(members)); last.append(x); pair[0].append(x); pair[1][len(pair[1])] = x
+    return x + len(listed), len(named), len(members), len(last), len(pair[0]), len(pair[1])
+
+def defaults(x, all=[], *, by_number={}):
+    all.append(x); by_number[len(by_number)] = x
+    return x + len(all), len(by_number)
+
+def made():
+    calls, count, before = [], 0, None
+    def cells(x):
+        nonlocal count, before
+        earlier, before = before, count
+        calls.append(x); count += 1
+        return x + len(calls), count, earlier
+    return cells
+cells = made()
+
+def attributes(x):
+    attributes.calls.append(x); attributes.count = attributes.calls.__len__()
+    return x + len(attributes.calls), attributes.count
+attributes.calls = []
+
+class Counter:
+    def methods(self, x, all=[]):
+        all.append(x)
+        return x + len(all)
+counter = Counter()
+
+def methods(x):
+    return counter.methods(x)
+
+def read(x):
+    return x + len(listed), list(listed), sorted(named.items()), 3 in members
+"""
+
+
+@pytest.fixture
+def library(monkeypatch):
+    """A module whose name says that it belongs to torch."""
+    module = types.ModuleType("torch.made_by_a_test")
+    exec(compile(LIBRARY, "made_by_a_test.py", "exec"), module.__dict__)
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    return module
+
+
+@pytest.mark.parametrize("name", ["globals_of_the_module", "defaults", "cells", "attributes", "methods"])
+def test_what_an_inlined_function_of_a_library_writes_is_there_in_the_next_call(library, name):
+    exec(f"def reached_by_name(x): return {name}(x)", library.__dict__)
+    optimized = dynexplore.optimize("eager")(lambda x: library.reached_by_name(x))
+    captured = [str(optimized(X)) for _ in range(3)]
+    again = types.ModuleType("plain")
+    exec(LIBRARY, again.__dict__)
+    assert captured == [str(getattr(again, name)(X)) for _ in range(3)]
+    assert graphs_compiled()
+
+
+def test_what_is_put_into_the_containers_of_a_library_is_seen(library):
+    optimized = dynexplore.optimize("eager")(lambda x: library.read(x))
+    changes = (lambda: library.listed.append(1), lambda: library.named.update(k=2), lambda: library.members.add(3))
+    for change in (list, *changes):
+        change()
+        assert str(optimized(X)) == str(library.read(X))
+    assert graphs_compiled()
+
+
+def test_a_divergence_that_is_registered_later_is_used():
+    class Mine(torch.distributions.Normal):
+        pass
+
+    p, q = Mine(0.0, 1.0), Mine(1.0, 1.0)
+    optimized = dynexplore.optimize("eager")(lambda x: torch.distributions.kl_divergence(p, q) + x)
+    assert torch.equal(optimized(X), X + 0.5)
+    kl = torch.distributions.kl
+    kl.register_kl(Mine, Mine)(lambda p, q: torch.tensor(7.0))
+    try:
+        assert torch.equal(optimized(X), X + 7)
+    finally:
+        kl._KL_REGISTRY.pop((Mine, Mine))
+        kl._KL_MEMOIZE.clear()
+    assert torch.equal(optimized(X), X + 0.5)
+    assert graphs_compiled()
+
+
+def test_a_parametrization_that_is_cached_is_computed_once_on_both_sides_of_a_break():
+    class Counted(torch.nn.Module):
+        calls = 0
+
+        def forward(self, weight):
+            Counted.calls += 1
+            return weight * 2
+
+    layer = parametrize.register_parametrization(torch.nn.Linear(2, 2), "weight", Counted())
+    Counted.calls = 0
+
+    def twice(x):
+        with parametrize.cached():
+            first = layer.weight
+            dynexplore.graph_break()
+            return first is layer.weight, layer(x)
+
+    assert dynexplore.optimize("eager")(twice)(X)[0]
+    assert Counted.calls == 1
+    assert not parametrize._cache
+    assert graphs_compiled()
