@@ -46,7 +46,19 @@ def member_replaced(things: Any) -> None:
     things.add(100)
 
 
+def only_one_replaced(things: Any) -> None:
+    del things["only"]
+    things["new"] = 0
+
+
+def cleared_and_filled(things: Any) -> None:
+    things.clear()
+    things["new"] = 0
+
+
 CHANGES = [
+    (only_one_replaced, lambda: {"only": 1}),
+    (cleared_and_filled, lambda: {"only": 1}),
     *[(change, lambda: {1: 1, 2: 2, 3: 3}) for change in (first_replaced, later_one_to_the_end, last_one_replaced)],
     (member_replaced, lambda: {1, 2, 3}),
 ]  # fmt: skip
@@ -55,7 +67,10 @@ CHANGES = [
 @pytest.mark.parametrize("inside", [False, True], ids=["argument", "made inside"])
 @pytest.mark.parametrize(("change", "make"), CHANGES, ids=lambda value: value.__name__ if value.__name__ != "<lambda>" else "")
 def test_a_walk_goes_on_as_in_cpython(change: Any, make: Any, inside: bool) -> None:
-    """CPython finds a key that was put behind the others, and says that keys have changed; of a set it may give new members."""
+    """CPython finds a key that was put behind the others, and says that keys have changed; of a set it may give new members.
+
+    A dict that was cleared is walked no further: the first place is behind the walk.
+    """
 
     def program(x: Any, things: Any) -> Any:
         return walked(x, make() if inside else things, change)

@@ -5,7 +5,7 @@ such, the tracker of an object that hashes by identity) to pairs of trackers. So
 == True` are Python's own.
 
 A dict that existed before the frame guards its type and its keys in their order; its values stay unread until the
-program looks at them. Changes are noted in the journal and replayed as clear and update.
+program looks at them. Changes are noted in the journal and replayed key by key (`become`).
 
 In: live dicts, BUILD_MAP and its kin. Out: values, new dicts, nests of FX arguments.
 torch/_dynamo/variables/dicts.py does the same job; dict_views.py holds keys(), values() and items().
@@ -45,6 +45,7 @@ class DictVariable(BuiltinValueVariable):
     mutable = True
     value_type: ClassVar[type[Any]] = dict
     container_type: ClassVar[type[Any] | None] = dict
+    was_cleared = False
 
     def __init__(self, entries: Entries | None = None, source: Source | None = None) -> None:
         self.entries: Entries = {} if entries is None else entries
@@ -140,7 +141,7 @@ class DictVariable(BuiltinValueVariable):
     @property
     def becoming(self) -> Callable[..., None]:
         """What makes a real dict equal to the entries."""
-        return become
+        return become_anew if self.was_cleared else become
 
     def write_back(self, build: Reconstruction) -> None:
         """Make the real dict equal to the entries, by dict's own methods."""
@@ -237,12 +238,7 @@ def become(kind: Any, target: dict[Any, Any], entries: dict[Any, Any]) -> None:
     old, new = list(dict.keys(target)), list(entries)
     ahead = iter(old)
     staying = set(map(id, itertools.takewhile(lambda key: any(before is key for before in ahead), new)))
-    going = [key for key in old if id(key) not in staying]
-    if going and not staying:
-        kind.clear(target)
-        kind.update(target, entries)
-        return
-    for key in going:
+    for key in (key for key in old if id(key) not in staying):
         kind.__delitem__(target, key)
     for key, value in entries.items():
         if dict.get(target, key, _MISSING) is not value:
@@ -250,6 +246,12 @@ def become(kind: Any, target: dict[Any, Any], entries: dict[Any, Any]) -> None:
 
 
 _MISSING = object()
+
+
+def become_anew(kind: Any, target: dict[Any, Any], entries: dict[Any, Any]) -> None:
+    """`become` for a dict that the program cleared: its places are counted from the first again."""
+    kind.clear(target)
+    kind.update(target, entries)
 
 
 def become_and_stop_walks(kind: Any, target: OrderedDict[Any, Any], entries: dict[Any, Any]) -> None:
@@ -271,7 +273,9 @@ class OrderedDictVariable(DictVariable):
 
     @property
     def becoming(self) -> Callable[..., None]:
-        return become_and_stop_walks if "mutated" in complaint_of(self._since_then) else become  # `clear` changes its size only
+        if "mutated" in complaint_of(self._since_then):  # `clear` changes its size only
+            return become_and_stop_walks
+        return super().becoming
 
     def reconstruct(self, build: Reconstruction) -> None:
         build.call_object(OrderedDict, DictVariable(self.entries))
@@ -517,6 +521,7 @@ def _move_to_end(ctx: TraceContext, self: DictVariable, key: VariableTracker, la
 @mutating_method(dict, "clear")
 def _clear(ctx: TraceContext, self: DictVariable, /) -> None:
     self.entries.clear()
+    self.was_cleared = True
 
 
 @mutating_method(dict, "update")
