@@ -262,6 +262,11 @@ class NNModuleVariable(UserObjectVariable):
         self.put_directly.discard(name)
         super().generic_set(ctx, name, value)
 
+    def store_own(self, ctx: TraceContext, name: str, value: VariableTracker) -> None:
+        if name in REGISTRIES:  # another dict stands there then, and what the old one holds is no longer the module's
+            ctx.break_graph("DX303", name=name, type=self.cls.__qualname__)
+        super().store_own(ctx, name, value)
+
     def generic_delete(self, ctx: TraceContext, name: str) -> None:
         if self.value is not None:
             self._rely_on_place_of(ctx, name)
@@ -459,7 +464,16 @@ class RegistryVariable(VariableTracker):
         return dict
 
     def same_object(self, other: VariableTracker) -> bool | None:
-        return isinstance(other, RegistryVariable) and (other.module, other.registry) == (self.module, self.registry)
+        if not isinstance(other, RegistryVariable):
+            return False
+        if (other.module, other.registry) == (self.module, self.registry):
+            return True
+        mine, others = self._live(), other._live()  # `copy.copy` of a module gives one that shares its registries
+        return None if mine is not None and mine is others else False
+
+    def _live(self) -> object:
+        """The dict that stands there now, of a module that existed before the frame."""
+        return instance_dict(self.module.value).get(self.registry) if self.module.value is not None else None
 
     def names(self, ctx: TraceContext) -> list[str]:
         """Its keys."""
