@@ -709,8 +709,8 @@ args = (torch.ones(3, requires_grad=True),)
     Kind(
         "DX405",
         "an autograd.Function in a form that is not traced",
-        "Its code runs once, while it is compiled: one that prints, sets globals, reads variables from outside that may "
-        "change, or is not written in Python is not traced.",
+        "Its code runs while it is compiled: one that prints, may change something outside, is not written in Python, or, for a "
+        "backend that compiles, reads variables from outside that may change, is not traced.",
         "Move visible effects (prints, writes to globals) out of forward and backward, and pass what they read as arguments, "
         "or on `ctx`.",
         example="""

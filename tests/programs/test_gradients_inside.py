@@ -366,6 +366,83 @@ def test_a_function_that_reads_from_outside(function: Any, breaks: int, graphs: 
     assert graphs_compiled() == (graphs if backend == "aot_eager" else 1)
 
 
+CALLS: list[Any] = []
+TIMES = {"forward": 0}
+
+
+def noted(x: Any) -> Any:
+    same = CALLS
+    same += [tuple(x.shape)]
+    return x
+
+
+class ForwardAppends(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        CALLS.append(tuple(x.shape))
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Any) -> Any:
+        return gradient * 2
+
+
+class ForwardCounts(ForwardAppends):
+    count = 0
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ForwardCounts.count += 1
+        CALLS[:] = [ForwardCounts.count]
+        return x * 2
+
+
+class HelperNotes(ForwardAppends):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return noted(x) * 2
+
+
+class SetupNotes(ForwardAppends):
+    @staticmethod
+    def forward(x: Any) -> Any:  # type: ignore[override]
+        return x * 2
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        TIMES["forward"] += 1
+        CALLS[:] = [TIMES["forward"]]
+
+
+def counting_in_a_closure() -> Any:
+    times = 0
+
+    class CountsInClosure(ForwardAppends):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            nonlocal times
+            times += 1
+            return x * times
+
+    return CountsInClosure
+
+
+NOTING = [ForwardAppends, ForwardCounts, HelperNotes, SetupNotes]
+
+
+@pytest.mark.parametrize("make", [*[lambda made=made: made for made in NOTING], counting_in_a_closure])
+def test_what_a_forward_changes_outside_is_changed_once_a_call(make: Any) -> None:
+    def two_calls(fn: Any) -> Any:
+        CALLS.clear()
+        TIMES["forward"] = ForwardCounts.count = 0
+        return [fn(leaf()).tolist() for _ in range(2)], list(CALLS)
+
+    eager, captured = make(), make()
+    expected = two_calls(lambda x: eager.apply(x.sin()) + 1)
+    assert two_calls(dynexplore.optimize("eager")(lambda x: captured.apply(x.sin()) + 1)) == expected
+    assert len([reason for reason in dynexplore.graph_breaks() if "autograd.Function" in reason]) == 1
+
+
 def test_a_function_that_reads_nothing_is_one_graph() -> None:
     """Libraries, arguments and `ctx` are fixed."""
     assert_same_as_eager(lambda x: ReadsNothing.apply(x, 3.0), leaf(), backend="aot_eager", graphs=1, breaks=0)

@@ -29,7 +29,7 @@ from dynexplore.engine.variables.objects.context_manager import leave_mode, set_
 from dynexplore.engine.variables.objects.user_object import UserObjectVariable
 from dynexplore.engine.variables.rules import rule
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
-from dynexplore.engine.variables.torch_.function_reads import outside_read
+from dynexplore.engine.variables.torch_.function_reads import SEEN_BY_PEOPLE, outside_effect, outside_read
 from dynexplore.engine.variables.torch_.tensor import TensorVariable
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.reconstruction import Reconstruction
 
 _is_setup_context_defined: Any = autograd_function._is_setup_context_defined
-_SEEN_BY_PEOPLE = frozenset({"print", "open", "logging", "logger", "warnings", "breakpoint"})
 
 
 class _PassingObjectVariable(UserObjectVariable):
@@ -79,15 +78,17 @@ def _as_one_node(
 ) -> VariableTracker:
     """The forward runs on fake tensors now and on real ones in the graph.
 
-    So that nothing is seen twice, one whose code prints or sets globals is left to Python.
+    So that nothing is seen twice, one whose code prints, or may change something that outlives it, is left to Python.
     """
     function: Any = cls.value
     for name in ("forward", "backward", "setup_context"):
         tracker = cls.get_attribute(ctx, name)  # guards it
         code = getattr(getattr(function, name), "__code__", None)
-        if code is None or not _SEEN_BY_PEOPLE.isdisjoint(code.co_names) or _sets_globals(code):
+        if code is None or not SEEN_BY_PEOPLE.isdisjoint(code.co_names) or _sets_globals(code):
             ctx.break_graph("DX405", function=function.__qualname__)
         now = tracker.read(ctx) if name != "backward" else None
+        if now is not None and (changed := outside_effect(ctx, getattr(function, name))) is not None:
+            ctx.break_graph("DX405", function=function.__qualname__, reads=changed)
         if not ctx.graphs_run_as_they_are and (read_there := outside_read(ctx, getattr(function, name), now)) is not None:
             ctx.break_graph("DX405", function=function.__qualname__, reads=read_there)
     applied = _Applied(function)

@@ -6,7 +6,10 @@ from outside must be fixed: modules and functions of libraries, classes of torch
 same. A number that forward reads is guarded. One that backward reads is not: backward runs later, and the number may be
 another one by then.
 
-In:  the functions of a class. Out: the name of the first thing that is not fixed, or None.
+Where the graph runs as it stands, forward still runs once more than the program says: on fake tensors, while it is captured. So
+what it may change outside (`outside_effect`) must be nothing: it calls no method of an object, and hands none on.
+
+In:  the functions of a class. Out: the name of the first thing that is not fixed, or may be changed, or None.
 PyTorch's Dynamo traces both functions, and guards what they read at the time of the call.
 """
 
@@ -18,7 +21,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import torch
 
-from dynexplore.engine.bytecode import read
+from dynexplore.engine.bytecode import Step, read
 from dynexplore.engine.raw_attributes import is_a
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.objects.class_facts import is_fixed_module, peek
@@ -37,6 +40,13 @@ def outside_read(ctx: TraceContext, function: Any, tracker: VariableTracker | No
     `tracker`: the function as it is called now, so that numbers among its globals can be guarded; None if it is called later.
     """
     return _Reader(ctx, tracker).of_function(function)
+
+
+def outside_effect(ctx: TraceContext, function: Any) -> str | None:
+    """What a function may change that outlives its call, or show to people, by name; None where nothing is found."""
+    finder = _EffectFinder(ctx, None)
+    found = finder.of_function(function)
+    return found if found is not None or not finder.changes_items else finder.read_items_of
 
 
 class _Reader:
@@ -70,7 +80,9 @@ class _Reader:
     def _of_code(self, code: types.CodeType, function: types.FunctionType) -> str | None:
         steps = read(code).steps
         for place, step in enumerate(steps):
-            not_fixed: str | None = None
+            not_fixed = self._of_step(step, code)
+            if not_fixed is not None:
+                return not_fixed
             if step.op in ("LOAD_GLOBAL", "LOAD_NAME"):
                 after = steps[place + 1]
                 attribute = str(after.arg) if after.op in ("LOAD_ATTR", "LOAD_METHOD") else None
@@ -80,6 +92,10 @@ class _Reader:
                 not_fixed = self._of_code(step.arg, function)
             if not_fixed is not None:
                 return not_fixed
+        return None
+
+    def _of_step(self, step: Step, code: types.CodeType) -> str | None:
+        """What a step itself does that is not wanted."""
         return None
 
     def _of_value(self, name: str, value: Any, attribute: str | None, *, is_guarded: bool) -> str | None:
@@ -117,3 +133,50 @@ class _Reader:
         if source is not None:  # by value, however it varies: it becomes no input of the graph
             self.ctx.guard(source, "EQUALS", value)
         return True
+
+
+SEEN_BY_PEOPLE = frozenset({"print", "open", "logging", "logger", "warnings", "breakpoint"})
+
+
+_CHANGES_ITEMS = frozenset({
+    "append", "appendleft", "extend", "insert", "remove", "pop", "popleft", "popitem", "clear", "update", "setdefault", "add",
+    "discard", "sort", "reverse", "rotate",
+})  # fmt: skip
+_DEEPEST = 4
+
+
+class _EffectFinder(_Reader):
+    """Looks for what may be changed: values may be others in each call, as long as they are only read.
+
+    A list or dict from outside is only read where none of the code changes the items of anything, whatever name it has there.
+    """
+
+    changes_items = False
+    read_items_of: str | None = None
+
+    def _of_step(self, step: Step, code: types.CodeType) -> str | None:
+        method = step.op in ("LOAD_ATTR", "LOAD_METHOD") and step.arg in _CHANGES_ITEMS
+        in_place = step.op == "BINARY_OP" and str(step.arg).endswith("=")
+        self.changes_items |= method or in_place or step.op in ("STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE")
+        rebinds = step.op in ("STORE_GLOBAL", "DELETE_GLOBAL") or (step.op == "STORE_DEREF" and step.arg in code.co_freevars)
+        return str(step.arg) if rebinds else None
+
+    def _of_value(self, name: str, value: Any, attribute: str | None, *, is_guarded: bool) -> str | None:
+        if name in SEEN_BY_PEOPLE:
+            return name
+        if _holds_values_alone(value):
+            if type(value) in (list, dict, set):
+                self.read_items_of = name
+            return None
+        if is_a(value, types.ModuleType) and attribute is not None and not is_fixed_module(value.__name__):
+            return self._of_value(f"{name}.{attribute}", vars(value).get(attribute), None, is_guarded=False)
+        return super()._of_value(name, value, attribute, is_guarded=False)
+
+
+def _holds_values_alone(value: Any, depth: int = 0) -> bool:
+    """Whether it is a constant or a tensor, or a container of such."""
+    if is_constant_value(value) or is_a(value, torch.Tensor):
+        return True
+    if depth > _DEEPEST or type(value) not in (list, dict, set, tuple, frozenset):
+        return False
+    return all(_holds_values_alone(item, depth + 1) for item in (*value, *(value.values() if type(value) is dict else ())))
