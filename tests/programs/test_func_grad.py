@@ -10,6 +10,7 @@ import torch
 from programs.program_table import Programs
 from torch.func import functional_call, grad, grad_and_value, jacrev, vjp
 
+import dynexplore
 from engine_checks import assert_same_as_eager
 
 pytestmark = pytest.mark.skipif(
@@ -106,3 +107,24 @@ FOR_COMPILERS = [a_gradient_and_the_gradient_of_that, one_step_of_maml, gradient
 def test_through_a_compiler(fn: Callable[..., Any]) -> None:
     """A compiler that traces the graph again sees the derivative in it."""
     assert_same_as_eager(fn, X, graphs=1, breaks=0, backend="aot_eager")
+
+
+def kept_across_a_break(x):
+    out, back = vjp(torch.sin, x)
+    dynexplore.graph_break()
+    return out, back(torch.ones_like(x))
+
+
+def broken_inside(x):
+    def sine(inner):
+        dynexplore.graph_break()
+        return inner.sin()
+
+    out, back = vjp(sine, x)
+    return out, back(torch.ones_like(x))
+
+
+@pytest.mark.parametrize("program", [kept_across_a_break, broken_inside])
+def test_what_vjp_keeps_for_later_is_no_business_of_a_compiler(program):
+    """The derivative of what was computed before a graph began is left to Python, which remembers how that was done."""
+    assert_same_as_eager(program, torch.ones(2), backend="aot_eager")

@@ -144,6 +144,8 @@ class CodeGenerator:
 
     def push_output(self, node: torch.fx.Node) -> None:
         """Push an output of the graph."""
+        if not self.ctx.request.runs_as_it_is and _belongs_to_a_transform(node):
+            raise NotImplementedError("a tensor inside a transform of torch.func, which no compiler hands out")
         name = self.outputs.get(node)
         if name is None:
             name = self.outputs[node] = f"___out_{len(self.outputs)}"
@@ -318,6 +320,12 @@ class CodeGenerator:
     def _own_cells(self) -> tuple[str, ...]:
         """Free variables of a resume function that are cell variables of the frame that it goes on with."""
         return () if self.ctx.resume is None else self.ctx.resume.own_cells
+
+
+def _belongs_to_a_transform(node: torch.fx.Node) -> bool:
+    """Whether a node's tensor lives at a level of functorch: `torch.func.vjp` keeps such for the function that it returns."""
+    fake = node.meta.get("example_value")
+    return isinstance(fake, torch.Tensor) and torch._C._functorch.is_functorch_wrapped_tensor(fake)
 
 
 def finish_with_return(ctx: Interpreter) -> Translation:

@@ -28,6 +28,7 @@ from dynexplore.engine.variables.rules import rule
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, constant_of
 from dynexplore.engine.variables.signatures import builtin
 from dynexplore.engine.variables.torch_.functorch_level import FunctorchLevel
+from dynexplore.engine.variables.torch_.tensor import TensorVariable
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
@@ -101,7 +102,11 @@ def _derivative(
     ctx: TraceContext, outputs: VariableTracker, inputs: VariableTracker, grad_outputs: VariableTracker = NONE,
     retain_graph: VariableTracker | None = None, create_graph: VariableTracker | None = None,
 ) -> VariableTracker:
-    """One node; a list of inputs is a tuple to it."""
+    """One node; a list of inputs is a tuple to it. A compiler knows nothing of what was noted before its graph began."""
+    if not ctx.graphs_run_as_they_are:
+        asked = [part.read(ctx) for given in (outputs, inputs) for part in given.unpack(ctx)]
+        if any(isinstance(part, TensorVariable) and part.real is not None for part in asked):
+            ctx.break_graph("DX406", operation="the derivative of what an earlier graph computed (torch.func.vjp)")
     parts = [outputs, inputs, grad_outputs, retain_graph or ConstantVariable(False), create_graph or ConstantVariable(True)]
     given = [part if part.is_constant() else TupleVariable(part.unpack(ctx)) for part in parts]
     return ctx.operation("call_function", eager_transforms._autograd_grad, given, {})
