@@ -277,6 +277,11 @@ class OrderedDictVariable(DictVariable):
             return become_and_stop_walks
         return super().becoming
 
+    def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
+        if self.source is not None and not hasattr(OrderedDict, name):  # unlike a dict it may have been given one of its own
+            ctx.break_graph("DX303", name=name, type=self.type_name())
+        return super().get_attribute(ctx, name)
+
     def reconstruct(self, build: Reconstruction) -> None:
         build.call_object(OrderedDict, DictVariable(self.entries))
 

@@ -55,8 +55,6 @@ class BuiltinValueVariable(VariableTracker):
         if name == "__doc__":
             return ctx.build(python_type.__doc__, None)
         if not hasattr(python_type, name):
-            if self.source is not None and python_type.__dictoffset__:  # it may have been given attributes of its own
-                ctx.break_graph("DX303", name=name, type=self.type_name())
             ctx.raise_exception(AttributeError, f"{python_type.__name__!r} object has no attribute {name!r}")
         if isinstance(getattr(python_type, name), _DATA):
             ctx.break_graph("DX303", name=name, type=self.type_name())
