@@ -42,6 +42,7 @@ from dynexplore.engine.graph.bodies import Body, move_out
 from dynexplore.engine.graph.data_symbols import has_data_dependent_symbols, new_symbols
 from dynexplore.engine.graph.fake_mode import WatchedFakeMode, storage_of
 from dynexplore.engine.graph.function_question import Asked, listening, make_call
+from dynexplore.engine.graph.open_sizes import asked_by_operators
 from dynexplore.engine.graph.recurrent import fake_results, is_recurrent
 from dynexplore.engine.graph.written_nodes import memories_from_outside, operator_of, tensors_of
 from dynexplore.engine.graph.written_numbers import target_as_meant
@@ -292,7 +293,7 @@ class GraphBuilder:
         outs = [(out, _layout(out)) for out in pytree.tree_leaves(fake_kwargs.get("out")) if isinstance(out, torch.Tensor)]
         quiet, _fake_log.disabled = _fake_log.disabled, True  # torch logs what it raises as well, and the caller reports it
         try:
-            with self.fake_mode, enable_python_dispatcher():
+            with self.fake_mode, enable_python_dispatcher(), asked_by_operators(self.shape_env):
                 if op == "call_method":
                     return getattr(fake_args[0], target)(*fake_args[1:], **fake_kwargs)
                 if op == "get_attr_of":

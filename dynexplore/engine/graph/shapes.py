@@ -26,9 +26,13 @@ if TYPE_CHECKING:
     from dynexplore.engine.graph.builder import GraphBuilder
 
 
-def make_shape_env() -> Any:
-    """A new ShapeEnv: sizes 0 and 1 are specialized, equal sizes share a symbol, but not what is equal by chance."""
+def make_shape_env(*, opens_sizes: bool = False) -> Any:
+    """A new ShapeEnv: sizes 0 and 1 are specialized, equal sizes share a symbol, but not what is equal by chance.
+
+    `opens_sizes`: those that only data told are not specialized (open_sizes.py).
+    """
     return _shape_env_class()(
+        opens_sizes=opens_sizes,
         allow_scalar_outputs=config.capture_scalar_outputs,
         allow_dynamic_output_shape_ops=takes_shapes_of_data(),
     )
@@ -39,12 +43,52 @@ def _shape_env_class() -> Any:
     from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
 
     class OwnShapeEnv(ShapeEnv):
-        """torch's, but that what is equal to a size by chance shares no symbol with it."""
+        """torch's, but that what is equal to a size by chance shares no symbol with it, and that some sizes are open."""
+
+        def __init__(self, *, opens_sizes: bool, **settings: Any) -> None:
+            super().__init__(**settings)
+            self.opens_sizes = opens_sizes
+            self.open_sizes: set[Any] = set()  # the symbols of sizes that may be 0 and 1
+            self.taken_for_others: dict[Any, int] = {}  # those of them that are 0 or 1 in this call
+            self.is_operator_asking = False
+            self.guesses = 0  # how often an operator was told that such a size is neither
 
         def create_symbol(self, val: Any, source: Any, dynamic_dim: Any = DimDynamic.DUCK, *args: Any, **kwargs: Any) -> Any:
             if dynamic_dim is DimDynamic.DUCK and _is_equal_by_chance(source):
                 dynamic_dim = DimDynamic.DYNAMIC
+                if self.opens_sizes and _is_size_of_data(source):
+                    return self._open_size(val, source, *args, **kwargs)
             return super().create_symbol(val, source, dynamic_dim, *args, **kwargs)
+
+        def _open_size(self, val: Any, source: Any, *args: Any, **kwargs: Any) -> Any:
+            kwargs |= {"positive": None, "do_not_specialize_zero_one": True}  # a symbol that is positive is never 0 to sympy
+            symbol = super().create_symbol(val, source, DimDynamic.DYNAMIC, *args, **kwargs)
+            self.var_to_range[symbol] = self._default_value_range(do_not_specialize_zero_one=True)
+            self.open_sizes.add(symbol)
+            self.size_like.add(symbol)  # so that ShapeEnv can tell what holds where it is neither 0 nor 1
+            return symbol
+
+        def _create_symbolic_sizes_strides_storage_offset(self, ex_size: Any, *args: Any, **kwargs: Any) -> Any:
+            is_open = self.opens_sizes and getattr(args[3], "size_of_data", False)  # of the source
+            is_taken = is_open and ex_size[0] in (0, 1) and kwargs["symbolic_context"].dynamic_sizes[0] is DimDynamic.DUCK
+            if is_taken:
+                kwargs["hint_overrides"] = {**(kwargs.get("hint_overrides") or {}), 0: _ANOTHER_SIZE}
+            made = super()._create_symbolic_sizes_strides_storage_offset(ex_size, *args, **kwargs)
+            if is_taken and isinstance(made[0][0], torch.SymInt):
+                self.taken_for_others[made[0][0].node.expr] = int(ex_size[0])
+            return made
+
+        def evaluate_expr(
+            self, orig_expr: Any, hint: Any = None, fx_node: Any = None, size_oblivious: bool = False, *args: Any, **kwargs: Any
+        ) -> Any:
+            if not self.open_sizes.isdisjoint(orig_expr.free_symbols):
+                size_oblivious = False  # nobody but this method takes a size for neither 0 nor 1
+                if self.is_operator_asking and self._maybe_evaluate_static(orig_expr) is None:
+                    told = self._maybe_evaluate_static(orig_expr, size_oblivious=True)
+                    if told is not None:
+                        self.guesses += 1
+                        return told
+            return super().evaluate_expr(orig_expr, hint, fx_node, size_oblivious, *args, **kwargs)
 
     return OwnShapeEnv
 
@@ -54,8 +98,19 @@ def _is_equal_by_chance(source: Any) -> bool:
 
     Such are the offset of a view in its storage, and a size that only data told: `nonzero(x)` is as long as `x` now and then.
     """
-    place = getattr(getattr(source, "prop", None), "name", "")  # ShapeEnv's own class of sources, TensorPropertySource
-    return place == "STORAGE_OFFSET" or (place == "SIZE" and source.idx == 0 and getattr(source.base, "size_of_data", False))
+    return _property(source) == "STORAGE_OFFSET" or _is_size_of_data(source)
+
+
+def _is_size_of_data(source: Any) -> bool:
+    return _property(source) == "SIZE" and source.idx == 0 and getattr(source.base, "size_of_data", False)
+
+
+def _property(source: Any) -> str:
+    """Which property of a tensor a number is, in ShapeEnv's own class of sources, TensorPropertySource."""
+    return getattr(getattr(source, "prop", None), "name", "")
+
+
+_ANOTHER_SIZE = 4099  # what a size 0 or 1 is taken for: a prime number, which seldom stands in programs
 
 
 def dynamic_context(tensor: torch.Tensor, dims: Collection[int], strides: Collection[int] = ()) -> Any:

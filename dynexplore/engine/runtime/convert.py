@@ -257,6 +257,7 @@ class Conversion:
             compile_graph=self._compile_graph,
             history=self.known.history,
             blocks=self.store.blocks,
+            backend_questions=self.store.backend_questions,
             nopython=self.store.options.nopython,
             dynamic=self.store.options.dynamic,
             recorder=self.recorder,

@@ -19,6 +19,7 @@ from collections.abc import Callable, Hashable, Iterator
 from types import CodeType, MethodType
 from typing import Any
 
+from dynexplore.engine.graph.open_sizes import BackendQuestions
 from dynexplore.engine.native import CacheStore, Entry, FrameState, Region
 from dynexplore.engine.provenance.guard_filter import GuardFilter
 from dynexplore.engine.records import record
@@ -55,6 +56,7 @@ class Store:
         self.observers = Observers(recorder=getattr(backend.function, "recorder", None))
         self.entry_limit: int | None = getattr(backend.function, "entry_limit", None)
         self.blocks = RepeatedBlocks()
+        self.backend_questions = BackendQuestions()
         self.used = next(_births)
         _all.add(self)
 

@@ -282,8 +282,12 @@ class CodeGenerator:
             rely_on_no_ddp(ctx.guard, ctx.module_guards)
         leave_all(ctx.active_modes)  # a compiler traces the graph once more, from the modes with which the frame began
         graph.as_it_stands |= not ctx.request.runs_as_it_is and crosses_modes(graph)
+        env = ctx.graph.shape_env
+        guards_before = len(env.guards) if env is not None else 0
         with collector_at_work():
             function = ctx.request.compile_graph(graph, name, ctx.graph.fake_mode)
+        if env is not None and env.open_sizes:
+            ctx.request.backend_questions.note(env, guards_before)
         if not ctx.request.runs_as_it_is and not graph.as_it_stands:
             function = unheard_by_autograd(function, graph)
         function = undone_on_failure(function, graph)

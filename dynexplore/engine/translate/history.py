@@ -49,11 +49,11 @@ class FrameHistory:
                     self.note_uncompiled(ItemSource(source, key), item, depth - 1)
 
     def dynamic_dims(
-        self, where: str, tensor: torch.Tensor, wanted: bool | None, size_of_data: bool = False
+        self, where: str, tensor: torch.Tensor, wanted: bool | None, size_of_data: bool = False, is_open: bool = False
     ) -> frozenset[int]:
         """The dimensions of this input that vary; `wanted` forces all (True) or none (False).
 
-        `size_of_data`: the first is known to vary before another one was seen.
+        `size_of_data`: the first is known to vary before another one was seen; `is_open`: and to be 0 and 1, too.
         """
         choice = wanted if wanted is not None else config.dynamic_shapes
         marked, never = dimensions.wanted_dynamic(tensor), dimensions.static(tensor)
@@ -68,7 +68,8 @@ class FrameHistory:
             return marked
         merged = tuple(old if old == new else None for old, new in zip(seen, sizes, strict=True))
         self._sizes[where] = merged
-        return frozenset(dim for dim, size in enumerate(merged) if size is None and sizes[dim] not in (0, 1)) - never | marked
+        varying = {dim for dim, size in enumerate(merged) if size is None and (sizes[dim] not in (0, 1) or (is_open and dim == 0))}
+        return varying - never | marked
 
     def dynamic_strides(self, where: str, tensor: torch.Tensor, wanted: bool | None) -> frozenset[int]:
         """The dimensions of this input whose strides vary while all sizes stay; to be asked after `dynamic_dims`."""

@@ -198,6 +198,10 @@ class Narrator:
         self.recorder.record(ev.AttemptRestarted(
             frame=self.frame, attempt=self.attempt, offset=at.offset, reason=graph_break.reason))
 
+    def gives_up(self, reason: str) -> None:
+        """The attempt is given up, and the next one begins anew."""
+        self.recorder.record(ev.AttemptRestarted(frame=self.frame, attempt=self.attempt, reason=reason))
+
     def stepping(self, frame: SymbolicFrame, step: Step) -> None:
         """One canonical step is about to be interpreted."""
         if self.observer is not None:

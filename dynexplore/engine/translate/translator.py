@@ -12,6 +12,7 @@ torch/_dynamo/symbolic_convert.py and output_graph.py do the same job.
 
 from __future__ import annotations
 
+import functools
 import linecache
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -27,6 +28,7 @@ from dynexplore.engine.errors import MarkViolated
 from dynexplore.engine.events import UserFrame
 from dynexplore.engine.graph.builder import GraphBuilder, OperatorFailed
 from dynexplore.engine.graph.function_question import Asked
+from dynexplore.engine.graph.open_sizes import serves_this_call, try_guesses
 from dynexplore.engine.graph.shapes import (
     dynamic_context,
     dynamic_number,
@@ -108,9 +110,10 @@ def translate(request: TranslationRequest) -> Translation:
     PlainThisTime when this call of it is.
     """
     plan: Plan | None = None
+    opens_sizes = not request.backend_questions.asks
     for attempt in range(1, ATTEMPTS + 1):
         with collector_at_rest(), progress.of_an_attempt():
-            translator = Translator(request, attempt, plan)
+            translator = Translator(request, attempt, plan, opens_sizes=opens_sizes)
             try:
                 outcome = translator.run()
             finally:
@@ -118,13 +121,14 @@ def translate(request: TranslationRequest) -> Translation:
         if isinstance(outcome, Translation):
             return outcome
         plan = outcome
+        opens_sizes &= plan is not None
     raise SkipFrame("the frame broke in a new place on every attempt")
 
 
 class Translator:
     """One attempt at one frame; implements TraceContext."""
 
-    def __init__(self, request: TranslationRequest, attempt: int, plan: Plan | None) -> None:
+    def __init__(self, request: TranslationRequest, attempt: int, plan: Plan | None, *, opens_sizes: bool = False) -> None:
         self.request = request
         self.plan = plan
         self.recorder = request.recorder
@@ -132,7 +136,8 @@ class Translator:
         self.narrator = self._narrator(request, attempt)
         if self.narrator is not None:
             self.narrator.ctx = self
-        self.graph = GraphBuilder(make_shape_env)
+        self.opens_sizes = opens_sizes
+        self.graph = GraphBuilder(functools.partial(make_shape_env, opens_sizes=opens_sizes))
         self.guards = GuardSet()
         self.module_guards = ModuleGuards()
         self.journal = Journal(self.narrator.changed if self.narrator is not None else None)
@@ -270,8 +275,11 @@ class Translator:
 
     # -- running
 
-    def run(self) -> Translation | Plan:
-        """Interpret the root frame to its end; a Translation, or the plan of the next attempt."""
+    def run(self) -> Translation | Plan | None:
+        """Interpret the root frame to its end; a Translation, or the plan of the next attempt.
+
+        None: the next one begins without a plan, and takes all sizes as they are.
+        """
         self.global_state = GlobalState()
         modes = self.guards.add(GlobalsSource(), "GLOBAL_STATE", self.global_state, 0)
         if self.narrator is not None:
@@ -284,8 +292,10 @@ class Translator:
             self.root.stack = [value.read(self) for value in self.root.stack]
             planned = self.interpret(self.root)
         except GraphBreak as graph_break:
-            return self._broke(graph_break)
+            return self._broke(graph_break) if serves_this_call(self.graph) else self._takes_sizes_as_they_are()
         except UserRaised as raised:
+            if not serves_this_call(self.graph):
+                return self._takes_sizes_as_they_are()
             if self.told_compiling and not self.request.nopython:
                 raise SkipFrame(f"it raises {raised.exception.text()} where torch.compiler.is_compiling() is True") from None
             self.unit_began_at = self.raised_at.get(raised.exception, self.unit_began_at)
@@ -297,16 +307,26 @@ class Translator:
         try:
             self._refuse_unfinished_generators()
             self._refuse_changes_behind_another_name()
+            try_guesses(self.graph)
+            if not serves_this_call(self.graph):
+                return self._takes_sizes_as_they_are()
             if planned:
                 assert self.plan is not None
-                return finish_with_break(self, self.plan.graph_break)
-            return finish_with_return(self)
+                finished = finish_with_break(self, self.plan.graph_break)
+            else:
+                finished = finish_with_return(self)
+            return finished if serves_this_call(self.graph) else self._takes_sizes_as_they_are()
         except NotRebuilt as failure:
             if planned:
                 self._refuse_to_hand_on_generators(failure.step)
             return self._break_where_made(failure)
         except GraphBreak as graph_break:
             raise SkipFrame(graph_break.reason) from graph_break
+
+    def _takes_sizes_as_they_are(self) -> None:
+        """Give the attempt up: it took a size 0 or 1 for another one, and that makes a difference."""
+        if self.narrator is not None:
+            self.narrator.gives_up("a size that only data told is 0 or 1 in this call")
 
     def _refuse_where_forbidden(self, graph_break: GraphBreak) -> None:
         """Raise it where the function is to be one graph, or a block of the program forbids breaks."""
@@ -551,7 +571,8 @@ class Translator:
         context = None
         if not isinstance(source, PinnedSource):
             where, wanted = source.text(), self.request.dynamic
-            dynamic = self.history.dynamic_dims(where, tensor, wanted, source.size_of_data)
+            is_open = self.opens_sizes and self.request.backend_questions.asks_nothing
+            dynamic = self.history.dynamic_dims(where, tensor, wanted, source.size_of_data, is_open)
             strides = self.history.dynamic_strides(where, tensor, wanted)
             if is_wrapper(tensor) or self.graph.written_base(tensor) is not None:  # the sizes behind it would have to follow
                 dynamic = strides = frozenset()

@@ -12,6 +12,7 @@ from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dynexplore.engine.graph.builder import FinishedGraph
+from dynexplore.engine.graph.open_sizes import BackendQuestions
 from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.native import TypeGuard
 from dynexplore.engine.provenance.guard_check import GuardCheck
@@ -78,6 +79,7 @@ class TranslationRequest:
     step_observer: StepObserver | None = None
     runs_as_it_is: bool = False  # whether the backend runs graphs as they stand: they rely on nothing but the program's order
     guard_filter: GuardFilter | None = None
+    backend_questions: BackendQuestions = field(default_factory=BackendQuestions)
     symbolic_floats: bool = True  # whether a float that changes may be an input of the graph: not every backend takes one
 
 

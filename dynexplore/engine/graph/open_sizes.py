@@ -1,0 +1,225 @@
+"""Sizes that only data told, served by one graph whether they are 0, 1 or more.
+
+The idea: torch compiles sizes 0 and 1 for themselves, because operators ask for them: whether a dimension is broadcast, whether a
+tensor is contiguous. Of a size that only data told (how many rows a mask chose) each number comes sooner or later, so the same piece
+of a program would be compiled three times. So where an *operator* asks whether such a size is 0 or 1, it is told what holds for any
+other number, without a guard; where the size is 0 or 1 in this very call, the frame is interpreted as if it were another one.
+What the program itself asks is guarded as ever.
+
+That is a guess, and it is tried before the graph is used: its operators are carried out once more on fake tensors, with the
+size 0 and with the size 1. Where each result has the sizes, strides, type and memory that the graph's own has for that number, the
+guess holds. Where not, a guard excludes the number. A call that the guards exclude is interpreted once more, with its sizes as
+they are.
+
+What a backend asks of these sizes is not tried: it becomes guards of the entry. A compiler asks, and then the guess was of no use:
+no more is guessed for it.
+
+In: a graph that was captured, its ShapeEnv. Out: whether it serves the call at hand. torch has
+`torch.fx.experimental._config.backed_size_oblivious`, which guesses in the same way and does not try.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.utils._pytree as pytree
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.node import map_aggregate
+
+from dynexplore.engine.graph.fake_mode import storage_of
+
+if TYPE_CHECKING:
+    import sympy
+
+    from dynexplore.engine.graph.builder import GraphBuilder
+
+_SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
+_MOST = 2  # sizes of one graph that are tried with each other: 8 runs on fake tensors
+
+
+@contextlib.contextmanager
+def asked_by_operators(env: Any) -> Iterator[None]:
+    """Inside, whatever is asked of a size that only data told is asked by an operator."""
+    if env is None or not env.open_sizes:
+        yield
+        return
+    before, env.is_operator_asking = env.is_operator_asking, True
+    try:
+        yield
+    finally:
+        env.is_operator_asking = before
+
+
+@dataclass
+class BackendQuestions:
+    """Whether a backend asks for the numbers behind open sizes."""
+
+    asks: bool = False
+    asks_nothing: bool = False  # a graph with open sizes came to it, and nothing was asked
+
+    def note(self, env: Any, guards_before: int) -> None:
+        """A graph was compiled; so many guards were there before."""
+        asked = [guard for guard in env.guards[guards_before:] if not env.open_sizes.isdisjoint(guard.expr.free_symbols)]
+        self.asks |= bool(asked)
+        self.asks_nothing |= not asked
+
+
+def try_guesses(graph: GraphBuilder) -> None:
+    """Exclude the sizes for which what operators were told is not true."""
+    env = graph.shape_env
+    if env is None or not env.guesses:
+        return
+    sizes = sorted({root for size in env.open_sizes if (root := env.replace(size)) in env.open_sizes}, key=str)
+    now = {size: int(env.backed_var_to_val[size]) for size in sizes}
+    if len(sizes) <= _MOST:
+        failed = [case for case in _cases(now) if _admits(env, case) and not _is_as_captured(graph, case)]
+        if len(sizes) == 1 or not failed:
+            for case in failed:
+                _exclude(env, case)
+            return
+    for number in (0, 1):
+        _exclude(env, dict.fromkeys(sizes, number))
+
+
+def serves_this_call(graph: GraphBuilder) -> bool:
+    """Whether the guards that are known by now let this call in, in which sizes are 0 or 1 that were taken for others."""
+    env = graph.shape_env
+    return env is None or not env.taken_for_others or _admits(env, env.taken_for_others)
+
+
+def _cases(now: dict[sympy.Symbol, int]) -> Iterator[dict[sympy.Symbol, int]]:
+    """Each way in which some of the sizes are 0 or 1, and the others as they are."""
+    for numbers in itertools.product(*((0, 1, size) for size in now.values())):
+        if min(numbers, default=2) < 2:
+            yield dict(zip(now, numbers, strict=True))
+
+
+def _exclude(env: Any, case: dict[sympy.Symbol, int]) -> None:
+    """Have a guard say that none of these sizes is this number."""
+    import sympy
+
+    for size, number in case.items():
+        env.evaluate_expr(sympy.Ne(size, number))
+
+
+def _admits(env: Any, case: dict[sympy.Symbol, int]) -> bool:
+    """Whether the guards that are known by now let such a call in."""
+    if any(env.var_to_range[size].lower > number for size, number in case.items()):
+        return False
+    numbers = _numbers(env, case)
+    return not any(_is_false(guard.expr, numbers) for guard in env.guards)
+
+
+def _numbers(env: Any, case: dict[sympy.Symbol, int]) -> dict[sympy.Symbol, Any]:
+    """What each symbol is in such a call."""
+    import sympy
+
+    return {**env.backed_var_to_val, **{size: sympy.Integer(number) for size, number in case.items()}}
+
+
+def _is_false(expression: Any, numbers: dict[Any, Any]) -> bool:
+    try:
+        return bool(expression.xreplace(numbers) == False)  # noqa: E712  # sympy's own
+    except ZeroDivisionError:  # nobody knows
+        return False
+
+
+class _CannotTell(Exception):
+    """Something in the graph that is not carried out once more."""
+
+
+def _is_as_captured(graph: GraphBuilder, case: dict[sympy.Symbol, int]) -> bool:
+    """Whether all that the graph's operators give in such a call is what they were seen to give, with these sizes put in."""
+    env = graph.shape_env
+    try:
+        with torch.no_grad(), FakeTensorMode(static_shapes=True) as mode, asked_by_operators(env):  # type: ignore[no-untyped-call]
+            return _Trial(mode, _numbers(env, case)).agrees(list(graph.graph.nodes))
+    except Exception:  # an operator may raise anything: it does not do what it was seen to do
+        return False
+
+
+class _Trial:
+    """The graph's operators on fake tensors whose sizes are numbers."""
+
+    def __init__(self, mode: FakeTensorMode, numbers: dict[sympy.Symbol, Any]) -> None:
+        self.mode = mode
+        self.numbers = numbers
+        self.values: dict[torch.fx.Node, Any] = {}
+
+    def agrees(self, nodes: Sequence[torch.fx.Node]) -> bool:
+        """Carry them out; whether all results are as they were seen to be. Compared at the end: operators change tensors in place."""
+        memories: set[int] = set()
+        for node in nodes:
+            seen = node.meta.get("example_value")
+            if node.meta.get("sets_mode") or node.meta.get("unbacked_bindings") or node.op == "call_module":
+                raise _CannotTell(node)
+            if node.op in ("placeholder", "get_attr"):
+                if isinstance(seen, torch.Tensor) and (storage_of(seen) in memories or memories.add(storage_of(seen))):
+                    raise _CannotTell(node)
+                self.values[node] = self._twin(seen)
+            elif node.op != "output":
+                self.values[node] = self._carried_out(node)
+        pairs = [(node.meta["example_value"], value) for node, value in self.values.items()]
+        seen_leaves, leaves = (pytree.tree_leaves([pair[side] for pair in pairs]) for side in (0, 1))
+        return len(seen_leaves) == len(leaves) and all(map(self._is_same, seen_leaves, leaves)) and _same_memory(seen_leaves, leaves)
+
+    def _carried_out(self, node: torch.fx.Node) -> Any:
+        args = map_aggregate(node.args, self._argument)
+        kwargs = map_aggregate(dict(node.kwargs), self._argument)
+        if node.op == "call_method":
+            return getattr(args[0], str(node.target))(*args[1:], **kwargs)  # type: ignore[index]
+        return node.target(*args, **kwargs)  # type: ignore[operator, misc]
+
+    def _argument(self, value: Any) -> Any:
+        return self.values[value] if isinstance(value, torch.fx.Node) else self._number(value)
+
+    def _number(self, value: Any) -> Any:
+        """What a number that the sizes decide is with these sizes."""
+        if not isinstance(value, _SYMBOLIC):
+            return value
+        number = value.node.expr.xreplace(self.numbers)
+        if number.free_symbols:
+            raise _CannotTell(value)
+        return bool(number) if isinstance(value, torch.SymBool) else int(number) if isinstance(value, torch.SymInt) else float(number)
+
+    def _twin(self, seen: Any) -> Any:
+        if not isinstance(seen, torch.Tensor):
+            return self._number(seen)
+        if seen.layout is not torch.strided or seen.is_conj() or seen.is_neg():
+            raise _CannotTell(seen)
+        sizes, strides, offset = self._layout(seen)
+        reach = offset + 1 + sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True) if size)
+        return torch.empty(reach, dtype=seen.dtype, device=seen.device).as_strided(sizes, strides, offset)
+
+    def _layout(self, tensor: torch.Tensor) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+        sizes, strides = (tuple(map(self._number, numbers)) for numbers in (tensor.shape, tensor.stride()))
+        return sizes, strides, self._number(tensor.storage_offset())
+
+    def _is_same(self, seen: Any, value: Any) -> bool:
+        if not isinstance(seen, torch.Tensor):
+            return bool(self._number(seen) == value)
+        return (
+            isinstance(value, torch.Tensor)
+            and (seen.dtype, seen.device, seen.layout) == (value.dtype, value.device, value.layout)
+            and self._layout(seen) == (tuple(value.shape), value.stride(), value.storage_offset())
+            and all(seen.is_contiguous(memory_format=form) == value.is_contiguous(memory_format=form) for form in _forms(value))
+        )
+
+
+def _forms(tensor: torch.Tensor) -> list[torch.memory_format]:
+    """The orders of dimensions of which a program may ask whether a tensor has them."""
+    others = {4: [torch.channels_last], 5: [torch.channels_last_3d]}
+    return [torch.contiguous_format, *others.get(tensor.dim(), [])]
+
+
+def _same_memory(seen: list[Any], values: list[Any]) -> bool:
+    """Whether the same tensors share memory with each other."""
+    pairs = {
+        (storage_of(one), storage_of(other)) for one, other in zip(seen, values, strict=True) if isinstance(one, torch.Tensor)
+    }
+    return len(pairs) == len({one for one, _ in pairs}) == len({other for _, other in pairs})
