@@ -150,18 +150,17 @@ class _Trial:
         self.mode = mode
         self.numbers = numbers
         self.values: dict[torch.fx.Node, Any] = {}
+        self.memories: dict[int, torch.Tensor] = {}  # the memory of the inputs' twins, by that of the inputs
 
     def agrees(self, nodes: Sequence[torch.fx.Node]) -> bool:
         """Carry them out; whether all results are as they were seen to be. Compared at the end: operators change tensors in place."""
-        memories: set[int] = set()
+        given = [node for node in nodes if node.op in ("placeholder", "get_attr")]
+        self._make_memories([seen for node in given if isinstance(seen := node.meta["example_value"], torch.Tensor)])
         for node in nodes:
-            seen = node.meta.get("example_value")
             if node.meta.get("sets_mode") or node.meta.get("unbacked_bindings") or node.op == "call_module":
                 raise _CannotTell(node)
             if node.op in ("placeholder", "get_attr"):
-                if isinstance(seen, torch.Tensor) and (storage_of(seen) in memories or memories.add(storage_of(seen))):
-                    raise _CannotTell(node)
-                self.values[node] = self._twin(seen)
+                self.values[node] = self._twin(node.meta["example_value"])
             elif node.op != "output":
                 self.values[node] = self._carried_out(node)
         pairs = [(node.meta["example_value"], value) for node, value in self.values.items()]
@@ -187,14 +186,25 @@ class _Trial:
             raise _CannotTell(value)
         return bool(number) if isinstance(value, torch.SymBool) else int(number) if isinstance(value, torch.SymInt) else float(number)
 
+    def _make_memories(self, inputs: list[torch.Tensor]) -> None:
+        """One piece of memory for all inputs that share one, as long as the longest needs it."""
+        longest: dict[int, tuple[int, torch.Tensor]] = {}
+        for seen in inputs:
+            if seen.layout is not torch.strided or seen.is_conj() or seen.is_neg():
+                raise _CannotTell(seen)
+            sizes, strides, offset = self._layout(seen)
+            reach = offset + 1 + sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True) if size)
+            known, other = longest.get(storage_of(seen), (0, seen))
+            if seen.dtype is not other.dtype:
+                raise _CannotTell(seen)
+            longest[storage_of(seen)] = max(known, reach), seen
+        for memory, (reach, seen) in longest.items():
+            self.memories[memory] = torch.empty(reach, dtype=seen.dtype, device=seen.device)
+
     def _twin(self, seen: Any) -> Any:
         if not isinstance(seen, torch.Tensor):
             return self._number(seen)
-        if seen.layout is not torch.strided or seen.is_conj() or seen.is_neg():
-            raise _CannotTell(seen)
-        sizes, strides, offset = self._layout(seen)
-        reach = offset + 1 + sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True) if size)
-        return torch.empty(reach, dtype=seen.dtype, device=seen.device).as_strided(sizes, strides, offset)
+        return self.memories[storage_of(seen)].as_strided(*self._layout(seen))
 
     def _layout(self, tensor: torch.Tensor) -> tuple[tuple[int, ...], tuple[int, ...], int]:
         sizes, strides = (tuple(map(self._number, numbers)) for numbers in (tensor.shape, tensor.stride()))

@@ -56,16 +56,18 @@ def _shape_env_class() -> Any:
         def create_symbol(self, val: Any, source: Any, dynamic_dim: Any = DimDynamic.DUCK, *args: Any, **kwargs: Any) -> Any:
             if dynamic_dim is DimDynamic.DUCK and _is_equal_by_chance(source):
                 dynamic_dim = DimDynamic.DYNAMIC
-                if self.opens_sizes and _is_size_of_data(source):
-                    return self._open_size(val, source, *args, **kwargs)
+                if self.opens_sizes and getattr(source.base, "size_of_data", False):
+                    return self._open_number(val, source, *args, **kwargs)
             return super().create_symbol(val, source, dynamic_dim, *args, **kwargs)
 
-        def _open_size(self, val: Any, source: Any, *args: Any, **kwargs: Any) -> Any:
+        def _open_number(self, val: Any, source: Any, *args: Any, **kwargs: Any) -> Any:
+            """A symbol that may be 0 and 1: of a size, or of where a tensor of that size begins (a column of `nonzero(x)`)."""
             kwargs |= {"positive": None, "do_not_specialize_zero_one": True}  # a symbol that is positive is never 0 to sympy
             symbol = super().create_symbol(val, source, DimDynamic.DYNAMIC, *args, **kwargs)
             self.var_to_range[symbol] = self._default_value_range(do_not_specialize_zero_one=True)
-            self.open_sizes.add(symbol)
-            self.size_like.add(symbol)  # so that ShapeEnv can tell what holds where it is neither 0 nor 1
+            if _is_size_of_data(source):
+                self.open_sizes.add(symbol)
+                self.size_like.add(symbol)  # so that ShapeEnv can tell what holds where it is neither 0 nor 1
             return symbol
 
         def _create_symbolic_sizes_strides_storage_offset(self, ex_size: Any, *args: Any, **kwargs: Any) -> Any:

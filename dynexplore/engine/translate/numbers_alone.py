@@ -12,6 +12,7 @@ written into the code.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -38,15 +39,31 @@ def gives_numbers_alone(graph: FinishedGraph) -> bool:
 
 
 def takes_rows_alone(graph: FinishedGraph) -> bool:
-    """Whether all that a graph does is to take tensors apart into rows, as a loop over them does."""
+    """Whether all that a graph does is to take tensors apart into rows and to look at an element, as a loop over them does."""
     computed = [node for node in graph.module.graph.nodes if node.op not in ("placeholder", "output")]
-    return bool(computed) and all(_takes_rows(node) or gives_numbers(node) for node in computed)
+    has_rows = any(_is_unbind(node) for node in computed)
+    return has_rows and all(_takes_rows(node) or _looks_at_element(node) or gives_numbers(node) for node in computed)
+
+
+def _is_unbind(node: torch.fx.Node) -> bool:
+    return node.op == "call_method" and node.target == "unbind"
 
 
 def _takes_rows(node: torch.fx.Node) -> bool:
-    if node.op == "call_method" and node.target == "unbind":
-        return True
-    return bool(node.meta.get("unpacked")) and _takes_rows(node.all_input_nodes[0])
+    """Whether a node takes rows, or a part under an index that is known, of a tensor or of rows."""
+    is_item = node.op == "call_function" and node.target is operator.getitem
+    return _is_unbind(node) or (is_item and len(node.all_input_nodes) == 1)
+
+
+_COMPARISONS = frozenset({operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge})
+
+
+def _looks_at_element(node: torch.fx.Node) -> bool:
+    """Whether a node compares one element of a row with a number, as the condition that breaks such a loop does."""
+    if node.op != "call_function" or node.target not in _COMPARISONS or len(node.all_input_nodes) != 1:
+        return False
+    value, of = node.meta.get("example_value"), node.all_input_nodes[0]
+    return isinstance(value, torch.Tensor) and value.dim() == 0 and _takes_rows(of)
 
 
 def run_by_python(graph: FinishedGraph) -> Callable[..., Any]:
