@@ -366,6 +366,25 @@ def test_rows_that_a_loop_walks_are_taken_apart_by_python(program, wants, backen
     assert not any("unbind" in names and len(set(names) - {"getitem", "unbind"}) == 0 for names in counting.targets())
 
 
+def skips_by_number(x, skipped, total):
+    for row in x[:]:
+        if row[0] == skipped:
+            continue
+        print(end="")
+        total = total + row.sum() * 2
+    return total
+
+
+def test_rows_of_which_an_element_is_compared_are_taken_apart_by_python():
+    """`if row[0] == 3` breaks in the first round: no graph of `unbind` and that comparison, one per number of rows."""
+    xs = [torch.arange(2.0 * rows).reshape(rows, 2) for rows in (3, 5, 4)]
+    counting = CountingBackend()
+    compiled = dynexplore.optimize(counting)(skips_by_number)
+    for x in xs:
+        torch.testing.assert_close(compiled(x, 2, torch.ones(())), skips_by_number(x, 2, torch.ones(())))
+    assert not any("unbind" in names for names in counting.targets())
+
+
 def test_rows_without_a_break_are_a_graph():
     """A function that takes a tensor apart and returns is captured as it is written."""
     assert_same_as_eager(lambda x: x.unbind(0), torch.ones(3, 2), graphs=1, breaks=0)

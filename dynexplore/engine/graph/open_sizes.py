@@ -1,10 +1,10 @@
 """Sizes that only data told, served by one graph whether they are 0, 1 or more.
 
 The idea: torch compiles sizes 0 and 1 for themselves, because operators ask for them: whether a dimension is broadcast, whether a
-tensor is contiguous. Of a size that only data told (how many rows a mask chose) each number comes sooner or later, so the same piece
-of a program would be compiled three times. So where an *operator* asks whether such a size is 0 or 1, it is told what holds for any
-other number, without a guard; where the size is 0 or 1 in this very call, the frame is interpreted as if it were another one.
-What the program itself asks is guarded as ever.
+tensor is contiguous. Of a size that only data told (how many rows a mask chose) each number comes sooner or later, so the same
+piece of a program would be compiled three times. So where an *operator* asks whether such a size is 0 or 1, it is told what holds
+for any other number, without a guard; where the size is 0 or 1 in this very call, the frame is interpreted as if it were another
+one. What the program itself asks is guarded as ever.
 
 That is a guess, and it is tried before the graph is used: its operators are carried out once more on fake tensors, with the
 size 0 and with the size 1. Where each result has the sizes, strides, type and memory that the graph's own has for that number, the
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from dynexplore.engine.graph.builder import GraphBuilder
 
-_SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
+_PLAIN: dict[type[Any], Any] = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
 _MOST = 2  # sizes of one graph that are tried with each other: 8 runs on fake tensors
 
 
@@ -76,14 +76,13 @@ def try_guesses(graph: GraphBuilder) -> None:
         return
     sizes = sorted({root for size in env.open_sizes if (root := env.replace(size)) in env.open_sizes}, key=str)
     now = {size: int(env.backed_var_to_val[size]) for size in sizes}
-    if len(sizes) <= _MOST:
-        failed = [case for case in _cases(now) if _admits(env, case) and not _is_as_captured(graph, case)]
-        if len(sizes) == 1 or not failed:
-            for case in failed:
-                _exclude(env, case)
-            return
-    for number in (0, 1):
-        _exclude(env, dict.fromkeys(sizes, number))
+    if len(sizes) > _MOST:
+        for number in (0, 1):
+            _exclude(env, dict.fromkeys(sizes, number))
+        return
+    for case in _cases(now):
+        if _admits(env, case) and not _is_as_captured(graph, case):
+            _exclude(env, {size: number for size, number in case.items() if number < 2})
 
 
 def serves_this_call(graph: GraphBuilder) -> bool:
@@ -92,11 +91,11 @@ def serves_this_call(graph: GraphBuilder) -> bool:
     return env is None or not env.taken_for_others or _admits(env, env.taken_for_others)
 
 
-def _cases(now: dict[sympy.Symbol, int]) -> Iterator[dict[sympy.Symbol, int]]:
-    """Each way in which some of the sizes are 0 or 1, and the others as they are."""
-    for numbers in itertools.product(*((0, 1, size) for size in now.values())):
-        if min(numbers, default=2) < 2:
-            yield dict(zip(now, numbers, strict=True))
+def _cases(now: dict[sympy.Symbol, int]) -> list[dict[sympy.Symbol, int]]:
+    """Each way in which some of the sizes are 0 or 1, and the others as they are; first those in which only one is."""
+    ways = [dict(zip(now, numbers, strict=True)) for numbers in itertools.product(*((0, 1, size) for size in now.values()))]
+    small = [way for way in ways if min(way.values(), default=2) < 2]
+    return sorted(small, key=lambda way: sum(number < 2 for number in way.values()))
 
 
 def _exclude(env: Any, case: dict[sympy.Symbol, int]) -> None:
@@ -137,7 +136,7 @@ def _is_as_captured(graph: GraphBuilder, case: dict[sympy.Symbol, int]) -> bool:
     """Whether all that the graph's operators give in such a call is what they were seen to give, with these sizes put in."""
     env = graph.shape_env
     try:
-        with torch.no_grad(), FakeTensorMode(static_shapes=True) as mode, asked_by_operators(env):  # type: ignore[no-untyped-call]
+        with torch.no_grad(), FakeTensorMode(static_shapes=True) as mode, asked_by_operators(env):
             return _Trial(mode, _numbers(env, case)).agrees(list(graph.graph.nodes))
     except Exception:  # an operator may raise anything: it does not do what it was seen to do
         return False
@@ -153,7 +152,7 @@ class _Trial:
         self.memories: dict[int, torch.Tensor] = {}  # the memory of the inputs' twins, by that of the inputs
 
     def agrees(self, nodes: Sequence[torch.fx.Node]) -> bool:
-        """Carry them out; whether all results are as they were seen to be. Compared at the end: operators change tensors in place."""
+        """Carry them out; whether all results are as they were seen to be. Compared at the end: operators write in place."""
         given = [node for node in nodes if node.op in ("placeholder", "get_attr")]
         self._make_memories([seen for node in given if isinstance(seen := node.meta["example_value"], torch.Tensor)])
         for node in nodes:
@@ -165,26 +164,29 @@ class _Trial:
                 self.values[node] = self._carried_out(node)
         pairs = [(node.meta["example_value"], value) for node, value in self.values.items()]
         seen_leaves, leaves = (pytree.tree_leaves([pair[side] for pair in pairs]) for side in (0, 1))
-        return len(seen_leaves) == len(leaves) and all(map(self._is_same, seen_leaves, leaves)) and _same_memory(seen_leaves, leaves)
+        if len(seen_leaves) != len(leaves) or not all(map(self._is_same, seen_leaves, leaves)):
+            return False
+        return _same_memory(seen_leaves, leaves)
 
     def _carried_out(self, node: torch.fx.Node) -> Any:
         args = map_aggregate(node.args, self._argument)
         kwargs = map_aggregate(dict(node.kwargs), self._argument)
         if node.op == "call_method":
-            return getattr(args[0], str(node.target))(*args[1:], **kwargs)  # type: ignore[index]
-        return node.target(*args, **kwargs)  # type: ignore[operator, misc]
+            return getattr(args[0], str(node.target))(*args[1:], **kwargs)
+        return node.target(*args, **kwargs)  # type: ignore[operator]
 
     def _argument(self, value: Any) -> Any:
         return self.values[value] if isinstance(value, torch.fx.Node) else self._number(value)
 
     def _number(self, value: Any) -> Any:
         """What a number that the sizes decide is with these sizes."""
-        if not isinstance(value, _SYMBOLIC):
+        if not isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):
             return value
         number = value.node.expr.xreplace(self.numbers)
         if number.free_symbols:
             raise _CannotTell(value)
-        return bool(number) if isinstance(value, torch.SymBool) else int(number) if isinstance(value, torch.SymInt) else float(number)
+        plain = next(plain for kind, plain in _PLAIN.items() if isinstance(value, kind))
+        return plain(number)
 
     def _make_memories(self, inputs: list[torch.Tensor]) -> None:
         """One piece of memory for all inputs that share one, as long as the longest needs it."""
@@ -229,7 +231,6 @@ def _forms(tensor: torch.Tensor) -> list[torch.memory_format]:
 
 def _same_memory(seen: list[Any], values: list[Any]) -> bool:
     """Whether the same tensors share memory with each other."""
-    pairs = {
-        (storage_of(one), storage_of(other)) for one, other in zip(seen, values, strict=True) if isinstance(one, torch.Tensor)
-    }
+    tensors = [pair for pair in zip(seen, values, strict=True) if isinstance(pair[0], torch.Tensor)]
+    pairs = {(storage_of(one), storage_of(other)) for one, other in tensors}
     return len(pairs) == len({one for one, _ in pairs}) == len({other for _, other in pairs})

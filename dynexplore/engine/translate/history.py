@@ -68,8 +68,8 @@ class FrameHistory:
             return marked
         merged = tuple(old if old == new else None for old, new in zip(seen, sizes, strict=True))
         self._sizes[where] = merged
-        varying = {dim for dim, size in enumerate(merged) if size is None and (sizes[dim] not in (0, 1) or (is_open and dim == 0))}
-        return varying - never | marked
+        varying = [dim for dim, size in enumerate(merged) if size is None and (sizes[dim] not in (0, 1) or (is_open and dim == 0))]
+        return frozenset(varying) - never | marked
 
     def dynamic_strides(self, where: str, tensor: torch.Tensor, wanted: bool | None) -> frozenset[int]:
         """The dimensions of this input whose strides vary while all sizes stay; to be asked after `dynamic_dims`."""

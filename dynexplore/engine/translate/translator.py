@@ -292,10 +292,10 @@ class Translator:
             self.root.stack = [value.read(self) for value in self.root.stack]
             planned = self.interpret(self.root)
         except GraphBreak as graph_break:
-            return self._broke(graph_break) if serves_this_call(self.graph) else self._takes_sizes_as_they_are()
+            return self._broke(graph_break) if self._serves_this_call() else None
         except UserRaised as raised:
-            if not serves_this_call(self.graph):
-                return self._takes_sizes_as_they_are()
+            if not self._serves_this_call():
+                return None
             if self.told_compiling and not self.request.nopython:
                 raise SkipFrame(f"it raises {raised.exception.text()} where torch.compiler.is_compiling() is True") from None
             self.unit_began_at = self.raised_at.get(raised.exception, self.unit_began_at)
@@ -308,14 +308,14 @@ class Translator:
             self._refuse_unfinished_generators()
             self._refuse_changes_behind_another_name()
             try_guesses(self.graph)
-            if not serves_this_call(self.graph):
-                return self._takes_sizes_as_they_are()
+            if not self._serves_this_call():
+                return None
             if planned:
                 assert self.plan is not None
                 finished = finish_with_break(self, self.plan.graph_break)
             else:
                 finished = finish_with_return(self)
-            return finished if serves_this_call(self.graph) else self._takes_sizes_as_they_are()
+            return finished if self._serves_this_call() else None
         except NotRebuilt as failure:
             if planned:
                 self._refuse_to_hand_on_generators(failure.step)
@@ -323,10 +323,12 @@ class Translator:
         except GraphBreak as graph_break:
             raise SkipFrame(graph_break.reason) from graph_break
 
-    def _takes_sizes_as_they_are(self) -> None:
-        """Give the attempt up: it took a size 0 or 1 for another one, and that makes a difference."""
-        if self.narrator is not None:
+    def _serves_this_call(self) -> bool:
+        """False where the attempt took a size 0 or 1 for another one, and that makes a difference by now."""
+        serves = serves_this_call(self.graph)
+        if not serves and self.narrator is not None:
             self.narrator.gives_up("a size that only data told is 0 or 1 in this call")
+        return serves
 
     def _refuse_where_forbidden(self, graph_break: GraphBreak) -> None:
         """Raise it where the function is to be one graph, or a block of the program forbids breaks."""
