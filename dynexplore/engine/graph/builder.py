@@ -39,10 +39,9 @@ from torch.fx.node import map_arg
 from dynexplore.engine.events import GraphPiece
 from dynexplore.engine.graph.autograd_history import known_grad_fn
 from dynexplore.engine.graph.bodies import Body, move_out
-from dynexplore.engine.graph.data_symbols import has_data_dependent_symbols, new_symbols
+from dynexplore.engine.graph.data_symbols import asked_by_operators, has_data_dependent_symbols, new_symbols
 from dynexplore.engine.graph.fake_mode import WatchedFakeMode, storage_of
 from dynexplore.engine.graph.function_question import Asked, listening, make_call
-from dynexplore.engine.graph.open_sizes import asked_by_operators
 from dynexplore.engine.graph.recurrent import fake_results, is_recurrent
 from dynexplore.engine.graph.written_nodes import memories_from_outside, operator_of, tensors_of
 from dynexplore.engine.graph.written_numbers import target_as_meant
@@ -194,6 +193,7 @@ class GraphBuilder:
             around.callback(setattr, self.fake_mode, "seen_as_storages", self.fake_mode.seen_as_storages.copy())
             if symbolic_context is not None:  # of a size of which nothing is known no operator is asked where it comes from
                 around.enter_context(self.need_shape_env().ignore_fresh_unbacked_symbols())
+                around.enter_context(asked_by_operators(self.shape_env))
             if torch._C._functorch.peek_interpreter_stack() is not None:  # inside vmap it would become an example's tensor
                 around.enter_context(torch._C._DisableFuncTorch())
             if value.requires_grad:

@@ -10,6 +10,8 @@ torch/fx/experimental/symbolic_shapes.py calls them unbacked.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 from dynexplore.engine.config import config
@@ -40,3 +42,16 @@ def known_bool(value: Any) -> bool | None:
         return bool(value)  # ShapeEnv notes the guard
     except GuardOnDataDependentSymNode:
         return None
+
+
+@contextlib.contextmanager
+def asked_by_operators(env: Any) -> Iterator[None]:
+    """Inside, whatever is asked of a size that only data told is asked by an operator (open_sizes.py)."""
+    if env is None or not env.opens_sizes:
+        yield
+        return
+    before, env.is_operator_asking = env.is_operator_asking, True
+    try:
+        yield
+    finally:
+        env.is_operator_asking = before

@@ -20,9 +20,8 @@ In: a graph that was captured, its ShapeEnv. Out: whether it serves the call at 
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +30,7 @@ import torch.utils._pytree as pytree
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.node import map_aggregate
 
+from dynexplore.engine.graph.data_symbols import asked_by_operators
 from dynexplore.engine.graph.fake_mode import storage_of
 
 if TYPE_CHECKING:
@@ -40,19 +40,6 @@ if TYPE_CHECKING:
 
 _PLAIN: dict[type[Any], Any] = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
 _MOST = 2  # sizes of one graph that are tried with each other: 8 runs on fake tensors
-
-
-@contextlib.contextmanager
-def asked_by_operators(env: Any) -> Iterator[None]:
-    """Inside, whatever is asked of a size that only data told is asked by an operator."""
-    if env is None or not env.open_sizes:
-        yield
-        return
-    before, env.is_operator_asking = env.is_operator_asking, True
-    try:
-        yield
-    finally:
-        env.is_operator_asking = before
 
 
 @dataclass

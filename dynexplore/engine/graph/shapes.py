@@ -56,7 +56,7 @@ def _shape_env_class() -> Any:
         def create_symbol(self, val: Any, source: Any, dynamic_dim: Any = DimDynamic.DUCK, *args: Any, **kwargs: Any) -> Any:
             if dynamic_dim is DimDynamic.DUCK and _is_equal_by_chance(source):
                 dynamic_dim = DimDynamic.DYNAMIC
-                if self.opens_sizes and getattr(source.base, "size_of_data", False):
+                if self.opens_sizes and getattr(source.base, "size_of_data", False) and (val or _is_size_of_data(source)):
                     return self._open_number(val, source, *args, **kwargs)
             return super().create_symbol(val, source, dynamic_dim, *args, **kwargs)
 
