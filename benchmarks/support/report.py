@@ -29,7 +29,7 @@ def main(
     among: Mapping[str, Sequence[Model]] = MappingProxyType({"cpu": MODELS}),
     ask: Callable[[argparse.ArgumentParser], object] = lambda parser: None,
 ) -> int:
-    """Measure each model of those `among` for the device, show a table as it grows, write the JSON. `ask` adds options."""
+    """Measure each model of those `among` for the device, writing the JSON as it grows; show the table. `ask` adds options."""
     options = _options(title, list(among), ask)
     if options.device == "cuda" and not torch.cuda.is_available():
         print("--device cuda needs a GPU that torch can use, and torch.cuda.is_available() is False here", file=sys.stderr)
@@ -52,6 +52,7 @@ def main(
         for model in models:
             progress.update(task, description=f"{title}: {model.name}")
             rows.append({"model": model.name, **_measured(model, measure, options)})
+            write(title, rows, options.json)  # a run that is stopped keeps what it has
             progress.advance(task)
     good = [row for row in rows if "failed" not in row]
     if good:
