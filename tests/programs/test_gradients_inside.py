@@ -432,6 +432,7 @@ NOTING = [ForwardAppends, ForwardCounts, HelperNotes, SetupNotes]
 
 @pytest.mark.parametrize("make", [*[lambda made=made: made for made in NOTING], counting_in_a_closure])
 def test_what_a_forward_changes_outside_is_changed_once_a_call(make: Any) -> None:
+    """Capture runs forward on fake tensors, too: what it notes or counts there would be there twice."""
     def two_calls(fn: Any) -> Any:
         CALLS.clear()
         TIMES["forward"] = ForwardCounts.count = 0

@@ -53,10 +53,12 @@ def made_inside(modules, x):
 
 @pytest.mark.parametrize("program", [popped, first_deleted, assigned, put_into_its_dictionary, made_inside])
 def test_the_registry_that_stands_there_now_is_the_modules(program):
+    """Its names, its length and its parameters are those of the new dict, whoever put it there."""
     assert_same_as_eager(program, three(), X)
 
 
 def test_a_shallow_copy_of_a_module_shares_its_registries():
+    """`copy.copy` copies the module's dictionary, and not the dicts that stand in it."""
     modules = three()
 
     def program(x):
@@ -68,6 +70,7 @@ def test_a_shallow_copy_of_a_module_shares_its_registries():
 
 
 def test_an_ordered_dict_is_asked_for_attributes_that_it_was_given():
+    """Unlike a dict it takes any; what it has is the answer, in each call."""
     def program(d, x):
         return x + 1, hasattr(d, "note"), getattr(d, "note", None), hasattr(d, "other")
 
@@ -80,6 +83,7 @@ def test_an_ordered_dict_is_asked_for_attributes_that_it_was_given():
 
 
 def test_the_metadata_of_a_state_dict_is_found():
+    """torch gives the OrderedDict that it makes an attribute of its own."""
     layer = nn.Linear(1, 1)
     assert dynexplore.optimize("eager")(lambda x: (x + 1, hasattr(layer.state_dict(), "_metadata")))(X)[1]
     assert graphs_compiled()

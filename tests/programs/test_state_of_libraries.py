@@ -68,6 +68,7 @@ def library(monkeypatch):
 
 @pytest.mark.parametrize("name", ["globals_of_the_module", "defaults", "cells", "attributes", "methods"])
 def test_what_an_inlined_function_of_a_library_writes_is_there_in_the_next_call(library, name):
+    """What its globals, defaults, cells and attributes hold is changed as in plain Python."""
     exec(f"def reached_by_name(x): return {name}(x)", library.__dict__)
     optimized = dynexplore.optimize("eager")(lambda x: library.reached_by_name(x))
     captured = [str(optimized(X)) for _ in range(3)]
@@ -78,6 +79,7 @@ def test_what_an_inlined_function_of_a_library_writes_is_there_in_the_next_call(
 
 
 def test_what_is_put_into_the_containers_of_a_library_is_seen(library):
+    """The list is the same object in each call, and holds something else."""
     optimized = dynexplore.optimize("eager")(lambda x: library.read(x))
     changes = (lambda: library.listed.append(1), lambda: library.named.update(k=2), lambda: library.members.add(3))
     for change in (list, *changes):
@@ -87,6 +89,7 @@ def test_what_is_put_into_the_containers_of_a_library_is_seen(library):
 
 
 def test_a_divergence_that_is_registered_later_is_used():
+    """torch keeps divergences in a dict of its own, and remembers which it found."""
     class Mine(torch.distributions.Normal):
         pass
 
@@ -105,6 +108,7 @@ def test_a_divergence_that_is_registered_later_is_used():
 
 
 def test_a_parametrization_that_is_cached_is_computed_once_on_both_sides_of_a_break():
+    """The cache is a dict of torch's, and is empty again behind the block."""
     class Counted(torch.nn.Module):
         calls = 0
 
