@@ -97,7 +97,8 @@ _fake_log = logging.getLogger("torch._subclasses.fake_tensor")
 _NOT_WORD = re.compile(r"\W+")
 
 
-def _layout(tensor: torch.Tensor) -> tuple[Any, ...]:
+def layout_of(tensor: torch.Tensor) -> tuple[Any, ...]:
+    """Where a tensor lies in its memory: what `as_strided_` takes."""
     return tensor.shape, tensor.stride(), tensor.storage_offset()
 
 
@@ -290,7 +291,7 @@ class GraphBuilder:
         if self._first_row_at:
             fake_args = (*fake_args[: (at := self._first_row_at)], _first_row(fake_args[at]), *fake_args[at + 1 :])
             self.fake_mode.may_fail = self.fake_mode.may_fail_last = True  # the integer may be out of range
-        outs = [(out, _layout(out)) for out in pytree.tree_leaves(fake_kwargs.get("out")) if isinstance(out, torch.Tensor)]
+        outs = [(out, layout_of(out)) for out in pytree.tree_leaves(fake_kwargs.get("out")) if isinstance(out, torch.Tensor)]
         quiet, _fake_log.disabled = _fake_log.disabled, True  # torch logs what it raises as well, and the caller reports it
         try:
             with self.fake_mode, enable_python_dispatcher(), asked_by_operators(self.shape_env):
@@ -307,7 +308,7 @@ class GraphBuilder:
             return result
         except Exception as error:  # any operator may raise anything: the caller decides what it means
             for out, layout in outs:
-                if _layout(out) != layout:  # it was given another size before the operator failed
+                if layout_of(out) != layout:  # it was given another size before the operator failed
                     with self.fake_mode:
                         out.as_strided_(*layout)
             raise OperatorFailed(target, error) from error
@@ -316,7 +317,7 @@ class GraphBuilder:
 
     def _refuse_resized(self, outs: list[tuple[torch.Tensor, tuple[Any, ...]]]) -> None:
         """No `out=` gives another size to an input: guards and backends look at inputs as the call brings them."""
-        resized = {storage_of(out) for out, layout in outs if _layout(out) != layout}
+        resized = {storage_of(out) for out, layout in outs if layout_of(out) != layout}
         if resized:
             nodes = (*(graph_input.node for graph_input in self.inputs), *self._attribute_nodes.values())
             fakes = [fake for fake in map(example_value, nodes) if isinstance(fake, torch.Tensor)]

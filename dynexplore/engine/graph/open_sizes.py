@@ -123,8 +123,8 @@ def _is_as_captured(graph: GraphBuilder, case: dict[sympy.Symbol, int]) -> bool:
     """Whether all that the graph's operators give in such a call is what they were seen to give, with these sizes put in."""
     env = graph.shape_env
     try:
-        with torch.no_grad(), FakeTensorMode(static_shapes=True) as mode, asked_by_operators(env):
-            return _Trial(mode, _numbers(env, case)).agrees(list(graph.graph.nodes))
+        with torch.no_grad(), FakeTensorMode(static_shapes=True), asked_by_operators(env):
+            return _Trial(_numbers(env, case)).agrees(list(graph.graph.nodes))
     except Exception:  # an operator may raise anything: it does not do what it was seen to do
         return False
 
@@ -132,8 +132,7 @@ def _is_as_captured(graph: GraphBuilder, case: dict[sympy.Symbol, int]) -> bool:
 class _Trial:
     """The graph's operators on fake tensors whose sizes are numbers."""
 
-    def __init__(self, mode: FakeTensorMode, numbers: dict[sympy.Symbol, Any]) -> None:
-        self.mode = mode
+    def __init__(self, numbers: dict[sympy.Symbol, Any]) -> None:
         self.numbers = numbers
         self.values: dict[torch.fx.Node, Any] = {}
         self.memories: dict[int, torch.Tensor] = {}  # the memory of the inputs' twins, by that of the inputs

@@ -37,7 +37,7 @@ from dynexplore.engine.config import config
 from dynexplore.engine.counters import counters
 from dynexplore.engine.errors import BackendCompilerError, InvalidBackend, MissingBackendPackage, MissingCompiler
 from dynexplore.engine.events import BackendFailed
-from dynexplore.engine.graph.builder import FinishedGraph, GraphInput, example_value
+from dynexplore.engine.graph.builder import FinishedGraph, GraphInput, example_value, layout_of
 from dynexplore.engine.graph.copies_for_backward import keep_what_is_written, with_copies
 from dynexplore.engine.graph.shapes import make_shape_env
 from dynexplore.engine.graph.written_nodes import is_an_error_dropped
@@ -299,13 +299,13 @@ def _has_other_sizes(fake: torch.Tensor, real: torch.Tensor) -> bool:
     with torch._C.DisableTorchFunctionSubclass():  # the program does not hear of it
         if real.layout is not torch.strided or any(isinstance(number, torch.SymInt) for number in (*fake.shape, *fake.stride())):
             return False
-        return fake.shape != real.shape or fake.stride() != real.stride()
+        return layout_of(fake)[:2] != layout_of(real)[:2]
 
 
 def _with_sizes_of(real: torch.Tensor, fake: torch.Tensor) -> torch.Tensor:
     """Another fake tensor of the same memory."""
     with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():
-        return fake.detach().as_strided_(real.shape, real.stride(), real.storage_offset())
+        return fake.detach().as_strided_(*layout_of(real))
 
 
 def _ask(

@@ -238,8 +238,9 @@ def become(kind: Any, target: dict[Any, Any], entries: dict[Any, Any]) -> None:
     old, new = list(dict.keys(target)), list(entries)
     ahead = iter(old)
     staying = set(map(id, itertools.takewhile(lambda key: any(before is key for before in ahead), new)))
-    for key in (key for key in old if id(key) not in staying):
-        kind.__delitem__(target, key)
+    for key in old:
+        if id(key) not in staying:
+            kind.__delitem__(target, key)
     for key, value in entries.items():
         if dict.get(target, key, _MISSING) is not value:
             kind.__setitem__(target, key, value)

@@ -32,7 +32,7 @@ from dynexplore.engine.variables.numpy_.array_rules import call_numpy
 from dynexplore.engine.variables.objects.builtin_value import BuiltinValueVariable
 from dynexplore.engine.variables.objects.called_once import call_once
 from dynexplore.engine.variables.objects.class_facts import peek
-from dynexplore.engine.variables.objects.own_attributes import SETTLED_TYPES, is_settled
+from dynexplore.engine.variables.objects.own_attributes import GUARDED_WHERE_READ, needs_no_source
 from dynexplore.engine.variables.rules import METHODS, MethodAnswer, Rule, rule, rule_for
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
 
@@ -212,7 +212,7 @@ class FunctionVariable(LiveCallableVariable):
         """The path to the function, by which to reach a part of it; None where it is the same function in each call, and the part
         needs none.
         """
-        return self.source if is_settled(part) else self._place(ctx)
+        return self.source if needs_no_source(part) else self._place(ctx)
 
     def _place(self, ctx: TraceContext) -> Source:
         """The path to the function; one that is the same in each call is reached as itself."""
@@ -278,7 +278,7 @@ def cell_tracker(ctx: TraceContext, cell: Any, name: str, source: Source | None,
     except ValueError:
         content = None
     else:
-        stays = of_library and is_a(value, *SETTLED_TYPES)
+        stays = of_library and is_a(value, *GUARDED_WHERE_READ)
         content = ctx.lazy(value, None if source is None or stays else source.attribute("cell_contents", "getattr"))
     tracker = CellVariable(name, content, source, was_empty_at=source if content is None else None)
     ctx.journal.remember(cell, tracker)

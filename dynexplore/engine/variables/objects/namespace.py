@@ -18,7 +18,7 @@ from dynexplore.engine.provenance.guards import Identity
 from dynexplore.engine.provenance.module_guards import ABSENT
 from dynexplore.engine.provenance.sources import BuiltinSource, GlobalSource, GlobalsSource, ModuleSource, Source
 from dynexplore.engine.variables.contract.base import VariableTracker
-from dynexplore.engine.variables.objects.own_attributes import is_settled
+from dynexplore.engine.variables.objects.own_attributes import needs_no_source
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
@@ -169,7 +169,7 @@ def read_fixed(ctx: TraceContext, module: ModuleType, source: Source, name: str,
         return ctx.build(value, source)
     ctx.module_guards.rely_on_process(module, module.__name__, name, value)
     ctx.module_guards.know(source)
-    return ctx.build(value, None if is_settled(value) else source)
+    return ctx.build(value, None if needs_no_source(value) else source)
 
 
 def ctx_root(namespace: NamespaceVariable) -> Source:

@@ -15,6 +15,7 @@ In: a live object, its source, a name. Out: the tracker of the value.
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -53,28 +54,27 @@ def own_source(owner: Any, source: Source, name: str) -> Source:
     return source.attribute(name, "hidden" if shadowed is not None and hasattr(type(shadowed), "__set__") else "dict")
 
 
-def is_immutable(value: Any, depth: int = 0) -> bool:
+def is_immutable(value: Any) -> bool:
     """Whether identity fixes everything about a value: constants, and tuples of them."""
-    if is_constant_value(value):
+    return _is_made_of(value, is_constant_value)
+
+
+GUARDED_WHERE_READ = (FunctionType, BuiltinFunctionType, ModuleType, type)
+"""What may change in these is guarded where it is read."""
+
+
+def needs_no_source(value: Any) -> bool:
+    """Whether identity says enough about a part of a library: constants, functions, classes and modules, and tuples of them."""
+    return _is_made_of(value, lambda part: is_constant_value(part) or is_a(part, *GUARDED_WHERE_READ))
+
+
+def _is_made_of(value: Any, is_part: Callable[[Any], bool], depth: int = 0) -> bool:
+    """Whether it is such a part, or an immutable container of nothing else."""
+    if is_part(value):
         return True
     if type(value) not in (tuple, frozenset, torch.Size) or depth > _DEEPEST:
         return False
-    return all(is_immutable(item, depth + 1) for item in value)
-
-
-SETTLED_TYPES = (FunctionType, BuiltinFunctionType, ModuleType, type)
-
-
-def is_settled(value: Any, depth: int = 0) -> bool:
-    """Whether identity says enough about a part of a library: constants, functions, classes and modules, and tuples of them.
-
-    What may change in a function, a class or a module is guarded where it is read; what is in any other object needs a source.
-    """
-    if is_constant_value(value) or is_a(value, *SETTLED_TYPES):
-        return True
-    if type(value) not in (tuple, frozenset, torch.Size) or depth > _DEEPEST:
-        return False
-    return all(is_settled(item, depth + 1) for item in value)
+    return all(_is_made_of(item, is_part, depth + 1) for item in value)
 
 
 def is_told_by_identity(value: Any) -> bool:
