@@ -1,6 +1,6 @@
 """Families of transformers' models as programs use them: right, and in how many graphs; beside torch.compile, in one run.
 
-    python -m dynexplore bench families [--quick] [--models llama "t5, beam"] [--json OUT]
+    python -m dynexplore bench families [--quick] [--device cuda] [--models llama "t5, beam"] [--json OUT]
 
 Each phase (forward, gradients, decode with the model's own cache, static cache, generate greedy, sampling, beam) runs over three
 lengths with the forward compiled, backend "eager". "right" is "ok", or where the first difference from plain PyTorch is;
@@ -36,27 +36,27 @@ class Run:
     seconds: float
 
 
-def run(family: Family, phase: str, wrap: Callable[[Any], Any], counted: Counting) -> Run:
+def run(family: Family, phase: str, wrap: Callable[[Any], Any], counted: Counting, device: str = "cpu") -> Run:
     """The phase on a fresh module whose forward is wrapped."""
     forget()
-    module = family.make()
+    module = family.make(device)
     module.forward = wrap(module.forward)
     marks: list[int] = []
     began = time.process_time()
-    results = list(PHASES[phase](module, module, family.inputs, lambda: marks.append(counted.graphs)))
+    results = list(PHASES[phase](module, module, family.inputs_on(device), lambda: marks.append(counted.graphs)))
     spent = time.process_time() - began
     return Run(results, counted.graphs, counted.graphs - marks[-1] if marks else None, spent)
 
 
-def measure(family: Family, phase: str) -> Row:
+def measure(family: Family, phase: str, device: str = "cpu") -> Row:
     """One row: both compilers beside plain PyTorch."""
-    expected = run(family, phase, lambda plain: plain, Counting()).results
+    expected = run(family, phase, lambda plain: plain, Counting(), device).results
     row: Row = {}
     spent: dict[str, float] = {}
     for name, column in (("dynexplore", ""), ("torch.compile", "torch.compile ")):
         counted = Counting()
         try:
-            ran = run(family, phase, compilers(counted)[name], counted)
+            ran = run(family, phase, compilers(counted)[name], counted, device)
         except Exception as error:  # torch.compile's failures are part of the table; ours end the row
             if name == "dynexplore":
                 raise
@@ -91,6 +91,6 @@ if __name__ == "__main__":
     MODELS = [Model(name, "transformers", functools.partial(_made, family)) for name, (family, _) in ROWS.items()]
 
     def _measure(model: Model, options: argparse.Namespace) -> Row:
-        return measure(*ROWS[model.name])
+        return measure(*ROWS[model.name], options.device)
 
-    sys.exit(main("Families", _measure, summary, {"cpu": MODELS}))
+    sys.exit(main("Families", _measure, summary, {"cpu": MODELS, "cuda": MODELS}))

@@ -33,12 +33,16 @@ class Family:
     phases: tuple[str, ...]
     sizes: dict[str, Any] = field(default_factory=dict)
 
-    def make(self) -> nn.Module:
-        """The module in eval mode, with random weights."""
+    def make(self, device: str = "cpu") -> nn.Module:
+        """The module in eval mode, with random weights: the same on each device."""
         transformers = importlib.import_module("transformers")
         torch.manual_seed(0)
         module: nn.Module = getattr(transformers, self.model)(getattr(transformers, self.config)(**self.sizes))
-        return module.eval()
+        return module.eval().to(device)
+
+    def inputs_on(self, device: str) -> Callable[[int], dict[str, Any]]:
+        """The inputs of a length, on a device."""
+        return lambda length: {name: value.to(device) for name, value in self.inputs(length).items()}
 
 
 # -- inputs of a length (for images: of a batch size) ------------------------------------------------------------------
@@ -122,6 +126,7 @@ def _steps(call: Call, given: dict[str, Any], cache: Any, steps: int, warm: Told
     place = given[name].shape[1]
     for step in range(steps + 1):
         position = torch.arange(place) if step == 0 else torch.tensor([place + step - 1])
+        position = position.to(given[name].device)
         where = {"cache_position": position} if name == "input_ids" else {}
         outputs = call(**given, past_key_values=cache, use_cache=True, **where)
         yield outputs.logits

@@ -322,6 +322,23 @@ def test_a_write_through_places_of_a_view(fn: Any) -> None:
     assert graphs_compiled()
 
 
+def places_of_what_was_written_before(x):
+    y = x * 2
+    y /= 3
+    chunks = y.view(2, -1).as_strided((3, 2), (2, 1))
+    other = torch.zeros(3)
+    other[0] = 1
+    return chunks.sin(), other
+
+
+@pytest.mark.parametrize("gradients", [False, True])
+def test_places_of_a_view_that_are_only_read_behind_the_write(gradients: bool) -> None:
+    """As a model with a sliding window has them: that graph is compiled."""
+    for size in (8.0, 10.0):
+        x = torch.arange(size, requires_grad=gradients)
+        assert_same_as_eager(places_of_what_was_written_before, x, backend="aot_eager", graphs=1)
+
+
 READ_AND_THEN_WRITTEN = {
     "copied": lambda a, c: (a.clone(), a.add_(1))[0] * c,
     "computed": lambda a, c: (a * 1, a.mul_(2))[0] * c,

@@ -168,15 +168,15 @@ def _call(function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[Any
 def _backward(value: Any, leaves: Sequence[torch.Tensor]) -> Any:
     """The gradients of all that came out, or that there are none."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of `.grad` of what is no leaf
+        warnings.simplefilter("ignore")  # of `.grad` of what is no leaf, and what operators say in their backward
         outputs = [t for t in tensors_in(value) if t.requires_grad and t.grad_fn is not None]
-    if not outputs:
-        return "none"
-    total = sum((t.abs() if t.is_complex() else t).sum().to(torch.float64) for t in outputs)
-    try:
-        total.backward()  # type: ignore[union-attr]
-    except RuntimeError:
-        return "RuntimeError"
+        if not outputs:
+            return "none"
+        total = sum((t.abs() if t.is_complex() else t).sum().to(torch.float64) for t in outputs)
+        try:
+            total.backward()  # type: ignore[union-attr]
+        except RuntimeError:
+            return "RuntimeError"
     return "done"
 
 

@@ -23,6 +23,7 @@ from torch._subclasses.fake_tensor import DynamicOutputShapeException, FakeTenso
 
 from dynexplore.engine.graph import operator_memo
 from dynexplore.engine.graph.data_symbols import takes_shapes_of_data
+from dynexplore.engine.graph.storage_bounds import refuse_what_lies_outside
 from dynexplore.engine.graph.trials import is_worth_a_trial, refuse_what_a_trial_refuses
 from dynexplore.engine.graph.written_shapes import refuse_what_does_not_fit
 from dynexplore.engine.records import record
@@ -205,6 +206,7 @@ class WatchedFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
             refuse_what_does_not_fit(func, args, kwargs)
             self._note_written(facts, args, kwargs)
         if facts.in_storage and not self.inside and isinstance(args[0], FakeTensor):
+            refuse_what_lies_outside(func, args, kwargs)
             self.seen_as_storages.add(storage_of(args[0]))
         self.draws_random_numbers |= facts.random
         too_large = any(isinstance(_argument(place, args, kwargs), _VARIES) for place in facts.converted)

@@ -50,19 +50,24 @@ def lies_in(node: torch.fx.Node, storage: int) -> bool:
     return any(storage_of(value) == storage for value in tensors_of(node))
 
 
-def is_an_error_dropped(graph: torch.fx.Graph) -> bool:
-    """Whether an operator of which data decides if it raises gives what nobody uses: a compiler leaves it out, error and all."""
+def errors_dropped(graph: torch.fx.Graph) -> list[torch.fx.Node]:
+    """The operators of which data decides if they raise, and which give what nobody uses: a compiler would leave them out.
+
+    Of several, one of which needs the other, the last.
+    """
     used: set[torch.fx.Node] = set()
+    dropped: list[torch.fx.Node] = []
     memories = memories_from_outside(graph)
     for node in reversed(graph.nodes):
         written = set().union(*map(memories_of, written_by(node)))
         unseen = not written and (node.op == "output" or node.is_impure() or node.meta.get("example_value") is None)
-        if node in used or unseen or written & memories:
+        would_be_dropped = not (node in used or unseen or written & memories)
+        if would_be_dropped and node.meta.get("may_fail"):
+            dropped.append(node)
+        if not would_be_dropped or node.meta.get("may_fail"):
             used.update(node.all_input_nodes)
             memories.update(*map(memories_of, node.all_input_nodes))
-        elif node.meta.get("may_fail"):
-            return True
-    return False
+    return dropped
 
 
 def memories_from_outside(graph: torch.fx.Graph) -> set[int]:

@@ -39,8 +39,9 @@ from dynexplore.engine.errors import BackendCompilerError, InvalidBackend, Missi
 from dynexplore.engine.events import BackendFailed
 from dynexplore.engine.graph.builder import FinishedGraph, GraphInput, example_value, layout_of
 from dynexplore.engine.graph.copies_for_backward import keep_what_is_written, with_copies
+from dynexplore.engine.graph.kept_errors import with_errors_kept, without_what_was_kept
 from dynexplore.engine.graph.shapes import make_shape_env
-from dynexplore.engine.graph.written_nodes import is_an_error_dropped
+from dynexplore.engine.graph.written_nodes import errors_dropped
 from dynexplore.engine.nearest_name import instead
 from dynexplore.engine.phases import timed
 from dynexplore.engine.recorder import Recorder
@@ -232,9 +233,9 @@ def compile_graph(
     """
     module = graph.module
     buckets = distributed.pieces_of(graph)
-    graph.as_it_stands |= bool(buckets and graph.read_from_copies)  # a piece is cut from the graph as it was captured
-    if backend.function is not eager:  # which drops nothing
-        graph.as_it_stands |= graph.may_fail and is_an_error_dropped(module.graph)
+    pieces = recurrent_layers.pieces_of(graph) if _is_of_torch(backend) and not buckets else []
+    if buckets or pieces:  # a piece is cut from the graph as it was captured
+        graph.as_it_stands |= bool(graph.read_from_copies) or (graph.may_fail and bool(errors_dropped(module.graph)))
     if graph.as_it_stands:
         backend = uncompiled(backend)
     if recorder is not None and (tools := tool_hooks.connected()) is not None:
@@ -245,7 +246,7 @@ def compile_graph(
         compiled = distributed.compiled_in_pieces(graph, buckets, name, ask)
     elif backend.function is eager:
         compiled = ask(graph.module, [], name)
-    elif _is_of_torch(backend) and (pieces := recurrent_layers.pieces_of(graph)):
+    elif pieces:
         compiled = distributed.compiled_in_pieces(graph, pieces, name, functools.partial(_around_recurrent_layers, ask))
     else:
         compiled = _whole(graph, name, ask)
@@ -270,10 +271,13 @@ def _whole(graph: FinishedGraph, name: str, ask: Callable[..., Callable[..., Any
     given = inference_blocks.without_gradients(module) if blocks else module
     if graph.read_from_copies:
         given = with_copies(given, [graph.inputs[place].node.name for place in graph.read_from_copies])
+    own, given = given, with_errors_kept(given) if graph.may_fail else given
     keep_what_is_written(given, [graph.inputs[place].node.name for place in graph.written])
     try:
         compiled = ask(given, examples, name)
         outputs = list(map(example_value, graph.outputs))
+        if given is not own:
+            compiled = without_what_was_kept(compiled, len(outputs))
         if getattr(compiled, "__self__", None) is not module:  # it does not run as it is
             compiled = inference_blocks.without_their_gradients(compiled, examples, outputs)
         return inference_blocks.marking(compiled, outputs) if blocks else compiled

@@ -35,7 +35,7 @@ from dynexplore.engine.graph.builder import FinishedGraph, GraphInput, example_v
 from dynexplore.engine.graph.copies_for_backward import can_be_read_from_copies
 from dynexplore.engine.graph.fake_mode import IN_PLACE_VIEWS, storage_of
 from dynexplore.engine.graph.modes import inference_mode_entered
-from dynexplore.engine.graph.written_nodes import lies_in, operator_of, tensors_of, written_by
+from dynexplore.engine.graph.written_nodes import lies_in, memories_of, operator_of, tensors_of, written_by
 from dynexplore.engine.graph_breaks import GraphBreak
 
 ASKS_FOR_MORE = frozenset({
@@ -61,7 +61,7 @@ def runs_as_it_stands(graph: FinishedGraph, breaks: Sequence[GraphBreak]) -> boo
     changed = [graph.inputs[place].node for place in graph.written]
     if graph.written_inside and backward_would_raise(map(example_value, [*graph.outputs, *changed])):
         return True
-    if graph.written_inside and any(map(_takes_a_view_apart_by_places, graph.call_nodes())):
+    if graph.written_inside and _writes_where_places_are_taken(graph):
         return True
     if any(_is_seen_by_autograd(graph.inputs[place]) for place in graph.written):
         return True
@@ -107,6 +107,17 @@ def _all_that_comes_of(nodes: Iterable[torch.fx.Node]) -> set[torch.fx.Node]:
 def _has_history(node: torch.fx.Node) -> bool:
     """Whether autograd has noted how it was made: not of a parameter, which an optimizer changes unseen."""
     return any(value.requires_grad and not value.is_leaf for value in tensors_of(node))
+
+
+def _writes_where_places_are_taken(graph: FinishedGraph) -> bool:
+    """Whether something is written in a memory of which a view was taken apart by places."""
+    taken: set[int] = set()
+    for node in graph.call_nodes():
+        if _takes_a_view_apart_by_places(node):
+            taken |= memories_of(node)
+        if taken and any(taken & memories_of(written) for written in written_by(node)):
+            return True
+    return False
 
 
 def _takes_a_view_apart_by_places(node: torch.fx.Node) -> bool:

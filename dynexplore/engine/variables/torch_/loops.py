@@ -1,4 +1,4 @@
-"""while_loop, map and scan: a function that an operator of torch runs again and again, as a body in the graph.
+"""while_loop, map, scan and associative_scan: a function that an operator of torch runs again and again, as a body in the graph.
 
 The idea: torch writes them in Python around one higher-order operator each; the Python part, which flattens nests and checks what
 it is given, is interpreted. At the operator the functions are traced as bodies with slots for what changes from step to step
@@ -6,8 +6,8 @@ it is given, is interpreted. At the operator the functions are traced as bodies 
 breaks the graph, so that torch itself takes the call or says what is wrong with it.
 
 In: calls of the operators. Out: a node, tensors.
-torch/_dynamo/variables/higher_order_ops.py (WhileLoopHigherOrderVariable, MapHigherOrderVariable, ScanHigherOrderVariable) does the
-same job.
+torch/_dynamo/variables/higher_order_ops.py (WhileLoopHigherOrderVariable, MapHigherOrderVariable, ScanHigherOrderVariable,
+AssociativeScanHigherOrderVariable) does the same job.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch._higher_order_ops import utils as operators
+from torch._higher_order_ops.associative_scan import associative_scan_op
 from torch._higher_order_ops.map import map_impl
 from torch._higher_order_ops.scan import scan_op
 from torch._higher_order_ops.while_loop import while_loop_op
@@ -76,6 +77,25 @@ def _scan(
         refuse(ctx, "scan", "a step does not return its state and an output")
     _require_same_kinds(ctx, "scan", state, body.tensors[: len(state)])
     return _call(ctx, scan_op, [body], ("scan_body",), body.nest, [ListVariable(state), ListVariable(parts)])
+
+
+@builtin(associative_scan_op)
+def _associative_scan(
+    ctx: TraceContext, combine_fn: VariableTracker, xs: VariableTracker, additional_inputs: VariableTracker
+) -> VariableTracker:
+    """Element by element: the body is traced with two parts of each tensor, and runs with many of them at a time."""
+    parts = xs.unpack(ctx)
+    twice = [*parts, *parts]
+    body = _body(ctx, "associative_scan", combine_fn, twice, additional_inputs.unpack(ctx), parts=len(twice))
+    if body.inputs:
+        refuse(ctx, "associative_scan", "the function uses tensors that it is not given")
+    fakes = [tensor.fake for tensor in body.tensors]
+    if [_kind(fake) for fake in fakes] != [_kind(slot.meta["example_value"]) for slot in body.slots[: len(parts)]]:
+        refuse(ctx, "associative_scan", "the function makes tensors of another kind than it is given")
+    _check_operands(ctx, associative_scan_op, ListVariable(parts).as_proxy())
+    module = body.moved_out(ctx, "scan_body", [])
+    results = ctx.operation("call_function", associative_scan_op, [module, ListVariable(parts), TupleVariable([])], {})
+    return ListVariable(results.unpack(ctx))
 
 
 def _body(
