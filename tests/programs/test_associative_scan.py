@@ -35,14 +35,34 @@ def of_one(a: torch.Tensor, b: torch.Tensor) -> Any:
     return found
 
 
-@pytest.mark.parametrize("requires_grad", [False, True])
+@pytest.mark.parametrize(("fn", "requires_grad"), [(states, False), (of_one, False), (of_one, True)])
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
-@pytest.mark.parametrize("fn", [states, of_one])
-def test_a_scan_is_one_graph(fn: Any, backend: str, requires_grad: bool) -> None:
+def test_a_scan_is_one_graph(fn: Any, requires_grad: bool, backend: str) -> None:
     """Values, gradients and types are those of the operator itself; for other data, too."""
     for scale in (1, 2):
         inputs = [(x * scale).requires_grad_(requires_grad) for x in (A, B)]
         assert_same_as_eager(fn, *inputs, backend=backend, graphs=1, breaks=0)
+
+
+def one_after_the_other(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """What `states` computes, step by step."""
+    state, found = b[0] + 1, [b[0] + 1]
+    for place in range(1, len(a)):
+        state = a[place] * state + b[place] + 1
+        found.append(state)
+    return torch.stack(found) * 2
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_tensors_that_depend_on_each_other_have_their_gradients(backend: str) -> None:
+    """torch's derivative of the operator leaves out what flows from one to the other."""
+    gradients = []
+    for fn in (one_after_the_other, lambda a, b: states(a, b)[0]):
+        inputs = [x.clone().requires_grad_() for x in (A, B)]
+        dynexplore.optimize(backend)(fn)(*inputs).square().sum().backward()
+        gradients.append([x.grad for x in inputs])
+    torch.testing.assert_close(*gradients)
+    assert dynexplore.counters["stats"]["graphs"] == 2 and not dynexplore.graph_breaks()
 
 
 def uses_what_stands_outside(a: torch.Tensor, b: torch.Tensor) -> Any:

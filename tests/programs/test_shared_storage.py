@@ -293,6 +293,27 @@ def test_elements_that_meet_in_memory_are_each_written() -> None:
     assert dynexplore.counters["stats"]["graphs"] == 1  # captured, and run as it stands
 
 
+def writes_what_is_read_beside(x, y):
+    x = x.clone()
+    x[1:].mul_(2)
+    try:
+        torch.add(x[1:], 1, out=x)
+    except RuntimeError as error:
+        return x + y, str(error)[:30]
+    return x
+
+
+@pytest.mark.filterwarnings("ignore:An output with one or more elements was resized")
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_a_write_beside_what_is_read_is_refused_where_sizes_vary(backend: str) -> None:
+    """A compiler makes a new tensor, and would not notice that the two meet in memory."""
+    compiled = dynexplore.optimize(backend)(writes_what_is_read_beside)
+    for size in (4, 5, 6, 8):
+        x, y = torch.arange(float(size)), torch.ones(size)
+        assert repr(compiled(x, y)) == repr(writes_what_is_read_beside(x, y))
+    assert graphs_compiled() or dynexplore.counters["stats"]["graphs"]
+
+
 def places_of_a_view(x):
     u = x[1:].as_strided((2,), (1,))
     u.neg_()

@@ -13,6 +13,7 @@ torch/_subclasses/fake_tensor.py is the mode itself; PyTorch's Dynamo has no cou
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -282,23 +283,33 @@ def _others_in_its_memory(written: torch.Tensor, arguments: Sequence[object]) ->
 
 
 def _overlap_partly(written: torch.Tensor, other: torch.Tensor) -> bool:
-    """Whether operators refuse to write to one of these and to read the other (aten/src/ATen/MemoryOverlap.cpp)."""
-    begins, ends = [], []
+    """Whether operators refuse to write to one of these and to read the other (aten/src/ATen/MemoryOverlap.cpp).
+
+    Where sizes vary, whether they do with the sizes of this call: no guard comes of the question.
+    """
+    places = []
     for tensor in (written, other):
-        numbers = *tensor.shape, *tensor.stride(), tensor.storage_offset()
-        if not all(isinstance(number, int) for number in numbers) or not _is_dense(tensor):
+        begin, *numbers = map(_known_now, (tensor.storage_offset(), *tensor.shape, *tensor.stride()))
+        sizes, strides = numbers[: tensor.dim()], numbers[tensor.dim() :]
+        if None in (begin, *numbers) or not _is_dense(sizes, strides):
             return False
-        begins.append(int(tensor.storage_offset()) * tensor.element_size())
-        ends.append(begins[-1] + tensor.numel() * tensor.element_size())
-    if begins[0] == begins[1] and ends[0] == ends[1]:
-        return written.stride() != other.stride()
-    return max(begins) < min(ends)
+        count = math.prod(sizes)
+        places.append((begin * tensor.itemsize, (begin + count) * tensor.itemsize, strides))
+    (begin, end, strides), (other_begin, other_end, other_strides) = places
+    if (begin, end) == (other_begin, other_end):
+        return bool(strides != other_strides)
+    return bool(max(begin, other_begin) < min(end, other_end))
 
 
-def _is_dense(tensor: torch.Tensor) -> bool:
+def _known_now(number: Any) -> Any:
+    """A number that may vary as it is in this call; None where only data tells."""
+    return number.node.hint if isinstance(number, torch.SymInt) else number
+
+
+def _is_dense(sizes: Sequence[int], strides: Sequence[int]) -> bool:
     """Whether a tensor fills its memory without gaps, in any order of the dimensions."""
     filled = 1
-    for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
+    for stride, size in sorted(zip(strides, sizes, strict=True)):
         if size != 1 and stride != filled:
             return False
         filled *= size

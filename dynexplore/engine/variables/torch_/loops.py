@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch._higher_order_ops import utils as operators
-from torch._higher_order_ops.associative_scan import associative_scan_op
+from torch._higher_order_ops.associative_scan import associative_scan_op, generic_associative_scan
 from torch._higher_order_ops.map import map_impl
 from torch._higher_order_ops.scan import scan_op
 from torch._higher_order_ops.while_loop import while_loop_op
@@ -83,8 +83,15 @@ def _scan(
 def _associative_scan(
     ctx: TraceContext, combine_fn: VariableTracker, xs: VariableTracker, additional_inputs: VariableTracker
 ) -> VariableTracker:
-    """Element by element: the body is traced with two parts of each tensor, and runs with many of them at a time."""
+    """Element by element: the body is traced with two parts of each tensor, and runs with many of them at a time.
+
+    torch's derivative of the operator takes each tensor by itself, which is wrong where one depends on another (2.11 to 2.13): where
+    gradients of several are wanted, what the operator does is put into the graph.
+    """
     parts = xs.unpack(ctx)
+    if len(parts) > 1 and torch.is_grad_enabled() and any(_wants_gradient(part.read(ctx)) for part in parts):
+        general = ctx.build(generic_associative_scan, None)
+        return ctx.call_function(general, [combine_fn, xs], {"additional_inputs": additional_inputs})
     twice = [*parts, *parts]
     body = _body(ctx, "associative_scan", combine_fn, twice, additional_inputs.unpack(ctx), parts=len(twice))
     if body.inputs:
@@ -96,6 +103,10 @@ def _associative_scan(
     module = body.moved_out(ctx, "scan_body", [])
     results = ctx.operation("call_function", associative_scan_op, [module, ListVariable(parts), TupleVariable([])], {})
     return ListVariable(results.unpack(ctx))
+
+
+def _wants_gradient(value: VariableTracker) -> bool:
+    return isinstance(value, TensorVariable) and value.fake.requires_grad
 
 
 def _body(
