@@ -24,6 +24,7 @@ from torch._subclasses.fake_tensor import DynamicOutputShapeException, FakeTenso
 
 from dynexplore.engine.graph import operator_memo
 from dynexplore.engine.graph.data_symbols import takes_shapes_of_data
+from dynexplore.engine.graph.device_checks import is_checked_on_the_device
 from dynexplore.engine.graph.storage_bounds import refuse_what_lies_outside
 from dynexplore.engine.graph.trials import is_worth_a_trial, refuse_what_a_trial_refuses
 from dynexplore.engine.graph.written_shapes import refuse_what_does_not_fit
@@ -211,7 +212,8 @@ class WatchedFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
             self.seen_as_storages.add(storage_of(args[0]))
         self.draws_random_numbers |= facts.random
         too_large = any(isinstance(_argument(place, args, kwargs), _VARIES) for place in facts.converted)
-        if facts.may_fail or too_large or not (facts.promotes or _are_of_one_dtype([*args, *kwargs.values()])):
+        may_fail = facts.may_fail and not is_checked_on_the_device(func, args, kwargs)
+        if may_fail or too_large or not (facts.promotes or _are_of_one_dtype([*args, *kwargs.values()])):
             self.may_fail = self.may_fail_last = True
 
     def _refuse(self, facts: OperatorFacts, func: Any, args: Sequence[object], kwargs: Mapping[str, object]) -> None:

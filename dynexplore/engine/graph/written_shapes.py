@@ -48,7 +48,11 @@ def _of_outer_product(others: Sequence[torch.Tensor]) -> Shapes:
     return [(*others[0].shape, *others[1].shape)]
 
 
-_OF_SOME = {torch.ops.aten.masked_scatter_.default: _of_mask, torch.ops.aten.addr_.default: _of_outer_product}
+_OF_SOME = {
+    torch.ops.aten.masked_scatter_.default: _of_mask,
+    torch.ops.aten.addr_.default: _of_outer_product,
+    torch.ops.aten.floor_divide_.Tensor: _of_all,  # element by element without the tag
+}
 
 
 @functools.cache

@@ -13,7 +13,7 @@ OPERATORS = {
     operator.name(): operator
     for operator in (
         aten.add_.Tensor, aten.eq_.Tensor, aten.copysign_.Tensor, aten.pow_.Tensor, aten.clamp_.Tensor, aten.atan2_.default,
-        aten.logical_and_.default, aten.masked_fill_.Scalar,
+        aten.logical_and_.default, aten.masked_fill_.Scalar, aten.floor_divide_.Tensor,
     )
 }  # fmt: skip
 SHAPES = [(), (1,), (3,), (1, 3), (2, 3), (2, 1), (0,), (2, 1, 3)]

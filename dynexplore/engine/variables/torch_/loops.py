@@ -85,8 +85,8 @@ def _associative_scan(
 ) -> VariableTracker:
     """Element by element: the body is traced with two parts of each tensor, and runs with many of them at a time.
 
-    torch's derivative of the operator takes each tensor by itself, which is wrong where one depends on another (2.11 to 2.13): where
-    gradients of several are wanted, what the operator does is put into the graph.
+    torch's derivative of the operator takes each tensor by itself, which is wrong where one depends on another (2.11 to 2.13).
+    Where gradients of several are wanted, what the operator does is put into the graph.
     """
     parts = xs.unpack(ctx)
     if len(parts) > 1 and torch.is_grad_enabled() and any(_wants_gradient(part.read(ctx)) for part in parts):
@@ -97,7 +97,8 @@ def _associative_scan(
     if body.inputs:
         refuse(ctx, "associative_scan", "the function uses tensors that it is not given")
     fakes = [tensor.fake for tensor in body.tensors]
-    if [_kind(fake) for fake in fakes] != [_kind(slot.meta["example_value"]) for slot in body.slots[: len(parts)]]:
+    given = [slot.meta["example_value"] for slot in body.slots[: len(parts)]]
+    if list(map(_kind, fakes)) != list(map(_kind, given)):
         refuse(ctx, "associative_scan", "the function makes tensors of another kind than it is given")
     _check_operands(ctx, associative_scan_op, ListVariable(parts).as_proxy())
     module = body.moved_out(ctx, "scan_body", [])
