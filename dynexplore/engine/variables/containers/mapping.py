@@ -14,6 +14,7 @@ torch/_dynamo/variables/dicts.py does the same job; dict_views.py holds keys(), 
 from __future__ import annotations
 
 import itertools
+import operator
 import reprlib
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
@@ -236,11 +237,12 @@ def become(kind: Any, target: dict[Any, Any], entries: dict[Any, Any]) -> None:
     taken out, which leaves its place empty, and what came is put behind.
     """
     old, new = list(dict.keys(target)), list(entries)
-    ahead = iter(old)
-    staying = set(map(id, itertools.takewhile(lambda key: any(before is key for before in ahead), new)))
-    for key in old:
-        if id(key) not in staying:
-            kind.__delitem__(target, key)
+    if old and not (len(old) <= len(new) and all(map(operator.is_, old, new))):  # nearly always they begin alike
+        ahead = iter(old)
+        staying = set(map(id, itertools.takewhile(lambda key: any(before is key for before in ahead), new)))
+        for key in old:
+            if id(key) not in staying:
+                kind.__delitem__(target, key)
     for key, value in entries.items():
         if dict.get(target, key, _MISSING) is not value:
             kind.__setitem__(target, key, value)
