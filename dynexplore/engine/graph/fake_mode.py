@@ -210,7 +210,7 @@ class WatchedFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
         if facts.in_storage and not self.inside and isinstance(args[0], FakeTensor):
             refuse_what_lies_outside(func, args, kwargs)
             self.seen_as_storages.add(storage_of(args[0]))
-        self.draws_random_numbers |= facts.random
+        self.draws_random_numbers |= facts.random and not _leaves_nothing_out(func, args, kwargs)
         too_large = any(isinstance(_argument(place, args, kwargs), _VARIES) for place in facts.converted)
         may_fail = facts.may_fail and not is_checked_on_the_device(func, args, kwargs)
         if may_fail or too_large or not (facts.promotes or _are_of_one_dtype([*args, *kwargs.values()])):
@@ -244,6 +244,19 @@ class WatchedFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
 
 
 _VARIES = (torch.SymInt, torch.SymFloat)
+
+
+def _leaves_nothing_out(func: Any, args: Sequence[object], kwargs: Mapping[str, object]) -> bool:
+    """Whether this is an attention that leaves out nothing by chance, as in every model that is not trained: it draws no number."""
+    place = _dropout(func)
+    chance = None if place is None else _argument(place, args, kwargs, 0.0)
+    return isinstance(chance, float) and chance == 0.0
+
+
+@functools.cache
+def _dropout(operator: Any) -> tuple[int, str] | None:
+    names = [argument.name for argument in operator._schema.arguments]
+    return (names.index("dropout_p"), "dropout_p") if "dropout_p" in names else None
 
 
 def _is_no_number(value: object) -> bool:
