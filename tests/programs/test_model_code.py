@@ -415,3 +415,18 @@ def test_a_tensor_of_unknown_length_is_unpacked_by_python() -> None:
     with dynexplore.config.patch(capture_dynamic_output_shape_ops=True, raise_engine_errors=True):
         assert_same_as_eager(walks, X)
     assert_same_as_eager(walks, X)
+
+
+@pytest.mark.parametrize(("chance", "looks"), [(0.0, 0), (0.5, 3)])
+def test_an_attention_that_leaves_nothing_out_draws_no_number(monkeypatch: pytest.MonkeyPatch, chance: float, looks: int) -> None:
+    """The state of the generator is not read in each call of a model that is not trained."""
+    states: list[int] = []
+    monkeypatch.setattr(torch, "get_rng_state", lambda real=torch.get_rng_state: states.append(1) or real())
+    q = torch.rand(1, 2, 5, 8)
+    compiled = dynexplore.optimize("eager")(lambda q: torch.nn.functional.scaled_dot_product_attention(q, q, q, dropout_p=chance))
+    compiled(q)
+    states.clear()
+    for _ in range(3):
+        compiled(q)
+    assert len(states) == looks
+    assert dynexplore.counters["stats"]["graphs"] == 1

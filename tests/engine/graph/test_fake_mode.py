@@ -6,7 +6,6 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-import dynexplore
 from dynexplore.engine.graph.fake_mode import WatchedFakeMode, storage_of
 
 pytestmark = pytest.mark.plain("works on operators and modes by itself, without a frame")
@@ -75,18 +74,3 @@ def test_it_stops_watching():
     with mode:
         torch.ones(3).add_(1)
     assert not mode.written
-
-
-@pytest.mark.parametrize(("chance", "looks"), [(0.0, 0), (0.5, 3)])
-def test_an_attention_that_leaves_nothing_out_draws_no_number(monkeypatch, chance, looks):
-    """The state of the generator is not read in each call of a model that is not trained."""
-    states = []
-    monkeypatch.setattr(torch, "get_rng_state", lambda real=torch.get_rng_state: states.append(1) or real())
-    q = torch.rand(1, 2, 5, 8)
-    compiled = dynexplore.optimize("eager")(lambda q: torch.nn.functional.scaled_dot_product_attention(q, q, q, dropout_p=chance))
-    compiled(q)
-    states.clear()
-    for _ in range(3):
-        compiled(q)
-    assert len(states) == looks
-    assert dynexplore.counters["stats"]["graphs"] == 1
