@@ -290,7 +290,7 @@ class CodeGenerator:
             ctx.request.backend_questions.note(env, guards_before)
         if not ctx.request.runs_as_it_is and not graph.as_it_stands:
             function = unheard_by_autograd(function, graph)
-        function = undone_on_failure(function, graph)
+        function = undone_on_failure(function, graph, ctx.request.runs_as_it_is or graph.as_it_stands)
         if ctx.function_modes.has_wrappers:
             function = left_alone(function)
         if ctx.function_modes.has_subclasses:

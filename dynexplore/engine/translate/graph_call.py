@@ -5,7 +5,8 @@ outputs. The call is covered by a handler that lets the segment run again as pla
 fails (no Python object has been changed yet), so that the program sees the exception, and the side effects before it, that eager
 gives. What the graph itself has changed by then is put back first: inputs that it writes to, the random number generator
 (`undone_on_failure`). Inputs are copied for that only in the first run (it shows whether there are kernels for these types), and
-in each run where the data of tensors decides whether an operator raises (an index out of range).
+in each run where the data of tensors decides whether an operator raises (an index out of range); those to which a second run writes
+the same again are not copied (graph/written_again.py).
 
 In: a finished graph. Out: the head of the modified code, and the handler behind its end.
 PyTorch's Dynamo has no counterpart of the second half; the first is torch/_dynamo/output_graph.py (compile_and_call_fx_graph).
@@ -28,6 +29,7 @@ from dynexplore.engine.bytecode import Label, Writer
 from dynexplore.engine.counters import counters
 from dynexplore.engine.errors import DynexploreError
 from dynexplore.engine.graph.builder import FinishedGraph, GraphInput
+from dynexplore.engine.graph.written_again import written_again
 from dynexplore.engine.native import TailCall, skip_code_recursively
 from dynexplore.engine.provenance.sources import PinnedSource
 from dynexplore.engine.translate.injected_locals import TAIL_CALL, InjectedLocals
@@ -183,11 +185,14 @@ def write_new_parameters(ctx: Interpreter, writer: Writer, injected: InjectedLoc
     return [parameter.source.local for parameter, _ in ctx.new_parameters]
 
 
-def undone_on_failure(function: Callable[..., Any], graph: FinishedGraph) -> Callable[..., Any]:
-    """A compiled graph, made so that it leaves inputs and random numbers as they were when one of its operators raises."""
+def undone_on_failure(function: Callable[..., Any], graph: FinishedGraph, in_order: bool) -> Callable[..., Any]:
+    """A compiled graph, made so that it leaves inputs and random numbers as they were when one of its operators raises.
+
+    `in_order`: its operators run one by one, as they stand.
+    """
     if not graph.written and not graph.draws_random_numbers:
         return function
-    undone = _undone(function, graph)
+    undone = _undone(function, graph, in_order)
     if graph.may_fail or not graph.written:
         return undone
     first = True
@@ -221,9 +226,16 @@ def unheard_by_autograd(function: Callable[..., Any], graph: FinishedGraph) -> C
 _half_done = threading.local()  # `failure`: of a graph that has changed its inputs by then
 
 
-def _undone(function: Callable[..., Any], graph: FinishedGraph) -> Callable[..., Any]:
+def _undone(function: Callable[..., Any], graph: FinishedGraph, in_order: bool) -> Callable[..., Any]:
+    again = written_again(graph.module.graph, [graph.inputs[place].node for place in graph.written], in_order)
+    uncopied = [place for place in graph.written if graph.inputs[place].node in again]
+    copied = [place for place in graph.written if place not in uncopied]
+
     def run(*inputs: Any) -> Any:
-        saved = [_saved(inputs[place]) for place in graph.written]
+        places: Sequence[int] = copied
+        if uncopied and not _lie_apart(inputs, uncopied):
+            places = graph.written
+        saved = [_saved(inputs[place]) for place in places]
         states = _random_states(inputs) if graph.draws_random_numbers else ()
         try:
             return function(*inputs)
@@ -233,6 +245,14 @@ def _undone(function: Callable[..., Any], graph: FinishedGraph) -> Callable[...,
             raise
 
     return run
+
+
+def _lie_apart(inputs: Sequence[Any], places: Sequence[int]) -> bool:
+    """Whether no other input shares memory with the tensors at these places, in this call."""
+    with torch._C.DisableTorchFunctionSubclass():  # the program does not hear of it
+        strided = [value for value in inputs if isinstance(value, torch.Tensor) and value.layout is torch.strided]
+        memories = [value.untyped_storage()._cdata for value in strided]
+        return all(memories.count(inputs[place].untyped_storage()._cdata) == 1 for place in places)
 
 
 def _saved(tensor: torch.Tensor) -> Callable[[], object]:
