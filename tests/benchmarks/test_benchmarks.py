@@ -72,9 +72,9 @@ def test_families(monkeypatch: pytest.MonkeyPatch) -> None:
     families, table = importlib.import_module("families"), importlib.import_module("support.families")
 
     class Scaled(table.Family):  # type: ignore[name-defined, misc]
-        def make(self) -> torch.nn.Module:
+        def make(self, device: str = "cpu") -> torch.nn.Module:
             torch.manual_seed(0)
-            return torch.nn.Linear(4, 4)
+            return torch.nn.Linear(4, 4).to(device)
 
     family = Scaled("scaled", "", "", lambda length: {"input": torch.ones(length, 4)}, ("forward", "gradients"))
     for phase in family.phases:
