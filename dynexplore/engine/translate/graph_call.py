@@ -29,6 +29,7 @@ from dynexplore.engine.bytecode import Label, Writer
 from dynexplore.engine.counters import counters
 from dynexplore.engine.errors import DynexploreError
 from dynexplore.engine.graph.builder import FinishedGraph, GraphInput
+from dynexplore.engine.graph.fake_mode import storage_of
 from dynexplore.engine.graph.written_again import written_again
 from dynexplore.engine.native import TailCall, skip_code_recursively
 from dynexplore.engine.provenance.sources import PinnedSource
@@ -250,9 +251,8 @@ def _undone(function: Callable[..., Any], graph: FinishedGraph, in_order: bool) 
 def _lie_apart(inputs: Sequence[Any], places: Sequence[int]) -> bool:
     """Whether no other input shares memory with the tensors at these places, in this call."""
     with torch._C.DisableTorchFunctionSubclass():  # the program does not hear of it
-        strided = [value for value in inputs if isinstance(value, torch.Tensor) and value.layout is torch.strided]
-        memories = [value.untyped_storage()._cdata for value in strided]
-        return all(memories.count(inputs[place].untyped_storage()._cdata) == 1 for place in places)
+        memories = [storage_of(value) for value in inputs if isinstance(value, torch.Tensor)]
+        return all(memories.count(storage_of(inputs[place])) == 1 for place in places)
 
 
 def _saved(tensor: torch.Tensor) -> Callable[[], object]:
