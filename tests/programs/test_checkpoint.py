@@ -504,3 +504,18 @@ def test_backward_computes_again_with_what_was_written_since(backend: str) -> No
 
     pairs = [(X.detach().clone().requires_grad_(), torch.ones(2, 3)) for _ in range(3)]
     assert_same_as_eager(changed, *pairs[0], then=pairs[1:], backend=backend, graphs=0)  # captured, and run as it stands
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_backward_computes_again_with_the_data_assigned_since(backend: str) -> None:
+    """A checkpoint keeps the tensor, not the data that it had: what it was given last counts in backward, as in eager."""
+
+    def changed(x: Any, w: Any) -> Any:
+        y = x * w
+        x.data = x.detach().clone()
+        z = checkpoint(lambda a: (a * 2).sin(), x, use_reentrant=False)
+        x.data = y.detach().clone()
+        return z
+
+    pairs = [(X.detach().clone().requires_grad_(), torch.full((2, 3), 2.0)) for _ in range(3)]
+    assert_same_as_eager(changed, *pairs[0], then=pairs[1:], backend=backend, graphs=1)  # the checkpoint is Python's

@@ -29,6 +29,7 @@ from torch.utils import checkpoint as torch_checkpoint
 from dynexplore.engine.graph.bodies import Body, outside_values
 from dynexplore.engine.graph.builder import example_value
 from dynexplore.engine.graph.fake_mode import storage_of
+from dynexplore.engine.graph.taken_data import take_data
 from dynexplore.engine.variables.containers.sequence import ListVariable, TupleVariable
 from dynexplore.engine.variables.contract.base import NotConstant, VariableTracker
 from dynexplore.engine.variables.objects.function import FunctionVariable
@@ -99,8 +100,11 @@ def _checkpoint(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapp
 
 
 def _add_body(ctx: TraceContext, body: Body) -> None:
+    outside = outside_values(body.nodes)
+    if any(node.target is take_data for node in outside):  # eager keeps the tensor, and reads the data that it has in backward
+        refuse(ctx, _FUNCTION, "a tensor that it reads was given other data in this graph")
     ctx.graph.bodies.append(body)
-    ctx.graph.note_kept(map(example_value, outside_values(body.nodes)))
+    ctx.graph.note_kept(map(example_value, outside))
 
 
 # -- options -----------------------------------------------------------------------------------------------------------
