@@ -112,12 +112,20 @@ def _refuse_history(target: Any, outs: Iterable[tuple[torch.Tensor, object]]) ->
         raise RuntimeError(f"{name}(): functions with out=... don't support automatic differentiation")
 
 
-def _first_row(key: Any) -> Any:
-    """A subscript with 0 in place of each tensor with one integer."""
+def _first_row(key: Any, slices_are_whole: bool) -> Any:
+    """A subscript with 0 in place of each tensor with one integer; with `slices_are_whole`, also None in place of a slice's end."""
     if isinstance(key, tuple):
-        return tuple(map(_first_row, key))
-    is_one = isinstance(key, torch.Tensor) and key.dim() == 0 and key.dtype not in (torch.bool, torch.uint8)
-    return 0 if is_one else key
+        return tuple(_first_row(item, slices_are_whole) for item in key)
+    if isinstance(key, slice) and slices_are_whole:
+        return slice(*(None if isinstance(part, torch.Tensor) else part for part in (key.start, key.stop, key.step)))
+    return 0 if _chooses_row(key) else key
+
+
+def _chooses_row(key: Any) -> bool:
+    """Whether a subscript is a tensor with one integer, or has such an item."""
+    if isinstance(key, tuple):
+        return any(map(_chooses_row, key))
+    return isinstance(key, torch.Tensor) and key.dim() == 0 and key.dtype not in (torch.bool, torch.uint8)
 
 
 class GraphBuilder:
@@ -145,6 +153,7 @@ class GraphBuilder:
         self._last_input: torch.fx.Node | None = None
         self.call_count = 0
         self._first_row_at = 0
+        self._slices_are_whole = False
         if has_data_dependent_symbols():
             self.need_shape_env()
 
@@ -269,17 +278,17 @@ class GraphBuilder:
         return node
 
     @contextlib.contextmanager
-    def any_row_is_the_first(self, tensor: torch.Tensor, place: int = 1) -> Iterator[None]:
+    def any_row_is_the_first(self, tensor: torch.Tensor, place: int = 1, slices_are_whole: bool = False) -> Iterator[None]:
         """Inside, what a tensor with one integer selects is, among fake values, row 0: no fake value knows which row it is.
 
-        `place`: which of the arguments says what is selected.
+        `place`: which of the arguments says what is selected. `slices_are_whole`: a slice that ends where a tensor says takes all.
         """
-        self._first_row_at = place
+        self._first_row_at, self._slices_are_whole = place, slices_are_whole
         self.fake_mode.rows_chosen_of.add(storage_of(tensor))
         try:
             yield
         finally:
-            self._first_row_at = 0
+            self._first_row_at, self._slices_are_whole = 0, False
 
     def run_fake(self, op: str, target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """What the operation gives on fake values.
@@ -289,8 +298,10 @@ class GraphBuilder:
         fake_args = map_arg(tuple(args), example_value)
         fake_kwargs = map_arg(dict(kwargs), example_value)
         if self._first_row_at:
-            fake_args = (*fake_args[: (at := self._first_row_at)], _first_row(fake_args[at]), *fake_args[at + 1 :])
-            self.fake_mode.may_fail = self.fake_mode.may_fail_last = True  # the integer may be out of range
+            key = fake_args[at := self._first_row_at]
+            fake_args = (*fake_args[:at], _first_row(key, self._slices_are_whole), *fake_args[at + 1 :])
+            if _chooses_row(key):  # the integer may be out of range
+                self.fake_mode.may_fail = self.fake_mode.may_fail_last = True
         outs = [(out, layout_of(out)) for out in pytree.tree_leaves(fake_kwargs.get("out")) if isinstance(out, torch.Tensor)]
         quiet, _fake_log.disabled = _fake_log.disabled, True  # torch logs what it raises as well, and the caller reports it
         try:

@@ -50,7 +50,7 @@ class TensorTracker(Protocol):
 
 _INTEGERS = (torch.int8, torch.int16, torch.int32, torch.int64)
 PLAIN = (torch.Tensor, torch.nn.Parameter)
-_NUMBERS = (bool, int, float, complex)
+NUMBERS = (bool, int, float, complex)
 
 
 def holds_one_integer(item: VariableTracker) -> bool:
@@ -156,7 +156,7 @@ def put_row(ctx: TraceContext, tensor: TensorTracker, dim: int, item: VariableTr
     """`tensor[:, item] = value`, if a compiler may be given `index_put_` for it."""
     if not _are_on_cpu(tensor, [item]) or tensor.fake.layout is not torch.strided:
         return False
-    given = _as_values(ctx, tensor, value)
+    given = as_values(ctx, tensor, value)
     if given is None:
         return False
     ctx.operation("call_function", torch.ops.aten.index_put_.default, [tensor, _indices(ctx, dim, item, tensor, given), given], {})
@@ -180,10 +180,10 @@ def _indices(ctx: TraceContext, dim: int, item: VariableTracker, *operands: Any)
     return ListVariable([*(ConstantVariable(None) for _ in range(dim)), item])
 
 
-def _as_values(ctx: TraceContext, tensor: TensorTracker, value: VariableTracker) -> VariableTracker | None:
+def as_values(ctx: TraceContext, tensor: TensorTracker, value: VariableTracker) -> VariableTracker | None:
     """What is assigned, as a tensor of the dtype of what it is put into."""
     dtype = ConstantVariable(tensor.fake.dtype)
-    if isinstance(value, ConstantVariable) and value.python_type() in _NUMBERS:
+    if isinstance(value, ConstantVariable) and value.python_type() in NUMBERS:
         named = {"dtype": dtype, "device": ConstantVariable(tensor.fake.device)}
         return ctx.operation("call_function", torch.full, [TupleVariable([]), value], named)
     fake = getattr(value, "fake", None)

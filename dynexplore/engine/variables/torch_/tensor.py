@@ -41,6 +41,7 @@ from dynexplore.engine.variables.rules import ATTRIBUTES, METHODS, SETTERS, attr
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, is_constant_value
 from dynexplore.engine.variables.scalars.symbolic_number import SymbolicNumberVariable
 from dynexplore.engine.variables.torch_.chosen_by_data import assign_as_it_is, is_asked_for_by_data, subscript_as_it_is
+from dynexplore.engine.variables.torch_.ends_by_data import fills_slice
 from dynexplore.engine.variables.torch_.input_state import UNMATCHED, rely_on_state
 from dynexplore.engine.variables.torch_.symbolic_index import is_put, selected
 
@@ -249,6 +250,8 @@ class TensorVariable(VariableTracker):
     def set_item(self, ctx: TraceContext, key: VariableTracker, value: VariableTracker) -> None:
         _refuse_clipped(ctx, key)
         _rely_on_operator(ctx, "__setitem__")
+        if fills_slice(ctx, self, key, value):
+            return
         if ctx.graphs_run_as_they_are and is_asked_for_by_data(ctx, self, key):
             assign_as_it_is(ctx, self, key, value)
             return
