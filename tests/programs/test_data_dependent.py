@@ -136,6 +136,42 @@ def test_promises_about_known_values(n: int) -> None:
     assert_same_as_eager(checks, X, n, graphs=int(n == 1), breaks=int(n != 1))
 
 
+def checks_a_tensor(x: Any) -> Any:
+    x.add_(1)
+    torch._check_tensor_all(x > 0, lambda: f"not all of {x.tolist()} are positive")
+    torch._check_tensor_all_with(KeyError, cond=x < 9, message=lambda: "too large")
+    return x * 2
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_promises_about_all_elements_of_a_tensor(backend: str) -> None:
+    """They are checked when the graph runs, and one that is broken raises what eager raises."""
+    calls = [(torch.tensor(numbers),) for numbers in ([1.0, 2.0], [1.0, -2.0], [3.0, 4.0], [9.0, 1.0])]
+    assert_same_as_eager(checks_a_tensor, *calls[0], then=calls[1:], graphs=1, breaks=0, backend=backend)
+
+
+def checks_with(x: Any, cond: Any) -> Any:
+    torch._check_with(KeyError, cond, lambda: "sorry")
+    return x * 2
+
+
+def checks_all(x: Any, cond: Any) -> Any:
+    torch._check_tensor_all(cond)
+    return x * 2
+
+
+def checks_one(x: Any, cond: Any) -> Any:
+    torch._check(cond)
+    return x * 2
+
+
+@pytest.mark.parametrize("cond", [True, False, 1, [], torch.tensor(True), torch.tensor([1.0, 2.0])])
+@pytest.mark.parametrize("fn", [checks_with, checks_all, checks_one])
+def test_promises_take_what_torch_takes(fn: Any, cond: Any) -> None:
+    """Numbers, lists and tensors are no truth values, and numbers no truth values of tensors: torch refuses them."""
+    assert_same_as_eager(fn, X, cond, then=[(X, cond)], graphs=range(2))
+
+
 @pytest.mark.parametrize(("fn", "x"), [(masks, X), (makes_a_tensor_of_that_size, N), (reads_a_number, X)])
 def test_behind_aot_autograd(fn: Any, x: Any) -> None:
     """Symbols of data pass through AOTAutograd (which leaves a mark on its outputs, so only values are compared)."""

@@ -6,9 +6,6 @@ as PyTorch's Dynamo writes for `assert`) is added to the graph. When it fails, n
 handler around the graph's call puts back what the graph has changed and runs the segment again as plain Python, which raises what
 the program raises (graph_call.py).
 
-Only the CPU tells of such a failure when the node runs. A GPU tells later, and is of no use to the process from then on. So the
-truth is brought to the CPU first, which costs the wait that the program's own `if` would cost.
-
 In: a branch on a tensor. Out: the way that is taken, or None. torch/_dynamo/symbolic_convert.py (generic_jump) does the same job
 for `assert` alone.
 """
@@ -21,14 +18,11 @@ import torch
 
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
 from dynexplore.engine.variables.contract.base import VariableTracker
-from dynexplore.engine.variables.scalars.constant import ConstantVariable
+from dynexplore.engine.variables.scalars.data_dependent import check_when_run
 from dynexplore.engine.variables.torch_.tensor import PendingTruthVariable, TensorVariable
 
 if TYPE_CHECKING:
     from dynexplore.engine.translate.contract.interpreter import Interpreter
-
-_MESSAGE = "a branch that raises is taken: the frame runs again as plain Python"
-
 
 def assumed_truth(ctx: Interpreter, frame: SymbolicFrame, value: VariableTracker, if_true: int, if_false: int) -> bool | None:
     """The truth of a tensor at a branch, where the other truth leads straight into an exception; None where neither or both do.
@@ -50,9 +44,7 @@ def assume(ctx: Interpreter, value: VariableTracker, truth: bool) -> bool:
     checked: VariableTracker = value
     if not truth:
         checked = ctx.operation("call_function", torch.logical_not, [checked], {})
-    if value.fake.device.type != "cpu":
-        checked = ctx.operation("call_method", "cpu", [checked], {})
-    ctx.operation("call_function", torch._assert_async, [checked, ConstantVariable(_MESSAGE)], {})
+    check_when_run(ctx, checked)
     return True
 
 

@@ -2,7 +2,8 @@
 
 The idea: `x.item()` breaks the graph, because a Python number must exist there. Under `config.capture_scalar_outputs` it
 becomes a node whose result is a symbol instead, good for arithmetic and as an argument of operators. What is not known
-of such a symbol (that a size is positive, say) the program can promise with `torch._check`, which the graph then checks.
+of such a symbol (that a size is positive, say) the program can promise with `torch._check`, which the graph then checks; of
+all elements of a tensor with `torch._check_tensor_all`.
 
 In: `item`, `tolist`, `torch._check...`. Out: symbolic numbers, lists of them.
 torch/_dynamo/variables/tensor.py (method_item, method_tolist) and torch.py (handle_check) do the same job.
@@ -27,6 +28,7 @@ from dynexplore.engine.variables.torch_.tensor import DATA_METHODS, TensorVariab
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
 
+_FAILED = "a check of the program fails: the frame runs again as plain Python"
 LONGEST_LIST = 64
 """`tolist` reads each element out by itself: of more than these it breaks the graph."""
 
@@ -67,16 +69,33 @@ _KINDS: dict[Any, type[Exception]] = {
 
 def _promise(function: Any, error: type[Exception]) -> None:
     def row(ctx: TraceContext, cond: VariableTracker, message: VariableTracker | None = None) -> VariableTracker:
-        truth = cond.truth(ctx)
-        if truth is True:
-            return ConstantVariable(None)
-        if truth is False:
-            ctx.raise_exception(error, _text(ctx, message))
-        # if it is broken the graph fails, and the program runs again as plain Python, which makes the message
-        ctx.operation("call_function", torch._assert_scalar, [cond, ConstantVariable(f"{function.__name__} failed")], {})
-        return ConstantVariable(None)
+        return _promised(ctx, function.__name__, error, cond, message)
 
     builtin(function)(row)
+
+
+def _promised(
+    ctx: TraceContext, name: str, error: type[Exception], cond: VariableTracker, message: VariableTracker | None
+) -> VariableTracker:
+    if cond.python_type() is not bool:  # torch refuses it
+        ctx.break_graph("DX205", function=f"torch.{name}", arguments=cond.type_name())
+    truth = cond.truth(ctx)
+    if truth is False:
+        ctx.raise_exception(error, _text(ctx, message))
+    if truth is not True:
+        # if it is broken the graph fails, and the program runs again as plain Python, which makes the message
+        ctx.operation("call_function", torch._assert_scalar, [cond, ConstantVariable(f"{name} failed")], {})
+    return ConstantVariable(None)
+
+
+@builtin(torch._check_with)
+def _check_with(
+    ctx: TraceContext, error_type: VariableTracker, cond: VariableTracker, message: VariableTracker
+) -> VariableTracker:
+    error = error_type.live_value()
+    if not (isinstance(error, type) and issubclass(error, Exception)) or issubclass(error, Warning):
+        ctx.break_graph("DX205", function="torch._check_with", arguments=error_type.type_name())
+    return _promised(ctx, "_check_with", error, cond, message)
 
 
 def _text(ctx: TraceContext, message: VariableTracker | None) -> Any:
@@ -103,6 +122,33 @@ _NO_MESSAGE = _message_of_none()
 
 for _function, _error in _KINDS.items():
     _promise(_function, _error)
+
+
+@builtin(torch._check_tensor_all_with)
+def _check_all_with(
+    ctx: TraceContext, error_type: VariableTracker, cond: VariableTracker, message: VariableTracker | None = None
+) -> VariableTracker:
+    """A promise about each element of a tensor; another kind of condition is refused by torch."""
+    if not isinstance(cond, TensorVariable) or cond.fake.dtype is not torch.bool:
+        ctx.break_graph("DX205", function="torch._check_tensor_all", arguments=cond.type_name())
+    check_when_run(ctx, ctx.operation("call_method", "all", [cond], {}))
+    return ConstantVariable(None)
+
+
+@builtin(torch._check_tensor_all)
+def _check_all(ctx: TraceContext, cond: VariableTracker, message: VariableTracker | None = None) -> VariableTracker:
+    return _check_all_with(ctx, ctx.build(RuntimeError, None), cond, message)
+
+
+def check_when_run(ctx: TraceContext, truth: VariableTracker) -> None:
+    """A node that fails where a tensor's truth is not what the program goes on with; the segment then runs again as plain Python.
+
+    Only the CPU tells of such a failure when the node runs. A GPU tells later, and is of no use to the process from then on. So the
+    truth is brought to the CPU first, which costs the wait that the program's own check would cost.
+    """
+    if truth.fake.device.type != "cpu":  # type: ignore[attr-defined]
+        truth = ctx.operation("call_method", "cpu", [truth], {})
+    ctx.operation("call_function", torch._assert_async, [truth, ConstantVariable(_FAILED)], {})
 
 
 @rule(torch._check_is_size)
