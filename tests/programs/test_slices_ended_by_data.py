@@ -182,6 +182,13 @@ def with_a_fraction(x: Any, n: Any) -> Any:
     return y
 
 
+def of_integers_with_what_has_a_gradient(x: Any, n: Any) -> Any:
+    y = (x * 4).long()
+    y[:, n[0] :] = x.sum()
+    y[:, n[1] % 4] = x.sum()
+    return y
+
+
 def of_a_parameter(x: Any, n: Any) -> Any:
     x[0, n[0] :] = 1
     return x * 2
@@ -191,7 +198,7 @@ def of_a_parameter(x: Any, n: Any) -> Any:
 @pytest.mark.parametrize("wants", [False, True])
 @pytest.mark.parametrize("program", [
     as_many_as_fit, in_steps, a_row_and_a_slice, of_what_lies_in_one_place, read, with_a_truth_value, with_a_fraction,
-    of_a_parameter,
+    of_integers_with_what_has_a_gradient, of_a_parameter,
 ])  # fmt: skip
 def test_the_rest_is_as_in_eager(program: Any, wants: bool, backend: str) -> None:
     """Sizes that data tells, other steps, errors of torch: value or exception are eager's, with graphs or without."""

@@ -47,6 +47,7 @@ from dynexplore.engine.phases import timed
 from dynexplore.engine.recorder import Recorder
 from dynexplore.engine.records import record
 from dynexplore.engine.runtime import backend_failures, distributed, equal_outputs, float_inputs, inference_blocks, recurrent_layers
+from dynexplore.engine.runtime.changed_outputs import with_outputs_that_change
 from dynexplore.engine.runtime.direct_calls import with_compilers
 from dynexplore.engine.runtime.late_templates import templates_made_late
 from dynexplore.engine.runtime.missing_compiler import missing_compiler
@@ -250,6 +251,8 @@ def compile_graph(
         compiled = distributed.compiled_in_pieces(graph, pieces, name, functools.partial(_around_recurrent_layers, ask))
     else:
         compiled = _whole(graph, name, ask)
+    if backend.function is not eager:
+        compiled = with_outputs_that_change(compiled, graph)
     if reference is not None:
         compiled = _Verified(compiled, reference, name, backend.name)
     if config.profiler_ranges:

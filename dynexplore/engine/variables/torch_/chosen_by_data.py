@@ -191,4 +191,6 @@ def as_values(ctx: TraceContext, tensor: TensorTracker, value: VariableTracker) 
         return None
     if fake.layout is not torch.strided or fake.dim() >= tensor.fake.dim() or storage_of(fake) == storage_of(tensor.fake):
         return None
+    if fake.requires_grad and not (tensor.fake.is_floating_point() or tensor.fake.is_complex()):
+        return None  # torch refuses it
     return value if fake.dtype is tensor.fake.dtype else ctx.operation("call_method", "to", [value, dtype], {})

@@ -633,6 +633,8 @@ def build_input(
     """A graph input, and the tracker that stands for it."""
     if value.layout is not torch.strided or value.is_quantized or value.is_nested:
         ctx.break_graph("DX409", layout=str(value.layout))
+    if value.requires_grad and not (value.dtype.is_floating_point or value.dtype.is_complex):
+        ctx.break_graph("DX409", dtype=str(value.dtype), because="integers with a history: a write gave them what has a gradient")
     if not may_be_asked(value):
         ctx.break_graph("DX411", attribute="grad_fn")
     for name in _ACCESS:

@@ -1,0 +1,108 @@
+"""Outputs that autograd refuses to change in place, though the program may: a compiler made them in other blocks than the program.
+
+The idea: of `y = x * 2; y.view(-1).mul_(3)` AOTAutograd makes calls without writes: a product of what `y` looks like as a vector,
+and `y` is what that looks like as a matrix, a view that was made inside a function. So an output that comes as a view, and is none
+in the program, is copied, and what the program took of it becomes a view of the copy. And where no gradients are wanted the whole
+graph runs without noting any: a view that it hands out may be changed by what has a gradient, as in eager, when autograd is told
+that it was made where gradients are noted.
+
+A compiler that computes into memory of its own, as Inductor does, hands out no views of the first kind.
+
+In:  a finished graph, and what a backend made of it. Out: what gives outputs that can be changed.
+AOTAutograd has no counterpart: under torch.compile such a change raises.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torch.fx
+
+from dynexplore.engine.graph.builder import FinishedGraph, example_value
+from dynexplore.engine.graph.fake_mode import storage_of
+from dynexplore.engine.graph.written_nodes import memories_from_outside, memories_of, written_by
+
+_CHANGED_AS_EVER = torch._C._autograd.CreationMeta.DEFAULT
+
+
+def with_outputs_that_change(compiled: Callable[..., Any], graph: FinishedGraph) -> Callable[..., Any]:
+    """What a backend made of the graph; its outputs may be changed in place where those of the program may."""
+    values = list(map(example_value, graph.outputs))
+    copied = _written_through_views(graph) if graph.written_inside else []
+    views = [place for place, value in enumerate(values) if isinstance(value, torch.Tensor) and _may_be_changed(value)]
+    if not copied and not views:
+        return compiled
+
+    def call(*inputs: Any) -> Sequence[Any]:
+        outputs = list(compiled(*inputs))
+        for places in copied:
+            if any(outputs[place]._is_view() and _is_unlike(outputs[place], values[place]) for place in places):
+                _copy(outputs, values, places)
+        for place in views:
+            _let_change(outputs[place])
+        return outputs
+
+    return call
+
+
+def _may_be_changed(value: torch.Tensor) -> bool:
+    """Whether it is a view without a history, of what has none, made where gradients are noted."""
+    is_bare = value._is_view() and not value.requires_grad and not value.is_inference()
+    return is_bare and torch._C._autograd._get_creation_meta(value) == _CHANGED_AS_EVER
+
+
+def _let_change(found: Any) -> None:
+    base = found._base if isinstance(found, torch.Tensor) else None
+    if base is not None and not base.requires_grad and not found.requires_grad and not found.is_inference():
+        torch._C._autograd._set_creation_meta(found, _CHANGED_AS_EVER)
+
+
+# -- views that the program did not make -----------------------------------------------------------------------------
+
+
+def _written_through_views(graph: FinishedGraph) -> list[list[int]]:
+    """The outputs that lie in memory which the graph makes, and writes to through views; those in one memory together."""
+    nodes = graph.module.graph.nodes
+    written = set().union(*(memories_of(target) for node in nodes for target in written_by(node) if _is_view(target)))
+    written -= memories_from_outside(graph.module.graph)
+    groups: defaultdict[int, list[int]] = defaultdict(list)
+    for place, node in enumerate(graph.outputs):
+        if isinstance(value := example_value(node), torch.Tensor) and storage_of(value) in written:
+            groups[storage_of(value)].append(place)
+    return list(groups.values())
+
+
+def _is_view(node: torch.fx.Node) -> bool:
+    value = node.meta.get("example_value")
+    return isinstance(value, torch.Tensor) and value._is_view()
+
+
+def _is_unlike(found: torch.Tensor, meant: torch.Tensor) -> bool:
+    """Whether a view is none in the program, or autograd refuses to change it where it would not in eager."""
+    kinds = [torch._C._autograd._get_creation_meta(one) for one in (found, meant) if one._is_view()]
+    return len(kinds) == 1 or (kinds[0] != _CHANGED_AS_EVER and kinds[1] == _CHANGED_AS_EVER)
+
+
+def _copy(outputs: list[Any], values: Sequence[Any], places: Sequence[int]) -> None:
+    """Copy the one output that the others are views of; one that comes alone becomes a view of its copy, if it is a view."""
+    made = [place for place in places if not values[place]._is_view()]
+    if not made and len(places) == 1:
+        copied = outputs[places[0]].clone()
+        outputs[places[0]] = copied.view_as(copied)
+    if len(made) != 1:
+        return
+    found = outputs[made[0]]
+    copied = found.clone()
+    if copied.stride() != found.stride() or any(outputs[place].dtype is not found.dtype for place in places):
+        return
+    for place in places:
+        outputs[place] = copied if place == made[0] else _the_same_of(copied, found, outputs[place])
+
+
+def _the_same_of(copied: torch.Tensor, found: torch.Tensor, view: torch.Tensor) -> torch.Tensor:
+    """What a view of `found` is of its copy."""
+    source = copied if view.requires_grad == copied.requires_grad else copied.detach()
+    return source.as_strided(view.shape, view.stride(), view.storage_offset() - found.storage_offset())

@@ -1,0 +1,184 @@
+"""What a graph made may be changed in place behind it, as in eager: what it wrote to through views, and views that it hands out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+import dynexplore
+from engine_checks import assert_same_as_eager
+
+X = torch.linspace(-1, 1, 60).reshape(3, 4, 5)
+W = torch.linspace(1, 2, 5).requires_grad_()
+
+
+def through_a_vector(x: Any, w: Any) -> Any:
+    y = x * 2
+    y.view(-1).mul_(2)
+    print("break")
+    y[1:].add_(w)
+    return y
+
+
+def through_a_transposed(x: Any, w: Any) -> Any:
+    y = x * 2
+    y.mT[2:3, :] = 1.5
+    print("break")
+    y += w
+    return y
+
+
+def without_gradients(x: Any, w: Any) -> Any:
+    y = x.detach() * 2
+    y.unsqueeze(0).mul_(2)
+    print("break")
+    y[1:].add_(w)
+    return y
+
+
+def in_a_block(x: Any, w: Any) -> Any:
+    with torch.no_grad():
+        y = x * 2
+        y.view(-1).mul_(2)
+    print("break")
+    y += w
+    return y
+
+
+def kept_for_backward(x: Any, w: Any) -> Any:
+    y = x * w
+    y.view(-1).mul_(2)
+    z = y.exp() * y
+    print("break")
+    return z * 2, y
+
+
+def a_number_of_two_parts(x: Any, w: Any) -> Any:
+    y = (x * 2).to(torch.complex64)
+    torch.view_as_real(y)[..., 0].mul_(3)
+    print("break")
+    y.add_(1)
+    return y.real * w
+
+
+def with_a_row_of_it(x: Any, w: Any) -> Any:
+    y = x * 2
+    y.view(-1).mul_(2)
+    row = y[0]
+    print("break")
+    y[1:].add_(w)
+    row.mul_(3)
+    return y, row
+
+
+def with_the_vector(x: Any, w: Any) -> Any:
+    y = x.detach() * 2
+    vector = y.mT
+    vector.mul_(2)
+    print("break")
+    vector.add_(y.mT)
+    y.add_(w)
+    return y, vector
+
+
+def a_view_alone(x: Any, w: Any) -> Any:
+    y = x * 2
+    view = y.unsqueeze(0)
+    view.mul_(2)
+    print("break")
+    view.add_(w)
+    return view
+
+
+def with_what_has_no_history(x: Any, w: Any) -> Any:
+    y = x * 2
+    y.view(-1).mul_(2)
+    bare = y.detach()
+    print("break")
+    y = y * w
+    return y, bare
+
+
+def a_view_of_what_has_no_history(x: Any, w: Any) -> Any:
+    y = x.detach() * 2
+    view = y[1]
+    print("break")
+    view[:, -3:] = w.sum()
+    return y
+
+
+def two_views_of_what_is_gone(x: Any, w: Any) -> Any:
+    first, second = (x.detach() * 2)[0], None
+    second = first[1:]
+    print("break")
+    second += w
+    return first, second
+
+
+def a_view_of_an_argument(x: Any, w: Any) -> Any:
+    view = x.mT
+    bare = x.detach()[0]
+    print("break")
+    if not x.requires_grad:
+        view += w.sum()
+    bare.add_(1)
+    return view, bare
+
+
+def a_view_made_without_gradients(x: Any, w: Any) -> Any:
+    y = x.detach() * 2
+    with torch.no_grad():
+        view = y[1]
+    print("break")
+    view += w
+    return y
+
+
+def integers(x: Any, w: Any) -> Any:
+    y = (x * 4).long()
+    row = y[1]
+    print("break")
+    row[0] = w.sum()
+    row[1] = 3
+    return y.detach()
+
+
+PROGRAMS = [
+    through_a_vector, through_a_transposed, without_gradients, in_a_block, kept_for_backward, a_number_of_two_parts,
+    with_a_row_of_it, with_the_vector, a_view_alone, with_what_has_no_history,
+    a_view_of_what_has_no_history, two_views_of_what_is_gone, a_view_of_an_argument, a_view_made_without_gradients, integers,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("wants", [False, True])
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_changed_behind_the_graph(program: Any, wants: bool, backend: str) -> None:
+    """Values, gradients, views and strides are eager's, whoever changes what the graph made."""
+    calls = [(X.clone().requires_grad_(wants), W.detach().clone().requires_grad_()) for _ in range(3)]
+    assert_same_as_eager(program, *calls[0], then=calls[1:], graphs=range(1, 4), backend=backend)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_changed_by_the_caller(backend: str) -> None:
+    """What an optimized function returns can be changed in place, and is no view if it was none."""
+
+    def program(x: Any) -> Any:
+        y = x * 2
+        y.view(-1).mul_(2)
+        return y
+
+    dynexplore.reset()
+    found: list[Any] = []
+    for run in (program, dynexplore.optimize(backend, nopython=True)(program)):
+        x = X.clone().requires_grad_()
+        y = run(x)
+        is_view = y._is_view()
+        y[1:].mul_(3)
+        y.add_(1)
+        (y * y).sum().backward()
+        found.append((is_view, y.detach().tolist(), x.grad.tolist()))
+    assert found[0] == found[1]
+    assert dynexplore.counters["stats"]["graphs"] == 1
