@@ -6,7 +6,8 @@ in the program, is copied, and what the program took of it becomes a view of the
 graph runs without noting any: a view that it hands out may be changed by what has a gradient, as in eager, when autograd is told
 that it was made where gradients are noted.
 
-A compiler that computes into memory of its own, as Inductor does, hands out no views of the first kind.
+A compiler that computes into memory of its own, as Inductor does, hands out no views of the first kind; and what lies in one memory
+is, where no gradients are wanted, no view either: it becomes one, so that autograd hears of changes.
 
 In:  a finished graph, and what a backend made of it. Out: what gives outputs that can be changed.
 AOTAutograd has no counterpart: under torch.compile such a change raises.
@@ -32,7 +33,7 @@ def with_outputs_that_change(compiled: Callable[..., Any], graph: FinishedGraph)
     """What a backend made of the graph; its outputs may be changed in place where those of the program may."""
     values = list(map(example_value, graph.outputs))
     copied = _written_through_views(graph) if graph.written_inside else []
-    views = [place for place, value in enumerate(values) if isinstance(value, torch.Tensor) and _may_be_changed(value)]
+    views = {place: _viewed(values, place) for place, value in enumerate(values) if _may_be_changed(value)}
     if not copied and not views:
         return compiled
 
@@ -41,23 +42,34 @@ def with_outputs_that_change(compiled: Callable[..., Any], graph: FinishedGraph)
         for places in copied:
             if any(outputs[place]._is_view() and _is_unlike(outputs[place], values[place]) for place in places):
                 _copy(outputs, values, places)
-        for place in views:
-            _let_change(outputs[place])
+        for place, viewed in views.items():
+            outputs[place] = _let_change(outputs[place], None if viewed is None else outputs[viewed])
         return outputs
 
     return call
 
 
-def _may_be_changed(value: torch.Tensor) -> bool:
+def _may_be_changed(value: Any) -> bool:
     """Whether it is a view without a history, of what has none, made where gradients are noted."""
-    is_bare = value._is_view() and not value.requires_grad and not value.is_inference()
+    is_bare = isinstance(value, torch.Tensor) and value._is_view() and not value.requires_grad and not value.is_inference()
     return is_bare and torch._C._autograd._get_creation_meta(value) == _CHANGED_AS_EVER
 
 
-def _let_change(found: Any) -> None:
-    base = found._base if isinstance(found, torch.Tensor) else None
-    if base is not None and not base.requires_grad and not found.requires_grad and not found.is_inference():
-        torch._C._autograd._set_creation_meta(found, _CHANGED_AS_EVER)
+def _viewed(values: Sequence[Any], place: int) -> int | None:
+    """The place of the output that this one is a view of, if it is one of them."""
+    return next((other for other, value in enumerate(values) if value is values[place]._base), None)
+
+
+def _let_change(found: Any, viewed: Any) -> Any:
+    """A view that may be changed in place; of what is none, but lies in the memory of what the program took it of, one is made."""
+    if not isinstance(found, torch.Tensor) or found.requires_grad or found.is_inference():
+        return found
+    if found._base is not None:
+        if not found._base.requires_grad:
+            torch._C._autograd._set_creation_meta(found, _CHANGED_AS_EVER)
+        return found
+    is_apart = viewed is None or viewed.dtype is not found.dtype or viewed.requires_grad or storage_of(viewed) != storage_of(found)
+    return found if is_apart else _the_same_of(viewed, viewed, found)
 
 
 # -- views that the program did not make -----------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import Any
 
 import pytest
@@ -10,6 +11,8 @@ import torch
 import dynexplore
 from engine_checks import assert_same_as_eager
 
+COMPILER = shutil.which("g++") or shutil.which("clang++")
+needs_compiler = pytest.mark.skipif(not COMPILER, reason="Inductor wants a C++ compiler")
 X = torch.linspace(-1, 1, 60).reshape(3, 4, 5)
 W = torch.linspace(1, 2, 5).requires_grad_()
 
@@ -159,6 +162,14 @@ def test_changed_behind_the_graph(program: Any, wants: bool, backend: str) -> No
     """Values, gradients, views and strides are eager's, whoever changes what the graph made."""
     calls = [(X.clone().requires_grad_(wants), W.detach().clone().requires_grad_()) for _ in range(3)]
     assert_same_as_eager(program, *calls[0], then=calls[1:], graphs=range(1, 4), backend=backend)
+
+
+@needs_compiler
+@pytest.mark.parametrize("program", [with_the_vector, a_view_of_what_has_no_history])
+def test_changed_behind_a_graph_of_inductor(program: Any) -> None:
+    """What lies in one memory is a view there, too: the gradient of what is added to one reaches the other."""
+    calls = [(X.clone(), W.detach().clone().requires_grad_()) for _ in range(2)]
+    assert_same_as_eager(program, *calls[0], then=calls[1:], graphs=range(1, 4), backend="inductor")
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
