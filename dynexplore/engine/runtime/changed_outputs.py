@@ -76,12 +76,13 @@ def _let_change(found: Any, viewed: Any) -> Any:
 
 
 def _written_through_views(graph: FinishedGraph) -> list[list[int]]:
-    """The outputs that lie in memory which the graph makes, and writes to through views; those in one memory together."""
+    """The outputs that lie in memory which the graph makes, and writes to through views; those in one memory in the order of making."""
     nodes = graph.module.graph.nodes
     written = set().union(*(memories_of(target) for node in nodes for target in written_by(node) if _is_view(target)))
     written -= memories_from_outside(graph.module.graph)
     groups: defaultdict[int, list[int]] = defaultdict(list)
-    for place, node in enumerate(graph.outputs):
+    order = {node: number for number, node in enumerate(nodes)}
+    for place, node in sorted(enumerate(graph.outputs), key=lambda output: order[output[1]]):
         if isinstance(value := example_value(node), torch.Tensor) and storage_of(value) in written:
             groups[storage_of(value)].append(place)
     return list(groups.values())
@@ -99,12 +100,12 @@ def _is_unlike(found: torch.Tensor, meant: torch.Tensor) -> bool:
 
 
 def _copy(outputs: list[Any], values: Sequence[Any], places: Sequence[int]) -> None:
-    """Copy the one output that the others are views of; one that comes alone becomes a view of its copy, if it is a view."""
+    """Copy the output that the others were made of; one that comes alone becomes a view of its copy, if it is a view."""
     made = [place for place in places if not values[place]._is_view()]
     if not made and len(places) == 1:
         copied = outputs[places[0]].clone()
         outputs[places[0]] = copied.view_as(copied)
-    if len(made) != 1:
+    if not made or any(values[place].requires_grad for place in made[1:]):  # of one memory, with two histories
         return
     found = outputs[made[0]]
     copied = found.clone()
@@ -115,6 +116,7 @@ def _copy(outputs: list[Any], values: Sequence[Any], places: Sequence[int]) -> N
 
 
 def _the_same_of(copied: torch.Tensor, found: torch.Tensor, view: torch.Tensor) -> torch.Tensor:
-    """What a view of `found` is of its copy."""
+    """What a view of `found`, or a tensor without its history, is of its copy."""
     source = copied if view.requires_grad == copied.requires_grad else copied.detach()
-    return source.as_strided(view.shape, view.stride(), view.storage_offset() - found.storage_offset())
+    layout = view.shape, view.stride(), view.storage_offset() - found.storage_offset()
+    return source if source is not copied and layout == (found.shape, found.stride(), 0) else source.as_strided(*layout)

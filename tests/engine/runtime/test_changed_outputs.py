@@ -104,6 +104,17 @@ def with_what_has_no_history(x: Any, w: Any) -> Any:
     return y, bare
 
 
+def written_without_a_history(x: Any, w: Any) -> Any:
+    y = x.sin()
+    bare = y.detach()
+    bare.view_as(bare)[0] = 3
+    print("break")
+    with torch.no_grad():
+        bare[...] = w.sum()
+        y[1] = w.sum()
+    return bare, y
+
+
 def a_view_of_what_has_no_history(x: Any, w: Any) -> Any:
     y = x.detach() * 2
     view = y[1]
@@ -151,7 +162,8 @@ def integers(x: Any, w: Any) -> Any:
 PROGRAMS = [
     through_a_vector, through_a_transposed, without_gradients, in_a_block, kept_for_backward, a_number_of_two_parts,
     with_a_row_of_it, with_the_vector, a_view_alone, with_what_has_no_history,
-    a_view_of_what_has_no_history, two_views_of_what_is_gone, a_view_of_an_argument, a_view_made_without_gradients, integers,
+    written_without_a_history, a_view_of_what_has_no_history, two_views_of_what_is_gone, a_view_of_an_argument, a_view_made_without_gradients,
+    integers,
 ]  # fmt: skip
 
 
