@@ -4,7 +4,7 @@ The idea: of `y = x * 2; y.view(-1).mul_(3)` AOTAutograd makes calls without wri
 and `y` is what that looks like as a matrix, a view that was made inside a function. So an output that comes as a view, and is none
 in the program, is copied, and what the program took of it becomes a view of the copy. And where no gradients are wanted the whole
 graph runs without noting any: a view that it hands out may be changed by what has a gradient, as in eager, when autograd is told
-that it was made where gradients are noted.
+that it was made where gradients are noted; and one that the program made where they are not is refused, as in eager.
 
 A compiler that computes into memory of its own, as Inductor does, hands out no views of the first kind; and what lies in one memory
 is, where no gradients are wanted, no view either: it becomes one, so that autograd hears of changes.
@@ -33,7 +33,7 @@ def with_outputs_that_change(compiled: Callable[..., Any], graph: FinishedGraph)
     """What a backend made of the graph; its outputs may be changed in place where those of the program may."""
     values = list(map(example_value, graph.outputs))
     copied = _written_through_views(graph) if graph.written_inside else []
-    views = {place: _viewed(values, place) for place, value in enumerate(values) if _may_be_changed(value)}
+    views = [(place, _kind(value), _viewed(values, place)) for place, value in enumerate(values) if _is_bare_view(value)]
     if not copied and not views:
         return compiled
 
@@ -42,17 +42,21 @@ def with_outputs_that_change(compiled: Callable[..., Any], graph: FinishedGraph)
         for places in copied:
             if any(outputs[place]._is_view() and _is_unlike(outputs[place], values[place]) for place in places):
                 _copy(outputs, values, places)
-        for place, viewed in views.items():
-            outputs[place] = _let_change(outputs[place], None if viewed is None else outputs[viewed])
+        for place, kind, viewed in views:
+            outputs[place] = _changed_as(kind, outputs[place], None if viewed is None else outputs[viewed])
         return outputs
 
     return call
 
 
-def _may_be_changed(value: Any) -> bool:
-    """Whether it is a view without a history, of what has none, made where gradients are noted."""
-    is_bare = isinstance(value, torch.Tensor) and value._is_view() and not value.requires_grad and not value.is_inference()
-    return is_bare and torch._C._autograd._get_creation_meta(value) == _CHANGED_AS_EVER
+def _is_bare_view(value: Any) -> bool:
+    """Whether it is a view without a history."""
+    return isinstance(value, torch.Tensor) and value._is_view() and not value.requires_grad and not value.is_inference()
+
+
+def _kind(view: torch.Tensor) -> Any:
+    """In which block a view was made, and by what: autograd goes by it where the view is changed."""
+    return torch._C._autograd._get_creation_meta(view)
 
 
 def _viewed(values: Sequence[Any], place: int) -> int | None:
@@ -60,13 +64,13 @@ def _viewed(values: Sequence[Any], place: int) -> int | None:
     return next((other for other, value in enumerate(values) if value is values[place]._base), None)
 
 
-def _let_change(found: Any, viewed: Any) -> Any:
-    """A view that may be changed in place; of what is none, but lies in the memory of what the program took it of, one is made."""
+def _changed_as(kind: Any, found: Any, viewed: Any) -> Any:
+    """A view that may be changed as the program's; of what is none, but lies in the memory of what it was taken of, one is made."""
     if not isinstance(found, torch.Tensor) or found.requires_grad or found.is_inference():
         return found
     if found._base is not None:
-        if not found._base.requires_grad:
-            torch._C._autograd._set_creation_meta(found, _CHANGED_AS_EVER)
+        if kind != _CHANGED_AS_EVER or not found._base.requires_grad:
+            torch._C._autograd._set_creation_meta(found, kind)
         return found
     is_apart = viewed is None or viewed.dtype is not found.dtype or viewed.requires_grad or storage_of(viewed) != storage_of(found)
     return found if is_apart else _the_same_of(viewed, viewed, found)
@@ -76,7 +80,7 @@ def _let_change(found: Any, viewed: Any) -> Any:
 
 
 def _written_through_views(graph: FinishedGraph) -> list[list[int]]:
-    """The outputs that lie in memory which the graph makes, and writes to through views; those in one memory in the order of making."""
+    """The outputs that lie in memory which the graph makes, and writes to through views; those in one memory in order."""
     nodes = graph.module.graph.nodes
     written = set().union(*(memories_of(target) for node in nodes for target in written_by(node) if _is_view(target)))
     written -= memories_from_outside(graph.module.graph)
@@ -95,7 +99,7 @@ def _is_view(node: torch.fx.Node) -> bool:
 
 def _is_unlike(found: torch.Tensor, meant: torch.Tensor) -> bool:
     """Whether a view is none in the program, or autograd refuses to change it where it would not in eager."""
-    kinds = [torch._C._autograd._get_creation_meta(one) for one in (found, meant) if one._is_view()]
+    kinds = [_kind(one) for one in (found, meant) if one._is_view()]
     return len(kinds) == 1 or (kinds[0] != _CHANGED_AS_EVER and kinds[1] == _CHANGED_AS_EVER)
 
 

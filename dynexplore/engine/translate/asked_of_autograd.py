@@ -177,7 +177,7 @@ def _may_not_be_written(value: Any) -> bool:
     if not isinstance(value, torch.Tensor) or not value.requires_grad or not value._is_view():
         return False
     autograd: Any = torch._C._autograd
-    return autograd._get_creation_meta(value) is not autograd.CreationMeta.DEFAULT
+    return bool(autograd._get_creation_meta(value) != autograd.CreationMeta.DEFAULT)  # each call gives another object
 
 
 def _is_seen_by_autograd(written: GraphInput) -> bool:

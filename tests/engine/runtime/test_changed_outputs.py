@@ -161,9 +161,8 @@ def integers(x: Any, w: Any) -> Any:
 
 PROGRAMS = [
     through_a_vector, through_a_transposed, without_gradients, in_a_block, kept_for_backward, a_number_of_two_parts,
-    with_a_row_of_it, with_the_vector, a_view_alone, with_what_has_no_history,
-    written_without_a_history, a_view_of_what_has_no_history, two_views_of_what_is_gone, a_view_of_an_argument, a_view_made_without_gradients,
-    integers,
+    with_a_row_of_it, with_the_vector, a_view_alone, with_what_has_no_history, written_without_a_history,
+    a_view_of_what_has_no_history, two_views_of_what_is_gone, a_view_of_an_argument, a_view_made_without_gradients, integers,
 ]  # fmt: skip
 
 
