@@ -77,6 +77,7 @@ THEMES: dict[str, tuple[str, ...]] = {
     "engine/variables/torch_/checkpoint": ("programs/test_checkpoint",),
     "engine/variables/torch_/cond": ("programs/test_cond",),
     "engine/variables/torch_/input_state": ("programs/test_input_state",),
+    "engine/variables/torch_/marked_tensor": ("programs/test_input_state",),
     "engine/variables/torch_/traced_body": ("programs/test_checkpoint", "programs/test_cond"),
     "engine/variables/torch_/optimizer": ("programs/test_training",),
     "engine/variables/torch_/vmap": ("programs/test_vmap",),

@@ -158,3 +158,47 @@ def test_a_view_that_autograd_no_longer_answers_for(backend: str) -> None:
 
     assert_same_as_eager(makes, *pair(), then=[pair(), pair()], backend=backend)
     assert_same_as_eager(uses, *pair(), then=[pair(), pair()], backend=backend)
+
+
+def marked(mark: str) -> torch.Tensor:
+    """A plain tensor with an attribute by which torch counts it as a parameter or a buffer; `mark` empty: without one."""
+    tensor = torch.ones(2)
+    if mark:
+        setattr(tensor, mark, True)
+    return tensor
+
+
+@pytest.mark.parametrize("marks", [
+    ("_is_buffer", "", "_is_param"), ("", "_is_buffer", "_is_param"), ("_is_param", "", "_is_buffer"),
+])  # fmt: skip
+def test_a_mark_makes_a_buffer(marks: tuple[str, ...]) -> None:
+    """`isinstance(t, nn.Buffer)` goes by an attribute of the tensor, which the next tensor may lack."""
+
+    def kinds(x: torch.Tensor) -> Any:
+        return x * 2, isinstance(x, torch.nn.Buffer), isinstance(x, torch.nn.Parameter), isinstance(x * 1, torch.nn.Buffer)
+
+    compiled = dynexplore.optimize("eager")(kinds)
+    for mark in marks:
+        x = marked(mark)
+        assert compiled(x)[1:] == (mark == "_is_buffer", mark == "_is_param", False)
+    assert graphs_compiled() == 3
+
+
+class Keeps(torch.nn.Module):
+    """Keeps what it was called with."""
+
+    def forward(self, x: torch.Tensor, kept: torch.Tensor) -> Any:
+        """Tell where it is kept."""
+        self.kept = kept
+        return x + self.kept, "kept" in self._buffers, "kept" in self.__dict__, len(list(self.buffers()))
+
+
+@pytest.mark.parametrize("persistent", [True, False])
+def test_a_marked_tensor_is_registered(persistent: bool) -> None:
+    """A module that is given an `nn.Buffer` has it among its buffers at once, and in its state if it is to last."""
+    expected, module = Keeps(), Keeps()
+    compiled = dynexplore.optimize("eager")(module)
+    for kept in (torch.nn.Buffer(torch.ones(2), persistent=persistent), torch.zeros(2)):
+        assert compiled(torch.ones(2), kept)[1:] == expected(torch.ones(2), kept)[1:]
+        assert list(module.state_dict()) == list(expected.state_dict()) == ["kept"] * persistent
+    assert graphs_compiled() > 0

@@ -31,6 +31,7 @@ from dynexplore.engine.variables.operators import binary_rule
 from dynexplore.engine.variables.scalars.concrete_values import is_settled, is_tensor, live_nest, settled
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, run_now
 from dynexplore.engine.variables.signatures import builtin
+from dynexplore.engine.variables.torch_.marked_tensor import bears_mark_of
 from dynexplore.engine.variables.torch_.tensor import TensorVariable
 from dynexplore.engine.variables.type_errors import type_of
 
@@ -87,7 +88,7 @@ def is_instance(ctx: TraceContext, value: VariableTracker, python_type: type[Any
         fake = value.fake if isinstance(value, TensorVariable) else None
         return fake is not None and fake.dtype is cls.dtype and fake.is_cuda == cls.is_cuda
     if cls is torch.nn.Buffer or cls is torch.nn.Parameter:
-        return _is_marked(value, python_type, cls)
+        return issubclass(python_type, cls) or (is_tensor(value) and bears_mark_of(ctx, value, cls))
     check = getattr(type(cls), "__instancecheck__", None)
     if isinstance(cls, type) and check not in _KNOWN_METACLASSES and not type(cls).__module__.startswith("typing"):
         return _asked_live(ctx, value, cls)
@@ -143,13 +144,6 @@ def _asked_live(ctx: TraceContext, value: VariableTracker, cls: type[Any]) -> bo
     if not type(cls).__module__.startswith("torch"):
         ctx.break_graph("DX205", function="isinstance", arguments=f"class {cls.__qualname__}")
     return isinstance(live(ctx, value, "isinstance"), cls)
-
-
-def _is_marked(value: VariableTracker, python_type: type[Any], cls: type[Any]) -> bool:
-    """Parameters and buffers may also be tensors that bear a mark."""
-    mark = "_is_param" if cls is torch.nn.Parameter else "_is_buffer"
-    real = getattr(value, "real", None)
-    return issubclass(python_type, cls) or (is_tensor(value) and bool(getattr(real, mark, False)))
 
 
 def _check_class(python_type: type[Any], cls: Any) -> bool:

@@ -44,6 +44,7 @@ from dynexplore.engine.variables.objects.opaque import guard_identity
 from dynexplore.engine.variables.objects.user_object import CMethodVariable, UserObjectVariable
 from dynexplore.engine.variables.rules import Answer, rule
 from dynexplore.engine.variables.scalars.constant import ConstantMethodVariable, ConstantVariable
+from dynexplore.engine.variables.torch_.marked_tensor import bears_mark_of
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
@@ -228,6 +229,8 @@ class NNModuleVariable(UserObjectVariable):
         kind = value.python_type()
         if issubclass(kind, nn.Parameter):
             return PARAMETERS
+        if issubclass(kind, torch.Tensor) and any(bears_mark_of(ctx, value, cls) for cls in (nn.Parameter, nn.Buffer)):
+            ctx.break_graph("DX303", name=name, type=self.cls.__qualname__)  # Python registers it: a buffer may say `persistent`
         known = self.registry_of(name)
         if issubclass(kind, nn.Module):
             if known == PARAMETERS:
