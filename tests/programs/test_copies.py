@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import copy
 import math
+from collections import OrderedDict
 from typing import Any
 
 import pytest
 import torch
 
-from engine_checks import assert_same_as_eager
+import dynexplore
+from engine_checks import assert_same_as_eager, graphs_compiled
 
 X = torch.ones(2)
 
@@ -87,3 +89,55 @@ def copies_a_module(x: Any) -> Any:
 def test_a_python_module_is_not_copied() -> None:
     """copy.deepcopy raises TypeError for it."""
     assert_same_as_eager(copies_a_module, X)
+
+
+def ordered(x: torch.Tensor, given: OrderedDict[str, Any]) -> Any:
+    made = OrderedDict(a=x)
+    made.note, made.more = x * 2, made  # type: ignore[attr-defined]
+    del made.more  # type: ignore[attr-defined]
+    copies = [copy.copy(made), copy.deepcopy(made), made.copy(), copy.copy(given), copy.deepcopy(given)]
+    texts = []
+    for lacks in (made, given):
+        try:
+            texts.append(lacks.lacking)  # type: ignore[attr-defined]
+        except AttributeError as error:
+            texts.append(str(error))
+    return made, given, copies, texts, [hasattr(one, "note") for one in (made, given, *copies)]
+
+
+def noted(*note: Any) -> OrderedDict[str, Any]:
+    """An OrderedDict with an attribute, or without."""
+    given = OrderedDict(b=1)
+    for value in note:
+        given.note = value  # type: ignore[attr-defined]
+    return given
+
+
+def test_attributes_of_an_ordered_dict_are_copied() -> None:
+    """Unlike a dict it may have some; `copy.copy` and `copy.deepcopy` copy them, its own `copy` does not."""
+    compiled = dynexplore.optimize("eager")(ordered)
+    for note in ((), ([1],), (2,), ()):
+        expected, answer = ordered(X, noted(*note)), compiled(X, noted(*note))
+        assert answer[3:] == expected[3:]
+        for one, other in zip([*answer[:2], *answer[2]], [*expected[:2], *expected[2]], strict=True):
+            assert list(one) == list(other) and str(vars(one)) == str(vars(other))
+        assert answer[2][0].note is answer[0].note
+    assert not dynexplore.graph_breaks()
+    assert graphs_compiled() == 3
+
+
+def writes_attributes(x: torch.Tensor, given: OrderedDict[str, Any]) -> Any:
+    given.note = given.note + 1  # type: ignore[attr-defined]
+    given.made = x * 2  # type: ignore[attr-defined]
+    given["c"] = given.made  # type: ignore[attr-defined]
+    torch._dynamo.graph_break()
+    del given.note  # type: ignore[attr-defined]
+    return given["c"] + 1, hasattr(given, "note")
+
+
+def test_attributes_of_an_ordered_dict_are_written_back() -> None:
+    """What the program sets and deletes on one that existed before is set and deleted."""
+    expected, given = noted(1), noted(1)
+    assert dynexplore.optimize("eager")(writes_attributes)(X, given)[1:] == writes_attributes(X, expected)[1:] == (False,)
+    assert str(vars(given)) == str(vars(expected)) and list(given) == list(expected)
+    assert graphs_compiled() == 2

@@ -1009,3 +1009,19 @@ def test_an_attribute_of_its_own_comes_before_what_a_module_has_registered() -> 
     dynexplore.reset()
     assert repr(calls(dynexplore.optimize("eager"))) == repr(eager)
     assert graphs_compiled() >= 3
+
+
+def test_an_average_over_a_state_dict_is_one_graph() -> None:
+    """`state_dict()` gives its result an attribute, `_metadata`; a moving average that walks over it has no break."""
+    model = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4))
+    averages = {name: torch.zeros_like(value) for name, value in model.state_dict().items()}
+
+    def average(decay: float) -> Any:
+        state = model.state_dict()
+        with torch.no_grad():
+            for name, value in state.items():
+                if value.is_floating_point():
+                    averages[name].lerp_(value, 1 - decay)
+        return dict(averages), str(state._metadata)
+
+    assert_same_as_eager(average, 0.9, graphs=1, breaks=0)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from dynexplore.engine.variables.containers.deque import DequeVariable
 from dynexplore.engine.variables.containers.dict_views import Entries
-from dynexplore.engine.variables.containers.mapping import DictVariable
+from dynexplore.engine.variables.containers.mapping import DictVariable, OrderedDictVariable
 from dynexplore.engine.variables.containers.named_tuple import NamedTupleVariable
 from dynexplore.engine.variables.containers.sequence import ListVariable, SizeVariable, TupleVariable
 from dynexplore.engine.variables.containers.set_ import FrozenSetVariable, SetVariable
@@ -53,7 +53,7 @@ def _copy(ctx: TraceContext, x: VariableTracker) -> VariableTracker:
     if x.kind in _ATOMIC_KINDS or isinstance(x, TupleVariable | FrozenSetVariable):
         return x
     if isinstance(x, ListVariable | DictVariable | SetVariable | DequeVariable):
-        return x.call_method(ctx, "copy", [], {})
+        return _with_attributes(ctx, x, x.call_method(ctx, "copy", [], {}), lambda part: part)
     return _own_copy(ctx, x, "__copy__", [], None)
 
 
@@ -128,6 +128,15 @@ def _deep_dict(ctx: TraceContext, value: DictVariable, memo: Memo) -> VariableTr
     made = memo[value] = value.like(entries)
     for key, item in value.pairs(ctx):
         made.store(ctx, deep_copy(ctx, key, memo), deep_copy(ctx, item, memo))
+    return _with_attributes(ctx, value, made, lambda part: deep_copy(ctx, part, memo))
+
+
+def _with_attributes(
+    ctx: TraceContext, value: VariableTracker, made: VariableTracker, copied: Callable[[VariableTracker], VariableTracker]
+) -> VariableTracker:
+    """The attributes of an OrderedDict are copied, too, as those of an object are; its method `copy` leaves them out."""
+    if isinstance(value, OrderedDictVariable) and isinstance(made, OrderedDictVariable):
+        made.attributes.update((name, copied(part)) for name, part in value.all_attributes(ctx).items())
     return made
 
 

@@ -23,11 +23,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from dynexplore.engine.provenance.guards import Identity
 from dynexplore.engine.provenance.sources import CallSource, Source
+from dynexplore.engine.raw_attributes import instance_dict
 from dynexplore.engine.variables.containers.dict_views import Entries, Pair, complaint_of, part_of, walk
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds
 from dynexplore.engine.variables.contract.context import UserRaised
 from dynexplore.engine.variables.contract.inspection import Contents
+from dynexplore.engine.variables.contract.write_back import write_attributes
 from dynexplore.engine.variables.objects.builtin_value import NONE, BuiltinValueVariable, mutating_method
 from dynexplore.engine.variables.operators import binary_rule
 from dynexplore.engine.variables.scalars.concrete_values import equal, known_truth
@@ -265,14 +267,21 @@ def become_and_stop_walks(kind: Any, target: OrderedDict[Any, Any], entries: dic
 
 
 class OrderedDictVariable(DictVariable):
-    """A `collections.OrderedDict`; its entries are one, too, so that a walk notices what CPython's notices."""
+    """A `collections.OrderedDict`; its entries are one, too, so that a walk notices what CPython's notices.
+
+    Unlike a dict it may be given attributes, as torch's `state_dict` does: `destination._metadata = ...`.
+    """
 
     value_type = OrderedDict
     container_type = OrderedDict
 
-    def __init__(self, entries: Entries | None = None, source: Source | None = None) -> None:
+    def __init__(
+        self, entries: Entries | None = None, source: Source | None = None, real: OrderedDict[Any, Any] | None = None
+    ) -> None:
         super().__init__(OrderedDict(entries or {}), source)
         self._since_then = iter(self.entries)
+        self.real = real
+        self.attributes: dict[str, VariableTracker | None] = {}  # what the program stored; None: deleted
 
     @property
     def becoming(self) -> Callable[..., None]:
@@ -281,12 +290,56 @@ class OrderedDictVariable(DictVariable):
         return super().becoming
 
     def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
-        if self.source is not None and not hasattr(OrderedDict, name):  # unlike a dict it may have been given one of its own
+        stored = self.attributes.get(name)
+        if stored is not None:
+            return stored
+        if name == "__dict__":
             ctx.break_graph("DX303", name=name, type=self.type_name())
+        if self.source is not None and not hasattr(OrderedDict, name) and name not in self.attributes:
+            if self.real is None:
+                ctx.break_graph("DX303", name=name, type=self.type_name())
+            if name in instance_dict(self.real):
+                return ctx.build(instance_dict(self.real)[name], self.source.attribute(name))
+            ctx.guard(self.source, "ATTRIBUTE_ABSENT", name)
         return super().get_attribute(ctx, name)
+
+    def set_attribute(self, ctx: TraceContext, name: str, value: VariableTracker) -> None:
+        if hasattr(OrderedDict, name) or (self.source is not None and self.real is None):
+            ctx.break_graph("DX303", name=name, type=self.type_name())
+        ctx.journal.note(self, "__setattr__")
+        self.attributes[name] = value
+
+    def delete_attribute(self, ctx: TraceContext, name: str) -> None:
+        if hasattr(OrderedDict, name):
+            super().delete_attribute(ctx, name)
+        self.get_attribute(ctx, name)  # raises AttributeError
+        ctx.journal.note(self, "__delattr__")
+        if self.source is None:
+            del self.attributes[name]
+        else:
+            self.attributes[name] = None
+
+    def all_attributes(self, ctx: TraceContext) -> dict[str, VariableTracker]:
+        """What `vars(self)` has; that there is no more is relied on."""
+        names = list(self.attributes)
+        if self.source is not None and self.real is not None:
+            own = tuple(instance_dict(self.real))
+            ctx.guard(self.source.attribute("__dict__", "getattr"), "DICT_KEYS", own)
+            names = [*own, *(name for name in names if name not in own)]
+        return {name: self.get_attribute(ctx, name) for name in names if self.attributes.get(name, self) is not None}
 
     def reconstruct(self, build: Reconstruction) -> None:
         build.call_object(OrderedDict, DictVariable(self.entries))
+        for name, value in self.attributes.items():
+            assert value is not None  # of a dict that the frame made nothing is noted as deleted
+            build.writer.copy(1)
+            build.push(value)
+            build.writer.swap(2)
+            build.writer.store_attr(name)
+
+    def write_back(self, build: Reconstruction) -> None:
+        super().write_back(build)
+        write_attributes(build, self, self.attributes)
 
 
 class DefaultDictVariable(DictVariable):
@@ -400,7 +453,7 @@ def build_dict(ctx: TraceContext, value: dict[Any, Any], source: Source | None) 
 @builds(OrderedDict)
 def build_ordered_dict(ctx: TraceContext, value: OrderedDict[Any, Any], source: Source | None) -> VariableTracker:
     """An OrderedDict: like a dict."""
-    return OrderedDictVariable(existing_entries(ctx, value, source), source)
+    return OrderedDictVariable(existing_entries(ctx, value, source), source, value)
 
 
 @builds(defaultdict)
