@@ -171,3 +171,17 @@ def test_lengths_that_are_known_have_no_unbacked_symbols() -> None:
     compiled = dynexplore.optimize("eager", nopython=True)(fn)
     for size in (3, 5, 7):
         assert torch.equal(compiled(torch.ones(size), size), torch.full((size,), 2.0))
+
+
+def test_a_mask_whose_rule_is_made_in_the_frame_is_one_graph() -> None:
+    """torch asks a rule for its code and its defaults to learn how many arguments it takes; a new function has both."""
+
+    def documents(query: Any, of_which: torch.Tensor) -> Any:
+        def same(b: Any, h: Any, i: Any, j: Any) -> Any:
+            return (of_which[i] == of_which[j]) & (i >= j)
+
+        mask = create_block_mask(same, None, None, query.shape[-2], query.shape[-2], device="cpu")
+        return flex_attention(query, query, query, block_mask=mask), same.__code__.co_varnames, same.__defaults__
+
+    query = torch.linspace(-1, 1, 128 * 8).reshape(1, 1, 128, 8)
+    assert_same_as_eager(documents, query, torch.arange(128) // 40, then=[(query, torch.arange(128) // 30)], graphs=1, breaks=0)

@@ -400,6 +400,10 @@ class NestedFunctionVariable(VariableTracker):
         if name == "__doc__":
             cells = tuple(types.CellType() for _ in self.code.co_freevars)
             return ConstantVariable(types.FunctionType(self.code, {}, closure=cells).__doc__)
+        if name == "__code__":
+            return ctx.build(self.code, None)
+        if name == "__defaults__" and not self.defaults:
+            return ConstantVariable(None)
         if not hasattr(types.FunctionType, name):
             ctx.raise_exception(AttributeError, f"'function' object has no attribute {name!r}")
         return super().get_attribute(ctx, name)
