@@ -18,7 +18,9 @@ class_dict: Any = type.__dict__["__dict__"].__get__
 class_mro: Any = type.__dict__["__mro__"].__get__
 """The classes in which a name is looked up, in order."""
 _class_flags: Any = type.__dict__["__flags__"].__get__
+_class_name: Any = type.__dict__["__name__"].__get__
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: made by a class statement
+_IMMUTABLE = 1 << 8  # Py_TPFLAGS_IMMUTABLETYPE: made in C, where it has the other flag, too
 
 
 def instance_dict(value: object) -> dict[str, Any]:
@@ -31,6 +33,18 @@ def instance_dict(value: object) -> dict[str, Any]:
 def is_a(value: object, *classes: type[Any]) -> bool:
     """`isinstance` by an object's type alone; where that says no, `isinstance` goes on and asks the object for its `__class__`."""
     return issubclass(type(value), classes)
+
+
+def name_in_messages(cls: type[Any]) -> str:
+    """The name by which CPython's own messages call a class: of one that is made in C it is the full one (`tp_name`).
+
+    >>> from collections import deque
+    >>> name_in_messages(deque), name_in_messages(list)
+    ('collections.deque', 'list')
+    """
+    is_made_in_c = not _class_flags(cls) & _HEAP_TYPE or _class_flags(cls) & _IMMUTABLE
+    name, module = _class_name(cls), class_dict(type)["__module__"].__get__(cls) if is_made_in_c else "builtins"
+    return name if module == "builtins" else f"{module}.{name}"
 
 
 def own_attribute(value: object, name: str) -> Any:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import enum
+import itertools
+from collections import OrderedDict, defaultdict, deque
 from typing import Any
 
 import pytest
@@ -87,3 +89,45 @@ def test_a_format_that_asks_for_parts_gets_those_of_the_value(text: str) -> None
 def test_an_error_of_formatting_names_the_class() -> None:
     """`%d` of an object without a number."""
     assert_same_as_eager(lambda x, parts: (x * 2, "%d" % parts), X, Parts(), graphs=range(2))
+
+
+def of_functions(x: torch.Tensor, function: Any) -> Any:
+    shown = str(torch.sin), repr(len), f"{torch.Tensor.add}", f"{function!r}", str([function])
+    try:
+        return x + 1, shown, f"{len:>30}"
+    except TypeError as error:
+        return x + 2, shown, str(error)
+
+
+def test_texts_of_functions() -> None:
+    """A function that is the same in each call has the same text, with its address: modes that log what is called write it."""
+    compiled = dynexplore.optimize("eager")(of_functions)
+    for function in (torch.cos, asks, torch.Tensor.add, dict.get):
+        assert compiled(X, function)[1:] == of_functions(X, function)[1:]
+    assert not dynexplore.graph_breaks()
+    asks.__qualname__ = "renamed"
+    try:
+        assert compiled(X, asks)[1:] == of_functions(X, asks)[1:]
+    finally:
+        asks.__qualname__ = "asks"
+    assert graphs_compiled() == 5
+
+
+def test_types_made_in_c_have_their_full_name() -> None:
+    """CPython's messages call a class of C `collections.deque`, and one of Python by its last name."""
+
+    def refused(x: torch.Tensor) -> Any:
+        texts = []
+        values = [OrderedDict(a=1), deque([1]), defaultdict(int), itertools.count(), [1], Parts(), torch.Size([1]), x.dtype]
+        for value in values:
+            for ask in (lambda: value.lacking, lambda: value(), lambda: {}[value] if type(value) in UNHASHABLE else None):
+                try:
+                    ask()
+                except (AttributeError, TypeError) as error:
+                    texts.append(str(error))
+        return x + 1, texts
+
+    assert_same_as_eager(refused, X, graphs=1, breaks=0)
+
+
+UNHASHABLE = (OrderedDict, deque, defaultdict, list)

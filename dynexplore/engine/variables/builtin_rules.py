@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from dynexplore.engine.raw_attributes import name_in_messages
 from dynexplore.engine.variables.containers.adapters import CallIteratorVariable
 from dynexplore.engine.variables.containers.iterator import IteratorVariable
 from dynexplore.engine.variables.containers.mapping import (
@@ -72,7 +73,7 @@ def _iter(ctx: TraceContext, value: VariableTracker, sentinel: VariableTracker |
 @builtin(next)
 def _next(ctx: TraceContext, iterator: VariableTracker, default: VariableTracker | None = None, /) -> VariableTracker:
     if isinstance(iterator, BuiltinValueVariable) and not hasattr(iterator.python_type(), "__next__"):
-        ctx.raise_exception(TypeError, f"{iterator.python_type().__name__!r} object is not an iterator")
+        ctx.raise_exception(TypeError, f"{name_in_messages(iterator.python_type())!r} object is not an iterator")
     if default is None:
         return iterator.next_or_raise(ctx)
     item = iterator.next_item(ctx)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dynexplore.engine.bytecode import Step
+from dynexplore.engine.raw_attributes import name_in_messages
 from dynexplore.engine.translate.dispatch import handles
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
 from dynexplore.engine.variables.containers.mapping import DictVariable, pairs_of
@@ -100,7 +101,7 @@ def dict_update(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     mapping = frame.pop()
     python_type = type_of(mapping)
     if python_type is not None and not hasattr(python_type, "keys"):
-        ctx.raise_exception(TypeError, f"{python_type.__name__!r} object is not a mapping")
+        ctx.raise_exception(TypeError, f"{name_in_messages(python_type)!r} object is not a mapping")
     frame.stack[-step.arg].call_method(ctx, "update", [mapping], {})
 
 

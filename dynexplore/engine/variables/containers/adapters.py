@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from dynexplore.engine.raw_attributes import name_in_messages
 from dynexplore.engine.variables.containers.iterator import (
     AskingIteratorVariable,
     ByIndexIteratorVariable,
@@ -201,5 +202,5 @@ def reversed_of(ctx: TraceContext, value: VariableTracker) -> VariableTracker:
     if hasattr(python_type, "__reversed__"):
         return value.call_method(ctx, "__reversed__", [], {})
     if not hasattr(python_type, "__getitem__") or not hasattr(python_type, "__len__"):
-        ctx.raise_exception(TypeError, f"{python_type.__name__!r} object is not reversible")
+        ctx.raise_exception(TypeError, f"{name_in_messages(python_type)!r} object is not reversible")
     return ByIndexIteratorVariable(value, known_index(ctx, value.length(ctx), "reversed()") - 1, step=-1)

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from dynexplore.engine.policy.outside import kind_of_break
-from dynexplore.engine.raw_attributes import tells_its_class
+from dynexplore.engine.raw_attributes import name_in_messages, tells_its_class
 from dynexplore.engine.variables.contract.inspection import Inspection
 
 if TYPE_CHECKING:
@@ -234,7 +234,7 @@ class VariableTracker(Inspection):
         except NotImplementedError:
             ctx.break_graph(self.outside("DX212"), callee=self.describe())
         if not any("__call__" in vars(base) for base in known.__mro__):
-            ctx.raise_exception(TypeError, f"{known.__name__!r} object is not callable")
+            ctx.raise_exception(TypeError, f"{name_in_messages(known)!r} object is not callable")
         ctx.break_graph(self.outside("DX212"), callee=self.describe())
 
     def outside(self, kind: str) -> str:

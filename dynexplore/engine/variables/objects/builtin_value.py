@@ -15,6 +15,7 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from dynexplore.engine.raw_attributes import name_in_messages
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.operators import COMPARE_DUNDER, DUNDER, binary, compare
 from dynexplore.engine.variables.rules import METHODS, MethodAnswer
@@ -44,7 +45,7 @@ class BuiltinValueVariable(VariableTracker):
 
     def hash_key(self, ctx: TraceContext) -> object:
         if self.python_type().__hash__ is None:
-            ctx.raise_exception(TypeError, f"unhashable type: {self.python_type().__name__!r}")
+            ctx.raise_exception(TypeError, f"unhashable type: {name_in_messages(self.python_type())!r}")
         ctx.journal.tell_apart(self)
         return self
 
@@ -55,7 +56,7 @@ class BuiltinValueVariable(VariableTracker):
         if name == "__doc__":
             return ctx.build(python_type.__doc__, None)
         if not hasattr(python_type, name):
-            ctx.raise_exception(AttributeError, f"{python_type.__name__!r} object has no attribute {name!r}")
+            ctx.raise_exception(AttributeError, f"{name_in_messages(python_type)!r} object has no attribute {name!r}")
         if isinstance(getattr(python_type, name), _DATA):
             ctx.break_graph("DX303", name=name, type=self.type_name())
         return ConstantMethodVariable(self, name)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from dynexplore.engine.raw_attributes import name_in_messages
 from dynexplore.engine.variables.contract.base import NotConstant, VariableTracker
 from dynexplore.engine.variables.operators import compare
 from dynexplore.engine.variables.scalars.constant import run_now
@@ -75,7 +76,7 @@ def known_index(ctx: TraceContext, value: VariableTracker, question: str) -> int
     if python_type is None:
         ctx.break_graph("DX302", question=question, type=value.type_name())
     if not hasattr(python_type, "__index__"):
-        ctx.raise_exception(TypeError, f"{python_type.__name__!r} object cannot be interpreted as an integer")
+        ctx.raise_exception(TypeError, f"{name_in_messages(python_type)!r} object cannot be interpreted as an integer")
     if issubclass(python_type, int):  # it is an index itself (Objects/abstract.c, _PyNumber_Index)
         number = value.method_of(ctx, int, "__index__").call(ctx, (), {})
     else:

@@ -21,6 +21,7 @@ import torch
 from dynexplore.engine.graph.written_numbers import as_meant
 from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.provenance.sources import Source
+from dynexplore.engine.raw_attributes import name_in_messages
 from dynexplore.engine.variables.contract.base import NotConstant, NotProxyable, VariableTracker
 from dynexplore.engine.variables.contract.build import builds, builds_when
 from dynexplore.engine.variables.contract.context import UserRaised
@@ -119,7 +120,7 @@ class ConstantVariable(VariableTracker):
         if row is not None:
             return row(ctx, self, args, kwargs)
         if not hasattr(self.value, name):
-            ctx.raise_exception(AttributeError, f"{type(self.value).__name__!r} object has no attribute {name!r}")
+            ctx.raise_exception(AttributeError, f"{name_in_messages(type(self.value))!r} object has no attribute {name!r}")
         values = [_plain(ctx, arg, f"{self.type_name()}.{name}()") for arg in args]
         named = {key: _plain(ctx, arg, f"{self.type_name()}.{name}()") for key, arg in kwargs.items()}
         return computed(ctx, getattr(self.value, name), *values, **named)

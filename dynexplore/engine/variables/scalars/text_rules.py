@@ -32,6 +32,7 @@ from dynexplore.engine.variables.contract.base import NotConstant, VariableTrack
 from dynexplore.engine.variables.contract.build import builds
 from dynexplore.engine.variables.objects.class_facts import peek, rely_on_name_of, rely_on_names
 from dynexplore.engine.variables.objects.exception import ExceptionVariable, remade
+from dynexplore.engine.variables.objects.function import BuiltinVariable, FunctionVariable
 from dynexplore.engine.variables.operators import binary_rule
 from dynexplore.engine.variables.rules import method, rule
 from dynexplore.engine.variables.scalars.concrete_values import is_settled, is_tensor, settled
@@ -107,6 +108,11 @@ def text_of(ctx: TraceContext, value: VariableTracker, name: str, *spec: str) ->
         if own:
             ctx.break_graph("DX205", function=name, arguments=value.type_name())
         return run_now(ctx, format, _class_text(ctx, value), *spec)  # type: ignore[no-any-return]
+    if isinstance(value, BuiltinVariable) and not _is_python(python_type, "__repr__"):  # the same object in each call, or a miss
+        return run_now(ctx, _GIVERS[name], value.live_value(), *spec)  # type: ignore[no-any-return]
+    if isinstance(value, FunctionVariable) and not value.by_code:
+        value.get_attribute(ctx, "__qualname__")  # is relied on
+        return run_now(ctx, _GIVERS[name], value.live_value(), *spec)  # type: ignore[no-any-return]
     asked = name
     if name == "__str__" and python_type.__str__ is object.__str__:
         name = "__repr__"
