@@ -20,7 +20,13 @@ from typing import Any
 import torch
 from torch._higher_order_ops.utils import registered_hop_fake_fns
 from torch._ops import HigherOrderOperator
-from torch._subclasses.fake_tensor import DynamicOutputShapeException, FakeTensor, FakeTensorMode, disable_fake_tensor_cache
+from torch._subclasses.fake_tensor import (
+    DynamicOutputShapeException,
+    FakeTensor,
+    FakeTensorMode,
+    UnsupportedFakeTensorException,
+    disable_fake_tensor_cache,
+)
 
 from dynexplore.engine.graph import operator_memo
 from dynexplore.engine.graph.data_symbols import takes_shapes_of_data
@@ -41,6 +47,7 @@ class OperatorFacts:
     training: tuple[int, str] | None = None  # the argument that says whether running statistics are written
     in_storage: bool = False  # whether its places are counted from the start of the storage, not of the tensor
     converted: tuple[tuple[int, str], ...] = ()  # numbers that are made one of the tensor's dtype: too large ones are refused
+    dtype: tuple[int, str] | None = None  # the argument that says what the result holds
     promotes: bool = True  # whether it takes tensors of several dtypes; of those that do not, some fake forms do
 
     def trains(self, args: Sequence[object], kwargs: Mapping[str, object]) -> bool:
@@ -106,6 +113,7 @@ def facts_of(operator: Any) -> OperatorFacts:
         next(((place, argument.name) for place, argument in enumerate(schema.arguments) if argument.name in _SAYS_SO), None),
         name.startswith("as_strided"),
         () if name in _CONVERTS_NOTHING else _converted_numbers(schema),
+        next(((place, argument.name) for place, argument in enumerate(schema.arguments) if argument.name == "dtype"), None),
         torch.Tag.pointwise in operator.tags or name in _PROMOTES,
     )
 
@@ -218,6 +226,8 @@ class WatchedFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
 
     def _refuse(self, facts: OperatorFacts, func: Any, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
         """Raise where the operator itself would, or where it must not be captured; its fake form may do neither."""
+        if facts.dtype is not None and _argument(facts.dtype, args, kwargs) in _QUANTIZED:
+            raise UnsupportedFakeTensorException("a quantized tensor")  # its fake form would be one of floats
         if func in _PUTS and _reads_masked_gradients(args, kwargs):
             raise DynamicOutputShapeException(func)
         if facts.random and any(map(_is_no_number, (*args, *kwargs.values()))):
@@ -243,6 +253,7 @@ class WatchedFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
         self.writes_twice |= len(set(storages)) < len(storages)
 
 
+_QUANTIZED = frozenset({torch.quint8, torch.qint8, torch.qint32, torch.quint4x2, torch.quint2x4})
 _VARIES = (torch.SymInt, torch.SymFloat)
 
 
