@@ -252,3 +252,27 @@ def test_data_that_no_graph_can_hold_is_left_to_python(backend: str) -> None:
 
     for number in (np.longdouble(0.5), np.longdouble(1.5), np.float32(2.5), 3.5):
         assert_same_as_eager(program, torch.ones(2), number, backend=backend)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_a_quantized_result_is_left_to_python(backend: str) -> None:
+    """Its fake form is a tensor of floats, of which `dequantize` seemed to be the tensor itself."""
+
+    def program(x):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            one = torch.quantize_per_tensor(x * 2, 0.1, 0, torch.quint8)
+            many = torch.quantize_per_channel(x, torch.ones(2), torch.zeros(2), 0, torch.qint8)
+        return one.dequantize() + 1, many.dequantize(), one.is_quantized, many.dtype
+
+    assert assert_same_as_eager(program, torch.ones(2, 3), backend=backend).breaks
+
+
+@pytest.mark.parametrize("distance", [lambda a, b: (a - b).norm(dim=-1), torch.nn.PairwiseDistance(1.0)])
+def test_an_operator_that_is_given_a_function_calls_it(distance: Any) -> None:
+    """What torch wrote in Python is one node, but where it computes with a function of the program."""
+
+    def program(x, y):
+        return torch.nn.functional.triplet_margin_with_distance_loss(x, y, y - x, distance_function=distance)
+
+    assert_same_as_eager(program, X, torch.ones(2, 3), graphs=1, breaks=0)

@@ -35,6 +35,7 @@ from dynexplore.engine.variables.objects.class_facts import peek
 from dynexplore.engine.variables.objects.own_attributes import GUARDED_WHERE_READ, needs_no_source
 from dynexplore.engine.variables.rules import METHODS, MethodAnswer, Rule, rule, rule_for
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
+from dynexplore.engine.variables.type_errors import type_of
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
@@ -304,7 +305,7 @@ def call_python_function(
     how = skip.how_to_call(function)
     if how == "skip" and skip.is_numpy(function):
         return call_numpy(ctx, function, function.__qualname__, args, kwargs)
-    if how == "inline":
+    if how == "inline" or (how == "graph" and any(map(_is_function_of_program, (*args, *kwargs.values())))):
         return ctx.inline(tracker, args, kwargs)
     if how == "graph":
         return ctx.operation("call_function", function, list(args), kwargs)
@@ -318,6 +319,14 @@ def call_python_function(
     if how == "disabled":
         ctx.break_graph("DX202", function=function.__qualname__, because=skip.why_not_inlined(function))
     ctx.break_graph(kind_of_break(function, "DX203"), function=f"{function.__module__}.{function.__qualname__}")
+
+
+def _is_function_of_program(argument: VariableTracker) -> bool:
+    """Whether an operator that torch wrote in Python would call this: no node says what it computes."""
+    if argument.kind in ("tensor", "constant"):
+        return False
+    kind = type_of(argument)
+    return kind is not None and not issubclass(kind, type) and peek(kind, "__call__") is not None
 
 
 def _method_row_of_tensors(
