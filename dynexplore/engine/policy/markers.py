@@ -31,6 +31,10 @@ RUNS = "__dynexplore_runs__"
 """The attribute of a wrapper made by `run`: the function it wraps, which traced code inlines instead."""
 
 
+REASON = "_torchdynamo_disable_msg"
+"""The attribute with the reason that was given to `disable`, ours or torch's."""
+
+
 class Mark(Enum):
     """What was asked for a function."""
 
@@ -82,6 +86,12 @@ def mark_of(function: object) -> Mark | None:
     if type(function) is RegionCall and function.region is None:
         return Mark.DISABLE
     return _torch_mark(function)
+
+
+def words_of(function: object, mark: Mark) -> str:
+    """What a report says of a marked callable, with the reason that the program gave, if it gave one."""
+    reason = getattr(function, REASON, None)
+    return f"marked with {mark.value}" + (f": {reason}" if isinstance(reason, str) else "")
 
 
 _DISABLING_WRAPPER = _disable_dynamo(lambda: None).__code__

@@ -30,7 +30,7 @@ from torch._ops import HigherOrderOperator, OpOverload, OpOverloadPacket
 
 from dynexplore.engine.policy.constants import is_constant
 from dynexplore.engine.policy.files import Rule, rule_of
-from dynexplore.engine.policy.markers import Mark, mark_of
+from dynexplore.engine.policy.markers import Mark, mark_of, words_of
 from dynexplore.engine.raw_attributes import is_a
 
 Answer = Literal["inline", "graph", "skip", "disabled", "break", "constant", "once"]
@@ -212,7 +212,7 @@ def why_not_inlined(function: types.FunctionType) -> str:
     """The reason behind "skip" and "disabled", for the report of the break."""
     what = mark_of(function)
     if what is not None:
-        return f"marked with {what.value}"
+        return words_of(function, what)
     return rule_of(function.__code__.co_filename).why
 
 

@@ -26,7 +26,7 @@ from dynexplore.engine.counters import counters
 from dynexplore.engine.nearest_name import instead
 from dynexplore.engine.phases import times
 from dynexplore.engine.policy.constants import is_compiling
-from dynexplore.engine.policy.markers import RUNS, Mark, assume_constant_result, graph_break, mark, unmark
+from dynexplore.engine.policy.markers import REASON, RUNS, Mark, assume_constant_result, graph_break, mark, unmark
 from dynexplore.engine.provenance.guard_filter import GuardFilter
 from dynexplore.engine.runtime import convert, frame_facts, optimized, reports, stance, stores
 from dynexplore.engine.runtime.backends import Backend, CompilerFn, list_backends, register_backend, resolve
@@ -333,12 +333,36 @@ def _store_with_entries_for(target: Any) -> Store | None:
 # -- off -----------------------------------------------------------------------------------------------------
 
 
-def disable(fn: Any = None) -> Any:
+def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
     """Run as plain Python, with everything that it calls: `disable(fn)`, `@disable`, `@disable()`, `with
-    disable():`.
+    disable():`. `recursive=False` is `skip`; the `reason` stands in the report where captured code calls the function.
     """
-    region = _Region(None)
-    return region if fn is None else optimized.wrap(fn, None, entry=False)
+    if not recursive:
+        return functools.partial(_skip_because, reason) if fn is None else _skip_because(reason, fn)
+    region = _DisabledRegion(None, reason)
+    return region if fn is None else region(fn)
+
+
+class _DisabledRegion(_Region):
+    """What `disable()` gives."""
+
+    def __init__(self, region: None, reason: str | None) -> None:
+        self.reason = reason
+
+    def __call__(self, target: T) -> T:
+        """The same function, method or module, which runs as plain Python."""
+        return cast(T, _with_reason(optimized.wrap(target, None, entry=False), self.reason))
+
+
+def _skip_because(reason: str | None, fn: T) -> T:
+    _with_reason(getattr(fn, "__func__", fn), reason)
+    return skip(fn)
+
+
+def _with_reason(marked: T, reason: str | None) -> T:
+    if reason is not None and not isinstance(marked, torch.nn.Module):  # whose state is the program's
+        setattr(marked, REASON, reason)
+    return marked
 
 
 def skip(fn: T) -> T:

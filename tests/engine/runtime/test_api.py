@@ -346,6 +346,21 @@ def test_a_disabled_function_breaks_the_graph_of_its_caller() -> None:
     assert any("disable" in reason for reason in dynexplore.graph_breaks())
 
 
+@pytest.mark.parametrize("disable", [dynexplore.disable, torch.compiler.disable])
+@pytest.mark.parametrize("recursive", [True, False])
+def test_the_reason_of_a_disabled_function_is_told(disable: Any, recursive: bool) -> None:
+    """`disable(f, reason=...)`, called or as a decorator, takes what torch's takes; the break says the reason."""
+
+    def helper(x: torch.Tensor) -> torch.Tensor:
+        return x + 1
+
+    for disabled in (disable(helper, recursive, reason="it logs"), disable(recursive=recursive, reason="it logs")(helper)):
+        compiled = dynexplore.optimize("eager")(lambda x, disabled=disabled: disabled(x * 2) * 3)
+        assert torch.equal(compiled(torch.ones(2)), torch.full((2,), 9.0))
+        assert ": it logs" in str(dynexplore.graph_breaks())
+        dynexplore.reset()
+
+
 @pytest.mark.plain("is about the engine being off")
 def test_a_disabled_module() -> None:
     """A disabled module is a module still, and is left alone."""

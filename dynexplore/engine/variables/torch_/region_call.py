@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.native import RegionCall
+from dynexplore.engine.policy.markers import Mark, words_of
 from dynexplore.engine.provenance.guards import Identity
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.variables.contract.base import VariableTracker
@@ -55,7 +56,7 @@ class RegionCallVariable(VariableTracker):
         self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
     ) -> VariableTracker:
         if self.value.region is None:
-            ctx.break_graph("DX202", function=self.text(), mark="disable")
+            ctx.break_graph("DX202", function=self.text(), because=words_of(self.value, Mark.DISABLE))
         # both fields of the wrapper are fixed, and the wrapper itself is guarded by identity
         source = self.source.attribute("fn", "getattr") if self.source is not None else None
         return ctx.call_function(ctx.build(self.value.fn, source), args, kwargs)
