@@ -423,3 +423,46 @@ def test_a_view_that_varies_of_what_was_written_with_a_gradient(backend: str) ->
     c = torch.full((4,), 3.0, requires_grad=True)
     first, *more = [(torch.arange(8.0), step, c) for step in (1, 2, 3, 2)]
     assert_same_as_eager(called, *first, then=more, backend=backend)
+
+
+def written_with_a_history(x: Any, w: Any) -> Any:
+    bare = x.detach()
+    bare[...] = w.sum()
+    return bare
+
+
+def written_with_a_history_behind_views(x: Any, w: Any) -> Any:
+    bare = x.detach()
+    turned = bare.mT
+    bare.mul_(w)
+    return turned, turned.exp()
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("fn", [written_with_a_history, written_with_a_history_behind_views])
+def test_what_lies_in_an_argument_keeps_its_history(fn: Any, backend: str) -> None:
+    """The argument has no gradient, what was detached of it gets one: a compiler hands out the argument for both."""
+    calls = [(torch.ones(3, 4), torch.arange(4.0).requires_grad_()) for _ in range(3)]
+    assert_same_as_eager(fn, *calls[0], then=calls[1:], backend=backend)
+
+
+def one_part(x: Any) -> Any:
+    with torch.no_grad():
+        part = x.chunk(2)[0]
+    part.add_(1)
+    return x * 2, part
+
+
+def one_row(x: Any) -> Any:
+    with torch.no_grad():
+        row = x[0]
+    row.mul_(3)
+    return x.exp()
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("fn", [one_part, one_row])
+def test_a_view_made_without_gradients_is_written_to(fn: Any, backend: str) -> None:
+    """Eager allows it where what is written has no gradient; AOTAutograd does not, and the graph runs as it stands."""
+    calls = [(torch.arange(12.0).reshape(3, 4).requires_grad_(),) for _ in range(3)]
+    assert_same_as_eager(fn, *calls[0], then=calls[1:], backend=backend)

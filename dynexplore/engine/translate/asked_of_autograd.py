@@ -13,6 +13,8 @@ came of an input before the graph writes to it, if it computes that again in the
 (graph/copies_for_backward.py), and only where that cannot be the graph runs as it stands. And autograd refuses to change a view
 that is one of several (`x.split(2)`), but not the view that a compiled graph hands out in its place: a graph that ends at an
 operator which refuses runs as it stands if it hands out such views. Such graphs are captured, but not compiled.
+AOTAutograd also refuses writes to views made in `no_grad` that eager allows (`writes_to_views_without_gradients`, asked when it
+has failed).
 
 A backward may also raise by itself: an operator of which torch knows no derivative, a `Function` without a `backward`. In eager
 that is nobody's concern as long as nobody calls it; a compiler traces it with the forward, and fails. If the backward raises the
@@ -64,6 +66,8 @@ def runs_as_it_stands(graph: FinishedGraph, breaks: Sequence[GraphBreak]) -> boo
     if graph.written_inside and _writes_where_places_are_taken(graph):
         return True
     if any(_is_seen_by_autograd(graph.inputs[place]) for place in graph.written):
+        return True
+    if any(_hands_out_with_a_history(graph, graph.inputs[place]) for place in graph.written):
         return True
     read_before = [place for place in graph.written if _is_read_for_backward_and_then_written(graph, graph.inputs[place].node)]
     if not all(can_be_read_from_copies(graph.module.graph, graph.inputs[place].node) for place in read_before):
@@ -180,6 +184,15 @@ def _may_not_be_written(value: Any) -> bool:
     return bool(autograd._get_creation_meta(value) != autograd.CreationMeta.DEFAULT)  # each call gives another object
 
 
+def _hands_out_with_a_history(graph: FinishedGraph, written: GraphInput) -> bool:
+    """Whether what lies in the memory of an input without a history is handed out with one: a compiler hands out the input."""
+    value = example_value(written.node)
+    if not isinstance(value, torch.Tensor) or value.requires_grad:
+        return False
+    others = (node for node in graph.outputs if node is not written.node and lies_in(node, storage_of(value)))
+    return any(isinstance(other := example_value(node), torch.Tensor) and other.requires_grad for node in others)
+
+
 def _is_seen_by_autograd(written: GraphInput) -> bool:
     """Whether an input that is written to has a history before, or only afterwards."""
     before, after = written.example, example_value(written.node)
@@ -188,6 +201,16 @@ def _is_seen_by_autograd(written: GraphInput) -> bool:
     if before.requires_grad:
         return not before.is_leaf
     return bool(after.requires_grad) and not before.is_meta
+
+
+def writes_to_views_without_gradients(graph: FinishedGraph) -> bool:
+    """Whether the graph changes a view that was made where no gradients are noted: AOTAutograd refuses more of them than eager."""
+    targets = (example_value(target) for node in graph.module.graph.nodes for target in written_by(node))
+    return any(
+        isinstance(value, torch.Tensor) and value._is_view()
+        and torch._C._autograd._get_creation_meta(value) == torch._C._autograd.CreationMeta.NO_GRAD_MODE
+        for value in targets
+    )
 
 
 def backward_raises(graph: FinishedGraph, kind: type[Any]) -> bool:
