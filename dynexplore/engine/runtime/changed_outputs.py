@@ -40,7 +40,7 @@ def with_outputs_that_change(compiled: Callable[..., Any], graph: FinishedGraph)
     def call(*inputs: Any) -> Sequence[Any]:
         outputs = list(compiled(*inputs))
         for places in copied:
-            if any(outputs[place]._is_view() and _is_unlike(outputs[place], values[place]) for place in places):
+            if any(_is_unlike(outputs[place], values[place]) for place in places):
                 _copy(outputs, values, places)
         for place, kind, viewed in views:
             outputs[place] = _changed_as(kind, outputs[place], None if viewed is None else outputs[viewed])
@@ -98,25 +98,54 @@ def _is_view(node: torch.fx.Node) -> bool:
 
 
 def _is_unlike(found: torch.Tensor, meant: torch.Tensor) -> bool:
-    """Whether a view is none in the program, or autograd refuses to change it where it would not in eager."""
-    kinds = [_kind(one) for one in (found, meant) if one._is_view()]
-    return len(kinds) == 1 or (kinds[0] != _CHANGED_AS_EVER and kinds[1] == _CHANGED_AS_EVER)
+    """Whether it is laid out otherwise, is a view that the program did not make, or refuses to be changed where that does not."""
+    if _is_laid_out_otherwise(found, meant):
+        return True
+    if not found._is_view():
+        return False
+    return not meant._is_view() or (_kind(found) != _CHANGED_AS_EVER and _kind(meant) == _CHANGED_AS_EVER)
+
+
+def _is_laid_out_otherwise(found: torch.Tensor, meant: torch.Tensor) -> bool:
+    return all(type(step) is int for step in meant.stride()) and found.stride() != meant.stride()
 
 
 def _copy(outputs: list[Any], values: Sequence[Any], places: Sequence[int]) -> None:
-    """Copy the output that the others were made of; one that comes alone becomes a view of its copy, if it is a view."""
+    """Copy the output that the others were made of; without it they become views of a memory of their own."""
     made = [place for place in places if not values[place]._is_view()]
-    if not made and len(places) == 1:
-        copied = outputs[places[0]].clone()
-        outputs[places[0]] = copied.view_as(copied)
-    if not made or any(values[place].requires_grad for place in made[1:]):  # of one memory, with two histories
+    if any(values[place].requires_grad for place in made[1:]) or len({values[place].dtype for place in places}) > 1:
+        return  # of one memory, with two histories or two kinds of elements
+    if not made:
+        _place_in_one_memory(outputs, values, places)
         return
     found = outputs[made[0]]
-    copied = found.clone()
-    if copied.stride() != found.stride() or any(outputs[place].dtype is not found.dtype for place in places):
+    copied = _copied(found, values[made[0]])
+    if len(places) > 1 and copied.stride() != found.stride():
         return
     for place in places:
         outputs[place] = copied if place == made[0] else _the_same_of(copied, found, outputs[place])
+
+
+def _place_in_one_memory(outputs: list[Any], values: Sequence[Any], places: Sequence[int]) -> None:
+    """What are views of something that is gone lie in a new memory as in the program's."""
+    layouts = [(values[place].shape, values[place].stride(), values[place].storage_offset()) for place in places]
+    first = values[places[0]]
+    size = first.untyped_storage().nbytes()
+    if not all(type(number) is int for layout in layouts for part in layout[:2] for number in part) or type(size) is not int:
+        return
+    memory = torch.zeros(size // first.itemsize, dtype=first.dtype, device=first.device)
+    for place, layout in zip(places, layouts, strict=True):
+        memory.as_strided(*layout).copy_(outputs[place])
+    for place, layout in zip(places, layouts, strict=True):
+        outputs[place] = memory.as_strided(*layout)
+
+
+def _copied(found: torch.Tensor, meant: torch.Tensor) -> torch.Tensor:
+    """A copy that is laid out as in the program."""
+    copied = found.clone()
+    if not _is_laid_out_otherwise(copied, meant):
+        return copied
+    return torch.empty_strided(found.shape, meant.stride(), dtype=found.dtype, device=found.device).copy_(found)
 
 
 def _the_same_of(copied: torch.Tensor, found: torch.Tensor, view: torch.Tensor) -> torch.Tensor:

@@ -11,8 +11,9 @@ a graph's tensors those are, a compiler decides for itself. Where a graph writes
 none, a compiler keeps the input for the backward as it was, and then writes to it. So it does where something with a gradient
 came of an input before the graph writes to it, if it computes that again in the backward; such an input is read from copies
 (graph/copies_for_backward.py), and only where that cannot be the graph runs as it stands. And autograd refuses to change a view
-that is one of several (`x.split(2)`), but not the view that a compiled graph hands out in its place: a graph that ends at an
-operator which refuses runs as it stands if it hands out such views. Such graphs are captured, but not compiled.
+that is one of several (`x.split(2)`), or that was made before a write gave its base a history, but not the view that a compiled
+graph hands out in its place: a graph that ends at an operator which refuses runs as it stands if it hands out views with a history.
+Such graphs are captured, but not compiled.
 AOTAutograd also refuses writes to views made in `no_grad` that eager allows (`writes_to_views_without_gradients`, asked when it
 has failed).
 
@@ -58,7 +59,7 @@ def runs_as_it_stands(graph: FinishedGraph, breaks: Sequence[GraphBreak]) -> boo
     goes_on = any(one.facts.get("operation") == "Tensor.backward(retain_graph=True)" for one in breaks)
     if goes_on and _one_is_behind_another(graph.outputs):
         return True
-    if any(one.kind.id == "DX401" for one in breaks) and any(map(_may_not_be_written, map(example_value, graph.outputs))):
+    if any(one.kind.id == "DX401" for one in breaks) and any(map(_is_view_with_a_history, map(example_value, graph.outputs))):
         return True
     changed = [graph.inputs[place].node for place in graph.written]
     if graph.written_inside and backward_would_raise(map(example_value, [*graph.outputs, *changed])):
@@ -176,12 +177,8 @@ def _one_is_behind_another(outputs: Iterable[torch.fx.Node]) -> bool:
     return any(node is not own and node in made for value, own in zip(values, made, strict=True) for node in history([value]))
 
 
-def _may_not_be_written(value: Any) -> bool:
-    """Whether autograd refuses changes of this view: one of several that an operator gave at once, or made without gradients."""
-    if not isinstance(value, torch.Tensor) or not value.requires_grad or not value._is_view():
-        return False
-    autograd: Any = torch._C._autograd
-    return bool(autograd._get_creation_meta(value) != autograd.CreationMeta.DEFAULT)  # each call gives another object
+def _is_view_with_a_history(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.requires_grad and value._is_view()
 
 
 def _hands_out_with_a_history(graph: FinishedGraph, written: GraphInput) -> bool:
