@@ -466,3 +466,30 @@ def test_a_view_made_without_gradients_is_written_to(fn: Any, backend: str) -> N
     """Eager allows it where what is written has no gradient; AOTAutograd does not, and the graph runs as it stands."""
     calls = [(torch.arange(12.0).reshape(3, 4).requires_grad_(),) for _ in range(3)]
     assert_same_as_eager(fn, *calls[0], then=calls[1:], backend=backend)
+
+
+def test_a_part_of_complex_numbers_that_got_a_history() -> None:
+    """A view of another dtype than what it is a view of, whose base the same graph has written to, has no twin: Python goes on."""
+
+    def program(x: Any, w: Any) -> Any:
+        a = (x * 4).to(torch.complex64).real
+        b = a[..., 1:]
+        print("break")
+        a += w.sum()
+        return a, b, x * w
+
+    calls = [(torch.ones(3, 4), torch.arange(4.0).requires_grad_()) for _ in range(2)]
+    assert_same_as_eager(program, *calls[0], then=calls[1:], graphs=range(1, 4))
+
+
+def test_integers_with_a_history() -> None:
+    """A write gives integers a history, as torch allows; a graph does not take them."""
+
+    def program(x: Any, w: Any) -> Any:
+        y = (x * 4).long()
+        y[0] = w.sum()
+        print("break")
+        return (y + 1).detach(), x * w
+
+    calls = [(torch.ones(3, 4), torch.arange(4.0).requires_grad_()) for _ in range(2)]
+    assert_same_as_eager(program, *calls[0], then=calls[1:], graphs=range(1, 4))

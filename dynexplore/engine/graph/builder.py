@@ -193,10 +193,8 @@ class GraphBuilder:
 
         torch makes the twin of a view of the twin of its base as it was; ours is a view of the fake base, whose sizes are fixed.
         """
-        if value._base is None or value.dtype is not value._base.dtype:
-            return None
-        base = self._bases.get(id(value._base))
-        return base if base is not None and base.requires_grad is not value._base.requires_grad else None
+        base = self._bases.get(id(value._base)) if value._base is not None else None
+        return base if base is not None and base.requires_grad is not value._base.requires_grad else None  # type: ignore[union-attr]
 
     def _twin(self, value: torch.Tensor, source: Source, symbolic_context: Any) -> torch.Tensor:
         with ExitStack() as around:  # the twin of a view is made by `as_strided`, which the program did not call

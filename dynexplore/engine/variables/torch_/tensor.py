@@ -635,6 +635,9 @@ def build_input(
         ctx.break_graph("DX409", layout=str(value.layout))
     if value.requires_grad and not (value.dtype.is_floating_point or value.dtype.is_complex):
         ctx.break_graph("DX409", dtype=str(value.dtype), because="integers with a history: a write gave them what has a gradient")
+    base = ctx.graph.written_base(value)
+    if base is not None and base.dtype is not value.dtype:
+        ctx.break_graph("DX409", dtype=str(value.dtype), because=f"a view of {base.dtype}, which this graph gave a history")
     if not may_be_asked(value):
         ctx.break_graph("DX411", attribute="grad_fn")
     for name in _ACCESS:
