@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+import functools
+from collections import OrderedDict, defaultdict
 from typing import Any
 
 import pytest
@@ -147,3 +148,69 @@ def test_a_walk_that_a_break_lies_in_notices_it_too(change: Any) -> None:
         return x, seen, "", things
 
     assert_same_as_eager(program, X, OrderedDict(a=1, b=2, c=3))
+
+
+def popped(things: Any, key: Any, meanwhile: Any) -> None:
+    value = things.pop(key)
+    meanwhile()
+    things[key] = value
+
+
+def deleted(things: Any, key: Any, meanwhile: Any) -> None:
+    value = things[key]
+    del things[key]
+    meanwhile()
+    things.setdefault(key, value)
+
+
+def popped_as_the_last_one(things: Any, key: Any, meanwhile: Any) -> None:
+    last, value = things.popitem()
+    meanwhile()
+    things[last] = value
+
+
+def all_taken_out(things: Any, key: Any, meanwhile: Any) -> None:
+    values = [(one, things.pop(one)) for one in list(things)]
+    meanwhile()
+    for one, value in values:
+        things[one] = value
+
+
+def emptied_and_updated(things: Any, key: Any, meanwhile: Any) -> None:
+    others = {one: things.pop(one) for one in list(things)}
+    meanwhile()
+    things.update(others)
+
+
+class OwnDict(dict):  # type: ignore[type-arg]
+    """A class of the program's own."""
+
+
+PUT_BACK = [popped, deleted, popped_as_the_last_one, all_taken_out, emptied_and_updated]
+MADE_BY = [dict, OwnDict, functools.partial(defaultdict, int)]
+
+
+@pytest.mark.parametrize("inside", [False, True], ids=["argument", "made inside"])
+@pytest.mark.parametrize("break_at", ["nowhere", "the change", "each step"])
+@pytest.mark.parametrize("make", MADE_BY, ids=["dict", "own dict", "defaultdict"])
+@pytest.mark.parametrize("change", PUT_BACK, ids=lambda change: change.__name__)
+def test_a_key_that_is_put_back_where_it_was_stands_behind_all_places(change: Any, make: Any, break_at: str, inside: bool) -> None:
+    """CPython counts places: it finds the key again, or says that keys have changed; `popitem` alone gives its place back."""
+
+    def program(x: Any, at: int, things: Any) -> Any:
+        own, seen = make(**things) if inside else things, []
+        try:
+            for key in own:
+                seen.append(key)
+                x = x * 2
+                if len(seen) == at:
+                    change(own, key, torch._dynamo.graph_break if break_at == "the change" else bool)
+                if break_at == "each step":
+                    torch._dynamo.graph_break()
+        except RuntimeError as error:
+            return x, seen, str(error), own
+        return x, seen, own
+
+    for things in ({"a": 1, "b": 2, "c": 3}, {"a": 1}):
+        assert_same_as_eager(program, X, len(things), make(**things))
+    assert_same_as_eager(program, X, 1, make(a=1, b=2, c=3))

@@ -106,6 +106,9 @@ class DictViewVariable(BuiltinValueVariable):
         return members_of(ctx, TupleVariable(self.unpack(ctx)))
 
     def reconstruct(self, build: Reconstruction) -> None:
+        if self.mapping.held_by is not None:  # past the methods of its class, which were called when the view was made
+            build.call_object(getattr(self.mapping.value_type, self.part), self.mapping)
+            return
         build.push(self.mapping)
         build.writer.load_attr(self.part)
         name = build.store_temporary()
@@ -134,6 +137,7 @@ class DictIteratorVariable(IteratorVariable):
         self.backwards = backwards
         self.places = list(mapping.entries)[:: -1 if backwards else 1]
         self.index = 0
+        self._steps_before = len(mapping.steps)
 
     def python_type(self) -> type[Any]:
         return _iterator_type(self.mapping.value_type, self.part, self.backwards)
@@ -152,7 +156,11 @@ class DictIteratorVariable(IteratorVariable):
         return part_of(ctx, entries[self.places[self.index - 1]], self.part)
 
     def _walks_what_it_began_with(self) -> bool:
-        """As many keys, but others, or in another order: what CPython then gives, or raises, depends on where it stores them."""
+        """Keys that came or went, be it that there are as many as before: what CPython then gives, or raises, depends on where it
+        stores them.
+        """
+        if len(self.mapping.steps) != self._steps_before:
+            return False
         return list(self.mapping.entries)[:: -1 if self.backwards else 1] == self.places
 
     def reconstruct(self, build: Reconstruction) -> None:
@@ -162,7 +170,7 @@ class DictIteratorVariable(IteratorVariable):
         if not self._walks_what_it_began_with():
             raise NotImplementedError("an iterator over a dict whose keys have changed meanwhile")
         view = DictViewVariable(self.mapping, self.part)
-        walked = self.mapping if self.part == "keys" else view
+        walked = self.mapping if self.part == "keys" and self.mapping.held_by is None else view
         if self.backwards:
             build.call_object(reversed_iterator_at, walked, ConstantVariable(len(self.places) - 1 - self.index))
         else:

@@ -13,6 +13,7 @@ torch/_dynamo/variables/dicts.py does the same job; dict_views.py holds keys(), 
 
 from __future__ import annotations
 
+import functools
 import itertools
 import operator
 import reprlib
@@ -25,6 +26,7 @@ from dynexplore.engine.provenance.guards import Identity
 from dynexplore.engine.provenance.sources import CallSource, Source
 from dynexplore.engine.raw_attributes import instance_dict
 from dynexplore.engine.variables.containers.dict_views import Entries, Pair, complaint_of, part_of, walk
+from dynexplore.engine.variables.containers.sequence import TupleVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds
 from dynexplore.engine.variables.contract.context import UserRaised
@@ -41,6 +43,10 @@ if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.reconstruction import Reconstruction
 
 
+Step = tuple[str, VariableTracker]
+"""A key that came ("put"), went ("take out"), or went as the last one ("popitem"); or all went ("clear", with no key)."""
+
+
 class DictVariable(BuiltinValueVariable):
     """A `dict`."""
 
@@ -48,11 +54,11 @@ class DictVariable(BuiltinValueVariable):
     mutable = True
     value_type: ClassVar[type[Any]] = dict
     container_type: ClassVar[type[Any] | None] = dict
-    was_cleared = False
 
     def __init__(self, entries: Entries | None = None, source: Source | None = None) -> None:
         self.entries: Entries = {} if entries is None else entries
         self.source = source
+        self.steps: list[Step] = []  # how its keys came and went since then
 
     def like(self, entries: Entries) -> DictVariable:
         """A new dict of the same type: what `copy` gives."""
@@ -73,6 +79,15 @@ class DictVariable(BuiltinValueVariable):
         place = key.hash_key(ctx)
         known = self.entries.get(place)
         self.entries[place] = (known[0] if known is not None else key, value)
+        if known is None:
+            self.steps.append(("put", key))
+
+    def take_out(self, place: object, step: str = "take out") -> Pair | None:
+        """Remove a key, if it is there; the journal is the caller's."""
+        pair = self.entries.pop(place, None)
+        if pair is not None:
+            self.steps.append((step, pair[0]))
+        return pair
 
     def pairs(self, ctx: TraceContext) -> list[Pair]:
         """Keys and values, read."""
@@ -115,7 +130,7 @@ class DictVariable(BuiltinValueVariable):
 
     def delete_item(self, ctx: TraceContext, key: VariableTracker) -> None:
         ctx.journal.note(self, "__delitem__")
-        if self.entries.pop(key.hash_key(ctx), None) is None:
+        if self.take_out(key.hash_key(ctx)) is None:
             self.missing_key(ctx, key)
 
     def missing_key(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
@@ -144,24 +159,29 @@ class DictVariable(BuiltinValueVariable):
     @property
     def becoming(self) -> Callable[..., None]:
         """What makes a real dict equal to the entries."""
-        return become_anew if self.was_cleared else become
+        kinds = tuple(step for step, _ in self.steps)
+        return functools.partial(follow, kinds) if {*kinds} - {"put"} else become
 
     def write_back(self, build: Reconstruction) -> None:
         """Make the real dict equal to the entries, by dict's own methods."""
+        becoming = self.becoming
         build.push(DictVariable(self.entries))
-        entries = build.store_temporary()
+        names = [build.store_temporary()]
+        if isinstance(becoming, functools.partial):
+            build.push(TupleVariable([key for _, key in self.steps]))
+            names.append(build.store_temporary())
         build.push(self)
-        target = build.store_temporary()
+        names.insert(0, build.store_temporary())
 
         def replace() -> None:
             writer = build.writer
             writer.begin_call()
-            build.push_object(self.becoming)
+            build.push_object(becoming)
             writer.callable_ready()
             build.push_object(self.value_type)
-            writer.load_fast(target)
-            writer.load_fast(entries)
-            writer.call(3)
+            for name in names:
+                writer.load_fast(name)
+            writer.call(1 + len(names))
             writer.pop_top()
 
         build.later(replace)
@@ -180,6 +200,7 @@ class ExistingDictVariable(DictVariable):
     def __init__(self, ctx: TraceContext, real: dict[Any, Any], source: Source) -> None:
         self.ctx, self.real_dict, self.source = ctx, real, source
         self.put: list[Pair] = []
+        self.steps = []
         self._entries: Entries | None = None
 
     @property
@@ -232,12 +253,28 @@ class ExistingDictVariable(DictVariable):
         return f"dict of {len(self.real_dict)}" + (f", {len(self.put)} put" if self.put else "")
 
 
-def become(kind: Any, target: dict[Any, Any], entries: dict[Any, Any]) -> None:
-    """Give a dict these entries in this order.
+def follow(
+    steps: tuple[str, ...], kind: Any, target: dict[Any, Any], entries: dict[Any, Any], keys: tuple[Any, ...]
+) -> None:
+    """Give a dict these entries by the steps that the program took.
 
-    It may be walked just now, and a walk counts places: what stays where it was is not touched. What went, or went to the end, is
-    taken out, which leaves its place empty, and what came is put behind.
+    It may be walked just now, and a walk counts places: a key that is taken out leaves its place empty, and one that comes stands
+    behind all places, also where the others are as they were; `popitem` leaves no empty place.
     """
+    for step, key in zip(steps, keys, strict=True):
+        if step == "put":
+            kind.__setitem__(target, key, None)
+        elif step == "take out":
+            kind.__delitem__(target, key)
+        elif step == "popitem":
+            kind.popitem(target)
+        else:
+            kind.clear(target)
+    put_values(kind, target, entries)
+
+
+def become(kind: Any, target: dict[Any, Any], entries: dict[Any, Any]) -> None:
+    """Give a dict these entries in this order. What stays where it was is not touched, for the sake of a walk."""
     old, new = list(dict.keys(target)), list(entries)
     if old and not (len(old) <= len(new) and all(map(operator.is_, old, new))):  # nearly always they begin alike
         ahead = iter(old)
@@ -245,6 +282,11 @@ def become(kind: Any, target: dict[Any, Any], entries: dict[Any, Any]) -> None:
         for key in old:
             if id(key) not in staying:
                 kind.__delitem__(target, key)
+    put_values(kind, target, entries)
+
+
+def put_values(kind: Any, target: dict[Any, Any], entries: dict[Any, Any]) -> None:
+    """Put the values under their keys; a value that is there already is not touched."""
     for key, value in entries.items():
         if dict.get(target, key, _MISSING) is not value:
             kind.__setitem__(target, key, value)
@@ -287,7 +329,7 @@ class OrderedDictVariable(DictVariable):
     def becoming(self) -> Callable[..., None]:
         if "mutated" in complaint_of(self._since_then):  # `clear` changes its size only
             return become_and_stop_walks
-        return super().becoming
+        return become_anew if any(step == "clear" for step, _ in self.steps) else become
 
     def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
         stored = self.attributes.get(name)
@@ -505,6 +547,9 @@ def _merge_in_place(ctx: TraceContext, symbol: str, left: DictVariable, right: V
 
 def update(ctx: TraceContext, self: DictVariable, other: VariableTracker) -> None:
     """`self.update(other)`: a dict, anything with keys(), or an iterable of pairs. The journal is the caller's."""
+    if self.source is not None and not self.entries and {step for step, _ in self.steps} & {"take out", "popitem"}:
+        # its keys went one by one: CPython may give it the places of `other` (Objects/dictobject.c, dict_merge), which a walk sees
+        ctx.break_graph("DX213", method="dict.update of a dict that was emptied key by key")
     for key, value in pairs_of(ctx, other):
         self.store(ctx, key, value)
 
@@ -549,7 +594,7 @@ def _setdefault(ctx: TraceContext, self: DictVariable, key: VariableTracker, def
 
 @mutating_method(dict, "pop")
 def _pop(ctx: TraceContext, self: DictVariable, key: VariableTracker, default: VariableTracker | None = None) -> VariableTracker:
-    pair = self.entries.pop(key.hash_key(ctx), None)
+    pair = self.take_out(key.hash_key(ctx))
     if pair is None:
         return self.missing_key(ctx, key) if default is None else default
     return pair[1].read(ctx)
@@ -559,7 +604,7 @@ def _pop(ctx: TraceContext, self: DictVariable, key: VariableTracker, default: V
 def _popitem(ctx: TraceContext, self: DictVariable, /) -> VariableTracker:
     if not self.entries:
         ctx.raise_exception(KeyError, "popitem(): dictionary is empty")
-    return part_of(ctx, self.entries.popitem()[1], "items")
+    return part_of(ctx, cast("Pair", self.take_out(next(reversed(self.entries)), "popitem")), "items")
 
 
 @mutating_method(OrderedDict, "popitem")
@@ -567,7 +612,7 @@ def _popitem_ordered(ctx: TraceContext, self: DictVariable, last: VariableTracke
     if not self.entries:
         ctx.raise_exception(KeyError, "dictionary is empty")
     place = next(reversed(self.entries) if last is None or known_truth(ctx, last) else iter(self.entries))
-    return part_of(ctx, self.entries.pop(place), "items")
+    return part_of(ctx, cast("Pair", self.take_out(place)), "items")
 
 
 @mutating_method(OrderedDict, "move_to_end")
@@ -582,7 +627,7 @@ def _move_to_end(ctx: TraceContext, self: DictVariable, key: VariableTracker, la
 @mutating_method(dict, "clear")
 def _clear(ctx: TraceContext, self: DictVariable, /) -> None:
     self.entries.clear()
-    self.was_cleared = True
+    self.steps[:] = [("clear", NONE)]
 
 
 @mutating_method(dict, "update")
