@@ -213,3 +213,143 @@ def test_a_number_of_the_programs_own_class_is_an_index_itself() -> None:
     """A class that extends int is not asked for its `__index__`; a slice of a range that is none raises what CPython raises."""
     calls = [(X, 1, slice(1, 2)), (X, Place(1), slice("a")), (X, Place(0), slice(1.5))]
     assert_same_as_eager(at_a_place, X, Place(1), slice(0, 2), then=calls)
+
+
+class Loud:
+    """Methods that say when they are called."""
+
+    def __iter__(self) -> Any:
+        print("iter", type(self).__name__)
+        return super().__iter__()  # type: ignore[misc]
+
+    def __len__(self) -> int:
+        print("len", type(self).__name__)
+        return super().__len__()  # type: ignore[misc,no-any-return]
+
+    def __reversed__(self) -> Any:
+        print("reversed", type(self).__name__)
+        return super().__reversed__()  # type: ignore[misc]
+
+    def items(self) -> Any:
+        print("items", type(self).__name__)
+        return super().items()  # type: ignore[misc]
+
+
+class LoudDict(Loud, dict):  # type: ignore[type-arg]
+    """A dict of the program's own."""
+
+
+class LoudOrderedDict(Loud, collections.OrderedDict):  # type: ignore[type-arg]
+    """An OrderedDict of the program's own."""
+
+
+class LoudList(Loud, list):  # type: ignore[type-arg]
+    """A list of the program's own, of whose `__getitem__` a walk asks nothing."""
+
+    def __getitem__(self, index: Any) -> Any:
+        return 100
+
+
+class LoudSet(Loud, set):  # type: ignore[type-arg]
+    """A set of the program's own."""
+
+
+def rest_of(walk: Any) -> Any:
+    try:
+        return [item for item in walk]  # `list(walk)` would ask for the length, too
+    except RuntimeError as error:
+        return str(error)
+
+
+def dict_seen(x: Any, things: Any) -> Any:
+    views = things.items(), dict.keys(things), dict.values(things)
+    x = x * 2
+    torch._dynamo.graph_break()
+    things["b"], things["new"] = 7, 8
+    return x + 1, [rest_of(view) for view in views], [len(view) for view in views]
+
+
+def dict_walked(x: Any, things: Any) -> Any:
+    walks = [iter(things), iter(things.items()), reversed(things)]
+    firsts = [next(walk) for walk in walks]
+    x = x * 2
+    torch._dynamo.graph_break()
+    things["b"] = 7
+    return x + 1, firsts, [rest_of(walk) for walk in walks]
+
+
+def dict_grown(x: Any, things: Any) -> Any:
+    walk = iter(things)
+    first = next(walk)
+    x = x * 2
+    torch._dynamo.graph_break()
+    things["new"] = 7
+    return x + 1, first, rest_of(walk)
+
+
+def list_walked(x: Any, things: Any) -> Any:
+    walks = [iter(things), enumerate(things), zip(things, things, strict=False), map(str, things), reversed(things)]
+    firsts = [next(walk) for walk in walks]
+    x = x * 2
+    torch._dynamo.graph_break()
+    things.append(7)
+    return x + 1, firsts, [rest_of(walk) for walk in walks]
+
+
+def list_walked_with_breaks(x: Any, things: Any) -> Any:
+    seen = []
+    for index, item in enumerate(things):
+        seen.append((index, item))
+        x = x * 2
+        if index < 2:
+            things.append(item)
+        torch._dynamo.graph_break()
+    return x, seen
+
+
+def set_walked(x: Any, things: Any) -> Any:
+    walk = iter(things)
+    x = x * 2
+    torch._dynamo.graph_break()
+    things.add(7)
+    return x + 1, rest_of(walk)
+
+
+SEEN_ACROSS = [
+    *((program, LoudDict, {"a": 1, "b": 2}) for program in (dict_seen, dict_walked, dict_grown)),
+    *((program, LoudOrderedDict, {"a": 1, "b": 2}) for program in (dict_seen, dict_walked, dict_grown)),
+    (list_walked, LoudList, [1, 2, 3]), (list_walked_with_breaks, LoudList, [1, 2, 3]), (set_walked, LoudSet, [1]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("inside", [False, True], ids=["argument", "made inside"])
+@pytest.mark.parametrize(("program", "kind", "content"), SEEN_ACROSS, ids=lambda value: getattr(value, "__name__", ""))
+def test_what_is_seen_of_an_own_container_across_a_break_is_seen_of_that_object(
+    program: Any, kind: Any, content: Any, inside: bool
+) -> None:
+    """A view or an iterator that a graph break lies behind shows the object itself, and asks its class nothing twice."""
+
+    def called(x: Any, things: Any) -> Any:
+        return program(x, kind(content) if inside else things), 0
+
+    assert_same_as_eager(called, X, kind(content), calls=2)
+
+
+def handed_out(x: Any) -> Any:
+    names, numbers = LoudDict(a=1), LoudList([1])
+    views = dict.values(names), list.__iter__(numbers), (number for number in numbers)
+    return x * 2, names, numbers, views
+
+
+def test_what_is_handed_out_of_an_own_container_is_seen_of_that_object() -> None:
+    """The caller changes the container, and finds it changed in the view that it got beside it."""
+
+    def program(x: Any) -> Any:
+        x, names, numbers, views = handed_out(x)
+        return x, names, numbers, views
+
+    x, names, numbers, views = dynexplore.optimize("eager")(program)(X)
+    names["b"] = 2
+    numbers.append(2)
+    assert [list(view) for view in views] == [[1, 2], [1, 2], [1, 2]]
+    assert len(dynexplore.explain(program)(X).graphs) == 1

@@ -89,6 +89,8 @@ class CodeGenerator:
 
     def push(self, value: VariableTracker) -> None:
         """Emit bytecode that pushes a value."""
+        if value.held_by is not None:
+            value = value.held_by
         if value is NULL:
             self.writer.push_null()
         elif value in self._built:

@@ -64,6 +64,12 @@ class BuiltinSubclassVariable(UserObjectVariable):
 
     is_its_attributes = False
 
+    def __init__(self, cls: type[Any], *, value: Any = None, source: Source | None = None,
+                 class_variable: VariableTracker | None = None, storage: VariableTracker | None = None) -> None:
+        super().__init__(cls, value=value, source=source, class_variable=class_variable, storage=storage)
+        if storage is not None and storage.mutable:
+            storage.held_by = self
+
     @property
     def layout(self) -> Any:
         """The C type below."""
@@ -73,6 +79,9 @@ class BuiltinSubclassVariable(UserObjectVariable):
         """What it holds."""
         assert self.storage is not None
         return self.storage
+
+    def container(self) -> VariableTracker:
+        return self.held()
 
     def is_constant(self) -> bool:
         return False

@@ -40,13 +40,18 @@ def place_of(iterator: Any) -> tuple[Any, int]:
     return sequence, (index[0] or 0) if index else 0
 
 
+def type_below(sequence: Any) -> Any:
+    """The C type whose length and items a plain iterator gives: it asks no method of a program's class."""
+    return next(kind for kind in (list, tuple, str, bytes, range) if isinstance(sequence, kind))
+
+
 @functools.cache
 def item_ahead(steps: int) -> Callable[[Any], Any]:
     """A function that gives the item which lies so many steps ahead. Raises IndexError when there is none."""
 
     def ahead(iterator: Any) -> Any:
         sequence, index = place_of(iterator)
-        return sequence[index + steps]
+        return type_below(sequence).__getitem__(sequence, index + steps)
 
     return ahead
 
@@ -135,15 +140,16 @@ class ExistingPlainIteratorVariable(ExistingIteratorVariable):
     def look(self, ctx: TraceContext) -> VariableTracker | None:
         sequence, index = place_of(self.value)
         walked = ctx.journal.tracker_of(sequence)
-        if walked is not None and ctx.journal.is_changed(walked):
+        if walked is not None and ctx.journal.is_changed(walked.container()):
             ctx.break_graph("DX307", question="next()", type="a list that was changed meanwhile")
-        if index + self.steps >= len(sequence):
+        kind = type_below(sequence)
+        if index + self.steps >= kind.__len__(sequence):
             ctx.guard(self.source, "SEQUENCE_ITERATOR_LEFT", self.steps)
             return None
         steps, source = self.steps, self.source
         ahead: Source = source.child(("ahead", steps), lambda: CallSource(source, item_ahead(steps), f"item {steps} of "))
         ahead.varies = True
-        item = ctx.build(sequence[index + steps], ahead)
+        item = ctx.build(kind.__getitem__(sequence, index + steps), ahead)
         if isinstance(item, UnspecializedVariable):  # others have guards of their own, which need the item to be there
             ctx.guard(source, "SEQUENCE_ITERATOR_MORE", steps)
         return item

@@ -208,12 +208,19 @@ class ByIndexIteratorVariable(AskingIteratorVariable):
 
 def iterator_at(iterable: Iterable[Any], index: int) -> Iterator[Any]:
     """An iterator that has given `index` items already."""
-    iterator: Any = iter(iterable)
+    iterator: Any = _walk(iterable)
     if type(iterator) in PLAIN_ITERATORS:
         iterator.__setstate__(index)
     else:
         next(islice(iterator, index, index), None)
     return iterator  # type: ignore[no-any-return]
+
+
+def _walk(walked: Any) -> Iterator[Any]:
+    """`iter(walked)`, past the methods that a class of the program has: they were called when the walk began."""
+    kind: Any = next((kind for kind in (list, tuple, set) if isinstance(walked, kind)), None)
+    walk: Iterator[Any] = iter(walked) if kind is None else kind.__iter__(walked)
+    return walk
 
 
 def by_index_iterator_at(walked: Any, index: int) -> Iterator[Any]:
@@ -225,8 +232,8 @@ def by_index_iterator_at(walked: Any, index: int) -> Iterator[Any]:
 
 def set_iterator_at(walked: set[Any], rest: tuple[Any, ...]) -> Iterator[Any]:
     """An iterator over a set that still gives `rest`; over `rest` itself if the set was made again in another order."""
-    skip = len(walked) - len(rest)
-    if all(map(_looks_same, list(walked)[skip:], rest)):
+    skip = set.__len__(walked) - len(rest)
+    if all(map(_looks_same, list(_walk(walked))[skip:], rest)):
         return iterator_at(walked, skip)
     return iter(rest)
 
@@ -240,7 +247,8 @@ _PLAIN = (int, float, str, bytes, bool, complex)
 
 def reversed_iterator_at(sequence: Any, index: int) -> Iterator[Any]:
     """A reversed iterator whose next item is the one at `index`."""
-    iterator: Iterator[Any] = reversed(sequence)
-    skip = len(sequence) - 1 - index
+    of_a_list = isinstance(sequence, list)  # of a class of the program, too, past its methods
+    iterator: Iterator[Any] = list.__reversed__(sequence) if of_a_list else reversed(sequence)
+    skip = (list.__len__(sequence) if of_a_list else len(sequence)) - 1 - index
     next(islice(iterator, skip, skip), None)
     return iterator

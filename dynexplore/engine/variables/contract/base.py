@@ -92,6 +92,7 @@ class VariableTracker(Inspection):
     mutable: ClassVar[bool] = False  # must be built once and shared when it appears twice in what a graph leaves behind
 
     source: Source | None = None
+    held_by: VariableTracker | None = None  # the object of a program's class whose content it is: there is no other object
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         made = super().__new__(cls)
@@ -99,6 +100,10 @@ class VariableTracker(Inspection):
         return made
 
     # -- what it is
+
+    def container(self) -> VariableTracker:
+        """What stands for the items where a container is walked or changed: of an object of the program, what it holds."""
+        return self
 
     def python_type(self) -> type[Any]:
         """The type that `type(value)` gives. Raises NotImplementedError when unknown."""
