@@ -311,3 +311,9 @@ def made_dictionary(value: object, /) -> dict[str, Any] | None:
 
 def type_version(cls: type, /) -> int:
     """What stands for all lookups through the class, as long as it has it; 0 when it can have none."""
+
+def filters_version() -> int:
+    """How often the filters of warnings changed: what every `__warningregistry__` is held against."""
+
+def set_filters_version(number: int, /) -> None:
+    """Say how often the filters of warnings changed."""

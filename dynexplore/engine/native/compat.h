@@ -21,6 +21,7 @@
 #include <stddef.h>
 #include "internal/pycore_frame.h"
 #include "internal/pycore_dict.h"
+#include "internal/pycore_interp.h"
 #include "internal/pycore_object.h"
 
 #if PY_VERSION_HEX < 0x030B0000 || PY_VERSION_HEX >= 0x030E0000
@@ -369,6 +370,15 @@ type_dict(PyTypeObject *type)
     Py_XDECREF(dictionary);
     return dictionary;
 #endif
+}
+
+/* -- warnings ----------------------------------------------------------------------------------------------------- */
+
+/* Counts changes of the filters of warnings; `warnings` itself can only count on. */
+static inline long *
+filters_version(void)
+{
+    return &PyInterpreterState_Get()->warnings.filters_version;
 }
 
 /* -- weak references -------------------------------------------------------------------------------------------- */

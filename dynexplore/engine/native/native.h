@@ -236,6 +236,10 @@ void clear_class_rows(ClassRow **rows, Py_ssize_t *count);
 void clear_function_rows(FunctionRow **rows, Py_ssize_t *count);
 extern PyMethodDef lookup_functions[];
 
+/* -- warning_filters.c ------------------------------------------------------------------------------------------- */
+
+extern PyMethodDef warning_functions[];
+
 /* -- dict_guard.c ----------------------------------------------------------------------------------------------- */
 
 extern PyTypeObject DictGuard_Type;

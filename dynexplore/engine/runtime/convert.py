@@ -39,7 +39,7 @@ from dynexplore.engine.policy import files, skip
 from dynexplore.engine.policy.break_errors import breaks_are_errors
 from dynexplore.engine.provenance.sources import LocalSource
 from dynexplore.engine.recorder import Recorder, entry_number
-from dynexplore.engine.runtime import interrupts, other_tracers, reports, stance, torch_state
+from dynexplore.engine.runtime import interrupts, other_tracers, reports, shown_warnings, stance, torch_state
 from dynexplore.engine.runtime.backends import compile_graph, eager, resolve, takes_floats, uncompiled
 from dynexplore.engine.runtime.cache import (
     CodeState,
@@ -199,7 +199,7 @@ class Conversion:
         entry: Entry | None = None
         outcome = "failed"
         try:
-            with torch_state.preserved():
+            with torch_state.preserved(), shown_warnings.kept():
                 entry, outcome = self._translate()
         finally:
             counters["frames"]["ok" if outcome == "compiled" else outcome] += 1
