@@ -67,7 +67,7 @@ class BuiltinSubclassVariable(UserObjectVariable):
     def __init__(self, cls: type[Any], *, value: Any = None, source: Source | None = None,
                  class_variable: VariableTracker | None = None, storage: VariableTracker | None = None) -> None:
         super().__init__(cls, value=value, source=source, class_variable=class_variable, storage=storage)
-        if storage is not None and storage.mutable:
+        if storage is not None and layout_of(cls) in _CONTAINERS:
             storage.held_by = self
 
     @property
