@@ -55,7 +55,7 @@ from dynexplore.engine.runtime.profiler_ranges import GRAPH, ranged
 from dynexplore.engine.runtime.torch_sources import keep_hash_of_sources
 from dynexplore.engine.runtime.torch_state import hooks_away
 from dynexplore.engine.runtime.translation_lock import released, torch_backend_lock
-from dynexplore.engine.translate.asked_of_autograd import backward_raises, writes_to_views_without_gradients
+from dynexplore.engine.translate.asked_of_autograd import backward_raises, writes_beside_views_without_gradients
 
 CompilerFn = Callable[..., Any]
 F = TypeVar("F", bound=CompilerFn)
@@ -285,7 +285,7 @@ def _whole(graph: FinishedGraph, name: str, ask: Callable[..., Callable[..., Any
             compiled = inference_blocks.without_their_gradients(compiled, examples, outputs)
         return inference_blocks.marking(compiled, outputs) if blocks else compiled
     except BackendCompilerError as error:
-        if not (backward_raises(graph, type(error.__cause__)) or writes_to_views_without_gradients(graph)):
+        if not (backward_raises(graph, type(error.__cause__)) or writes_beside_views_without_gradients(graph)):
             raise
     graph.as_it_stands = True
     return eager(graph.module)

@@ -4,7 +4,8 @@ The idea: of `y = x * 2; y.view(-1).mul_(3)` AOTAutograd makes calls without wri
 and `y` is what that looks like as a matrix, a view that was made inside a function. So an output that comes as a view, and is none
 in the program, is copied, and what the program took of it becomes a view of the copy. And where no gradients are wanted the whole
 graph runs without noting any: a view that it hands out may be changed by what has a gradient, as in eager, when autograd is told
-that it was made where gradients are noted; and one that the program made where they are not is refused, as in eager.
+that it was made where gradients are noted; and one that the program made where they are not is refused, as in eager. Such a view
+has no history, though what it was taken of has one: AOTAutograd takes it anew, and gradients would go through it.
 
 A compiler that computes into memory of its own, as Inductor does, hands out no views of the first kind; and what lies in one memory
 is, where no gradients are wanted, no view either: it becomes one, so that autograd hears of changes.
@@ -22,11 +23,13 @@ from typing import Any
 import torch
 import torch.fx
 
+from dynexplore.engine.graph.autograd_history import known_grad_fn
 from dynexplore.engine.graph.builder import FinishedGraph, example_value
 from dynexplore.engine.graph.fake_mode import storage_of
 from dynexplore.engine.graph.written_nodes import memories_from_outside, memories_of, written_by
 
 _CHANGED_AS_EVER = torch._C._autograd.CreationMeta.DEFAULT
+_WITHOUT_GRADIENTS = torch._C._autograd.CreationMeta.NO_GRAD_MODE
 
 
 def with_outputs_that_change(compiled: Callable[..., Any], graph: FinishedGraph) -> Callable[..., Any]:
@@ -34,7 +37,8 @@ def with_outputs_that_change(compiled: Callable[..., Any], graph: FinishedGraph)
     values = list(map(example_value, graph.outputs))
     copied = _written_through_views(graph) if graph.written_inside else []
     views = [(place, _kind(value), _viewed(values, place)) for place, value in enumerate(values) if _is_bare_view(value)]
-    if not copied and not views:
+    cut_off = [place for place, value in enumerate(values) if _is_cut_off(value)]
+    if not (copied or views or cut_off):
         return compiled
 
     def call(*inputs: Any) -> Sequence[Any]:
@@ -44,6 +48,9 @@ def with_outputs_that_change(compiled: Callable[..., Any], graph: FinishedGraph)
                 _copy(outputs, values, places)
         for place, kind, viewed in views:
             outputs[place] = _changed_as(kind, outputs[place], None if viewed is None else outputs[viewed])
+        with torch.no_grad():
+            for place in cut_off:
+                outputs[place] = outputs[place].view_as(outputs[place])
         return outputs
 
     return call
@@ -52,6 +59,13 @@ def with_outputs_that_change(compiled: Callable[..., Any], graph: FinishedGraph)
 def _is_bare_view(value: Any) -> bool:
     """Whether it is a view without a history."""
     return isinstance(value, torch.Tensor) and value._is_view() and not value.requires_grad and not value.is_inference()
+
+
+def _is_cut_off(value: Any) -> bool:
+    """Whether it is a view without a history, made where no gradients are noted, of what has one."""
+    if not isinstance(value, torch.Tensor) or not value._is_view() or not value.requires_grad:
+        return False
+    return bool(_kind(value) == _WITHOUT_GRADIENTS) and known_grad_fn(value) is None
 
 
 def _kind(view: torch.Tensor) -> Any:
@@ -68,12 +82,12 @@ def _changed_as(kind: Any, found: Any, viewed: Any) -> Any:
     """A view that may be changed as the program's; of what is none, but lies in the memory of what it was taken of, one is made."""
     if not isinstance(found, torch.Tensor) or found.requires_grad or found.is_inference():
         return found
-    if found._base is not None:
-        if kind != _CHANGED_AS_EVER or not found._base.requires_grad:
-            torch._C._autograd._set_creation_meta(found, kind)
-        return found
-    is_apart = viewed is None or viewed.dtype is not found.dtype or viewed.requires_grad or storage_of(viewed) != storage_of(found)
-    return found if is_apart else _the_same_of(viewed, viewed, found)
+    has_same_kind = viewed is not None and viewed.dtype is found.dtype and not viewed.requires_grad and viewed._base is None
+    if has_same_kind and found._base is not viewed and storage_of(viewed) == storage_of(found):
+        found = _the_same_of(viewed, viewed, found)
+    if found._base is not None and (kind != _CHANGED_AS_EVER or not found._base.requires_grad):
+        torch._C._autograd._set_creation_meta(found, kind)
+    return found
 
 
 # -- views that the program did not make -----------------------------------------------------------------------------

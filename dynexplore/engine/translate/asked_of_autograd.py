@@ -14,8 +14,9 @@ came of an input before the graph writes to it, if it computes that again in the
 that is one of several (`x.split(2)`), or that was made before a write gave its base a history, but not the view that a compiled
 graph hands out in its place: a graph that ends at an operator which refuses runs as it stands if it hands out views with a history.
 Such graphs are captured, but not compiled.
-AOTAutograd also refuses writes to views made in `no_grad` that eager allows (`writes_to_views_without_gradients`, asked when it
-has failed).
+A view that was made in `no_grad` has no history; a view of it that a graph hands out has that of what is behind, if it is compiled.
+AOTAutograd also refuses writes to views made in `no_grad`, or to what they are views of, that eager allows
+(`writes_beside_views_without_gradients`, asked when it has failed).
 
 A backward may also raise by itself: an operator of which torch knows no derivative, a `Function` without a `backward`. In eager
 that is nobody's concern as long as nobody calls it; a compiler traces it with the forward, and fails. If the backward raises the
@@ -60,6 +61,8 @@ def runs_as_it_stands(graph: FinishedGraph, breaks: Sequence[GraphBreak]) -> boo
     if goes_on and _one_is_behind_another(graph.outputs):
         return True
     if any(one.kind.id == "DX401" for one in breaks) and any(map(_is_view_with_a_history, map(example_value, graph.outputs))):
+        return True
+    if any(map(_is_a_view_through_one_without_gradients, map(example_value, graph.outputs))):
         return True
     changed = [graph.inputs[place].node for place in graph.written]
     if graph.written_inside and backward_would_raise(map(example_value, [*graph.outputs, *changed])):
@@ -181,6 +184,14 @@ def _is_view_with_a_history(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and value.requires_grad and value._is_view()
 
 
+def _is_a_view_through_one_without_gradients(value: Any) -> bool:
+    """Whether its history ends at a view made without gradients, ahead of what it is a view of: that of a compiler goes on."""
+    if not _is_view_with_a_history(value) or known_grad_fn(value) is None:
+        return False
+    base, behind = value._base, known_grad_fn(value._base)
+    return not any(node == behind or getattr(node, "variable", None) is base for node in history([value]))
+
+
 def _hands_out_with_a_history(graph: FinishedGraph, written: GraphInput) -> bool:
     """Whether what lies in the memory of an input without a history is handed out with one: a compiler hands out the input."""
     value = example_value(written.node)
@@ -200,13 +211,13 @@ def _is_seen_by_autograd(written: GraphInput) -> bool:
     return bool(after.requires_grad) and not before.is_meta
 
 
-def writes_to_views_without_gradients(graph: FinishedGraph) -> bool:
-    """Whether the graph changes a view that was made where no gradients are noted: AOTAutograd refuses more of them than eager."""
-    targets = (example_value(target) for node in graph.module.graph.nodes for target in written_by(node))
-    return any(
+def writes_beside_views_without_gradients(graph: FinishedGraph) -> bool:
+    """Whether a graph that writes has views made where no gradients are noted: AOTAutograd refuses more of that than eager."""
+    values = (node.meta.get("example_value") for node in graph.module.graph.nodes)
+    return graph.written_inside and any(
         isinstance(value, torch.Tensor) and value._is_view()
         and torch._C._autograd._get_creation_meta(value) == torch._C._autograd.CreationMeta.NO_GRAD_MODE
-        for value in targets
+        for value in values
     )
 
 

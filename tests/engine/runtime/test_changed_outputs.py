@@ -183,6 +183,65 @@ def test_changed_behind_a_graph_of_inductor(program: Any) -> None:
     assert_same_as_eager(program, *calls[0], then=calls[1:], graphs=range(1, 4), backend="inductor")
 
 
+def taken_without_gradients(x: Any, w: Any) -> Any:
+    with torch.no_grad():
+        target = x.view_as(x)
+    return target, x * w
+
+
+def of_what_is_made(x: Any, w: Any) -> Any:
+    y = x * w
+    with torch.no_grad():
+        target = y.mT
+    print("break")
+    return target, y
+
+
+def taken_of_such_a_view(x: Any, w: Any) -> Any:
+    with torch.no_grad():
+        target = x[1:]
+    return target[0], x * w
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("program", [taken_without_gradients, of_what_is_made, taken_of_such_a_view])
+def test_no_gradient_goes_through_a_view_made_without(program: Any, backend: str) -> None:
+    """A view made in `no_grad` has no history behind the graph, and no view of it has: a compiler would take both of the base."""
+    calls = [((X * 1).requires_grad_(), W.detach().clone().requires_grad_()) for _ in range(3)]
+    assert_same_as_eager(program, *calls[0], then=calls[1:], backend=backend)
+    found = []
+    for run in (program, dynexplore.optimize(backend)(program)):
+        leaf = X.clone().requires_grad_()
+        sum((one**3).sum() for one in run(leaf * 1, W) if one.requires_grad).backward()
+        found.append(leaf.grad.tolist())
+    assert found[0] == found[1]
+
+
+def relation(x: Any, w: Any) -> Any:
+    bare = x.detach()
+    view = bare[:]
+    view.copy_(view)
+    print("break")
+    bare[0] = 3
+    view[...] = w.sum()
+    return bare, view
+
+
+def a_write_beside_a_view(x: Any, w: Any) -> Any:
+    with torch.no_grad():
+        turned = x.mT
+        x[0] = 3
+    return x * w, turned.detach()
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize(("program", "wants"), [(relation, False), (a_write_beside_a_view, True)])
+def test_views_of_an_argument(program: Any, wants: bool, backend: str) -> None:
+    """What is detached of an argument, and a view of that, belong together; who writes beside a view made without gradients may."""
+    calls = [(X.clone().requires_grad_(wants), W.detach().clone().requires_grad_()) for _ in range(3)]
+    assert_same_as_eager(program, *calls[0], then=calls[1:], backend=backend)
+
+
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 def test_changed_by_the_caller(backend: str) -> None:
     """What an optimized function returns can be changed in place, and is no view if it was none."""
