@@ -1696,3 +1696,28 @@ def test_what_lives_in_a_slot_is_not_in_the_dictionary(fn: Any) -> None:
         for _ in range(2):
             assert str(compiled(X, one)) == str(fn(X, other))
     assert graphs_compiled()
+
+
+class Left:
+    """Adds to anything."""
+
+    def __add__(self, other: Any) -> Any:
+        return 8
+
+
+class RefusesToBeAdded(Left):
+    """A class that takes a method away which its base never had."""
+
+    __radd__ = None
+
+
+def test_a_reflected_method_that_was_taken_away_is_asked_before_the_left_operand() -> None:
+    """`__radd__ = None` overrides, as far as Python is concerned: it is called first, which is a TypeError."""
+
+    def program(x: Any, left: Any, right: Any) -> Any:
+        try:
+            return x * (left + right)
+        except TypeError as error:
+            return x, str(error)
+
+    assert_same_as_eager(program, torch.ones(2), Left(), RefusesToBeAdded(), then=[(torch.ones(2), Left(), Left())])

@@ -98,8 +98,11 @@ def _calls(left: VariableTracker, right: VariableTracker, methods: tuple[str, st
     first, second = left.python_type(), right.python_type()
     right_first = first is not second and issubclass(second, first)
     if right_first and if_overridden:
-        right_first = getattr(second, reflected, None) is not getattr(first, reflected, None)
+        right_first = getattr(second, reflected, _ABSENT) is not getattr(first, reflected, _ABSENT)
     return calls[::-1] if right_first else calls
+
+
+_ABSENT = object()  # None is a method, too: one that refuses to be called
 
 
 def _arithmetic(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
