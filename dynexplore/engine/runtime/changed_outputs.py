@@ -37,6 +37,7 @@ def with_outputs_that_change(compiled: Callable[..., Any], graph: FinishedGraph)
     values = list(map(example_value, graph.outputs))
     copied = _written_through_views(graph) if graph.written_inside else []
     views = [(place, _kind(value), _viewed(values, place)) for place, value in enumerate(values) if _is_bare_view(value)]
+    apart = _views_of_what_is_gone(values, [place for place, _, viewed in views if viewed is None])
     cut_off = [place for place, value in enumerate(values) if _is_cut_off(value)]
     if not (copied or views or cut_off):
         return compiled
@@ -46,6 +47,8 @@ def with_outputs_that_change(compiled: Callable[..., Any], graph: FinishedGraph)
         for places in copied:
             if any(_is_unlike(outputs[place], values[place]) for place in places):
                 _copy(outputs, values, places)
+        for places in apart:
+            _take_of_one(outputs, places)
         for place, kind, viewed in views:
             outputs[place] = _changed_as(kind, outputs[place], None if viewed is None else outputs[viewed])
         with torch.no_grad():
@@ -76,6 +79,25 @@ def _kind(view: torch.Tensor) -> Any:
 def _viewed(values: Sequence[Any], place: int) -> int | None:
     """The place of the output that this one is a view of, if it is one of them."""
     return next((other for other, value in enumerate(values) if value is values[place]._base), None)
+
+
+def _views_of_what_is_gone(values: Sequence[Any], places: Sequence[int]) -> list[list[int]]:
+    """Those of the places that hold views of one thing, two or more of them together."""
+    groups: defaultdict[int, list[int]] = defaultdict(list)
+    for place in places:
+        groups[id(values[place]._base)].append(place)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def _take_of_one(outputs: list[Any], places: Sequence[int]) -> None:
+    """Make views of one thing of what a compiler took of what that was detached from, or did not know for views."""
+    first = outputs[places[0]]
+    one = first.detach()
+    alike = all(storage_of(outputs[place]) == storage_of(first) and outputs[place].dtype is first.dtype for place in places)
+    bases = [outputs[place]._base for place in places]
+    if alike and any(base is None or base is not bases[0] or base.requires_grad for base in bases):
+        for place in places:
+            outputs[place] = _the_same_of(one, one, outputs[place])
 
 
 def _changed_as(kind: Any, found: Any, viewed: Any) -> Any:
@@ -127,8 +149,8 @@ def _is_laid_out_otherwise(found: torch.Tensor, meant: torch.Tensor) -> bool:
 def _copy(outputs: list[Any], values: Sequence[Any], places: Sequence[int]) -> None:
     """Copy the output that the others were made of; without it they become views of a memory of their own."""
     made = [place for place in places if not values[place]._is_view()]
-    if any(values[place].requires_grad for place in made[1:]) or len({values[place].dtype for place in places}) > 1:
-        return  # of one memory, with two histories or two kinds of elements
+    if len({values[place].dtype for place in places}) > 1:
+        return
     if not made:
         _place_in_one_memory(outputs, values, places)
         return

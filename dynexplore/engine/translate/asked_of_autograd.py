@@ -71,7 +71,7 @@ def runs_as_it_stands(graph: FinishedGraph, breaks: Sequence[GraphBreak]) -> boo
         return True
     if any(_is_seen_by_autograd(graph.inputs[place]) for place in graph.written):
         return True
-    if any(_hands_out_with_a_history(graph, graph.inputs[place]) for place in graph.written):
+    if graph.written_inside and _hands_out_two_histories_of_one_memory(graph):
         return True
     read_before = [place for place in graph.written if _is_read_for_backward_and_then_written(graph, graph.inputs[place].node)]
     if not all(can_be_read_from_copies(graph.module.graph, graph.inputs[place].node) for place in read_before):
@@ -192,13 +192,29 @@ def _is_a_view_through_one_without_gradients(value: Any) -> bool:
     return not any(node == behind or getattr(node, "variable", None) is base for node in history([value]))
 
 
-def _hands_out_with_a_history(graph: FinishedGraph, written: GraphInput) -> bool:
-    """Whether what lies in the memory of an input without a history is handed out with one: a compiler hands out the input."""
-    value = example_value(written.node)
-    if not isinstance(value, torch.Tensor) or value.requires_grad:
+def _hands_out_two_histories_of_one_memory(graph: FinishedGraph) -> bool:
+    """Whether the graph writes to what it hands out, and to autograd that is no view of the other things in its memory.
+
+    What was detached of a tensor, and written to, has a history of its own; a compiler takes it of the tensor once more.
+    """
+    nodes = graph.module.graph.nodes
+    written = set().union(*(memories_of(target) for node in nodes for target in written_by(node)))
+    inputs = [value for one in graph.inputs for value in tensors_of(one.node)]
+    outputs = [value for node in graph.outputs for value in tensors_of(node)]
+    if not any(value.requires_grad for value in outputs):
         return False
-    others = (node for node in graph.outputs if node is not written.node and lies_in(node, storage_of(value)))
-    return any(isinstance(other := example_value(node), torch.Tensor) and other.requires_grad for node in others)
+    roots: dict[int, set[int]] = {}
+    for value in inputs:
+        roots.setdefault(storage_of(value), set()).add(id(_root(value)))
+    for value in outputs:
+        known = roots.setdefault(storage_of(value), {id(_root(value))})
+        if id(_root(value)) not in known and storage_of(value) in written:
+            return True
+    return False
+
+
+def _root(value: torch.Tensor) -> torch.Tensor:
+    return value if value._base is None else value._base
 
 
 def _is_seen_by_autograd(written: GraphInput) -> bool:

@@ -161,7 +161,7 @@ def integers(x: Any, w: Any) -> Any:
 
 PROGRAMS = [
     through_a_vector, through_a_transposed, without_gradients, in_a_block, kept_for_backward, a_number_of_two_parts,
-    with_a_row_of_it, with_the_vector, a_view_alone, with_what_has_no_history, written_without_a_history,
+    with_a_row_of_it, with_the_vector, a_view_alone,
     a_view_of_what_has_no_history, two_views_of_what_is_gone, a_view_of_an_argument, a_view_made_without_gradients, integers,
 ]  # fmt: skip
 
@@ -173,6 +173,49 @@ def test_changed_behind_the_graph(program: Any, wants: bool, backend: str) -> No
     """Values, gradients, views and strides are eager's, whoever changes what the graph made."""
     calls = [(X.clone().requires_grad_(wants), W.detach().clone().requires_grad_()) for _ in range(3)]
     assert_same_as_eager(program, *calls[0], then=calls[1:], graphs=range(1, 4), backend=backend)
+
+
+def with_a_history_of_its_own(x: Any, w: Any) -> Any:
+    bare = x.detach()
+    bare[...] = w.sum()
+    print("break")
+    return bare.expand_as(bare), bare
+
+
+def read_beside_what_is_detached(x: Any, w: Any) -> Any:
+    y = x * w
+    bare, vector = y.detach()[1:], y.view(-1)
+    bare.sin_()
+    vector.mul_(2)
+    print("break")
+    return vector, bare[0]
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("wants", [False, True])
+@pytest.mark.parametrize("program", [
+    with_what_has_no_history, written_without_a_history, with_a_history_of_its_own, read_beside_what_is_detached,
+])  # fmt: skip
+def test_two_histories_of_one_memory(program: Any, wants: bool, backend: str) -> None:
+    """What is detached, and what it was detached from, lie in one memory that the graph writes to, and are two to autograd."""
+    calls = [(X.clone().requires_grad_(wants), W.detach().clone().requires_grad_()) for _ in range(3)]
+    assert_same_as_eager(program, *calls[0], then=calls[1:], backend=backend)
+
+
+def two_views_of_what_is_detached(x: Any, w: Any) -> Any:
+    column = x.detach().select(-1, 0)
+    vector = column.view_as(column)
+    print("break")
+    column *= w.sum()
+    return vector, x * w
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("wants", [False, True])
+def test_two_views_of_what_is_gone(wants: bool, backend: str) -> None:
+    """Two views of what was detached belong together behind the graph, and not to what it was detached from."""
+    calls = [(X.clone().requires_grad_(wants), W.detach().clone().requires_grad_()) for _ in range(3)]
+    assert_same_as_eager(two_views_of_what_is_detached, *calls[0], then=calls[1:], backend=backend)
 
 
 @needs_compiler
