@@ -35,7 +35,7 @@ _WITHOUT_GRADIENTS = torch._C._autograd.CreationMeta.NO_GRAD_MODE
 def with_outputs_that_change(compiled: Callable[..., Any], graph: FinishedGraph) -> Callable[..., Any]:
     """What a backend made of the graph; its outputs may be changed in place where those of the program may."""
     values = list(map(example_value, graph.outputs))
-    copied = _written_through_views(graph) if graph.written_inside else []
+    copied = _made_and_written(graph) if graph.written_inside else []
     views = [(place, _kind(value), _viewed(values, place)) for place, value in enumerate(values) if _is_bare_view(value)]
     apart = _views_of_what_is_gone(values, [place for place, _, viewed in views if viewed is None])
     cut_off = [place for place, value in enumerate(values) if _is_cut_off(value)]
@@ -115,10 +115,10 @@ def _changed_as(kind: Any, found: Any, viewed: Any) -> Any:
 # -- views that the program did not make -----------------------------------------------------------------------------
 
 
-def _written_through_views(graph: FinishedGraph) -> list[list[int]]:
-    """The outputs that lie in memory which the graph makes, and writes to through views; those in one memory in order."""
+def _made_and_written(graph: FinishedGraph) -> list[list[int]]:
+    """The outputs that lie in memory which the graph makes and writes to; those in one memory in order."""
     nodes = graph.module.graph.nodes
-    written = set().union(*(memories_of(target) for node in nodes for target in written_by(node) if _is_view(target)))
+    written = set().union(*(memories_of(target) for node in nodes for target in written_by(node)))
     written -= memories_from_outside(graph.module.graph)
     groups: defaultdict[int, list[int]] = defaultdict(list)
     order = {node: number for number, node in enumerate(nodes)}
@@ -126,11 +126,6 @@ def _written_through_views(graph: FinishedGraph) -> list[list[int]]:
         if isinstance(value := example_value(node), torch.Tensor) and storage_of(value) in written:
             groups[storage_of(value)].append(place)
     return list(groups.values())
-
-
-def _is_view(node: torch.fx.Node) -> bool:
-    value = node.meta.get("example_value")
-    return isinstance(value, torch.Tensor) and value._is_view()
 
 
 def _is_unlike(found: torch.Tensor, meant: torch.Tensor) -> bool:

@@ -182,6 +182,15 @@ def with_a_history_of_its_own(x: Any, w: Any) -> Any:
     return bare.expand_as(bare), bare
 
 
+def written_through_what_is_detached(x: Any, w: Any) -> Any:
+    y = x.sin()
+    bare = y.view(-1).detach()
+    bare.mul_(2)
+    print("break")
+    y += w.sum()
+    return bare, x * w
+
+
 def read_beside_what_is_detached(x: Any, w: Any) -> Any:
     y = x * w
     bare, vector = y.detach()[1:], y.view(-1)
@@ -195,6 +204,7 @@ def read_beside_what_is_detached(x: Any, w: Any) -> Any:
 @pytest.mark.parametrize("wants", [False, True])
 @pytest.mark.parametrize("program", [
     with_what_has_no_history, written_without_a_history, with_a_history_of_its_own, read_beside_what_is_detached,
+    written_through_what_is_detached,
 ])  # fmt: skip
 def test_two_histories_of_one_memory(program: Any, wants: bool, backend: str) -> None:
     """What is detached, and what it was detached from, lie in one memory that the graph writes to, and are two to autograd."""
