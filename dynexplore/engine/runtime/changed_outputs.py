@@ -97,7 +97,12 @@ def _take_of_one(outputs: list[Any], places: Sequence[int]) -> None:
     bases = [outputs[place]._base for place in places]
     if alike and any(base is None or base is not bases[0] or base.requires_grad for base in bases):
         for place in places:
-            outputs[place] = _the_same_of(one, one, outputs[place])
+            outputs[place] = _taken_of(one, outputs[place])
+
+
+def _taken_of(one: torch.Tensor, found: torch.Tensor) -> torch.Tensor:
+    """What lies in the memory of a tensor as a view of that tensor."""
+    return one.as_strided(found.shape, found.stride(), found.storage_offset())
 
 
 def _changed_as(kind: Any, found: Any, viewed: Any) -> Any:
@@ -106,7 +111,7 @@ def _changed_as(kind: Any, found: Any, viewed: Any) -> Any:
         return found
     has_same_kind = viewed is not None and viewed.dtype is found.dtype and not viewed.requires_grad and viewed._base is None
     if has_same_kind and found._base is not viewed and storage_of(viewed) == storage_of(found):
-        found = _the_same_of(viewed, viewed, found)
+        found = _taken_of(viewed, found)
     if found._base is not None and (kind != _CHANGED_AS_EVER or not found._base.requires_grad):
         torch._C._autograd._set_creation_meta(found, kind)
     return found
@@ -153,8 +158,13 @@ def _copy(outputs: list[Any], values: Sequence[Any], places: Sequence[int]) -> N
     copied = _copied(found, values[made[0]])
     if len(places) > 1 and copied.stride() != found.stride():
         return
+    bases = {id(values[made[0]]): copied}
     for place in places:
-        outputs[place] = copied if place == made[0] else _the_same_of(copied, found, outputs[place])
+        meant, layout = values[place], _layout_in(found, outputs[place])
+        if not meant._is_view():  # it was detached from the first one
+            outputs[place] = bases.setdefault(id(meant), copied.as_strided(*layout).detach())
+        else:
+            outputs[place] = bases.setdefault(id(meant._base), copied.detach()).as_strided(*layout)
 
 
 def _place_in_one_memory(outputs: list[Any], values: Sequence[Any], places: Sequence[int]) -> None:
@@ -179,8 +189,6 @@ def _copied(found: torch.Tensor, meant: torch.Tensor) -> torch.Tensor:
     return torch.empty_strided(found.shape, meant.stride(), dtype=found.dtype, device=found.device).copy_(found)
 
 
-def _the_same_of(copied: torch.Tensor, found: torch.Tensor, view: torch.Tensor) -> torch.Tensor:
-    """What a view of `found`, or a tensor without its history, is of its copy."""
-    source = copied if view.requires_grad == copied.requires_grad else copied.detach()
-    layout = view.shape, view.stride(), view.storage_offset() - found.storage_offset()
-    return source if source is not copied and layout == (found.shape, found.stride(), 0) else source.as_strided(*layout)
+def _layout_in(whole: torch.Tensor, part: torch.Tensor) -> tuple[Any, Any, Any]:
+    """Sizes, strides, and how far from the whole a part of it begins."""
+    return part.shape, part.stride(), part.storage_offset() - whole.storage_offset()
