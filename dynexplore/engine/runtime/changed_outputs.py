@@ -22,6 +22,7 @@ from typing import Any
 
 import torch
 import torch.fx
+from torch._subclasses import FakeTensor
 
 from dynexplore.engine.graph.autograd_history import known_grad_fn
 from dynexplore.engine.graph.builder import FinishedGraph, example_value
@@ -44,13 +45,14 @@ def with_outputs_that_change(compiled: Callable[..., Any], graph: FinishedGraph)
 
     def call(*inputs: Any) -> Sequence[Any]:
         outputs = list(compiled(*inputs))
-        for places in copied:
-            if any(_is_unlike(outputs[place], values[place]) for place in places):
-                _copy(outputs, values, places)
-        for places in apart:
-            _take_of_one(outputs, places)
-        for place, kind, viewed in views:
-            outputs[place] = _changed_as(kind, outputs[place], None if viewed is None else outputs[viewed])
+        with torch.enable_grad():  # whatever the block that the graph ends in: a copy has the history of what it is one of
+            for places in copied:
+                if any(_is_unlike(outputs[place], values[place]) for place in places):
+                    _copy(outputs, values, places)
+            for places in apart:
+                _take_of_one(outputs, places)
+            for place, kind, viewed in views:
+                outputs[place] = _changed_as(kind, outputs[place], None if viewed is None else outputs[viewed])
         with torch.no_grad():
             for place in cut_off:
                 outputs[place] = outputs[place].view_as(outputs[place])
@@ -59,14 +61,19 @@ def with_outputs_that_change(compiled: Callable[..., Any], graph: FinishedGraph)
     return call
 
 
+def _is_plain(value: Any) -> bool:
+    """Whether it stands for a tensor of torch's own class, with sizes and strides."""
+    return isinstance(value, FakeTensor) and value.layout is torch.strided
+
+
 def _is_bare_view(value: Any) -> bool:
     """Whether it is a view without a history."""
-    return isinstance(value, torch.Tensor) and value._is_view() and not value.requires_grad and not value.is_inference()
+    return _is_plain(value) and value._is_view() and not value.requires_grad and not value.is_inference()
 
 
 def _is_cut_off(value: Any) -> bool:
     """Whether it is a view without a history, made where no gradients are noted, of what has one."""
-    if not isinstance(value, torch.Tensor) or not value._is_view() or not value.requires_grad:
+    if not _is_plain(value) or not value._is_view() or not value.requires_grad:
         return False
     return bool(_kind(value) == _WITHOUT_GRADIENTS) and known_grad_fn(value) is None
 
@@ -107,7 +114,7 @@ def _taken_of(one: torch.Tensor, found: torch.Tensor) -> torch.Tensor:
 
 def _changed_as(kind: Any, found: Any, viewed: Any) -> Any:
     """A view that may be changed as the program's; of what is none, but lies in the memory of what it was taken of, one is made."""
-    if not isinstance(found, torch.Tensor) or found.requires_grad or found.is_inference():
+    if type(found) is not torch.Tensor or found.requires_grad or found.is_inference():
         return found
     has_same_kind = viewed is not None and viewed.dtype is found.dtype and not viewed.requires_grad and viewed._base is None
     if has_same_kind and found._base is not viewed and storage_of(viewed) == storage_of(found):
@@ -128,7 +135,7 @@ def _made_and_written(graph: FinishedGraph) -> list[list[int]]:
     groups: defaultdict[int, list[int]] = defaultdict(list)
     order = {node: number for number, node in enumerate(nodes)}
     for place, node in sorted(enumerate(graph.outputs), key=lambda output: order[output[1]]):
-        if isinstance(value := example_value(node), torch.Tensor) and storage_of(value) in written:
+        if _is_plain(value := example_value(node)) and storage_of(value) in written:
             groups[storage_of(value)].append(place)
     return list(groups.values())
 
@@ -170,6 +177,8 @@ def _copy(outputs: list[Any], values: Sequence[Any], places: Sequence[int]) -> N
 def _place_in_one_memory(outputs: list[Any], values: Sequence[Any], places: Sequence[int]) -> None:
     """What are views of something that is gone lie in a new memory as in the program's."""
     layouts = [(values[place].shape, values[place].stride(), values[place].storage_offset()) for place in places]
+    if any(torch._debug_has_internal_overlap(values[place]) == 1 for place in places):
+        return  # several elements in one place: nothing is copied there
     first = values[places[0]]
     size = first.untyped_storage().nbytes()
     if not all(type(number) is int for layout in layouts for part in layout[:2] for number in part) or type(size) is not int:

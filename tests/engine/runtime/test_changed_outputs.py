@@ -212,6 +212,42 @@ def test_two_histories_of_one_memory(program: Any, wants: bool, backend: str) ->
     assert_same_as_eager(program, *calls[0], then=calls[1:], backend=backend)
 
 
+def written_in_a_block(x: Any, w: Any) -> Any:
+    y = x * w
+    with torch.no_grad():
+        y.view(-1).mul_(2)
+        print("break")
+        y[0].mul_(2)
+    return y * 3
+
+
+def with_gradients_inside_of_a_block_without(x: Any, w: Any) -> Any:
+    with torch.no_grad():
+        with torch.enable_grad():
+            y = x * w
+            y.view(-1).mul_(2)
+        print("break")
+        y[0].mul_(2)
+    return y * 3
+
+
+def one_element_for_many(x: Any, w: Any) -> Any:
+    y = x[0, 0, :1] * 2
+    wide = y.expand(3)
+    y.view(-1).mul_(2)
+    print("break")
+    return wide * w[0], x * w
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("wants", [False, True])
+@pytest.mark.parametrize("program", [written_in_a_block, with_gradients_inside_of_a_block_without, one_element_for_many])
+def test_a_copy_has_the_history_of_what_it_copies(program: Any, wants: bool, backend: str) -> None:
+    """Whatever the block that the graph ends in; what lies several times in one place is not copied."""
+    calls = [(X.clone().requires_grad_(wants), W.detach().clone().requires_grad_()) for _ in range(3)]
+    assert_same_as_eager(program, *calls[0], then=calls[1:], backend=backend)
+
+
 def two_views_of_what_is_detached(x: Any, w: Any) -> Any:
     column = x.detach().select(-1, 0)
     vector = column.view_as(column)
