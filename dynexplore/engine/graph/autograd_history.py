@@ -44,6 +44,21 @@ def may_be_asked(tensor: torch.Tensor) -> bool:
     return True
 
 
+def is_made_without_gradients(value: Any) -> bool:
+    """Whether it is a view that was made where no gradients are noted, be it of what has a history.
+
+    >>> x = torch.ones(2, requires_grad=True)
+    >>> with torch.no_grad():
+    ...     view = x[:1]
+    >>> is_made_without_gradients(view), is_made_without_gradients(x[:1])
+    (True, False)
+    """
+    if not isinstance(value, torch.Tensor) or not value._is_view():
+        return False
+    autograd: Any = torch._C._autograd
+    return bool(autograd._get_creation_meta(value) == autograd.CreationMeta.NO_GRAD_MODE)
+
+
 def same_leaves(tensors: Iterable[torch.Tensor]) -> bool:
     """Whether backward from each of these tensors gives a gradient to the same leaves; a leaf itself has none behind it.
 

@@ -70,6 +70,11 @@ def errors_dropped(graph: torch.fx.Graph) -> list[torch.fx.Node]:
     return dropped
 
 
+def memories_written(graph: torch.fx.Graph) -> set[int]:
+    """The memory that the operators of a graph change."""
+    return set().union(*(memories_of(target) for node in graph.nodes for target in written_by(node)))
+
+
 def memories_from_outside(graph: torch.fx.Graph) -> set[int]:
     """The memory that was there before the graph: that of its inputs and attributes."""
     return set().union(*(memories_of(node) for node in graph.nodes if node.op in ("placeholder", "get_attr")))

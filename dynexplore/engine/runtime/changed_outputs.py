@@ -24,13 +24,12 @@ import torch
 import torch.fx
 from torch._subclasses import FakeTensor
 
-from dynexplore.engine.graph.autograd_history import known_grad_fn
+from dynexplore.engine.graph.autograd_history import is_made_without_gradients, known_grad_fn
 from dynexplore.engine.graph.builder import FinishedGraph, example_value
 from dynexplore.engine.graph.fake_mode import storage_of
-from dynexplore.engine.graph.written_nodes import memories_from_outside, memories_of, written_by
+from dynexplore.engine.graph.written_nodes import memories_from_outside, memories_written
 
 _CHANGED_AS_EVER = torch._C._autograd.CreationMeta.DEFAULT
-_WITHOUT_GRADIENTS = torch._C._autograd.CreationMeta.NO_GRAD_MODE
 
 
 def with_outputs_that_change(compiled: Callable[..., Any], graph: FinishedGraph) -> Callable[..., Any]:
@@ -73,9 +72,7 @@ def _is_bare_view(value: Any) -> bool:
 
 def _is_cut_off(value: Any) -> bool:
     """Whether it is a view without a history, made where no gradients are noted, of what has one."""
-    if not _is_plain(value) or not value._is_view() or not value.requires_grad:
-        return False
-    return bool(_kind(value) == _WITHOUT_GRADIENTS) and known_grad_fn(value) is None
+    return _is_plain(value) and value.requires_grad and is_made_without_gradients(value) and known_grad_fn(value) is None
 
 
 def _kind(view: torch.Tensor) -> Any:
@@ -129,11 +126,9 @@ def _changed_as(kind: Any, found: Any, viewed: Any) -> Any:
 
 def _made_and_written(graph: FinishedGraph) -> list[list[int]]:
     """The outputs that lie in memory which the graph makes and writes to; those in one memory in order."""
-    nodes = graph.module.graph.nodes
-    written = set().union(*(memories_of(target) for node in nodes for target in written_by(node)))
-    written -= memories_from_outside(graph.module.graph)
+    written = memories_written(graph.module.graph) - memories_from_outside(graph.module.graph)
     groups: defaultdict[int, list[int]] = defaultdict(list)
-    order = {node: number for number, node in enumerate(nodes)}
+    order = {node: number for number, node in enumerate(graph.module.graph.nodes)}
     for place, node in sorted(enumerate(graph.outputs), key=lambda output: order[output[1]]):
         if _is_plain(value := example_value(node)) and storage_of(value) in written:
             groups[storage_of(value)].append(place)

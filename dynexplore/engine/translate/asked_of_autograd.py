@@ -34,12 +34,12 @@ from typing import Any
 
 import torch
 
-from dynexplore.engine.graph.autograd_history import history, known_grad_fn, same_leaves
+from dynexplore.engine.graph.autograd_history import history, is_made_without_gradients, known_grad_fn, same_leaves
 from dynexplore.engine.graph.builder import FinishedGraph, GraphInput, example_value
 from dynexplore.engine.graph.copies_for_backward import can_be_read_from_copies
 from dynexplore.engine.graph.fake_mode import IN_PLACE_VIEWS, storage_of
 from dynexplore.engine.graph.modes import inference_mode_entered
-from dynexplore.engine.graph.written_nodes import lies_in, memories_of, operator_of, tensors_of, written_by
+from dynexplore.engine.graph.written_nodes import lies_in, memories_of, memories_written, operator_of, tensors_of, written_by
 from dynexplore.engine.graph_breaks import GraphBreak
 
 ASKS_FOR_MORE = frozenset({
@@ -197,12 +197,11 @@ def _hands_out_two_histories_of_one_memory(graph: FinishedGraph) -> bool:
 
     What was detached of a tensor, and written to, has a history of its own; a compiler takes it of the tensor once more.
     """
-    nodes = graph.module.graph.nodes
-    written = set().union(*(memories_of(target) for node in nodes for target in written_by(node)))
     inputs = [value for one in graph.inputs for value in tensors_of(one.node)]
     outputs = [value for node in graph.outputs for value in tensors_of(node)]
     if not any(value.requires_grad for value in outputs):
         return False
+    written = memories_written(graph.module.graph)
     roots: dict[int, set[int]] = {}
     for value in inputs:
         roots.setdefault(storage_of(value), set()).add(id(_root(value)))
@@ -230,11 +229,7 @@ def _is_seen_by_autograd(written: GraphInput) -> bool:
 def writes_beside_views_without_gradients(graph: FinishedGraph) -> bool:
     """Whether a graph that writes has views made where no gradients are noted: AOTAutograd refuses more of that than eager."""
     values = (node.meta.get("example_value") for node in graph.module.graph.nodes)
-    return graph.written_inside and any(
-        isinstance(value, torch.Tensor) and value._is_view()
-        and torch._C._autograd._get_creation_meta(value) == torch._C._autograd.CreationMeta.NO_GRAD_MODE
-        for value in values
-    )
+    return graph.written_inside and any(map(is_made_without_gradients, values))
 
 
 def backward_raises(graph: FinishedGraph, kind: type[Any]) -> bool:

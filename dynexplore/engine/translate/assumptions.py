@@ -24,6 +24,7 @@ from dynexplore.engine.variables.torch_.tensor import PendingTruthVariable, Tens
 if TYPE_CHECKING:
     from dynexplore.engine.translate.contract.interpreter import Interpreter
 
+
 def assumed_truth(ctx: Interpreter, frame: SymbolicFrame, value: VariableTracker, if_true: int, if_false: int) -> bool | None:
     """The truth of a tensor at a branch, where the other truth leads straight into an exception; None where neither or both do.
 

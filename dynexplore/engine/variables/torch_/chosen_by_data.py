@@ -63,9 +63,13 @@ def holds_one_integer(item: VariableTracker) -> bool:
 def is_asked_for_by_data(ctx: TraceContext, tensor: TensorTracker, key: VariableTracker) -> bool:
     """Whether a subscript has such an item; under transforms of torch.func, which refuse to read it, it is none."""
     items = key.items if type(key) is TupleVariable else [key]
-    if not any(map(holds_one_integer, items)) or tensor.python_type() not in PLAIN:
-        return False
-    return not ctx.function_modes.may_be_asked and torch._C._functorch.peek_interpreter_stack() is None
+    return any(map(holds_one_integer, items)) and is_read_by_torch(ctx, tensor)
+
+
+def is_read_by_torch(ctx: TraceContext, tensor: TensorTracker) -> bool:
+    """Whether torch reads what the tensors in a subscript hold, and nobody else is asked."""
+    is_asked_alone = tensor.python_type() in PLAIN and not ctx.function_modes.may_be_asked
+    return is_asked_alone and torch._C._functorch.peek_interpreter_stack() is None
 
 
 def subscript_as_it_is(ctx: TraceContext, tensor: TensorTracker, key: VariableTracker) -> VariableTracker:
@@ -74,9 +78,11 @@ def subscript_as_it_is(ctx: TraceContext, tensor: TensorTracker, key: VariableTr
         return ctx.operation("call_function", operator.getitem, [tensor, key], {})
 
 
-def assign_as_it_is(ctx: TraceContext, tensor: TensorTracker, key: VariableTracker, value: VariableTracker) -> None:
-    """`tensor[key] = value` in a graph that runs as it is."""
-    with ctx.graph.any_row_is_the_first(tensor.fake):
+def assign_as_it_is(
+    ctx: TraceContext, tensor: TensorTracker, key: VariableTracker, value: VariableTracker, slices_are_whole: bool = False
+) -> None:
+    """`tensor[key] = value` in a graph that runs as it is. `slices_are_whole`: the value fits into a slice of any length."""
+    with ctx.graph.any_row_is_the_first(tensor.fake, slices_are_whole=slices_are_whole):
         ctx.operation("call_function", operator.setitem, [tensor, key, value], {})
 
 

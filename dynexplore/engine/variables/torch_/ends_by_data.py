@@ -23,7 +23,16 @@ from dynexplore.engine.variables.containers.ranges import SliceVariable
 from dynexplore.engine.variables.containers.sequence import TupleVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
-from dynexplore.engine.variables.torch_.chosen_by_data import NUMBERS, PLAIN, TensorTracker, as_values, holds_one_integer
+from dynexplore.engine.variables.torch_.chosen_by_data import (
+    NUMBERS,
+    PLAIN,
+    TensorTracker,
+    as_values,
+    assign_as_it_is,
+    holds_one_integer,
+    is_read_by_torch,
+)
+from dynexplore.engine.variables.torch_.symbolic_index import dimensions
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
@@ -40,16 +49,13 @@ def fills_slice(ctx: TraceContext, tensor: TensorTracker, key: VariableTracker, 
     """
     items = key.items if type(key) is TupleVariable else [key]
     ends = [end for item in items if isinstance(item, SliceVariable) for end in item.parts[:2] if holds_one_integer(end)]
-    if not ends or tensor.python_type() not in PLAIN or not _is_one_value(value):
-        return False
-    if ctx.function_modes.may_be_asked or torch._C._functorch.peek_interpreter_stack() is not None:
+    if not ends or not _is_one_value(value) or not is_read_by_torch(ctx, tensor):
         return False
     if not all(_is_step_of_one(item.parts[2]) for item in items if isinstance(item, SliceVariable)):
         return False
     if not ctx.graphs_run_as_they_are:
         return _fill_by_mask(ctx, tensor, items, ends, value)
-    with ctx.graph.any_row_is_the_first(tensor.fake, slices_are_whole=True):
-        ctx.operation("call_function", operator.setitem, [tensor, key, value], {})
+    assign_as_it_is(ctx, tensor, key, value, slices_are_whole=True)
     return True
 
 
@@ -98,21 +104,20 @@ def _lie_elsewhere(fake: torch.Tensor, others: Sequence[VariableTracker]) -> boo
 
 def _dimensions_left(items: Sequence[VariableTracker], fake: torch.Tensor) -> list[int] | None:
     """Where each item's dimension is in what the subscript gives; None where not all are numbers, slices and one `...`."""
-    kinds = [item.as_constant() if isinstance(item, ConstantVariable) else item for item in items]
-    dots = [place for place, kind in enumerate(kinds) if kind is Ellipsis]
-    if len(dots) > 1 or len(items) - len(dots) > fake.dim():
+    dims = dimensions(items, fake.dim())
+    if dims is None:
         return None
-    dims, left, taken = [], 0, 0
-    for item, kind in zip(items, kinds, strict=True):
-        dims.append(left)
-        if kind is Ellipsis:
-            step = fake.dim() - (len(items) - 1)
-            left, taken = left + step, taken + step
-            continue
-        if not (type(kind) is int or (isinstance(kind, SliceVariable) and _is_plain(kind, fake.shape[taken]))):
+    left, numbers = [], 0
+    for item, dim in zip(items, dims, strict=True):
+        left.append(dim - numbers)
+        if isinstance(item, SliceVariable):
+            is_known = _is_plain(item, fake.shape[dim])
+        else:
+            is_known = isinstance(item, ConstantVariable) and item.as_constant() is not None
+            numbers += is_known and item.as_constant() is not Ellipsis
+        if not is_known:
             return None
-        left, taken = left + (item is kind), taken + 1
-    return dims
+    return left
 
 
 def _has_end(item: VariableTracker) -> bool:

@@ -46,7 +46,7 @@ def selected(
         return tensor, key
     held = [place for place, item in enumerate(items) if holds_one_integer(item)]
     known = [place for place, item in enumerate(items) if _is_symbol(item) or (held and _is_number(item))]
-    dims = _dimensions(items, tensor.fake.dim()) if held or known else None
+    dims = dimensions(items, tensor.fake.dim()) if held or known else None
     if dims is None:
         return tensor, key
     if held:
@@ -66,7 +66,7 @@ def selected(
 def is_put(ctx: TraceContext, tensor: TensorTracker, key: VariableTracker, value: VariableTracker) -> bool:
     """Whether `tensor[key] = value` was put into the graph for a compiler: where one item is a tensor's integer, the others `:`."""
     items = key.items if type(key) is TupleVariable else [key]
-    dims = _dimensions(items, tensor.fake.dim()) if is_asked_for_by_data(ctx, tensor, key) else None
+    dims = dimensions(items, tensor.fake.dim()) if is_asked_for_by_data(ctx, tensor, key) else None
     held = [place for place, item in enumerate(items) if holds_one_integer(item)]
     if dims is None or len(held) != 1 or not all(place in held or _is_whole(item) for place, item in enumerate(items)):
         return False
@@ -84,7 +84,7 @@ def _is_whole(item: VariableTracker) -> bool:
     return isinstance(item, ConstantVariable) and item.as_constant() is Ellipsis
 
 
-def _dimensions(items: Sequence[VariableTracker], ndim: int) -> list[int] | None:
+def dimensions(items: Sequence[VariableTracker], ndim: int) -> list[int] | None:
     """The dimension that each item is about; None where not all are numbers, slices, None and one `...` at most."""
     takes = [_takes(item) for item in items]
     taken = sum(take for take in takes if take is not None and take > 0)
