@@ -47,8 +47,8 @@ setup(
             sources=[
                 f"{NATIVE}/{name}.c"
                 for name in (
-                    "c_stack", "cache", "dict_guard", "frame_hook", "guard_walk", "lookup_rows", "region", "tail_call",
-                    "type_guard", "warning_filters",
+                    "c_stack", "cache", "dict_guard", "dict_versions", "frame_hook", "guard_walk", "lookup_rows", "region",
+                    "tail_call", "type_guard", "warning_filters",
                 )
             ],
             depends=[f"{NATIVE}/compat.h", f"{NATIVE}/dict_check.h", f"{NATIVE}/native.h"],

@@ -42,9 +42,9 @@ def f(x):
 shown, _ = shell.display_formatter.format(dynexplore.explain(f, torch.ones(3)))
 assert {"application/vnd.jupyter.widget-view+json", "text/html"} <= set(shown)
 """
-OURS, NOTEBOOK, TORCH = "first call, dynexplore", "first explain, in a notebook", "first call, torch.compile"
+DYNEXPLORE, NOTEBOOK, TORCH = "first call, dynexplore", "first explain, in a notebook", "first call, torch.compile"
 PROGRAMS = {
-    OURS: ("", f"import dynexplore\nwrapped = dynexplore.optimize('eager'){CALL}"),
+    DYNEXPLORE: ("", f"import dynexplore\nwrapped = dynexplore.optimize('eager'){CALL}"),
     NOTEBOOK: (SHELL, f"import dynexplore{SHOWN}"),
     TORCH: ("", f"wrapped = torch.compile(backend='eager'){CALL}"),
 }
@@ -96,9 +96,9 @@ def measure(repeats: int, environment: Mapping[str, str], limit: float) -> list[
 def figures_of(turn: Turn) -> dict[str, float]:
     """Above torch and its _dynamo, as a share of importing torch; and over torch.compile's first call."""
     return {
-        "above torch._dynamo / import torch": turn[OURS][2] / turn[OURS][0],
+        "above torch._dynamo / import torch": turn[DYNEXPLORE][2] / turn[DYNEXPLORE][0],
         "notebook: the same of first explain": turn[NOTEBOOK][2] / turn[NOTEBOOK][0],
-        "dynexplore / torch.compile": sum(turn[OURS]) / sum(turn[TORCH]),
+        "dynexplore / torch.compile": sum(turn[DYNEXPLORE]) / sum(turn[TORCH]),
     }
 
 

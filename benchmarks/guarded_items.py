@@ -112,6 +112,7 @@ def nothing(named: Named) -> None:
 
 HOSTS: dict[str, tuple[str, Callable[[Named], Any]]] = {
     "dict, argument": ('host["v{0}"]', dict),
+    "dict, 10,000 more": ('host["v{0}"]', lambda named: {**named, **dict.fromkeys(map(str, range(10_000)))}),
     "dict, global": ('HOST["v{0}"]', dict),
     "dict of numbers": ("host[{0}]", lambda named: dict(enumerate(named.values()))),
     "list, argument": ("host[{0}]", lambda named: list(named.values())),

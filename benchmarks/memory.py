@@ -40,7 +40,7 @@ def measure(model: Model, options: argparse.Namespace) -> Row:
         "told MiB": memory.peak.bytes / cuda.MIB,
         "inside MiB": memory.peak.node.inside / cuda.MIB,
         "at": memory.peak.place,
-        "kept for backward MiB": (memory.kept_bytes or 0) / cuda.MIB,
+        "kept for backward MiB": (memory.saved_bytes or 0) / cuda.MIB,
         "allocator MiB": seen,
         "ratio": memory.peak.bytes / cuda.MIB / seen,
         "planned": planned / cuda.MIB / seen,

@@ -1,4 +1,4 @@
-"""Anchors of headings: a kind of graph break is found by its id, `graph-breaks.md#dx104`, whatever its title becomes."""
+"""Anchors of headings: what has an id is found by it, whatever its title becomes: `graph-breaks.md#dx104`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 
 
 def slug(title: str) -> str:
-    """The anchor of a heading: as GitHub makes it, but for kinds of graph breaks."""
-    kind = re.match(r"(DX\d+):", title)
-    if kind:
-        return kind[1].lower()
+    """The anchor of a heading: as GitHub makes it, but for kinds of graph breaks and reasons to skip a backend."""
+    entry = re.match(r"((?:DX|BE)\d+):", title)
+    if entry:
+        return entry[1].lower()
     return re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-")

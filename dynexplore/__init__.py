@@ -27,15 +27,14 @@ from typing import TYPE_CHECKING, Any
 # The version tables refuse a Python that they have no table for, with a sentence that names those they have.
 import dynexplore.engine.bytecode.versions  # noqa: F401
 from dynexplore.engine import display_hooks, tool_hooks, torch_versions
-from dynexplore.engine.collector import importing
+from dynexplore.engine.gc_control import importing
 from dynexplore.engine.recorder import Recorder
 
 if TYPE_CHECKING:  # what the table says, once more for type checkers and editors; a test keeps the two equal
     from dynexplore.engine import errors as exc
     from dynexplore.engine.config import config
     from dynexplore.engine.counters import counters, graph_breaks
-    from dynexplore.engine.policy.break_errors import error_on_graph_break
-    from dynexplore.engine.policy.dimensions import mark_dynamic, mark_static, mark_unbacked, maybe_mark_dynamic
+    from dynexplore.engine.policy.error_on_graph_break import error_on_graph_break
     from dynexplore.engine.provenance.guard_filter import GuardFilterEntry
     from dynexplore.engine.runtime.api import (
         allow_in_graph,
@@ -55,6 +54,7 @@ if TYPE_CHECKING:  # what the table says, once more for type checkers and editor
         substitute_in_graph,
     )
     from dynexplore.engine.runtime.stance import stance
+    from dynexplore.engine.specialization.marks import mark_dynamic, mark_static, mark_unbacked, maybe_mark_dynamic
     from dynexplore.engine.translate.comptime import comptime
     from dynexplore.engine.translate.dispatch import override as override_handler
     from dynexplore.lenses.compare import compare
@@ -83,7 +83,7 @@ __version__ = "0.1.0"
 _API = "dynexplore.engine.runtime.api"
 _EXPLAIN = "dynexplore.session.explain"
 _TOOLS = "dynexplore.tools"
-_DIMENSIONS = "dynexplore.engine.policy.dimensions"
+_MARKS = "dynexplore.engine.specialization.marks"
 
 PUBLIC: dict[str, tuple[str, str | None]] = {
     # switch the engine on and off
@@ -101,10 +101,10 @@ PUBLIC: dict[str, tuple[str, str | None]] = {
     "substitute_in_graph": (_API, "substitute_in_graph"),
     "is_compiling": (_API, "is_compiling"),
     "assume_constant_result": (_API, "assume_constant_result"),
-    "mark_dynamic": (_DIMENSIONS, "mark_dynamic"),
-    "mark_unbacked": (_DIMENSIONS, "mark_unbacked"),
-    "maybe_mark_dynamic": (_DIMENSIONS, "maybe_mark_dynamic"),
-    "mark_static": (_DIMENSIONS, "mark_static"),
+    "mark_dynamic": (_MARKS, "mark_dynamic"),
+    "mark_unbacked": (_MARKS, "mark_unbacked"),
+    "maybe_mark_dynamic": (_MARKS, "maybe_mark_dynamic"),
+    "mark_static": (_MARKS, "mark_static"),
     # look into it
     "explain": (_EXPLAIN, "explain"),
     "Explanation": (_EXPLAIN, "Explanation"),
@@ -139,7 +139,7 @@ PUBLIC: dict[str, tuple[str, str | None]] = {
     "stance": ("dynexplore.engine.runtime.stance", "stance"),
     "GuardFilterEntry": ("dynexplore.engine.provenance.guard_filter", "GuardFilterEntry"),
     "comptime": ("dynexplore.engine.translate.comptime", "comptime"),
-    "error_on_graph_break": ("dynexplore.engine.policy.break_errors", "error_on_graph_break"),
+    "error_on_graph_break": ("dynexplore.engine.policy.error_on_graph_break", "error_on_graph_break"),
     "until_quiet": (f"{_TOOLS}.quiescence", "until_quiet"),
     # choose who compiles the graphs, and how
     "list_backends": (_API, "list_backends"),
@@ -264,8 +264,8 @@ class _Rooms:
         return page
 
     def words(self, shown: Any) -> str:
-        told: str = importlib.import_module("dynexplore.views.records").words(shown)
-        return told
+        text: str = importlib.import_module("dynexplore.views.records").words(shown)
+        return text
 
     def picture(self, shown: Any) -> str:
         drawn: str = importlib.import_module("dynexplore.views.records").picture(shown)
@@ -279,8 +279,8 @@ class _Tools:
     """The tools that options bring in, each imported when its option is on and its moment comes."""
 
     def printing(self, recorder: Recorder | None) -> Recorder | None:
-        made: Recorder | None = _tool("printout").watching(recorder)
-        return made
+        printing: Recorder | None = _tool("printout").watching(recorder)
+        return printing
 
     def print_frame(self, recorder: Recorder | None, frame: int, state: Any) -> None:
         _tool("printout").show(recorder, frame, state)
@@ -304,10 +304,10 @@ class _Tools:
         return importlib.import_module("dynexplore.watching.explaining").WatchedExplanation(fn, backend, options)
 
     def compiled_by_torch(self, target: Any, backend: Any, fullgraph: bool, dynamic: bool | None) -> Callable[..., Any]:
-        made: Callable[..., Any] = importlib.import_module("dynexplore.watching.compiled_anew").compiled_anew(
+        compiled: Callable[..., Any] = importlib.import_module("dynexplore.watching.compiled_anew").compiled_anew(
             target, backend, fullgraph, dynamic
         )
-        return made
+        return compiled
 
 
 def _tool(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""`python -m dynexplore`: the command line without an installed script. See cli.py for what it does.
+"""`python -m dynexplore`: the command line without an installed script. See cli/__init__.py for what it does.
 
 In: sys.argv. Out: the exit status of cli.main.
 """

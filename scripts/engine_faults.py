@@ -7,6 +7,7 @@ part can be watched as well as broken: for a guard a test counts if the guard sa
   miss. Each is broken by itself, as a test of one says nothing about the others.
 - What is asked in C is broken in C (native_faults.py).
 - A fact that `ModuleGuards` does not note is asked by nobody.
+- Each row of the tables of aliasing (reasons to skip a backend, passes, wrappers) answers always yes, or always no.
 - A handler gets its two topmost operands swapped, or its result dropped: it becomes None, or nothing is done if there is none.
 
 In:  the engine, imported. Out: `faults()`; `watch()`, which from then on adds what is used to `SEEN`.
@@ -15,17 +16,23 @@ In:  the engine, imported. Out: `faults()`; `watch()`, which from then on adds w
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import functools
 import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import native_faults
 
+from dynexplore.engine.aliasing.eligibility import RULES
+from dynexplore.engine.aliasing.passes import PASSES
+from dynexplore.engine.aliasing.wrappers import WRAPPERS
 from dynexplore.engine.bytecode import OPCODES
 from dynexplore.engine.bytecode.opcodes import stack_change, stack_effect
 from dynexplore.engine.provenance import guard_check, module_guards
 from dynexplore.engine.provenance.guards import GUARD_KINDS, GuardKind
 from dynexplore.engine.translate import dispatch
+from dynexplore.engine.translate.call_wrappers import CALL_WRAPPERS
 from dynexplore.engine.translate.translator import HANDLERS
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
 
@@ -56,6 +63,7 @@ def faults(library: Any) -> Iterator[Fault]:
     yield from explanation_faults()
     yield from noting_faults()
     yield from native_guard_faults(library)
+    yield from table_faults()
     yield from handler_faults()
 
 
@@ -65,6 +73,7 @@ def watch() -> None:
     watch_dictionaries()
     watch_explanations()
     watch_noting()
+    watch_tables()
     watch_handlers()
 
 
@@ -294,16 +303,16 @@ def _native(*sites: str) -> set[str]:
 
 NOTED = {
     # the method that notes a fact, and where the walk asks for it
-    "rely_on_lookup": _native("class: is", "class: is_weak", "class: absent"),
-    "rely_on_owner": _native("class: found_in"),
-    "rely_on_bases": _native("class: mro"),
-    "rely_on_function": _native(*(site for site in native_faults.NUMBERS if site.startswith("function: "))),
-    "rely_on_value": _native("object: is", "object: is_weak"),
-    "rely_on_process": _native("object: is", "object: is_weak", "object: absent"),
-    "rely_on_absence": _native("object: absent"),
-    "rely_on_emptiness": _native("object: empty"),
-    "rely_on_item": _native("items: is", "items: is_weak"),
-    "rely_on_keys": _native("items: how many", "items: any"),
+    "guard_on_lookup": _native("class: is", "class: is_weak", "class: absent"),
+    "guard_on_owner": _native("class: found_in"),
+    "guard_on_bases": _native("class: mro"),
+    "guard_on_function": _native(*(site for site in native_faults.NUMBERS if site.startswith("function: "))),
+    "guard_on_value": _native("object: is", "object: is_weak"),
+    "guard_on_process": _native("object: is", "object: is_weak", "object: absent"),
+    "guard_on_absence": _native("object: absent"),
+    "guard_on_emptiness": _native("object: empty"),
+    "guard_on_item": _native("items: is", "items: is_weak"),
+    "guard_on_keys": _native("items: how many", "items: any"),
 }
 
 
@@ -350,6 +359,66 @@ def native_guard_faults(library: Any) -> Iterator[Fault]:
         plant = lambda site=site: native_faults.break_site(library, site)  # noqa: E731
         needs = [VERSIONS[site]] if site in VERSIONS else []
         yield Fault(f"C, {site} holds always", plant, _native(site), *needs)
+
+
+# -- the tables of engine/aliasing -------------------------------------------------------------------------------------
+
+TABLES: dict[str, dict[str, Any]] = {
+    "eligibility": RULES, "pass": PASSES, "wrapper": WRAPPERS, "call wrapper": CALL_WRAPPERS,
+}  # fmt: skip
+PREDICATES = {"eligibility": "predicate", "pass": "wants", "wrapper": "wants", "call wrapper": "wants"}
+
+NO_DIFFERENCE = {
+    ("eligibility", "BE29", True): "it is asked in no other case",
+    ("wrapper", "regenerate output aliases", True): "it is what the row says",
+    ("call wrapper", "note program code", True): "it is what the row says",
+    **{
+        ("call wrapper", name, True): "it costs time and changes nothing"
+        for name in ("rollback", "no capture inside wrapper subclasses", "disable __torch_function__", "restore modes")
+    },
+    ("pass", "inference mode to no_grad", True): "a graph without such blocks stays as it is",
+    ("pass", "save mutated inputs", True): "it costs memory and changes nothing",
+    ("pass", "keep raising operators", True): "a graph without such operators stays as it is",
+    ("pass", "clone mutated inputs", True): "without inputs to clone the graph is copied and stays as it is",
+    ("wrapper", "drop extra outputs", True): "without extra outputs all are kept",
+    ("wrapper", "detach no_grad views", True): "without such views nothing is detached",
+    ("wrapper", "mark inference tensors", True): "without such outputs nothing is marked",
+    ("wrapper", "preserve version counters", True): "without hidden mutations no counter is preserved",
+}
+"""The faults that nobody could notice, with the reason."""
+
+
+def table_faults() -> Iterator[Fault]:
+    """Each predicate says always yes, and always no; a test can notice that if it said the other thing there."""
+    for table, rows in TABLES.items():
+        for name in rows:
+            for answer in (True, False):
+                equivalent = NO_DIFFERENCE.get((table, name, answer), "")
+                plant = functools.partial(_always, table, name, answer)
+                needs = {_answered(table, name, not answer)}
+                yield Fault(f"{table} {name} is always {answer}", plant, needs, equivalent=equivalent)
+
+
+def watch_tables() -> None:
+    """Note what each predicate says."""
+    for table, rows in TABLES.items():
+        for name, row in rows.items():
+            right: Callable[[Any], Any] = getattr(row, PREDICATES[table])
+
+            def note(one: Any, table: str = table, name: str = name, right: Callable[[Any], Any] = right) -> bool:
+                answer = bool(right(one))
+                SEEN.add(_answered(table, name, answer))
+                return answer
+
+            rows[name] = dataclasses.replace(row, **{PREDICATES[table]: note})
+
+
+def _always(table: str, name: str, answer: bool) -> None:
+    TABLES[table][name] = dataclasses.replace(TABLES[table][name], **{PREDICATES[table]: lambda one: answer})
+
+
+def _answered(table: str, name: str, answer: bool) -> str:
+    return f"{table} {name} says {answer}"
 
 
 # -- handlers ---------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@
 #   scripts/setup.sh --find PYTHON_VERSION       print which Python that is
 #
 # VENV            where it goes, e.g. .venv
-# PYTHON_VERSION  3.11, 3.12 or 3.13; "any" (the default) takes the first supported Python found
+# PYTHON_VERSION  3.11, 3.12, 3.13 or 3.14; "any" (the default) takes the first supported Python found
 # TORCH_VERSION   a torch other than the one in constraints.txt, e.g. 2.11.0; "" is that one
 # EXTRAS          the extras of pyproject.toml that are wanted, all that work on the project needs unless told
 #
@@ -19,7 +19,7 @@ venv=${1:?usage: scripts/setup.sh VENV [PYTHON_VERSION] [TORCH_VERSION]}
 wanted=${2:-any}
 torch=${3:-}
 extras=${4-lab,test,dev}
-supported="3.11 3.12 3.13"
+supported="3.11 3.12 3.13 3.14"
 
 say() { printf '%s\n' "$*"; }
 fail() { printf 'dynexplore: %s\n' "$*" >&2; exit 1; }
@@ -30,7 +30,8 @@ version_of() { "$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/de
 candidates() {
     if [ -n "${PYTHON:-}" ]; then echo "$PYTHON"; return; fi
     [ "$wanted" = any ] && echo python3
-    local versions=$supported version
+    local versions version
+    versions=$(printf '%s\n' $supported | sort -V -r) # the newest first
     [ "$wanted" = any ] || versions=$wanted
     for version in $versions; do
         echo "python$version"
@@ -48,6 +49,13 @@ find_python() {
             return
         fi
     done < <(candidates)
+}
+
+# Where Python's own copy of pip is not where it should be, but a pip is at hand.
+venv_without_ensurepip() {
+    rm -rf "$venv"
+    "$python" -m venv --without-pip "$venv" >/dev/null 2>&1 &&
+        "$python" -m pip --disable-pip-version-check --python "$venv/bin/python" install --quiet pip >/dev/null 2>&1
 }
 
 check_compiler() {
@@ -87,7 +95,7 @@ began=$SECONDS
 if [ ! -x "$venv/bin/python" ] || [ "$(version_of "$venv/bin/python")" != "$version" ]; then
     say "dynexplore: making $venv with Python $version"
     rm -rf "$venv"
-    "$python" -m venv "$venv" >/dev/null 2>&1 ||
+    "$python" -m venv "$venv" >/dev/null 2>&1 || venv_without_ensurepip ||
         fail "Python $version cannot make virtual environments; install its venv module (on Debian: apt-get install python$version-venv)."
 fi
 

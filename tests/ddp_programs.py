@@ -315,18 +315,18 @@ def train(trainings: dict[str, Training]) -> dict[str, Any]:
 def watching() -> Iterator[list[Any]]:
     """The pieces of each graph that is compiled meanwhile: [parameters, buckets, nodes] of each piece of each graph."""
     graphs: list[Any] = []
-    whole = convert.compile_graph
+    whole = convert.Conversion._compiled
 
-    def noting(graph: Any, *args: Any, **kwargs: Any) -> Any:
-        compiled = whole(graph, *args, **kwargs)
+    def noting(conversion: Any, graph: Any, *args: Any, **kwargs: Any) -> Any:
+        compiled = whole(conversion, graph, *args, **kwargs)
         graphs.append([[list(piece.parameters), list(piece.buckets), list(piece.nodes)] for piece in graph.pieces])
         return compiled
 
-    convert.compile_graph = noting
+    convert.Conversion._compiled = noting
     try:
         yield graphs
     finally:
-        convert.compile_graph = whole
+        convert.Conversion._compiled = whole
 
 
 def overlap() -> dict[str, list[str]]:

@@ -23,7 +23,7 @@ from dynexplore.engine.bytecode import Instruction, Writer, assemble, read
 from dynexplore.engine.native import TailCall, skip_code
 from dynexplore.engine.translate.code_views import code_view
 from dynexplore.engine.translate.codegen import CodeGenerator
-from dynexplore.engine.translate.new_functions import function_of_parts
+from dynexplore.engine.translate.function_reconstruction import function_of_parts
 from dynexplore.views.modified_python import HELPERS, PythonForm, python_of
 
 FILE = "<modified code as Python>"

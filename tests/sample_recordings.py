@@ -265,7 +265,7 @@ def toy() -> Recording:
     )
     for id, target in ((3, 32), (4, 40)):
         r.record(
-            ev.ResumeFunctionMade(
+            ev.ResumeFunctionCreated(
                 frame=frame,
                 attempt=2,
                 offset=target,
@@ -472,7 +472,7 @@ def items_of(recording: Recording) -> list[str]:
         elif isinstance(event, ev.InstructionStepped):
             items.append(links.step_key(position))
             items += [links.value_key(event.frame, event.attempt, view.id) for view in event.stack if view.kind != "NULL"]
-        elif isinstance(event, ev.ResumeFunctionMade):
+        elif isinstance(event, ev.ResumeFunctionCreated):
             items.append(links.resume_key(event.frame, event.name))
     for entered in recording.frames:
         code = recording.modified_code(entered.frame)
@@ -488,7 +488,7 @@ SAMPLES = {"toy": toy, "inlined": inlined}
 def watched(recording: Recording) -> Recording:
     """The recording as it would be if torch.compile had captured it: no steps, roles, rules and stacks; lines, but no offsets."""
     kept = Recording(title=recording.title, engine="torch.compile")
-    left_out = (ev.InstructionStepped, ev.InlineEntered, ev.InlineLeft, ev.MutationNoted, ev.ContentsSeen, ev.ValueObserved)
+    left_out = (ev.InstructionStepped, ev.InlineEntered, ev.InlineLeft, ev.MutationRecorded, ev.ContentsSeen, ev.ValueObserved)
     codes: dict[ev.CodeView, ev.CodeView] = {}
     for event in recording:
         if isinstance(event, left_out):
@@ -501,7 +501,7 @@ def watched(recording: Recording) -> Recording:
         if isinstance(event, ev.NodeAdded) and (at := recording.code_of(event)) is not None:
             line = next((row.line for row in at.rows if row.offset == event.offset), event.line)
             told |= {"file": at.file, "line": line}
-        if isinstance(event, ev.PlacedEvent) and not isinstance(event, ev.ResumeFunctionMade):
+        if isinstance(event, ev.InstructionEvent) and not isinstance(event, ev.ResumeFunctionCreated):
             told |= {"offset": -1, "inline": 0}
         kept.record(type(event)(**{**told, **{name: () for name in ("stack", "live_locals") if name in told}}))
     return kept

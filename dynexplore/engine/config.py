@@ -53,13 +53,13 @@ class ListedClasses(tuple[type, ...]):
 
     def add(self, cls: type) -> None:
         """Put a class on the list that the option holds now."""
-        config.traceable_tensor_subclasses = (*(one for one in config.traceable_tensor_subclasses if one is not cls), cls)
+        config.traceable_tensor_subclasses = (*(listed for listed in config.traceable_tensor_subclasses if listed is not cls), cls)
 
     def remove(self, cls: type) -> None:
         """Take a class off that list. Raises KeyError where it is not on it."""
         if cls not in config.traceable_tensor_subclasses:
             raise KeyError(cls)
-        config.traceable_tensor_subclasses = tuple(one for one in config.traceable_tensor_subclasses if one is not cls)
+        config.traceable_tensor_subclasses = tuple(listed for listed in config.traceable_tensor_subclasses if listed is not cls)
 
 
 @dataclass
@@ -81,10 +81,14 @@ class Config:
     """Capture operators whose output shape depends on data (nonzero, unique, boolean masks)."""
     traceable_tensor_subclasses: tuple[type, ...] = ListedClasses()
     """Tensor subclasses that are treated as plain tensors while capturing."""
+    nested_graph_breaks: bool = False
+    """Whether a break in an inlined callee ends one graph for all frames around it, not one a frame."""
     inline_depth_limit: int = 100
     """How deep calls are inlined before the graph breaks (DX501)."""
     instruction_limit: int = 1_000_000
     """How many instructions one attempt interprets before the graph breaks (DX502)."""
+    translation_seconds: float = 120.0
+    """How long one attempt may take, a fortieth of it without a tensor operation; then the frame runs as plain Python (DX505)."""
 
     optimize_ddp: bool = True
     """Split graphs at the bucket boundaries of DistributedDataParallel, so that all-reduce overlaps with backward."""
@@ -160,11 +164,11 @@ class Config:
         >>> config.cache_size_limit
         8
         """
-        given = dict.fromkeys([changes], *value) if isinstance(changes, str) else dict(changes or {})
-        wanted = dict(as_named_here(name, new) for name, new in {**given, **options}.items())
-        for name, new in wanted.items():
+        positional = dict.fromkeys([changes], *value) if isinstance(changes, str) else dict(changes or {})
+        new_values = dict(as_named_here(name, new) for name, new in {**positional, **options}.items())
+        for name, new in new_values.items():
             check(name, new)
-        return Patch(self, wanted)
+        return Patch(self, new_values)
 
     def prints_frames(self) -> bool:
         """Whether something is to be printed or logged of each frame that is translated."""
@@ -240,7 +244,7 @@ def check(name: str, value: object) -> None:
     """Raise ConfigError, naming what would be right, unless `name` is an option and `value` fits it."""
     if name not in OPTIONS:
         raise ConfigError(_no_option(name))
-    if not any(_fits(value, wanted) for wanted in OPTIONS[name]):
+    if not any(_fits(value, option_type) for option_type in OPTIONS[name]):
         raise ConfigError(f"option {name!r} takes {type_text(name)}, not {type(value).__name__} ({value!r})")
     if name in _TUPLES and not all(isinstance(item, _TUPLES[name][0]) for item in typing.cast("tuple[object]", value)):
         raise ConfigError(f"option {name!r} takes {type_text(name)}, not {value!r}")
@@ -267,12 +271,12 @@ def type_text(name: str) -> str:
     """The types that an option takes, in words: "bool or None"."""
     if name in _TUPLES:
         return f"tuple of {_TUPLES[name][1]}"
-    return " or ".join("None" if wanted is type(None) else wanted.__name__ for wanted in OPTIONS[name])
+    return " or ".join("None" if option_type is type(None) else option_type.__name__ for option_type in OPTIONS[name])
 
 
-def _fits(value: object, wanted: type) -> bool:
+def _fits(value: object, option_type: type) -> bool:
     # bool is an int to Python, but `cache_size_limit = True` is a mistake
-    return type(value) is bool if wanted is bool else isinstance(value, wanted) and type(value) is not bool
+    return type(value) is bool if option_type is bool else isinstance(value, option_type) and type(value) is not bool
 
 
 def _option_types() -> dict[str, tuple[type, ...]]:
@@ -289,19 +293,19 @@ def from_environment(environment: Mapping[str, str], tell: Callable[[str], None]
     >>> from_environment({"DYNEXPLORE_LOGS": "info,guards", "TORCHDYNAMO_DEBUG": "1"})
     {'debug': True, 'log_level': 'INFO', 'logs': ('guards',)}
     """
-    ours = {f"DYNEXPLORE_{name.removeprefix('TORCHDYNAMO_')}": text for name, text in environment.items() if name in _IN_TORCH}
-    ours |= {name: text for name, text in environment.items() if name.startswith("DYNEXPLORE_")}
+    variables = {f"DYNEXPLORE_{name.removeprefix('TORCHDYNAMO_')}": text for name, text in environment.items() if name in _IN_TORCH}
+    variables |= {name: text for name, text in environment.items() if name.startswith("DYNEXPLORE_")}
     options: dict[str, Any] = {}
     for variable, name in _SWITCHES.items():
-        if variable in ours:
-            options[name] = ours[variable].strip().lower() not in ("", "0", "false", "no", "off")
+        if variable in variables:
+            options[name] = variables[variable].strip().lower() not in ("", "0", "false", "no", "off")
     for variable, name in _TEXTS.items():
-        if ours.get(variable):
-            options[name] = ours[variable].strip()
-    if ours.get("DYNEXPLORE_REPRO_LEVEL", "").strip():
-        level = ours["DYNEXPLORE_REPRO_LEVEL"].strip()
+        if variables.get(variable):
+            options[name] = variables[variable].strip()
+    if variables.get("DYNEXPLORE_REPRO_LEVEL", "").strip():
+        level = variables["DYNEXPLORE_REPRO_LEVEL"].strip()
         options["repro_level"] = int(level) if level.isdigit() else level
-    return options | _logs(ours.get("DYNEXPLORE_LOGS", ""), tell)
+    return options | _logs(variables.get("DYNEXPLORE_LOGS", ""), tell)
 
 
 def _logs(words: str, tell: Callable[[str], None]) -> dict[str, Any]:

@@ -9,7 +9,8 @@ groups:
 - "stats": "graphs", "calls_captured", "unique_graph_breaks", "recompiles", "cache_limit", ...
 - "graph_failure": what a compiled graph raised -> how often (the segment then ran again as plain Python)
 - "engine_error": one line per bug of ours -> how often
-- "backend": backend name -> graphs compiled (each piece of a split graph counts)
+- "backend": backend name -> graphs compiled (each piece of a split graph counts); one whose backend is skipped counts as "eager"
+- "backend_skipped": reason -> graphs that ran as captured instead (engine/aliasing/eligibility.py)
 
 A group or a name that was never counted reads as 0 and does not come into being by being read.
 

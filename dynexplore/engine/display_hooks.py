@@ -6,7 +6,7 @@ front door (dynexplore/__init__.py) puts functions there that bring in those roo
 
 In:  `connect`, called by the front door.
 Out: `mimebundle(shown)` and `save(shown, path)`, called by Recording and Explanation; `table`, by what the engine itself counts;
-     `Told`, whose subclasses are shown by `words` and `picture`: events and other single records.
+     `Displayable`, whose subclasses are shown by `words` and `picture`: events and other single records.
 
 PyTorch has no counterpart.
 """
@@ -58,7 +58,7 @@ def connected() -> DisplayHooks:
     return _connected[0]
 
 
-class Told:
+class Displayable:
     """Something that is told in words by views/: `print` it, or let a notebook show it. Its repr stays what it is."""
 
     __slots__ = ()

@@ -1,6 +1,6 @@
 """The exceptions that leave the engine, one class per way of failing.
 
-Which idea lives here: four outcomes are never confused (DESIGN section 7). A graph break is no error and
+Which idea lives here: four outcomes are never confused (docs/design/breaks.md, D22). A graph break is no error and
 stands in graph_breaks.py; an exception of the user's program passes through as it is; a bug of ours is an
 `EngineError`; a failing backend is a `BackendCompilerError`, which carries the graph. Everything here derives
 from `DynexploreError`.
@@ -82,6 +82,11 @@ class Unsupported(DynexploreError):
 
 class RecompileError(DynexploreError):
     """A recompile is needed where none is allowed; the message names guard, expected and actual."""
+
+
+class RecompileLimitError(RecompileError):
+    """`nopython=True` (fullgraph) promises graphs only, and the function has as many entries as it may have; the message says why
+    none of them fits."""
 
 
 class ConfigError(DynexploreError, ValueError):

@@ -35,7 +35,8 @@ import math
 import re
 import textwrap
 
-from dynexplore.engine.display_hooks import Told
+from dynexplore.engine.display_hooks import Displayable
+from dynexplore.engine.old_names import keep_old_names
 from dynexplore.engine.records import record
 
 WIDTH = 100
@@ -148,6 +149,30 @@ class NodeRow:
 
 
 @record()
+class SkipReason:
+    """Why a graph did not go to its backend: a row of aliasing/eligibility.py, `id` to `fix`.
+
+    >>> SkipReason("BE16", "inputs overlap in memory").line
+    'BE16: inputs overlap in memory'
+    """
+
+    id: str
+    title: str
+    why: str = ""
+    fix: str = ""
+
+    @property
+    def line(self) -> str:
+        """The reason in one line, as counters, tables and pictures name it."""
+        return f"{self.id}: {self.title}"
+
+    @property
+    def page(self) -> str:
+        """Where the docs explain it."""
+        return f"docs/backend-eligibility.md#{self.id.lower()}"
+
+
+@record()
 class GraphPiece:
     """A part of a graph that was compiled by itself: one stretch of nodes, counted from 1 in the order of forward.
 
@@ -164,25 +189,26 @@ class GraphPiece:
 
 @record()
 class NodeMemory:
-    """The memory at one node of a graph, as it ends: `live` bytes of storages that are in use, of which the node made `made`
-    (a view makes none), and `kept` are kept for backward, inputs and parameters not counted. `size` is the expression of `live`
-    in the sizes that vary, "" where none does; `op` is what the node calls, `place` the file and line of the program behind it
-    ("" where that is not known). `inside` are the bytes that it took besides while it ran, where that was measured.
+    """The memory at one node of a graph, as it ends: `live` bytes of storages that are in use, of which the node allocated
+    `allocated` (a view allocates none), and `saved` are saved for backward, inputs and parameters not counted. `size` is the
+    expression of `live` in the sizes that vary, "" where none does; `op` is what the node calls, `place` the file and line of the
+    program behind it ("" where that is not known). `inside` are the bytes that it took besides while it ran, where
+    that was measured.
     """
 
     name: str
     op: str
     live: int
-    made: int = 0
-    kept: int = 0
+    allocated: int = 0
+    saved: int = 0
     size: str = ""
     place: str = ""
     inside: int = 0
 
 
 @record()
-class KeptStorage:
-    """A storage that forward keeps for backward: the node that made it or is a view of it, its bytes, their expression (as in
+class SavedStorage:
+    """A storage that forward saves for backward: the node that made it or is a view of it, its bytes, their expression (as in
     NodeMemory). `is_input` says that it belongs to an input or a parameter, which is there anyway.
     """
 
@@ -196,7 +222,7 @@ class KeptStorage:
 
 
 @record(kw_only=True)
-class Event(Told):
+class Event(Displayable):
     """What all events share: the frame (0: none) and the attempt (0: not while translating)."""
 
     frame: int
@@ -204,7 +230,7 @@ class Event(Told):
 
 
 @record(kw_only=True)
-class PlacedEvent(Event):
+class InstructionEvent(Event):
     """An event that an original instruction caused: its offset (-1: none), in the frame or in a callee."""
 
     offset: int = -1
@@ -255,7 +281,7 @@ class AttemptStarted(Event):
 
 
 @record(kw_only=True)
-class AttemptRestarted(PlacedEvent):
+class AttemptRestarted(InstructionEvent):
     """The attempt is given up, because of what happened at `offset`, and another one will follow."""
 
     reason: str
@@ -265,7 +291,7 @@ class AttemptRestarted(PlacedEvent):
 
 
 @record(kw_only=True)
-class InstructionStepped(PlacedEvent):
+class InstructionStepped(InstructionEvent):
     """One canonical instruction was interpreted; `stack` is the whole stack after it, bottom first.
 
     `step` is the index of the canonical instruction in its code. `changed` holds only the locals and cells
@@ -283,7 +309,7 @@ class InstructionStepped(PlacedEvent):
 
 
 @record(kw_only=True)
-class InlineEntered(PlacedEvent):
+class InlineEntered(InstructionEvent):
     """The call at `offset` is traced through: callee number `callee` of this attempt begins."""
 
     callee: int
@@ -293,7 +319,7 @@ class InlineEntered(PlacedEvent):
 
 
 @record(kw_only=True)
-class InlineLeft(PlacedEvent):
+class InlineLeft(InstructionEvent):
     """Callee number `callee` is over: it returned `result`, or raised or broke (None).
 
     `offset` and `inline` are those of the call; `how` is "returned", "raised" or "broke".
@@ -308,7 +334,7 @@ class InlineLeft(PlacedEvent):
 
 
 @record(kw_only=True)
-class NodeAdded(PlacedEvent):
+class NodeAdded(InstructionEvent):
     """An FX node was put into the graph of this attempt.
 
     `inputs` are the names of the nodes it reads. `dtype`, `shape` and `device` describe a tensor result, else
@@ -332,7 +358,7 @@ class NodeAdded(PlacedEvent):
 
 
 @record(kw_only=True)
-class GuardInstalled(PlacedEvent):
+class GuardInstalled(InstructionEvent):
     """A guard was installed: an assumption about `source` that the instruction at `offset` relied on.
 
     `scope` says where the source begins ("local", "global", "closure", "" for the state of the process);
@@ -350,17 +376,32 @@ class GuardInstalled(PlacedEvent):
 
 
 @record(kw_only=True)
-class MutationNoted(PlacedEvent):
-    """A side effect went into the journal: `what` ("list.append") on `target`, to be replayed in `order`."""
+class Specialized(InstructionEvent):
+    """It was decided how a size, a number or an object is specialized, and `because` says why.
+
+    `source` is the Python expression people read: `x.size()[0]` for one size, `x.size()` where the decision is the same for all of
+    them, `x.stride()[0]`, `n`. `kind` is "static" (guarded to be this very one); "dynamic", "unbacked" or "size-oblivious" (a
+    symbol of the graph); "unspecialized" (a number that is passed along without a guard on its value); or "unstable" (an object
+    that is not guarded by identity). The latest decision of an attempt about a source counts.
+    """
+
+    source: str
+    kind: str
+    because: str
+
+
+@record(kw_only=True)
+class MutationRecorded(InstructionEvent):
+    """A side effect went into the journal: `operation` ("list.append") on `target`, to be replayed in `order`."""
 
     order: int
     target: ValueView
-    what: str
+    operation: str
     detail: str = ""
 
 
 @record(kw_only=True)
-class GraphBroke(PlacedEvent):
+class GraphBroke(InstructionEvent):
     """The graph ends before the instruction at `offset`.
 
     `kind`, `title`, `why`, `fix` and `fundamental` come from the row of graph_breaks.py, `facts` and `reason`
@@ -388,8 +429,8 @@ class GraphBroke(PlacedEvent):
             lines += [f"  from  {caller.place}" for caller in reversed(self.user_stack[:-1])]
         if self.facts:
             lines.append(wrapped("  facts " + ", ".join(f"{name}: {text}" for name, text in self.facts), 8, width))
-        said = (("why", self.why), ("fix", self.fix), ("then", then))
-        lines += [wrapped(f"  {label:<6}{text}", 8, width) for label, text in said if text]
+        sections = (("why", self.why), ("fix", self.fix), ("then", then))
+        lines += [wrapped(f"  {label:<6}{text}", 8, width) for label, text in sections if text]
         if self.kind.startswith("DX"):  # of this engine; torch.compile's kinds have pages of their own
             status = "fundamental" if self.fundamental else "not done yet"
             lines.append(f"  more  docs/graph-breaks.md#{self.kind.lower()}        ({status})")
@@ -414,6 +455,11 @@ class SubgraphCompiled(Event):
     `inputs` are the source expressions of the placeholders, `outputs` the names of the
     output nodes, `nodes` the names of all nodes in the order of the graph, `code` its generated Python. `pieces`: where
     it was split for DistributedDataParallel, its parts.
+
+    `ran_by` names what runs the graph: `backend`, or "eager" where the backend was skipped, and `because` says why it was. In
+    recordings of torch.compile, and in old ones, neither is known ("" and None). `nodes` and `code` are what was captured;
+    `lowerings` say what was rewritten for every backend but "eager", `passes` name the rewrites of what this backend got, and
+    `wrappers` what is around the callable, the first one innermost (engine/aliasing).
     """
 
     graph: str
@@ -426,6 +472,11 @@ class SubgraphCompiled(Event):
     code: str = ""
     seconds: float = 0.0
     pieces: tuple[GraphPiece, ...] = ()
+    ran_by: str = ""
+    because: SkipReason | None = None
+    lowerings: tuple[str, ...] = ()
+    passes: tuple[str, ...] = ()
+    wrappers: tuple[str, ...] = ()
 
 
 @record(kw_only=True)
@@ -439,7 +490,7 @@ class MemoryPlanned(Event):
     stage: str
     inputs: int
     nodes: tuple[NodeMemory, ...] = ()
-    kept: tuple[KeptStorage, ...] = ()
+    saved: tuple[SavedStorage, ...] = ()
     measured: bool = False
 
 
@@ -462,7 +513,7 @@ the graph; other.
 
 
 @record(kw_only=True)
-class ArtifactMade(Event):
+class ArtifactEmitted(Event):
     """A form that a compiler brought a graph into: one `part` ("ir", "code", ...) of a `stage` ("joint", "forward",
     "backward"), as text in a `language` ("python", "cpp", "dot", "text"). A log of torch.compile has more parts (TRACE_PARTS);
     with frame 0 they belong to the whole of it.
@@ -476,7 +527,7 @@ class ArtifactMade(Event):
 
 
 @record(kw_only=True)
-class ResumeFunctionMade(PlacedEvent):
+class ResumeFunctionCreated(InstructionEvent):
     """A function was made that continues at `offset` with the stack and locals it gets as `parameters`."""
 
     name: str
@@ -504,11 +555,52 @@ class CallBegan(Event):
     """The explained function is called, for the `call`-th time; `arguments` are named by place or keyword.
 
     `caller` is the line of the program that makes the call (None: nobody knows, as of recordings that are older than the field).
+    `target` is what is called, where a program runs and several of its functions are captured ("": the one function).
     """
 
     call: int
     arguments: tuple[tuple[str, ValueView], ...] = ()
     caller: UserFrame | None = None
+    target: str = ""
+
+
+@record(kw_only=True)
+class TargetChosen(Event):
+    """A function or module of a program that runs is captured from now on: its name and place, and the row of the table of targets
+    that chose it, with its reason in words."""
+
+    name: str
+    file: str
+    line: int
+    row: str
+    why: str
+
+
+@record(kw_only=True)
+class TargetPassed(Event):
+    """A function or module of a program that ran was called and not captured: the row of the table of targets that decided so, and
+    how often it was called, as far as anybody asked."""
+
+    name: str
+    file: str
+    line: int
+    row: str
+    why: str
+    calls: int = 1
+
+
+@record(kw_only=True)
+class ProgramEnded(Event):
+    """A program that was run is over: its exit status, and how it died ("" for an orderly end), at which line of its own code.
+
+    stopped: when it was ended because enough was seen, `after 30 s (--for)`; "" where it ended by itself.
+    """
+
+    status: int
+    error: str = ""
+    file: str = ""
+    line: int = 0
+    stopped: str = ""
 
 
 @record(kw_only=True)
@@ -601,10 +693,10 @@ class GraphRan(Event):
 
 
 @record(kw_only=True)
-class ValueObserved(PlacedEvent):
+class ValueObserved(InstructionEvent):
     """A value as it truly was in a real run.
 
-    `what` says of what: "input" and "output" of the compiled graph, and "local", "stack" and "return" of the modified
+    `role` says of what: "input" and "output" of the compiled graph, and "local", "stack" and "return" of the modified
     code are values of the call itself; "node" is a value inside the graph, `replayed` on snapshots of the inputs and of
     the random number generator. `name` is the node's or local's name, for "stack" the number of the slot. `moment` says
     when a local was seen: "entry", "graph call", "break" or "return". `after` names the node that wrote to the tensor in
@@ -612,7 +704,7 @@ class ValueObserved(PlacedEvent):
     that are not finite are text ("nan", "inf"). `why` says why there is no value.
     """
 
-    what: str
+    role: str
     name: str
     graph: str = ""
     run: int = 0
@@ -632,7 +724,7 @@ class ValueObserved(PlacedEvent):
 
 
 @record(kw_only=True)
-class ContentsSeen(PlacedEvent):
+class ContentsSeen(InstructionEvent):
     """What a container, or an object made in the frame, holds from step number `step` of the attempt on.
 
     `value` and `tracker` are id and kind of its ValueView, `kind` is its type, `length` the number of items; `items` are the
@@ -649,7 +741,7 @@ class ContentsSeen(PlacedEvent):
 
 
 @record(kw_only=True)
-class DivergenceFound(PlacedEvent):
+class DivergenceDetected(InstructionEvent):
     """What was seen in a real run is not what the symbolic run predicted, or not what the instruction means.
 
     `where` is "step" (the instruction does something else than CPython's), "node" (a node's real dtype, shape or device is
@@ -732,11 +824,15 @@ class BackendFailed(Event):
 
 
 @record(kw_only=True)
-class EngineFailed(PlacedEvent):
-    """A bug of the engine: the frame runs as plain Python. `where` is the engine's file, line, function."""
+class EngineFailed(InstructionEvent):
+    """A bug of the engine: the frame runs as plain Python. `where` is the engine's file, line, function.
+
+    `user_stack` are the lines of the program that were being interpreted, outermost first (empty: before or after them).
+    """
 
     error: str
     where: str = ""
+    user_stack: tuple[UserFrame, ...] = ()
 
 
 # -- tables and small makers -------------------------------------------------------------------------------
@@ -744,13 +840,13 @@ class EngineFailed(PlacedEvent):
 EVENTS: dict[str, type[Event]] = {
     name: cls
     for name, cls in list(globals().items())
-    if isinstance(cls, type) and issubclass(cls, Event) and cls not in (Event, PlacedEvent)
+    if isinstance(cls, type) and issubclass(cls, Event) and cls not in (Event, InstructionEvent)
 }
 """Every event class by name: what JSON names an event by."""
 
 PIECES: dict[str, type] = {
     cls.__name__: cls
-    for cls in (ValueView, StepView, ListingRow, CodeView, UserFrame, NodeRow, GraphPiece, NodeMemory, KeptStorage)
+    for cls in (ValueView, StepView, ListingRow, CodeView, UserFrame, NodeRow, SkipReason, GraphPiece, NodeMemory, SavedStorage)
 }
 """The nested records by name."""
 
@@ -793,7 +889,7 @@ _GLUE = "\0"
 def _wrapped_line(line: str, hanging: int, width: int) -> str:
     if len(line) <= width:
         return line
-    glued = _ONE_WORD.sub(lambda found: found[0].replace(" ", _GLUE), line)
+    glued = _ONE_WORD.sub(lambda word: word[0].replace(" ", _GLUE), line)
     lines = textwrap.wrap(
         glued, width, subsequent_indent=" " * hanging, break_long_words=False, break_on_hyphens=False, replace_whitespace=False
     )
@@ -850,3 +946,6 @@ def number(value: float) -> float | str:
     (1.5, 'inf')
     """
     return value if math.isfinite(value) else repr(value)
+
+
+keep_old_names(globals())

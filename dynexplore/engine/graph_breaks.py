@@ -385,8 +385,9 @@ def f(x):
         "Pass the arguments that the function takes. " + _rule_goes("the signature below `@builtin` or `@builtin_method`"),
         example="""
 def f(x):
+    numbers = (n for n in (1, 2))
     try:
-        [].append(1, 2)
+        numbers.send(1, 2)
     except TypeError:
         x = x + 1
     return x
@@ -579,30 +580,31 @@ def f(x):
     Kind(
         "DX315",
         "a class defined inside the compiled function",
-        "Making a class runs its body as code of its own.",
+        "Each call makes another class: one that leaves the frame, or whose making runs code of the program, is made by Python.",
         "Define the class at the top of the file.",
         example="""
 def f(x):
     class Pair:
         pass
-    return x * 2, Pair.__name__
+    return x * 2, Pair
 """,
     ),
     Kind(
         "DX317",
         "a pattern match that is not traced",
-        "The engine has no rule for matching this pattern against this type.",
+        "The pattern is no class, or what its class says of `__match_args__` is computed.",
         "Use `if` and isinstance.",
         example="""
-class Point:
-    pass
+class Named(type):
+    @property
+    def __match_args__(cls):
+        return ("size",)
+class Box(metaclass=Named):
+    size = 1
 def f(x):
-    try:
-        match Point():
-            case Point(1):
-                return x
-    except TypeError:
-        x = x + 1
+    match Box():
+        case Box(1):
+            x = x + 1
     return x * 2
 """,
     ),
@@ -709,10 +711,9 @@ args = (torch.ones(3, requires_grad=True),)
     Kind(
         "DX405",
         "an autograd.Function in a form that is not traced",
-        "Its code runs while it is compiled: one that prints, may change something outside, is not written in Python, or, for a "
-        "backend that compiles, reads variables from outside that may change, is not traced.",
-        "Move visible effects (prints, writes to globals) out of forward and backward, and pass what they read as arguments, "
-        "or on `ctx`.",
+        "Its code runs while it is compiled: one that prints, may change something outside, or is not written in Python is not "
+        "traced.",
+        "Move visible effects (prints, writes to globals) out of forward and backward.",
         example="""
 class Double(torch.autograd.Function):
     @staticmethod
@@ -784,7 +785,7 @@ args = (torch.ones(3).to_sparse(),)
         "a tensor attribute that is not traced",
         "The engine has no rule for this attribute of a tensor.",
         "Read the attribute before the compiled function and pass the value. "
-        + _rule_goes("`@attribute` in torch_/tensor.py"),
+        + _rule_goes("`@attribute` in torch_/tensor/tensor.py"),
         example="""
 def f(x):
     y = x * 2
@@ -931,10 +932,29 @@ def f(x):
         "The rest of the function cannot be made a function of its own at this place.",
         "Move the code that breaks to another place.",
     ),
+    Kind(
+        "DX505",
+        "a capture that takes too long",
+        "A translation has so many seconds (`config.translation_seconds`), a fortieth of them without a tensor operation; "
+        "past them the frame runs as plain Python.",
+        "Move what takes long out of the compiled function, or give it more time with the option.",
+        example="""
+options = {"translation_seconds": 1e-9}
+
+def f(x):
+    for i in range(300):
+        x = x + i
+    return x
+""",
+    ),
 )
 
 KINDS: dict[str, Kind] = {kind.id: kind for kind in _ROWS}
 """Every kind of graph break by id."""
+
+
+class SkipFrame(Exception):
+    """This frame is better run plain; says why."""
 
 
 class GraphBreak(Exception):

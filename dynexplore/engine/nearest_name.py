@@ -1,4 +1,4 @@
-"""What is said where somebody names what there is not: one sentence, with the name that was probably meant.
+"""Suggestions for a misspelled name: one sentence, with the nearest name that exists.
 
 In: the name, and those there are. Out: a hint; without a likely name, the list of all.
 torch/utils/_config_module.py says no more than that a name does not exist.
@@ -10,12 +10,12 @@ import difflib
 from collections.abc import Iterable
 
 
-def instead(name: str, known: Iterable[str]) -> str:
+def instead(name: str, candidates: Iterable[str]) -> str:
     """The end of a sentence that began with what is wrong.
 
     >>> instead("egaer", ["eager", "inductor"]), instead("zzz", ["eager", "inductor"])
     ("; did you mean 'eager'?", '; there are: eager, inductor')
     """
-    names = list(known)
+    names = list(candidates)
     near = difflib.get_close_matches(name, names, 1)
     return f"; did you mean {near[0]!r}?" if near else f"; there are: {', '.join(names)}"

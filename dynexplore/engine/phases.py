@@ -25,7 +25,7 @@ from dynexplore.engine.records import record
 P = ParamSpec("P")
 R = TypeVar("R")
 
-KEPT = 100_000
+MAX_RECORDS = 100_000
 """How many records are kept: the latest."""
 
 
@@ -56,7 +56,7 @@ class PhaseTimes:
     """The records of this process."""
 
     def __init__(self) -> None:
-        self.records: deque[PhaseRecord] = deque(maxlen=KEPT)
+        self.records: deque[PhaseRecord] = deque(maxlen=MAX_RECORDS)
         self._open = _Open()
 
     @contextlib.contextmanager

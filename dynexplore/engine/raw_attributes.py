@@ -9,8 +9,10 @@ In: a live object and a name. Out: what stands there. Mirrors CPython's Objects/
 
 from __future__ import annotations
 
+import gc
+from collections import OrderedDict, deque
 from collections.abc import Iterator
-from types import WrapperDescriptorType
+from types import MappingProxyType, WrapperDescriptorType
 from typing import Any
 
 class_dict: Any = type.__dict__["__dict__"].__get__
@@ -35,6 +37,11 @@ def is_a(value: object, *classes: type[Any]) -> bool:
     return issubclass(type(value), classes)
 
 
+def is_c_type(cls: type[Any]) -> bool:
+    """Whether a class is one of C, and no class statement's."""
+    return bool(not _class_flags(cls) & _HEAP_TYPE or _class_flags(cls) & _IMMUTABLE)
+
+
 def name_in_messages(cls: type[Any]) -> str:
     """The name by which CPython's own messages call a class: of one that is made in C it is the full one (`tp_name`).
 
@@ -42,9 +49,61 @@ def name_in_messages(cls: type[Any]) -> str:
     >>> name_in_messages(deque), name_in_messages(list)
     ('collections.deque', 'list')
     """
-    is_made_in_c = not _class_flags(cls) & _HEAP_TYPE or _class_flags(cls) & _IMMUTABLE
-    name, module = _class_name(cls), class_dict(type)["__module__"].__get__(cls) if is_made_in_c else "builtins"
+    name, module = _class_name(cls), class_dict(type)["__module__"].__get__(cls) if is_c_type(cls) else "builtins"
     return name if module == "builtins" else f"{module}.{name}"
+
+
+ABSENT = object()
+"""What stands where there is nothing: no guard takes it for anything."""
+
+
+def item_of(container: Any, key: Any) -> Any:
+    """`container[key]` by the C type below the container's class: no `__getitem__` and no `__missing__` is asked.
+
+    >>> from collections import defaultdict
+    >>> rows = defaultdict(list, one=1)
+    >>> item_of(rows, "one"), len(rows)
+    (1, 1)
+    >>> item_of(rows, "two")
+    Traceback (most recent call last):
+    KeyError: 'two'
+    """
+    container = behind(container)
+    kind = type(container)
+    if issubclass(kind, dict):
+        value = dict.get(container, key, ABSENT)
+        if value is ABSENT:
+            raise KeyError(key)
+        return value
+    return _layout(kind, list, tuple, deque).__getitem__(container, key)
+
+
+def behind(container: Any) -> Any:
+    """What a mappingproxy shows, of whatever class that is; any other container itself.
+
+    >>> behind(MappingProxyType({"a": 1}))
+    {'a': 1}
+    """
+    return gc.get_referents(container)[0] if type(container) is MappingProxyType else container
+
+
+def keys_of(container: Any) -> list[Any]:
+    """`list(container)` of a dict or set, by the C type below its class."""
+    container = behind(container)
+    return list(_layout(type(container), OrderedDict, dict, set, frozenset).__iter__(container))
+
+
+def values_of(container: Any) -> list[Any]:
+    """`list(container.values())`, by the C type below its class."""
+    container = behind(container)
+    return list(_layout(type(container), OrderedDict, dict).values(container))
+
+
+def _layout(kind: type[Any], *layouts: Any) -> Any:
+    for layout in layouts:
+        if issubclass(kind, layout):
+            return layout
+    raise TypeError(f"a {kind.__qualname__} has no such items")
 
 
 def own_attribute(value: object, name: str) -> Any:

@@ -5,7 +5,7 @@ one by one; a recorder with a method `note` gets most of them as a function and 
 need never be made. A recorder with a method `next_entry_number` numbers the cache entries that it hears of, from 1, as it
 does frames: what a person reads in one recording has no gaps, whatever else the process compiles.
 
-In:  events, or `Noted` ones. Out: nothing.
+In:  events, or `DeferredEvent` ones. Out: nothing.
 
 PyTorch's counterpart: `trace_structured` in torch/_logging/_internal.py, which writes to a log.
 """
@@ -22,7 +22,7 @@ from dynexplore.engine.numbering import Numbering
 _UNRECORDED = Numbering(first=1)
 """The entries of those who do not number them."""
 
-Noted = tuple[Any, ...]
+DeferredEvent = tuple[Any, ...]
 """A function that makes an event, and its arguments, which are plain data as the event is."""
 
 
@@ -36,17 +36,17 @@ class Recorder(Protocol):
         """Return a new frame number, from 1 up."""
 
 
-def taker_of_notes(recorder: Recorder) -> Callable[[Noted], None]:
-    """How a recorder takes a `Noted`: by its own `note`, where it has one; any other gets the event at once.
+def deferred_event_sink(recorder: Recorder) -> Callable[[DeferredEvent], None]:
+    """How a recorder takes a `DeferredEvent`: by its own `note`, where it has one; any other gets the event at once.
 
     >>> class Printing:
     ...     def record(self, event): print(event)
     ...     def next_frame_id(self): return 1
-    >>> taker_of_notes(Printing())((ev.ValueView, 1, "ConstantVariable", "2"))
+    >>> deferred_event_sink(Printing())((ev.ValueView, 1, "ConstantVariable", "2"))
     ValueView(id=1, kind='ConstantVariable', text='2', source='', node='')
     """
-    note: Callable[[Noted], None] | None = getattr(recorder, "note", None)
-    return note if note is not None else lambda noted: recorder.record(noted[0](*noted[1:]))
+    note: Callable[[DeferredEvent], None] | None = getattr(recorder, "note", None)
+    return note if note is not None else lambda deferred: recorder.record(deferred[0](*deferred[1:]))
 
 
 def entry_number(recorder: Recorder | None) -> int:

@@ -12,7 +12,7 @@ sees the twin.
 
 In:  a class with annotated fields; for `quick`, a frozen record.
 Out: `record()`, a decorator like `dataclasses.dataclass(frozen=True, slots=True)` (also for `dataclasses.fields`, `replace` and
-     pattern matching); `quick(cls)`, which narrator.py uses for the records that most of a recording consists of.
+     pattern matching); `quick(cls)`, which event_emitter.py uses for the records that most of a recording consists of.
 
 PyTorch has no counterpart.
 """
@@ -43,15 +43,15 @@ def record(
     """
 
     def declare(cls: type[T]) -> type[T]:
-        made: list[type[Any]] = []
-        for name, method in _first_methods(cls, made, frozen, eq).items():
+        slot_class: list[type[Any]] = []
+        for name, method in _first_methods(cls, slot_class, frozen, eq).items():
             setattr(cls, name, method)
         # without methods nothing is compiled
         shape = dataclasses.dataclass(
             init=False, repr=False, eq=False, slots=True, kw_only=kw_only, weakref_slot=weakref_slot
         )
-        made.append(shape(cls))
-        return made[0]
+        slot_class.append(shape(cls))
+        return slot_class[0]
 
     return declare
 
@@ -63,19 +63,19 @@ def quick(cls: type[T]) -> Callable[..., T]:
     >>> quick(ValueView)(3, "TensorVariable", "float32[10] cpu", node="a")
     ValueView(id=3, kind='TensorVariable', text='float32[10] cpu', source='', node='a')
     """
-    made: list[type[Any]] = []
+    quick_class: list[type[Any]] = []
     # `object`'s own methods, or storing a field would ask those of the frozen class
     own = {"__setattr__": object.__setattr__, "__delattr__": object.__delattr__}
-    own["__init__"] = _stand_in(made, "__init__", lambda: _write_quick(made[0], cls))
-    made.append(type(cls.__name__, cls.__bases__, {"__slots__": cls.__slots__, **own}))  # type: ignore[attr-defined]
-    return cast(Callable[..., T], made[0])
+    own["__init__"] = _stand_in(quick_class, "__init__", lambda: _write_quick(quick_class[0], cls))
+    quick_class.append(type(cls.__name__, cls.__bases__, {"__slots__": cls.__slots__, **own}))  # type: ignore[attr-defined]
+    return cast(Callable[..., T], quick_class[0])
 
 
 # -- what a record begins with ----------------------------------------------------------------------------------------
 
 
-def _first_methods(cls: type[Any], made: list[type[Any]], frozen: bool, eq: bool) -> dict[str, Any]:
-    """The methods that a new record gets besides its own. `made` will hold the class with the slots, which is another one."""
+def _first_methods(cls: type[Any], slot_class: list[type[Any]], frozen: bool, eq: bool) -> dict[str, Any]:
+    """The methods that a new record gets besides its own. `slot_class` will hold the class with the slots, which is another one."""
     methods: dict[str, Any] = {"__repr__": _repr}
     if frozen:
         methods |= {"__setattr__": _refuse_to_set, "__delattr__": _refuse_to_delete}
@@ -84,16 +84,16 @@ def _first_methods(cls: type[Any], made: list[type[Any]], frozen: bool, eq: bool
     missing = tuple(name for name in written if vars(cls).get(name) is None)
     if eq and not frozen:
         methods["__hash__"] = None
-    methods |= {name: _stand_in(made, name, lambda: _write(made[0], missing, frozen)) for name in missing}
+    methods |= {name: _stand_in(slot_class, name, lambda: _write(slot_class[0], missing, frozen)) for name in missing}
     return {name: method for name, method in methods.items() if vars(cls).get(name) is None}
 
 
-def _stand_in(made: list[type[Any]], name: str, write: Callable[[], None]) -> Callable[..., Any]:
+def _stand_in(slot_class: list[type[Any]], name: str, write: Callable[[], None]) -> Callable[..., Any]:
     """A method that has itself and its kin written, and then does what they do."""
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         write()
-        return getattr(made[0], name)(self, *args, **kwargs)
+        return getattr(slot_class[0], name)(self, *args, **kwargs)
 
     return method
 
@@ -130,12 +130,13 @@ def _write(cls: type[Any], names: tuple[str, ...], frozen: bool) -> None:
     # a slot's own `__set__` is the quickest way past `__setattr__`
     store = "put_{0}(self, {1})" if frozen else "self.{0} = {1}"
     puts = {f"put_{field.name}": getattr(cls, field.name).__set__ for field in fields} if frozen else {}
-    ours, theirs = ("".join(f"{one}.{field.name}, " for field in fields if field.compare) for one in ("self", "other"))
-    equal = f"({ours}) == ({theirs}) if other.__class__ is self.__class__ else NotImplemented"
+    compared = [field.name for field in fields if field.compare]
+    own_fields, other_fields = ("".join(f"{instance}.{name}, " for name in compared) for instance in ("self", "other"))
+    equal = f"({own_fields}) == ({other_fields}) if other.__class__ is self.__class__ else NotImplemented"
     lines = {
         "__init__": _init([field for field in fields if not field.kw_only], [field for field in fields if field.kw_only], store),
         "__eq__": ["def __eq__(self, other):", f"    return {equal}"],
-        "__hash__": ["def __hash__(self):", f"    return hash(({ours}))"],
+        "__hash__": ["def __hash__(self):", f"    return hash(({own_fields}))"],
     }
     space = _run([line for name in names for line in lines[name]], fields, **puts)
     for name in names:
@@ -153,14 +154,14 @@ def _write_quick(twin: type[Any], cls: type[Any]) -> None:
 
 def _init(positional: Sequence[_Field], named: Sequence[_Field], store: str) -> list[str]:
     """The lines of an `__init__` with these parameters."""
-    given = [f"{field.name}=default_{field.name}" if _has_default(field) else field.name for field in (*positional, *named)]
+    parameters = [f"{field.name}=default_{field.name}" if _has_default(field) else field.name for field in (*positional, *named)]
     if named:
-        given.insert(len(positional), "*")
-    values = {field.name: _made(field) if _has_factory(field) else field.name for field in (*positional, *named)}
-    return [f"def __init__({', '.join(['self', *given])}):", *(f"    {store.format(*item)}" for item in values.items())]
+        parameters.insert(len(positional), "*")
+    values = {field.name: _factory_or_value(field) if _has_factory(field) else field.name for field in (*positional, *named)}
+    return [f"def __init__({', '.join(['self', *parameters])}):", *(f"    {store.format(*item)}" for item in values.items())]
 
 
-def _made(field: _Field) -> str:
+def _factory_or_value(field: _Field) -> str:
     return f"make_{field.name}() if {field.name} is default_{field.name} else {field.name}"
 
 

@@ -58,7 +58,7 @@ def admit(version: str) -> None:
     """
     if is_tested(version) or os.environ.get(_CHILD):
         return
-    answer = kept_answer(key_of(version), answers_file(), run_self_check)
+    answer = cached_answer(key_of(version), answers_file(), run_self_check)
     tested = f"torch {text(TESTED[0])} to {text(TESTED[1])}"
     if answer != PASSED:
         raise ImportError(
@@ -84,7 +84,7 @@ def answers_file() -> Path:
     return Path(folder) / "dynexplore" / "self_check.json"
 
 
-def kept_answer(key: str, file: Path, check: Callable[[], str]) -> str:
+def cached_answer(key: str, file: Path, check: Callable[[], str]) -> str:
     """The answer that `file` has for `key`, or what `check` says, which is kept there if the file can be written."""
     answers = _read(file)
     if key not in answers:

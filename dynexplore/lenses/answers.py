@@ -4,7 +4,7 @@ Which idea lives here: "the same answer" is more than the same return value. A c
 an argument, to print, to append to a list of the program, to update a buffer. So an answer holds all of that, with objects
 made plain, and two answers are compared part by part.
 
-In:  something to call, and the state that it starts from (the engine's `StartingState`).
+In:  something to call, and the state that it starts from (the engine's `CallSnapshot`).
 Out: `Answer`; `judge(expected, actual)`: a verdict and the words for it.
 
 PyTorch's counterpart: torch/_dynamo/testing.py (same), torch/_dynamo/debug_utils.py (same_two_models).
@@ -66,9 +66,9 @@ def judge(expected: Answer, actual: Answer) -> tuple[str, str]:
         if actual.raised:
             return REFUSES, f"raises {actual.raised}"
         return WRONG, f"gives a result where eager raises {expected.raised}"
-    for what, wanted, has in (("result", expected.result, actual.result), ("arguments", expected.arguments, actual.arguments)):
-        if (difference := first_difference(wanted, has)) is not None:
-            where = "the result" if what == "result" else "what is in the arguments afterwards"
+    for part, eager_value, has in (("result", expected.result, actual.result), ("arguments", expected.arguments, actual.arguments)):
+        if (difference := first_difference(eager_value, has)) is not None:
+            where = "the result" if part == "result" else "what is in the arguments afterwards"
             return WRONG, f"{where} is not eager's: {difference}"
     lost = _lost(expected, actual)
     return (LOSES, lost) if lost else (SAME, "")
@@ -79,9 +79,9 @@ def _lost(expected: Answer, actual: Answer) -> str:
     if expected.printed != actual.printed:
         return f"prints {clip(actual.printed, 60)!r} where eager prints {clip(expected.printed, 60)!r}"
     for name in sorted({*expected.effects, *actual.effects}):
-        wanted, has = expected.effects.get(name, "stays as it was"), actual.effects.get(name, "stays as it was")
-        if wanted != has:
-            return f"{name} {has}, and in eager it {wanted}"
+        eager_effect, has = expected.effects.get(name, "stays as it was"), actual.effects.get(name, "stays as it was")
+        if eager_effect != has:
+            return f"{name} {has}, and in eager it {eager_effect}"
     difference = first_difference(expected.state, actual.state)
     return f"parameters and buffers are not eager's afterwards: {difference}" if difference is not None else ""
 

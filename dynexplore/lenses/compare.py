@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dynexplore.engine.runtime import optimized
-from dynexplore.engine.runtime.starting_state import StartingState
+from dynexplore.engine.runtime.call_snapshot import CallSnapshot
 from dynexplore.lenses import isolation
 from dynexplore.lenses.comparison import Comparison
 from dynexplore.lenses.examination import EagerRun, Trial, examine, in_eager
@@ -97,8 +97,8 @@ def compare(
 
 
 def _chosen(methods: tuple[str, ...] | None) -> Iterator[Lens]:
-    known = {lens.key: lens for lens in LENSES} | {lens.name: lens for lens in LENSES}
-    for unknown in [name for name in methods or () if name not in known]:
+    lens_of = {lens.key: lens for lens in LENSES} | {lens.name: lens for lens in LENSES}
+    for unknown in [name for name in methods or () if name not in lens_of]:
         raise NothingToCompare(f"there is no method {unknown!r}; there are {', '.join(lens.key for lens in LENSES)}")
     for lens in LENSES:
         if methods is None or lens.key in methods or lens.name in methods:
@@ -117,15 +117,15 @@ def _compared(fn: Any, lenses: Sequence[Lens], settings: Settings, args: tuple[A
     trials = list(_trials(fn, settings, args, kwargs))
     name = optimized.name_of(fn)
     try:
-        kept, outcomes = _everything(fn, lenses, trials, settings, alone)
+        eager_runs, outcomes = _everything(fn, lenses, trials, settings, alone)
     except isolation.ChildFailed as error:
         raise NothingToCompare(f"there is nothing to compare: {name} in eager: {error}") from None
     finally:
         trials[0].start.fresh()
-    eager = kept[0][1]
+    eager = eager_runs[0][1]
     if eager.answer.raised:
         raise NothingToCompare(f"there is nothing to compare: in eager, this call of {name} raises {eager.answer.raised}")
-    probes = [Probe(label, run.path != eager.path, run.seconds) for label, run in kept]
+    probes = [Probe(label, run.path != eager.path, run.seconds) for label, run in eager_runs]
     note = f"All methods ran in the program's own process, because {against}: what they cache stays there." if against else ""
     return Comparison(name, probes, outcomes, note)
 
@@ -152,18 +152,20 @@ def _everything(
 
 
 def _trials(fn: Any, settings: Settings, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Trial]:
-    yield Trial(AS_GIVEN, StartingState(fn, args, kwargs))
+    yield Trial(AS_GIVEN, CallSnapshot(fn, args, kwargs))
     if settings.second is not None:
-        yield Trial(SECOND, StartingState(fn, settings.second, kwargs))
+        yield Trial(SECOND, CallSnapshot(fn, settings.second, kwargs))
     for name, other_args, other_kwargs in variants(args, kwargs):
-        yield Trial(name, StartingState(fn, other_args, other_kwargs))
+        yield Trial(name, CallSnapshot(fn, other_args, other_kwargs))
 
 
-def _outcome(lens: Lens, fn: Any, kept: Sequence[tuple[Trial, EagerRun]], settings: Settings, alone: Callable[..., Any]) -> Outcome:
+def _outcome(
+    lens: Lens, fn: Any, eager_runs: Sequence[tuple[Trial, EagerRun]], settings: Settings, alone: Callable[..., Any]
+) -> Outcome:
     about = (lens.key, lens.name, lens.works_on, lens.how, lens.purpose)
     if alone is isolation.here and lens.key == "lazy":
         return Outcome(*about, failure="the lazy backend needs a process of its own, which cannot be had here")
-    trials, answers = [trial for trial, _ in kept], [run.answer for _, run in kept]
+    trials, answers = [trial for trial, _ in eager_runs], [run.answer for _, run in eager_runs]
     try:
         outcome: Outcome = alone(lambda: examine(lens, fn, trials, answers), settings.seconds)
     except isolation.ChildFailed as error:

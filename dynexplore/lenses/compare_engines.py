@@ -16,8 +16,8 @@ from collections.abc import Callable
 from typing import Any
 
 from dynexplore.engine.runtime import optimized
-from dynexplore.engine.runtime.starting_state import StartingState
-from dynexplore.recording.engines import OURS, TORCH
+from dynexplore.engine.runtime.call_snapshot import CallSnapshot
+from dynexplore.recording.engines import DYNEXPLORE, TORCH
 from dynexplore.session import torch_compiled
 from dynexplore.session.explain import explain
 from dynexplore.two_engines.two_captures import TwoCaptures
@@ -37,12 +37,14 @@ def compare_engines(fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Two
     target = torch_compiled.original_of(fn)
     if not callable(target):
         raise TypeError(f"compare_engines takes a function, a bound method or an nn.Module, not {type(fn).__name__}")
-    start = StartingState(target, args, kwargs)
+    start = CallSnapshot(target, args, kwargs)
     try:
         their_args, their_kwargs = start.fresh()
-        theirs = explain(fn, engine=TORCH)(*their_args, **their_kwargs)
+        torch_explanation = explain(fn, engine=TORCH)(*their_args, **their_kwargs)
         our_args, our_kwargs = start.fresh()
-        ours = explain(target, engine=OURS)(*our_args, **our_kwargs)
+        engine_explanation = explain(target, engine=DYNEXPLORE)(*our_args, **our_kwargs)
     finally:
         start.fresh()
-    return TwoCaptures(theirs.recording, ours.recording, theirs.unseen, optimized.name_of(target))
+    return TwoCaptures(
+        torch_explanation.recording, engine_explanation.recording, torch_explanation.unseen, optimized.name_of(target)
+    )

@@ -21,7 +21,7 @@ from typing import Any
 from dynexplore.lenses import comparison_html, comparison_text
 from dynexplore.lenses.outcome import Compared, OperatorDifference, Outcome, Probe
 
-SCHEMA = 1
+SCHEMA = 2
 """Version of the JSON form."""
 
 
@@ -33,8 +33,8 @@ class Comparison:
     """
 
     def __init__(self, title: str, probes: Sequence[Probe], outcomes: Sequence[Outcome], note: str = "") -> None:
-        ours = next((outcome for outcome in outcomes if outcome.key == "dynexplore"), None)
-        self._all = Compared(title, tuple(probes), tuple(_against(outcome, ours) for outcome in outcomes), note)
+        reference = next((outcome for outcome in outcomes if outcome.key == "dynexplore"), None)
+        self._all = Compared(title, tuple(probes), tuple(_against(outcome, reference) for outcome in outcomes), note)
         self.title, self.note = title, note
         self.probes, self.outcomes = self._all.probes, self._all.outcomes
 
@@ -77,32 +77,32 @@ class Comparison:
     def to_json(self) -> str:
         """Everything as JSON text."""
         outcomes = [dataclasses.asdict(outcome) for outcome in self.outcomes]
-        for outcome, made in zip(self.outcomes, outcomes, strict=True):
-            made["operators"] = list(outcome.operators)
+        for outcome, plain in zip(self.outcomes, outcomes, strict=True):
+            plain["operators"] = list(outcome.operators)
         probes = [dataclasses.asdict(probe) for probe in self.probes]
         return json.dumps(
             {"schema": SCHEMA, "title": self.title, "note": self.note, "probes": probes, "methods": outcomes}, indent=1
         )
 
 
-def _against(outcome: Outcome, ours: Outcome | None) -> Outcome:
+def _against(outcome: Outcome, reference: Outcome | None) -> Outcome:
     """The same outcome, with the differences of its operators from ours."""
-    if ours is None or ours is outcome or ours.failed or outcome.failed:
+    if reference is None or reference is outcome or reference.failed or outcome.failed:
         return outcome
-    mine, theirs = ours.operators, outcome.operators
+    reference_ops, method_ops = reference.operators, outcome.operators
     is_in_order = all(graph.in_order for graph in outcome.graphs)
-    differences = _in_place(mine, theirs) if is_in_order else _altogether(mine, theirs)
+    differences = _in_place(reference_ops, method_ops) if is_in_order else _altogether(reference_ops, method_ops)
     return dataclasses.replace(outcome, differences=tuple(differences))
 
 
-def _in_place(mine: Sequence[str], theirs: Sequence[str]) -> Iterator[OperatorDifference]:
-    for tag, start, end, their_start, their_end in SequenceMatcher(None, mine, theirs, autojunk=False).get_opcodes():
+def _in_place(reference_ops: Sequence[str], method_ops: Sequence[str]) -> Iterator[OperatorDifference]:
+    for tag, start, end, their_start, their_end in SequenceMatcher(None, reference_ops, method_ops, autojunk=False).get_opcodes():
         if tag != "equal":
-            yield OperatorDifference(start, tuple(mine[start:end]), tuple(theirs[their_start:their_end]))
+            yield OperatorDifference(start, tuple(reference_ops[start:end]), tuple(method_ops[their_start:their_end]))
 
 
-def _altogether(mine: Sequence[str], theirs: Sequence[str]) -> Iterator[OperatorDifference]:
+def _altogether(reference_ops: Sequence[str], method_ops: Sequence[str]) -> Iterator[OperatorDifference]:
     """Operators that one has more often than the other, in any order."""
-    ours_only, theirs_only = Counter(mine) - Counter(theirs), Counter(theirs) - Counter(mine)
-    if ours_only or theirs_only:
-        yield OperatorDifference(-1, tuple(ours_only.elements()), tuple(theirs_only.elements()))
+    only_engine, only_method = Counter(reference_ops) - Counter(method_ops), Counter(method_ops) - Counter(reference_ops)
+    if only_engine or only_method:
+        yield OperatorDifference(-1, tuple(only_engine.elements()), tuple(only_method.elements()))

@@ -78,9 +78,9 @@ def remarks(outcome: Outcome) -> Iterator[tuple[str, str]]:
         yield "failed", outcome.failure
         if outcome.message:
             yield "message", " ".join(outcome.message.split())
-    said = [verdict for verdict in outcome.verdicts if verdict.words]
-    for words in dict.fromkeys(verdict.words for verdict in said):
-        yield ", ".join(verdict.call for verdict in said if verdict.words == words), words
+    worded = [verdict for verdict in outcome.verdicts if verdict.words]
+    for words in dict.fromkeys(verdict.words for verdict in worded):
+        yield ", ".join(verdict.call for verdict in worded if verdict.words == words), words
     for label, texts in (("break", outcome.breaks), ("warning", outcome.warnings), ("note", outcome.notes)):
         yield from ((label, words) for words in texts)
     yield from (("differs", str(difference)) for difference in outcome.differences)

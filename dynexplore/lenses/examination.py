@@ -32,7 +32,7 @@ MOST_WARNINGS = 5
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One call to try: its name, and what it starts from (the engine's `StartingState`)."""
+    """One call to try: its name, and what it starts from (the engine's `CallSnapshot`)."""
 
     name: str
     start: Any
@@ -122,6 +122,6 @@ def _verdict(captured: Captured, trial: Trial, expected: Answer, fn: Callable[..
 
 def _texts(caught: Sequence[warnings.WarningMessage]) -> tuple[str, ...]:
     """The warnings of a method, except that it is deprecated, which says nothing about this function."""
-    told = [entry for entry in caught if not issubclass(entry.category, DeprecationWarning) and str(entry.message).strip()]
-    texts = dict.fromkeys(clip(str(entry.message).strip().splitlines()[0], 200) for entry in told)
+    notable = [entry for entry in caught if not issubclass(entry.category, DeprecationWarning) and str(entry.message).strip()]
+    texts = dict.fromkeys(clip(str(entry.message).strip().splitlines()[0], 200) for entry in notable)
     return tuple(texts)[:MOST_WARNINGS]

@@ -20,7 +20,7 @@ import torch.fx
 from torch.fx.passes.shape_prop import TensorMetadata
 
 from dynexplore.engine.events import NodeAdded, clip
-from dynexplore.engine.graph.target_names import qualified_name
+from dynexplore.engine.graph.qualified_names import qualified_name
 from dynexplore.lenses.operators import of_nodes
 from dynexplore.lenses.outcome import Graph
 
@@ -34,7 +34,7 @@ def graph_of(module: torch.fx.GraphModule, name: str) -> Graph:
 
 
 def _row(node: torch.fx.Node, module: torch.fx.GraphModule, graph: str) -> NodeAdded:
-    dtype, shape, device = _words(_known(node))
+    dtype, shape, device = _words(_traced_value(node))
     places = _PLACE.findall(str(node.meta.get("stack_trace") or ""))
     file, line = places[-1] if places else ("", 0)
     return NodeAdded(
@@ -73,7 +73,7 @@ def _module_path(node: torch.fx.Node) -> str:
     return re.sub(r"^(L\.self|self|L__self__)?\.?(fn\.?)?", "", path).strip(".")
 
 
-def _known(node: torch.fx.Node) -> Any:
+def _traced_value(node: torch.fx.Node) -> Any:
     return next((node.meta[key] for key in ("example_value", "val", "tensor_meta") if node.meta.get(key) is not None), None)
 
 
@@ -89,11 +89,11 @@ def _words(value: Any) -> tuple[str, str, str]:
 
 def _is_on_tensors(node: torch.fx.Node) -> bool:
     """Whether a node does something to tensors, as far as is known: no unpacking, no sizes, no plain numbers."""
-    value = _known(node)
+    value = _traced_value(node)
     if value is not None and not any(isinstance(leaf, torch.Tensor | TensorMetadata) for leaf in _leaves(value)):
         return False
     if getattr(node.target, "__name__", "") == "getitem" and isinstance(node.args[0], torch.fx.Node):
-        whole = _known(node.args[0])
+        whole = _traced_value(node.args[0])
         return not (isinstance(whole, tuple | list) and not isinstance(whole, TensorMetadata))
     return True
 

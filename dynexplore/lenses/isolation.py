@@ -82,8 +82,8 @@ def _read_all(read_end: int, seconds: float) -> bytes | None:
     """All bytes until the other end closes; None if that takes too long."""
     end = time.monotonic() + seconds
     parts: list[bytes] = []
-    while (left := end - time.monotonic()) > 0:
-        if not select.select([read_end], [], [], left)[0]:
+    while (remaining := end - time.monotonic()) > 0:
+        if not select.select([read_end], [], [], remaining)[0]:
             break
         if not (part := os.read(read_end, 1 << 20)):
             return b"".join(parts)

@@ -89,9 +89,11 @@ def _run(fn: Any, args: Any, kwargs: Any, keep: Callable[..., None] | None, grap
     with torch.device("lazy"):
         result = lazy_fn(*lazy_args, **lazy_kwargs)
     changed = [twin for tensor, twin in twins.tensors if twin._version]
-    noted = [leaf for leaf in [*tree_leaves(result), *changed] if isinstance(leaf, torch.Tensor) and leaf.device.type == "lazy"]
-    if keep is not None and noted:
-        keep(noted, graphs)
+    lazy_leaves = [
+        leaf for leaf in [*tree_leaves(result), *changed] if isinstance(leaf, torch.Tensor) and leaf.device.type == "lazy"
+    ]
+    if keep is not None and lazy_leaves:
+        keep(lazy_leaves, graphs)
     # batch norm writes its statistics when it runs, and nothing that reads them makes it run
     importlib.import_module("torch._lazy").mark_step()
     twins.copy_back()
@@ -104,7 +106,7 @@ class _Twins:
     def __init__(self) -> None:
         self.tensors: list[tuple[torch.Tensor, torch.Tensor]] = []
         self._modules: list[tuple[torch.nn.Module, torch.nn.Module]] = []
-        self._known: dict[int, Any] = {}
+        self._twin_of_id: dict[int, Any] = {}
 
     def of(self, value: Any) -> Any:
         """The lazy twin of a nest of values."""
@@ -123,9 +125,9 @@ class _Twins:
             a is b for a, b in zip(cells, fn.__closure__ or (), strict=True)
         ):
             return fn
-        made = types.FunctionType(fn.__code__, fn.__globals__ | twins, fn.__name__, fn.__defaults__, cells or None)
-        made.__kwdefaults__ = fn.__kwdefaults__
-        return made
+        lazy_function = types.FunctionType(fn.__code__, fn.__globals__ | twins, fn.__name__, fn.__defaults__, cells or None)
+        lazy_function.__kwdefaults__ = fn.__kwdefaults__
+        return lazy_function
 
     def _cell(self, cell: types.CellType) -> types.CellType:
         try:
@@ -136,8 +138,8 @@ class _Twins:
         return cell if twin is value else types.CellType(twin)
 
     def _twin(self, value: Any) -> Any:
-        if id(value) in self._known:
-            return self._known[id(value)]
+        if id(value) in self._twin_of_id:
+            return self._twin_of_id[id(value)]
         if isinstance(value, torch.Tensor):
             twin: Any = value.detach().to("lazy").requires_grad_(value.requires_grad)
             self.tensors.append((value, twin))
@@ -146,15 +148,15 @@ class _Twins:
             self._modules.append((value, twin))
         else:
             return value
-        self._known[id(value)] = twin
+        self._twin_of_id[id(value)] = twin
         return twin
 
     def back(self, value: Any) -> Any:
         """A result on the device that the program knows: an argument that comes back is that argument again."""
         if not isinstance(value, torch.Tensor) or value.device.type != "lazy":
             return value
-        given = [tensor for tensor, twin in self.tensors if twin is value]
-        return given[0] if given else value.detach().cpu()
+        arguments = [tensor for tensor, twin in self.tensors if twin is value]
+        return arguments[0] if arguments else value.detach().cpu()
 
     @torch.no_grad()
     def copy_back(self) -> None:
@@ -162,6 +164,6 @@ class _Twins:
         for tensor, twin in self.tensors:
             if twin._version:
                 tensor.detach().copy_(twin.detach().cpu())
-        for module, made in self._modules:
-            for (_, buffer), (_, twin) in zip(module.named_buffers(), made.named_buffers(), strict=True):
+        for module, lazy_module in self._modules:
+            for (_, buffer), (_, twin) in zip(module.named_buffers(), lazy_module.named_buffers(), strict=True):
                 buffer.copy_(twin.cpu())

@@ -95,7 +95,7 @@ def _of_module(target: str) -> str:
     """`0 (BatchNorm1d)` -> `batch_norm`: the functional form of a layer."""
     match = re.search(r"\((\w+)\)$", target)
     kind = match[1] if match else target.split(".")[-1]
-    known = {"ReLU": "relu", "GELU": "gelu", "SiLU": "silu", "ELU": "elu"}
-    words = known.get(kind) or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", kind).lower()
+    functional_names = {"ReLU": "relu", "GELU": "gelu", "SiLU": "silu", "ELU": "elu"}
+    words = functional_names.get(kind) or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", kind).lower()
     words = re.sub(r"_?\dd$", "", words) if words.startswith(("batch", "instance")) else words
     return ALSO_KNOWN_AS.get(words, words)

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dynexplore.engine.events import NodeAdded
+from dynexplore.engine.old_names import keep_old_names
 from dynexplore.views import dot, text
 
 SAME, WRONG, REFUSES, LOSES = "same", "wrong", "refuses", "loses side effects"
@@ -62,21 +63,21 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class OperatorDifference:
-    """A place where a method has other operators than this engine: `ours` is what it has, `theirs` what the method has.
+    """A place where a method has other operators than this engine: `engine_side` is what it has, `method_side` what the method has.
 
     `at` is the number of our operator there; -1 for a graph that is not in the order of the program.
     """
 
     at: int
-    ours: tuple[str, ...]
-    theirs: tuple[str, ...]
+    engine_side: tuple[str, ...]
+    method_side: tuple[str, ...]
 
     def __str__(self) -> str:
         def listed(names: Sequence[str]) -> str:
             return ", ".join(names) or "nothing"
 
         place = f" (operator {self.at + 1})" if self.at >= 0 else ""
-        return f"{listed(self.theirs)} where dynexplore has {listed(self.ours)}{place}"
+        return f"{listed(self.method_side)} where dynexplore has {listed(self.engine_side)}{place}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,3 +156,6 @@ class Compared:
     probes: tuple[Probe, ...]
     outcomes: tuple[Outcome, ...]
     note: str = ""
+
+
+keep_old_names(globals())

@@ -63,18 +63,18 @@ def _with_code(fn: Any) -> Any:
     stars: dict[Any, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
     declared = [stars.get(parameter.kind, "") + parameter.name for parameter in parameters]
     passed = [f"{p.name}={p.name}" if p.kind is p.KEYWORD_ONLY else word for p, word in zip(parameters, declared, strict=True)]
-    made = eval(f"lambda {', '.join(declared)}: _call({', '.join(passed)})", {"_call": fn})
-    made.__defaults__ = tuple(p.default for p in parameters if p.default is not p.empty) or None
-    return made
+    wrapper = eval(f"lambda {', '.join(declared)}: _call({', '.join(passed)})", {"_call": fn})
+    wrapper.__defaults__ = tuple(p.default for p in parameters if p.default is not p.empty) or None
+    return wrapper
 
 
 def _learn_shapes(traced: torch.fx.GraphModule, call: Call) -> bool:
     inputs = [node for node in traced.graph.nodes if node.op == "placeholder"]
     names = [str(node.target) for node in inputs]
-    given = dict(zip(names, call.args, strict=False)) | call.kwargs
+    passed = dict(zip(names, call.args, strict=False)) | call.kwargs
     if any(name.startswith("*") for name in names):
         return False
-    values = [given.get(name, node.args[0] if node.args else None) for name, node in zip(names, inputs, strict=True)]
+    values = [passed.get(name, node.args[0] if node.args else None) for name, node in zip(names, inputs, strict=True)]
     try:
         ShapeProp(traced).propagate(*values)
     except Exception:  # whatever the program raises: then the table has no shapes, and the verdicts say the rest

@@ -20,7 +20,7 @@ from dynexplore.engine import events as ev
 from dynexplore.recording.recording import GraphView, Recording
 from dynexplore.views.changes import as_the_program_says, change
 from dynexplore.views.headline import cause_of
-from dynexplore.views.names import frame_name, is_library, short_file
+from dynexplore.views.names import calling_line, frame_code, frame_name, is_entry, is_library, is_torchs_entry, short_file
 
 Key = tuple[str, str, int]
 """File, name and first line of a function, as all ranks know it."""
@@ -78,12 +78,12 @@ class _Reading:
         self.recording = recording
         self.seen: Counter[Key] = Counter()
         self.entered: dict[int, int] = {}
-        self.left: dict[int, int] = {}
+        self.finished_at: dict[int, int] = {}
         for position, event in enumerate(recording):
             if isinstance(event, ev.FrameEntered):
                 self.entered.setdefault(event.frame, position)
             elif isinstance(event, ev.FrameFinished):
-                self.left[event.frame] = position
+                self.finished_at[event.frame] = position
         self.graphs: dict[int, list[GraphView]] = {}
         for graph in recording.graphs:
             self.graphs.setdefault(graph.frame, []).append(graph)
@@ -92,12 +92,11 @@ class _Reading:
             self.guards.setdefault(guard.frame, []).append(guard_words(guard))
 
     def all(self) -> list[Compilation]:
-        return [self.one(entered) for entered in self.recording.frames]
+        return [self.compilation_of(entered) for entered in self.recording.frames]
 
-    def one(self, entered: ev.FrameEntered) -> Compilation:
+    def compilation_of(self, entered: ev.FrameEntered) -> Compilation:
         recording, frame = self.recording, entered.frame
-        code = entered.code
-        key = (short_file(code.file) if is_library(code.file) else code.file, frame_name(recording, entered), code.first_line)
+        key = _key(recording, entered)
         self.seen[key] += 1
         finished = recording.of_frame(frame, ev.FrameFinished)
         begins, seconds = self.times(frame, finished[-1].seconds if finished else 0.0)
@@ -114,10 +113,20 @@ class _Reading:
     def times(self, frame: int, seconds: float) -> tuple[float | None, float]:
         """When it began, and how long it took: what is told of it, else the time between its first and last event."""
         first = self.recording.moment(self.entered[frame])
-        last = self.recording.moment(self.left[frame]) if frame in self.left else None
+        last = self.recording.moment(self.finished_at[frame]) if frame in self.finished_at else None
         if first is None:
             return None, seconds
         return first.wall, seconds or (last.wall - first.wall if last is not None else 0.0)
+
+
+def _key(recording: Recording, entered: ev.FrameEntered) -> Key:
+    """File, name and line: of a module that torch.compile wraps those of its `forward`, else where the program calls it."""
+    code = entered.code if entered.code.resumes >= 0 else frame_code(recording, entered)
+    name = frame_name(recording, entered)
+    if is_entry(code) or is_torchs_entry(code):
+        caller = calling_line(recording, entered)
+        return (caller.file, name, caller.line) if caller is not None else (short_file(recording.title), name, 0)
+    return short_file(code.file) if is_library(code.file) else code.file, name, code.first_line
 
 
 def _cause(recording: Recording, frame: int) -> str:
@@ -144,7 +153,7 @@ def _break_words(broke: ev.GraphBroke) -> str:
 
 
 def _line_of(broke: ev.GraphBroke) -> str:
-    own = [one for one in broke.user_stack if one.line and not is_library(one.file)] or list(broke.user_stack)
+    own = [frame for frame in broke.user_stack if frame.line and not is_library(frame.file)] or list(broke.user_stack)
     return f"at {short_file(own[-1].file)}:{own[-1].line}" if own else "at an unknown line"
 
 
@@ -180,8 +189,8 @@ def same_words(words: str) -> str:
 def guard_words(guard: ev.GuardInstalled) -> str:
     """A guard as it is compared: what it is about, its kind, and what it expects."""
     about = guard.source or guard.scope or "the process"
-    said = guard.expected if guard.kind in _EXPECTED_SAYS_IT and guard.expected else guard.expression or guard.expected
-    return same_words(f"{guard.kind} `{about}`: {said}" if said else f"{guard.kind} `{about}`")
+    condition = guard.expected if guard.kind in _EXPECTED_SAYS_IT and guard.expected else guard.expression or guard.expected
+    return same_words(f"{guard.kind} `{about}`: {condition}" if condition else f"{guard.kind} `{about}`")
 
 
 _EXPECTED_SAYS_IT = ("TENSOR_MATCH", "EQUALS", "EQUALS_MATCH", "CONSTANT_MATCH", "TYPE_MATCH")
@@ -190,8 +199,19 @@ _EXPECTED_SAYS_IT = ("TENSOR_MATCH", "EQUALS", "EQUALS_MATCH", "CONSTANT_MATCH",
 def node_words(node: ev.NodeAdded) -> str:
     """A node as it is compared.
 
-    >>> node_words(ev.NodeAdded(frame=1, graph="g", name="add", op="call_function", target="add", args="(x, 1)",
-    ...                         dtype="float32", shape="[4]", device="cuda:1"))
+    >>> node_words(
+    ...     ev.NodeAdded(
+    ...         frame=1,
+    ...         graph="g",
+    ...         name="add",
+    ...         op="call_function",
+    ...         target="add",
+    ...         args="(x, 1)",
+    ...         dtype="float32",
+    ...         shape="[4]",
+    ...         device="cuda:1",
+    ...     )
+    ... )
     'add = add(x, 1) -> float32[4] cuda'
     """
     if node.op == "placeholder":

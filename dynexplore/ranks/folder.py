@@ -90,27 +90,27 @@ def read_file(file: Path) -> Recording:
         raise RecordingError(f"it cannot be read: {error.strerror}") from None
 
 
-def missing(recordings: dict[int, Recording], known: Iterable[int] = ()) -> list[int]:
+def missing(recordings: dict[int, Recording], expected: Iterable[int] = ()) -> list[int]:
     """The ranks of a job of which there is nothing."""
-    return [rank for rank in range(_world_size(recordings)) if rank not in recordings and rank not in known]
+    return [rank for rank in range(_world_size(recordings)) if rank not in recordings and rank not in expected]
 
 
 def _world_size(recordings: dict[int, Recording]) -> int:
     """How many ranks the job has; 0 where no recording says it."""
-    return max((one.job.world_size for one in recordings.values() if one.job is not None), default=0)
+    return max((recording.job.world_size for recording in recordings.values() if recording.job is not None), default=0)
 
 
 def _of_one_job(recordings: dict[int, Recording]) -> tuple[dict[int, Recording], list[int]]:
     """The recordings of the latest job, and the ranks whose file is of an older one."""
     began: dict[str, float] = {}
-    for one in recordings.values():
-        first, name = one.moment(0), _job_name(one)
+    for recording in recordings.values():
+        first, name = recording.moment(0), _job_name(recording)
         began[name] = max(began.get(name, 0.0), first.wall if first is not None else 0.0)
     if len(began) < 2:
         return recordings, []
     latest = max(began, key=lambda name: began[name])
-    ours = {rank: one for rank, one in recordings.items() if _job_name(one) == latest}
-    return ours, [rank for rank in recordings if rank not in ours]
+    selected = {rank: recording for rank, recording in recordings.items() if _job_name(recording) == latest}
+    return selected, [rank for rank in recordings if rank not in selected]
 
 
 def _job_name(recording: Recording) -> str:

@@ -5,7 +5,7 @@ nowhere else. What all ranks compiled is blue; what was compiled again is orange
 edge; a thin grey bar is the time that a rank was at a collective before the last one came. Where clocks are not aligned the
 picture says so.
 
-In:  SideBySide. Out: `picture(beside)`, one SVG element; its bars are links to the rows below, `STYLE` colours it.
+In:  SideBySide. Out: `picture(comparison)`, one SVG element; its bars are links to the rows below, `STYLE` colours it.
 
 PyTorch's counterpart: chromium_events.json of tlparse, one file a rank, for a trace viewer.
 """
@@ -17,7 +17,7 @@ from dynexplore.ranks.differences import rank_words
 from dynexplore.ranks.side_by_side import SideBySide, ordinal
 from dynexplore.views.html_text import escape
 
-WIDTH, LEFT, RIGHT, TOP, LANE, BOTTOM = 960, 64, 12, 18, 30, 24
+WIDTH, LEFT_MARGIN, RIGHT_MARGIN, TOP_MARGIN, LANE, BOTTOM_MARGIN = 960, 64, 12, 18, 30, 24
 """The picture's size in its own units, the room around the lanes, and the height of one."""
 
 BAR, WAIT = 14, 5
@@ -42,34 +42,42 @@ STYLE = (
 )
 
 
-def picture(beside: SideBySide) -> str:
+def picture(comparison: SideBySide) -> str:
     """The lanes as an SVG element; "" where there is nothing to draw. None of its texts is markup."""
-    bars = [one for row in beside.rows for one in row.of.values() if one.begins is not None]
+    bars = [compilation for row in comparison.rows for compilation in row.of.values() if compilation.begins is not None]
     if not bars:
         return ""
-    return _Drawing(beside, bars).svg()
+    return _Drawing(comparison, bars).svg()
 
 
 class _Drawing:
-    def __init__(self, beside: SideBySide, bars: list[Compilation]) -> None:
-        self.beside = beside
+    def __init__(self, comparison: SideBySide, bars: list[Compilation]) -> None:
+        self.comparison = comparison
         self.bars = bars
-        self.lanes = {rank: TOP + number * LANE for number, rank in enumerate(_chosen(beside))}
-        self.height = TOP + len(self.lanes) * LANE + BOTTOM
+        self.lanes = {rank: TOP_MARGIN + number * LANE for number, rank in enumerate(_chosen(comparison))}
+        self.height = TOP_MARGIN + len(self.lanes) * LANE + BOTTOM_MARGIN
         self.waits = self._waits()
-        ends = [beside.begins(one) + one.seconds for one in bars] + [begins + length for _, begins, length, _ in self.waits]
+        ends = [comparison.begins(compilation) + compilation.seconds for compilation in bars] + [
+            begins + length for _, begins, length, _ in self.waits
+        ]
         self.seconds = max(max(ends), 1e-6)
 
     def x(self, seconds: float) -> float:
-        return round(LEFT + seconds / self.seconds * (WIDTH - LEFT - RIGHT), 1)
+        return round(LEFT_MARGIN + seconds / self.seconds * (WIDTH - LEFT_MARGIN - RIGHT_MARGIN), 1)
 
     def svg(self) -> str:
-        unlike = self.beside.unlike_frames
+        unlike = self.comparison.unlike_frames
         shapes = []
         for rank, top in self.lanes.items():
-            shapes.append(f'<rect class="lane" x="{LEFT}" y="{top}" width="{WIDTH - LEFT - RIGHT}" height="{LANE - 6}"/>')
-            shapes.append(f'<text x="{LEFT - 6}" y="{top + BAR}" text-anchor="end">rank {rank}</text>')
-        shapes += [self._bar(one, (one.rank, one.frame) in unlike) for one in self.bars if one.rank in self.lanes]
+            shapes.append(
+                f'<rect class="lane" x="{LEFT_MARGIN}" y="{top}" width="{WIDTH - LEFT_MARGIN - RIGHT_MARGIN}" height="{LANE - 6}"/>'
+            )
+            shapes.append(f'<text x="{LEFT_MARGIN - 6}" y="{top + BAR}" text-anchor="end">rank {rank}</text>')
+        shapes += [
+            self._bar(compilation, (compilation.rank, compilation.frame) in unlike)
+            for compilation in self.bars
+            if compilation.rank in self.lanes
+        ]
         shapes += [self._wait(*wait) for wait in self.waits]
         shapes += [self._axis(), self._left_out()]
         size = f'viewBox="0 0 {WIDTH} {self.height}" width="{WIDTH}" height="{self.height}"'
@@ -77,37 +85,39 @@ class _Drawing:
         named = f'role="img" aria-label="{title}"'
         return f'<svg xmlns="http://www.w3.org/2000/svg" class="lanes" {size} {named}>{"".join(shapes)}</svg>'
 
-    def _bar(self, one: Compilation, is_odd: bool) -> str:
-        begins = self.beside.begins(one)
-        left = self.x(begins)
-        width = max(self.x(begins + one.seconds) - left, NARROWEST)
-        kind = ("again" if one.cause else "made") + (" odd" if is_odd else "")
-        which = f", {ordinal(one.number)} time" if one.number > 1 else ""
-        said = f"rank {one.rank}: {one.name} ({one.place}){which}, {begins:.2f} s +{one.seconds:.2f} s"
-        title = f"<title>{escape(said + (f': {one.cause}' if one.cause else ''))}</title>"
-        top = self.lanes[one.rank] + 1
-        return f'<rect class="{kind}" x="{left:g}" y="{top}" width="{width:g}" height="{BAR}">{title}</rect>'
+    def _bar(self, compilation: Compilation, is_odd: bool) -> str:
+        begins = self.comparison.begins(compilation)
+        x = self.x(begins)
+        width = max(self.x(begins + compilation.seconds) - x, NARROWEST)
+        kind = ("again" if compilation.cause else "made") + (" odd" if is_odd else "")
+        which = f", {ordinal(compilation.number)} time" if compilation.number > 1 else ""
+        label = (
+            f"rank {compilation.rank}: {compilation.name} ({compilation.place}){which}, {begins:.2f} s +{compilation.seconds:.2f} s"
+        )
+        title = f"<title>{escape(label + (f': {compilation.cause}' if compilation.cause else ''))}</title>"
+        top = self.lanes[compilation.rank] + 1
+        return f'<rect class="{kind}" x="{x:g}" y="{top}" width="{width:g}" height="{BAR}">{title}</rect>'
 
     def _waits(self) -> list[tuple[int, float, float, str]]:
         """Rank, beginning, length and collective of each wait that is drawn."""
-        zero = self.beside.zero
+        zero = self.comparison.zero
         waits = [
-            (rank, arrival.seconds[rank] - zero, waited, arrival.what)
-            for arrival in self.beside.clock.arrivals()
+            (rank, arrival.seconds[rank] - zero, waited, arrival.operation)
+            for arrival in self.comparison.clock.arrivals()
             for rank, waited in arrival.waited.items()
             if rank in self.lanes and waited >= SHORTEST_WAIT and arrival.seconds[rank] >= zero
         ]
         return sorted(waits, key=lambda wait: -wait[2])[:MOST_WAITS]
 
-    def _wait(self, rank: int, begins: float, seconds: float, what: str) -> str:
-        left, top = self.x(begins), self.lanes[rank] + BAR + 3
-        width = max(self.x(begins + seconds) - left, 0.5)
-        title = f"<title>{escape(f'rank {rank} was at {what} {seconds:.2f} s before the last rank')}</title>"
-        return f'<rect class="wait" x="{left:g}" y="{top}" width="{width:g}" height="{WAIT}">{title}</rect>'
+    def _wait(self, rank: int, begins: float, seconds: float, operation: str) -> str:
+        x, top = self.x(begins), self.lanes[rank] + BAR + 3
+        width = max(self.x(begins + seconds) - x, 0.5)
+        title = f"<title>{escape(f'rank {rank} was at {operation} {seconds:.2f} s before the last rank')}</title>"
+        return f'<rect class="wait" x="{x:g}" y="{top}" width="{width:g}" height="{WAIT}">{title}</rect>'
 
     def _axis(self) -> str:
-        y = self.height - BOTTOM + 2
-        marks = [f'<path class="axis" d="M{LEFT} {y}H{WIDTH - RIGHT}"/>']
+        y = self.height - BOTTOM_MARGIN + 2
+        marks = [f'<path class="axis" d="M{LEFT_MARGIN} {y}H{WIDTH - RIGHT_MARGIN}"/>']
         for number in range(5):
             at = self.seconds * number / 4
             anchor = "end" if number == 4 else "middle" if number else "start"
@@ -115,12 +125,12 @@ class _Drawing:
         return "".join(marks)
 
     def _left_out(self) -> str:
-        left = [rank for rank in self.beside.recordings if rank not in self.lanes]
-        return f'<text x="{LEFT}" y="{TOP - 6}">not drawn: {escape(rank_words(left))}</text>' if left else ""
+        hidden = [rank for rank in self.comparison.recordings if rank not in self.lanes]
+        return f'<text x="{LEFT_MARGIN}" y="{TOP_MARGIN - 6}">not drawn: {escape(rank_words(hidden))}</text>' if hidden else ""
 
 
-def _chosen(beside: SideBySide) -> list[int]:
+def _chosen(comparison: SideBySide) -> list[int]:
     """The ranks that have a lane, in order."""
-    unlike = beside.unlike_ranks
-    first = sorted(beside.recordings, key=lambda rank: (rank not in unlike, rank))[:MOST_LANES]
+    unlike = comparison.unlike_ranks
+    first = sorted(comparison.recordings, key=lambda rank: (rank not in unlike, rank))[:MOST_LANES]
     return sorted(first)

@@ -14,6 +14,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 
 from dynexplore.engine import display_hooks
+from dynexplore.engine.old_names import keep_old_names
 from dynexplore.ranks import ranks_html, ranks_text
 from dynexplore.ranks.compilations import Compilation
 from dynexplore.ranks.differences import Difference
@@ -32,17 +33,17 @@ class Ranks:
     """
 
     def __init__(self, recordings: Mapping[int, Recording], notices: Sequence[str] = (), title: str = "") -> None:
-        self.beside = SideBySide(recordings, notices, title)
+        self.comparison = SideBySide(recordings, notices, title)
 
     @property
     def recordings(self) -> Mapping[int, Recording]:
         """The recording of each rank, by its number."""
-        return self.beside.recordings
+        return self.comparison.recordings
 
     @property
     def notices(self) -> Sequence[str]:
         """What is missing, or could not be read, in sentences."""
-        return self.beside.notices
+        return self.comparison.notices
 
     def __getitem__(self, rank: int) -> Recording:
         if rank not in self.recordings:
@@ -58,30 +59,30 @@ class Ranks:
     @property
     def clock(self) -> SharedClock:
         """The clock that the ranks share: `how` says how it was found."""
-        return self.beside.clock
+        return self.comparison.clock
 
     @property
     def compilations(self) -> Mapping[int, Sequence[Compilation]]:
         """What each rank compiled, in order."""
-        return self.beside.compilations
+        return self.comparison.compilations
 
     def differences(self) -> tuple[Difference, ...]:
         """Where the ranks differ, the worst first; () where they are alike."""
-        return self.beside.differences
+        return self.comparison.differences
 
     @property
     def headline(self) -> Headline:
         """What is worst, where and why, and what to do."""
-        return ranks_text.headline(self.beside)
+        return ranks_text.headline(self.comparison)
 
     def __str__(self) -> str:
-        return ranks_text.report(self.beside)
+        return ranks_text.report(self.comparison)
 
     def __repr__(self) -> str:
         return str(self)
 
     def _repr_html_(self) -> str:
-        return ranks_html.fragment(self.beside)
+        return ranks_html.fragment(self.comparison)
 
     def save_html(self, path: str | os.PathLike[str], *, redact: bool = False) -> str:
         """Write one page: the ranks side by side, and the explorer of each. Return what the file holds, in a sentence."""
@@ -94,5 +95,8 @@ class Ranks:
 
     def redacted(self) -> Ranks:
         """The same without tensor elements, string constants, paths and names of hosts."""
-        made = {rank: one if one.redacted else redacted(one) for rank, one in self.recordings.items()}
-        return Ranks(made, self.notices)
+        recordings = {rank: recording if recording.redacted else redacted(recording) for rank, recording in self.recordings.items()}
+        return Ranks(recordings, self.notices)
+
+
+keep_old_names(globals())

@@ -1,6 +1,6 @@
 """Several ranks as HTML: the headline, the picture of the lanes, the table, the differences, and each rank's own report.
 
-In:  SideBySide. Out: `overview(beside)`, all but the reports; `fragment(beside)` for a notebook.
+In:  SideBySide. Out: `overview(comparison)`, all but the reports; `fragment(comparison)` for a notebook.
 
 PyTorch's counterpart: the landing page of tlparse --all-ranks-html.
 """
@@ -19,41 +19,41 @@ _LEGEND = (
 )
 
 
-def overview(beside: SideBySide) -> str:
+def overview(comparison: SideBySide) -> str:
     """What is to be seen before a rank is picked, HTML already."""
-    what, *more = ranks_text.headline(beside).lines
-    parts = [f"<style>{lanes.STYLE}</style><p><strong>{html_text.escape(what)}</strong></p>", *map(html_report.line, more)]
-    parts += [html_report.line(ranks_text.how(beside))]
-    parts += map(html_report.line, beside.notices)
-    drawn = lanes.picture(beside)
+    title, *more = ranks_text.headline(comparison).lines
+    parts = [f"<style>{lanes.STYLE}</style><p><strong>{html_text.escape(title)}</strong></p>", *map(html_report.line, more)]
+    parts += [html_report.line(ranks_text.how(comparison))]
+    parts += map(html_report.line, comparison.notices)
+    drawn = lanes.picture(comparison)
     parts += [drawn, html_report.line(_LEGEND if drawn else "")]
-    if beside.rows:
-        parts.append(html_report.rows(*ranks_text.cells(beside)))
-    if beside.differences:
-        told = [
-            (html_text.escape(one.kind), html_text.escape(str(one)), html_text.escape(one.remedy))
-            for one in beside.differences[: ranks_text.MOST_DIFFERENCES]
+    if comparison.rows:
+        parts.append(html_report.rows(*ranks_text.cells(comparison)))
+    if comparison.differences:
+        cells = [
+            (html_text.escape(difference.kind), html_text.escape(str(difference)), html_text.escape(difference.remedy))
+            for difference in comparison.differences[: ranks_text.MOST_DIFFERENCES]
         ]
-        parts += [html_report.line("Differences, the worst first"), html_report.table(("of", "what", "what to do"), told)]
-    split = ranks_text.buckets(beside)
+        parts += [html_report.line("Differences, the worst first"), html_report.table(("of", "what", "what to do"), cells)]
+    split = ranks_text.buckets(comparison)
     return html_report.report(*parts, html_report.code(split) if split else "")
 
 
-def fragment(beside: SideBySide) -> str:
+def fragment(comparison: SideBySide) -> str:
     """The overview, and the reports of some ranks below it."""
-    chosen = chosen_ranks(beside, MOST_REPORTS)
+    chosen = chosen_ranks(comparison, MOST_REPORTS)
     reports = [
-        html_text.section(f"Rank {rank}", html_text.fragment(beside.recordings[rank], html_text.next_prefix()), is_open=False)
+        html_text.section(f"Rank {rank}", html_text.fragment(comparison.recordings[rank], html_text.next_prefix()), is_open=False)
         for rank in chosen
     ]
-    left = len(beside.recordings) - len(chosen)
-    more = html_report.line(f"{left} more: ranks[N] is the recording of rank N." if left else "")
-    return f"{overview(beside)}{html_report.report(*reports, more)}"
+    remaining = len(comparison.recordings) - len(chosen)
+    more = html_report.line(f"{remaining} more: ranks[N] is the recording of rank N." if remaining else "")
+    return f"{overview(comparison)}{html_report.report(*reports, more)}"
 
 
-def chosen_ranks(beside: SideBySide, most: int) -> list[int]:
+def chosen_ranks(comparison: SideBySide, most: int) -> list[int]:
     """At most so many ranks: those that differ, and the first that does not."""
-    unlike = beside.unlike_ranks
-    usual = [rank for rank in beside.recordings if rank not in unlike]
-    order = [*usual[:1], *sorted(unlike), *usual[1:]]
+    unlike = comparison.unlike_ranks
+    typical = [rank for rank in comparison.recordings if rank not in unlike]
+    order = [*typical[:1], *sorted(unlike), *typical[1:]]
     return sorted(order[:most])

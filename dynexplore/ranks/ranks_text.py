@@ -1,6 +1,6 @@
 """Several ranks as text: the headline, who compiled what and when in columns, the differences, DDP's buckets, what is missing.
 
-In:  SideBySide. Out: `headline(beside)`, `report(beside)`, `cells(beside)` for the table of the page.
+In:  SideBySide. Out: `headline(comparison)`, `report(comparison)`, `cells(comparison)` for the table of the page.
 
 PyTorch has no counterpart.
 """
@@ -30,20 +30,22 @@ MOST_DIFFERENCES = 30
 _LEVELS = {"collectives": "bad", "failure": "bad", "recompile": "break", "graph": "break", "break": "break"}
 
 
-def headline(beside: SideBySide) -> Headline:
+def headline(comparison: SideBySide) -> Headline:
     """What is worst, where and why, and what to do; what is good, where the ranks are alike."""
-    who = f"{plain_name(beside.title) or 'This job'} on {plural(len(beside.recordings), 'rank')}"
-    made = [one for ours in beside.compilations.values() for one in ours if one.is_compiled]
-    if not made:
-        return Headline(f"{who}: nothing was compiled.", " ".join(beside.notices[:1]), "", "note")
-    if beside.differences:
-        first, *others = beside.differences
+    who = f"{plain_name(comparison.title) or 'This job'} on {plural(len(comparison.recordings), 'rank')}"
+    compiled = [compilation for of_rank in comparison.compilations.values() for compilation in of_rank if compilation.is_compiled]
+    if not compiled:
+        return Headline(f"{who}: nothing was compiled.", " ".join(comparison.notices[:1]), "", "note")
+    if comparison.differences:
+        first, *others = comparison.differences
         more = f" {plural(len(others), 'more difference')}." if others else ""
         where = [f"{first.where}:" if first.where else "", _sentence(first) if first.cause else "", first.waited]
-        return Headline(f"{who}: {first.what}.{more}", " ".join(filter(None, where)), first.remedy, _LEVELS.get(first.kind, "note"))
-    each = Counter(one.rank for one in made).most_common(1)[0][1]
-    if len(beside.recordings) < 2:
-        return Headline(f"{who}: there is no other rank to compare it with.", " ".join(beside.notices[:1]), "", "note")
+        return Headline(
+            f"{who}: {first.message}.{more}", " ".join(filter(None, where)), first.remedy, _LEVELS.get(first.kind, "note")
+        )
+    each = Counter(compilation.rank for compilation in compiled).most_common(1)[0][1]
+    if len(comparison.recordings) < 2:
+        return Headline(f"{who}: there is no other rank to compare it with.", " ".join(comparison.notices[:1]), "", "note")
     return Headline(f"{who}: all ranks compiled the same, {plural(each, 'frame')} each.")
 
 
@@ -51,80 +53,84 @@ def _sentence(first: Difference) -> str:
     return f"{first.cause}." if not first.cause.endswith(".") else first.cause
 
 
-def report(beside: SideBySide) -> str:
+def report(comparison: SideBySide) -> str:
     """All of it, as text."""
-    parts = [str(headline(beside)), *filter(None, ["\n".join(filter(None, [how(beside), *beside.notices]))])]
-    if beside.rows:
-        parts.append(text.table(*cells(beside)))
-    if beside.differences:
-        parts.append("\n".join(["Differences", *(f"  {one}" for one in beside.differences[:MOST_DIFFERENCES])]))
-        left = len(beside.differences) - MOST_DIFFERENCES
-        if left > 0:
-            parts[-1] += f"\n  and {left} more"
-    parts += filter(None, [buckets(beside)])
+    parts = [str(headline(comparison)), *filter(None, ["\n".join(filter(None, [how(comparison), *comparison.notices]))])]
+    if comparison.rows:
+        parts.append(text.table(*cells(comparison)))
+    if comparison.differences:
+        parts.append("\n".join(["Differences", *(f"  {difference}" for difference in comparison.differences[:MOST_DIFFERENCES])]))
+        remaining = len(comparison.differences) - MOST_DIFFERENCES
+        if remaining > 0:
+            parts[-1] += f"\n  and {remaining} more"
+    parts += filter(None, [buckets(comparison)])
     return "\n\n".join(parts)
 
 
-def how(beside: SideBySide) -> str:
+def how(comparison: SideBySide) -> str:
     """How the clock was found, and from when it counts."""
-    return f"{beside.clock.how} Seconds count from the first compilation." if beside.clock.how and beside.rows else ""
+    return f"{comparison.clock.how} Seconds count from the first compilation." if comparison.clock.how and comparison.rows else ""
 
 
-def cells(beside: SideBySide) -> tuple[list[str], list[list[str]]]:
+def cells(comparison: SideBySide) -> tuple[list[str], list[list[str]]]:
     """The table: a row for each compilation, a column for each rank: when it began and how long it took."""
-    columns = _columns(beside)
+    columns = _columns(comparison)
     header = ["function", *(rank_words(ranks) for ranks in columns), ""]
-    rows = beside.rows
+    rows = comparison.rows
     if len(rows) > MOST_ROWS:
-        kept = sorted(range(len(rows)), key=lambda at: (not rows[at].differs, at))[:MOST_ROWS]
-        rows = [rows[at] for at in sorted(kept)]
-    table = [[f"{row.name}, {row.any.place}", *(_cell(beside, row, ranks) for ranks in columns), _remark(row)] for row in rows]
-    if len(rows) < len(beside.rows):
-        table.append([f"... and {plural(len(beside.rows) - len(rows), 'compilation')} more", *("" for _ in columns), ""])
+        numbers = sorted(range(len(rows)), key=lambda at: (not rows[at].differs, at))[:MOST_ROWS]
+        rows = [rows[at] for at in sorted(numbers)]
+    table = [[f"{row.name}, {row.any.place}", *(_cell(comparison, row, ranks) for ranks in columns), _remark(row)] for row in rows]
+    if len(rows) < len(comparison.rows):
+        table.append([f"... and {plural(len(comparison.rows) - len(rows), 'compilation')} more", *("" for _ in columns), ""])
     return header, table
 
 
-def _columns(beside: SideBySide) -> list[tuple[int, ...]]:
+def _columns(comparison: SideBySide) -> list[tuple[int, ...]]:
     """The ranks of each column: one, or all those that compiled alike."""
-    if len(beside.recordings) <= MOST_COLUMNS:
-        return [(rank,) for rank in beside.recordings]
+    if len(comparison.recordings) <= MOST_COLUMNS:
+        return [(rank,) for rank in comparison.recordings]
     alike: dict[tuple[Difference, ...], list[int]] = {}
-    for rank in beside.recordings:
-        alike.setdefault(tuple(one for one in beside.differences if rank in one.ranks), []).append(rank)
+    for rank in comparison.recordings:
+        alike.setdefault(tuple(difference for difference in comparison.differences if rank in difference.ranks), []).append(rank)
     return [tuple(ranks) for ranks in alike.values()]
 
 
-def _cell(beside: SideBySide, row: Row, ranks: Sequence[int]) -> str:
+def _cell(comparison: SideBySide, row: Row, ranks: Sequence[int]) -> str:
     """`0.31 s +0.12`; of several ranks the earliest beginning and the longest time."""
-    ours = [row.of[rank] for rank in ranks if rank in row.of]
-    if not ours:
+    compilations = [row.of[rank] for rank in ranks if rank in row.of]
+    if not compilations:
         return "-"
-    took = f"+{max(one.seconds for one in ours):.2f}"
-    return f"{min(beside.begins(one) for one in ours):.2f} {took}" if all(one.begins is not None for one in ours) else took
+    took = f"+{max(compilation.seconds for compilation in compilations):.2f}"
+    return (
+        f"{min(comparison.begins(compilation) for compilation in compilations):.2f} {took}"
+        if all(compilation.begins is not None for compilation in compilations)
+        else took
+    )
 
 
 def _remark(row: Row) -> str:
     """What it became, or why it was compiled again."""
-    causes = list(dict.fromkeys(one.cause for one in row.of.values() if one.cause))
+    causes = list(dict.fromkeys(compilation.cause for compilation in row.of.values() if compilation.cause))
     if causes:
         return causes[0] + (f" (other causes on {plural(len(causes) - 1, 'other rank')})" if len(causes) > 1 else "")
-    return "differs" if row.differs else _made(row.any)
+    return "differs" if row.differs else _result_words(row.any)
 
 
-def _made(one: Compilation) -> str:
-    if one.failure:
-        return one.failure
-    said = plural(one.operators, "operator") if one.graphs else "no graph"
-    return f"{said}, {plural(len(one.breaks), 'break')}" if one.breaks else said
+def _result_words(compilation: Compilation) -> str:
+    if compilation.failure:
+        return compilation.failure
+    words = plural(compilation.operators, "operator") if compilation.graphs else "no graph"
+    return f"{words}, {plural(len(compilation.breaks), 'break')}" if compilation.breaks else words
 
 
-def buckets(beside: SideBySide) -> str:
+def buckets(comparison: SideBySide) -> str:
     """How DistributedDataParallel's buckets split the graphs, once where all ranks are alike."""
     lines = []
-    for row in beside.rows:
+    for row in comparison.rows:
         for graph in row.any.graphs:
             if graph.pieces:
-                alike = "" if row.differs else " on all ranks" if len(row.of) == len(beside.recordings) else ""
+                alike = "" if row.differs else " on all ranks" if len(row.of) == len(comparison.recordings) else ""
                 lines.append(f"DDP's buckets split {row.name} ({row.any.place}) into {plural(len(graph.pieces), 'piece')}{alike}")
                 lines += [f"  {line}" for line in text.piece_lines(graph)]
     return "\n".join(lines)

@@ -17,6 +17,7 @@ import statistics
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from dynexplore.engine.old_names import keep_old_names
 from dynexplore.recording.job import Collective
 from dynexplore.recording.recording import Recording
 from dynexplore.views.counts import plural
@@ -30,7 +31,7 @@ class Arrival:
 
     group: str
     sequence: int
-    what: str
+    operation: str
     seconds: Mapping[int, float]
 
     @property
@@ -54,8 +55,8 @@ class SharedClock:
         """The clock of these ranks."""
         shared = tuple(_shared(recordings))
         still = dict.fromkeys(recordings, 0.0)
-        hosts = {one.job.host if one.job is not None else "" for one in recordings.values()}
-        if any(one.moment(0) is None for one in recordings.values() if len(one)):
+        hosts = {recording.job.host if recording.job is not None else "" for recording in recordings.values()}
+        if any(recording.moment(0) is None for recording in recordings.values() if len(recording)):
             return cls("Times: not known of all ranks.", False, still, shared)
         if len(recordings) < 2:
             return cls("", True, still, shared)
@@ -76,11 +77,11 @@ class SharedClock:
         """When each rank came to the collectives that all began, in order of time; none where the clocks are not aligned."""
         if not self.is_aligned:
             return []
-        return [self._arrival(*one) for one in self.shared]
+        return [self._arrival(*shared) for shared in self.shared]
 
-    def _arrival(self, group: str, number: int, ours: Mapping[int, Collective]) -> Arrival:
-        seconds = {rank: self.at(rank, one.wall / _NANOSECONDS) for rank, one in ours.items()}
-        return Arrival(group, number, next(iter(ours.values())).what, seconds)
+    def _arrival(self, group: str, number: int, by_rank: Mapping[int, Collective]) -> Arrival:
+        seconds = {rank: self.at(rank, collective.wall / _NANOSECONDS) for rank, collective in by_rank.items()}
+        return Arrival(group, number, next(iter(by_rank.values())).signature, seconds)
 
 
 _NOT_ALIGNED = "Times: not aligned. Each rank's are those of its own host's clock, and no shared collective is known."
@@ -88,15 +89,15 @@ _NOT_ALIGNED = "Times: not aligned. Each rank's are those of its own host's cloc
 
 def _shared(recordings: Mapping[int, Recording]) -> Iterator[tuple[str, int, Mapping[int, Collective]]]:
     """The collectives that each rank began, the same one under the same number."""
-    jobs = {rank: one.job for rank, one in recordings.items() if one.job is not None}
+    jobs = {rank: recording.job for rank, recording in recordings.items() if recording.job is not None}
     if len(jobs) < len(recordings) or len(jobs) < 2:
         return
-    told = {rank: job.shared for rank, job in jobs.items()}
+    collectives = {rank: job.shared for rank, job in jobs.items()}
     first, job = next(iter(jobs.items()))
-    for number in sorted(told[first]):
-        ours = {rank: known[number] for rank, known in told.items() if number in known}
-        if len(ours) == len(told) and len({one.what for one in ours.values()}) == 1:
-            yield job.everyones_group, number, ours
+    for number in sorted(collectives[first]):
+        by_rank = {rank: by_number[number] for rank, by_number in collectives.items() if number in by_number}
+        if len(by_rank) == len(collectives) and len({collective.signature for collective in by_rank.values()}) == 1:
+            yield job.everyones_group, number, by_rank
 
 
 def _shifts(
@@ -106,7 +107,7 @@ def _shifts(
     first, *others = recordings
     shifts, apart = {first: 0.0}, 0.0
     for rank in others:
-        distances = sorted((ours[rank].wall - ours[first].wall) / _NANOSECONDS for _, _, ours in shared)
+        distances = sorted((by_rank[rank].wall - by_rank[first].wall) / _NANOSECONDS for _, _, by_rank in shared)
         shifts[rank] = statistics.median(distances)
         apart = max(apart, _middle_half(distances))
     return shifts, apart
@@ -115,5 +116,8 @@ def _shifts(
 def _middle_half(distances: list[float]) -> float:
     """How far the middle half of them lies apart."""
     quarter = len(distances) // 4
-    kept = list(itertools.islice(distances, quarter, len(distances) - quarter))
-    return (kept[-1] - kept[0]) / 2
+    middle = list(itertools.islice(distances, quarter, len(distances) - quarter))
+    return (middle[-1] - middle[0]) / 2
+
+
+keep_old_names(globals())

@@ -53,7 +53,7 @@ class SideBySide:
     def __init__(self, recordings: Mapping[int, Recording], notices: Sequence[str], title: str) -> None:
         self.recordings = dict(sorted(recordings.items()))
         self.notices = list(notices)
-        self.title = title or next((one.title for one in self.recordings.values() if one.title), "")
+        self.title = title or next((recording.title for recording in self.recordings.values() if recording.title), "")
 
     @functools.cached_property
     def clock(self) -> SharedClock:
@@ -63,7 +63,7 @@ class SideBySide:
     @functools.cached_property
     def compilations(self) -> Mapping[int, Sequence[Compilation]]:
         """What each rank compiled, in order."""
-        return {rank: compilations(rank, one) for rank, one in self.recordings.items()}
+        return {rank: compilations(rank, recording) for rank, recording in self.recordings.items()}
 
     @functools.cached_property
     def differences(self) -> tuple[Difference, ...]:
@@ -73,12 +73,12 @@ class SideBySide:
     @functools.cached_property
     def unlike_ranks(self) -> list[int]:
         """The ranks that did something otherwise than most, that of the worst difference first."""
-        return list(dict.fromkeys(rank for one in self.differences for rank in one.ranks))
+        return list(dict.fromkeys(rank for difference in self.differences for rank in difference.ranks))
 
     @functools.cached_property
     def unlike_frames(self) -> frozenset[tuple[int, int]]:
         """The frames that differences are about: rank, and number in its recording."""
-        return frozenset(frame for one in self.differences for frame in one.frames)
+        return frozenset(frame for difference in self.differences for frame in difference.frames)
 
     @functools.cached_property
     def rows(self) -> list[Row]:
@@ -86,27 +86,32 @@ class SideBySide:
 
         What belongs to a library and became no graph is left out where all ranks are alike.
         """
-        beside: dict[tuple[Key, int], dict[int, Compilation]] = {}
-        for rank, ours in self.compilations.items():
-            for one in ours:
-                if one.is_compiled:
-                    beside.setdefault((one.key, one.number), {})[rank] = one
-        made = [
-            Row(key, number, of, any((rank, one.frame) in self.unlike_frames for rank, one in of.items()))
-            for (key, number), of in beside.items()
+        by_key: dict[tuple[Key, int], dict[int, Compilation]] = {}
+        for rank, of_rank in self.compilations.items():
+            for compilation in of_rank:
+                if compilation.is_compiled:
+                    by_key.setdefault((compilation.key, compilation.number), {})[rank] = compilation
+        rows = [
+            Row(key, number, of, any((rank, compilation.frame) in self.unlike_frames for rank, compilation in of.items()))
+            for (key, number), of in by_key.items()
         ]
-        told = [row for row in made if row.differs or not row.any.is_library or row.any.graphs or row.any.failure]
-        return sorted(told, key=lambda row: min(self.begins(one) for one in row.of.values()))
+        shown = [row for row in rows if row.differs or not row.any.is_library or row.any.graphs or row.any.failure]
+        return sorted(shown, key=lambda row: min(self.begins(compilation) for compilation in row.of.values()))
 
     @functools.cached_property
     def zero(self) -> float:
         """The moment on the shared clock at which the first rank began to compile."""
-        times = [self._at(one) for ours in self.compilations.values() for one in ours if one.begins is not None and one.is_compiled]
+        times = [
+            self._at(compilation)
+            for of_rank in self.compilations.values()
+            for compilation in of_rank
+            if compilation.begins is not None and compilation.is_compiled
+        ]
         return min(times, default=0.0)
 
-    def begins(self, one: Compilation) -> float:
+    def begins(self, compilation: Compilation) -> float:
         """When a compilation began, in seconds since the first one of all; 0 where that is not known."""
-        return self._at(one) - self.zero if one.begins is not None else 0.0
+        return self._at(compilation) - self.zero if compilation.begins is not None else 0.0
 
-    def _at(self, one: Compilation) -> float:
-        return self.clock.at(one.rank, one.begins or 0.0)
+    def _at(self, compilation: Compilation) -> float:
+        return self.clock.at(compilation.rank, compilation.begins or 0.0)

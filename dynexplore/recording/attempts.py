@@ -16,14 +16,14 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from dynexplore.engine import events as ev
-from dynexplore.engine.display_hooks import Told
+from dynexplore.engine.display_hooks import Displayable
 
 Outcome = Literal["compiled", "given up", "plain Python", "failed"]
 _OUTCOMES: dict[str, Outcome] = {"compiled": "compiled", "skipped": "plain Python", "failed": "failed"}
 
 
 @dataclass(frozen=True, slots=True)
-class AttemptView(Told):
+class AttemptView(Displayable):
     """One attempt at a frame: `nodes` in the order in which they were added, those that the graph did not need in the end as well.
 
     `outcome` is "compiled", "given up" (another attempt followed), "plain Python" or "failed"; `reason` says why it is not

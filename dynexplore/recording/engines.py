@@ -3,13 +3,18 @@
 Which idea lives here: two names, spelled once. They stand alone so that the command line can offer them without reading what
 a recording is made of.
 
-In:  nothing. Out: OURS and TORCH, and both as ENGINES.
+In:  nothing. Out: DYNEXPLORE and TORCH, and both as ENGINES.
 
 PyTorch has no counterpart.
 """
 
 from __future__ import annotations
 
-OURS = "dynexplore"
+from dynexplore.engine.old_names import keep_old_names
+
+DYNEXPLORE = "dynexplore"
 TORCH = "torch.compile"
-ENGINES = (OURS, TORCH)
+ENGINES = (DYNEXPLORE, TORCH)
+
+
+keep_old_names(globals())

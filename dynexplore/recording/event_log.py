@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dynexplore.engine import events as ev
-from dynexplore.engine.recorder import Noted
+from dynexplore.engine.recorder import DeferredEvent
 from dynexplore.recording.clock import Clock, Moment
 from dynexplore.recording.plain_records import names
 
@@ -36,7 +36,7 @@ _MOST_OF_A_NOTE = 1_000
 
 _PIECES = frozenset(ev.PIECES.values())
 _CODE_BEARERS = (
-    ev.FrameEntered, ev.InlineEntered, ev.ResumeFunctionMade, ev.CodeEmitted, ev.SubgraphCompiled, ev.ArtifactMade,
+    ev.FrameEntered, ev.InlineEntered, ev.ResumeFunctionCreated, ev.CodeEmitted, ev.SubgraphCompiled, ev.ArtifactEmitted,
 )  # fmt: skip
 
 
@@ -66,10 +66,10 @@ class EventLog:
     def __init__(self, max_steps: int = DEFAULT_STEPS, max_bytes: int = DEFAULT_BYTES) -> None:
         self.max_steps = max_steps
         self.max_bytes = max_bytes
-        self._told: list[Any] = []  # events, and from `_settled` on also what is only noted
+        self._events: list[Any] = []  # events, and from `_materialized` on also what is only noted
         self._clock: Clock | None = Clock()  # None: read from a file that tells no times
         self._lock = threading.RLock()  # an event and its moment are one; an event that is made may drop what tells another
-        self._settled = 0
+        self._materialized = 0
         self._room = 0  # so many may be noted before the caps are looked at
         self._frame_ids = itertools.count(1)
         self._entry_numbers = itertools.count(1)
@@ -78,46 +78,46 @@ class EventLog:
         self._sized: set[int] = set()
         self._cut: Cut | None = None
 
-    def note(self, noted: Noted) -> None:
+    def note(self, deferred: DeferredEvent) -> None:
         """Append an event that is made on the first query: most events of a recording come this way."""
         with self._lock:
             if self._room:
                 self._room -= 1
-                self._keep(noted)
+                self._keep(deferred)
             else:
-                self._note_near_the_cap(noted)
+                self._note_near_the_cap(deferred)
 
-    def note_all(self, noted: Sequence[Noted]) -> None:
+    def note_all(self, deferred_events: Sequence[DeferredEvent]) -> None:
         """Append events that are made on the first query and were kept elsewhere until now: all of them at this moment."""
         with self._lock:
-            if self._room < len(noted):
-                for one in noted:
-                    self.note(one)
+            if self._room < len(deferred_events):
+                for deferred in deferred_events:
+                    self.note(deferred)
                 return
-            self._room -= len(noted)
-            self._told.extend(noted)
+            self._room -= len(deferred_events)
+            self._events.extend(deferred_events)
             if self._clock is not None:
-                self._clock.tick_all(len(noted))
+                self._clock.tick_all(len(deferred_events))
 
-    def _note_near_the_cap(self, noted: Noted) -> None:
+    def _note_near_the_cap(self, deferred: DeferredEvent) -> None:
         self._settle()
-        left = (self.max_steps - self._step_count, (self.max_bytes - self._bytes) // _MOST_OF_A_NOTE)
-        self._room = max(0, min(left))
+        room = (self.max_steps - self._step_count, (self.max_bytes - self._bytes) // _MOST_OF_A_NOTE)
+        self._room = max(0, min(room))
         if self._room:
-            self.note(noted)
+            self.note(deferred)
         else:
-            self.record(noted[0](*noted[1:]))
+            self.record(deferred[0](*deferred[1:]))
 
     def _settle(self) -> list[ev.Event]:
         """Make the events that are only noted so far; return all events."""
-        told = self._told
+        events = self._events
         with self._lock:
-            for position in range(self._settled, len(told)):
-                noted = told[position]
-                if type(noted) is tuple:
-                    told[position] = self._counted(noted[0](*noted[1:]))
-            self._settled = len(told)
-        return told
+            for position in range(self._materialized, len(events)):
+                deferred = events[position]
+                if type(deferred) is tuple:
+                    events[position] = self._counted(deferred[0](*deferred[1:]))
+            self._materialized = len(events)
+        return events
 
     def record(self, event: ev.Event) -> None:
         """Append one event, unless a cap is reached."""
@@ -135,14 +135,14 @@ class EventLog:
         else:
             self._keep(self._counted(event))
 
-    def _keep(self, told: ev.Event | Noted) -> None:
-        self._told.append(told)
+    def _keep(self, event: ev.Event | DeferredEvent) -> None:
+        self._events.append(event)
         if self._clock is not None:
             self._clock.tick()
 
     def _append(self, event: ev.Event) -> None:
         """Append an event that was told before: its moment is known, or will never be."""
-        self._told.append(self._counted(event))
+        self._events.append(self._counted(event))
 
     def _counted(self, event: ev.Event) -> ev.Event:
         """An event, counted for the caps; one with a huge text comes back cut."""
@@ -170,7 +170,7 @@ class EventLog:
 
     def _leave_out(self, reason: str, event: ev.Event) -> None:
         if self._cut is None:
-            self._cut = Cut(reason, len(self._told), event.frame, 1)
+            self._cut = Cut(reason, len(self._events), event.frame, 1)
         else:
             self._cut = dataclasses.replace(self._cut, left_out=self._cut.left_out + 1)
 
@@ -221,7 +221,7 @@ class EventLog:
         return self._cut
 
     def __len__(self) -> int:
-        return len(self._told)
+        return len(self._events)
 
     def __iter__(self) -> Iterator[ev.Event]:
         return iter(self._settle())

@@ -17,6 +17,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import Any
 
+from dynexplore.engine.old_names import keep_old_names
 from dynexplore.recording import sanity
 
 LONGEST = 1_000
@@ -37,10 +38,10 @@ class Collective:
     wall: int
 
     @property
-    def what(self) -> str:
+    def signature(self) -> str:
         """Operation and sizes: what must be the same on all ranks.
 
-        >>> Collective("default_pg", 3, "all_reduce", "float[4]", 0).what
+        >>> Collective("default_pg", 3, "all_reduce", "float[4]", 0).signature
         'all_reduce of float[4]'
         """
         return f"{self.operation} of {self.sizes}" if self.sizes else self.operation
@@ -61,18 +62,18 @@ class Job:
     @property
     def everyones_group(self) -> str:
         """The group that has all ranks: the default one; that of the first collective where none is called so."""
-        names = [one.group for one in self.collectives]
+        names = [collective.group for collective in self.collectives]
         return next((name for name in names if name in ("default_pg", "0")), names[0] if names else "")
 
     @property
     def shared(self) -> dict[int, Collective]:
         """The collectives of the group that has all ranks, by their number.
 
-        >>> Job(2, collectives=(Collective("pair", 1, "send", "", 5), Collective("0", 1, "barrier", "", 6))).shared[1].what
+        >>> Job(2, collectives=(Collective("pair", 1, "send", "", 5), Collective("0", 1, "barrier", "", 6))).shared[1].signature
         'barrier'
         """
         group = self.everyones_group
-        return {one.sequence: one for one in self.collectives if one.group == group}
+        return {collective.sequence: collective for collective in self.collectives if collective.group == group}
 
     def redacted(self) -> Job:
         """The same with a code in the place of the host's name: ranks of one host still have one."""
@@ -81,9 +82,16 @@ class Job:
 
     def to_plain(self) -> dict[str, Any]:
         """The job as lists, dicts, strings and numbers; of collectives the names stand once, and points into them follow."""
-        names = list(dict.fromkeys(text for one in self.collectives for text in (one.group, one.operation, one.sizes)))
+        names = list(
+            dict.fromkeys(
+                text for collective in self.collectives for text in (collective.group, collective.operation, collective.sizes)
+            )
+        )
         at = {text: number for number, text in enumerate(names)}
-        rows = [[at[one.group], one.sequence, at[one.operation], at[one.sizes], one.wall] for one in self.collectives]
+        rows = [
+            [at[collective.group], collective.sequence, at[collective.operation], at[collective.sizes], collective.wall]
+            for collective in self.collectives
+        ]
         return {"world_size": self.world_size, "host": self.host, "name": self.name, "words": names, "collectives": rows}
 
     @classmethod
@@ -96,7 +104,9 @@ class Job:
         """
         words = [_text(word) for word in data["words"]]
         rows = [tuple(sanity.countable("a number of a collective", _whole(cell), 0) for cell in row) for row in data["collectives"]]
-        collectives = tuple(Collective(words[group], at, words[what], words[sizes], wall) for group, at, what, sizes, wall in rows)
+        collectives = tuple(
+            Collective(words[group], at, words[operation], words[sizes], wall) for group, at, operation, sizes, wall in rows
+        )
         size = sanity.countable("world_size", _whole(data["world_size"]), 1)
         return cls(size, _text(data["host"]), _text(data["name"]), collectives)
 
@@ -111,3 +121,6 @@ def _text(value: Any) -> str:
     if type(value) is not str:
         raise TypeError(f"a name of the job is {type(value).__name__}, not str")
     return value[:LONGEST]
+
+
+keep_old_names(globals())

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from dynexplore.engine import display_hooks
 from dynexplore.engine import events as ev
+from dynexplore.engine.old_names import keep_old_names
 
 HALVES = ("forward", "backward")
 
@@ -107,19 +108,19 @@ class GraphMemory:
         return max(nodes, key=lambda peak: peak.bytes, default=None)
 
     @property
-    def kept(self) -> tuple[ev.KeptStorage, ...]:
-        """The storages that are kept for backward, inputs and parameters among them."""
-        return tuple(storage for stage in self.stages for storage in stage.kept)
+    def saved(self) -> tuple[ev.SavedStorage, ...]:
+        """The storages that are saved for backward, inputs and parameters among them."""
+        return tuple(storage for stage in self.stages for storage in stage.saved)
 
     @property
-    def kept_bytes(self) -> int:
-        """The bytes of what is kept for backward: what the hooks of saved tensors see, each storage once."""
-        return sum(storage.bytes for storage in self.kept)
+    def saved_bytes(self) -> int:
+        """The bytes of what is saved for backward: what the hooks of saved tensors see, each storage once."""
+        return sum(storage.bytes for storage in self.saved)
 
     @property
-    def kept_more(self) -> int:
+    def extra_saved_bytes(self) -> int:
         """Those of them that would not be there anyway, as inputs and parameters are."""
-        return sum(storage.bytes for storage in self.kept if not storage.is_input)
+        return sum(storage.bytes for storage in self.saved if not storage.is_input)
 
     @property
     def knows_backward(self) -> bool:
@@ -146,9 +147,9 @@ class GraphMemory:
         yield f"inputs and parameters {bytes_text(self.inputs)}, all the while"
         if not self.knows_backward:
             yield "kept for backward: autograd decides as it runs (backend aot_eager with artifact memory knows)"
-        elif self.kept:
-            more = f"{bytes_text(self.kept_more)} of them besides" if self.kept_more else "all of them"
-            yield f"kept for backward {bytes_text(self.kept_bytes)}, {more} inputs and parameters"
+        elif self.saved:
+            more = f"{bytes_text(self.extra_saved_bytes)} of them besides" if self.extra_saved_bytes else "all of them"
+            yield f"kept for backward {bytes_text(self.saved_bytes)}, {more} inputs and parameters"
         else:
             yield "nothing is kept for backward"
         yield from self._unmeasured_lines()
@@ -179,7 +180,9 @@ class Memory:
     def __str__(self) -> str:
         if not self.graphs:
             return "no graph whose memory is known"
-        return "\n".join(line for graph in self.graphs for line in (graph.graph, *(f"  {told}" for told in graph.lines())))
+        return "\n".join(
+            line for graph in self.graphs for line in (graph.graph, *(f"  {line_of_graph}" for line_of_graph in graph.lines()))
+        )
 
     __repr__ = __str__
 
@@ -189,13 +192,16 @@ class Memory:
 
 def memory_of(events: Iterable[ev.MemoryPlanned]) -> Memory:
     """The memory that events tell: of each graph its halves, where they are known."""
-    told: dict[str, dict[str, ev.MemoryPlanned]] = {}
+    stages_of_graph: dict[str, dict[str, ev.MemoryPlanned]] = {}
     for event in events:
-        told.setdefault(event.graph, {})[event.stage] = event
-    return Memory(tuple(_graph(stages) for stages in told.values()))
+        stages_of_graph.setdefault(event.graph, {})[event.stage] = event
+    return Memory(tuple(_graph(stages) for stages in stages_of_graph.values()))
 
 
 def _graph(stages: dict[str, ev.MemoryPlanned]) -> GraphMemory:
     halves = tuple(stages[stage] for stage in HALVES if stage in stages)
     chosen = halves if HALVES[0] in stages else tuple(stages.values())
     return GraphMemory(chosen[0].graph, chosen[0].frame, chosen)
+
+
+keep_old_names(globals())

@@ -123,10 +123,10 @@ def parser_of(hint: Any, name: str, lowest: int | None = None) -> _Parse:
         return _table_parser(hint, name)
     if dataclasses.is_dataclass(hint):
         return lambda value, tables: record_of(typing.cast(type, hint), value, tables)
-    wanted = (int, float) if hint is float else (hint,)
+    accepted = (int, float) if hint is float else (hint,)
 
     def parse_scalar(value: Any, tables: Tables) -> Any:
-        if type(value) not in wanted:
+        if type(value) not in accepted:
             raise TypeError(f"{name} is {type(value).__name__}, not {getattr(hint, '__name__', hint)}")
         if hint is float:
             return sanity.finite(name, value)

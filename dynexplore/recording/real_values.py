@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dynexplore.engine import events as ev
-from dynexplore.engine.display_hooks import Told
+from dynexplore.engine.display_hooks import Displayable
 
 Provenance = Literal["real", "replayed", "not observed"]
 
@@ -42,7 +42,7 @@ class RealValue:
 
 
 @dataclass(frozen=True, slots=True)
-class RealStep(Told):
+class RealStep(Displayable):
     """A step with the real values beside its symbolic ones: the stack after it, bottom first, and the locals by name."""
 
     step: ev.InstructionStepped
@@ -125,19 +125,19 @@ class Indexed:
                 self._observe(event)
 
     def _observe(self, event: ev.ValueObserved) -> None:
-        if event.what in ("local", "stack"):
+        if event.role in ("local", "stack"):
             if event.moment == "entry":
-                name = event.name if event.what == "local" else f"___stack{event.name}"
+                name = event.name if event.role == "local" else f"___stack{event.name}"
                 self._locals.setdefault((event.frame, name), event)
-        if event.what in ("local", "stack", "return"):
+        if event.role in ("local", "stack", "return"):
             self._ran_with.setdefault(event.frame, []).append(event)
             return
-        if event.what not in ("node", "input", "output") or (event.why and event.what != "node"):
+        if event.role not in ("node", "input", "output") or (event.why and event.role != "node"):
             return
         self._ran[event.frame] = event.attempt
         made_at = self._made_at.get((event.frame, event.attempt, event.name), -1)
         node = self._nodes.setdefault((event.frame, event.name), _Node(made_at))
-        if event.what != "node":
+        if event.role != "node":
             node.real = event
         else:
             since = self._made_at.get((event.frame, event.attempt, event.after), made_at) if event.after else made_at
@@ -157,7 +157,7 @@ class Indexed:
         """`inside`: the containers that `view` is an item of, outermost first."""
         if view.node:
             return self._of_node(frame, attempt, step, view)
-        if view.kind in _KNOWN:
+        if view.kind in _PLAIN_KINDS:
             return RealValue("real", view.text)
         seen = self._contents_at(frame, attempt, step, (view.id, view.kind))
         if seen is not None:
@@ -193,15 +193,17 @@ class Indexed:
         begin = f"a {seen.kind}" if seen.is_object else f"{seen.kind} of {seen.length}"
         return RealValue("replayed", ev.clip(f"{begin}: {joined}" if joined else begin, _LONGEST))
 
-    def contents_of(self, frame: int, told: Mapping[int, int] | None = None) -> dict[int, dict[_Key, list[tuple[int, RealValue]]]]:
-        """attempt -> id and kind of a container -> (from this step on, what it really held), in order; `told`: attempt -> so many
+    def contents_of(
+        self, frame: int, steps_shown: Mapping[int, int] | None = None
+    ) -> dict[int, dict[_Key, list[tuple[int, RealValue]]]]:
+        """attempt -> id and kind of a container -> (from this step on, what it held), in order; `steps_shown`: attempt -> so many
         steps of it, and nothing of later ones."""
         contents: dict[int, dict[_Key, list[tuple[int, RealValue]]]] = {}
-        for (number, attempt), known in self._contents.items():
+        for (number, attempt), records_of in self._contents.items():
             if number != frame:
                 continue
-            end = math.inf if told is None else told.get(attempt, 0)
-            for value, records in known.items():
+            end = math.inf if steps_shown is None else steps_shown.get(attempt, 0)
+            for value, records in records_of.items():
                 if records[0].step > end:
                     continue
                 steps = sorted(since for since in self._changes(frame, attempt, value, ()) if records[0].step <= since <= end)
@@ -226,17 +228,17 @@ class Indexed:
 
     def history(self, frame: int, node: str) -> list[tuple[int, RealValue]]:
         """The values of a node of the graph that ran: (from this step on, the value), in order."""
-        known = self._nodes.get((frame, node))
-        if known is None:
+        node_values = self._nodes.get((frame, node))
+        if node_values is None:
             return []
-        history = [(since, _of(observed)) for since, observed in known.seen or ()]
-        if known.real is None:
+        history = [(since, _of(observed)) for since, observed in node_values.seen or ()]
+        if node_values.real is None:
             return history
-        real = _of(known.real, "real")
-        if known.real.what == "input":  # what went in is what it was until something wrote to it
+        real = _of(node_values.real, "real")
+        if node_values.real.role == "input":  # what went in is what it was until something wrote to it
             return [(-1, real), *((since, value) for since, value in history if value.observed and value.observed.after)]
         if len(history) < 2:
-            return [(known.made_at, real)]
+            return [(node_values.made_at, real)]
         return [*history[:-1], (history[-1][0], real)]  # what came out is the last that it was
 
     def arguments_of(self, frame: int) -> dict[str, RealValue]:
@@ -246,7 +248,10 @@ class Indexed:
     def locals_of(self, frame: int) -> list[tuple[str, str, RealValue]]:
         """The locals of the modified code as it ran: (moment, name, value)."""
         seen = self._ran_with.get(frame, [])
-        return [(one.moment, one.name if one.what != "stack" else f"stack {one.name}", _of(one, "real")) for one in seen]
+        return [
+            (observed.moment, observed.name if observed.role != "stack" else f"stack {observed.name}", _of(observed, "real"))
+            for observed in seen
+        ]
 
     def nodes_of(self, frame: int) -> list[str]:
         """The nodes of a frame of which something is known."""
@@ -257,8 +262,8 @@ class Indexed:
         ran = self._ran.get(frame, 0)
         if attempt in (0, ran):
             return True
-        mine = self._signatures.get((frame, attempt, node))
-        return mine is not None and mine == self._signatures.get((frame, ran, node))
+        signature = self._signatures.get((frame, attempt, node))
+        return signature is not None and signature == self._signatures.get((frame, ran, node))
 
     def why_not(self, frame: int, node: str) -> str:
         """Why nothing is known of a node."""
@@ -299,7 +304,7 @@ def _few(observed: ev.ValueObserved | None) -> str:
 _MUTABLE = ("list of", "dict of", "a ")
 """How the texts of values begin that the program may have changed since it was called."""
 
-_KNOWN = frozenset(
+_PLAIN_KINDS = frozenset(
     {"ConstantVariable", "EnumVariable", "PythonModuleVariable", "BuiltinVariable", "FunctionVariable", "ClassVariable"}
 )
 """Kinds of values that are known while tracing: what is shown is the live object itself."""

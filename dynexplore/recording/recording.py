@@ -20,7 +20,7 @@ import itertools
 import json
 import os
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -37,13 +37,15 @@ from dynexplore.recording.plain_records import Pool, parser_of, record_of
 from dynexplore.recording.real_values import Indexed, RealStep
 from dynexplore.recording.redaction import redacted_record, redacted_text
 from dynexplore.recording.shown import Shown
+from dynexplore.recording.upgrades import upgraded
 
 E = TypeVar("E", bound=ev.Event)
 T = TypeVar("T")
 
-SCHEMA = 3
+SCHEMA = 5
 """Version of the JSON form. A reader takes this version and older ones. 2: the real run beside the symbolic one. 3: whose
-engine, process and rank, and the clock.
+engine, process and rank, and the clock. 4: the targets of a program, how it ended, and why a graph went to no backend.
+5: the field's names for kinds of guards (upgrades.py), and how sizes, numbers and objects are specialized.
 """
 
 _SCHEMA_OF_ORIGIN = 3
@@ -53,7 +55,7 @@ _STEP_FIRST = {"step": 0}
 
 
 @dataclass(frozen=True, slots=True)
-class GraphView(display_hooks.Told):
+class GraphView(display_hooks.Displayable):
     """One graph of the recording: its final nodes in order, and how it was compiled (None: it never was)."""
 
     name: str
@@ -61,6 +63,11 @@ class GraphView(display_hooks.Told):
     attempt: int
     nodes: tuple[ev.NodeAdded, ...]
     compiled: ev.SubgraphCompiled | None
+
+    @property
+    def skipped(self) -> ev.SkipReason | None:
+        """Why its backend was skipped, so that it runs as captured; None where it was not."""
+        return self.compiled.because if self.compiled else None
 
     @property
     def pieces(self) -> tuple[ev.GraphPiece, ...]:
@@ -98,7 +105,7 @@ class Recording(EventLog):
     ) -> None:
         super().__init__(max_steps, max_bytes)
         self.title = title
-        self.engine = _known_engine(engine)
+        self.engine = _checked_engine(engine)
         self.process: int | None = os.getpid()
         self.rank: int | None = None
         self.job: Job | None = None
@@ -117,9 +124,9 @@ class Recording(EventLog):
 
     def _catch_up(self) -> None:
         """Index what was recorded since the last query, so that recording itself costs as little as possible."""
-        told = self._settle()
-        for position in range(self._indexed, len(told)):
-            event = told[position]
+        events = self._settle()
+        for position in range(self._indexed, len(events)):
+            event = events[position]
             kind = type(event)
             self._index.setdefault(kind, []).append(event)
             self._frame_index.setdefault((event.frame, kind), []).append(event)
@@ -134,8 +141,10 @@ class Recording(EventLog):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Recording):
             return NotImplemented
-        mine, theirs = ((one.engine, one.title, one._settle(), one._cut) for one in (self, other))
-        return mine == theirs
+        own_content, other_content = (
+            (recording.engine, recording.title, recording._settle(), recording._cut) for recording in (self, other)
+        )
+        return own_content == other_content
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -175,7 +184,17 @@ class Recording(EventLog):
 
     def frames_since(self, position: int) -> tuple[ev.FrameEntered, ...]:
         """The frames that were translated after the first `position` events; makes no event that is only noted."""
-        return tuple(event for event in self._told[position:] if type(event) is ev.FrameEntered)
+        return tuple(event for event in self._events[position:] if type(event) is ev.FrameEntered)
+
+    def only_frames(self, frames: Collection[int]) -> Recording:
+        """A recording of the events of these frames, and of those that belong to none; its steps have no moments."""
+        part = Recording(title=self.title, engine=self.engine)
+        part.versions, part.process, part.rank, part.job = self.versions, self.process, self.rank, self.job
+        part.forget_times()
+        for event in self.events:
+            if not event.frame or event.frame in frames:
+                part._append(event)
+        return part
 
     def frame(self, frame: int) -> ev.FrameEntered:
         """The FrameEntered of one frame; KeyError when there is none."""
@@ -221,15 +240,15 @@ class Recording(EventLog):
     def _once(self, question: str, answer: Callable[[], tuple[T, ...]]) -> tuple[T, ...]:
         """What was answered before, until more is recorded: views ask for the same again for each frame, guard and line."""
         self._catch_up()
-        known = self._answers.get(question)
-        if known is None or known[0] != self._indexed:
-            known = self._answers[question] = self._indexed, answer()
-        return known[1]
+        cached = self._answers.get(question)
+        if cached is None or cached[0] != self._indexed:
+            cached = self._answers[question] = self._indexed, answer()
+        return cached[1]
 
     def _graph_of(self, compiled: ev.SubgraphCompiled) -> GraphView:
-        told = {n.name: n for n in self.of_frame(compiled.frame, ev.NodeAdded) if n.attempt == compiled.attempt}
-        names = compiled.nodes or tuple(told)
-        nodes = tuple(told[name] for name in names if name in told)
+        added_nodes = {n.name: n for n in self.of_frame(compiled.frame, ev.NodeAdded) if n.attempt == compiled.attempt}
+        names = compiled.nodes or tuple(added_nodes)
+        nodes = tuple(added_nodes[name] for name in names if name in added_nodes)
         return GraphView(compiled.graph, compiled.frame, compiled.attempt, nodes, compiled)
 
     def graph(self, name: str) -> GraphView:
@@ -264,12 +283,15 @@ class Recording(EventLog):
         return Shown("graph break", self.of(ev.GraphBroke))
 
     @property
-    def divergences(self) -> tuple[ev.DivergenceFound, ...]:
+    def divergences(self) -> tuple[ev.DivergenceDetected, ...]:
         """Where the real run diverges from the symbolic one, in every frame's final attempt, in order."""
-        divergences = self._final(ev.DivergenceFound)
-        return Shown("divergence", sorted(divergences, key=lambda one: (one.frame, one.step, _STEP_FIRST.get(one.where, 1))))
+        divergences = self._final(ev.DivergenceDetected)
+        return Shown(
+            "divergence",
+            sorted(divergences, key=lambda candidate: (candidate.frame, candidate.step, _STEP_FIRST.get(candidate.where, 1))),
+        )
 
-    def step_of(self, divergence: ev.DivergenceFound) -> ev.InstructionStepped | None:
+    def step_of(self, divergence: ev.DivergenceDetected) -> ev.InstructionStepped | None:
         """The step at which a divergence is flagged; None when it is at no step (an input, say)."""
         steps = [step for step in self.of_frame(divergence.frame, ev.InstructionStepped) if step.attempt == divergence.attempt]
         return steps[divergence.step] if 0 <= divergence.step < len(steps) else None
@@ -285,37 +307,37 @@ class Recording(EventLog):
         step = self.step(number)
         table = self._real_values(run)
         place = (step.frame, step.attempt)
-        before = itertools.takewhile(lambda one: one is not step, self.of_frame(step.frame, ev.InstructionStepped))
-        count = sum(one.attempt == step.attempt for one in before)
+        before = itertools.takewhile(lambda candidate: candidate is not step, self.of_frame(step.frame, ev.InstructionStepped))
+        count = sum(earlier.attempt == step.attempt for earlier in before)
         stack = tuple(table.value(*place, count, view) for view in step.stack)
         names = {name: table.value(*place, count, view) for name, view in self._locals_at(step).items()}
         return RealStep(step, stack, names)
 
     def _real_values(self, run: int) -> Indexed:
         """The tables of `real_values.py`, made when the events are asked for the first time."""
-        known = self._real.get(run)
-        if known is None or known[0] != len(self._told):
-            known = self._real[run] = len(self._told), Indexed(self._settle(), run)
-        return known[1]
+        cached = self._real.get(run)
+        if cached is None or cached[0] != len(self._events):
+            cached = self._real[run] = len(self._events), Indexed(self._settle(), run)
+        return cached[1]
 
     def _locals_at(self, step: ev.InstructionStepped) -> dict[str, ev.ValueView]:
         """The locals of the function at hand after a step."""
         place = (step.attempt, step.inline)
         entries = self.of_frame(step.frame, ev.InlineEntered)
         arguments = self.frame(step.frame).arguments if not step.inline else ()
-        locals_ = dict(next((one.arguments for one in entries if (one.attempt, one.callee) == place), arguments))
-        for one in self.of_frame(step.frame, ev.InstructionStepped):
-            if (one.attempt, one.inline) == place:
-                for name, view in one.changed:
+        locals_ = dict(next((event.arguments for event in entries if (event.attempt, event.callee) == place), arguments))
+        for event in self.of_frame(step.frame, ev.InstructionStepped):
+            if (event.attempt, event.inline) == place:
+                for name, view in event.changed:
                     locals_.pop(name, None) if view is None else locals_.update({name: view})
-            if one is step:
+            if event is step:
                 break
         return locals_
 
     @property
-    def resume_functions(self) -> tuple[ev.ResumeFunctionMade, ...]:
+    def resume_functions(self) -> tuple[ev.ResumeFunctionCreated, ...]:
         """Every resume function that was made."""
-        return Shown("resume function", self.of(ev.ResumeFunctionMade))
+        return Shown("resume function", self.of(ev.ResumeFunctionCreated))
 
     def modified_code(self, frame: int) -> ev.CodeView | None:
         """The modified code of a frame, None when it was not compiled."""
@@ -326,7 +348,7 @@ class Recording(EventLog):
         """The code that the offsets of a frame count in: its own, or what its resume function continues."""
         return continued(self.frame(frame).code, self._codes)
 
-    def code_of(self, event: ev.PlacedEvent) -> ev.CodeView | None:
+    def code_of(self, event: ev.InstructionEvent) -> ev.CodeView | None:
         """The code object that an event's offset counts in: its frame's, or that of an inlined callee."""
         if not event.inline:
             return self.original_code(event.frame) if self.of_frame(event.frame, ev.FrameEntered) else None
@@ -363,10 +385,10 @@ class Recording(EventLog):
     @property
     def holds(self) -> str:
         """What a file made of this recording holds, in one sentence."""
-        known = "The file holds source code, bytecode, names and shapes"
+        always = "The file holds source code, bytecode, names and shapes"
         if self.redacted:
-            return f"{known}; tensor elements, string constants and paths were left out."
-        return f"{known}, file paths, constants, and values of the recorded call."
+            return f"{always}; tensor elements, string constants and paths were left out."
+        return f"{always}, file paths, constants, and values of the recorded call."
 
     # -- JSON -----------------------------------------------------------------------------------------------
 
@@ -431,15 +453,15 @@ def recording_of(shown: Any) -> Recording:
     return recording
 
 
-def continued(code: ev.CodeView, known: Mapping[int, ev.CodeView]) -> ev.CodeView:
-    """The code that a resume function continues, `code` itself if it is none; `known` are original codes by id.
+def continued(code: ev.CodeView, originals: Mapping[int, ev.CodeView]) -> ev.CodeView:
+    """The code that a resume function continues, `code` itself if it is none; `originals` are original codes by id.
 
     Where the original was never recorded, it is put together from the resume function's body.
     """
     if code.resumes < 0:
         return code
-    if code.resumes in known:
-        return known[code.resumes]
+    if code.resumes in originals:
+        return originals[code.resumes]
     body = [row for row in code.rows if row.role == "original" and row.origin >= 0]
     origins = {row.offset: row.origin for row in body}
     targets = {origins.get(row.target, -1) for row in body if row.target >= 0}
@@ -447,8 +469,8 @@ def continued(code: ev.CodeView, known: Mapping[int, ev.CodeView]) -> ev.CodeVie
     for row in body:
         target = origins.get(row.target, -1)
         arg = f"to {target}" if row.arg == f"to {row.target}" else row.arg
-        made = dataclasses.replace(row, offset=row.origin, arg=arg, target=target, role="", origin=-1)
-        rows.append(dataclasses.replace(made, is_target=row.origin in targets))
+        original = dataclasses.replace(row, offset=row.origin, arg=arg, target=target, role="", origin=-1)
+        rows.append(dataclasses.replace(original, is_target=row.origin in targets))
     return dataclasses.replace(code, id=code.resumes, rows=tuple(rows), resumes=-1)
 
 
@@ -476,7 +498,8 @@ def _read(cls: type[Recording], data: dict[str, Any]) -> Recording:
         first_entry = min((row.get("entry", 1) for row in added), default=1)
         for position, row in enumerate(rows):
             try:
-                recording._append(record_of(ev.EVENTS[row["event"]], _as_now(row, first_entry), tables))
+                current_row = upgraded(row, first_entry)
+                recording._append(record_of(ev.EVENTS[current_row["event"]], current_row, tables))
             except (LookupError, TypeError, ValueError, AttributeError) as error:
                 raise RecordingError(f"this recording is damaged: event {position} cannot be read ({_say(error)})") from None
         recording._cut = None if data["cut"] is None else record_of(Cut, data["cut"], {})
@@ -492,39 +515,27 @@ def _read(cls: type[Recording], data: dict[str, Any]) -> Recording:
     return recording
 
 
-def _as_now(row: Any, first_entry: int) -> Any:
-    """An event as it is written now. Older files had two numbers of operators, of which one left calls of methods out, and
-    counted cache entries from 0.
-    """
-    if first_entry == 0 and isinstance(row, dict) and row.get("entry", -1) >= 0:
-        row = {**row, "entry": row["entry"] + 1}
-    if isinstance(row, dict) and "call_count" in row:
-        row = {**row, "op_count": row["call_count"]}
-        del row["call_count"]
-    return row
-
-
 def _read_origin(recording: Recording, data: dict[str, Any]) -> None:
     """Whose engine, and which process: of older schemas neither is known but that there was one engine."""
     if data["schema"] < _SCHEMA_OF_ORIGIN:
         recording.process = None
         return
     number = parser_of(int | None, "the number of the process", 0)
-    recording.engine = _known_engine(data["engine"])
+    recording.engine = _checked_engine(data["engine"])
     recording.process, recording.rank = (number(data[name], {}) for name in ("process", "rank"))
     job = data.get("job")  # no file had one before there were jobs
     recording.job = None if job is None else Job.from_plain(job)
 
 
-def _known_engine(name: object) -> str:
+def _checked_engine(name: object) -> str:
     if name not in ENGINES:
         raise ValueError(f"the engine is {name!r}, not one of {', '.join(ENGINES)}")
     return str(name)
 
 
 def _read_clock(data: dict[str, Any], events: int) -> Clock | None:
-    told = data["clock"] if data["schema"] >= _SCHEMA_OF_ORIGIN else None
-    return None if told is None else Clock.from_plain(told, events)
+    plain_clock = data["clock"] if data["schema"] >= _SCHEMA_OF_ORIGIN else None
+    return None if plain_clock is None else Clock.from_plain(plain_clock, events)
 
 
 def _text(value: object) -> str:

@@ -45,7 +45,7 @@ def redacted_record(value: Any, done: dict[int, Any]) -> Any:
             fields |= {"code": _redact_source(value.code)}
         if isinstance(value, ev.CallBegan) and value.caller is not None:  # where the call stands, not what it was called with
             fields |= {"caller": ev.UserFrame(fields["caller"].file, value.caller.line, value.caller.function, "")}
-        if isinstance(value, ev.ArtifactMade):
+        if isinstance(value, ev.ArtifactEmitted):
             fields |= {"text": _redact_artifact(value)}
         if isinstance(value, ev.BackendFailed):  # what an exception says is the program's own
             fields |= {"error": fields["error"].partition(":")[0]}
@@ -55,7 +55,7 @@ def redacted_record(value: Any, done: dict[int, Any]) -> Any:
             fields |= {"facts": tuple((name, "...") if name == "context" else (name, text) for name, text in fields["facts"])}
         if isinstance(value, ev.ValueObserved):
             fields |= {"text": "", "first": (), "minimum": None, "mean": None, "maximum": None}
-        if isinstance(value, ev.DivergenceFound) and value.aspect not in ("dtype", "shape", "device", "length"):
+        if isinstance(value, ev.DivergenceDetected) and value.aspect not in ("dtype", "shape", "device", "length"):
             fields |= {"expected": "...", "actual": "..."}
         done[id(value)] = type(value)(**fields)
     return done[id(value)]
@@ -91,14 +91,14 @@ _NUMBERS = ("symbols", "times", "memory", "kernels", "ir", "fused ir", "diagram"
 _METRIC = re.compile(r"^\w+ +(?:[-+\d.e]+|True|False)$", re.M)
 
 
-def _redact_artifact(made: ev.ArtifactMade) -> str:
+def _redact_artifact(artifact: ev.ArtifactEmitted) -> str:
     """Python without strings and comments, but for the types that graphs are printed with; numbers and names; nothing else."""
-    if made.part == "metrics":
-        return "\n".join(_METRIC.findall(made.text))
-    if made.part in _NUMBERS:
-        return redacted_text(re.sub(r"(?m)(?<!^)(?://|# ).*$", "", made.text))
-    if made.language == "python" and made.part not in ("settings", "runnable"):
-        return _redact_source(made.text) or _LEFT_OUT
+    if artifact.part == "metrics":
+        return "\n".join(_METRIC.findall(artifact.text))
+    if artifact.part in _NUMBERS:
+        return redacted_text(re.sub(r"(?m)(?<!^)(?://|# ).*$", "", artifact.text))
+    if artifact.language == "python" and artifact.part not in ("settings", "runnable"):
+        return _redact_source(artifact.text) or _LEFT_OUT
     return _LEFT_OUT
 
 

@@ -50,9 +50,9 @@ def check_code(code: ev.CodeView) -> None:
     offsets = [row.offset for row in code.rows]
     if offsets != sorted(set(offsets)):
         raise ValueError(f"the rows of {code.qualname} are not in order")
-    known = set(offsets)
+    offset_set = set(offsets)
     for row in code.rows:
-        if row.target >= 0 and row.target not in known:
+        if row.target >= 0 and row.target not in offset_set:
             jump = f"the jump at offset {row.offset} goes to {row.target}"
             raise ValueError(f"{code.qualname}: {jump}, where there is no instruction")
 

@@ -30,9 +30,9 @@ class Shown(tuple[T, ...]):
     noun: str
 
     def __new__(cls, noun: str, records: Iterable[T] = ()) -> Shown[T]:
-        made = super().__new__(cls, records)
-        made.noun = noun
-        return made
+        shown = super().__new__(cls, records)
+        shown.noun = noun
+        return shown
 
     def __getnewargs__(self) -> tuple[Any, ...]:
         return self.noun, tuple(self)

@@ -63,7 +63,7 @@ def check_stack(expected: Stack, step: CheckedStep) -> Mismatch | None:
     after = step.after
     if len(after) != len(expected):
         return Mismatch("depth of the stack", str(len(expected)), str(len(after)))
-    for wanted, actual in zip(reversed(expected), reversed(after), strict=True):
-        if as_read(wanted) is not as_read(actual):
-            return another("value on the stack", text_of(wanted), text_of(actual))
+    for predicted, actual in zip(reversed(expected), reversed(after), strict=True):
+        if as_read(predicted) is not as_read(actual):
+            return another("value on the stack", text_of(predicted), text_of(actual))
     return None

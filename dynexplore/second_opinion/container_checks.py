@@ -30,11 +30,35 @@ from dynexplore.second_opinion.contents import (
     values_of,
 )
 from dynexplore.second_opinion.deferred_checks import CheckedStep, Mismatch, Stack, Verdict, as_read, same_constant
+from dynexplore.second_opinion.large_containers import NO_TWIN, SMALL, Twin
 
 
 def container_before(step: CheckedStep, tracker: VariableTracker) -> Any:
     """The real container for a tracker as it was before the step. Raises Unknown."""
-    return container_of(tracker, step.state_before.get(as_read(tracker)))
+    state = step.state_before.get(as_read(tracker))
+    if state is NO_TWIN:
+        raise Unknown
+    return state.real if isinstance(state, Twin) else container_of(tracker, state)
+
+
+def container_now(step: CheckedStep, tracker: VariableTracker) -> Any:
+    """The real container for a tracker that the step does not change. Raises Unknown."""
+    read = as_read(tracker)
+    if read.bulk() <= SMALL or read.container_type is None:
+        return container_of(tracker)
+    twin = step.large.twin_of(read)
+    if twin is NO_TWIN:
+        raise Unknown
+    return twin.real
+
+
+def difference_after(step: CheckedStep, tracker: VariableTracker, expected: Any, touched: Any = None) -> Mismatch | None:
+    """How a container differs from the expected one, which has changed at `touched`. Raises Unknown."""
+    twin = step.state_before.get(as_read(tracker))
+    if isinstance(twin, Twin) and twin.real is expected:
+        unlike: Mismatch | None = step.large.difference(as_read(tracker), twin, touched)
+        return unlike
+    return first_difference(expected, container_of(tracker))
 
 
 def walked(step: CheckedStep, tracker: VariableTracker) -> Any:
@@ -54,9 +78,9 @@ def run_in_python(function: Callable[..., Any], *args: Any, **named: Any) -> Any
         raise Unknown from None
 
 
-def _check_target(step: CheckedStep, target: VariableTracker, expected: Any, rest: Stack) -> Verdict:
+def _check_target(step: CheckedStep, target: VariableTracker, expected: Any, rest: Stack, touched: Any = -1) -> Verdict:
     """The target must hold `expected` now, and the stack be `rest`."""
-    return first_difference(expected, container_of(target)) or check_stack(rest, step)
+    return difference_after(step, target, expected, touched) or check_stack(rest, step)
 
 
 def check_result(expected: Any, result: VariableTracker) -> Verdict:
@@ -81,10 +105,10 @@ def check_result(expected: Any, result: VariableTracker) -> Verdict:
 
 
 def _check_built(step: CheckedStep, expected: Any) -> Verdict:
-    made = step.after[-1]
-    if not is_container(made):
-        return Mismatch("value on the stack", f"a {type(expected).__name__}", text_of(made))
-    return first_difference(expected, container_of(made))
+    container = step.after[-1]
+    if not is_container(container):
+        return Mismatch("value on the stack", f"a {type(expected).__name__}", text_of(container))
+    return first_difference(expected, container_of(container))
 
 
 @check("BUILD_SET")
@@ -135,13 +159,14 @@ def _changes(method: str, operands: int, depth_of_target: Callable[[Any], int]) 
     def check_change(step: CheckedStep) -> Verdict:
         target = step.before[-depth_of_target(step.arg)]
         real = container_before(step, target)
-        given = step.before[len(step.before) - operands :]
-        args = [walked(step, value) if method in ("extend", "update") else Value(value) for value in given]
+        operand_trackers = step.before[len(step.before) - operands :]
+        args = [walked(step, value) if method in ("extend", "update") else Value(value) for value in operand_trackers]
         if method == "append" and len(args) == 1:
             list.append(real, args[0])
         else:
             run_in_python(getattr(type(real), method), real, *args)
-        return _check_target(step, target, real, step.before[: len(step.before) - operands])
+        touched = args[0] if method == "__setitem__" else -1
+        return _check_target(step, target, real, step.before[: len(step.before) - operands], touched)
 
     return check_change
 
@@ -190,7 +215,7 @@ def _check_item_change(
         outcome = run_in_python(type(real).__setitem__, real, place, stored)
     if isinstance(outcome, Mismatch):
         return outcome
-    return _check_target(step, container, real, step.before[: len(step.before) - popped])
+    return _check_target(step, container, real, step.before[: len(step.before) - popped], place)
 
 
 def _place_of(container: VariableTracker, key: Stack) -> Any:
@@ -227,8 +252,9 @@ def _check_item(step: CheckedStep, container: VariableTracker, key: Stack, poppe
     if hasattr(real, "default_factory") and Value(key[0]) not in real:
         raise Unknown  # the factory makes one
     place = _place_of(container, key)
-    wanted = run_in_python(type(real).__getitem__, real, place)
-    return check_result(wanted, step.after[-1]) or first_difference(real, container_of(container)) or _check_below(step, popped - 1)
+    expected_item = run_in_python(type(real).__getitem__, real, place)
+    differs = difference_after(step, container, real, place)
+    return check_result(expected_item, step.after[-1]) or differs or _check_below(step, popped - 1)
 
 
 def _check_below(step: CheckedStep, fewer: int) -> Verdict:
@@ -238,27 +264,40 @@ def _check_below(step: CheckedStep, fewer: int) -> Verdict:
 
 @check("BINARY_OP", changes=lambda frame, step: frame.stack[-2:-1])
 def _binary(step: CheckedStep) -> Verdict:
-    left, right = step.before[-2:]
-    if not (is_container(left) or is_container(right)):
+    lhs, rhs = step.before[-2:]
+    if not (is_container(lhs) or is_container(rhs)):
         raise Unknown
-    symbol, real = step.arg, container_before(step, left) if is_container(left) else left.unguarded_value()
+    symbol, real = step.arg, container_before(step, lhs) if is_container(lhs) else lhs.unguarded_value()
     in_place = symbol.endswith("=") and isinstance(real, list | dict | set | deque)
     if in_place and symbol == "+=":
-        other: Any = values_of(right)
+        other: Any = values_of(rhs)
     else:
-        other = container_before(step, right) if is_container(right) else right.unguarded_value()
-    wanted = run_in_python(BINARY[symbol], real, other)
-    if in_place and step.after[-1] is not as_read(left):
-        return another("value on the stack", text_of(left), text_of(step.after[-1]))
-    return check_result(wanted, step.after[-1]) or _check_below(step, 1)
+        other = container_before(step, rhs) if is_container(rhs) else rhs.unguarded_value()
+    expected = run_in_python(BINARY[symbol], real, other)
+    if is_container(lhs):
+        twin = step.state_before.get(as_read(lhs))
+        if isinstance(twin, Twin):
+            differs = difference_after(step, lhs, real, -1)
+            if differs is not None or expected is real:
+                return differs or _check_in_place(step, lhs)
+    if in_place and step.after[-1] is not as_read(lhs):
+        return another("value on the stack", text_of(lhs), text_of(step.after[-1]))
+    return check_result(expected, step.after[-1]) or _check_below(step, 1)
+
+
+def _check_in_place(step: CheckedStep, target: VariableTracker) -> Verdict:
+    """What was changed in place is the result."""
+    if step.after[-1] is not as_read(target):
+        return another("value on the stack", text_of(target), text_of(step.after[-1]))
+    return _check_below(step, 1)
 
 
 @check("COMPARE_OP")
 def _compare(step: CheckedStep) -> Verdict:
-    left, right = step.before[-2:]
-    if not (is_container(left) and is_container(right)):
+    lhs, rhs = step.before[-2:]
+    if not (is_container(lhs) and is_container(rhs)):
         raise Unknown
-    return check_result(run_in_python(COMPARE[step.arg], container_of(left), container_of(right)), step.after[-1])
+    return check_result(run_in_python(COMPARE[step.arg], container_of(lhs), container_of(rhs)), step.after[-1])
 
 
 @check("CONTAINS_OP")
@@ -266,13 +305,11 @@ def _contains(step: CheckedStep) -> Verdict:
     item, container = step.before[-2:]
     if not is_container(container):
         raise Unknown
-    return check_result((Value(item) in container_of(container)) is not bool(step.arg), step.after[-1])
+    return check_result((Value(item) in container_now(step, container)) is not bool(step.arg), step.after[-1])
 
 
 @check("TO_BOOL", "GET_LEN")
 def _of_size(step: CheckedStep) -> Verdict:
     if not is_container(step.before[-1]):
         raise Unknown
-    return check_result((bool if step.op == "TO_BOOL" else len)(container_of(step.before[-1])), step.after[-1])
-
-
+    return check_result((bool if step.op == "TO_BOOL" else len)(container_now(step, step.before[-1])), step.after[-1])

@@ -17,7 +17,7 @@ from collections import deque
 from typing import Any
 
 from dynexplore.engine.variables.containers.lazy import LazyVariable
-from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.contract.base import NotConstant, VariableTracker
 from dynexplore.engine.variables.contract.inspection import Contents, Unknown
 from dynexplore.second_opinion.check_table import another, text_of
 from dynexplore.second_opinion.deferred_checks import Mismatch, as_read, has_nodes, is_plain, same_constant
@@ -75,23 +75,44 @@ class Value:
         return text_of(self.tracker)
 
 
-def may_be_same(one: Value, other: Value) -> bool:
+def may_be_same(item: Value, other: Value) -> bool:
     """Whether two items may be one object; where that cannot be told, they may."""
-    left, right = one.tracker, other.tracker
-    if left is right:
-        return left is not None or one.live is other.live or _are_equal(one, other)
-    if left is not None and right is not None and left.identity() is not None and right.identity() is not None:
-        return left.identity() is right.identity()
-    if _has_constant(one) and _has_constant(other):
-        return _are_equal(one, other)
-    if left is None or right is None:
-        return (left or right).source is not None  # type: ignore[union-attr]
-    return type(left) is type(right) and (left.container_type is not tuple or _are_same_tuples(left, right))
+    tracker, other_tracker = item.tracker, other.tracker
+    if tracker is other_tracker:
+        return tracker is not None or item.live is other.live or _are_equal(item, other)
+    if (
+        tracker is not None
+        and other_tracker is not None
+        and tracker.identity() is not None
+        and other_tracker.identity() is not None
+    ):
+        return tracker.identity() is other_tracker.identity()
+    if _has_constant(item) and _has_constant(other):
+        return _are_equal(item, other)
+    if tracker is None or other_tracker is None:
+        return _may_stand_for(other_tracker, item.live) if tracker is None else _may_stand_for(tracker, other.live)
+    return type(tracker) is type(other_tracker) and (
+        tracker.container_type is not tuple or _are_same_tuples(tracker, other_tracker)
+    )
 
 
-def _are_same_tuples(left: VariableTracker, right: VariableTracker) -> bool:
+def _may_stand_for(tracker: VariableTracker | None, live: object) -> bool:
+    """Whether a tracker may be that of a live object: it has a source, or is of this very object, as of a member of an Enum."""
+    assert tracker is not None
+    if tracker.source is not None or tracker.identity() is live:
+        return True
+    for question in (tracker.unguarded_value, tracker.live_value):
+        try:
+            if question() is live:
+                return True
+        except (Unknown, NotConstant):
+            continue
+    return False
+
+
+def _are_same_tuples(items_tracker: VariableTracker, right: VariableTracker) -> bool:
     """Whether two tuples may count as one because of their items: `items()`, `zip` and conversions make new tuples."""
-    items, others = values_of(left), values_of(right)
+    items, others = values_of(items_tracker), values_of(right)
     return len(items) == len(others) and all(map(may_be_same, items, others))
 
 
@@ -103,9 +124,9 @@ def _has_constant(value: Value) -> bool:
     return True
 
 
-def _are_equal(one: Value, other: Value) -> bool:
+def _are_equal(item: Value, other: Value) -> bool:
     try:
-        return same_constant(one.constant(), other.constant())
+        return same_constant(item.constant(), other.constant())
     except Unknown:
         return False
 
@@ -129,15 +150,16 @@ def is_sequence(tracker: VariableTracker) -> bool:
     return as_read(tracker).container_type in (list, tuple, deque)
 
 
-def container_of(tracker: VariableTracker, contents: Contents | None = None) -> Any:
+def container_of(tracker: VariableTracker, contents: Contents | None = None, *, longest: int | None = LONGEST) -> Any:
     """The real container for a tracker, of what it holds now or of these `contents`.
 
-    Raises Unknown where it is too long, or a key cannot be hashed without asking.
+    Raises Unknown where it is longer than `longest`, or a key cannot be hashed without asking.
     """
     tracker = as_read(tracker)
-    if tracker.container_type is None:
+    if tracker.container_type is None or (contents is None and longest is not None and tracker.bulk() > longest):
         raise Unknown
-    return tracker.new_container(_items(contents if contents is not None else tracker.contents(), is_mapping(tracker)))
+    contents = contents if contents is not None else tracker.contents()
+    return tracker.new_container(_items(contents, is_mapping(tracker), longest))
 
 
 def values_of(tracker: VariableTracker) -> list[Any]:
@@ -155,8 +177,8 @@ def first_value(contents: Contents) -> Value | None:
     return Value(contents.items[0]) if contents.items else None
 
 
-def _items(contents: Contents | None, of_pairs: bool) -> list[Any]:
-    if contents is None or contents.length() > LONGEST:
+def _items(contents: Contents | None, of_pairs: bool, longest: int | None = LONGEST) -> list[Any]:
+    if contents is None or (longest is not None and contents.length() > longest):
         raise Unknown
     if not of_pairs:
         return [*(Value(None, item) for item in contents.live or ()), *map(Value, contents.items)]
@@ -177,14 +199,18 @@ def first_difference(expected: Any, actual: Any, of: str = "") -> Mismatch | Non
     if isinstance(expected, set | frozenset):
         missing, extra = [item for item in expected if item not in actual], [item for item in actual if item not in expected]
         return Mismatch(f"members{of}", text_of_items(missing), text_of_items(extra)) if missing or extra else None
-    wanted, held = list(expected), list(actual)
-    if len(wanted) != len(held):
-        return Mismatch(f"length{of}", f"{len(wanted)}: {text_of_items(expected)}", f"{len(held)}: {text_of_items(actual)}")
-    for place, (one, other) in enumerate(zip(wanted, held, strict=True)):
-        if not may_be_same(one, other):
-            return another(f"{'key' if isinstance(expected, dict) else 'item'} {place}{of}", one.text(), other.text())
-        if isinstance(expected, dict) and not may_be_same(expected[one], actual[other]):
-            return another(f"value of key {one.text()}{of}", expected[one].text(), actual[other].text())
+    expected_items, actual_items = list(expected), list(actual)
+    if len(expected_items) != len(actual_items):
+        return Mismatch(
+            f"length{of}", f"{len(expected_items)}: {text_of_items(expected)}", f"{len(actual_items)}: {text_of_items(actual)}"
+        )
+    for place, (expected_item, actual_item) in enumerate(zip(expected_items, actual_items, strict=True)):
+        if not may_be_same(expected_item, actual_item):
+            return another(
+                f"{'key' if isinstance(expected, dict) else 'item'} {place}{of}", expected_item.text(), actual_item.text()
+            )
+        if isinstance(expected, dict) and not may_be_same(expected[expected_item], actual[actual_item]):
+            return another(f"value of key {expected_item.text()}{of}", expected[expected_item].text(), actual[actual_item].text())
     return None
 
 

@@ -36,18 +36,20 @@ class ShownContents(NamedTuple):
 def shown_contents(tracker: VariableTracker) -> ShownContents | None:
     """What a tracker holds; None for what is no container, or what existed before the frame and was not looked at."""
     if tracker.container_type is None:
-        attributes = tracker.attributes_made()
-        return None if attributes is None else _labelled(attributes)
-    contents = tracker.contents()
+        attributes = tracker.new_object_attributes()
+        return None if attributes is None else _labelled(attributes, len(attributes))
+    length = tracker.bulk()
+    contents = tracker.contents(FIRST) if length > FIRST else tracker.contents()
     if contents is None or contents.live is not None:
         return None
+    length = max(length, len(contents.items))
     if is_mapping(tracker):
-        return _labelled([(as_read(key).text(), value) for key, value in contents.items])
-    return ShownContents(len(contents.items), [], list(map(as_read, contents.items[:FIRST])))
+        return _labelled([(as_read(key).text(), value) for key, value in contents.items[:FIRST]], length)
+    return ShownContents(length, [], list(map(as_read, contents.items[:FIRST])))
 
 
-def _labelled(pairs: Sequence[tuple[str, VariableTracker]]) -> ShownContents:
-    return ShownContents(len(pairs), [label for label, _ in pairs[:FIRST]], [as_read(value) for _, value in pairs[:FIRST]])
+def _labelled(pairs: Sequence[tuple[str, VariableTracker]], length: int) -> ShownContents:
+    return ShownContents(length, [label for label, _ in pairs[:FIRST]], [as_read(value) for _, value in pairs[:FIRST]])
 
 
 def may_have_changed(state_before: Iterable[VariableTracker], after: Sequence[VariableTracker]) -> bool:
@@ -56,7 +58,7 @@ def may_have_changed(state_before: Iterable[VariableTracker], after: Sequence[Va
 
 
 def _is_shown(tracker: VariableTracker) -> bool:
-    return tracker.container_type is not None or tracker.attributes_made() is not None
+    return tracker.container_type is not None or tracker.new_object_attributes() is not None
 
 
 class ContentsRecorded:

@@ -68,10 +68,11 @@ class CheckedStep:
     before: Stack
     after: Stack
     local_before: VariableTracker | None  # LOAD_FAST: what the local held before
-    made: Sequence[torch.fx.Node]
+    new_nodes: Sequence[torch.fx.Node]
     inlined: bool
     state_before: StateBefore
     journal: Journal  # which tracker stands for which live object
+    large: Any  # LargeContainers (large_containers.py), which stands above this file
 
     @property
     def op(self) -> str:
@@ -115,6 +116,7 @@ class Attempt:
     graph: torch.fx.Graph
     journal: Journal
     innermost: Callable[[], SymbolicFrame]  # the frame that is being interpreted
+    large: Any  # LargeContainers (large_containers.py), which stands above this file
     modes: FunctionModes  # what an instruction means while the program has one entered, the mode says
     steps: int = 0
     makers: list[StepMark] = field(default_factory=list)  # the steps that added nodes
@@ -135,15 +137,15 @@ def has_nodes(value: Any) -> bool:
     return isinstance(value, slice) and has_nodes((value.start, value.stop, value.step))
 
 
-def same_constant(left: Any, right: Any) -> bool:
+def same_constant(a: Any, b: Any) -> bool:
     """Whether two Python values are the same for a program: type, value, and NaN like NaN."""
-    if isinstance(left, float) and isinstance(right, float) and math.isnan(left) and math.isnan(right):
+    if isinstance(a, float) and isinstance(b, float) and math.isnan(a) and math.isnan(b):
         return True
-    if isinstance(left, tuple | list) and isinstance(right, tuple | list):
-        return len(left) == len(right) and all(map(same_constant, left, right))
-    if isinstance(left, slice) and isinstance(right, slice):
-        return same_constant((left.start, left.stop, left.step), (right.start, right.stop, right.step))
-    return left is right or (type(left) is type(right) and bool(left == right))
+    if isinstance(a, tuple | list) and isinstance(b, tuple | list):
+        return len(a) == len(b) and all(map(same_constant, a, b))
+    if isinstance(a, slice) and isinstance(b, slice):
+        return same_constant((a.start, a.stop, a.step), (b.start, b.stop, b.step))
+    return a is b or (type(a) is type(b) and bool(a == b))
 
 
 def is_plain(value: Any) -> bool:

@@ -50,9 +50,9 @@ def difference(expected: Any, actual: Any, *, elements: bool = True, exact: bool
     if not isinstance(expected, torch.Tensor) or not isinstance(actual, torch.Tensor):
         return _of_plain(expected, actual)
     for aspect in ("dtype", "shape", "device"):
-        wanted, got = getattr(expected, aspect), getattr(actual, aspect)
-        if wanted != got:
-            return Difference(aspect, _text(wanted), _text(got))
+        expected_aspect, got = getattr(expected, aspect), getattr(actual, aspect)
+        if expected_aspect != got:
+            return Difference(aspect, _text(expected_aspect), _text(got))
     if not elements or not (is_plain_tensor(expected) and is_plain_tensor(actual)) or not expected.numel():
         return None
     return _of_elements(expected, actual, exact)
@@ -65,7 +65,10 @@ def _text(value: Any) -> str:
 def _of_sequences(expected: Any, actual: Any, elements: bool, exact: bool) -> Difference | None:
     if len(expected) != len(actual):
         return Difference("length", str(len(expected)), str(len(actual)))
-    pairs = (difference(one, other, elements=elements, exact=exact) for one, other in zip(expected, actual, strict=True))
+    pairs = (
+        difference(expected_item, actual_item, elements=elements, exact=exact)
+        for expected_item, actual_item in zip(expected, actual, strict=True)
+    )
     return next((differing for differing in pairs if differing is not None), None)
 
 
@@ -111,12 +114,12 @@ def _of_elements(expected: torch.Tensor, actual: torch.Tensor, exact: bool) -> D
 def _worst(expected: torch.Tensor, actual: torch.Tensor, off: torch.Tensor) -> Difference:
     """The element with the largest error, and the error."""
     place = int(off.reshape(-1).argmax())
-    wanted, got = expected.reshape(-1)[place].item(), actual.reshape(-1)[place].item()
-    index = [int(one) for one in torch.unravel_index(torch.tensor(place), expected.shape)] if expected.dim() else []
+    expected_number, got = expected.reshape(-1)[place].item(), actual.reshape(-1)[place].item()
+    index = [int(coordinate) for coordinate in torch.unravel_index(torch.tensor(place), expected.shape)] if expected.dim() else []
     count = int((off.reshape(-1) > 0).sum())
     more = f" ({count} of {off.numel()} elements differ)"
     where = f"element {index}" if index else "value"
-    return Difference(where, _short(wanted), _short(got) + more)
+    return Difference(where, _short(expected_number), _short(got) + more)
 
 
 def _short(value: Any) -> str:

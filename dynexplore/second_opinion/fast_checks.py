@@ -18,15 +18,15 @@ import torch.fx
 from dynexplore.engine.bytecode import OPCODES, Step
 from dynexplore.engine.bytecode.opcodes import stack_change
 from dynexplore.engine.translate.symbolic_frame import NULL, SymbolicFrame
+from dynexplore.engine.variables.callables.function import BuiltinVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.side_effects import Journal
 from dynexplore.engine.variables.objects.class_ import ClassVariable
-from dynexplore.engine.variables.objects.function import BuiltinVariable
 from dynexplore.engine.variables.objects.python_module import PythonModuleVariable
 from dynexplore.engine.variables.objects.user_object import UserObjectVariable
 from dynexplore.engine.variables.operators import BINARY, COMPARE
 from dynexplore.engine.variables.scalars.constant import ConstantMethodVariable, ConstantVariable
-from dynexplore.engine.variables.torch_.tensor import TensorMethodVariable, TensorVariable
+from dynexplore.engine.variables.torch_.tensor.tensor import TensorMethodVariable, TensorVariable
 from dynexplore.second_opinion.deferred_checks import Stack
 
 FastCheck = Callable[[Step, SymbolicFrame, Stack], bool]
@@ -44,7 +44,7 @@ def is_right(
     frame: SymbolicFrame,
     before: Stack,
     local_before: VariableTracker | None,
-    made: Sequence[torch.fx.Node],
+    new_nodes: Sequence[torch.fx.Node],
     journal: Journal,
 ) -> bool:
     """Whether a step is proved right; False if it needs the full check. Arguments as of `CheckedStep`."""
@@ -54,9 +54,9 @@ def is_right(
             return local_before is not None and frame.stack == [*before, local_before]
         if op == "CALL" and calls_code(step, frame, before):
             return True
-        if made:
+        if new_nodes:
             of_node = FAST_NODE_CHECKS.get(op)
-            return of_node is not None and len(made) == 1 and of_node(step, frame, before, made[0])
+            return of_node is not None and len(new_nodes) == 1 and of_node(step, frame, before, new_nodes[0])
         if op == "LOAD_ATTR":
             return loads_attribute(step, frame, before, journal)
         if op == "LOAD_GLOBAL":
@@ -165,24 +165,24 @@ def _jump_if_none(step: Step, frame: SymbolicFrame, before: Stack) -> bool:
 # -- computations --------------------------------------------------------------------------------------------------
 
 
-def _binary(step: Step, frame: SymbolicFrame, before: Stack, made: torch.fx.Node) -> bool:
+def _binary(step: Step, frame: SymbolicFrame, before: Stack, node: torch.fx.Node) -> bool:
     """The one node of a binary operation or a comparison of tensors and constants."""
     function = (BINARY if step.op == "BINARY_OP" else COMPARE)[step.arg]
-    if made.op != "call_function" or made.target is not function or frame.stack[:-1] != before[:-2]:
+    if node.op != "call_function" or node.target is not function or frame.stack[:-1] != before[:-2]:
         return False
-    return _computes(made, before[-2:], frame.stack[-1])
+    return _computes(node, before[-2:], frame.stack[-1])
 
 
-def _call(step: Step, frame: SymbolicFrame, before: Stack, made: torch.fx.Node) -> bool:
+def _call(step: Step, frame: SymbolicFrame, before: Stack, node: torch.fx.Node) -> bool:
     """The one node of a method of a tensor, called with tensors and constants."""
     count, names = step.arg
     begin = len(before) - count
     method: Any = before[begin - 1] if before[begin - 2] is NULL else before[begin - 2]
     if type(method) is not TensorMethodVariable or NULL not in before[begin - 2 : begin] or names:
         return False
-    if method.name != made.target or made.op != "call_method" or method.name.endswith("_"):
+    if method.name != node.target or node.op != "call_method" or method.name.endswith("_"):
         return False
-    return frame.stack[:-1] == before[: begin - 2] and _computes(made, [method.tensor, *before[begin:]], frame.stack[-1])
+    return frame.stack[:-1] == before[: begin - 2] and _computes(node, [method.tensor, *before[begin:]], frame.stack[-1])
 
 
 FAST_NODE_CHECKS.update({"BINARY_OP": _binary, "COMPARE_OP": _binary, "CALL": _call})

@@ -163,12 +163,12 @@ class Replay:
             return None
         return row.target(*args, **kwargs)
 
-    def _note_origin(self, row: PlanRow, used: Sequence[str], made: Sequence[str], before: RandomState | None) -> None:
-        """Note what the elements of `made` depend on besides the inputs."""
+    def _note_origin(self, row: PlanRow, used: Sequence[str], outputs: Sequence[str], before: RandomState | None) -> None:
+        """Note what the elements of `outputs` depend on besides the inputs."""
         if (before is not None and before != before.now()) or not self.random_nodes.isdisjoint(used):
-            self.random_nodes.update(made)
+            self.random_nodes.update(outputs)
         if row.uninitialized or not self.uninitialized.isdisjoint(used):
-            self.uninitialized.update(made)
+            self.uninitialized.update(outputs)
 
     def _sharing_memory(self, names: Sequence[str]) -> list[str]:
         """A node wrote to one of these: every tensor on the same memory has a new value."""
@@ -193,20 +193,20 @@ class Replay:
             return Difference("dtype", predicted.dtype, dtype_name(value))
         if len(predicted.shape) != value.dim():
             return Difference("shape", str(list(predicted.shape)), str(list(value.shape)))
-        sizes = [self._size(wanted, real) for wanted, real in zip(predicted.shape, value.shape, strict=True)]
+        sizes = [self._size(predicted_size, real) for predicted_size, real in zip(predicted.shape, value.shape, strict=True)]
         if sizes != list(value.shape):
             return Difference("shape", str(sizes), str(list(value.shape)))
         if predicted.device.type != value.device.type:
             return Difference("device", str(predicted.device), str(value.device))
         return None
 
-    def _size(self, wanted: Any, real: int) -> Any:
+    def _size(self, predicted_size: Any, real: int) -> Any:
         """A predicted size under this call's bindings; a symbol that is met for the first time is bound to the real size."""
-        if isinstance(wanted, int):
-            return wanted
-        if wanted.is_Symbol:
-            return self._symbols.setdefault(wanted, real)
-        answer = wanted.xreplace(self._symbols)
+        if isinstance(predicted_size, int):
+            return predicted_size
+        if predicted_size.is_Symbol:
+            return self._symbols.setdefault(predicted_size, real)
+        answer = predicted_size.xreplace(self._symbols)
         return int(answer) if answer.is_number else real
 
     # -- what the steps planned

@@ -20,8 +20,8 @@ from typing import Any, Protocol
 import torch.fx
 
 from dynexplore.engine import events as ev
-from dynexplore.engine.collector import collector_at_rest
-from dynexplore.engine.recorder import Noted, Recorder
+from dynexplore.engine.gc_control import gc_disabled
+from dynexplore.engine.recorder import DeferredEvent, Recorder
 from dynexplore.second_opinion import snapshots
 from dynexplore.second_opinion.deferred_checks import Attempt, Mismatch, StepMark
 from dynexplore.second_opinion.differences import Difference, difference
@@ -41,10 +41,10 @@ class RunReporter(Protocol):
     """The part of the step checker that the check of a run needs."""
 
     recorder: Recorder
-    note: Callable[[Noted], None]
+    note: Callable[[DeferredEvent], None]
     values_left: int
 
-    def observed(self, what: str, name: str, value: object, **where: Any) -> None:
+    def observed(self, role: str, name: str, value: object, **where: Any) -> None:
         """Record the summary of a value of the call itself."""
 
     def step_diverges(
@@ -94,10 +94,10 @@ class WatchedGraph:
         def run(*inputs: Any) -> Any:
             self._runs += 1
             check = GraphRunCheck(self, self._runs, backend)
-            with collector_at_rest():
+            with gc_disabled():
                 check.before(inputs)
             result = compiled(*inputs)
-            with collector_at_rest():
+            with gc_disabled():
                 check.after(inputs, result)
             return result
 
@@ -106,12 +106,12 @@ class WatchedGraph:
     def mark_of(self, name: str) -> StepMark | None:
         """The step that made a node; None for an input."""
         position = self._positions.get(name, -1)
-        if not self._is_made(position):
+        if not self._is_prepared(position):
             return None
         number = bisect.bisect_left(self._made_up_to, position)
         return self._makers[number] if number < len(self._makers) else None
 
-    def _is_made(self, position: int) -> bool:
+    def _is_prepared(self, position: int) -> bool:
         return position >= 0 and self.plan.rows[position].op not in ("placeholder", "get_attr")
 
     def place(self, name: str) -> dict[str, Any]:
@@ -182,11 +182,11 @@ class GraphRunCheck:
             return ""
         return f"later runs are compared for {MOST_SECONDS} s in all, and then every one whose number is a power of two"
 
-    def _record_values(self, what: str, names: Sequence[str], values: Sequence[Any]) -> None:
+    def _record_values(self, role: str, names: Sequence[str], values: Sequence[Any]) -> None:
         """Record the summaries of what goes in or comes out."""
         if self.records_values:
             for name, value in zip(names, values, strict=True):
-                self.checker.observed(what, name, value, **self._where(name))
+                self.checker.observed(role, name, value, **self._where(name))
 
     def _why_too_large(self, inputs: Sequence[Any]) -> str:
         if self.records_values and self.checker.values_left <= 0:
@@ -255,7 +255,7 @@ class GraphRunCheck:
 
     def not_observed(self, name: str, why: str) -> None:
         """A node has no value."""
-        self.checker.recorder.record(ev.ValueObserved(what="node", name=name, replayed=True, why=ev.clip(why), **self._where(name)))
+        self.checker.recorder.record(ev.ValueObserved(role="node", name=name, replayed=True, why=ev.clip(why), **self._where(name)))
 
     def node_diverges(self, name: str, difference: Difference) -> None:
         """A node's value is not what was predicted."""
@@ -271,7 +271,7 @@ class GraphRunCheck:
         self.divergences += 1
         mark = self.graph.mark_of(name)
         self.checker.recorder.record(
-            ev.DivergenceFound(
+            ev.DivergenceDetected(
                 **self.graph.place(name),
                 name=name,
                 graph=self.graph.plan.name,
@@ -293,7 +293,7 @@ def _value_of_node(
 ) -> ev.ValueObserved:
     """What is noted of a node's value in the replay, as an event; a replay records no gradients."""
     more = {**place, "graph": graph, "run": run, **summarized, "requires_grad": None}
-    return ev.ValueObserved(what="node", name=name, replayed=True, after=after, **more)
+    return ev.ValueObserved(role="node", name=name, replayed=True, after=after, **more)
 
 
 def _position(node: torch.fx.Node | None, positions: Mapping[str, int]) -> int:

@@ -12,14 +12,21 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from typing import Any
 
+from dynexplore.engine.variables.callables.function import BuiltinVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.inspection import Unknown
 from dynexplore.engine.variables.objects.class_ import ClassVariable
-from dynexplore.engine.variables.objects.function import BuiltinVariable
 from dynexplore.engine.variables.scalars.constant import ConstantMethodVariable, ConstantVariable
 from dynexplore.second_opinion.check_table import check
-from dynexplore.second_opinion.container_checks import check_result, container_before, run_in_python, walked
-from dynexplore.second_opinion.contents import Value, container_of, first_difference, is_container, values_of
+from dynexplore.second_opinion.container_checks import (
+    check_result,
+    container_before,
+    container_now,
+    difference_after,
+    run_in_python,
+    walked,
+)
+from dynexplore.second_opinion.contents import Value, container_of, is_container, values_of
 from dynexplore.second_opinion.deferred_checks import CheckedStep, Mismatch, Stack, Verdict
 from dynexplore.second_opinion.stack_calls import call_on_stack
 
@@ -55,7 +62,7 @@ def _call(step: CheckedStep) -> Verdict:
     if not args:
         return check_result(run_in_python(maker), step.after[-1])
     if maker is len:
-        return check_result(len(container_of(args[0])), step.after[-1])
+        return check_result(len(container_now(step, args[0])), step.after[-1])
     real = container_of(args[0]) if is_container(args[0]) else values_of(args[0])
     return check_result(run_in_python(maker, real), step.after[-1])
 
@@ -68,11 +75,11 @@ def _call_of_method(step: CheckedStep, function: ConstantMethodVariable, args: S
     name = function.name
     if hasattr(real, "default_factory") and name in ("__getitem__", "copy"):
         raise Unknown
-    given = [_argument(step, tracker, name, place, type(real)) for place, tracker in enumerate(args)]
+    positional = [_argument(step, tracker, name, place, type(real)) for place, tracker in enumerate(args)]
     if name == "update" and isinstance(real, dict):
-        given.append({Value(ConstantVariable(key)): Value(value) for key, value in named.items()})
+        positional.append({Value(ConstantVariable(key)): Value(value) for key, value in named.items()})
         outcome: Any = None
-        for mapping in given:
+        for mapping in positional:
             outcome = run_in_python(dict.update, real, mapping)
     else:
         options = {key: value.unguarded_value() for key, value in named.items()}
@@ -81,8 +88,8 @@ def _call_of_method(step: CheckedStep, function: ConstantMethodVariable, args: S
         method = getattr(type(real), name, None)
         if method is None:
             raise Unknown  # of torch.Size, of a named tuple
-        outcome = run_in_python(method, real, *given, **options)
+        outcome = run_in_python(method, real, *positional, **options)
     if isinstance(outcome, Mismatch):
         return outcome
-    changed = first_difference(real, container_of(function.receiver))
+    changed = difference_after(step, function.receiver, real, positional[0] if positional and isinstance(real, dict) else -1)
     return changed or check_result(outcome, step.after[-1])

@@ -30,16 +30,16 @@ from dynexplore.engine.bytecode import OPCODES
 from dynexplore.engine.bytecode.opcodes import stack_change
 from dynexplore.engine.policy.skip import is_graph_callable
 from dynexplore.engine.translate.symbolic_frame import NULL
+from dynexplore.engine.variables.callables.function import BuiltinVariable, CellVariable
 from dynexplore.engine.variables.containers.lazy import LazyVariable
 from dynexplore.engine.variables.containers.ranges import SliceVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.inspection import Unknown
-from dynexplore.engine.variables.objects.function import BuiltinVariable, CellVariable
 from dynexplore.engine.variables.operators import BINARY, COMPARE, UNARY
 from dynexplore.engine.variables.rules import rule_for
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
-from dynexplore.engine.variables.scalars.symbolic_number import SymbolicNumberVariable
-from dynexplore.engine.variables.torch_.tensor import TensorMethodVariable, TensorVariable
+from dynexplore.engine.variables.scalars.symint import SymbolicNumberVariable
+from dynexplore.engine.variables.torch_.tensor.tensor import TensorMethodVariable, TensorVariable
 from dynexplore.second_opinion import container_checks, method_checks, place_checks
 from dynexplore.second_opinion.check_table import CHECKS, another, check, check_stack, text_of
 from dynexplore.second_opinion.contents import is_sequence
@@ -55,6 +55,7 @@ from dynexplore.second_opinion.deferred_checks import (
     same_constant,
 )
 from dynexplore.second_opinion.fast_checks import NEW_VALUES
+from dynexplore.second_opinion.large_containers import SMALL
 from dynexplore.second_opinion.stack_calls import call_on_stack
 
 _THEMES = (container_checks, method_checks, place_checks)  # imported for the checks that they declare
@@ -126,16 +127,18 @@ def _return_value(step: CheckedStep) -> Verdict:
 def _build(step: CheckedStep) -> Verdict:
     count = step.arg
     items = step.before[len(step.before) - count :]
-    made = step.after[-1]
-    if made.container_type is not (tuple if step.op == "BUILD_TUPLE" else list):
-        return Mismatch("value on the stack", step.op.removeprefix("BUILD_").lower(), text_of(made))
-    held = _known_items(made)
-    if len(held) != count or any(as_read(one) is not as_read(other) for one, other in zip(items, held, strict=True)):
-        return another("items", ", ".join(map(text_of, items)), ", ".join(map(text_of, held)))
+    container = step.after[-1]
+    if container.container_type is not (tuple if step.op == "BUILD_TUPLE" else list):
+        return Mismatch("value on the stack", step.op.removeprefix("BUILD_").lower(), text_of(container))
+    built_items = _items_of(container)
+    if len(built_items) != count or any(
+        as_read(item) is not as_read(other) for item, other in zip(items, built_items, strict=True)
+    ):
+        return another("items", ", ".join(map(text_of, items)), ", ".join(map(text_of, built_items)))
     return None
 
 
-def _known_items(sequence: VariableTracker) -> Stack:
+def _items_of(sequence: VariableTracker) -> Stack:
     """The items of a list, tuple or deque that was looked at. Raises Unknown."""
     contents = sequence.contents() if is_sequence(sequence) else None
     if contents is None or contents.live is not None:
@@ -145,7 +148,7 @@ def _known_items(sequence: VariableTracker) -> Stack:
 
 @check("UNPACK_SEQUENCE")
 def _unpack(step: CheckedStep) -> Verdict:
-    return check_stack([*step.before[:-1], *reversed(_known_items(step.before[-1]))], step)
+    return check_stack([*step.before[:-1], *reversed(_items_of(step.before[-1]))], step)
 
 
 # -- computations ----------------------------------------------------------------------------------------------
@@ -180,9 +183,9 @@ def _computes(
 
 def _is_the_node(step: CheckedStep, target: Any, values: tuple[Any, ...], keywords: dict[str, Any], result: Any) -> bool:
     """Whether the graph got the one node that the instruction stands for."""
-    if len(step.made) != 1 or step.made[0] is not result:
+    if len(step.new_nodes) != 1 or step.new_nodes[0] is not result:
         return False
-    node = step.made[0]
+    node = step.new_nodes[0]
     return bool(
         node.op == ("call_method" if isinstance(target, str) else "call_function")
         and (node.target == target if isinstance(target, str) else node.target is target)
@@ -221,9 +224,10 @@ def _slice(step: CheckedStep) -> Verdict:
 
 def _item(step: CheckedStep, container: VariableTracker, key: Stack) -> Verdict:
     """`container[key]`: of a sequence of trackers the very item, else a computation."""
+    _require_small(container)
     where = key[0].unguarded_value() if len(key) == 1 else slice(*(value.unguarded_value() for value in key))
     if is_sequence(container) and not has_nodes(where) and is_plain(where):
-        items = _known_items(container)
+        items = _items_of(container)
         if type(where) is not int or not -len(items) <= where < len(items):
             raise Unknown
         return check_stack([*step.before[:-2], items[where]], step)
@@ -234,19 +238,28 @@ _NONE = ConstantVariable(None)
 _made_slice: Any = SliceVariable
 
 
+def _require_small(container: VariableTracker) -> None:
+    """Raises Unknown where the step takes no time, and walking the container would."""
+    if container.bulk() > SMALL and container.container_type is not None:
+        raise Unknown
+
+
 @check("CONTAINS_OP")
 def _contains(step: CheckedStep) -> Verdict:
+    _require_small(step.before[-1])
     inverted = bool(step.arg)
     return _computes(step, lambda item, container: (item in container) is not inverted, step.before[-2:])
 
 
 @check("TO_BOOL")
 def _to_bool(step: CheckedStep) -> Verdict:
+    _require_small(step.before[-1])
     return _computes(step, bool, step.before[-1:])
 
 
 @check("GET_LEN")
 def _length(step: CheckedStep) -> Verdict:
+    _require_small(step.before[-1])
     return _computes(step, len, step.before[-1:])
 
 
@@ -285,7 +298,7 @@ def _load_attribute(step: CheckedStep) -> Verdict:
     owner, name = step.before[-1], step.arg
     if not isinstance(owner, TensorVariable) or name not in _ABOUT_TENSORS:
         raise Unknown
-    node = step.made[0] if len(step.made) == 1 else None
+    node = step.new_nodes[0] if len(step.new_nodes) == 1 else None
     if node is not None and node.target is getattr and node.args == (owner.node, name):
         if step.after[-1].unguarded_value() is node:
             return None
@@ -311,7 +324,7 @@ def _call(step: CheckedStep) -> Verdict:
     if type(function) is not BuiltinVariable:
         raise Unknown
     target = function.function
-    if not any(target is one for one in _PURE) and (rule_for(target) is not None or not is_graph_callable(target)):
+    if not any(target is pure for pure in _PURE) and (rule_for(target) is not None or not is_graph_callable(target)):
         raise Unknown
     return _computes(step, target, args, named)
 
@@ -357,7 +370,10 @@ def _jump_if_not_none(step: CheckedStep) -> Verdict:
 
 def _check_decision(step: CheckedStep, decide: Callable[[Any], bool]) -> Verdict:
     """A jump that depends on a value: of a constant it is known where it goes, a symbolic number is asked in the replay."""
-    value = step.before[-1].unguarded_value()
+    condition = step.before[-1]
+    if condition.container_type is not None and condition.bulk() > SMALL:
+        return _check_jump(step, decide(True))  # it is not empty, and to walk it takes long
+    value = condition.unguarded_value()
     if isinstance(value, torch.fx.Node):
         if type(step.before[-1]) is not SymbolicNumberVariable:
             raise Unknown

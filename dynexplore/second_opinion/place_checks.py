@@ -23,26 +23,29 @@ from dynexplore.engine.variables.objects.python_module import PythonModuleVariab
 from dynexplore.engine.variables.objects.super_ import SuperVariable
 from dynexplore.engine.variables.objects.user_object import UserObjectVariable
 from dynexplore.engine.variables.scalars.constant import ConstantMethodVariable, ConstantVariable
-from dynexplore.engine.variables.torch_.nn_module import NNModuleVariable
-from dynexplore.engine.variables.torch_.tensor import TensorMethodVariable, TensorVariable
+from dynexplore.engine.variables.torch_.nn.nn_module import NNModuleVariable
+from dynexplore.engine.variables.torch_.tensor.tensor import TensorMethodVariable, TensorVariable
 from dynexplore.second_opinion.check_table import another, check, check_stack, text_of
 from dynexplore.second_opinion.contents import Value, first_value, is_container, may_be_same
 from dynexplore.second_opinion.deferred_checks import CheckedStep, Mismatch, Verdict, as_read
+from dynexplore.second_opinion.large_containers import SMALL
 from dynexplore.second_opinion.stack_calls import call_on_stack
 
 Stored = dict[str, VariableTracker | None]
 
 
-def _check_stored(place: VariableTracker, expected: Stored, what: str) -> Verdict:
+def _check_stored(place: VariableTracker, expected: Stored, place_kind: str) -> Verdict:
     """The names and values of a place must be the expected ones."""
     now, live = place.assigned() or {}, place.live_names()
     for name in {**expected, **now}:
-        wanted, actual = expected.get(name), now.get(name)
-        if wanted is None and actual is None:
+        predicted, actual = expected.get(name), now.get(name)
+        if predicted is None and actual is None:
             if name in live and (name in expected) is not (name in now):
-                return Mismatch(f"{what} {name}", *(("deleted", "as it was") if name in expected else ("as it was", "deleted")))
-        elif wanted is None or actual is None or not may_be_same(Value(wanted), Value(actual)):
-            return another(f"{what} {name}", text_of(wanted), text_of(actual))
+                return Mismatch(
+                    f"{place_kind} {name}", *(("deleted", "as it was") if name in expected else ("as it was", "deleted"))
+                )
+        elif predicted is None or actual is None or not may_be_same(Value(predicted), Value(actual)):
+            return another(f"{place_kind} {name}", text_of(predicted), text_of(actual))
     return None
 
 
@@ -112,13 +115,13 @@ def _load_global(step: CheckedStep) -> Verdict:
     return _check_loaded(step, step.after[-1], live, f"global {name}") or check_stack([*step.before, step.after[-1]], step)
 
 
-def _check_loaded(step: CheckedStep, tracker: VariableTracker, live: object, what: str) -> Verdict:
+def _check_loaded(step: CheckedStep, tracker: VariableTracker, live: object, place_kind: str) -> Verdict:
     """Whether a tracker that was loaded may be the one for this live object. Raises Unknown."""
     if type(live) in _PLAIN and isinstance(tracker, ConstantVariable):
-        return None if may_be_same(Value(tracker), Value(None, live)) else Mismatch(what, repr(live)[:80], text_of(tracker))
+        return None if may_be_same(Value(tracker), Value(None, live)) else Mismatch(place_kind, repr(live)[:80], text_of(tracker))
     expected = step.journal.tracker_of(live)
     if expected is not None:
-        return None if may_be_same(Value(expected), Value(tracker)) else another(what, text_of(expected), text_of(tracker))
+        return None if may_be_same(Value(expected), Value(tracker)) else another(place_kind, text_of(expected), text_of(tracker))
     try:
         actual = tracker.live_value()
     except NotConstant:
@@ -127,7 +130,7 @@ def _check_loaded(step: CheckedStep, tracker: VariableTracker, live: object, wha
             raise Unknown from None
     if actual is live or type(actual) is not type(live) or not isinstance(live, _KNOWN_BY_IDENTITY):
         return None
-    return another(what, _name(live), _name(actual))
+    return another(place_kind, _name(live), _name(actual))
 
 
 _PLAIN = frozenset({int, float, bool, str, bytes, type(None), complex})
@@ -216,16 +219,16 @@ def _looks_up_plainly(cls: type[Any], name: str) -> bool:
 def _super(step: CheckedStep) -> Verdict:
     """`super()` without arguments is that of the frame which calls it, and of that frame's first argument."""
     function, args, named = call_on_stack(step)
-    made = step.after[-1]
+    proxy = step.after[-1]
     is_super = isinstance(function, ClassVariable) and function.value is super
-    if args or named or not is_super or not isinstance(made, SuperVariable):
+    if args or named or not is_super or not isinstance(proxy, SuperVariable):
         raise Unknown
     code, cells = step.frame.parsed.code, step.frame.cells
     receiver = step.frame.locals.get(code.co_varnames[0])
-    if receiver is not None and as_read(made.receiver) is not as_read(receiver):
-        return another("receiver of super()", text_of(receiver), text_of(made.receiver))
-    if "__class__" in cells and made.after is not cells["__class__"].content:
-        return another("class of super()", text_of(cells["__class__"].content), text_of(made.after))
+    if receiver is not None and as_read(proxy.receiver) is not as_read(receiver):
+        return another("receiver of super()", text_of(receiver), text_of(proxy.receiver))
+    if "__class__" in cells and proxy.after is not cells["__class__"].content:
+        return another("class of super()", text_of(cells["__class__"].content), text_of(proxy.after))
     return None
 
 
@@ -235,15 +238,15 @@ def _super(step: CheckedStep) -> Verdict:
 @check("IS_OP")
 def _is(step: CheckedStep) -> Verdict:
     """Of two values one of which is None, or that one tracker stands for, it is known whether they are one object."""
-    left, right = map(as_read, step.before[-2:])
-    nones = [type(value) is ConstantVariable and value.value is None for value in (left, right)]
-    if left is right:
-        wanted = True
-    elif any(nones) and all(_is_never_none(value) for value, none in zip((left, right), nones, strict=True) if not none):
-        wanted = all(nones)
+    lhs, rhs = map(as_read, step.before[-2:])
+    nones = [type(value) is ConstantVariable and value.value is None for value in (lhs, rhs)]
+    if lhs is rhs:
+        is_same = True
+    elif any(nones) and all(_is_never_none(value) for value, none in zip((lhs, rhs), nones, strict=True) if not none):
+        is_same = all(nones)
     else:
         raise Unknown
-    return _check_equal(wanted is not bool(step.arg), step.after[-1].unguarded_value(), "value")
+    return _check_equal(is_same is not bool(step.arg), step.after[-1].unguarded_value(), "value")
 
 
 def _is_never_none(value: VariableTracker) -> bool:
@@ -279,7 +282,15 @@ def _for_iter(step: CheckedStep) -> Verdict:
         return check_stack(step.before[:-1], step)
     if len(step.after) == len(step.before) + 1 and not may_be_same(_as_tracked(step, item), Value(step.after[-1])):
         return another("item", item.text(), text_of(step.after[-1]))
-    return _check_remaining(_without_first(remaining), iterator.remaining()) or check_stack([*step.before, step.after[-1]], step)
+    return _check_rest(remaining, iterator) or check_stack([*step.before, step.after[-1]], step)
+
+
+def _check_rest(before: Contents, iterator: VariableTracker) -> Verdict:
+    """What an iterator still has must be what it had before, without the first item; where that is much, the next ones count."""
+    expected = _without_first(before)
+    if len(before.items) < SMALL or before.live is not None:
+        return _check_remaining(expected, iterator.remaining())
+    return _check_remaining(expected, iterator.remaining(len(expected.items)))
 
 
 def _as_tracked(step: CheckedStep, item: Value) -> Value:
@@ -304,8 +315,15 @@ def _check_remaining(expected: Contents, actual: Contents | None) -> Verdict:
     if wrong is not None or expected.live is not None or actual.live is not None or expected.items == actual.items:
         return wrong
     pairs = zip(map(as_read, expected.items), map(as_read, actual.items), strict=True)
-    return next((another("item that remains", text_of(one), text_of(other)) for one, other in pairs if one is not other), None)
+    return next(
+        (
+            another("item that remains", text_of(expected_item), text_of(actual_item))
+            for expected_item, actual_item in pairs
+            if expected_item is not actual_item
+        ),
+        None,
+    )
 
 
-def _check_equal(expected: Any, actual: Any, what: str) -> Verdict:
-    return None if expected == actual else Mismatch(what, str(expected)[:80], str(actual)[:80])
+def _check_equal(expected: Any, actual: Any, aspect: str) -> Verdict:
+    return None if expected == actual else Mismatch(aspect, str(expected)[:80], str(actual)[:80])

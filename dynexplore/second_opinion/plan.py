@@ -69,17 +69,17 @@ class Plan:
 
 def make_plan(graph: FinishedGraph, name: str) -> Plan:
     """The plan of a graph."""
-    module = graph.module
+    module = graph.captured or graph.module  # nodes are compared with those that were recorded
     refused: dict[int, str] = {}  # by the id of a function: a graph calls the same few again and again
     rows = [_row(node, module, refused) for node in module.graph.nodes if node.op != "output"]
     outputs = [node.name for node in graph.outputs]
     last_use = {row.name: position for position, row in enumerate(rows)}
     for position, row in enumerate(rows):
         last_use |= dict.fromkeys(row.uses, position)
-    kept = [*outputs, *(graph.inputs[place].node.name for place in graph.written)]
-    last_use |= dict.fromkeys(kept, len(rows))
+    live_to_the_end = [*outputs, *(graph.inputs[place].node.name for place in graph.meta.mutated_inputs)]
+    last_use |= dict.fromkeys(live_to_the_end, len(rows))
     inputs = [graph_input.node.name for graph_input in graph.inputs]
-    return Plan(name, rows, inputs, outputs, graph.written, graph.draws_random_numbers, module, last_use)
+    return Plan(name, rows, inputs, outputs, graph.meta.mutated_inputs, graph.meta.draws_rng, module, last_use)
 
 
 def refs(value: Any) -> Iterator[Ref]:
@@ -213,7 +213,7 @@ def _of_function(target: Any) -> str:
         return f"{name} communicates with other processes"
     if isinstance(target, types.BuiltinFunctionType | types.MethodDescriptorType | types.WrapperDescriptorType) and not file_module:
         return ""
-    inside = any(file_module == known or file_module.startswith(known + ".") for known in _COMPUTING_MODULES)
+    inside = any(file_module == prefix or file_module.startswith(prefix + ".") for prefix in _COMPUTING_MODULES)
     return "" if inside else f"{name} is code of the program"
 
 

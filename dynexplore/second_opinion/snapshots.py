@@ -93,7 +93,9 @@ class RandomState:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, RandomState):
             return NotImplemented
-        return torch.equal(self._cpu, other._cpu) and all(torch.equal(self._cuda[one], other._cuda[one]) for one in self._cuda)
+        return torch.equal(self._cpu, other._cpu) and all(
+            torch.equal(self._cuda[device], other._cuda[device]) for device in self._cuda
+        )
 
     __hash__ = None  # type: ignore[assignment]
 

@@ -6,7 +6,7 @@ back. In a run of the graph it then summarizes what goes in and what comes out, 
 under snapshots.py). Nothing here may change what the program sees: a failure of the step checker itself is noted in the recording,
 and the program goes on.
 
-In: steps, graphs, runs. Out: the records ValueObserved, ContentsSeen, DivergenceFound, RunCompared, RunLeftOut. PyTorch's
+In: steps, graphs, runs. Out: the records ValueObserved, ContentsSeen, DivergenceDetected, RunCompared, RunLeftOut. PyTorch's
 Dynamo has no counterpart; its accuracy minifier (torch/_dynamo/repro/after_dynamo.py) compares outputs of whole graphs.
 """
 
@@ -22,15 +22,16 @@ import torch
 import torch.fx
 
 from dynexplore.engine import events as ev
-from dynexplore.engine.collector import collector_at_rest
+from dynexplore.engine.gc_control import gc_disabled
 from dynexplore.engine.graph.builder import FinishedGraph
-from dynexplore.engine.recorder import Recorder, taker_of_notes
+from dynexplore.engine.recorder import Recorder, deferred_event_sink
 from dynexplore.second_opinion import fast_checks, snapshots
 from dynexplore.second_opinion.before_step import state_before
 from dynexplore.second_opinion.contents_shown import ContentsRecorded, ViewOf, may_have_changed, record_of
 from dynexplore.second_opinion.deferred_checks import Attempt, BeforeStep, CheckedStep, DeferredCheck, Mismatch, StepMark
 from dynexplore.second_opinion.differences import Difference
 from dynexplore.second_opinion.graph_run_check import WatchedGraph
+from dynexplore.second_opinion.large_containers import LargeContainers
 from dynexplore.second_opinion.opcode_checks import verdict
 from dynexplore.second_opinion.plan import make_plan
 from dynexplore.second_opinion.snapshots import quiet
@@ -47,7 +48,7 @@ class StepChecker:
 
     def __init__(self, recorder: Recorder, modified_codes: Mapping[int, tuple[CodeType, int]] | None = None) -> None:
         self.recorder = recorder
-        self.note = taker_of_notes(recorder)
+        self.note = deferred_event_sink(recorder)
         self._modified_codes = modified_codes if modified_codes is not None else {}
         self.values_left = snapshots.MOST_VALUES
         self._attempts: dict[int, Attempt] = {}
@@ -58,8 +59,10 @@ class StepChecker:
 
     def attempt_started(self, frame_id: int, attempt: int, ctx: Interpreter) -> None:
         """An attempt begins."""
+        self._check_twins()
+        large = LargeContainers(ctx.journal)
         self._attempt = self._attempts[frame_id] = Attempt(
-            frame_id, attempt, ctx.graph.graph, ctx.journal, lambda: ctx.innermost, ctx.function_modes
+            frame_id, attempt, ctx.graph.graph, ctx.journal, lambda: ctx.frames.innermost, large, ctx.function_modes
         )
         self._contents = ContentsRecorded()
 
@@ -68,7 +71,7 @@ class StepChecker:
         attempt = self._attempt
         assert attempt is not None
         local = frame.locals.get(step.arg) if step.op == "LOAD_FAST" else None
-        state = state_before(frame, step)
+        state = state_before(frame, step, attempt.large)
         attempt.before[frame] = BeforeStep(list(frame.stack), local, _last_node(attempt.graph), callees, state)
 
     def stepped(self, frame: SymbolicFrame, step: Step, inline: int, callees: int) -> None:
@@ -88,16 +91,32 @@ class StepChecker:
         handler = step.origin.handler
         attempt.latest = None
         if handler is not None and frame.pc == frame.parsed.first_step[handler.target.index]:
-            return  # it raised, and the exception was caught here
-        made = _nodes_between(node_before, node_after) if node_after is not node_before else ()
-        is_right = attempt.modes.may_be_asked or fast_checks.is_right(step, frame, before, local, made, attempt.journal)
+            attempt.large.give_up(state)  # it raised, and the exception was caught here
+            return
+        new_nodes = _nodes_between(node_before, node_after) if node_after is not node_before else ()
+        is_right = attempt.modes.may_dispatch or fast_checks.is_right(step, frame, before, local, new_nodes, attempt.journal)
         if is_right and not may_have_changed(state, frame.stack):
+            attempt.large.step_is_over(None)
             return
         mark = StepMark(number, step.origin.offset, inline, "", node_before, node_after)
-        checked = CheckedStep(step, frame, before, frame.stack, local, made, callees != callees_before, state, attempt.journal)
+        checked = CheckedStep(
+            step, frame, before, frame.stack, local, new_nodes, callees != callees_before, state, attempt.journal, attempt.large
+        )
         attempt.latest = mark, checked
         if not is_right:
             self._check(attempt, mark, checked)
+            attempt.large.give_up(state)
+        attempt.large.step_is_over(mark)
+
+    def _check_twins(self) -> None:
+        """The translation of a frame, or an attempt at it, is over: compare the large containers as a whole."""
+        attempt = self._attempt
+        if attempt is None:
+            return
+        for before in attempt.before.values():  # a step that broke the graph has not come to its end
+            attempt.large.give_up(before.state)
+        for mark, mismatch in attempt.large.differences():
+            self.step_diverges(attempt.frame, attempt.number, mark, mismatch)
 
     def _check(self, attempt: Attempt, mark: StepMark, step: CheckedStep) -> None:
         """The full check of a step that no fast check has passed."""
@@ -133,7 +152,7 @@ class StepChecker:
     ) -> None:
         """Record that a step is wrong."""
         self.recorder.record(
-            ev.DivergenceFound(
+            ev.DivergenceDetected(
                 frame=frame,
                 attempt=attempt,
                 offset=mark.offset,
@@ -154,18 +173,20 @@ class StepChecker:
     def plan(self, graph: FinishedGraph, name: str, frame: int) -> WatchedGraph:
         """Make the plan of a graph's replay, before the backend sees the graph."""
         attempt = self._attempts[frame]
-        with collector_at_rest():
+        with gc_disabled():
             return WatchedGraph(self, make_plan(graph, name), attempt)
 
     def forget(self, frame: int) -> None:
         """The translation of a frame is over: drop its trackers."""
+        if self._attempt is not None and self._attempt.frame == frame:
+            self._check_twins()
         self._attempts.pop(frame, None)
         self._attempt = None
         self._contents = ContentsRecorded()
 
     # -- values
 
-    def observed(self, what: str, name: str, value: object, **where: Any) -> None:
+    def observed(self, role: str, name: str, value: object, **where: Any) -> None:
         """Record the summary of a value of the call itself."""
         if self.values_left > 0:
             self.values_left -= 1
@@ -173,15 +194,15 @@ class StepChecker:
                 summarized = summary(value)
             except Exception as error:  # see above: a tensor of a kind that cannot be summarized
                 summarized = {"why": f"{type(error).__name__}: {error}"}
-            self.note((_value, what, name, where, summarized))
+            self.note((_value, role, name, where, summarized))
 
     def entered(self, frame: int, values: Mapping[str, object], goes_on_from: CodeType | None) -> None:
         """A frame begins with these arguments; in those of a resume function are the locals of the frame at its break."""
         self.record_locals(values, frame=frame, moment="entry")
-        known = self._modified_codes.get(id(goes_on_from))
-        if known is not None:
+        attempt = self._modified_codes.get(id(goes_on_from))
+        if attempt is not None:
             at_break = {name: value for name, value in values.items() if not name.startswith(_STACK)}
-            self.record_locals(at_break, frame=known[1], moment="break")
+            self.record_locals(at_break, frame=attempt[1], moment="break")
 
     def returned(self, frame: int, value: object) -> None:
         """A frame returned this."""
@@ -212,7 +233,9 @@ class StepChecker:
 
 
 _STACK = "___stack"
-_OF_THE_ENGINE = ("___", "__compiled_fn_", "__object_", "__resume_at_", "__parameters_", "__run_again", "__tail_call")
+_OF_THE_ENGINE = (
+    "___", "__compiled_fn_", "__object_", "__resume_at_", "__parameters_", "__must_run_again", "__run_again", "__tail_call",
+)  # fmt: skip
 
 
 def _locals_of(running: FrameType) -> dict[str, object]:
@@ -224,9 +247,9 @@ def _locals_of(running: FrameType) -> dict[str, object]:
     return values
 
 
-def _value(what: str, name: str, where: Mapping[str, Any], summarized: Mapping[str, Any]) -> ev.ValueObserved:
+def _value(role: str, name: str, where: Mapping[str, Any], summarized: Mapping[str, Any]) -> ev.ValueObserved:
     """What is noted of a value of the call itself, as an event."""
-    return ev.ValueObserved(what=what, name=name, **where, **summarized)
+    return ev.ValueObserved(role=role, name=name, **where, **summarized)
 
 
 # -- nodes -----------------------------------------------------------------------------------------------------

@@ -83,10 +83,10 @@ def changed_call(
     call = _Call(function, args, kwargs)
     for path, change in changes.items():
         name, keys = _parsed(path)
-        known = call.arguments()
-        if name not in known:
-            raise TypeError(f"there is no input {name!r}; the inputs are: {', '.join(known) or 'none'}")
-        call.put(name, _replaced(path, known[name], keys, change))
+        arguments = call.arguments()
+        if name not in arguments:
+            raise TypeError(f"there is no input {name!r}; the inputs are: {', '.join(arguments) or 'none'}")
+        call.put(name, _replaced(path, arguments[name], keys, change))
     return tuple(call.args), call.kwargs
 
 
@@ -117,8 +117,8 @@ class _Call:
         elif name in self.positional[: len(self.args)]:
             self.args[self.positional.index(name)] = value
         elif kind is kind.POSITIONAL_ONLY:  # it has its default now, as those before it may have
-            known = self.arguments()
-            self.args += [known[each] for each in self.positional[len(self.args) : self.positional.index(name)]] + [value]
+            arguments = self.arguments()
+            self.args += [arguments[each] for each in self.positional[len(self.args) : self.positional.index(name)]] + [value]
         else:
             self.kwargs[name] = value
 
@@ -200,16 +200,16 @@ def like(
     if type(value) not in (torch.Tensor, torch.nn.Parameter):
         raise TypeError(f"a {type(value).__qualname__} cannot be made with other properties, only a plain tensor can")
     sizes = tuple(value.shape) if shape is None else _checked_shape(shape)
-    wanted = value.dtype if dtype is None else _checked_dtype(dtype)
+    new_dtype = value.dtype if dtype is None else _checked_dtype(dtype)
     needs_grad = value.requires_grad if requires_grad is None else bool(requires_grad)
-    if needs_grad and not (wanted.is_floating_point or wanted.is_complex):
+    if needs_grad and not (new_dtype.is_floating_point or new_dtype.is_complex):
         if requires_grad is not None:
-            raise ValueError(f"a tensor of {wanted} cannot require grad: only floating point and complex ones can")
+            raise ValueError(f"a tensor of {new_dtype} cannot require grad: only floating point and complex ones can")
         needs_grad = False
-    made = _empty(value, sizes, wanted, value.device if device is None else _checked_device(device))
+    tensor = _empty(value, sizes, new_dtype, value.device if device is None else _checked_device(device))
     if isinstance(value, torch.nn.Parameter):
-        return torch.nn.Parameter(made, requires_grad=needs_grad)
-    return made.requires_grad_(needs_grad)
+        return torch.nn.Parameter(tensor, requires_grad=needs_grad)
+    return tensor.requires_grad_(needs_grad)
 
 
 def _empty(value: torch.Tensor, sizes: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> torch.Tensor:
@@ -222,8 +222,8 @@ def _empty(value: torch.Tensor, sizes: tuple[int, ...], dtype: torch.dtype, devi
             return torch.empty_permuted(sizes, order, dtype=dtype, device=device)
         return torch.empty(sizes, dtype=dtype, device=device)
     except (RuntimeError, AssertionError, MemoryError) as error:
-        said = " ".join(str(error).split(". ")[0].split())
-        raise ValueError(f"there can be no {dtype} tensor of shape {list(sizes)} on {device} here: {said}") from None
+        reason = " ".join(str(error).split(". ")[0].split())
+        raise ValueError(f"there can be no {dtype} tensor of shape {list(sizes)} on {device} here: {reason}") from None
 
 
 def _checked_shape(shape: Any) -> tuple[int, ...]:
@@ -234,10 +234,10 @@ def _checked_shape(shape: Any) -> tuple[int, ...]:
 
 
 def _checked_dtype(dtype: Any) -> torch.dtype:
-    known = getattr(torch, dtype.removeprefix("torch."), None) if isinstance(dtype, str) else dtype
-    if not isinstance(known, torch.dtype):
+    resolved = getattr(torch, dtype.removeprefix("torch."), None) if isinstance(dtype, str) else dtype
+    if not isinstance(resolved, torch.dtype):
         raise ValueError(f"there is no dtype {dtype!r}; there are float32, int64, bool and others")
-    return known
+    return resolved
 
 
 def _checked_device(device: Any) -> torch.device:

@@ -2,7 +2,7 @@
 
 The idea: nothing here guesses. The frame that the call would begin with (first_frame.py) takes the path of a real one: the
 same `decide` (engine/runtime/decision.py) answers from the same facts, the entries are tried in order, then the same
-`Conversion` runs, but on copies: a separate store that shares the entries, a copy of the history of earlier calls, no backend.
+`Conversion` runs, but on copies: a separate store that shares the entries, a copy of the profile of earlier calls, no backend.
 Counters and names that a conversion uses up are restored. The function never runs, so the answer is about the first frame
 alone; predicted_resumes.py says what can be known of the resume functions that follow it.
 
@@ -27,14 +27,14 @@ from dynexplore.engine.counters import counters
 from dynexplore.engine.errors import DynexploreError
 from dynexplore.engine.native import CodeCache, Entry
 from dynexplore.engine.recorder import unrecorded_entries_again
-from dynexplore.engine.runtime import convert, interrupts, other_tracers, reports
+from dynexplore.engine.runtime import convert, foreign_modes, interrupts, reports
 from dynexplore.engine.runtime.cache import CodeState, CompiledEntry
+from dynexplore.engine.runtime.compile_lock import compile_lock
 from dynexplore.engine.runtime.decision import Decision, decide
 from dynexplore.engine.runtime.frame_facts import CheckedEntries, check_entries, facts_of
 from dynexplore.engine.runtime.stores import Store
-from dynexplore.engine.runtime.translation_lock import translation_lock
+from dynexplore.engine.specialization.profile import Profile
 from dynexplore.engine.translate import unique_names
-from dynexplore.engine.translate.history import FrameHistory
 from dynexplore.recording.recording import Recording
 from dynexplore.session.first_frame import DryRunFrame
 
@@ -63,7 +63,7 @@ def dry_run(store: Store, frame: DryRunFrame, *, capture: bool = True) -> Outcom
     outer = native.enter(None)
     try:
         facts = facts_of(store, frame.code, frame.function, frame.cache)
-        with interrupts.held(sys._getframe()), other_tracers.dynamo_off(), translation_lock:
+        with interrupts.deferred(sys._getframe()), foreign_modes.dynamo_off(), compile_lock:
             checked = check_entries(frame.cache, frame, lambda: frame.scope)
             decision = decide(replace(facts, entries=checked.verdict))
             if decision.is_compiled and capture:
@@ -88,7 +88,7 @@ class _DryConversion(convert.Conversion):
 
     failure = ""
 
-    def _compile_graph(self, graph: Any, name: str, fake_mode: Any) -> Callable[..., Any]:
+    def _compile_graph(self, graph: Any, name: str, compile_it: Any) -> Callable[..., Any]:
         forward: Callable[..., Any] = graph.module.forward
         return forward
 
@@ -119,14 +119,14 @@ def _why_plain(recording: Recording) -> str:
 
 
 def _borrowed(real: CodeCache, scratch: Store) -> CodeCache:
-    """A cache with the same entries, and a copy of the history of earlier calls."""
+    """A cache with the same entries, and a copy of the profile of earlier calls."""
     code = real.code
     assert code is not None
-    made = scratch.native.cache_of(code)
-    made.entries = real.entries
-    known: CodeState | None = real.payload
-    made.payload = CodeState(copy.deepcopy(known.history) if known is not None else FrameHistory())
-    return made
+    scratch_cache = scratch.native.cache_of(code)
+    scratch_cache.entries = real.entries
+    state: CodeState | None = real.payload
+    scratch_cache.payload = CodeState(copy.deepcopy(state.profile) if state is not None else Profile())
+    return scratch_cache
 
 
 @contextlib.contextmanager

@@ -26,13 +26,13 @@ from typing import Any
 
 import torch
 
-from dynexplore.engine.runtime.starting_state import StartingState
+from dynexplore.engine.runtime.call_snapshot import CallSnapshot
 from dynexplore.recording.recording import Recording
 from dynexplore.session.effects import Effects, watched
 from dynexplore.views.capture_difference import Difference, difference
 
 _numbers = itertools.count(1)
-_KEPT = 50  # edited texts that tracebacks and recordings can still show
+_MOST_FILES = 50  # edited texts that tracebacks and recordings can still show
 _files: list[str] = []
 
 
@@ -145,18 +145,18 @@ def _function(original: types.FunctionType, text: str) -> types.FunctionType:
     outer = _wrapped(tree, original.__code__.co_freevars, name)
     try:
         exec(compile(outer, file, "exec", dont_inherit=True), namespace)
-        made = namespace[_OUTER](*(None for _ in original.__code__.co_freevars))
+        definition = namespace[_OUTER](*(None for _ in original.__code__.co_freevars))
     except SyntaxError as error:  # what the parser lets through and the compiler does not: `return` outside a function
         raise EditError(_of_syntax(error)) from None
     except Exception as error:  # a default value or another statement of the text may raise whatever it likes
         raise EditError(f"the text cannot be run: {type(error).__name__}: {error}") from None
-    if not isinstance(made, types.FunctionType):
+    if not isinstance(definition, types.FunctionType):
         raise EditError(f"the text does not end with a function named {name!r}")
     cells = dict(zip(original.__code__.co_freevars, original.__closure__ or (), strict=True))
-    own = dict(zip(made.__code__.co_freevars, made.__closure__ or (), strict=True))
-    closure = tuple(cells.get(free, own[free]) for free in made.__code__.co_freevars)
-    function = types.FunctionType(made.__code__, namespace, name, made.__defaults__, closure)
-    function.__kwdefaults__ = made.__kwdefaults__
+    own = dict(zip(definition.__code__.co_freevars, definition.__closure__ or (), strict=True))
+    closure = tuple(cells.get(free, own[free]) for free in definition.__code__.co_freevars)
+    function = types.FunctionType(definition.__code__, namespace, name, definition.__defaults__, closure)
+    function.__kwdefaults__ = definition.__kwdefaults__
     return function
 
 
@@ -165,7 +165,7 @@ def remembered(text: str, name: str) -> str:
     file = f"<edited {name} {next(_numbers)}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     _files.append(file)
-    while len(_files) > _KEPT:
+    while len(_files) > _MOST_FILES:
         linecache.cache.pop(_files.pop(0), None)
     return file
 
@@ -206,13 +206,13 @@ def _wrapped(tree: ast.Module, free: tuple[str, ...], name: str) -> ast.Module:
 
 def _module(module: torch.nn.Module, forward: types.FunctionType) -> torch.nn.Module:
     """A module with the same parameters, buffers and submodules, and another forward; `module` stays as it is."""
-    made = copy.copy(module)
+    edited_module = copy.copy(module)
     for name in ("_parameters", "_buffers", "_modules"):
-        made.__dict__[name] = dict(module.__dict__[name])
+        edited_module.__dict__[name] = dict(module.__dict__[name])
     cls = type(module)
     names = {"forward": forward, "__module__": cls.__module__, "__qualname__": cls.__qualname__}
-    made.__class__ = type(cls.__name__, (cls,), names)
-    return made
+    edited_module.__class__ = type(cls.__name__, (cls,), names)
+    return edited_module
 
 
 # -- run again ---------------------------------------------------------------------------------------------------
@@ -224,20 +224,20 @@ def rerun(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     explainer: Callable[[Any], Any],
-    known: Recording | None,
+    earlier: Recording | None,
     change: Callable[[Any, str], Any] | None = None,
     outside: Mapping[str, Any] | None = None,
     prepare: Callable[[Any], None] | None = None,
 ) -> Rerun:
     """Explain `target` with `text` as its source, on copies of the arguments.
 
-    `known` is the recording of this one call with the source that it has; None: that call is made first, on copies as well.
+    `earlier` is the recording of this one call with the source that it has; None: that call is made first, on copies as well.
     `change` makes the changed one of `target` and a text, where it is no function: `edited` unless told otherwise. `outside` is
     the namespace that the run is to leave as it is, that of the function unless told otherwise. `prepare` is told of the changed
     one's explanation before it runs.
     """
-    state = StartingState(target, args, kwargs)
-    original = known if known is not None else _explained(target, state, explainer, {}).recording
+    state = CallSnapshot(target, args, kwargs)
+    original = earlier if earlier is not None else _explained(target, state, explainer, {}).recording
     before = counts(original)
     try:
         changed = (change or edited)(target, text)
@@ -265,14 +265,14 @@ class _Done:
 
 def _explained(
     target: Any,
-    state: StartingState,
+    state: CallSnapshot,
     explainer: Callable[[Any], Any],
     outside: Mapping[str, Any],
     prepare: Callable[[Any], None] | None = None,
 ) -> _Done:
     """One call on copies; what it changed is restored."""
     args, kwargs = state.fresh()
-    said = ""
+    failure = ""
     with explainer(target) as run:
         if prepare is not None:
             prepare(run.explanation)
@@ -280,18 +280,18 @@ def _explained(
             try:
                 run(*args, **kwargs)
             except Exception as raised:  # whatever the program raises is told
-                said = _of_run(raised)
+                failure = _of_run(raised)
             finally:
                 state.fresh()
     run.explanation.value = None  # nobody asks for it
-    return _Done(run.explanation, effects, said)
+    return _Done(run.explanation, effects, failure)
 
 
 def _of_run(error: Exception) -> str:
     places = [entry for entry in traceback.extract_tb(error.__traceback__) if entry.filename.startswith("<edited ")]
     where = f" in line {places[-1].lineno}" if places else ""
-    said = str(error).strip().splitlines()
-    return f"it raises {type(error).__name__}{where}{': ' + said[0] if said else ''}"
+    message = str(error).strip().splitlines()
+    return f"it raises {type(error).__name__}{where}{': ' + message[0] if message else ''}"
 
 
 def _difference(before: Recording, after: Recording) -> Difference | None:

@@ -134,6 +134,6 @@ def _written(path: Any, mode: Any, flags: Any) -> str | None:
     return None if "__pycache__" in str(path) else f"writes {_short(path)}"
 
 
-def _short(what: Any) -> str:
-    text = os.fsdecode(what) if isinstance(what, str | bytes) else repr(what)
+def _short(argument: Any) -> str:
+    text = os.fsdecode(argument) if isinstance(argument, str | bytes) else repr(argument)
     return text if len(text) <= 60 else f"...{text[-57:]}"

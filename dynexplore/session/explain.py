@@ -27,7 +27,7 @@ from dynexplore.engine.bytecode.versions import PYTHON
 from dynexplore.engine.runtime import optimized
 from dynexplore.engine.runtime.backends import CompilerFn
 from dynexplore.engine.runtime.stores import Options
-from dynexplore.recording.engines import OURS, TORCH
+from dynexplore.recording.engines import DYNEXPLORE, TORCH
 from dynexplore.recording.recording import Recording
 from dynexplore.recording.shown import Printed, ShownGraphs
 from dynexplore.session import torch_compiled
@@ -115,7 +115,7 @@ class Explanation:
         return [broke.reason for broke in self.breaks]
 
     @property
-    def resume_functions(self) -> tuple[ev.ResumeFunctionMade, ...]:
+    def resume_functions(self) -> tuple[ev.ResumeFunctionCreated, ...]:
         """The functions that go on after a break."""
         return self.recording.resume_functions
 
@@ -147,7 +147,8 @@ class Explanation:
         return iter((str(self), self.out_guards, self.graphs, self.ops_per_graph))
 
     def __str__(self) -> str:
-        return text.explanation(self.recording) + (f"\n{self.notice}" if self.notice else "")
+        room = text.MOST_LINES - bool(self.notice)
+        return text.explanation(self.recording, most_lines=room) + (f"\n{self.notice}" if self.notice else "")
 
     def __repr__(self) -> str:
         return str(self)
@@ -179,17 +180,17 @@ class Explainer:
     """
 
     def __init__(
-        self, fn: Callable[..., Any], backend: str | CompilerFn, options: Options, real: bool = True, engine: str = OURS
+        self, fn: Callable[..., Any], backend: str | CompilerFn, options: Options, real: bool = True, engine: str = DYNEXPLORE
     ) -> None:
         self._name = optimized.name_of(fn)
-        self._made = functools.partial(_explanation_of, fn, backend, options, real, engine)
+        self._new_explanation = functools.partial(_explanation_of, fn, backend, options, real, engine)
 
     def __repr__(self) -> str:
         return f"{self._name} to be explained: call this with its arguments, or its `calls(...)` for several calls"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Explanation:
         """Call the function; the `Explanation` of this one call."""
-        explanation = self._made()
+        explanation = self._new_explanation()
         explanation.call(*args, **kwargs)
         return explanation
 
@@ -199,14 +200,14 @@ class Explainer:
         Args: inputs: for each call its arguments: a tuple or list of them, an `inspect.BoundArguments` where there are
         keyword arguments, or the one argument itself.
         """
-        explanation = self._made()
-        for given in inputs:
-            args, kwargs = _arguments(given)
+        explanation = self._new_explanation()
+        for arguments in inputs:
+            args, kwargs = _arguments(arguments)
             explanation.call(*args, **kwargs)
         return explanation
 
     def __enter__(self) -> WatchedFunction:
-        return WatchedFunction(self._made())
+        return WatchedFunction(self._new_explanation())
 
     def __exit__(self, *exc: object) -> None:
         pass
@@ -223,10 +224,10 @@ class WatchedFunction:
         return self.explanation.call(*args, **kwargs)
 
 
-def _arguments(given: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    if isinstance(given, inspect.BoundArguments):
-        return given.args, given.kwargs
-    return (tuple(given) if isinstance(given, tuple | list) else (given,)), {}
+def _arguments(arguments: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    if isinstance(arguments, inspect.BoundArguments):
+        return arguments.args, arguments.kwargs
+    return (tuple(arguments) if isinstance(arguments, tuple | list) else (arguments,)), {}
 
 
 def explain(
@@ -260,20 +261,20 @@ def explain(
     Dynamo produced 1 graph, with 0 graph breaks and 1 op
     """
     options = Options(nopython, dynamic)
-    asked = torch_compiled.chosen(engine, fn)
+    chosen_engine = torch_compiled.chosen(engine, fn)
     if engine is None and torch_compiled.has_compiled_part(fn):
-        asked = TORCH
+        chosen_engine = TORCH
     if not args and not kwargs:
-        return Explainer(fn, backend, options, real, asked)
-    return Explainer(fn, backend, options, real, asked)(*args, **kwargs)
+        return Explainer(fn, backend, options, real, chosen_engine)
+    return Explainer(fn, backend, options, real, chosen_engine)(*args, **kwargs)
 
 
 def _explanation_of(
-    fn: Callable[..., Any], backend: str | CompilerFn, options: Options, real: bool, engine: str = OURS
+    fn: Callable[..., Any], backend: str | CompilerFn, options: Options, real: bool, engine: str = DYNEXPLORE
 ) -> Explanation:
     """An explanation without calls so far."""
     hooks = tool_hooks.connected()
-    if engine != OURS and hooks is not None:
+    if engine != DYNEXPLORE and hooks is not None:
         watched: Explanation = hooks.watched_explanation(fn, backend, options)
         return watched
     target = torch_compiled.original_of(fn)

@@ -39,14 +39,14 @@ class FrameCalls:
 
     def __init__(self, most: int = MOST) -> None:
         self.most = most
-        self.held: dict[int, FrameCall] = {}
+        self.by_frame: dict[int, FrameCall] = {}
 
     def note(self, frame: int, function: types.FunctionType, values: Sequence[Any]) -> None:
         """Keep the call that a frame begins with; `values` are the contents of its argument slots."""
         code = function.__code__
         is_whole = not any(value is UNBOUND for value in values)
-        if is_whole and len(self.held) < self.most and resume_point(code) is None:
-            self.held[frame] = FrameCall(function, *arguments_of(code, values))
+        if is_whole and len(self.by_frame) < self.most and resume_point(code) is None:
+            self.by_frame[frame] = FrameCall(function, *arguments_of(code, values))
 
 
 def arguments_of(code: types.CodeType, values: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -22,10 +22,10 @@ from typing import Any
 import torch
 
 from dynexplore.engine import events as ev
-from dynexplore.engine.collector import collector_at_work
 from dynexplore.engine.counters import counters
-from dynexplore.engine.runtime import torch_state
-from dynexplore.engine.runtime.translation_lock import released
+from dynexplore.engine.gc_control import gc_enabled
+from dynexplore.engine.runtime import preserve_global_state
+from dynexplore.engine.runtime.compile_lock import released
 from dynexplore.recording.recording import Recording
 from dynexplore.views import timeline
 
@@ -81,7 +81,7 @@ class Gate:
         if self.to_pass:
             self.to_pass -= 1
             return
-        with released(), torch_state.paused(), collector_at_work():
+        with released(), preserve_global_state.paused(), gc_enabled():
             self.park()
         if self.is_stopping:
             self.is_free = True  # on the way out nothing parks any more
@@ -165,11 +165,11 @@ class LiveRun:
             raise ValueError(f"a live run only moves forward: count must be at least 1, not {count}")
         return self._until(STOPS["step"], count - 1, timeout)
 
-    def until(self, what: str, timeout: float | None = None) -> timeline.State | None:
+    def until(self, stop: str, timeout: float | None = None) -> timeline.State | None:
         """Continue to the next "frame", "attempt", "break", "graph" (compiled or run) or "run" (of a graph), or to the "end"."""
-        if what not in STOPS:
-            raise ValueError(f"a live run continues until one of {', '.join(STOPS)}, not {what!r}")
-        return self._until(STOPS[what], 0, timeout)
+        if stop not in STOPS:
+            raise ValueError(f"a live run continues until one of {', '.join(STOPS)}, not {stop!r}")
+        return self._until(STOPS[stop], 0, timeout)
 
     def finish(self, timeout: float | None = None) -> Any:
         """Run to the end and return what the call returns; its exceptions are raised. TimeoutError: it still runs."""

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import contextlib
 import dis
+import functools
 import inspect
 import types
 from collections.abc import Callable, Iterator, Mapping
@@ -25,15 +26,19 @@ from typing import Any
 
 import torch
 
+from dynexplore.engine import native
 from dynexplore.engine.config import config
-from dynexplore.engine.runtime.starting_state import StartingState
-from dynexplore.session import changed_inputs, edited_function
+from dynexplore.engine.runtime.call_snapshot import CallSnapshot
+from dynexplore.engine.runtime.stores import Store
+from dynexplore.recording.recording import Recording
+from dynexplore.session import cell_capture, changed_inputs, edited_function
 from dynexplore.session.changed_inputs import Input
 from dynexplore.session.edited_function import EditError, Rerun
 from dynexplore.session.frame_calls import FrameCalls
 from dynexplore.session.live_run import LiveRun
 from dynexplore.session.prediction import Prediction
 from dynexplore.session.session import Session
+from dynexplore.session.verdicts import Verdicts
 
 CodeOfText = Callable[[str, str], types.CodeType]
 """Text and file name of a cell -> the code of a function without arguments. Raises ValueError, in one sentence."""
@@ -42,7 +47,34 @@ _READS = ("LOAD_GLOBAL", "LOAD_NAME")
 _STORES = ("STORE_GLOBAL", "STORE_NAME")
 
 
-class NotebookSession(Session):
+class CellSession(Session):
+    """Runs a cell, which may be captured as a function or be a program (cell_capture.py)."""
+
+    _only: str = ""
+
+    def _runs(self) -> Callable[..., Any]:
+        return functools.partial(cell_capture.run_function, self.function, self._store)
+
+    def _run(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the cell; of a program the calls are recorded that it makes of its targets, and not the cell as one."""
+        __tracebackhide__ = True
+        row, _ = cell_capture.why_program(self.function)
+        if not row:
+            return super()._run(*args, **kwargs)
+        self.call_count += 1
+        outer = native.enter(None)  # of nested regions the outer wins: be in none
+        try:
+            return cell_capture.run_program(self.function, self._store, self.recording, self._only)
+        finally:
+            native.leave(outer)
+
+    def _fresh(self, function: Any, store: Store, recording: Recording) -> Session:
+        fresh = CellSession(function, store, self._explainer, recording)
+        fresh._only = self._only
+        return fresh
+
+
+class NotebookSession(CellSession):
     """See the head of this file. It is to be made before the cell runs; `text` is the cell as the user sees it.
 
     `only`: the one name of functions that were translated (`config.debug_function`), or "".
@@ -52,22 +84,23 @@ class NotebookSession(Session):
         self._cell: types.FunctionType = session.function
         super().__init__(self._cell, session._store, session._explainer, session.recording)
         self._text, self._code_of, self._only = text, code_of, only
+        _, self._why_program = cell_capture.why_program(self._cell)
         self._calls = self._store.observers.calls = FrameCalls()
         self.about = "the cell: the names that it reads, with their values from before it ran"
         self.namespace: dict[str, Any] = self._cell.__globals__
         names = _names_within_reach(self._cell)
         self._before = {name: self.namespace[name] for name in names if name in self.namespace}
         self._absent = [name for name in names if name not in self.namespace]
-        made = _stored_first(self._cell.__code__)
-        self._values = {name: value for name, value in self._before.items() if name not in made and _may_change(name, value)}
+        unread = _stored_first(self._cell.__code__)
+        self._values = {name: value for name, value in self._before.items() if name not in unread and _may_change(name, value)}
 
     # -- frames
 
     def to_edit(self, frame: int | None) -> Session:
         """The session whose source is edited while a frame is on show: the cell's, for functions that are defined in it."""
-        asked = self.of_frame(frame)
-        is_own = asked is self or asked.function.__code__.co_filename == self._cell.__code__.co_filename
-        return self if is_own else asked
+        session = self.of_frame(frame)
+        is_own = session is self or session.function.__code__.co_filename == self._cell.__code__.co_filename
+        return self if is_own else session
 
     def of_frame(self, frame: int | None) -> Session:
         """The session of the call that started a frame of the recording; for the cell's own frames this one.
@@ -77,46 +110,55 @@ class NotebookSession(Session):
         if frame is None:
             return self
         begun = self._resumed_frame(frame)
-        call = self._calls.held.get(begun)
+        call = self._calls.by_frame.get(begun)
         if call is None:
             raise LookupError(
                 f"frame {begun} cannot be explained: only the first {self._calls.most} frames of a cell keep their inputs"
             )
         if call.function is self._cell:
             return self
-        made = Session(call.function, self._store, self._explainer, self.recording)
-        made.args, made.kwargs = call.args, call.kwargs
-        made.about = f"{call.function.__qualname__}, as it was called for frame {begun}"
-        return made
+        session = Session(call.function, self._store, self._explainer, self.recording)
+        session.args, session.kwargs = call.args, call.kwargs
+        session.about = f"{call.function.__qualname__}, as it was called for frame {begun}"
+        return session
 
     def _resumed_frame(self, frame: int) -> int:
         """The frame that a resume function continues."""
-        entered = {one.frame: one for one in self.recording.frames}
+        entered = {event.frame: event for event in self.recording.frames}
         while frame in entered and entered[frame].code.resumes >= 0 and entered[frame].parent is not None:
             frame = entered[frame].parent or 0
         return frame
 
     # -- what if
 
-    def check(self, *args: Any, **kwargs: Any) -> Any:
+    def check(self, *args: Any, **kwargs: Any) -> Verdicts:
         """Which entries the cell would hit if it ran again from where it ran. Runs nothing."""
+        if self._why_program:
+            return Verdicts()
         with self._as_before({}):
             return super().check(*args, **kwargs)
 
     def predict(self, *args: Any, **kwargs: Any) -> Prediction:
         """What the cell would do if it ran again from where it ran. Runs nothing."""
+        if self._why_program:
+            return self._plain()
         with self._as_before({}):
             return super().predict(*args, **kwargs)
 
     def _predicted(self, changes: Mapping[str, Any], *, capture: bool) -> Prediction:
         _, values = changed_inputs.changed_call(self._names, (), self._values, changes)
+        if self._why_program:
+            return self._plain()
         with self._as_before(values):
             return super()._predicted({}, capture=capture)
+
+    def _plain(self) -> Prediction:
+        return Prediction("plain Python", -1, f"the cell runs as plain Python, because {self._why_program}", (), None, None)
 
     @property
     def inputs(self) -> list[Input]:
         """The tensors and plain values that the cell reads from outside."""
-        return [one for one in changed_inputs.inputs_of(self._names, (), self._values) if one.kind != "object"]
+        return [each for each in changed_inputs.inputs_of(self._names, (), self._values) if each.kind != "object"]
 
     @property
     def _names(self) -> Callable[..., Any]:
@@ -143,14 +185,14 @@ class NotebookSession(Session):
 
     def rerun(self, text: str) -> Rerun:
         """Run the cell with another text, from where it ran, in a namespace of its own; the notebook's is left as it is."""
-        known = self.recording if self.call_count == 1 else None
+        earlier = self.recording if self.call_count == 1 else None
         cell = types.FunctionType(self._cell.__code__, self._own_namespace())
         modules = [value for value in self._before.values() if isinstance(value, _PUT_BACK)]
-        state = StartingState(_nothing, modules, {})
+        state = CallSnapshot(_nothing, modules, {})
         try:
             with config.patch(debug_function=self._only, log_level="ERROR"):
                 return edited_function.rerun(
-                    cell, text, (), {}, self._explainer, known, self._edited, self.namespace,
+                    cell, text, (), {}, self._explainer, earlier, self._edited, self.namespace,
                     lambda explanation: explanation.follow_cell(text, self._code_of, self._only),
                 )  # fmt: skip
         finally:
@@ -165,7 +207,7 @@ class NotebookSession(Session):
 
     def _own_namespace(self) -> dict[str, Any]:
         """A copy of the namespace as it was before the cell ran: data is copied, functions of the notebook are bound to it."""
-        (values,), _ = StartingState(_nothing, (self._values,), {}).fresh()
+        (values,), _ = CallSnapshot(_nothing, (self._values,), {}).fresh()
         own: dict[str, Any] = {**self.namespace, **self._before, **values}
         for name in self._absent:
             own.pop(name, None)
@@ -179,7 +221,7 @@ class NotebookSession(Session):
     def live(self, *args: Any, **kwargs: Any) -> LiveRun:
         """The cell step by step, in a copy of the namespace as it was before the cell ran, with copies of its inputs."""
         with self._as_before({}):
-            (values,), _ = StartingState(self._cell, (self._values,), {}).fresh()
+            (values,), _ = CallSnapshot(self._cell, (self._values,), {}).fresh()
             namespace = self.namespace | values
         return self._live_run(types.FunctionType(self._cell.__code__, namespace), (), {})
 
@@ -212,11 +254,11 @@ _PUT_BACK = (torch.nn.Module, torch.optim.Optimizer, torch.Generator)
 
 def _bound_to(function: types.FunctionType, namespace: dict[str, Any]) -> types.FunctionType:
     """The same function with another namespace."""
-    made = types.FunctionType(function.__code__, namespace, function.__name__, function.__defaults__, function.__closure__)
-    made.__kwdefaults__ = function.__kwdefaults__
-    made.__qualname__ = function.__qualname__
-    made.__dict__.update(function.__dict__)
-    return made
+    clone = types.FunctionType(function.__code__, namespace, function.__name__, function.__defaults__, function.__closure__)
+    clone.__kwdefaults__ = function.__kwdefaults__
+    clone.__qualname__ = function.__qualname__
+    clone.__dict__.update(function.__dict__)
+    return clone
 
 
 # -- names -------------------------------------------------------------------------------------------------------------
@@ -260,9 +302,9 @@ def _codes_behind(value: Any, namespace: Mapping[str, Any]) -> Iterator[types.Co
         return
     for cls in (value if isinstance(value, type) else type(value)).__mro__:
         if cls.__module__ == namespace.get("__name__"):
-            for held in vars(cls).values():
-                if isinstance(held, types.FunctionType):
-                    yield held.__code__
+            for attribute in vars(cls).values():
+                if isinstance(attribute, types.FunctionType):
+                    yield attribute.__code__
 
 
 def _stored_first(code: types.CodeType) -> set[str]:

@@ -60,7 +60,7 @@ class PredictedResume:
 
 def predicted_resumes(store: Store, frame: DryRunFrame, entry: CompiledEntry) -> tuple[PredictedResume, ...]:
     """Every resume function that the call may reach, in order; changes nothing."""
-    known = _passed_on(frame)
+    arguments = _passed_on(frame)
     caches = {id(cache.code): cache for cache in store.native.caches()}
     predicted: dict[int, PredictedResume] = {}
     waiting = list(entry.resumes)
@@ -69,25 +69,25 @@ def predicted_resumes(store: Store, frame: DryRunFrame, entry: CompiledEntry) ->
         if id(code) in predicted:
             continue
         cache = caches.get(id(code))
-        predicted[id(code)] = _predicted(store, code, cache, known)
+        predicted[id(code)] = _predicted(store, code, cache, arguments)
         if predicted[id(code)].fate == "not known" and cache is not None:
-            fitting = (one for one in _entries(cache) if _first_failure(one, known) is None)
-            waiting += [following for one in fitting for following in one.resumes]
+            fitting = (candidate for candidate in _entries(cache) if _first_failure(candidate, arguments) is None)
+            waiting += [following for candidate in fitting for following in candidate.resumes]
     return tuple(predicted.values())
 
 
-def _predicted(store: Store, code: CodeType, cache: CodeCache | None, known: Mapping[str, Any]) -> PredictedResume:
-    decision = decide(replace(facts_of(store, code, None, cache), entries=_entries_verdict(cache, known)))
+def _predicted(store: Store, code: CodeType, cache: CodeCache | None, arguments: Mapping[str, Any]) -> PredictedResume:
+    decision = decide(replace(facts_of(store, code, None, cache), entries=_entries_verdict(cache, arguments)))
     kind = decision.kind
     assert kind != "ask the entries"
     assert kind != "hit"  # of no entry it is known that it fits
     return PredictedResume(name_of_code(code), _line(code), kind, decision.reason)
 
 
-def _entries_verdict(cache: CodeCache | None, known: Mapping[str, Any]) -> EntriesVerdict:
+def _entries_verdict(cache: CodeCache | None, arguments: Mapping[str, Any]) -> EntriesVerdict:
     """What is certain about the entries: that none of them fits, or that one of them may."""
     entries = _entries(cache) if cache is not None else []
-    failures = [failure for entry in entries if (failure := _first_failure(entry, known)) is not None]
+    failures = [failure for entry in entries if (failure := _first_failure(entry, arguments)) is not None]
     compiled = sum(not entry.left_to_python for entry in entries)
     if len(failures) < len(entries):
         return EntriesVerdict(compiled, fitting=None)
@@ -126,21 +126,21 @@ def _is_plain(value: Any) -> bool:
     return type(value) in _PLAIN
 
 
-def _first_failure(entry: CompiledEntry, known: Mapping[str, Any]) -> Failure | None:
+def _first_failure(entry: CompiledEntry, arguments: Mapping[str, Any]) -> Failure | None:
     """The first guard of an entry that fails on the arguments passed on."""
-    scope = Scope(dict(known), None, {})
-    asked = (guard for guard in entry.guards.guards if _can_be_asked(guard, known))
-    failures = (entry.guards.failure_of(guard, scope) for guard in asked)
+    scope = Scope(dict(arguments), None, {})
+    decidable = (guard for guard in entry.guards.guards if _is_decidable(guard, arguments))
+    failures = (entry.guards.failure_of(guard, scope) for guard in decidable)
     return next((failure for failure in failures if failure is not None), None)
 
 
-def _can_be_asked(guard: Guard, known: Mapping[str, Any]) -> bool:
+def _is_decidable(guard: Guard, arguments: Mapping[str, Any]) -> bool:
     """Whether everything that a guard checks is passed on; what belongs to a tensor (its grad, its attributes) may change."""
     if guard.kind in _ABOUT_MORE:
         return False
     root: Source = guard.source
     while root.base is not None:
         root = root.base
-    if not isinstance(root, LocalSource) or root.local not in known:
+    if not isinstance(root, LocalSource) or root.local not in arguments:
         return False
-    return root is guard.source or _is_plain(known[root.local])
+    return root is guard.source or _is_plain(arguments[root.local])

@@ -81,8 +81,8 @@ class Prediction:
         lines += [ev.wrapped(f"  would fail: {guard.guard}, found {guard.actual}", 4) for guard in self.would_fail]
         if self.difference is not None:
             lines.append(str(self.difference))
-        told = [one for one in self.then if one.fate != "not known"]
-        lines += [f"  and {_FATES[one.fate].format(one)}" for one in told[1:]]
+        predicted = [resume for resume in self.then if resume.fate != "not known"]
+        lines += [f"  and {_FATES[resume.fate].format(resume)}" for resume in predicted[1:]]
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -112,11 +112,11 @@ _FATES: dict[Fate, str] = {
 
 def _after(then: tuple[PredictedResume, ...]) -> str:
     """What is known after the break: about the first resume function of which something is known."""
-    told = [one for one in then if one.fate != "not known"]
-    if not told:
+    predicted = [resume for resume in then if resume.fate != "not known"]
+    if not predicted:
         return "what follows is not known: it depends on values that exist only when the graphs have run"
     where = "" if len(then) == 1 else "if the call reaches it, "
-    return f"with the arguments as they are now, {where}{_FATES[told[0].fate].format(told[0])}"
+    return f"with the arguments as they are now, {where}{_FATES[predicted[0].fate].format(predicted[0])}"
 
 
 def predict(store: Store, frame: DryRunFrame | None, recording: Recording, *, capture: bool = True) -> Prediction:
@@ -142,7 +142,7 @@ def _after_the_hit(
     """Where the frame breaks first, and which resume functions may follow."""
     if outcome.kind != "hit":
         return _place(outcome.recording.breaks if outcome.recording is not None else ()), ()
-    entry = next(one for one in frame.cache.entries if isinstance(one, CompiledEntry) and one.number == outcome.entry)
+    entry = next(cached for cached in frame.cache.entries if isinstance(cached, CompiledEntry) and cached.number == outcome.entry)
     place = _place(tuple(broke for broke in recording.breaks if broke.frame == entry.frame))
     then = predicted_resumes(store, frame, entry)
     return place or ("after its first graph" if then else ""), then

@@ -30,7 +30,7 @@ from dynexplore.engine.runtime import optimized, reports
 from dynexplore.engine.runtime.api import make_store
 from dynexplore.engine.runtime.backends import Backend, CompilerFn, resolve
 from dynexplore.engine.runtime.cache import CompiledEntry, fits
-from dynexplore.engine.runtime.starting_state import StartingState
+from dynexplore.engine.runtime.call_snapshot import CallSnapshot
 from dynexplore.engine.runtime.stores import Options, Store
 from dynexplore.recording.recording import Recording
 from dynexplore.second_opinion.step_checker import StepChecker
@@ -153,7 +153,7 @@ class Session:
         frame: int | None = frames[0].frame
         while frame is not None:
             self._store.observers.run.returned(frame, value)
-            frame = max((one.frame for one in frames if one.parent == frame and one.code.resumes >= 0), default=None)
+            frame = max((event.frame for event in frames if event.parent == frame and event.code.resumes >= 0), default=None)
 
     def _runs(self) -> Callable[..., Any]:
         """The function, running in the region of this session."""
@@ -230,8 +230,8 @@ class Session:
         The function is really called; what it changes of its inputs and of modules is put back. A text that is no such
         function, and an exception of the run, are told in `error`.
         """
-        known = self.recording if self.call_count == 1 else None
-        return edited_function.rerun(self.function, text, self.args, self.kwargs, self._explainer, known)
+        earlier = self.recording if self.call_count == 1 else None
+        return edited_function.rerun(self.function, text, self.args, self.kwargs, self._explainer, earlier)
 
     # -- step by step
 
@@ -245,15 +245,19 @@ class Session:
         'printing or logging'
         """
         if not args and not kwargs:
-            args, kwargs = StartingState(self.function, self.args, self.kwargs).fresh()
+            args, kwargs = CallSnapshot(self.function, self.args, self.kwargs).fresh()
         return self._live_run(self.function, args, kwargs)
 
     def _live_run(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> LiveRun:
         gate = live_run.Gate(Recording(title=self.recording.title))
         store = watched_store(self._store.backend, self.options, gate, real=True)
-        fresh = Session(function, store, self._explainer, gate.recording)
+        fresh = self._fresh(function, store, gate.recording)
         fresh._holds = function
         return LiveRun(functools.partial(fresh._run, *args, **kwargs), gate)
+
+    def _fresh(self, function: Any, store: Store, recording: Recording) -> Session:
+        """A session that runs such a function as this one does, for another store."""
+        return Session(function, store, self._explainer, recording)
 
     def _frame(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> DryRunFrame | None:
         """The frame that decides what a call does; None if the call begins with no frame that the engine sees.

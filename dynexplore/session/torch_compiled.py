@@ -22,12 +22,11 @@ from typing import Any
 import torch
 
 from dynexplore.engine import tool_hooks
-from dynexplore.engine.runtime import optimized, other_tracers
+from dynexplore.engine.runtime import foreign_modes, optimized
 from dynexplore.engine.runtime.backends import CompilerFn, list_backends
-from dynexplore.recording.engines import ENGINES, OURS, TORCH
+from dynexplore.recording.engines import DYNEXPLORE, ENGINES, TORCH
 
-_WAY = "_compiled_call_impl"
-"""The attribute in which `Module.compile()` keeps what its call goes to."""
+_WAY = foreign_modes.COMPILED_CALL
 
 
 def chosen(engine: str | None, target: Any) -> str:
@@ -37,7 +36,7 @@ def chosen(engine: str | None, target: Any) -> str:
     ('dynexplore', 'torch.compile')
     """
     if engine is None:
-        return TORCH if is_compiled(target) else OURS
+        return TORCH if is_compiled(target) else DYNEXPLORE
     if engine not in ENGINES:
         raise ValueError(f"there is no engine {engine!r}; there are: {', '.join(ENGINES)}")
     return engine
@@ -48,7 +47,7 @@ def is_compiled(target: Any) -> bool:
     original = optimized.original_of(target)
     if original_of(target) is not original:
         return True
-    return isinstance(original, torch.nn.Module) and vars(original).get(_WAY) is not None
+    return isinstance(original, torch.nn.Module) and foreign_modes.is_compiled_module(original)
 
 
 def has_compiled_part(target: Any) -> bool:
@@ -69,9 +68,9 @@ def original_of(target: Any) -> Any:
     """What this engine, or torch.compile, has wrapped; any other object itself."""
     original = optimized.original_of(target)
     if isinstance(original, types.MethodType):
-        inside = other_tracers.inside_torch_compile(original.__func__)
+        inside = foreign_modes.inside_torch_compile(original.__func__)
         return original if inside is original.__func__ else types.MethodType(inside, original.__self__)
-    return other_tracers.inside_torch_compile(original)
+    return foreign_modes.inside_torch_compile(original)
 
 
 @contextlib.contextmanager
@@ -82,12 +81,12 @@ def uncompiled(target: Any) -> Iterator[None]:
     modules = owner.modules() if isinstance(owner, torch.nn.Module) else ()
     closed = [(vars(module), vars(module)[_WAY]) for module in modules if vars(module).get(_WAY) is not None]
     try:
-        for held, _ in closed:
-            held[_WAY] = None
+        for attributes, _ in closed:
+            attributes[_WAY] = None
         yield
     finally:
-        for held, way in closed:
-            held[_WAY] = way
+        for attributes, way in closed:
+            attributes[_WAY] = way
 
 
 def compiled_anew(
@@ -99,8 +98,8 @@ def compiled_anew(
     """
     hooks = tool_hooks.connected()
     assert hooks is not None  # the front door has connected them
-    asked = _dynamic(target) if dynamic is None else dynamic
-    return hooks.compiled_by_torch(original_of(target), backend, fullgraph, asked)
+    dynamic_setting = _dynamic(target) if dynamic is None else dynamic
+    return hooks.compiled_by_torch(original_of(target), backend, fullgraph, dynamic_setting)
 
 
 def backend_of(target: Any) -> str | CompilerFn | None:

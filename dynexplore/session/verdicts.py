@@ -20,8 +20,8 @@ from dynexplore.engine.native import CodeCache
 from dynexplore.engine.provenance.guards import GUARD_KINDS, Guard
 from dynexplore.engine.provenance.sources import Scope
 from dynexplore.engine.runtime.cache import CompiledEntry, Miss, misses
-from dynexplore.engine.translate.narrator import expression_of
-from dynexplore.engine.translate.narrator import scope_of as scope_of_source
+from dynexplore.engine.translate.event_emitter import expression_of
+from dynexplore.engine.translate.event_emitter import scope_of as scope_of_source
 from dynexplore.recording.recording import Recording
 from dynexplore.views import text
 
@@ -112,9 +112,9 @@ def judge(cache: CodeCache, scope: Scope, recording: Recording) -> Verdicts:
 
 def _of_entry(cache: CodeCache, entry: CompiledEntry, miss: Miss | None, scope: Scope, recording: Recording) -> EntryVerdict:
     code = cache.code
-    told = (guard for guard in recording.guards if guard.frame == entry.frame)
-    asked = {guard.index: text.instruction_text(recording, guard) for guard in told}
-    guards = tuple(replace(each, asked_by=asked.get(each.index, "")) for each in _verdicts(entry, miss, scope))
+    installed = (guard for guard in recording.guards if guard.frame == entry.frame)
+    requested_by = {guard.index: text.instruction_text(recording, guard) for guard in installed}
+    guards = tuple(replace(each, asked_by=requested_by.get(each.index, "")) for each in _verdicts(entry, miss, scope))
     return EntryVerdict(entry.number, entry.frame, miss is None, guards, code.co_qualname if code is not None else "")
 
 

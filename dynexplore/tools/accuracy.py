@@ -83,33 +83,33 @@ def _same_plain(expected: Any, actual: Any) -> bool:
 
 def _of_tensors(expected: torch.Tensor, actual: torch.Tensor, tolerance: float | None) -> str:
     for name in ("dtype", "shape", "device"):
-        wanted, got = getattr(expected, name), getattr(actual, name)
-        if wanted != got:
-            return f"{name} {_plain(wanted)} expected, {_plain(got)} found"
+        reference, candidate = getattr(expected, name), getattr(actual, name)
+        if reference != candidate:
+            return f"{name} {_plain(reference)} expected, {_plain(candidate)} found"
     if tolerance == math.inf:
         return ""
-    wanted, got = expected.detach(), actual.detach()
-    if torch.equal(wanted, got) or not wanted.numel():
+    reference, candidate = expected.detach(), actual.detach()
+    if torch.equal(reference, candidate) or not reference.numel():
         return ""
-    if not (wanted.is_floating_point() or wanted.is_complex()):
-        return f"{int((wanted != got).sum())} of {wanted.numel()} elements differ"
-    return _too_far_apart(wanted, got, ALLOWED.get(wanted.dtype, 1e-4) if tolerance is None else tolerance)
+    if not (reference.is_floating_point() or reference.is_complex()):
+        return f"{int((reference != candidate).sum())} of {reference.numel()} elements differ"
+    return _too_far_apart(reference, candidate, ALLOWED.get(reference.dtype, 1e-4) if tolerance is None else tolerance)
 
 
 def _plain(value: Any) -> Any:
     return tuple(value) if isinstance(value, torch.Size) else value
 
 
-def _too_far_apart(wanted: torch.Tensor, got: torch.Tensor, tolerance: float) -> str:
-    if not torch.equal(wanted.isnan(), got.isnan()):
-        return f"NaN in {int(got.isnan().sum())} elements, {int(wanted.isnan().sum())} expected"
-    infinite = wanted.isinf()
-    if not torch.equal(torch.where(infinite, wanted, 0), torch.where(got.isinf(), got, 0)):
+def _too_far_apart(reference: torch.Tensor, candidate: torch.Tensor, tolerance: float) -> str:
+    if not torch.equal(reference.isnan(), candidate.isnan()):
+        return f"NaN in {int(candidate.isnan().sum())} elements, {int(reference.isnan().sum())} expected"
+    infinite = reference.isinf()
+    if not torch.equal(torch.where(infinite, reference, 0), torch.where(candidate.isinf(), candidate, 0)):
         return "infinities at other places than expected"
-    dark = infinite | wanted.isnan()
-    wide = torch.complex128 if wanted.is_complex() else torch.float64
-    apart = (wanted.to(wide) - got.to(wide)).abs().masked_fill(dark, 0)
-    allowed = tolerance * max(1.0, float(wanted.to(wide).abs().masked_fill(dark, 0).max()))
+    dark = infinite | reference.isnan()
+    wide = torch.complex128 if reference.is_complex() else torch.float64
+    apart = (reference.to(wide) - candidate.to(wide)).abs().masked_fill(dark, 0)
+    allowed = tolerance * max(1.0, float(reference.to(wide).abs().masked_fill(dark, 0).max()))
     largest = float(apart.max())
     if largest <= allowed:
         return ""

@@ -30,14 +30,14 @@ class Keeping:
         self.seen: Seen = []
 
     def __call__(self, graph: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
-        kept = copy_of_graph(graph)
+        copied = copy_of_graph(graph)
         is_first = True
 
         def run(*inputs: Any) -> Any:
             nonlocal is_first
             if is_first:
                 is_first = False
-                self.seen.append((kept, copies(inputs)))
+                self.seen.append((copied, copies(inputs)))
             return graph(*inputs)
 
         return run
@@ -52,10 +52,10 @@ def graphs_behind_aot(graph: torch.fx.GraphModule, inputs: Sequence[Any], backen
     decompositions = importlib.import_module("torch._inductor.decomposition").select_decomp_table() if backend == "inductor" else {}
     through = common.aot_autograd(fw_compiler=boxed[0], bw_compiler=boxed[1], decompositions=decompositions)
     run_once(through(copy_of_graph(graph), copies(inputs)), inputs)
-    for _, given in keeping.seen:  # these graphs run below autograd
-        for one in given:
-            if isinstance(one, torch.Tensor):
-                one.requires_grad_(False)
+    for _, example_inputs in keeping.seen:  # these graphs run below autograd
+        for example_input in example_inputs:
+            if isinstance(example_input, torch.Tensor):
+                example_input.requires_grad_(False)
     return keeping.seen
 
 

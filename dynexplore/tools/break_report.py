@@ -23,10 +23,10 @@ from dynexplore.engine.bytecode.versions import PYTHON
 from dynexplore.engine.config import config
 from dynexplore.engine.counters import counters
 from dynexplore.engine.graph_breaks import KINDS
-from dynexplore.engine.runtime import optimized
-from dynexplore.engine.runtime.starting_state import StartingState
+from dynexplore.engine.runtime import optimized, reports
+from dynexplore.engine.runtime.call_snapshot import CallSnapshot
 from dynexplore.engine.runtime.stores import Options
-from dynexplore.recording.engines import OURS
+from dynexplore.recording.engines import DYNEXPLORE
 from dynexplore.recording.recording import Recording
 from dynexplore.session import torch_compiled
 from dynexplore.session.session import watched_store
@@ -34,6 +34,7 @@ from dynexplore.tools import torch_runs
 from dynexplore.tools.operator_profile import OperatorRun, profiled
 from dynexplore.views import html_report, html_text
 from dynexplore.views.counts import plural
+from dynexplore.views.headline import place_of_break
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +47,14 @@ class BreakCost:
     seconds: float
     source: str = ""
     """The function in which it breaks."""
+    called_from: str = ""
+    """The line of the program, where a library's line breaks that it calls."""
 
     @property
     def place(self) -> str:
-        """File, line and function."""
-        return self.broke.user_stack[-1].place if self.broke.user_stack else "?"
+        """File, line and function: the program's own line, and after it the line of a library where it breaks."""
+        inner = self.broke.user_stack[-1].place if self.broke.user_stack else "?"
+        return f"{self.called_from} ({inner})" if self.called_from else inner
 
     @property
     def page(self) -> str:
@@ -92,7 +96,7 @@ class BreakReport:
     costs: tuple[BreakCost, ...]
     operators: int
     inside: int
-    engine: str = OURS
+    engine: str = DYNEXPLORE
 
     def __iter__(self) -> Iterator[BreakCost]:
         return iter(self.costs)
@@ -104,12 +108,20 @@ class BreakReport:
         return self.costs[number]
 
     def __str__(self) -> str:
+        return self.text()
+
+    def text(self, most_lines: int = 0) -> str:
+        """The report; of a long one (`most_lines`; 0: all of it) the most expensive breaks, the rest counted."""
         share = f"{self.inside} of {plural(self.operators, 'operator')} run in graphs"
         places = "1 place breaks" if len(self.costs) == 1 else f"{len(self.costs)} places break"
-        whose = "" if self.engine == OURS else f"{self.engine} of "
+        whose = "" if self.engine == DYNEXPLORE else f"{self.engine} of "
         lines = [f"{whose}{self.function}: {places} the graph; {share}"]
         for number, cost in enumerate(self.costs, 1):
-            lines += ["", f"{number}. {cost}"]
+            block = ["", *f"{number}. {cost}".split("\n")]
+            rest = len(self.costs) - number
+            if most_lines and number > 1 and len(lines) + len(block) + (2 if rest else 0) > most_lines:
+                return "\n".join([*lines, "", f"... and {plural(rest + 1, 'more place')} (--full)"])
+            lines += block
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -154,14 +166,14 @@ def all_breaks(fn: Callable[..., Any], /, *args: Any, engine: str | None = None,
     woo
     1
     """
-    asked = torch_compiled.chosen(engine, fn)
+    chosen_engine = torch_compiled.chosen(engine, fn)
     with torch_compiled.uncompiled(fn):
         inside = torch_compiled.original_of(fn)
-        start = StartingState(inside, args, kwargs)
-        return _ours(inside, start) if asked == OURS else _torchs(fn, start)
+        start = CallSnapshot(inside, args, kwargs)
+        return _engine_report(inside, start) if chosen_engine == DYNEXPLORE else _torch_report(fn, start)
 
 
-def _ours(fn: Callable[..., Any], start: StartingState) -> BreakReport:
+def _engine_report(fn: Callable[..., Any], start: CallSnapshot) -> BreakReport:
     recording = Recording(title=getattr(fn, "__qualname__", type(fn).__qualname__))
     counted = counters.snapshot()
     outer = native.enter(None)  # of nested regions the outer wins: be in none
@@ -169,6 +181,7 @@ def _ours(fn: Callable[..., Any], start: StartingState) -> BreakReport:
         with config.patch(profiler_ranges=True, log_level="ERROR"):
             called = optimized.wrap(fn, watched_store("eager", Options(), recording).region)
             first_args, first_kwargs = start.fresh()
+            recording.record(reports.call_began(1, first_args, first_kwargs))  # by which line, where it calls a library's function
             called(*first_args, **first_kwargs)
             next_args, next_kwargs = start.fresh()
             ran = profiled(lambda: called(*next_args, **next_kwargs))
@@ -179,7 +192,7 @@ def _ours(fn: Callable[..., Any], start: StartingState) -> BreakReport:
     return _report(recording, _costs(recording, ran), ran)
 
 
-def _torchs(fn: Callable[..., Any], start: StartingState) -> BreakReport:
+def _torch_report(fn: Callable[..., Any], start: CallSnapshot) -> BreakReport:
     """The call is watched while torch.compile works on it, and once more under the profiler."""
     hooks = tool_hooks.connected()
     assert hooks is not None  # the front door has connected them
@@ -226,18 +239,28 @@ def _costs_by_place(recording: Recording, ran: list[OperatorRun]) -> list[BreakC
 
 
 def _places(recording: Recording) -> list[list[ev.GraphBroke]]:
-    """The breaks by place and kind."""
-    places: dict[tuple[str, str], list[ev.GraphBroke]] = {}
+    """The breaks by kind and place: the program's line, and the line of a library that it leads to."""
+    places: dict[tuple[str, str, str], list[ev.GraphBroke]] = {}
     for broke in recording.breaks:
         place = broke.user_stack[-1].place if broke.user_stack else ""
-        places.setdefault((broke.kind, place), []).append(broke)
+        places.setdefault((broke.kind, place, _called_from(recording, broke)), []).append(broke)
     return list(places.values())
 
 
 def _cost(recording: Recording, breaks: list[ev.GraphBroke], outside: list[OperatorRun]) -> BreakCost:
     code = recording.code_of(breaks[0])
     names, seconds = tuple(run.name for run in outside), sum(run.seconds for run in outside)
-    return BreakCost(breaks[0], len(breaks), names, seconds, code.source if code is not None else "")
+    source = code.source if code is not None else ""
+    return BreakCost(breaks[0], len(breaks), names, seconds, source, _called_from(recording, breaks[0]))
+
+
+def _called_from(recording: Recording, broke: ev.GraphBroke) -> str:
+    """The program's line that calls the line of a library where a graph breaks; "" where the program's own line breaks."""
+    last = broke.user_stack[-1:]
+    file, line, function = place_of_break(recording, broke)
+    if not last or not file or line <= 0 or (file, line) == (last[0].file, last[0].line):
+        return ""
+    return ev.UserFrame(file, line, function, "").place
 
 
 def _ordered(costs: list[BreakCost]) -> list[BreakCost]:

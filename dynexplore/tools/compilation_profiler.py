@@ -23,9 +23,9 @@ from dynexplore.recording.recording import Recording
 from dynexplore.views import html_report
 from dynexplore.views.counts import plural
 
-_One = TypeVar("_One")
+_Row = TypeVar("_Row")
 
-_KEPT = (
+_RECORDED_EVENTS = (
     ev.FrameEntered,
     ev.AttemptStarted,
     ev.GraphBroke,
@@ -42,7 +42,7 @@ class _ProfileRecording(Recording):
 
     def record(self, event: ev.Event) -> None:
         """Take an event that the profile needs."""
-        if isinstance(event, _KEPT):
+        if isinstance(event, _RECORDED_EVENTS):
             super().record(event)
 
 
@@ -78,7 +78,7 @@ class CompilationProfiler:
 
     def report(self) -> ProfileReport:
         """What was compiled; each graph break with place, reason and fix; each guard that asked for a recompile."""
-        skipped = [(f"{one.function} ({one.file}:{one.line})", one.reason) for one in self.recorder.of(ev.FrameSkipped)]
+        skipped = [(f"{frame.function} ({frame.file}:{frame.line})", frame.reason) for frame in self.recorder.of(ev.FrameSkipped)]
         return ProfileReport(
             len(self.recorder.of(ev.CacheEntryAdded)),
             len(self.graphs),
@@ -157,10 +157,10 @@ class ProfileReport(str):
         lines += _part("Graph breaks", list(_causes_of_breaks(breaks)))
         lines += _part("Recompiles that would have been", list(_causes_of_recompiles(recompiles)))
         lines += _part("Left to plain Python", list(_reasons(skipped)))
-        made = super().__new__(cls, "\n".join(ev.wrapped(line, 10) for line in lines))
-        made.frames, made.graphs, made.operators = frames, graphs, operators
-        made.breaks, made.recompiles, made.skipped = breaks, recompiles, skipped
-        return made
+        report = super().__new__(cls, "\n".join(ev.wrapped(line, 10) for line in lines))
+        report.frames, report.graphs, report.operators = frames, graphs, operators
+        report.breaks, report.recompiles, report.skipped = breaks, recompiles, skipped
+        return report
 
     frames: int
     graphs: int
@@ -171,8 +171,8 @@ class ProfileReport(str):
 
     def _repr_html_(self) -> str:
         first, _, _ = self.partition("\n")
-        broken = [(str(one.count), one.place, one.kind, one.reason, one.fix) for one in self.breaks]
-        again = [(str(one.count), one.function, one.source, one.kind, one.expected, one.actual) for one in self.recompiles]
+        broken = [(str(row.count), row.place, row.kind, row.reason, row.fix) for row in self.breaks]
+        again = [(str(row.count), row.function, row.source, row.kind, row.expected, row.actual) for row in self.recompiles]
         parts = (
             ("Graph breaks", ("times", "where", "kind", "why", "how to fix"), broken),
             ("Recompiles that would have been", ("times", "function", "source", "guard", "expected", "found"), again),
@@ -190,45 +190,45 @@ _PLACES = 3  # of a cause that are written out
 
 def _causes_of_breaks(breaks: tuple[ProfiledBreak, ...]) -> Iterator[list[str]]:
     """Each cause, the most frequent first, with the places that have it."""
-    for (kind, reason), group in _grouped(breaks, lambda one: (one.kind, one.reason)):
+    for (kind, reason), group in _grouped(breaks, lambda row: (row.kind, row.reason)):
         fix = f"      fix: {group[0].fix}"
         if len(group) == 1:
             yield [f"{group[0].count} x {group[0].place}  {kind}: {reason}", fix]
         else:
-            yield [f"{_times(group)} x {kind}: {reason}", fix, *_some([f"{one.count} x {one.place}" for one in group], "place")]
+            yield [f"{_times(group)} x {kind}: {reason}", fix, *_some([f"{row.count} x {row.place}" for row in group], "place")]
 
 
 def _causes_of_recompiles(recompiles: tuple[ProfiledRecompile, ...]) -> Iterator[list[str]]:
     """Each guard that failed in the same way, the most frequent first, with the functions that have it."""
     for (source, kind, expected, actual), group in _grouped(
-        recompiles, lambda one: (one.source, one.kind, one.expected, one.actual)
+        recompiles, lambda row: (row.source, row.kind, row.expected, row.actual)
     ):
         guard = f"{source} {kind}: expected {expected}, found {actual}"
         if len(group) == 1:
             yield [f"{group[0].count} x {group[0].function}", f"      {guard}"]
         else:
-            yield [f"{_times(group)} x {guard}", *_some([f"{one.count} x {one.function}" for one in group], "function")]
+            yield [f"{_times(group)} x {guard}", *_some([f"{row.count} x {row.function}" for row in group], "function")]
 
 
 def _reasons(skipped: tuple[tuple[str, str], ...]) -> Iterator[list[str]]:
     """Each reason with the functions that it concerns."""
-    for reason, group in _grouped(skipped, lambda one: one[1]):
+    for reason, group in _grouped(skipped, lambda row: row[1]):
         if len(group) == 1:
             yield [f"{group[0][0]}: {reason}"]
         else:
             yield [f"{len(group)} x {reason}", *_some([function for function, _ in group], "function")]
 
 
-def _grouped(rows: Sequence[_One], key: Callable[[_One], Any]) -> list[tuple[Any, list[_One]]]:
+def _grouped(rows: Sequence[_Row], key: Callable[[_Row], Any]) -> list[tuple[Any, list[_Row]]]:
     """What has the same key together, the most frequent first."""
-    groups: dict[Any, list[_One]] = {}
-    for one in rows:
-        groups.setdefault(key(one), []).append(one)
+    groups: dict[Any, list[_Row]] = {}
+    for row in rows:
+        groups.setdefault(key(row), []).append(row)
     return sorted(groups.items(), key=lambda group: -_times(group[1]))
 
 
 def _times(group: Sequence[Any]) -> int:
-    return sum(1 if isinstance(one, tuple) else one.count for one in group)
+    return sum(1 if isinstance(row, tuple) else row.count for row in group)
 
 
 def _some(texts: list[str], noun: str) -> list[str]:

@@ -12,7 +12,7 @@ Everything is read at hooks that torch has for it: `inner_compile` of compile_fx
 with the scheduler's nodes, `GraphLowering.save_output_code` with the text. Inductor's caches are off meanwhile, or
 nothing would be made. The backward half comes when backward runs for the first time.
 
-In:  the backend "inductor" or "aot_eager", a recorder, and `config.artifacts` (the parts that are wanted). Out: `ArtifactMade`
+In:  the backend "inductor" or "aot_eager", a recorder, and `config.artifacts` (the parts that are wanted). Out: `ArtifactEmitted`
      and `MemoryPlanned` events, and the compiled graph as without being watched.
 
 torch/_inductor/debug.py (TORCH_COMPILE_DEBUG, once TORCHINDUCTOR_TRACE) writes the same as files.
@@ -32,7 +32,7 @@ from typing import Any
 import torch.fx
 
 from dynexplore.engine.config import config
-from dynexplore.engine.events import ArtifactMade
+from dynexplore.engine.events import ArtifactEmitted
 from dynexplore.engine.recorder import Recorder
 from dynexplore.tools.generated_kernels import fused_dot, kernels_of
 from dynexplore.tools.graph_memory import Halves
@@ -78,12 +78,12 @@ class _Notes:
         """Record one text, if its part is wanted; a function that makes it is only called then."""
         if part not in self.parts:
             return
-        made = text if isinstance(text, str) else text()
-        if len(made) > _LONGEST:
-            made = f"{made[:_LONGEST]}\n... {len(made) - _LONGEST:,} more characters"
+        content = text if isinstance(text, str) else text()
+        if len(content) > _LONGEST:
+            content = f"{content[:_LONGEST]}\n... {len(content) - _LONGEST:,} more characters"
         self.recorder.record(
-            ArtifactMade(
-                frame=self.frame, graph=self.graph, stage=stage, part=part, language=language, text=without_paths(made).strip()
+            ArtifactEmitted(
+                frame=self.frame, graph=self.graph, stage=stage, part=part, language=language, text=without_paths(content).strip()
             )
         )
 
@@ -120,13 +120,13 @@ def without_paths(text: str) -> str:
 
 def _pure(graph: torch.fx.Graph) -> torch.fx.Graph:
     """A copy whose attributes are inputs, so that it can be printed without the module."""
-    copy, made = torch.fx.Graph(), dict[torch.fx.Node, torch.fx.Node]()
+    copy, copied_nodes = torch.fx.Graph(), dict[torch.fx.Node, torch.fx.Node]()
     for node in graph.nodes:
         if node.op == "get_attr":
-            made[node] = copy.placeholder(node.name)
-            made[node].meta = dict(node.meta)
+            copied_nodes[node] = copy.placeholder(node.name)
+            copied_nodes[node].meta = dict(node.meta)
         else:
-            made[node] = copy.node_copy(node, made.__getitem__)
+            copied_nodes[node] = copy.node_copy(node, copied_nodes.__getitem__)
     return copy
 
 
@@ -170,13 +170,13 @@ def _results() -> int | None:
 def _first(note: Callable[[Any], None], passes: Any) -> Callable[[Any], None]:
     """A pass of Inductor that records, and then runs the pass that was set before."""
 
-    def both(value: Any) -> None:
+    def record_and_run(value: Any) -> None:
         note(value)
-        for one in passes if isinstance(passes, list | tuple) else [passes]:
-            if one is not None:
-                one(value)
+        for inner in passes if isinstance(passes, list | tuple) else [passes]:
+            if inner is not None:
+                inner(value)
 
-    return both
+    return record_and_run
 
 
 class _Clock:
@@ -251,13 +251,13 @@ def _aot_eager(notes: _Notes, module: torch.fx.GraphModule, inputs: Sequence[Any
     halves: list[torch.fx.GraphModule] = []
 
     def half(stage: str) -> Callable[..., Any]:
-        def noted(graph: torch.fx.GraphModule, examples: Sequence[Any]) -> Any:
+        def compile_half(graph: torch.fx.GraphModule, examples: Sequence[Any]) -> Any:
             notes.add(stage, "graph", lambda: _graph_text(graph), "python")
             if not halves:
                 notes.half(stage, graph.graph)
             return notes.measured(stage, graph, compile_nothing(graph, examples))
 
-        return noted
+        return compile_half
 
     def partition(joint: torch.fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
         notes.joint(joint.graph)

@@ -17,9 +17,9 @@ from dynexplore.engine.config import config
 from dynexplore.engine.runtime import optimized
 from dynexplore.engine.runtime.api import make_store
 from dynexplore.engine.runtime.backends import CompilerFn, resolve
-from dynexplore.engine.runtime.starting_state import StartingState
+from dynexplore.engine.runtime.call_snapshot import CallSnapshot
 from dynexplore.engine.runtime.stores import Options, Store
-from dynexplore.recording.engines import OURS
+from dynexplore.recording.engines import DYNEXPLORE
 from dynexplore.session import torch_compiled
 from dynexplore.tools import torch_runs
 from dynexplore.tools.operator_profile import OperatorRun, profiled
@@ -40,7 +40,7 @@ class Coverage:
     graphs: int
     outside: tuple[tuple[str, int], ...]
     notice: str = ""
-    engine: str = OURS
+    engine: str = DYNEXPLORE
 
     @property
     def of_operators(self) -> float:
@@ -53,15 +53,23 @@ class Coverage:
         return self.seconds_inside / self.seconds if self.seconds else 1.0
 
     def __str__(self) -> str:
+        return self.text()
+
+    def text(self, most_lines: int = 0) -> str:
+        """The report; of one that has more than `most_lines` (0: as many as there are) the most frequent operators, the rest
+        counted."""
         share = f"{self.operators_inside} of {self.operators} operators ({self.of_operators:.1%})"
         lines = [f"{share} and {self.of_time:.1%} of their time run inside {plural(self.graphs, 'graph')}{self._whose}"]
-        lines += [f"  outside: {count} x {name}" for name, count in self.outside]
+        most = max(most_lines - len(lines) - bool(self.notice) - 1, 0)
+        cut = self.outside[most:] if most_lines and len(self.outside) > most + 1 else ()
+        lines += [f"  outside: {count} x {name}" for name, count in self.outside[: len(self.outside) - len(cut)]]
+        lines += [f"  ... and {plural(len(cut), 'more operator')} (--full)"] if cut else []
         lines += [self.notice] * bool(self.notice)
         return "\n".join(lines)
 
     @property
     def _whose(self) -> str:
-        return "" if self.engine == OURS else f" of {self.engine}"
+        return "" if self.engine == DYNEXPLORE else f" of {self.engine}"
 
     __repr__ = __str__
 
@@ -83,12 +91,12 @@ def coverage(
     >>> print(coverage(lambda x: (x + 1) * 2, torch.ones(2)).of_operators)
     1.0
     """
-    asked, inside = torch_compiled.chosen(engine, fn), torch_compiled.original_of(fn)
+    chosen_engine, inside = torch_compiled.chosen(engine, fn), torch_compiled.original_of(fn)
     store = make_store(resolve(backend), Options())
     store.observers.notices = {}
     with torch_compiled.uncompiled(fn):
-        start = StartingState(inside, args, kwargs)
-        if asked == OURS:
+        start = CallSnapshot(inside, args, kwargs)
+        if chosen_engine == DYNEXPLORE:
             ran = measured(inside, start, store)
         else:
             ran = measured_twice(torch_runs.compiled_in_ranges(fn, backend), start)
@@ -102,17 +110,17 @@ def coverage(
         len({run.graph for run in inside}),
         tuple(outside.most_common()),
         " ".join(store.observers.notices),
-        asked,
+        chosen_engine,
     )
 
 
-def measured(fn: Any, start: StartingState, store: Store) -> list[OperatorRun]:
+def measured(fn: Any, start: CallSnapshot, store: Store) -> list[OperatorRun]:
     """Compile in a store of its own, then run once more under the profiler."""
     with config.patch(profiler_ranges=True, log_level="ERROR"):
         return measured_twice(optimized.wrap(fn, store.region), start)
 
 
-def measured_twice(called: Callable[..., Any], start: StartingState) -> list[OperatorRun]:
+def measured_twice(called: Callable[..., Any], start: CallSnapshot) -> list[OperatorRun]:
     """Call once, which compiles, and once more under the profiler."""
     outer = native.enter(None)  # of nested regions the outer wins: be in none
     try:

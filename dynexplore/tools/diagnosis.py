@@ -1,7 +1,8 @@
 """Which layer is it? The same call with one more layer of the stack each time, until the result differs.
 
 The idea: between a program and the machine stand the capture (this engine), AOTAutograd and a backend. `diagnose` runs
-the call plainly; then captured, each graph run as it is; then through AOTAutograd; then through the backend. Values,
+the call plainly; then captured, each graph run as it is; then through AOTAutograd; then through the backend. Where AOTAutograd
+fails, the graphs that it was given run uncompiled, too: the engine's own passes after capture may be at fault. Values,
 gradients, changes of arguments and modules are compared with those of the plain run. The first stage that differs or
 raises is the layer to look at, and its row says what to do next. Bugs of the engine are raised, not survived. A program that
 gives something else each time it runs as plain Python is not called wrong: of its results only kind, dtype and shape are
@@ -34,10 +35,10 @@ from dynexplore.engine.events import clip, wrapped
 from dynexplore.engine.runtime import optimized
 from dynexplore.engine.runtime.api import make_store
 from dynexplore.engine.runtime.backends import CompilerFn, resolve
+from dynexplore.engine.runtime.call_snapshot import CallSnapshot
 from dynexplore.engine.runtime.missing_compiler import missing_compiler
-from dynexplore.engine.runtime.starting_state import StartingState
 from dynexplore.engine.runtime.stores import Options
-from dynexplore.recording.engines import OURS, TORCH
+from dynexplore.recording.engines import DYNEXPLORE, TORCH
 from dynexplore.recording.memory import Memory
 from dynexplore.recording.recording import Recording
 from dynexplore.session import torch_compiled
@@ -59,6 +60,7 @@ _NEXT = {
     " dynexplore.record_frame(f, ...) saves the frame for a report. Please report it.",
     "capture by torch.compile": "torch.compile's capture is at fault. dynexplore.explain(f, ..., engine='torch.compile') shows its"
     " steps. Please report it to PyTorch.",
+    "lowering": "A pass of the engine between capture and backend (engine/aliasing/lowerings.py) is at fault. Please report it.",
     "AOTAutograd": "The captured graphs are right, their forward and backward graphs are not:"
     " dynexplore.minify(f, ..., backend='aot_eager') makes a small program that fails the same way.",
     "backend": "The graphs are right and what the backend makes of them is not:"
@@ -104,7 +106,7 @@ class Diagnosis:
     advice: str
     unsteady: str = ""
     memory: Memory = field(default_factory=Memory)
-    engine: str = OURS
+    engine: str = DYNEXPLORE
 
     @property
     def failing(self) -> Stage | None:
@@ -114,12 +116,12 @@ class Diagnosis:
     def __str__(self) -> str:
         lines = [f"{'layer':<14}{'backend':<28}{'':<7}{'first call':>12}{'next call':>12}{'memory':>12}"]
         lines += ["".join((f"{row[0]:<14}{row[1]:<28}{row[2]:<7}", *(f"{cell:>12}" for cell in row[3:]))) for row in self._rows()]
-        said = (wrapped(line, 4) for line in self._conclusion())
-        return "\n".join([self._title, *(line.rstrip() for line in lines), *said])
+        conclusion = (wrapped(line, 4) for line in self._conclusion())
+        return "\n".join([self._title, *(line.rstrip() for line in lines), *conclusion])
 
     @property
     def _title(self) -> str:
-        whose = "" if self.engine == OURS else f", captured by {self.engine}"
+        whose = "" if self.engine == DYNEXPLORE else f", captured by {self.engine}"
         return f"Diagnosis of {self.function}{whose}"
 
     def _rows(self) -> Iterator[tuple[str, ...]]:
@@ -186,15 +188,15 @@ def diagnose(
     """
     backend = torch_compiled.suspected(backend, fn)
     resolve(backend)  # a name that does not exist is a mistake of the caller, not a finding
-    asked = torch_compiled.chosen(engine, fn)
+    chosen_engine = torch_compiled.chosen(engine, fn)
     with torch_compiled.uncompiled(fn):
         inside = torch_compiled.original_of(fn)
-        compiled = functools.partial(_compiled, inside) if asked == OURS else functools.partial(_by_torch, fn)
-        return _diagnosed(inside, StartingState(inside, args, kwargs), compiled, asked, backend, tolerance)
+        compiled = functools.partial(_compiled, inside) if chosen_engine == DYNEXPLORE else functools.partial(_by_torch, fn)
+        return _diagnosed(inside, CallSnapshot(inside, args, kwargs), compiled, chosen_engine, backend, tolerance)
 
 
 def _diagnosed(
-    fn: Any, start: StartingState, compiled: Compile, engine: str, backend: str | CompilerFn, tolerance: float | None
+    fn: Any, start: CallSnapshot, compiled: Compile, engine: str, backend: str | CompilerFn, tolerance: float | None
 ) -> Diagnosis:
     """Stage after stage, until one fails."""
     plain, expected, unsteady = _run_plain(fn, start, tolerance)
@@ -209,7 +211,10 @@ def _diagnosed(
         raised = set(counters["graph_failure"])
         stages.append(_raised_by_a_graph(stage, raised - known_failures) if layer != "capture" else stage)
         known_failures |= raised
-    agree = engine == OURS and not stages[-1].failure and any(stage.layer == "AOTAutograd" for stage in stages)
+        if stages[-1].failure and layer == "AOTAutograd" and engine == DYNEXPLORE:
+            lowered = _run_stage(compiled, start, "lowering", _run_lowered, expected, tolerance, bool(unsteady))
+            stages[-1:] = [lowered] if lowered.failure else [lowered, stages[-1]]
+    agree = engine == DYNEXPLORE and not stages[-1].failure and any(stage.layer == "AOTAutograd" for stage in stages)
     memory = _memory_of(fn, start) if agree else Memory()
     start.fresh()
     counters.put_back(counted)
@@ -219,7 +224,7 @@ def _diagnosed(
     return Diagnosis(optimized.name_of(fn), tuple(stages), advice, unsteady, memory, engine)
 
 
-def _memory_of(fn: Any, start: StartingState) -> Memory:
+def _memory_of(fn: Any, start: CallSnapshot) -> Memory:
     """What the halves of each graph need: one more call, whose compiler is watched, since times are taken unwatched."""
     recording = Recording()
     region = watched_store("aot_eager", Options(), recording, real=False).region
@@ -233,6 +238,12 @@ def _raised_by_a_graph(stage: Stage, raised: set[str]) -> Stage:
     if stage.failure or not raised:
         return stage
     return dataclasses.replace(stage, failure=f"a compiled graph raises {min(raised)} when it is called")
+
+
+def _run_lowered(graph: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
+    """A backend that runs what a backend is given."""
+    run: Callable[..., Any] = graph.forward
+    return run
 
 
 def _layers(backend: str | CompilerFn) -> list[tuple[str, str | CompilerFn]]:
@@ -264,7 +275,7 @@ class _Outcome:
     reached: dict[str, dict[str, torch.Tensor]]
 
 
-def _run_plain(fn: Any, start: StartingState, tolerance: float | None) -> tuple[Stage, _Outcome | None, str]:
+def _run_plain(fn: Any, start: CallSnapshot, tolerance: float | None) -> tuple[Stage, _Outcome | None, str]:
     """The first stage; what to expect of the others; how two plain runs differ, if they do."""
     measured = _Measured()
     try:
@@ -279,7 +290,7 @@ def _run_plain(fn: Any, start: StartingState, tolerance: float | None) -> tuple[
 
 def _run_stage(
     compiled: Compile,
-    start: StartingState,
+    start: CallSnapshot,
     layer: str,
     backend: str | CompilerFn,
     expected: _Outcome,
@@ -343,7 +354,7 @@ def _as_compilers_are_tested(backend: Any) -> Iterator[None]:
         yield
 
 
-def _observe(called: Any, start: StartingState) -> tuple[_Outcome, float]:
+def _observe(called: Any, start: CallSnapshot) -> tuple[_Outcome, float]:
     args, kwargs = start.fresh()
     outer = native.enter(None)  # of nested regions the outer wins: be in none
     try:
@@ -373,12 +384,12 @@ def _compared(expected: _Outcome, actual: _Outcome, tolerance: float | None) -> 
         ("the arguments afterwards", expected.arguments, actual.arguments),
         ("the module's", expected.reached["state"], actual.reached["state"]),
     )
-    differences = (first_difference(wanted, got, tolerance, title) for title, wanted, got in parts)
+    differences = (first_difference(reference, candidate, tolerance, title) for title, reference, candidate in parts)
     return next(filter(None, differences), None)
 
 
 def _words(error: Exception) -> str:
     """The first line of what was raised: a compiler's complaint may be thousands."""
     first = next(iter(str(error).strip().splitlines()), "")
-    known = isinstance(error, EngineError | BackendCompilerError | MissingBackendPackage)
-    return clip(first if known else f"raises {type(error).__name__}: {first}".rstrip(": "), 400)
+    is_own_error = isinstance(error, EngineError | BackendCompilerError | MissingBackendPackage)
+    return clip(first if is_own_error else f"raises {type(error).__name__}: {first}".rstrip(": "), 400)

@@ -29,9 +29,9 @@ from dynexplore.engine import events as ev
 from dynexplore.engine import native
 from dynexplore.engine.config import config
 from dynexplore.engine.errors import Unsupported
-from dynexplore.engine.policy.constants import exporting
+from dynexplore.engine.policy.constant_functions import exporting
 from dynexplore.engine.runtime import optimized
-from dynexplore.engine.runtime.starting_state import StartingState
+from dynexplore.engine.runtime.call_snapshot import CallSnapshot
 from dynexplore.engine.runtime.stores import Options
 from dynexplore.engine.variables.scalars.constant import is_constant_value
 from dynexplore.recording.recording import Recording
@@ -89,7 +89,7 @@ def export(
         raise ValueError("decomposition_table and tracing_mode say how an aten graph is made: pass aten_graph=True")
     torch_compiled.refuse(fn, "export")
     _refuse_twins(fn, args, kwargs)
-    start = StartingState(fn, args, kwargs)
+    start = CallSnapshot(fn, args, kwargs)
     own_args, own_kwargs = start.fresh()
     try:
         captured = _capture(fn, own_args, own_kwargs)
@@ -152,7 +152,7 @@ def _capture(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> _Captur
         raise _all_that_stands_in_the_way(fn, args, kwargs, name, error) from None
     if not recording.frames:  # the engine is off, or somebody else traces: then the result would be a constant of the graph
         raise Unsupported(f"{name} cannot be exported: it ran as plain Python, {_why_plain(recording)}")
-    changes = sorted({f"{change.what} of {change.target.source or 'the globals'}" for change in _changes(recording)})
+    changes = sorted({f"{change.operation} of {change.target.source or 'the globals'}" for change in _changes(recording)})
     if changes:
         raise Unsupported(f"{name} cannot be exported: it changes objects besides tensors, as no graph can: {', '.join(changes)}")
     captured.guards = recording.guards
@@ -166,9 +166,7 @@ def _why_plain(recording: Recording) -> str:
     return f"because {reasons[0]}" if reasons else "and the engine was not asked"
 
 
-def _run(
-    fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], backend: Any, recording: Recording, options: Options
-) -> Any:
+def _run(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], backend: Any, recording: Recording, options: Options) -> Any:
     outer = native.enter(None)  # of nested regions the outer wins: be in none
     exporting.now, before = options.nopython, exporting.now
     try:
@@ -179,10 +177,10 @@ def _run(
         native.leave(outer)
 
 
-def _changes(recording: Recording) -> list[ev.MutationNoted]:
+def _changes(recording: Recording) -> list[ev.MutationRecorded]:
     """The side effects on objects that existed before the call, other than tensors."""
-    noted = recording.of(ev.MutationNoted)
-    outside = [change for change in noted if change.target.source or change.target.kind == "NamespaceVariable"]
+    mutations = recording.of(ev.MutationRecorded)
+    outside = [change for change in mutations if change.target.source or change.target.kind == "NamespaceVariable"]
     return [change for change in outside if change.target.kind not in ("tensor", "cell")]
 
 
@@ -219,7 +217,7 @@ class _Wrapping:
         self.graph = torch.fx.Graph()
         self.attributes: dict[str, Any] = {}
         self.placeholders = [self.graph.placeholder(f"{name}_") for name in _leaf_names(self.names, self.in_spec)]
-        self.known = {id(tensor): name for name, tensor in _named_tensors(fn)}
+        self.attribute_names = {id(tensor): name for name, tensor in _named_tensors(fn)}
 
     def build(self) -> torch.fx.GraphModule:
         """Copy the graph, with its inputs and outputs where the function has them."""
@@ -229,9 +227,11 @@ class _Wrapping:
             places[node] = self._argument(value) or self._attribute(node.name, value)
         self._copy_attributes()
         outputs = self.graph.graph_copy(self.inner.graph, places)
-        made = dict(zip(map(id, self.captured.outputs), outputs if isinstance(outputs, tuple | list) else (outputs,), strict=True))
+        outputs_by_id = dict(
+            zip(map(id, self.captured.outputs), outputs if isinstance(outputs, tuple | list) else (outputs,), strict=True)
+        )
         leaves, out_spec = pytree.tree_flatten(self.captured.result)
-        self.graph.output([self._leaf(leaf, made) for leaf in leaves])
+        self.graph.output([self._leaf(leaf, outputs_by_id) for leaf in leaves])
         self.graph.set_codegen(_PyTreeCodeGen(_PyTreeInfo(self.names, self.in_spec, out_spec)))
         self.graph.eliminate_dead_code(lambda node: node.op not in ("get_attr",))
         module = torch.fx.GraphModule(self.attributes, self.graph, class_name="Exported")
@@ -239,13 +239,13 @@ class _Wrapping:
         return module
 
     def _argument(self, value: Any) -> torch.fx.Node | None:
-        return next((node for node, given in zip(self.placeholders, self.arguments, strict=True) if given is value), None)
+        return next((node for node, argument in zip(self.placeholders, self.arguments, strict=True) if argument is value), None)
 
     def _attribute(self, hint: str, value: Any) -> Any:
         """A tensor that was no argument: an attribute, under the name that it has in the module."""
         if not isinstance(value, torch.Tensor):
             return value
-        base = name = self.known.get(id(value), hint)
+        base = name = self.attribute_names.get(id(value), hint)
         count = 0
         while self.attributes.setdefault(name, value) is not value:
             count += 1
@@ -260,13 +260,13 @@ class _Wrapping:
                     value = getattr(value, part)
                 self.attributes[str(node.target)] = value
 
-    def _leaf(self, leaf: Any, made: Mapping[int, Any]) -> Any:
+    def _leaf(self, leaf: Any, outputs_by_id: Mapping[int, Any]) -> Any:
         """One leaf of the result: an output of the graph, an argument, a tensor of the program, or a constant."""
         argument = self._argument(leaf) if isinstance(leaf, torch.Tensor) else None
         if argument is not None:
             return argument
-        if id(leaf) in made:
-            return made[id(leaf)]
+        if id(leaf) in outputs_by_id:
+            return outputs_by_id[id(leaf)]
         if isinstance(leaf, torch.Tensor):
             return self._attribute("constant", leaf)
         if leaf is None or is_constant_value(leaf):

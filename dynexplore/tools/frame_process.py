@@ -27,7 +27,7 @@ from dynexplore.engine.bytecode import argument_slots, read
 from dynexplore.engine.config import config
 from dynexplore.engine.errors import DynexploreError, EngineError, ReplayError, Unsupported
 from dynexplore.engine.native import Entry, FrameState, RegionCall
-from dynexplore.engine.runtime import torch_state
+from dynexplore.engine.runtime import preserve_global_state
 from dynexplore.engine.runtime.cache import state_of
 from dynexplore.engine.runtime.stores import Options, Store
 from dynexplore.engine.translate import dispatch
@@ -77,7 +77,7 @@ def replayed(path: Path, added: Path) -> dict[str, Any]:
 
 def _set_modes(modes: Mapping[str, Any]) -> None:
     torch.set_rng_state(modes["random"])
-    torch_state.set_plain_modes(modes["plain"])
+    preserve_global_state.set_plain_modes(modes["plain"])
 
 
 def _remember_source(data: Mapping[str, Any]) -> None:
@@ -127,12 +127,12 @@ class _Frame:
 
     def _restore_history(self, store: Store, history: Mapping[str, Any]) -> None:
         """Before the frame is translated, restore what the engine knew of it from earlier calls."""
-        convert = store.region.callback
+        convert = store.callback
         assert convert is not None
 
         def reminded(state: FrameState) -> Entry | None:
             if state.code is self.code and not state.cache.entries:
-                vars(state_of(state.cache).history).update(history)
+                vars(state_of(state.cache).profile).update(history)
             return convert(state)
 
         store.region.callback = reminded
@@ -155,7 +155,7 @@ def _code(data: Mapping[str, Any]) -> types.CodeType:
         name=resumed["name"],
         shadowed=tuple(resumed["shadowed"]),
         cleared=tuple(resumed["cleared"]),
-        perhaps_unbound=frozenset(resumed["perhaps_unbound"]),
+        maybe_unbound=frozenset(resumed["perhaps_unbound"]),
     ).code
 
 

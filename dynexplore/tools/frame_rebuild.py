@@ -31,20 +31,20 @@ Row = Mapping[str, Any]
 class Missing:
     """Stands for a value that could not be saved."""
 
-    def __init__(self, path: str, what: str, why: str) -> None:
-        self.__dict__["_said"] = f"{path} ({what}) was not saved with the frame: {why}"
+    def __init__(self, path: str, kind: str, why: str) -> None:
+        self.__dict__["_message"] = f"{path} ({kind}) was not saved with the frame: {why}"
 
     def __repr__(self) -> str:
-        return f"<{self.__dict__['_said']}>"
+        return f"<{self.__dict__['_message']}>"
 
     def __getattr__(self, name: str) -> Any:
-        raise AttributeError(self.__dict__["_said"])
+        raise AttributeError(self.__dict__["_message"])
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        raise TypeError(self.__dict__["_said"])
+        raise TypeError(self.__dict__["_message"])
 
 
-class _MadeByAutograd(torch.autograd.Function):
+class _AttachGradFn(torch.autograd.Function):
     """Gives a tensor a history in place: it was no leaf in the recorded frame."""
 
     @staticmethod
@@ -66,7 +66,7 @@ class Rebuilt:
     def __init__(self, rows: Sequence[Row], tensors: Mapping[str, torch.Tensor]) -> None:
         self._rows = rows
         self._tensors = tensors
-        self._made: dict[int, Any] = {}
+        self._rebuilt: dict[int, Any] = {}
         self._later: list[Callable[[], None]] = []
         self._open: set[int] = set()  # classes that are being made
 
@@ -74,12 +74,12 @@ class Rebuilt:
         """The value that a reference names."""
         if isinstance(reference, Mapping):
             return reference["plain"]
-        if reference not in self._made:
+        if reference not in self._rebuilt:
             row = self._rows[reference]
             make = getattr(self, f"_make_{row['kind']}", None) or self._make_plainly
             value = make(reference, row)
-            self._made.setdefault(reference, value)
-        return self._made[reference]
+            self._rebuilt.setdefault(reference, value)
+        return self._rebuilt[reference]
 
     def set_modules(self, modules: Mapping[str, Mapping[str, Any]]) -> None:
         """Set the globals of imported program modules to their saved values."""
@@ -87,9 +87,9 @@ class Rebuilt:
             namespace = vars(_imported(name))
             namespace.update({key: self.value(reference) for key, reference in values.items()})
 
-    def _keep(self, number: int, made: Any) -> Any:
-        self._made[number] = made
-        return made
+    def _keep(self, number: int, value: Any) -> Any:
+        self._rebuilt[number] = value
+        return value
 
     def _values(self, references: Sequence[Any]) -> list[Any]:
         return [self.value(reference) for reference in references]
@@ -103,9 +103,9 @@ class Rebuilt:
         return read(row["text"])
 
     def _make_list(self, number: int, row: Row) -> Any:
-        made: list[Any] = self._keep(number, [])
-        made.extend(self._values(row["items"]))
-        return made
+        items: list[Any] = self._keep(number, [])
+        items.extend(self._values(row["items"]))
+        return items
 
     def _make_tuple(self, number: int, row: Row) -> Any:
         return tuple(self._values(row["items"]))
@@ -117,10 +117,10 @@ class Rebuilt:
         return frozenset(self._values(row["items"]))
 
     def _make_dict(self, number: int, row: Row) -> Any:
-        made: dict[Any, Any] = self._keep(number, {})
+        entries: dict[Any, Any] = self._keep(number, {})
         for key, value in row["pairs"]:
-            made[self.value(key)] = self.value(value)
-        return made
+            entries[self.value(key)] = self.value(value)
+        return entries
 
     def _make_missing(self, number: int, row: Row) -> Any:
         return Missing(row["path"], row["what"], row["why"])
@@ -128,19 +128,19 @@ class Rebuilt:
     # -- tensors -------------------------------------------------------------------------------------------------------
 
     def _make_tensor(self, number: int, row: Row) -> Any:
-        made = self._tensors[row["key"]]
+        tensor = self._tensors[row["key"]]
         if row["class"] == "Parameter":
-            made = torch.nn.Parameter(made, requires_grad=row["requires_grad"])
+            tensor = torch.nn.Parameter(tensor, requires_grad=row["requires_grad"])
         elif row["requires_grad"] and row["is_leaf"]:
-            made.requires_grad_()
+            tensor.requires_grad_()
         elif row["requires_grad"]:
-            made = _MadeByAutograd.apply(torch.ones((), requires_grad=True), made)  # type: ignore[no-untyped-call]
-        self._keep(number, made)
+            tensor = _AttachGradFn.apply(torch.ones((), requires_grad=True), tensor)  # type: ignore[no-untyped-call]
+        self._keep(number, tensor)
         if "grad" in row:
-            made.grad = self.value(row["grad"])
+            tensor.grad = self.value(row["grad"])
         for name, reference in row.get("attributes", {}).items():
-            setattr(made, name, self.value(reference))
-        return made
+            setattr(tensor, name, self.value(reference))
+        return tensor
 
     # -- code ----------------------------------------------------------------------------------------------------------
 
@@ -154,45 +154,49 @@ class Rebuilt:
 
     def _make_function(self, number: int, row: Row) -> Any:
         namespace, closure = self.value(row["globals"]), tuple(self._values(row["closure"]))
-        made = self._keep(number, types.FunctionType(unpacked_code(row["code"]), namespace, row["name"], None, closure))
-        made.__qualname__, made.__module__ = row["qualname"], row["module"]
-        made.__defaults__, made.__kwdefaults__ = self.value(row["defaults"]), self.value(row["kwdefaults"])
+        function = self._keep(number, types.FunctionType(unpacked_code(row["code"]), namespace, row["name"], None, closure))
+        function.__qualname__, function.__module__ = row["qualname"], row["module"]
+        function.__defaults__, function.__kwdefaults__ = self.value(row["defaults"]), self.value(row["kwdefaults"])
         for name, reference in row["attributes"].items():
-            setattr(made, name, self.value(reference))
-        return made
+            setattr(function, name, self.value(reference))
+        return function
 
     def _make_globals(self, number: int, row: Row) -> Any:
-        made: dict[str, Any] = self._keep(number, {"__name__": row["name"], "__builtins__": builtins})
-        self._when_classes_exist(lambda: made.update({name: self.value(held) for name, held in row["values"].items()}))
-        return made
-
-    def _make_cell(self, number: int, row: Row) -> Any:
-        made: types.CellType = self._keep(number, types.CellType())
+        namespace: dict[str, Any] = self._keep(number, {"__name__": row["name"], "__builtins__": builtins})
 
         def fill() -> None:
-            made.cell_contents = self.value(row["content"])
+            namespace.update({name: self.value(reference) for name, reference in row["values"].items()})
+
+        self._when_classes_exist(fill)
+        return namespace
+
+    def _make_cell(self, number: int, row: Row) -> Any:
+        cell: types.CellType = self._keep(number, types.CellType())
+
+        def fill() -> None:
+            cell.cell_contents = self.value(row["content"])
 
         if "content" in row:
             self._when_classes_exist(fill)
-        return made
+        return cell
 
     def _make_class(self, number: int, row: Row) -> Any:
         if number in self._open:
             raise ReplayError(f"the class {row['qualname']} holds an object of itself, and so cannot be rebuilt")
         self._open.add(number)
         metaclass, bases = self.value(row["metaclass"]), tuple(self._values(row["bases"]))
-        namespace = {name: self.value(held) for name, held in row["namespace"].items()}
+        namespace = {name: self.value(reference) for name, reference in row["namespace"].items()}
         if issubclass(metaclass, enum.EnumMeta):
-            made: Any = bases[-1](row["name"], [(name, self.value(held)) for name, held in row["members"]])
-            for name, held in namespace.items():
-                setattr(made, name, held)
+            cls: Any = bases[-1](row["name"], [(name, self.value(reference)) for name, reference in row["members"]])
+            for name, reference in namespace.items():
+                setattr(cls, name, reference)
         else:
-            made = metaclass(row["name"], bases, namespace)
-        made.__qualname__ = row["qualname"]
-        self._keep(number, made)
+            cls = metaclass(row["name"], bases, namespace)
+        cls.__qualname__ = row["qualname"]
+        self._keep(number, cls)
         self._open.discard(number)
         self._when_classes_exist(lambda: None)
-        return made
+        return cls
 
     def _when_classes_exist(self, fill: Callable[[], None]) -> None:
         """A method's cell may hold its class, and its globals an object of it: both wait for the class."""
@@ -208,37 +212,37 @@ class Rebuilt:
 
     def _make_weakref(self, number: int, row: Row) -> Any:
         target = self.value(row["to"])
-        return weakref.ref(target if target is not None else _Gone())
+        return weakref.ref(target if target is not None else _DeadReferent())
 
     # -- objects -------------------------------------------------------------------------------------------------------
 
     def _make_call(self, number: int, row: Row) -> Any:
         function, args = self.value(row["function"]), self._values(row["args"])
-        made = self._keep(number, function(*args))
+        instance = self._keep(number, function(*args))
         if "state" in row:
-            _set_state(made, self.value(row["state"]))
+            _set_state(instance, self.value(row["state"]))
         for item in row.get("items", ()):
-            made.append(self.value(item))
+            instance.append(self.value(item))
         for key, value in row.get("pairs", ()):
-            made[self.value(key)] = self.value(value)
-        return made
+            instance[self.value(key)] = self.value(value)
+        return instance
 
 
-class _Gone:
+class _DeadReferent:
     """What a dead weak reference pointed to."""
 
 
-def _set_state(made: Any, state: Any) -> None:
+def _set_state(instance: Any, state: Any) -> None:
     """As `pickle` does it: `__setstate__`, or attributes and slots."""
-    setter = getattr(made, "__setstate__", None)
+    setter = getattr(instance, "__setstate__", None)
     if setter is not None:
         setter(state)
         return
     own, slots = state if isinstance(state, tuple) and len(state) == 2 else (state, None)
     if own:
-        made.__dict__.update(own)
+        instance.__dict__.update(own)
     for name, value in (slots or {}).items():
-        setattr(made, name, value)
+        setattr(instance, name, value)
 
 
 def _imported(name: str) -> Any:

@@ -31,12 +31,12 @@ from dynexplore.engine.bytecode import argument_slots
 from dynexplore.engine.bytecode.versions import PYTHON
 from dynexplore.engine.config import DEFAULTS, config
 from dynexplore.engine.events import clip
-from dynexplore.engine.native import ENTRY_FILE, FrameState
-from dynexplore.engine.runtime import optimized, reports, torch_state
-from dynexplore.engine.runtime.cache import function_of, slot_values, state_of
+from dynexplore.engine.native import ENTRY_FILE, FrameState, function_of
+from dynexplore.engine.runtime import optimized, preserve_global_state, reports
+from dynexplore.engine.runtime.cache import slot_values, state_of
 from dynexplore.engine.runtime.stores import Options, Store
 from dynexplore.engine.translate import dispatch
-from dynexplore.engine.translate.resume import resume_point
+from dynexplore.engine.translate.resume import original_of, resume_point
 from dynexplore.session import torch_compiled
 from dynexplore.tools.frame_file import write_frame
 from dynexplore.tools.frame_values import SavedValues, global_names, packed_code, tensor_text
@@ -70,7 +70,7 @@ def save_failed_frame(store: Store, state: FrameState, error: BaseException, whe
         slots=slot_values(state),
         backend=_backend_of(store),
         options=store.options,
-        history=vars(state_of(state.cache).history),
+        history=vars(state_of(state.cache).profile),
         failure={"type": type(error).__name__, "message": str(error), "where": where},
     )
     name = _shown_name(frame)
@@ -157,7 +157,7 @@ def save(frame: FrameToSave, path: Path) -> Path:
         "sys_path": [os.path.abspath(folder) for folder in sys.path],
     }
     data.update(rows=saved.rows, modules=saved.modules, missing=saved.missing)
-    tensors = {key: held for key, held in saved.tensors.items() if _can_be_written(held, key, saved)}
+    tensors = {key: tensor for key, tensor in saved.tensors.items() if _can_be_written(tensor, key, saved)}
     data["missing"] = saved.missing
     write_frame(path, data, tensors)
     return path
@@ -172,9 +172,8 @@ def _shown_name(frame: FrameToSave) -> str:
     if frame.code.co_filename == ENTRY_FILE and frame.closure:
         target = frame.closure[0].cell_contents
         return str(getattr(target, "__qualname__", type(target).__qualname__))
-    resumed = resume_point(frame.code)
-    parsed = resumed.parsed if resumed is not None else None
-    return frame.code.co_qualname if parsed is None else f"{parsed.code.co_qualname}, resumed"
+    original = original_of(frame.code)
+    return frame.code.co_qualname if original is None else f"{original.co_qualname}, resumed"
 
 
 def _source(frame: FrameToSave) -> tuple[str, int, str]:
@@ -183,9 +182,7 @@ def _source(frame: FrameToSave) -> tuple[str, int, str]:
     if frame.code.co_filename == ENTRY_FILE and frame.closure:
         target = frame.closure[0].cell_contents
         shown = type(target).forward if isinstance(target, torch.nn.Module) else target
-    resumed = resume_point(frame.code)
-    if resumed is not None and resumed.parsed is not None:
-        shown = resumed.parsed.code
+    shown = original_of(frame.code) or shown
     code = getattr(shown, "__code__", shown)
     file, line = getattr(code, "co_filename", "?"), getattr(code, "co_firstlineno", 0)
     try:
@@ -206,7 +203,7 @@ def _resume(code: types.CodeType) -> dict[str, Any] | None:
         "offset": resumed.target.offset,
         "stack": list(resumed.stack),
         "locals": list(resumed.locals),
-        "perhaps_unbound": sorted(resumed.perhaps_unbound),
+        "perhaps_unbound": sorted(resumed.maybe_unbound),
         "bound_args": sorted(resumed.bound_args),
         "shadowed": list(resumed.shadowed),
         "cleared": list(resumed.cleared),
@@ -220,7 +217,7 @@ def _changed_options() -> dict[str, Any]:
 
 
 def _modes() -> dict[str, Any]:
-    return {"random": torch.get_rng_state(), "plain": torch_state.plain_modes()}
+    return {"random": torch.get_rng_state(), "plain": preserve_global_state.plain_modes()}
 
 
 def _can_be_written(tensor: torch.Tensor, key: str, saved: SavedValues) -> bool:
@@ -270,6 +267,6 @@ def described(value: object) -> str:
     if isinstance(value, types.FunctionType | type):
         return f"{'class' if isinstance(value, type) else 'function'} {value.__module__}.{value.__qualname__}"
     if type(value) in (list, tuple) and len(value) <= 8:  # type: ignore[arg-type]
-        inner = ", ".join(described(one) for one in value)  # type: ignore[attr-defined]
+        inner = ", ".join(described(item) for item in value)  # type: ignore[attr-defined]
         return f"[{inner}]" if type(value) is list else f"({inner}{',' * (len(value) == 1)})"  # type: ignore[arg-type]
     return clip(reports.value_view(value, 0).text, 120)

@@ -58,7 +58,7 @@ class SavedValues:
         self.tensors: dict[str, torch.Tensor] = {}
         self.missing: list[tuple[str, str]] = []
         self.modules: dict[str, dict[str, Reference]] = {}
-        self._known: dict[int, int] = {}
+        self._numbers: dict[int, int] = {}
         self._alive: list[Any] = []  # ids are names here, so nothing may die meanwhile
 
     def add(self, value: Any, path: str) -> Reference:
@@ -66,9 +66,9 @@ class SavedValues:
         value = optimized.original_of(value) if isinstance(value, RegionCall | optimized.OptimizedModule) else value
         if _is_plain(value):
             return {"plain": value}
-        number = self._known.get(id(value))
+        number = self._numbers.get(id(value))
         if number is None:
-            number = self._known[id(value)] = len(self.rows)
+            number = self._numbers[id(value)] = len(self.rows)
             self._alive.append(value)
             row: Row = {}
             self.rows.append(row)
@@ -88,9 +88,9 @@ class SavedValues:
     # -- one row, by what the value is ---------------------------------------------------------------------------------
 
     def _row(self, value: Any, path: str) -> Row:
-        known = _BY_TYPE.get(type(value))
-        if known is not None:
-            return known(self, value, path)
+        save_known_type = _BY_TYPE.get(type(value))
+        if save_known_type is not None:
+            return save_known_type(self, value, path)
         if isinstance(value, torch.Tensor):
             return self._tensor(value, path)
         if isinstance(value, type):
@@ -98,7 +98,7 @@ class SavedValues:
         if isinstance(value, torch.jit.ScriptModule | torch.jit.ScriptFunction):
             raise NotSavable("TorchScript is compiled already, and has a file format of its own (torch.jit.save)")
         row = self._imported(value) or _as_import(singleton_name(value))
-        return row or self._taken_apart(value, path)
+        return row or self._reduce(value, path)
 
     def _imported(self, value: Any) -> Row | None:
         name = import_name(value)
@@ -152,15 +152,15 @@ class SavedValues:
         row["kwdefaults"] = self.add(value.__kwdefaults__, f"{path}.__kwdefaults__")
         names = value.__code__.co_freevars
         row["closure"] = [self.add(cell, name) for name, cell in zip(names, value.__closure__ or (), strict=True)]
-        own = {name: held for name, held in value.__dict__.items() if not name.startswith("__dynexplore_")}
+        own = {name: attribute for name, attribute in value.__dict__.items() if not name.startswith("__dynexplore_")}
         row["attributes"] = self._named(own, path)
         return row
 
     def add_globals(self, namespace: dict[str, Any], code: types.CodeType, path: str) -> Reference:
         """What code reads of its globals; one row for all code with the same globals."""
-        number = self._known.get(id(namespace))
+        number = self._numbers.get(id(namespace))
         if number is None:
-            number = self._known[id(namespace)] = len(self.rows)
+            number = self._numbers[id(namespace)] = len(self.rows)
             self._alive.append(namespace)
             self.rows.append({"kind": "globals", "name": str(namespace.get("__name__", "")), "values": {}})
         values = self.rows[number]["values"]
@@ -179,14 +179,18 @@ class SavedValues:
     def _class(self, value: type, path: str) -> Row:
         if not value.__flags__ & _MADE_BY_PYTHON:
             raise NotSavable(f"{value!r} has no name to import it by")
-        own = {name: held for name, held in vars(value).items() if name not in _LEFT_OUT and not _is_slot(held)}
+        own = {name: attribute for name, attribute in vars(value).items() if name not in _LEFT_OUT and not _is_slot(attribute)}
         row: Row = {"kind": "class", "name": value.__name__, "qualname": value.__qualname__}
         row["metaclass"] = self.add(type(value), f"{path}.__class__")
         row["bases"] = [self.add(base, f"{path}.__bases__") for base in value.__bases__]
         members = getattr(value, "__members__", None) if isinstance(value, enum.EnumMeta) else None
         if members is not None:
             row["members"] = [[name, self.add(member.value, f"{path}.{name}")] for name, member in members.items()]
-            own = {name: held for name, held in own.items() if isinstance(held, types.FunctionType) and not name.startswith("_")}
+            own = {
+                name: attribute
+                for name, attribute in own.items()
+                if isinstance(attribute, types.FunctionType) and not name.startswith("_")
+            }
         row["namespace"] = self._named(own, value.__qualname__)
         return row
 
@@ -231,7 +235,7 @@ class SavedValues:
 
     # -- everything else -----------------------------------------------------------------------------------------------
 
-    def _taken_apart(self, value: Any, path: str) -> Row:
+    def _reduce(self, value: Any, path: str) -> Row:
         """As `pickle` does it: how to make one, its state, its items."""
         reduce = copyreg.dispatch_table.get(type(value))
         parts: str | tuple[Any, ...] = reduce(value) if reduce is not None else value.__reduce_ex__(4)
@@ -254,17 +258,17 @@ class SavedValues:
         """The state of an object: the names of its attributes make the paths."""
         if type(state) is not dict or not all(isinstance(name, str) for name in state):
             return self.add(state, path)
-        state = {name: held for name, held in state.items() if not name.startswith("__dynexplore_")}
+        state = {name: attribute for name, attribute in state.items() if not name.startswith("__dynexplore_")}
         self._alive.append(state)
         pairs: list[list[Reference]] = []
-        for name, held in state.items():
-            if isinstance(value, torch.nn.Module) and name in _MODULE_PARTS and type(held) is dict:
-                self._known[id(held)] = len(self.rows)
-                self._alive.append(held)
+        for name, attribute in state.items():
+            if isinstance(value, torch.nn.Module) and name in _MODULE_PARTS and type(attribute) is dict:
+                self._numbers[id(attribute)] = len(self.rows)
+                self._alive.append(attribute)
                 row: Row = {"kind": "dict", "pairs": []}
                 self.rows.append(row)
-                row["pairs"] += [[{"plain": part}, self.add(inner, f"{path}.{part}")] for part, inner in held.items()]
-            pairs.append([{"plain": name}, self.add(held, f"{path}.{name}")])
+                row["pairs"] += [[{"plain": part}, self.add(inner, f"{path}.{part}")] for part, inner in attribute.items()]
+            pairs.append([{"plain": name}, self.add(attribute, f"{path}.{name}")])
         self.rows.append({"kind": "dict", "pairs": pairs})
         return len(self.rows) - 1
 
@@ -279,14 +283,14 @@ class SavedValues:
                 continue
             values = self.modules.setdefault(module, {})
             for name in global_names(function.__code__):
-                held = namespace.get(name, value)
-                if name in values or held is value:
+                global_value = namespace.get(name, value)
+                if name in values or global_value is value:
                     continue
-                if isinstance(held, types.FunctionType | type):
-                    self.add(held, name)
-                elif not isinstance(held, types.ModuleType):
+                if isinstance(global_value, types.FunctionType | type):
+                    self.add(global_value, name)
+                elif not isinstance(global_value, types.ModuleType):
                     values[name] = {"plain": None}
-                    values[name] = self.add(held, f"{module}.{name}")
+                    values[name] = self.add(global_value, f"{module}.{name}")
 
 
 def _functions_of(value: Any) -> Iterator[types.FunctionType]:
@@ -295,7 +299,7 @@ def _functions_of(value: Any) -> Iterator[types.FunctionType]:
     elif isinstance(value, type):
         for base in value.__mro__:
             if not is_installed(base.__module__):
-                yield from (held for held in vars(base).values() if isinstance(held, types.FunctionType))
+                yield from (attribute for attribute in vars(base).values() if isinstance(attribute, types.FunctionType))
 
 
 def global_names(code: types.CodeType) -> Iterator[str]:

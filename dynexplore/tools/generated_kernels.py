@@ -107,5 +107,5 @@ def _label(node: Any) -> str:
 
 
 def _origins(part: Any) -> list[str]:
-    made = getattr(part.node, "origins", ())
-    return sorted(str(origin.name) for origin in made if origin.op != "placeholder")
+    origins = getattr(part.node, "origins", ())
+    return sorted(str(origin.name) for origin in origins if origin.op != "placeholder")

@@ -27,8 +27,8 @@ import torch.fx
 
 from dynexplore.engine import native
 from dynexplore.engine.errors import MissingCompiler
+from dynexplore.engine.runtime.function_environment import copy_of_tensor
 from dynexplore.engine.runtime.missing_compiler import missing_compiler
-from dynexplore.engine.runtime.rebinding import copy_of_tensor
 from dynexplore.tools.accuracy import first_difference
 
 _INDUCTOR = "torch._inductor.config"
@@ -86,19 +86,21 @@ def _first_line(error: BaseException) -> str:
 
 def run_once(compiled: Any, inputs: Sequence[Any]) -> Any:
     """Outputs, inputs afterwards, and gradients: of the inputs, with a weight for each output."""
-    given = copies(inputs)
+    copied_inputs = copies(inputs)
     torch.manual_seed(0)
     outer = native.enter(None)
     try:
-        outputs = compiled(*given)
+        outputs = compiled(*copied_inputs)
         outputs = list(outputs) if isinstance(outputs, tuple | list) else [outputs]
-        sources = [one for one in outputs if isinstance(one, torch.Tensor) and one.requires_grad and one.grad_fn is not None]
+        sources = [
+            output for output in outputs if isinstance(output, torch.Tensor) and output.requires_grad and output.grad_fn is not None
+        ]
         if sources:
-            torch.autograd.backward(sources, [torch.full_like(one, 0.5 + index) for index, one in enumerate(sources)])
+            torch.autograd.backward(sources, [torch.full_like(output, 0.5 + index) for index, output in enumerate(sources)])
     finally:
         native.leave(outer)
-    gradients = [one.grad if isinstance(one, torch.Tensor) and one.is_leaf else None for one in given]
-    return {"output": outputs, "input": given, "gradient": gradients}
+    gradients = [value.grad if isinstance(value, torch.Tensor) and value.is_leaf else None for value in copied_inputs]
+    return {"output": outputs, "input": copied_inputs, "gradient": gradients}
 
 
 def copy_of_graph(graph: torch.fx.GraphModule) -> torch.fx.GraphModule:
@@ -108,7 +110,7 @@ def copy_of_graph(graph: torch.fx.GraphModule) -> torch.fx.GraphModule:
 
 def copies(inputs: Sequence[Any]) -> list[Any]:
     """The inputs for one run: tensors are leaves with the same content."""
-    return [copy_of_tensor(one) if isinstance(one, torch.Tensor) else one for one in inputs]
+    return [copy_of_tensor(graph_input) if isinstance(graph_input, torch.Tensor) else graph_input for graph_input in inputs]
 
 
 @contextlib.contextmanager

@@ -28,10 +28,10 @@ import torch
 import torch.fx
 from torch.utils._pytree import tree_leaves
 
-from dynexplore.engine.events import KeptStorage, MemoryPlanned, NodeMemory
-from dynexplore.engine.graph.target_names import target_text
+from dynexplore.engine.display_paths import shown_file
+from dynexplore.engine.events import MemoryPlanned, NodeMemory, SavedStorage
+from dynexplore.engine.graph.qualified_names import target_text
 from dynexplore.engine.recorder import Recorder
-from dynexplore.engine.shown_files import shown_file
 
 _INPUTS = ("placeholder", "get_attr")
 _PLACE = re.compile(r'File "(.*)", line (\d+), in ')
@@ -54,30 +54,30 @@ class Halves:
     frame: int
     name: str
     inputs: Storages = field(default_factory=dict)
-    held: Storages = field(default_factory=dict)
-    told: dict[str, MemoryPlanned] = field(default_factory=dict)
+    saved_for_backward: Storages = field(default_factory=dict)
+    planned: dict[str, MemoryPlanned] = field(default_factory=dict)
 
     def forward(self, graph: torch.fx.Graph, results: int | None) -> None:
         """Tell the memory of forward, whose outputs after the first `results` are kept for backward (None: there is none)."""
         plan = _Plan(graph)
         self.inputs = plan.inputs
-        kept = plan.keep(results) if results is not None else ()
-        self.held = plan.held
-        self._tell(plan.event(self.frame, self.name, "forward", kept))
+        saved = plan.keep(results) if results is not None else ()
+        self.saved_for_backward = plan.saved_for_backward
+        self._tell(plan.event(self.frame, self.name, "forward", saved))
 
     def backward(self, graph: torch.fx.Graph) -> None:
         """Tell the memory of backward. What forward was given lives on."""
         plan = _Plan(graph, self.inputs)
-        plan.held = self.held
+        plan.saved_for_backward = self.saved_for_backward
         self._tell(plan.event(self.frame, self.name, "backward"))
 
     def measured(self, stage: str, inside: Mapping[str, int]) -> None:
         """Tell the memory of a half again, with the bytes that each of its nodes took inside as it ran."""
-        nodes = tuple(dataclasses.replace(node, inside=inside.get(node.name, 0)) for node in self.told[stage].nodes)
-        self._tell(dataclasses.replace(self.told[stage], nodes=nodes, measured=True))
+        nodes = tuple(dataclasses.replace(node, inside=inside.get(node.name, 0)) for node in self.planned[stage].nodes)
+        self._tell(dataclasses.replace(self.planned[stage], nodes=nodes, measured=True))
 
     def _tell(self, event: MemoryPlanned) -> None:
-        self.told[event.stage] = event
+        self.planned[event.stage] = event
         self.recorder.record(event)
 
 
@@ -131,10 +131,10 @@ class _Plan:
     def __init__(self, graph: torch.fx.Graph, resident: Storages | None = None) -> None:
         self.graph = graph
         self.of: dict[torch.fx.Node, Storages] = {node: dict(_storages(_value(node))) for node in graph.nodes}
-        given = _joined(self.of[node] for node in graph.nodes if node.op in _INPUTS)
-        self.inputs = given if resident is None else resident
-        self.start = {**self.inputs, **given}
-        self.held: Storages = {}  # what forward keeps for backward, besides inputs
+        inputs = _joined(self.of[node] for node in graph.nodes if node.op in _INPUTS)
+        self.inputs = inputs if resident is None else resident
+        self.start = {**self.inputs, **inputs}
+        self.saved_for_backward: Storages = {}  # what forward keeps for backward, besides inputs
         self.sizes: dict[int, _Bytes] = {}
         self.last = self._last_uses()
 
@@ -142,8 +142,8 @@ class _Plan:
         """The last node at which each storage is used, under whatever name."""
         last: dict[int, torch.fx.Node] = {}
         for node in self.graph.nodes:
-            for one in (node, *node.all_input_nodes):
-                last.update(dict.fromkeys(self.of[one], node))
+            for used in (node, *node.all_input_nodes):
+                last.update(dict.fromkeys(self.of[used], node))
         return last
 
     def _size(self, storages: Storages) -> _Bytes:
@@ -161,35 +161,39 @@ class _Plan:
         for node in self.graph.nodes:
             if node.op in ("output", *_INPUTS):
                 continue
-            made = {key: storage for key, storage in self.of[node].items() if key not in live}
-            size = self._size(made)
+            allocated = {key: storage for key, storage in self.of[node].items() if key not in live}
+            size = self._size(allocated)
             total += size
-            live.update(made)
-            kept = self._size({key: live[key] for key in self.held if key in live}) if self.held else _Bytes()
-            yield NodeMemory(node.name, target_text(node), total.now, size.now, kept.now, total.text, _place(node))
+            live.update(allocated)
+            saved = (
+                self._size({key: live[key] for key in self.saved_for_backward if key in live})
+                if self.saved_for_backward
+                else _Bytes()
+            )
+            yield NodeMemory(node.name, target_text(node), total.now, size.now, saved.now, total.text, _place(node))
             ended = {key: live[key] for key in self._used_at(node) if self.last[key] is node and key not in self.inputs}
             total -= self._size(ended)
             for key in ended:
                 del live[key]
 
     def _used_at(self, node: torch.fx.Node) -> Storages:
-        return _joined(self.of[one] for one in (node, *node.all_input_nodes))
+        return _joined(self.of[used] for used in (node, *node.all_input_nodes))
 
-    def keep(self, results: int) -> tuple[KeptStorage, ...]:
+    def keep(self, results: int) -> tuple[SavedStorage, ...]:
         """The storages that the outputs after the first `results` have, each once: they are held for backward."""
         (output,) = self.graph.find_nodes(op="output")
-        kept: dict[int, KeptStorage] = {}
+        saved: dict[int, SavedStorage] = {}
         for node in output.args[0][results:]:
             for key in self.of.get(node, ()):
                 size = self._size({key: self.of[node][key]})
-                kept.setdefault(key, KeptStorage(node.name, size.now, size.text, key in self.inputs))
+                saved.setdefault(key, SavedStorage(node.name, size.now, size.text, key in self.inputs))
                 if key not in self.inputs:
-                    self.held[key] = self.of[node][key]
-        return tuple(kept.values())
+                    self.saved_for_backward[key] = self.of[node][key]
+        return tuple(saved.values())
 
-    def event(self, frame: int, name: str, stage: str, kept: tuple[KeptStorage, ...] = ()) -> MemoryPlanned:
+    def event(self, frame: int, name: str, stage: str, saved: tuple[SavedStorage, ...] = ()) -> MemoryPlanned:
         inputs = self._size(self.inputs).now
-        return MemoryPlanned(frame=frame, graph=name, stage=stage, inputs=inputs, nodes=tuple(self.rows()), kept=kept)
+        return MemoryPlanned(frame=frame, graph=name, stage=stage, inputs=inputs, nodes=tuple(self.rows()), saved=saved)
 
 
 def _joined(parts: Iterable[Storages]) -> Storages:

@@ -14,8 +14,8 @@ import torch
 import torch.fx
 
 from dynexplore.engine.events import NodeAdded, clip
-from dynexplore.engine.graph.target_names import target_text
-from dynexplore.engine.translate.narrator import tensor_words
+from dynexplore.engine.graph.qualified_names import target_text
+from dynexplore.engine.translate.event_emitter import tensor_words
 from dynexplore.recording.recording import GraphView
 from dynexplore.views import html_report, svg
 

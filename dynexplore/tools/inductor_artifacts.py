@@ -24,8 +24,8 @@ from torch.utils._pytree import tree_leaves
 
 from dynexplore.engine import display_hooks
 from dynexplore.engine.config import check_parts, config
-from dynexplore.engine.events import ARTIFACT_PARTS, ArtifactMade
-from dynexplore.recording.engines import OURS
+from dynexplore.engine.events import ARTIFACT_PARTS, ArtifactEmitted
+from dynexplore.recording.engines import DYNEXPLORE
 from dynexplore.session import torch_compiled
 from dynexplore.session.explain import Explanation, explain
 from dynexplore.tools.generated_kernels import Kernel, kernels_of
@@ -45,9 +45,9 @@ class InductorArtifacts:
     notice: str = ""
 
     @property
-    def all(self) -> tuple[ArtifactMade, ...]:
+    def all(self) -> tuple[ArtifactEmitted, ...]:
         """Every artefact, in the order in which it was made."""
-        return self.explanation.recording.of(ArtifactMade)
+        return self.explanation.recording.of(ArtifactEmitted)
 
     @property
     def graphs(self) -> list[str]:
@@ -65,8 +65,8 @@ class InductorArtifacts:
         for artifact in self.all:
             if names.index(artifact.graph) == graph and (artifact.stage, artifact.part) == (stage, part):
                 return artifact.text
-        made = ", ".join(f"{text.artifact_title(one)} of graph {names.index(one.graph)}" for one in self.all)
-        raise ValueError(f"there is no {part} of {stage} of graph {graph}; there are: {made or 'none'}")
+        available = ", ".join(f"{text.artifact_title(each)} of graph {names.index(each.graph)}" for each in self.all)
+        raise ValueError(f"there is no {part} of {stage} of graph {graph}; there are: {available or 'none'}")
 
     def kernels(self, stage: str = "forward", graph: int = 0) -> list[Kernel]:
         """The generated kernels of a stage, each with `name`, `language`, `text`, `reads` and `writes`."""
@@ -103,24 +103,24 @@ def inductor_artifacts(
     if backend not in BACKENDS:
         raise ValueError(f"artefacts are known only of the backends {' and '.join(BACKENDS)}, not of {backend!r}")
     torch_compiled.refuse(fn, "inductor_artifacts")
-    made = InductorArtifacts(explain(fn, engine=OURS, backend=backend).__enter__().explanation)
+    artifacts = InductorArtifacts(explain(fn, engine=DYNEXPLORE, backend=backend).__enter__().explanation)
     with config.patch(artifacts=tuple(parts)):
-        _run_backward(made.explanation.call(*args, **kwargs))
-    made.notice = made.explanation.notice
-    return made
+        _run_backward(artifacts.explanation.call(*args, **kwargs))
+    artifacts.notice = artifacts.explanation.notice
+    return artifacts
 
 
 def _run_backward(value: Any) -> None:
     """Compute the gradients of all results once, and forget them."""
-    results = [one for one in tree_leaves(value) if isinstance(one, torch.Tensor) and one.requires_grad]
+    results = [leaf for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
     leaves = _leaves(results)
     if leaves:
-        torch.autograd.grad(results, leaves, [torch.ones_like(one) for one in results], allow_unused=True, retain_graph=True)
+        torch.autograd.grad(results, leaves, [torch.ones_like(leaf) for leaf in results], allow_unused=True, retain_graph=True)
 
 
 def _leaves(results: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """The tensors that backward accumulates gradients into."""
-    waiting: list[Any] = [one.grad_fn for one in results if one.grad_fn is not None]
+    waiting: list[Any] = [tensor.grad_fn for tensor in results if tensor.grad_fn is not None]
     seen, leaves = set(waiting), []
     while waiting:
         node = waiting.pop()

@@ -22,9 +22,9 @@ from dynexplore.engine.errors import DynexploreError
 from dynexplore.engine.runtime import optimized
 from dynexplore.engine.runtime.api import make_store
 from dynexplore.engine.runtime.backends import CompilerFn, resolve
-from dynexplore.engine.runtime.starting_state import StartingState
+from dynexplore.engine.runtime.call_snapshot import CallSnapshot
 from dynexplore.engine.runtime.stores import Options
-from dynexplore.recording.engines import OURS
+from dynexplore.recording.engines import DYNEXPLORE
 from dynexplore.session import torch_compiled
 from dynexplore.tools.behind_aot import Keeping, Seen, graphs_behind_aot, inner_compiler
 from dynexplore.tools.graph_failure import Compiler, Predicate, failure_of
@@ -69,9 +69,9 @@ def minify(
     """
     if after not in ("dynamo", "aot"):
         raise ValueError(f"after is 'dynamo' or 'aot', not {after!r}")
-    asked, backend = torch_compiled.chosen(engine, fn), torch_compiled.suspected(backend, fn)
+    chosen_engine, backend = torch_compiled.chosen(engine, fn), torch_compiled.suspected(backend, fn)
     with torch_compiled.uncompiled(fn):
-        seen = _graphs_of_call(fn, args, kwargs, asked)
+        seen = _graphs_of_call(fn, args, kwargs, chosen_engine)
     compiler: Compiler = resolve(backend)
     if after == "aot":
         seen = [inner for graph, inputs in seen for inner in graphs_behind_aot(graph, inputs, backend)]
@@ -80,15 +80,15 @@ def minify(
         failure = failure_of(graph, inputs, compiler, fails, tolerance)
         if failure is not None:
             return shrink(graph, inputs, compiler, failure, backend=backend, after=after, fails=fails, tolerance=tolerance)
-    whose = "" if asked == OURS else f"as {asked} captures it, "
+    whose = "" if chosen_engine == DYNEXPLORE else f"as {chosen_engine} captures it, "
     raise NothingFails(f"{whose}{_none_fails(len(seen))} under {_named(backend)} (after={after!r})")
 
 
 def _graphs_of_call(fn: Any, args: Sequence[Any], kwargs: dict[str, Any], engine: str) -> Seen:
     inside = torch_compiled.original_of(fn)
-    start = StartingState(inside, args, kwargs)
+    start = CallSnapshot(inside, args, kwargs)
     keeping = Keeping()
-    if engine == OURS:
+    if engine == DYNEXPLORE:
         called = optimized.wrap(inside, make_store(resolve(keeping), Options(dynamic=False)).region)
     else:
         called = torch_compiled.compiled_anew(fn, keeping, dynamic=False)

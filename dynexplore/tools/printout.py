@@ -29,10 +29,10 @@ from torch.utils._pytree import tree_leaves
 from dynexplore.engine import events as ev
 from dynexplore.engine.config import config
 from dynexplore.engine.graph.fake_mode import facts_of
-from dynexplore.engine.native import FrameState
+from dynexplore.engine.native import FrameState, function_of
 from dynexplore.engine.recorder import Recorder, entry_number
 from dynexplore.engine.runtime import reports
-from dynexplore.engine.runtime.cache import function_of, slot_values
+from dynexplore.engine.runtime.cache import slot_values
 from dynexplore.engine.translate.resume import resume_point
 from dynexplore.recording.recording import Recording
 from dynexplore.views import text
@@ -40,7 +40,7 @@ from dynexplore.views import text
 _DEBUG_PARTS = ("graph", "bytecode", "guards", "breaks")
 
 
-class _Both:
+class _TeeRecorder:
     """A recorder that passes everything to two others."""
 
     def __init__(self, first: Recorder, second: Recording) -> None:
@@ -72,12 +72,12 @@ def watching(recorder: Recorder | None) -> Recorder | None:
     """The recorder for one frame: the one there is, and a recording where something is to be printed."""
     if recorder is None:
         return Recording()
-    return recorder if isinstance(recorder, Recording) else _Both(recorder, Recording())
+    return recorder if isinstance(recorder, Recording) else _TeeRecorder(recorder, Recording())
 
 
 def show(recorder: Recorder | None, frame: int, state: FrameState) -> None:
     """Print and log what was asked for, when the frame is done."""
-    recording = recorder.recording if isinstance(recorder, _Both) else recorder
+    recording = recorder.recording if isinstance(recorder, _TeeRecorder) else recorder
     if not isinstance(recording, Recording):
         return
     if not recording.of_frame(frame, ev.FrameEntered):
@@ -123,7 +123,7 @@ def _capture_otherwise(recording: Recording, frame: int, state: FrameState) -> N
 
 def _runs_unseen(recording: Recording, frame: int) -> bool:
     """Whether the function changes nothing and only computes: only such a function is run again for comparison."""
-    if recording.of_frame(frame, ev.MutationNoted):
+    if recording.of_frame(frame, ev.MutationRecorded):
         return False
     if recording.of_frame(frame, ev.FrameSkipped):
         return False
@@ -138,20 +138,20 @@ class _OnlyReads(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._made: dict[int, torch.UntypedStorage] = {}  # memory that the trace itself allocated
+        self._allocated: dict[int, torch.UntypedStorage] = {}  # memory that the trace itself allocated
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Carry out one operator, or raise."""
         facts = facts_of(func)
         if facts.random:
             raise RuntimeError(f"{func} draws random numbers, which the program would miss")
-        given = kwargs or {}
-        written = [args[place] if place < len(args) else given.get(name) for place, name in facts.written]
-        if any(key not in self._made for key in _storages(written)):
+        call_kwargs = kwargs or {}
+        written = [args[place] if place < len(args) else call_kwargs.get(name) for place, name in facts.written]
+        if any(key not in self._allocated for key in _storages(written)):
             raise RuntimeError(f"{func} writes into a tensor that was there before the trace")
-        result = func(*args, **given)
-        before = _storages([args, given])
-        self._made |= {key: storage for key, storage in _storages(result).items() if key not in before}
+        result = func(*args, **call_kwargs)
+        before = _storages([args, call_kwargs])
+        self._allocated |= {key: storage for key, storage in _storages(result).items() if key not in before}
         return result
 
 

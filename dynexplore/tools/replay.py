@@ -38,7 +38,7 @@ _PROCESS = "dynexplore.tools.frame_process"
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class InputValue:
     """One value that the frame uses: "argument", "closure" or "global", its name, and what it is in one line."""
 
     where: str
@@ -59,8 +59,8 @@ class Outcome:
     printed: str = ""
 
     def __str__(self) -> str:
-        what = {"failed": "the translation fails", "raised": "the program raises", "ran": "it runs", "died": "its process dies"}
-        return f"{what[self.kind]}: {self.error}{': ' if self.error else ''}{self.message}"
+        words = {"failed": "the translation fails", "raised": "the program raises", "ran": "it runs", "died": "its process dies"}
+        return f"{words[self.kind]}: {self.error}{': ' if self.error else ''}{self.message}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class Replay:
     source: str
     python: str
     torch_version: str
-    holds: tuple[Held, ...]
+    holds: tuple[InputValue, ...]
     missing: tuple[tuple[str, str], ...]
     failure: Outcome | None
     outcome: Outcome | None = None
@@ -107,7 +107,7 @@ class Replay:
     def __str__(self) -> str:
         lines = [self._title(), *self._failure_lines(), "", "source"]
         lines += [f"{number:>6}  {text}" for number, text in enumerate(self.source.splitlines(), self.line)]
-        lines += ["", "it works on", *(f"  {held.where:<9} {held.name}: {held.text}" for held in self.holds)]
+        lines += ["", "it works on", *(f"  {row.where:<9} {row.name}: {row.text}" for row in self.holds)]
         if self.missing:
             lines += ["", "not saved (a placeholder stands in its place)"]
             lines += [f"  {path}: {why}" for path, why in self.missing]
@@ -145,7 +145,7 @@ class Replay:
 
     def _html_parts(self) -> list[str]:
         parts = [html_report.line(self._title()), *map(html_report.line, self._failure_lines()), html_report.code(self.source)]
-        parts.append(html_report.rows(("where", "name", "what"), [(held.where, held.name, held.text) for held in self.holds]))
+        parts.append(html_report.rows(("where", "name", "what"), [(row.where, row.name, row.text) for row in self.holds]))
         if self.missing:
             parts.append(html_report.rows(("not saved", "why"), self.missing))
         return [*parts, html_report.code("\n".join(self._conclusion()))]
@@ -208,8 +208,8 @@ def _described(path: Path) -> Replay:
             data["source"],
             data["python"],
             data["torch"],
-            tuple(Held(*one) for one in data["holds"]),
-            tuple((one, why) for one, why in data["missing"]),
+            tuple(InputValue(*row) for row in data["holds"]),
+            tuple((row, why) for row, why in data["missing"]),
             Outcome("failed", failure["type"], failure["message"]) if failure is not None else None,
         )
     except (KeyError, TypeError, ValueError) as error:
@@ -229,17 +229,17 @@ def _run(frame: Replay, backend: Any, timeout: float | None, folder: Path) -> Re
     if not out.is_file():
         last = next((line for line in reversed(done.stderr.splitlines()) if line.strip()), "it said nothing")
         return _with(frame, {"outcome": "died", "message": f"with status {done.returncode}: {last.strip()}"}, done.stdout)
-    said = json.loads(out.read_text(encoding="utf-8"))
-    if said["outcome"] == "cannot":
-        raise ReplayError(said["message"])
-    return _with(frame, said, done.stdout)
+    answer = json.loads(out.read_text(encoding="utf-8"))
+    if answer["outcome"] == "cannot":
+        raise ReplayError(answer["message"])
+    return _with(frame, answer, done.stdout)
 
 
 def _environment() -> dict[str, str]:
     """The environment of the other process: it imports this same package, and saves no frames."""
     home = str(Path(__file__).parents[2])
-    left = {name: value for name, value in os.environ.items() if not name.startswith("DYNEXPLORE_")}
-    return {**left, "PYTHONPATH": os.pathsep.join(filter(None, (home, os.environ.get("PYTHONPATH"))))}
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("DYNEXPLORE_")}
+    return {**variables, "PYTHONPATH": os.pathsep.join(filter(None, (home, os.environ.get("PYTHONPATH"))))}
 
 
 def _of_this_process(backend: Any, folder: Path) -> str:
@@ -260,8 +260,10 @@ def _of_this_process(backend: Any, folder: Path) -> str:
     return str(path)
 
 
-def _with(frame: Replay, said: Mapping[str, Any], printed: str) -> Replay:
+def _with(frame: Replay, answer: Mapping[str, Any], printed: str) -> Replay:
     """The frame with its outcome."""
-    recording = Recording.from_json(said["recording"]) if "recording" in said else None
+    recording = Recording.from_json(answer["recording"]) if "recording" in answer else None
     values = {name: getattr(frame, name) for name in Replay.__dataclass_fields__ if name not in ("outcome", "recording")}
-    return Replay(**values, outcome=Outcome(said["outcome"], said.get("type", ""), said["message"], printed), recording=recording)
+    return Replay(
+        **values, outcome=Outcome(answer["outcome"], answer.get("type", ""), answer["message"], printed), recording=recording
+    )

@@ -116,7 +116,7 @@ class ReproFile:
     def random_inputs(self) -> list[Any]:
         """The inputs that the file makes from shapes and a seed."""
         torch.manual_seed(0)
-        return [_random_like(one) if isinstance(one, torch.Tensor) else one for one in self.inputs]
+        return [_random_like(graph_input) if isinstance(graph_input, torch.Tensor) else graph_input for graph_input in self.inputs]
 
     def text(self, *, exact_inputs: bool) -> str:
         """The program. `exact_inputs`: with the content of the inputs, not only their shapes."""
@@ -126,7 +126,7 @@ class ReproFile:
             imports="".join(f"{line}\n" for line in self._imports()),
             attributes=textwrap.indent("\n".join(self._attributes()) or "pass", " " * 8),
             forward=textwrap.indent(self.graph.code.strip("\n"), "    "),
-            inputs="\n".join(f"        {describe(one)}," for one in self.inputs),
+            inputs="\n".join(f"        {describe(graph_input)}," for graph_input in self.inputs),
             backend=_backend_text(self.backend, self.after),
             options=_options(),
             tolerance=self.tolerance,
@@ -157,8 +157,8 @@ class ReproFile:
 
 def _random_like(value: torch.Tensor) -> torch.Tensor:
     """What the line of `_random` makes."""
-    made: torch.Tensor = eval(_random(value), {"torch": torch})
-    return made
+    tensor: torch.Tensor = eval(_random(value), {"torch": torch})
+    return tensor
 
 
 def _random(value: Any) -> str:
@@ -167,15 +167,15 @@ def _random(value: Any) -> str:
         return repr(value)
     shape, kind = tuple(value.shape), f"dtype={value.dtype}, device={str(value.device)!r}"
     if value.is_floating_point() or value.is_complex():
-        made = f"torch.randn({shape}, {kind})"
+        expression = f"torch.randn({shape}, {kind})"
     elif value.dtype is torch.bool:
-        made = f"torch.rand({shape}).gt(0.5)"
+        expression = f"torch.rand({shape}).gt(0.5)"
     else:
         low, high = (int(value.min()), int(value.max())) if value.numel() else (0, 0)
-        made = f"torch.randint({low}, {high + 1}, {shape}, {kind})"
+        expression = f"torch.randint({low}, {high + 1}, {shape}, {kind})"
     if not value.is_contiguous():
-        made = f"torch.empty_strided({shape}, {tuple(value.stride())}, {kind}).copy_({made})"
-    return f"{made}.requires_grad_()" if value.requires_grad else made
+        expression = f"torch.empty_strided({shape}, {tuple(value.stride())}, {kind}).copy_({expression})"
+    return f"{expression}.requires_grad_()" if value.requires_grad else expression
 
 
 def _exact(value: Any) -> str:
@@ -185,8 +185,8 @@ def _exact(value: Any) -> str:
     packed = io.BytesIO()
     torch.save(value.detach().contiguous() if not value.is_contiguous() else value.detach().clone(), packed)
     text = base64.b85encode(zlib.compress(packed.getvalue(), 9)).decode()
-    made = f"unpacked({text!r})"
-    return f"{made}.requires_grad_()" if value.requires_grad else made
+    expression = f"unpacked({text!r})"
+    return f"{expression}.requires_grad_()" if value.requires_grad else expression
 
 
 # -- the backend ----------------------------------------------------------------------------------------------------

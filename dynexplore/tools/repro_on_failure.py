@@ -28,7 +28,7 @@ from dynexplore.engine import native
 from dynexplore.engine.config import config
 from dynexplore.engine.errors import BackendCompilerError
 from dynexplore.engine.graph.builder import FinishedGraph, example_value
-from dynexplore.engine.runtime import reports, torch_state
+from dynexplore.engine.runtime import preserve_global_state, reports
 from dynexplore.engine.runtime.backends import Backend, eager, own_backends
 from dynexplore.tools.behind_aot import graphs_behind_aot, inner_compiler
 from dynexplore.tools.graph_failure import (
@@ -51,15 +51,15 @@ def compile_watched(graph: FinishedGraph, name: str, backend: Backend, compile_i
     if backend.function is eager:
         compiled: Callable[..., Any] = compile_it()
         return compiled
-    kept = copy_of_graph(graph.module)
+    copied = copy_of_graph(graph.module)
     try:
         with same_random_numbers(backend.name) if config.repro_level == _VALUES_TOO else contextlib.nullcontext():
             compiled = compile_it()
     except BackendCompilerError as error:
         with _disable_current_modes(), tracing(None):
-            _write_repro(kept, _made_up(graph), backend, error)
+            _write_repro(copied, _random_inputs(graph), backend, error)
         raise
-    watched: Callable[..., Any] = native.RegionCall(_Watched(kept, name, backend, compiled), None)
+    watched: Callable[..., Any] = native.RegionCall(_Watched(copied, name, backend, compiled), None)
     return watched
 
 
@@ -74,28 +74,28 @@ class _Watched:
         if not self.is_first:
             return self.compiled(*inputs)
         self.is_first = False
-        given = copies(inputs)
+        copied_inputs = copies(inputs)
         if config.repro_level == _VALUES_TOO:
-            self._compare(given)
+            self._compare(copied_inputs)
         try:
             return self.compiled(*inputs)
         except Exception as error:  # whatever the product of a backend raises is the finding
-            with torch_state.preserved():
-                _write_repro(self.graph, given, self.backend, error)
+            with preserve_global_state.preserved():
+                _write_repro(self.graph, copied_inputs, self.backend, error)
             raise
 
-    def _compare(self, given: Sequence[Any]) -> None:
+    def _compare(self, copied_inputs: Sequence[Any]) -> None:
         """Raise BackendCompilerError if the compiled graph gives other results than the uncompiled one."""
-        with torch_state.preserved():
-            failure = failure_of(self.graph, given, lambda graph, inputs: self.compiled)
+        with preserve_global_state.preserved():
+            failure = failure_of(self.graph, copied_inputs, lambda graph, inputs: self.compiled)
             if failure is None or failure.kind != "differs":
                 return
             error = BackendCompilerError(self.name, self.graph, AssertionError(failure.words), backend=self.backend.name)
-            _write_repro(self.graph, given, self.backend, error)
+            _write_repro(self.graph, copied_inputs, self.backend, error)
         raise error
 
 
-def _made_up(graph: FinishedGraph) -> list[Any]:
+def _random_inputs(graph: FinishedGraph) -> list[Any]:
     """Random inputs of the shapes that the graph was captured for: while it is compiled, there are no real ones."""
     torch_random = torch.Generator().manual_seed(0)
     return [_real(example_value(graph_input.node), torch_random) for graph_input in graph.inputs]
@@ -105,10 +105,10 @@ def _real(example: Any, random: torch.Generator) -> Any:
     if isinstance(example, torch.Tensor):
         sizes = [int(_hint(size)) for size in example.shape]
         strides = [int(_hint(stride)) for stride in example.stride()]
-        made = torch.empty_strided(sizes, strides, dtype=example.dtype, device=example.device)
+        tensor = torch.empty_strided(sizes, strides, dtype=example.dtype, device=example.device)
         numbers = torch.randn(sizes, generator=random)
-        made.copy_(numbers.gt(0) if example.dtype is torch.bool else numbers if example.is_floating_point() else numbers.abs())
-        return made.requires_grad_(example.requires_grad)
+        tensor.copy_(numbers.gt(0) if example.dtype is torch.bool else numbers if example.is_floating_point() else numbers.abs())
+        return tensor.requires_grad_(example.requires_grad)
     return _hint(example)
 
 
@@ -148,22 +148,24 @@ def _cut(graph: torch.fx.GraphModule, inputs: Sequence[Any], compiler: Compiler,
     failure: Failure | None = failure_of(graph, inputs, compiler)
     if failure is None:
         return None
-    return shrink(graph, inputs, compiler, failure, backend=_as_given(backend), after=after)
+    return shrink(graph, inputs, compiler, failure, backend=_public_backend(backend), after=after)
 
 
 def _cut_behind_aot(graph: torch.fx.GraphModule, inputs: Sequence[Any], backend: Backend) -> Minified | None:
     """The first graph behind AOTAutograd that fails; None where all are right, or the backend has nothing there."""
-    given = _as_given(backend)
+    own_backend = _public_backend(backend)
     try:
-        compiler = inner_compiler(given)
+        compiler = inner_compiler(own_backend)
     except ValueError:
         return None
-    cuts = (_cut(inner, held, compiler, backend, "aot") for inner, held in graphs_behind_aot(graph, inputs, given))
+    cuts = (
+        _cut(inner, inner_inputs, compiler, backend, "aot") for inner, inner_inputs in graphs_behind_aot(graph, inputs, own_backend)
+    )
     return next(filter(None, cuts), None)
 
 
-def _as_given(backend: Backend) -> Any:
+def _public_backend(backend: Backend) -> Any:
     """The backend as people name it: by its name where it has one, else the callable."""
-    known = own_backends().get(backend.name)
+    registered = own_backends().get(backend.name)
     named = backend.name == "inductor" or getattr(backend.function, "__qualname__", None) != backend.name
-    return backend.name if named and known is None else backend.function
+    return backend.name if named and registered is None else backend.function

@@ -95,9 +95,9 @@ def check_recompile() -> None:
     captured.check(_ONES, graphs=2)
 
 
-def _expect(what: str, present: object, wanted: object) -> None:
-    if present != wanted:
-        raise RuntimeError(f"{what} should be {wanted}, and is {present}")
+def _expect(label: str, present: object, expected: object) -> None:
+    if present != expected:
+        raise RuntimeError(f"{label} should be {expected}, and is {present}")
 
 
 _RUN: dict[str, Callable[[], None]] = {

@@ -102,15 +102,17 @@ def shrink(
         return failure.is_like(failure_of(smaller, smaller_inputs, compiler, fails, tolerance))
 
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()), quiet():
-        small, left = fx_minifier.minifier(copy_of_graph(graph), copies(inputs), still_fails, dump_state=lambda *_: None)
+        small, remaining_inputs = fx_minifier.minifier(
+            copy_of_graph(graph), copies(inputs), still_fails, dump_state=lambda *_: None
+        )
     _rename_inputs(small, inputs_before)
-    text = _program(small, left, failure, backend, after, fails, tolerance)
-    return Minified(graph, small, tuple(left), failure, text)
+    text = _program(small, remaining_inputs, failure, backend, after, fails, tolerance)
+    return Minified(graph, small, tuple(remaining_inputs), failure, text)
 
 
-def _rename_inputs(graph: torch.fx.GraphModule, known: set[str]) -> None:
+def _rename_inputs(graph: torch.fx.GraphModule, original_names: set[str]) -> None:
     """Rename inputs that were operators: the old name looks like the operator to people and backends."""
-    renamed = [node for node in graph.graph.find_nodes(op="placeholder") if node.name not in known]
+    renamed = [node for node in graph.graph.find_nodes(op="placeholder") if node.name not in original_names]
     for node in renamed:
         if not str(node.target).startswith("given_"):
             node._rename("given_1")

@@ -99,12 +99,12 @@ class _Text:
             self.lines.append(f"{name} = {own}")
 
     def _names_of(self, tree: ast.AST, value: Any) -> None:
-        known = dict(_scope(value))
+        scope = dict(_scope(value))
         for node in ast.walk(tree):
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in known:
-                held = known[node.id]
-                if getattr(builtins, node.id, None) is not held:
-                    self.define(node.id, held)
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in scope:
+                global_value = scope[node.id]
+                if getattr(builtins, node.id, None) is not global_value:
+                    self.define(node.id, global_value)
 
     def _object(self, name: str, value: Any) -> None:
         """An object of the program whose attributes can be written."""
@@ -112,11 +112,11 @@ class _Text:
         state = getattr(value, "__dict__", None)
         if is_installed(kind.__module__) or not isinstance(state, dict):
             raise NoSource(f"{name} is {_an(kind)}")
-        own = {key: held for key, held in state.items() if not key.startswith("__dynexplore_")}
+        own = {key: attribute for key, attribute in state.items() if not key.startswith("__dynexplore_")}
         self.define(kind.__name__, kind)
         self.lines.append(f"{name} = {kind.__name__}.__new__({kind.__name__})")
-        for key, held in own.items():
-            self.define(f"{name}_{key}", held)
+        for key, attribute in own.items():
+            self.define(f"{name}_{key}", attribute)
             self.lines.append(f"{name}.{key} = {name}_{key}")
 
 
@@ -185,7 +185,7 @@ def _scope(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _methods(kind: type) -> Iterator[types.FunctionType]:
-    for held in vars(kind).values():
-        function = getattr(held, "__func__", getattr(held, "fget", held))
+    for attribute in vars(kind).values():
+        function = getattr(attribute, "__func__", getattr(attribute, "fget", attribute))
         if isinstance(function, types.FunctionType):
             yield function

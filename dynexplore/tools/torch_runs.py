@@ -21,9 +21,9 @@ from typing import Any
 import torch.fx
 
 from dynexplore.engine import events as ev
+from dynexplore.engine.display_paths import shown_file
 from dynexplore.engine.runtime.backends import CompilerFn, resolve
 from dynexplore.engine.runtime.profiler_ranges import GRAPH, ranged
-from dynexplore.engine.shown_files import shown_file
 from dynexplore.session import torch_compiled
 from dynexplore.tools.operator_profile import OperatorRun
 from dynexplore.traces.torch_words import plain_function
@@ -31,12 +31,12 @@ from dynexplore.traces.torch_words import plain_function
 
 def in_ranges(backend: str | CompilerFn) -> CompilerFn:
     """The same backend, whose graphs tell the profiler when they run."""
-    known, numbers = resolve(backend), itertools.count(1)
+    resolved, numbers = resolve(backend), itertools.count(1)
 
     def compile_graph(graph: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
-        return ranged(known(graph, inputs), f"{GRAPH}{next(numbers)}")
+        return ranged(resolved(graph, inputs), f"{GRAPH}{next(numbers)}")
 
-    compile_graph.__name__ = compile_graph.__qualname__ = known.name
+    compile_graph.__name__ = compile_graph.__qualname__ = resolved.name
     return compile_graph
 
 
@@ -68,14 +68,16 @@ def _levels(stack: Iterable[str]) -> Iterable[Level]:
 
 
 def _break_of(run: OperatorRun, breaks: Sequence[ev.GraphBroke], given_up: Container[int]) -> int | None:
-    placed = [(number, broke) for number, broke in enumerate(breaks) if broke.user_stack]
+    located = [(number, broke) for number, broke in enumerate(breaks) if broke.user_stack]
     for file, line, function in _levels(run.stack):
-        at_line = [n for n, broke in placed if (broke.user_stack[-1].file, broke.user_stack[-1].line) == (file, line)]
-        inside = [(n, broke) for n, broke in placed if (broke.user_stack[0].file, broke.user_stack[0].function) == (file, function)]
+        at_line = [n for n, broke in located if (broke.user_stack[-1].file, broke.user_stack[-1].line) == (file, line)]
+        inside = [
+            (n, broke) for n, broke in located if (broke.user_stack[0].file, broke.user_stack[0].function) == (file, function)
+        ]
         if at_line:
             return at_line[0]
         if inside:
-            return max(inside, key=lambda one: _nearness(one[1], line, given_up))[0]
+            return max(inside, key=lambda pair: _nearness(pair[1], line, given_up))[0]
     return None
 
 

@@ -90,8 +90,10 @@ def _stage_of_code(artefact: Artefact, compile_: Compile | None) -> str:
 
 def that_fit(contents: Contents, room: int) -> set[Payload]:
     """The payloads that are read: parts in front of TRACE_PARTS first, small ones first, until the room is used up."""
-    texts = [(one, each) for each in contents.compiles.values() for one in each.artefacts]
-    every = [*texts, *((one, None) for one in contents.others)]
+    texts = [(artefact, each) for each in contents.compiles.values() for artefact in each.artefacts]
+    every = [*texts, *((artefact, None) for artefact in contents.others)]
     ranked = sorted(every, key=lambda pair: (TRACE_PARTS.index(described(*pair)[1]), pair[0].size))
-    sizes = itertools.accumulate(min(one.size, 2_000_000) for one, _ in ranked)
-    return {one.payload for (one, _), used in zip(ranked, sizes, strict=True) if used <= room and one.payload is not None}
+    sizes = itertools.accumulate(min(artefact.size, 2_000_000) for artefact, _ in ranked)
+    return {
+        artefact.payload for (artefact, _), used in zip(ranked, sizes, strict=True) if used <= room and artefact.payload is not None
+    }

@@ -62,7 +62,7 @@ class Compile:
 
     def of(self, kind: str, name: str = "") -> list[Artefact]:
         """Its texts of one kind, and of one name where that is given."""
-        return [one for one in self.artefacts if one.kind == kind and name in ("", one.name)]
+        return [artefact for artefact in self.artefacts if artefact.kind == kind and name in ("", artefact.name)]
 
 
 @dataclass(slots=True)
@@ -86,7 +86,7 @@ def compiles_of(entries: Iterable[Entry]) -> Contents:
 _PASSED_OVER = frozenset(("chromium_event", "describe_tensor", "describe_storage", "str", "link"))
 """Kinds that say nothing which is not said elsewhere: events of the trace viewer, parts of fake tensors, the table of strings."""
 
-_KEPT_METRICS = (
+_RELEVANT_METRICS = (
     "co_name", "co_filename", "co_firstlineno", "guard_count", "shape_env_guard_count", "graph_op_count", "graph_node_count",
     "graph_input_count", "cache_size", "accumulated_cache_size", "entire_frame_compile_time_s", "backend_compile_time_s",
     "inductor_compile_time_s", "code_gen_time_s", "dynamo_time_before_restart_s", "fail_type", "fail_reason",
@@ -132,8 +132,8 @@ class _Fold:
         name = entry.compilation
         self._times[name] += 1
         unique = name if self._times[name] == 1 else f"{name}#{self._times[name]}"
-        made = self._latest[name] = self.contents.compiles[unique] = Compile(unique, entry.microseconds, thread=entry.thread)
-        return made
+        compile_ = self._latest[name] = self.contents.compiles[unique] = Compile(unique, entry.microseconds, thread=entry.thread)
+        return compile_
 
     def _intern(self, facts: Any) -> None:
         if isinstance(facts, list) and len(facts) == 2 and isinstance(facts[0], str) and isinstance(facts[1], int):
@@ -148,16 +148,16 @@ class _Fold:
         if entry.kind == "dynamo_start":
             compile_.stack = self.stack_of(facts.get("stack"))
         elif entry.kind == "compilation_metrics":
-            compile_.metrics = kept_metrics(facts)
+            compile_.metrics = relevant_metrics(facts)
             self.contents.torch = self.contents.torch or str(facts.get("pytorch_version") or "")
         elif entry.kind == "bwd_compilation_metrics":
-            compile_.backward = kept_metrics(facts)
+            compile_.backward = relevant_metrics(facts)
         elif entry.kind == "describe_source":
             compile_.inputs[_short(facts.get("source"))] = None
         elif entry.kind == "create_symbol":
             compile_.inputs[_short(facts.get("source"))] = None  # a number that varies is an input, too
-            said = (_short(facts.get(key)) for key in ("symbol", "val", "vr", "source"))
-            self._symbol(compile_, "{} = {} in {}, from {}".format(*said))
+            words = (_short(facts.get(key)) for key in ("symbol", "val", "vr", "source"))
+            self._symbol(compile_, "{} = {} in {}, from {}".format(*words))
         elif entry.payload is not None:
             name = entry.name or _short(facts.get("filename", ""))
             compile_.artefacts.append(Artefact(entry.kind, name, entry.attempt, entry.payload))
@@ -187,17 +187,17 @@ def _begins(entry: Entry) -> bool:
     return entry.kind == "dynamo_start" or entry.name == "recompile_reasons"
 
 
-def kept_metrics(facts: dict[str, Any]) -> dict[str, Any]:
+def relevant_metrics(facts: dict[str, Any]) -> dict[str, Any]:
     """The metrics of a compilation that are told: those that say something."""
-    kept: dict[str, Any] = {}
-    for name in _KEPT_METRICS:
+    metrics: dict[str, Any] = {}
+    for name in _RELEVANT_METRICS:
         value = facts.get(name)
         if value not in (None, [], ""):
-            kept[name] = value if isinstance(value, int | float) else _short(value)
+            metrics[name] = value if isinstance(value, int | float) else _short(value)
     began = facts.get("start_time")  # torch 2.6 counts in seconds
-    if "start_time_us" not in kept and isinstance(began, int | float) and 0 < began < 1e11:
-        kept["start_time_us"] = int(began * 1e6)
-    return kept | limits_in(facts.get("dynamo_config"))
+    if "start_time_us" not in metrics and isinstance(began, int | float) and 0 < began < 1e11:
+        metrics["start_time_us"] = int(began * 1e6)
+    return metrics | limits_in(facts.get("dynamo_config"))
 
 
 def _short(value: Any) -> str:

@@ -36,22 +36,24 @@ def limits_in(config: Any) -> dict[str, int]:
         settings = json.loads(config) if isinstance(config, str) else {}
     except (ValueError, RecursionError):
         return {}
-    said = settings if isinstance(settings, dict) else {}
-    limits = {name: next((said[one] for one in names if type(said.get(one)) is int), 0) for name, names in _NAMES.items()}
+    values = settings if isinstance(settings, dict) else {}
+    limits = {
+        name: next((values[setting] for setting in names if type(values.get(setting)) is int), 0) for name, names in _NAMES.items()
+    }
     return {name: limit for name, limit in limits.items() if 0 < limit < 1 << 62}
 
 
-def limit_reached(said: str, limits: Mapping[str, Any], unfit: int) -> int:
+def limit_reached(reason: str, limits: Mapping[str, Any], unfit: int) -> int:
     """The limit that ended a compilation before it began; 0 for none, or one of which the log has no number.
 
-    `said` is the reason of the failure ("": the log has none), `unfit` the number of entries that did not fit.
+    `reason` is the reason of the failure ("": the log has none), `unfit` the number of entries that did not fit.
 
     >>> limit_reached("recompile_limit reached", {"recompile_limit": 8}, 3), limit_reached("", {"recompile_limit": 8}, 8)
     (8, 8)
     """
-    if match := _WITH_NUMBER.search(said):
+    if match := _WITH_NUMBER.search(reason):
         return int(match[1])
-    if match := _NAMED.match(said):
+    if match := _NAMED.match(reason):
         return int(limits.get(match[0].replace("cache_size", "recompile"), 0))
     limit = int(limits.get("recompile_limit", 0))
-    return limit if limit and unfit >= limit and not said else 0
+    return limit if limit and unfit >= limit and not reason else 0

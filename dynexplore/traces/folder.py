@@ -21,8 +21,8 @@ from dynexplore.engine.errors import RecordingError
 from dynexplore.recording.engines import TORCH
 from dynexplore.recording.recording import Recording
 from dynexplore.traces.compiles import Contents, compiles_of
+from dynexplore.traces.log_to_recording import record_log
 from dynexplore.traces.sources import Sources
-from dynexplore.traces.telling import tell
 from dynexplore.traces.trace_log import TraceLog
 
 Progress = Callable[[int, int], None]
@@ -51,7 +51,7 @@ def open_traces(
     """
     files = logs_in(path) if logs is None else logs
     total, done = sum(file.stat().st_size for file in files), 0
-    told: list[tuple[TraceLog, Contents]] = []
+    readable: list[tuple[TraceLog, Contents]] = []
     notices: list[str] = []
     for file in files:
         log = TraceLog(file, lambda read, before=done: progress(before + read, total))  # type: ignore[misc]
@@ -63,15 +63,15 @@ def open_traces(
             contents.compiles = dict(itertools.islice(contents.compiles.items(), MOST_COMPILES))
         if log.entries:
             contents.ranks |= rank_in_name(file)
-            told.append((log, contents))
-    if not told:
+            readable.append((log, contents))
+    if not readable:
         raise RecordingError(" ".join(notices))
-    ranks = sorted({one for _, contents in told for one in contents.ranks})
+    ranks = sorted({number for _, contents in readable for number in contents.ranks})
     shown = _chosen(ranks, rank, path)
-    ours = [(log, contents) for log, contents in told if shown is None or not contents.ranks or shown in contents.ranks]
-    opened = Opened(_recorded(path, ours, shown), ranks, notices)
+    shown_logs = [(log, contents) for log, contents in readable if shown is None or not contents.ranks or shown in contents.ranks]
+    opened = Opened(_recorded(path, shown_logs, shown), ranks, notices)
     if len(ranks) > 1:
-        others = ", ".join(str(one) for one in ranks if one != shown)
+        others = ", ".join(str(number) for number in ranks if number != shown)
         opened.notices.append(f"This is rank {shown}; the folder has logs of {len(ranks)} ranks (--rank {others}).")
     return opened
 
@@ -100,10 +100,10 @@ def rank_in_name(file: Path) -> set[int]:
     return {int(match[1])} if match else set()
 
 
-def _chosen(ranks: list[int], wanted: int | None, path: Path) -> int | None:
-    if wanted is not None and wanted not in ranks:
-        raise RecordingError(f"{path} has no log of rank {wanted}; it has {', '.join(map(str, ranks)) or 'none that names a rank'}")
-    return wanted if wanted is not None else next(iter(ranks), None)
+def _chosen(ranks: list[int], rank: int | None, path: Path) -> int | None:
+    if rank is not None and rank not in ranks:
+        raise RecordingError(f"{path} has no log of rank {rank}; it has {', '.join(map(str, ranks)) or 'none that names a rank'}")
+    return rank if rank is not None else next(iter(ranks), None)
 
 
 def _recorded(path: Path, logs: list[tuple[TraceLog, Contents]], rank: int | None) -> Recording:
@@ -114,5 +114,5 @@ def _recorded(path: Path, logs: list[tuple[TraceLog, Contents]], rank: int | Non
     for log, contents in logs:
         if contents.torch and not recording.versions:
             recording.versions = f"torch {contents.torch}"
-        tell(log, contents, recording, sources)
+        record_log(log, contents, recording, sources)
     return recording

@@ -66,7 +66,7 @@ def _forward(text: str) -> ast.FunctionDef | None:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     bodies = [tree.body, *(node.body for node in tree.body if isinstance(node, ast.ClassDef))]
-    return next((one for body in bodies for one in body if isinstance(one, ast.FunctionDef)), None)
+    return next((node for body in bodies for node in body if isinstance(node, ast.FunctionDef)), None)
 
 
 class _Reader:
@@ -110,8 +110,10 @@ class _Reader:
         if isinstance(value, ast.Constant) and value.value is None:  # `x = None`: torch lets go of a value
             return
         if isinstance(value, ast.Name) and value.id in self._inputs:  # the input under the name of its node
-            said = self._inputs.pop(value.id)
-            self._inputs[name] = PrintedNode(name, said.op, said.target, dtype=said.dtype, shape=said.shape, device=said.device)
+            declared = self._inputs.pop(value.id)
+            self._inputs[name] = PrintedNode(
+                name, declared.op, declared.target, dtype=declared.dtype, shape=declared.shape, device=declared.device
+            )
             return
         op, target, args, kwargs = self._call(value)
         dtype, shape, device = _type_of(annotation)
@@ -133,13 +135,18 @@ class _Reader:
     def _call(self, value: ast.expr) -> tuple[str, str, str, str]:
         """Opcode, target, args and kwargs of what stands on the right."""
         if isinstance(value, ast.Call):
-            args = _tuple([ast.unparse(one) for one in value.args])
-            kwargs = "{" + ", ".join(f"{one.arg!r}: {ast.unparse(one.value)}" for one in value.keywords) + "}"
+            args = _tuple([ast.unparse(argument) for argument in value.args])
+            kwargs = "{" + ", ".join(f"{argument.arg!r}: {ast.unparse(argument.value)}" for argument in value.keywords) + "}"
             if not isinstance(value.func, ast.Attribute):
                 return "call_function", ast.unparse(value.func), args, kwargs
             owner, method = value.func.value, value.func.attr
             if self._is_value(owner):
-                return "call_method", method, _tuple([ast.unparse(owner), *(ast.unparse(one) for one in value.args)]), kwargs
+                return (
+                    "call_method",
+                    method,
+                    _tuple([ast.unparse(owner), *(ast.unparse(argument) for argument in value.args)]),
+                    kwargs,
+                )
             path = ast.unparse(value.func)
             if path.startswith("self."):
                 return "call_module", path[5:], args, kwargs
@@ -150,7 +157,7 @@ class _Reader:
                 return "get_attr", path[5:], "()", "{}"
             return "call_function", "getattr", _tuple([ast.unparse(value.value), repr(value.attr)]), "{}"
         name, operands = _operator(value)
-        return "call_function", name, _tuple([ast.unparse(one) for one in operands]), "{}"
+        return "call_function", name, _tuple([ast.unparse(argument) for argument in operands]), "{}"
 
     def _is_value(self, owner: ast.expr) -> bool:
         return not isinstance(owner, ast.Name | ast.Attribute) or (
@@ -192,12 +199,12 @@ _TYPE = re.compile(r"([a-z]+)(\d+)([a-z]\w*)?\[([^\]]*)\](?:\[[^\]]*\])?(\w[\w:]
 
 def _type_of(annotation: ast.expr | None) -> tuple[str, str, str]:
     """dtype, shape and device of `"f32[3, 4][4, 1]cuda:0"`; nothing of what is no tensor, of a number its expression as shape."""
-    said = annotation.value if isinstance(annotation, ast.Constant) else None
-    if not isinstance(said, str):
+    annotated = annotation.value if isinstance(annotation, ast.Constant) else None
+    if not isinstance(annotated, str):
         return "", "", ""
-    match = _TYPE.match(said)
+    match = _TYPE.match(annotated)
     if match is None:
-        return "", said.removeprefix("Sym(").rstrip(")") if said.startswith("Sym(") else "", ""
+        return "", annotated.removeprefix("Sym(").rstrip(")") if annotated.startswith("Sym(") else "", ""
     kind, bits, more, shape, device = match.groups()
     dtype = "bool" if (kind, bits) == ("b", "8") else f"{_DTYPES.get(kind, kind)}{bits}{more or ''}"
     return dtype, f"[{shape}]", device or ""

@@ -54,22 +54,22 @@ def guards_of(text: str) -> list[PrintedGuard]:
         match = _ROW.match(row)
         if match is None:
             continue
-        depth, kind, said = len(match[1]) // 2, match[2], match[3] or ""
+        depth, kind, rest = len(match[1]) // 2, match[2], match[3] or ""
         del sources[depth:]
         sources += [sources[-1] if sources else ""] * (depth - len(sources))
         if kind.endswith("Manager") or "GuardManager" in kind:
-            source = _SOURCE.search(said)
+            source = _SOURCE.search(rest)
             sources.append(source[1] if source else "")
         elif len(guards) < MOST:
-            guards.append(_guard(kind, said, sources[-1] if sources else "", tensors))
+            guards.append(_guard(kind, rest, sources[-1] if sources else "", tensors))
     return guards
 
 
-def _guard(kind: str, said: str, source: str, tensors: dict[str, tuple[str, str]]) -> PrintedGuard:
-    check = re.split(r"\s+# ", said, maxsplit=1)[0].strip()
+def _guard(kind: str, rest: str, source: str, tensors: dict[str, tuple[str, str]]) -> PrintedGuard:
+    check = re.split(r"\s+# ", rest, maxsplit=1)[0].strip()
     inner = _INNER.search(check)
     source = source or (inner[0] if inner else "")
-    line = _USER_LINE.search(said.partition(" (HINT")[0])
+    line = _USER_LINE.search(rest.partition(" (HINT")[0])
     shown = plain_source(source)
     expected, expression = tensors.get(shown, ("", "")) if kind == "TENSOR_MATCH" else ("", "")
     scope = _SCOPES.get(source[:2], "")

@@ -28,7 +28,10 @@ _EMPTY = re.compile(r"^not ([\w.\[\]']+)$")
 _LENGTH = re.compile(r"^len\((.*)\)$")
 _FREED = re.compile(r"^Cache line invalidated because (.*) got deallocated$")
 _STATE = re.compile(r"^GLOBAL_STATE changed: *(.*)$")
+_OBJECT = re.compile(r"^___check_obj_id\((.*), \d+\)(?:, type=<class '(.*)'>)?$")
 _TYPE = re.compile(r"^___check_type_id\((.*), \d+\)(?:, type=<class '(.*)'>)?$")
+
+_CODE = ".__code__"
 
 Scope = tuple[Mapping[str, Any], Mapping[str, Any]]
 """The locals and the globals of a call."""
@@ -61,7 +64,7 @@ def failed_guard(
     check = check_of(reason)
     source, kind, expected, actual = _words(check, scope)
     if match := _TENSOR.search(check):
-        source, kind, expected, actual = _tensor_words(match, tensors)
+        source, kind, expected, actual = _tensor_words(match, tensors, scope)
     return ev.GuardFailed(
         frame=frame, entry=entry, index=numbers.get(source, 0), scope="", source=source, kind=kind, expected=expected, actual=actual
     )
@@ -76,6 +79,8 @@ def _words(check: str, scope: Scope) -> tuple[str, str, str, str]:
     ('', 'GLOBAL_STATE', 'as it was', 'grad mode')
     >>> _words("Cache line invalidated because L['f'] got deallocated", ({}, {}))
     ('f', 'torch', 'alive', 'freed')
+    >>> _words("___check_obj_id(L['fn'].__code__, 140346788737024), type=<class 'code'>", ({}, {}))
+    ('fn', 'ID_MATCH', 'function object', 'function object')
     """
     if match := _EMPTY.match(check):
         return plain_source(match[1]), "torch", "empty", "not empty"
@@ -91,6 +96,11 @@ def _words(check: str, scope: Scope) -> tuple[str, str, str, str]:
         source, expected = match[1], (match[2] or "the same").rpartition(".")[2]
         came = value_at(source, scope)
         return plain_source(source), "TYPE_MATCH", expected, "another" if came is UNKNOWN else type(came).__name__
+    if match := _OBJECT.match(check):
+        source, kind = match[1], (match[2] or "object").rpartition(".")[2]
+        if source.endswith(_CODE):  # whoever calls a function is guarded by its code
+            source, kind = source.removesuffix(_CODE), "function"
+        return plain_source(source), "ID_MATCH", f"{kind} object", f"{kind} object"
     if match := _EQUAL.match(check):
         source, expected = match.groups()
         came = _length_at(match[1], scope) if (match := _LENGTH.match(source)) else value_at(source, scope)
@@ -99,15 +109,24 @@ def _words(check: str, scope: Scope) -> tuple[str, str, str, str]:
     return plain_source(check), "torch", "true", "false"
 
 
-def _tensor_words(match: re.Match[str], tensors: Mapping[str, str]) -> tuple[str, str, str, str]:
-    name, what, expected, actual = match.groups()
+def _tensor_words(match: re.Match[str], tensors: Mapping[str, str], scope: Scope) -> tuple[str, str, str, str]:
+    """The same of a tensor: its other sizes are looked up, and `?` where that cannot be."""
+    name, property_name, expected, actual = match.groups()
     source = plain_source(name)
-    size, known = _SIZE.match(what), re.fullmatch(r"(\w+)\[(.*)\] (\S+)", tensors.get(source, ""))
-    if size is None or known is None:
-        return f"{source} ({what.replace(' mismatch', '')})", "torch tensor", expected, actual
-    sizes = known[2].split(", ")
-    now = [actual if axis == int(size[1]) else one for axis, one in enumerate(sizes)]
-    return source, "TENSOR_MATCH", tensors[source], f"{known[1]}[{', '.join(now)}] {known[3]}"
+    size, tensor = _SIZE.match(property_name), re.fullmatch(r"(\w+)\[(.*)\] (\S+)", tensors.get(source, ""))
+    if size is None or tensor is None:
+        return f"{source} ({property_name.replace(' mismatch', '')})", "torch tensor", expected, actual
+    before, axis = tensor[2].split(", "), int(size[1])
+    after = _sizes_at(name, scope)  # torch asks one size after the other: those before it were alike
+    now = [*before[:axis], actual, *(after[axis + 1 :] if len(after) == len(before) else ["?"] * (len(before) - axis - 1))]
+    return source, "TENSOR_MATCH", tensors[source], f"{tensor[1]}[{', '.join(now)}] {tensor[3]}"
+
+
+def _sizes_at(source: str, scope: Scope) -> list[str]:
+    """The sizes of the tensor under a source; [] where it cannot be looked up without running code of the program."""
+    value = value_at(source, scope)
+    is_plain = f"{type(value).__module__}.{type(value).__qualname__}" in ("torch.Tensor", "torch.nn.parameter.Parameter")
+    return [str(size) for size in value.shape] if is_plain else []
 
 
 # -- what is there now -------------------------------------------------------------------------------------------------
@@ -151,10 +170,10 @@ def _length_at(source: str, scope: Scope) -> Any:
 def _inside(value: Any, name: str | None, key: str | None, position: str | None) -> Any:
     if name is not None:
         try:
-            held = object.__getattribute__(value, "__dict__")
+            attributes = object.__getattribute__(value, "__dict__")
         except AttributeError:
             return UNKNOWN
-        return held.get(name, UNKNOWN) if type(held) is dict else UNKNOWN
+        return attributes.get(name, UNKNOWN) if type(attributes) is dict else UNKNOWN
     if key is not None:
         return value.get(key, UNKNOWN) if type(value) is dict else UNKNOWN
     if type(value) in (list, tuple) and int(position or 0) < len(value):

@@ -3,7 +3,7 @@
 Which idea lives here: later versions of torch write a title, an explanation and hints; logs of torch 2.6 say `Tensor.item`. The
 reasons that are met most get the title, cause and remedy that later versions give them. Any other stays the line that it is.
 
-In:  the first line of a reason. Out: `said_later(line)`: title, why, fix; None for a line that is not known.
+In:  the first line of a reason. Out: `parse_short_reason(line)`: title, why, fix; None for a line that is not known.
 `UNTRACED`, what to do about a function that is not traced.
 
 PyTorch's counterpart: the calls of `unimplemented` in torch/_dynamo of 2.6, and those of `unimplemented` with a `gb_type` since.
@@ -23,7 +23,7 @@ UNTRACED = "Move the call out of the compiled function, or wrap what it does wit
 
 _UNLISTED = ("Attempted to call function marked as skipped", "Dynamo does not trace `{}`.", UNTRACED)
 
-_KNOWN: tuple[tuple[str, tuple[str, str, str]], ...] = (
+_SHORT_REASONS: tuple[tuple[str, tuple[str, str, str]], ...] = (
     (r"Data-dependent jump|generic_jump TensorVariable\(\)", _BRANCH),
     (
         r"builtin: (\w+) \[",
@@ -54,13 +54,13 @@ _KNOWN: tuple[tuple[str, tuple[str, str, str]], ...] = (
 )
 
 
-def said_later(line: str) -> tuple[str, str, str] | None:
+def parse_short_reason(line: str) -> tuple[str, str, str] | None:
     """Title, why and fix of a short reason.
 
-    >>> said_later("builtin: print [<class 'torch._dynamo.variables.constant.ConstantVariable'>] False")[2]
+    >>> parse_short_reason("builtin: print [<class 'torch._dynamo.variables.constant.ConstantVariable'>] False")[2]
     'Avoid calling the builtin `print` in the compiled function.'
     """
-    for pattern, words in _KNOWN:
+    for pattern, words in _SHORT_REASONS:
         if match := re.match(pattern, line.removeprefix("Unsupported: ")):
             title, why, fix = (word.format(*match.groups()) for word in words)
             return title, why, fix

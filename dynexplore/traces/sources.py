@@ -42,10 +42,10 @@ class Sources:
         """The innermost function of that name that holds a line."""
         if file not in self._functions:
             self._functions[file] = self._read(file)
-        holding = [one for one in self._functions[file] if one[0] <= line <= one[1] and one[2] == name]
-        if not holding:
+        rows = [row for row in self._functions[file] if row[0] <= line <= row[1] and row[2] == name]
+        if not rows:
             return None
-        first, last, _, qualname = max(holding)
+        first, last, _, qualname = max(rows)
         return Function(qualname, first, "\n".join(self._lines[file][first - 1 : last]))
 
     def _read(self, file: str) -> list[tuple[int, int, str, str]]:
@@ -69,7 +69,7 @@ def _functions(tree: ast.AST, path: str) -> list[tuple[int, int, str, str]]:
     for node in ast.iter_child_nodes(tree):
         inner = path
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
+            first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
             rows.append((first, node.end_lineno or node.lineno, node.name, path + node.name))
             inner = f"{path}{node.name}.<locals>."
         elif isinstance(node, ast.Lambda):

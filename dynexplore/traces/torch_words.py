@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dynexplore.engine import events as ev
-from dynexplore.traces.short_reasons import UNTRACED, said_later
+from dynexplore.traces.short_reasons import UNTRACED, parse_short_reason
 
 PLAIN_TYPES = (int, float, bool, str, bytes, complex, type(None))
 """Types whose repr runs no code of the program."""
@@ -41,14 +41,14 @@ def plain_source(text: str) -> str:
     >>> plain_source("dict(type(L['self']._modules['fc']).__dict__)['forward'].__defaults__[0]")
     'type(self.fc).forward.__defaults__[0]'
     """
-    text = _SUBMODULE.sub(_held, _SCOPED.sub(r"\1", text))
+    text = _SUBMODULE.sub(_subscript_or_attribute, _SCOPED.sub(r"\1", text))
     if "__" not in text:
         return text
     text = _MODULE.sub(lambda module: module[1].replace("_dot_", "."), _BUILTIN.sub(r"\1", text))
     return _OF_CLASS.sub(r"\1.\2", text)
 
 
-def _held(match: re.Match[str]) -> str:
+def _subscript_or_attribute(match: re.Match[str]) -> str:
     return f"[{match[1]}]" if match[1].isdigit() else f".{match[1]}"
 
 
@@ -113,8 +113,8 @@ class Cause:
 
     def event(self, **more: Any) -> ev.GraphBroke:
         """The break; `more` are its place and its values."""
-        told = ("context", ev.clip(self.context)), ("said", _said_of(self.context))
-        facts = tuple((name, text) for name, text in told if text)
+        details = ("context", ev.clip(self.context)), ("said", _description_of(self.context))
+        facts = tuple((name, text) for name, text in details if text)
         return ev.GraphBroke(
             kind=self.kind, title=self.title, reason=self._reason, why=self.why, fix=self.fix, facts=facts,
             user_stack=self.user_stack, fundamental=self.fundamental, **more,
@@ -153,14 +153,14 @@ def parsed(message: str, stack: tuple[ev.UserFrame, ...] = ()) -> Cause:
     """
     first, _, after = message.partition(_ANOTHER)
     if after.strip():
-        return _both(parsed(first, stack), parsed(after.strip()), message)
+        return _combined(parsed(first, stack), parsed(after.strip()), message)
     title, _, rest = message.partition("\n")
     if title.startswith(_ATTEMPTING) and rest.strip():  # logs say first at which opcode, which people see in the code
         title, _, rest = rest.strip().partition("\n")
     hints = [_of_program(_joined(hint)) for hint in re.findall(r"^  Hint: (.*?)(?=^  Hint:|^\s*$|\Z)", rest, re.M | re.S)]
     link = _LINK.search(message)
-    if not rest.strip() and (known := said_later(title)) is not None:
-        return Cause(message, *known, context=title, user_stack=stack)
+    if not rest.strip() and (short_reason := parse_short_reason(title)) is not None:
+        return Cause(message, *short_reason, context=title, user_stack=stack)
     context = _joined(_part(r"Developer debug context: (.*?)(?=^\s*$|\Z)", rest))
     return Cause(
         message=message,
@@ -174,11 +174,13 @@ def parsed(message: str, stack: tuple[ev.UserFrame, ...] = ()) -> Cause:
     )
 
 
-def _said_of(context: str) -> str:
+def _description_of(context: str) -> str:
     """What happened, where torch's context says more than its title: "" where it does not.
 
-    >>> _said_of("module: time, qualname: perf_counter, skip reason: <missing>"), _said_of("TypeError <built-in f>: f(): no")
-    ('torch.compile does not trace time.perf_counter', 'no')
+    >>> _description_of("module: time, qualname: perf_counter, skip reason: <missing>")
+    'torch.compile does not trace time.perf_counter'
+    >>> _description_of("TypeError <built-in f>: f(): no")
+    'no'
     """
     if skipped := _SKIPPED.search(context):
         return f"torch.compile does not trace {'.'.join(skipped.groups()).removeprefix('builtins.')}"
@@ -192,7 +194,7 @@ def _fix_of_varying(context: str) -> str:
     return _FIX_OF_VARYING.get(varies[1], _FIX_OF_VARYING[""]) if varies is not None else ""
 
 
-def _both(first: Cause, then: Cause, message: str) -> Cause:
+def _combined(first: Cause, then: Cause, message: str) -> Cause:
     """A break where torch cannot resume: the whole frame is given up, and why that is so is said as well."""
     why = f"{first.why} {then.why}".strip()
     return dataclasses.replace(first, message=message, title=f"{first.title} ({then.title})", why=why)

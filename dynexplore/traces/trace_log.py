@@ -104,7 +104,7 @@ class TraceLog:
 
     def _entries(self, file: BinaryIO) -> Iterator[Entry]:
         """An entry is given when the next one begins: then the end of its payload is known."""
-        made: Callable[[Payload | None], Entry] | None = None
+        make_entry: Callable[[Payload | None], Entry] | None = None
         begin = offset = 0
         in_line = False
         while line := file.readline(LONGEST_LINE):
@@ -113,14 +113,14 @@ class TraceLog:
             self._line += not goes_on
             if goes_on or line.startswith(b"\t"):
                 continue
-            if made is not None:
-                yield made(_payload_of(made, begin, offset - len(line)))
+            if make_entry is not None:
+                yield make_entry(_payload_of(make_entry, begin, offset - len(line)))
                 self.entries += 1
             self._progress(offset)
-            made, begin = self._read(line), offset
-            self._last_is_cut = made is None and _BEGIN.match(line) is not None
-        if made is not None:
-            yield made(_payload_of(made, begin, offset))
+            make_entry, begin = self._read(line), offset
+            self._last_is_cut = make_entry is None and _BEGIN.match(line) is not None
+        if make_entry is not None:
+            yield make_entry(_payload_of(make_entry, begin, offset))
             self.entries += 1
         self._progress(offset)
 
@@ -130,8 +130,8 @@ class TraceLog:
             self._unread.append(self._line)
             return None
         try:
-            said = json.loads(match[9])
-            return _Half(said, _microseconds(match), int(match[7]))
+            record = json.loads(match[9])
+            return _Half(record, _microseconds(match), int(match[7]))
         except (ValueError, RecursionError, TypeError):
             self._unread.append(self._line)
             return None
@@ -157,15 +157,15 @@ class TraceLog:
 class _Half:
     """An entry whose payload is not known yet."""
 
-    def __init__(self, said: Any, microseconds: int, thread: int) -> None:
-        kinds = [key for key in said if key not in _COMMON] or [key for key in said if key == "stack"]
-        if not isinstance(said, dict) or not kinds:
+    def __init__(self, record: Any, microseconds: int, thread: int) -> None:
+        kinds = [key for key in record if key not in _COMMON] or [key for key in record if key == "stack"]
+        if not isinstance(record, dict) or not kinds:
             raise TypeError("no entry")
         self.kind = str(kinds[0])
-        self.facts = said[kinds[0]]
-        self.digest = said.get("has_payload")
-        self.compilation, self.attempt = _compilation(said), _number(said.get("attempt")) or 0
-        self.rank = _number(said.get("rank"))
+        self.facts = record[kinds[0]]
+        self.digest = record.get("has_payload")
+        self.compilation, self.attempt = _compilation(record), _number(record.get("attempt")) or 0
+        self.rank = _number(record.get("rank"))
         self.microseconds, self.thread = microseconds, thread
 
     def __call__(self, payload: Payload | None) -> Entry:
@@ -174,12 +174,12 @@ class _Half:
         )  # fmt: skip
 
 
-def _payload_of(made: Any, begin: int, end: int) -> Payload | None:
-    return Payload(begin, end - begin, str(made.digest)) if made.digest and end > begin else None
+def _payload_of(entry: Any, begin: int, end: int) -> Payload | None:
+    return Payload(begin, end - begin, str(entry.digest)) if entry.digest and end > begin else None
 
 
-def _compilation(said: dict[str, Any]) -> str:
-    frame, number, autograd = (_number(said.get(key)) for key in ("frame_id", "frame_compile_id", "compiled_autograd_id"))
+def _compilation(record: dict[str, Any]) -> str:
+    frame, number, autograd = (_number(record.get(key)) for key in ("frame_id", "frame_compile_id", "compiled_autograd_id"))
     inner = "" if frame is None else f"{frame}/{number or 0}"
     return inner if autograd is None else f"!{autograd}/{inner}".rstrip("/")
 

@@ -6,7 +6,7 @@ the path says nothing more where a break cut it, or one engine calls what the ot
 come to for the k-th time since the pair. What is left was come to by one engine alone (a function that only one reads, another
 branch, the rest of a frame that one gave up).
 
-In:  the visits of two recordings. Out: `aligned(theirs, ours)`: `Pair`s in order, with None where one side has nothing.
+In:  the visits of two recordings. Out: `aligned(torch_side, engine_side)`: `Pair`s in order, with None where one side has nothing.
 
 PyTorch has no counterpart.
 """
@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
+from dynexplore.engine.old_names import keep_old_names
 from dynexplore.two_engines.visits import Visit
 
 
@@ -25,43 +26,45 @@ from dynexplore.two_engines.visits import Visit
 class Pair:
     """One moment on both sides; None: only the other side came there."""
 
-    theirs: Visit | None
-    ours: Visit | None
+    torch_side: Visit | None
+    engine_side: Visit | None
 
     @property
     def any(self) -> Visit:
-        """The one that is there; ours, where both are."""
-        visit = self.ours or self.theirs
+        """The visit of the side that came there; this engine's where both did."""
+        visit = self.engine_side or self.torch_side
         assert visit is not None
         return visit
 
 
-def aligned(theirs: Sequence[Visit], ours: Sequence[Visit]) -> list[Pair]:
+def aligned(torch_side: Sequence[Visit], engine_side: Sequence[Visit]) -> list[Pair]:
     """The moments of both, in order."""
-    return list(_paired(theirs, ours, _moments, lambda left, right: _paired(left, right, _counted, _alone)))
+    return list(
+        _paired(torch_side, engine_side, _moments, lambda torch_gap, engine_gap: _paired(torch_gap, engine_gap, _counted, _alone))
+    )
 
 
 _Keys = Callable[[Sequence[Visit]], Sequence[Hashable]]
 _Between = Callable[[Sequence[Visit], Sequence[Visit]], Iterator[Pair]]
 
 
-def _paired(theirs: Sequence[Visit], ours: Sequence[Visit], keys: _Keys, between: _Between) -> Iterator[Pair]:
+def _paired(torch_side: Sequence[Visit], engine_side: Sequence[Visit], keys: _Keys, between: _Between) -> Iterator[Pair]:
     """The moments with equal keys as pairs, in order, and what `between` makes of those that stand between two pairs."""
-    left = right = 0
-    for their_place, our_place in [*_equal(keys(theirs), keys(ours)), (len(theirs), len(ours))]:
-        yield from between(theirs[left:their_place], ours[right:our_place])
-        if their_place < len(theirs):
-            yield Pair(theirs[their_place], ours[our_place])
-        left, right = their_place + 1, our_place + 1
+    torch_start = engine_start = 0
+    for torch_place, engine_place in [*_equal(keys(torch_side), keys(engine_side)), (len(torch_side), len(engine_side))]:
+        yield from between(torch_side[torch_start:torch_place], engine_side[engine_start:engine_place])
+        if torch_place < len(torch_side):
+            yield Pair(torch_side[torch_place], engine_side[engine_place])
+        torch_start, engine_start = torch_place + 1, engine_place + 1
 
 
-def _alone(theirs: Sequence[Visit], ours: Sequence[Visit]) -> Iterator[Pair]:
-    yield from (Pair(one, None) for one in theirs)
-    yield from (Pair(None, one) for one in ours)
+def _alone(torch_side: Sequence[Visit], engine_side: Sequence[Visit]) -> Iterator[Pair]:
+    yield from (Pair(visit, None) for visit in torch_side)
+    yield from (Pair(None, visit) for visit in engine_side)
 
 
 def _moments(visits: Sequence[Visit]) -> list[Hashable]:
-    return [(one.path, one.offset, one.time) for one in visits]
+    return [(visit.path, visit.offset, visit.time) for visit in visits]
 
 
 def _counted(visits: Sequence[Visit]) -> list[Hashable]:
@@ -74,10 +77,10 @@ def _counted(visits: Sequence[Visit]) -> list[Hashable]:
     return keys
 
 
-def _equal(theirs: Sequence[Hashable], ours: Sequence[Hashable]) -> list[tuple[int, int]]:
+def _equal(torch_side: Sequence[Hashable], engine_side: Sequence[Hashable]) -> list[tuple[int, int]]:
     """The places of equal keys, as many as go on in both rows; no key stands twice in a row."""
-    where = {key: number for number, key in enumerate(ours)}
-    equal = [(number, where[key]) for number, key in enumerate(theirs) if key in where]
+    where = {key: number for number, key in enumerate(engine_side)}
+    equal = [(number, where[key]) for number, key in enumerate(torch_side) if key in where]
     return [equal[number] for number in longest_rise([place for _, place in equal])]
 
 
@@ -101,3 +104,6 @@ def longest_rise(numbers: Sequence[int]) -> list[int]:
         rise.append(at)
         at = before[at]
     return rise[::-1]
+
+
+keep_old_names(globals())

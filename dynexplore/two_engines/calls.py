@@ -59,8 +59,8 @@ def arguments(node: ev.NodeAdded) -> str:
     >>> arguments(ev.NodeAdded(frame=1, graph="g", name="z", op="call_function", target="f", args="(a,)", kwargs="{'dim': 1}"))
     '(a, dim=1)'
     """
-    given = [*_items(node.args), *(re.sub(r"^'(\w+)': ", r"\1=", item) for item in _items(node.kwargs))]
-    return ev.clip(f"({', '.join(given)})", LONGEST)
+    items = [*_items(node.args), *(re.sub(r"^'(\w+)': ", r"\1=", item) for item in _items(node.kwargs))]
+    return ev.clip(f"({', '.join(items)})", LONGEST)
 
 
 def result(node: ev.NodeAdded) -> str:
@@ -68,11 +68,11 @@ def result(node: ev.NodeAdded) -> str:
     return f"{node.dtype}{node.shape} {node.device}".strip()
 
 
-def hands_back(node: ev.NodeAdded, given: ev.NodeAdded) -> bool:
+def hands_back(node: ev.NodeAdded, argument: ev.NodeAdded) -> bool:
     """Whether the result of a call is the tensor that it was given, changed or not: then either name stands for the same value."""
     last = node.target.rpartition(".")[2]
     if last in _AS_IT_IS or "dropout" in last:
-        return result(node) == result(given) != "" and ("dropout" not in last or _is_off(node))
+        return result(node) == result(argument) != "" and ("dropout" not in last or _is_off(node))
     is_named = last.endswith("_") and not last.endswith("__")
     return is_named or node.target in _IN_PLACE or "'inplace': True" in node.kwargs
 
@@ -100,11 +100,11 @@ def form_of(node: ev.NodeAdded) -> Form:
     return Form(tuple(tokens), tuple(read))
 
 
-def are_unlike(one: ev.NodeAdded, other: ev.NodeAdded) -> bool:
+def are_unlike(node: ev.NodeAdded, other: ev.NodeAdded) -> bool:
     """Whether two results are tensors of another dtype, device or size. Of sizes that vary on both sides only the form is known."""
-    if not (one.dtype and other.dtype):
+    if not (node.dtype and other.dtype):
         return False
-    return (one.dtype, one.device, _sizes(one.shape)) != (other.dtype, other.device, _sizes(other.shape))
+    return (node.dtype, node.device, _sizes(node.shape)) != (other.dtype, other.device, _sizes(other.shape))
 
 
 def _sizes(shape: str) -> list[list[str]]:

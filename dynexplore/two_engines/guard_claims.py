@@ -1,12 +1,12 @@
 """What the guards of two engines rely on, in words that both share.
 
 Which idea lives here: torch.compile and our engine guard the same call by different checks: a list's class and length in one or
-in two, the modules of a tree each by itself or all at once, a name of a library one by one or as a row of a class. Text beside
+in two, the modules of a tree each by itself or all at once, a name of a library one by one or as a row of a class. Text comparison
 text they would differ everywhere. So a guard is read as facts about a place: of this class, this value, this very object, so many
 items. A stronger fact holds the weaker ones. What is left over is a difference in what is relied on, and that is what makes one of
 them compile again where the other does not.
 
-In:  the recordings of both. Out: `claims(recording)`: place -> `Claim`; `unlike(theirs, ours)`: `GuardDifference`s.
+In:  the recordings of both. Out: `claims(recording)`: place -> `Claim`; `unlike(torch_side, engine_side)`: `GuardDifference`s.
 
 PyTorch's counterpart: the builder methods of GuardBuilder in torch/_dynamo/guards.py, whose names are the kinds of torch's guards.
 """
@@ -18,8 +18,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from dynexplore.engine import events as ev
-from dynexplore.recording.engines import OURS
-from dynexplore.recording.engines import TORCH as THEIRS
+from dynexplore.engine.old_names import keep_old_names
+from dynexplore.recording.engines import DYNEXPLORE, TORCH
 from dynexplore.recording.recording import Recording
 from dynexplore.views.names import is_entry, plain_name
 
@@ -45,12 +45,12 @@ _FACTS: dict[str, tuple[str, ...]] = {
         "NAME_ABSENT", "ATTRIBUTE_ABSENT", "HASATTR", "NOT_PRESENT_IN_GENERIC_DICT", "DICT_CONTAINS", "DICT_NOT_CONTAINS",
         "SET_CONTAINS", "SET_NOT_CONTAINS",
     ),
-    "that it hides no method": ("NOTHING_HIDDEN",),
+    "that it hides no method": ("NO_INSTANCE_OVERRIDE",),
     "that it is not None": ("NOT_NONE_MATCH",),
     "which values are one object": (
-        "ALIAS", "DISTINCT", "ATTRIBUTES_APART", "DICTIONARIES_APART", "NO_DICTIONARY_OF_THESE", "DUPLICATE_INPUT",
+        "ALIAS", "DISTINCT", "NO_ATTRIBUTE_ALIAS", "NO_DICT_ALIAS", "NOT_INSTANCE_DICT", "DUPLICATE_INPUT",
     ),
-    "where an iterator stands": ("SEQUENCE_ITERATOR_LEFT", "SEQUENCE_ITERATOR_MORE", "TUPLE_ITERATOR_LEN"),
+    "where an iterator stands": ("ITERATOR_REMAINING", "ITERATOR_HAS_MORE", "TUPLE_ITERATOR_LEN"),
     "relations of sizes": ("SHAPE_ENV",),
     "which inputs share memory": ("STORAGE_OVERLAP",),
     "the state of the module tree": ("MODULE_STATE", "EMPTY_NN_MODULE_HOOKS_DICT"),
@@ -87,23 +87,23 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class GuardDifference:
-    """A place of which one engine relies on more than the other. `theirs` and `ours`: the guards of each about it."""
+    """A place of which one engine relies on more than the other. `torch_side` and `engine_side`: the guards of each about it."""
 
     place: Place
-    only_theirs: tuple[str, ...]
-    only_ours: tuple[str, ...]
-    theirs: tuple[ev.GuardInstalled, ...]
-    ours: tuple[ev.GuardInstalled, ...]
+    only_torch: tuple[str, ...]
+    only_engine: tuple[str, ...]
+    torch_side: tuple[ev.GuardInstalled, ...]
+    engine_side: tuple[ev.GuardInstalled, ...]
 
     @property
     def cause(self) -> str:
         """What kind of difference it is."""
-        sides = [(THEIRS, self.only_theirs), (OURS, self.only_ours)]
-        said = [f"{name} relies on {_listed(facts)}" for name, facts in sides if facts]
-        return ", ".join(said) if len(said) > 1 else f"only {said[0]}"
+        sides = [(TORCH, self.only_torch), (DYNEXPLORE, self.only_engine)]
+        clauses = [f"{name} relies on {_listed(facts)}" for name, facts in sides if facts]
+        return ", ".join(clauses) if len(clauses) > 1 else f"only {clauses[0]}"
 
     @property
-    def what(self) -> str:
+    def message(self) -> str:
         """The same, of this place."""
         return f"about `{self.place[1]}` {self.cause}" if self.place[1] else self.cause
 
@@ -126,7 +126,9 @@ def claims(recording: Recording) -> dict[Place, Claim]:
         place = None if guard.kind in _MODES or is_empty else rename[guard.frame].place(guard)
         if place is not None:
             guards.setdefault(place, []).append(guard)
-    return {place: Claim(_closed(frozenset().union(*map(_facts, ours))), tuple(ours)) for place, ours in guards.items()}
+    return {
+        place: Claim(_closed(frozenset().union(*map(_facts, installed))), tuple(installed)) for place, installed in guards.items()
+    }
 
 
 def _facts(guard: ev.GuardInstalled) -> frozenset[str]:
@@ -139,16 +141,19 @@ def _closed(facts: frozenset[str]) -> frozenset[str]:
     return facts
 
 
-def unlike(theirs: Mapping[Place, Claim], ours: Mapping[Place, Claim]) -> Iterator[GuardDifference]:
+def unlike(torch_side: Mapping[Place, Claim], engine_side: Mapping[Place, Claim]) -> Iterator[GuardDifference]:
     """Where one side relies on more than the other, the places of torch.compile's guards first."""
     nothing = Claim(frozenset(), ())
-    for place in dict.fromkeys((*theirs, *ours)):
-        left, right = theirs.get(place, nothing), ours.get(place, nothing)
-        only_theirs, only_ours = _strongest(left.facts - right.facts), _strongest(right.facts - left.facts - _more_of_trees(right))
-        if only_theirs and not right.guards and _is_covered(place, ours):
-            only_theirs = ()
-        if only_theirs or only_ours:
-            yield GuardDifference(place, only_theirs, only_ours, left.guards, right.guards)
+    for place in dict.fromkeys((*torch_side, *engine_side)):
+        torch_claim, engine_claim = torch_side.get(place, nothing), engine_side.get(place, nothing)
+        only_torch, only_engine = (
+            _strongest(torch_claim.facts - engine_claim.facts),
+            _strongest(engine_claim.facts - torch_claim.facts - _more_of_trees(engine_claim)),
+        )
+        if only_torch and not engine_claim.guards and _is_covered(place, engine_side):
+            only_torch = ()
+        if only_torch or only_engine:
+            yield GuardDifference(place, only_torch, only_engine, torch_claim.guards, engine_claim.guards)
 
 
 def _more_of_trees(claim: Claim) -> frozenset[str]:
@@ -161,14 +166,16 @@ def _strongest(facts: frozenset[str]) -> tuple[str, ...]:
     return tuple([fact for fact in _FACTS if fact in facts - weaker] + sorted(facts - _FACTS.keys()))
 
 
-def _is_covered(place: Place, ours: Mapping[Place, Claim]) -> bool:
+def _is_covered(place: Place, engine_side: Mapping[Place, Claim]) -> bool:
     """Whether our engine checks it as part of something: the tree of a module, or the rows of classes and of what libraries use,
     which are part of GLOBAL_STATE and MODULE_STATE."""
     function, source = place
     if re.match(r"torch\b|__import_|__builtins|dict\(type\(|type\(", source):
         return True
     heads = [source[: match.start()] for match in re.finditer(r"[.\[]", source)] + [source]
-    return any("the state of the module tree" in ours[function, head].facts for head in heads if (function, head) in ours)
+    return any(
+        "the state of the module tree" in engine_side[function, head].facts for head in heads if (function, head) in engine_side
+    )
 
 
 # -- places ------------------------------------------------------------------------------------------------------------
@@ -185,15 +192,17 @@ class _Names:
     wraps: bool = False
 
     def place(self, guard: ev.GuardInstalled) -> Place | None:
-        """Where the value of a guard is found; None: in the wrapper alone."""
-        source, is_own = self._said(guard.source)
+        """Where the value of a guard is found; None: in the wrapper alone, or on the stack where a graph broke, without a name."""
+        source, is_own = self._name_of(guard.source)
+        if re.search(r"\b___stack\d", source):
+            return None
         if guard.kind == "NAME_ABSENT":
             return self.function, f"{source}[{guard.expected}]"
         if guard.scope == "global" and not is_own:
             return "", self._in_its_module(source)
         return None if self.wraps and not is_own else (self.function, source)
 
-    def _said(self, source: str) -> tuple[str, bool]:
+    def _name_of(self, source: str) -> tuple[str, bool]:
         for beginning, name in self.beginnings.items():
             if source == beginning or source.startswith((f"{beginning}.", f"{beginning}[")):
                 return f"{name}{source[len(beginning) :]}", True
@@ -203,7 +212,7 @@ class _Names:
         """A global of the function's own module by its bare name."""
         parts = re.split(r"[/\\]", self.file.removesuffix(".py"))
         homes = (".".join(parts[start:]) for start in range(len(parts)))
-        home = next((one for one in homes if one and source.startswith(f"{one}.")), "")
+        home = next((module for module in homes if module and source.startswith(f"{module}.")), "")
         return source.removeprefix(f"{home}.") if home else source
 
 
@@ -212,10 +221,13 @@ def _renamed(recording: Recording, entered: ev.FrameEntered) -> _Names:
     code = recording.original_code(entered.frame)
     if not is_entry(code):
         return _Names(plain_name(code.qualname), {}, code.file)
-    called = [one for one in recording.of_frame(entered.frame, ev.InlineEntered) if not is_entry(one.code)]
-    forward = next((one for one in called if one.attempt == recording.final_attempt(entered.frame)), None)
+    called = [inlined for inlined in recording.of_frame(entered.frame, ev.InlineEntered) if not is_entry(inlined.code)]
+    forward = next((inlined for inlined in called if inlined.attempt == recording.final_attempt(entered.frame)), None)
     if forward is None:
         return _Names("", {}, "", wraps=True)
     beginnings = {view.source: name for name, view in forward.arguments if view.source}
     longest_first = dict(sorted(beginnings.items(), key=lambda pair: -len(pair[0])))
     return _Names(plain_name(forward.code.qualname), longest_first, forward.code.file, wraps=True)
+
+
+keep_old_names(globals())

@@ -5,7 +5,7 @@ or run on other sizes. Names of nodes say nothing, for each engine makes its own
 on one side is that of the operator paired with it on the other, and an input is the one that stood in its place when it was first
 read. A difference is told once, where it begins: what comes of a result that differs already is no news.
 
-In:  the recordings of both. Out: `unlike_operators(theirs, ours)`: `UnlikeOperators`, in the order of the program.
+In:  the recordings of both. Out: `unlike_operators(torch_side, engine_side)`: `UnlikeOperators`, in the order of the program.
 
 PyTorch has no counterpart.
 """
@@ -17,8 +17,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from dynexplore.engine import events as ev
-from dynexplore.recording.engines import OURS
-from dynexplore.recording.engines import TORCH as THEIRS
+from dynexplore.engine.old_names import keep_old_names
+from dynexplore.recording.engines import DYNEXPLORE, TORCH
 from dynexplore.recording.recording import Recording
 from dynexplore.two_engines import calls
 from dynexplore.two_engines.calls import name_of
@@ -28,28 +28,29 @@ Key = tuple[int, str, str]
 
 _MOST_OF_A_RUN = 3
 
+
 @dataclass(frozen=True, slots=True)
 class UnlikeOperators:
-    """One difference: `cause` is its kind, `what` the sentence; the nodes at which it shows, none of a side that has none."""
+    """One difference: `cause` is its kind, `message` the sentence; the nodes at which it shows, none of a side that has none."""
 
     cause: str
-    what: str
-    theirs: tuple[ev.NodeAdded, ...] = ()
-    ours: tuple[ev.NodeAdded, ...] = ()
+    message: str
+    torch_side: tuple[ev.NodeAdded, ...] = ()
+    engine_side: tuple[ev.NodeAdded, ...] = ()
 
 
-def unlike_operators(theirs: Recording, ours: Recording) -> Iterator[UnlikeOperators]:
+def unlike_operators(torch_side: Recording, engine_side: Recording) -> Iterator[UnlikeOperators]:
     """Where the operators of the graphs differ, in order, whichever graph they stand in."""
-    left, right = _called(theirs), _called(ours)
-    pairing = _Pairing(theirs, ours)
-    matcher = difflib.SequenceMatcher(None, [*map(name_of, left)], [*map(name_of, right)], autojunk=False)
+    torch_nodes, engine_nodes = _called(torch_side), _called(engine_side)
+    pairing = _Pairing(torch_side, engine_side)
+    matcher = difflib.SequenceMatcher(None, [*map(name_of, torch_nodes)], [*map(name_of, engine_nodes)], autojunk=False)
     for tag, low, high, other_low, other_high in matcher.get_opcodes():
-        gone, new = left[low:high], right[other_low:other_high]
+        removed, added = torch_nodes[low:high], engine_nodes[other_low:other_high]
         if tag == "equal":
-            for one, other in zip(gone, new, strict=True):
-                yield from pairing.unlike(one, other)
+            for torch_node, engine_node in zip(removed, added, strict=True):
+                yield from pairing.unlike(torch_node, engine_node)
         else:
-            yield UnlikeOperators(_cause(gone, new), _sentence(gone, new), tuple(gone), tuple(new))
+            yield UnlikeOperators(_cause(removed, added), _sentence(removed, added), tuple(removed), tuple(added))
 
 
 def _called(recording: Recording) -> list[ev.NodeAdded]:
@@ -63,24 +64,24 @@ def _is_call(node: ev.NodeAdded) -> bool:
 # -- what only one side has --------------------------------------------------------------------------------------------
 
 
-def _cause(gone: Sequence[ev.NodeAdded], new: Sequence[ev.NodeAdded]) -> str:
-    if gone and new:
-        return f"another operator: {_run(gone)} in {THEIRS}, {_run(new)} in {OURS}"
-    return f"only {THEIRS if gone else OURS} has {_run(gone or new)} in a graph"
+def _cause(removed: Sequence[ev.NodeAdded], added: Sequence[ev.NodeAdded]) -> str:
+    if removed and added:
+        return f"another operator: {_run(removed)} in {TORCH}, {_run(added)} in {DYNEXPLORE}"
+    return f"only {TORCH if removed else DYNEXPLORE} has {_run(removed or added)} in a graph"
 
 
-def _sentence(gone: Sequence[ev.NodeAdded], new: Sequence[ev.NodeAdded]) -> str:
-    if gone and new:
-        return f"{THEIRS} puts {_run(gone)} into the graph, {OURS} {_run(new)}"
-    name, other = (THEIRS, OURS) if gone else (OURS, THEIRS)
-    return f"{name} puts {_run(gone or new)} into a graph, {other} does not"
+def _sentence(removed: Sequence[ev.NodeAdded], added: Sequence[ev.NodeAdded]) -> str:
+    if removed and added:
+        return f"{TORCH} puts {_run(removed)} into the graph, {DYNEXPLORE} {_run(added)}"
+    name, other = (TORCH, DYNEXPLORE) if removed else (DYNEXPLORE, TORCH)
+    return f"{name} puts {_run(removed or added)} into a graph, {other} does not"
 
 
 def _run(nodes: Sequence[ev.NodeAdded]) -> str:
     """`torch.relu`, `torch.relu, operator.add and 4 more`."""
     words = [name_of(node) for node in nodes[:_MOST_OF_A_RUN]]
-    left = len(nodes) - len(words)
-    return ", ".join(words) + (f" and {left} more" if left else "")
+    remaining = len(nodes) - len(words)
+    return ", ".join(words) + (f" and {remaining} more" if remaining else "")
 
 
 # -- the same operator on both sides -----------------------------------------------------------------------------------
@@ -89,77 +90,90 @@ def _run(nodes: Sequence[ev.NodeAdded]) -> str:
 class _Pairing:
     """Which value of one side is which of the other, as far as the operators have been gone through."""
 
-    def __init__(self, theirs: Recording, ours: Recording) -> None:
-        self._theirs, self._ours = _Nodes(theirs), _Nodes(ours)
+    def __init__(self, torch_side: Recording, engine_side: Recording) -> None:
+        self._torch_side, self._engine_side = _Nodes(torch_side), _Nodes(engine_side)
         self._mates: dict[Key, Key] = {}
-        self._theirs_of: dict[Key, Key] = {}
+        self._torch_side_of: dict[Key, Key] = {}
 
-    def unlike(self, one: ev.NodeAdded, other: ev.NodeAdded) -> Iterator[UnlikeOperators]:
+    def unlike(self, torch_node: ev.NodeAdded, engine_node: ev.NodeAdded) -> Iterator[UnlikeOperators]:
         """What is unlike at two nodes: arguments, what they read, what they make. From here on they are a pair."""
-        told = [*self._arguments(one, other)]
-        if told or not calls.are_unlike(one, other) or self._follows(one, other):
-            yield from told
+        differences = [*self._arguments(torch_node, engine_node)]
+        if differences or not calls.are_unlike(torch_node, engine_node) or self._follows(torch_node, engine_node):
+            yield from differences
         else:
-            name = name_of(one)
-            what = f"{name} makes {calls.result(one)} in {THEIRS}, {calls.result(other)} in {OURS}"
-            yield UnlikeOperators(f"another result: {name}", what, (one,), (other,))
-        self._pair(_key(one), _key(other))
+            name = name_of(torch_node)
+            message = f"{name} makes {calls.result(torch_node)} in {TORCH}, {calls.result(engine_node)} in {DYNEXPLORE}"
+            yield UnlikeOperators(f"another result: {name}", message, (torch_node,), (engine_node,))
+        self._pair(_key(torch_node), _key(engine_node))
 
-    def _arguments(self, one: ev.NodeAdded, other: ev.NodeAdded) -> Iterator[UnlikeOperators]:
-        read = _read(one, other)
+    def _arguments(self, torch_node: ev.NodeAdded, engine_node: ev.NodeAdded) -> Iterator[UnlikeOperators]:
+        read = _read(torch_node, engine_node)
         if read is None:
-            what = f"{THEIRS} calls {name_of(one)} with {calls.arguments(one)}, {OURS} with {calls.arguments(other)}"
-            yield UnlikeOperators(f"other arguments: {name_of(one)}", what, (one,), (other,))
+            torch_args, engine_args = calls.arguments(torch_node), calls.arguments(engine_node)
+            message = f"{TORCH} calls {name_of(torch_node)} with {torch_args}, {DYNEXPLORE} with {engine_args}"
+            yield UnlikeOperators(f"other arguments: {name_of(torch_node)}", message, (torch_node,), (engine_node,))
             return
-        for left, right in read:
-            if (told := self._value(self._theirs.root(left), self._ours.root(right), name_of(one))) is not None:
-                yield UnlikeOperators(*told, (one,), (other,))
+        for torch_key, engine_key in read:
+            if (
+                difference := self._value(self._torch_side.root(torch_key), self._engine_side.root(engine_key), name_of(torch_node))
+            ) is not None:
+                yield UnlikeOperators(*difference, (torch_node,), (engine_node,))
 
-    def _follows(self, one: ev.NodeAdded, other: ev.NodeAdded) -> bool:
+    def _follows(self, torch_node: ev.NodeAdded, engine_node: ev.NodeAdded) -> bool:
         """Whether a value that both read is unlike already, or unknown on one side: then so may be what is made of it."""
-        values = [(self._theirs.root(left), self._ours.root(right)) for left, right in _read(one, other) or ()]
+        values = [
+            (self._torch_side.root(torch_key), self._engine_side.root(engine_key))
+            for torch_key, engine_key in _read(torch_node, engine_node) or ()
+        ]
         return any(
-            calls.are_unlike(self._theirs[left], self._ours[right]) or self._is_alone(left) or self._is_alone_of_ours(right)
-            for left, right in values
+            calls.are_unlike(self._torch_side[torch_key], self._engine_side[engine_key])
+            or self._is_alone(torch_key)
+            or self._is_alone_in_engine(engine_key)
+            for torch_key, engine_key in values
         )
 
-    def _is_alone(self, left: Key) -> bool:
-        return _is_call(self._theirs[left]) and left not in self._mates
+    def _is_alone(self, torch_key: Key) -> bool:
+        return _is_call(self._torch_side[torch_key]) and torch_key not in self._mates
 
-    def _is_alone_of_ours(self, right: Key) -> bool:
-        return _is_call(self._ours[right]) and right not in self._theirs_of
+    def _is_alone_in_engine(self, engine_key: Key) -> bool:
+        return _is_call(self._engine_side[engine_key]) and engine_key not in self._torch_side_of
 
-    def _value(self, left: Key, right: Key, name: str) -> tuple[str, str] | None:
+    def _value(self, torch_key: Key, engine_key: Key, name: str) -> tuple[str, str] | None:
         """Cause and sentence where two values are not the same one. Of an operator that only one side has, all is said there."""
-        if self._is_alone(left) or self._is_alone_of_ours(right):
+        if self._is_alone(torch_key) or self._is_alone_in_engine(engine_key):
             return None
-        mate, known = self._mates.get(left), self._theirs_of.get(right)
-        if mate is None and known is None and not self._bear_other_names(left, right):
-            self._pair(left, right)
-            return self._input(left, right)
+        mate, counterpart = self._mates.get(torch_key), self._torch_side_of.get(engine_key)
+        if mate is None and counterpart is None and not self._bear_other_names(torch_key, engine_key):
+            self._pair(torch_key, engine_key)
+            return self._input(torch_key, engine_key)
         # graphs may end at other places: then a value is an input of the next graph on one side
-        is_other = (mate or right) != right and _graph(mate or right) == _graph(right)
-        is_known = (known or left) != left and _graph(known or left) == _graph(left)
-        if is_other or is_known or (mate is None and known is None):
-            said = f"{name} reads `{self._theirs.words(left)}` in {THEIRS}, `{self._ours.words(right)}` in {OURS}"
-            return f"another value is read: {name}", said
+        is_other = (mate or engine_key) != engine_key and _graph(mate or engine_key) == _graph(engine_key)
+        has_counterpart = (counterpart or torch_key) != torch_key and _graph(counterpart or torch_key) == _graph(torch_key)
+        if is_other or has_counterpart or (mate is None and counterpart is None):
+            torch_word, engine_word = self._torch_side.words(torch_key), self._engine_side.words(engine_key)
+            message = f"{name} reads `{torch_word}` in {TORCH}, `{engine_word}` in {DYNEXPLORE}"
+            return f"another value is read: {name}", message
         return None
 
-    def _bear_other_names(self, left: Key, right: Key) -> bool:
+    def _bear_other_names(self, torch_key: Key, engine_key: Key) -> bool:
         """Whether the input of one side bears the name of another input of the other."""
-        one, other = (calls.source_word(nodes.words(key)) for nodes, key in ((self._theirs, left), (self._ours, right)))
-        return one != other and (one in self._ours.inputs(_graph(right)) or other in self._theirs.inputs(_graph(left)))
+        torch_word, engine_word = (
+            calls.source_word(nodes.words(key)) for nodes, key in ((self._torch_side, torch_key), (self._engine_side, engine_key))
+        )
+        return torch_word != engine_word and (
+            torch_word in self._engine_side.inputs(_graph(engine_key)) or engine_word in self._torch_side.inputs(_graph(torch_key))
+        )
 
-    def _input(self, left: Key, right: Key) -> tuple[str, str] | None:
-        one, other = self._theirs[left], self._ours[right]
-        if not calls.are_unlike(one, other):
+    def _input(self, torch_key: Key, engine_key: Key) -> tuple[str, str] | None:
+        torch_node, engine_node = self._torch_side[torch_key], self._engine_side[engine_key]
+        if not calls.are_unlike(torch_node, engine_node):
             return None
-        taken, here = calls.result(one), calls.result(other)
-        cause = f"an input is {taken} in {THEIRS}, {here} in {OURS}"
-        return cause, f"{THEIRS} takes `{self._theirs.words(left)}` as {taken}, {OURS} as {here}"
+        torch_result, engine_result = calls.result(torch_node), calls.result(engine_node)
+        cause = f"an input is {torch_result} in {TORCH}, {engine_result} in {DYNEXPLORE}"
+        return cause, f"{TORCH} takes `{self._torch_side.words(torch_key)}` as {torch_result}, {DYNEXPLORE} as {engine_result}"
 
-    def _pair(self, left: Key, right: Key) -> None:
-        self._mates[left], self._theirs_of[right] = right, left
+    def _pair(self, torch_key: Key, engine_key: Key) -> None:
+        self._mates[torch_key], self._torch_side_of[engine_key] = engine_key, torch_key
 
 
 class _Nodes:
@@ -187,10 +201,10 @@ class _Nodes:
     def root(self, key: Key) -> Key:
         """The value that a node stands for: an operator may hand back the tensor that it was given, and one engine may know it."""
         while (node := self._nodes[key]).inputs and _is_call(node):
-            given = _key(node, node.inputs[0])
-            if not calls.hands_back(node, self._nodes[given]):
+            argument = _key(node, node.inputs[0])
+            if not calls.hands_back(node, self._nodes[argument]):
                 break
-            key = given
+            key = argument
         return key
 
 
@@ -202,12 +216,24 @@ def _graph(key: Key) -> tuple[int, str]:
     return key[:2]
 
 
-def _read(one: ev.NodeAdded, other: ev.NodeAdded) -> list[tuple[Key, Key]] | None:
+def _read(torch_node: ev.NodeAdded, engine_node: ev.NodeAdded) -> list[tuple[Key, Key]] | None:
     """The values that both read, place by place; None: their arguments have another form."""
-    if calls.is_cut(one) or calls.is_cut(other):
-        left, right = one.inputs, other.inputs
-        is_same = len(left) == len(right)
+    if calls.is_cut(torch_node) or calls.is_cut(engine_node):
+        torch_inputs, engine_inputs = torch_node.inputs, engine_node.inputs
+        is_same = len(torch_inputs) == len(engine_inputs)
     else:
-        (form, left), (our_form, right) = ((form.tokens, form.read) for form in map(calls.form_of, (one, other)))
-        is_same = form == our_form
-    return [(_key(one, name), _key(other, told)) for name, told in zip(left, right, strict=True)] if is_same else None
+        (form, torch_inputs), (engine_form, engine_inputs) = (
+            (form.tokens, form.read) for form in map(calls.form_of, (torch_node, engine_node))
+        )
+        is_same = form == engine_form
+    return (
+        [
+            (_key(torch_node, torch_name), _key(engine_node, engine_name))
+            for torch_name, engine_name in zip(torch_inputs, engine_inputs, strict=True)
+        ]
+        if is_same
+        else None
+    )
+
+
+keep_old_names(globals())

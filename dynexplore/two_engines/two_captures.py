@@ -13,12 +13,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dynexplore.engine import display_hooks
-from dynexplore.recording.engines import OURS
-from dynexplore.recording.engines import TORCH as THEIRS
+from dynexplore.engine.old_names import keep_old_names
+from dynexplore.recording.engines import DYNEXPLORE, TORCH
 from dynexplore.recording.recording import Recording, redacted
 from dynexplore.two_engines import two_captures_html, two_captures_text
-from dynexplore.two_engines.beside import Beside
-from dynexplore.two_engines.partings import KINDS, Parting
+from dynexplore.two_engines.comparison_model import ComparisonModel
+from dynexplore.two_engines.divergences import KINDS, Divergence
 from dynexplore.views.headline import Headline
 
 SCHEMA = 1
@@ -33,61 +33,62 @@ class TwoCaptures:
     f: neither engine captured a graph.
     """
 
-    def __init__(self, theirs: Recording, ours: Recording, notices: Sequence[str] = (), title: str = "") -> None:
-        self.beside = Beside(theirs, ours, notices, title)
+    def __init__(self, torch_side: Recording, engine_side: Recording, notices: Sequence[str] = (), title: str = "") -> None:
+        self.comparison = ComparisonModel(torch_side, engine_side, notices, title)
 
     @property
     def recordings(self) -> Mapping[str, Recording]:
         """The recording of each engine, by its name."""
-        return {THEIRS: self.beside.theirs, OURS: self.beside.ours}
+        return {TORCH: self.comparison.torch_side, DYNEXPLORE: self.comparison.engine_side}
 
     def __getitem__(self, engine: str) -> Recording:
         return self.recordings[engine]
 
     @property
-    def partings(self) -> Sequence[Parting]:
+    def divergences(self) -> Sequence[Divergence]:
         """Where they part: frames that one gives up, breaks, operators, guards, instructions, each in the order of the program."""
-        return self.beside.partings
+        return self.comparison.divergences
 
     @property
-    def first(self) -> Parting | None:
+    def first(self) -> Divergence | None:
         """The first of them; None where the captures are the same."""
-        return self.beside.first
+        return self.comparison.first
 
     @property
     def has_same_graphs(self) -> bool:
         """Whether both put the same operators, with the same arguments, on the same dtypes and sizes, in the same order into
         graphs, and end these at the same places."""
-        return not any(one.kind in ("frame", "break", "operator") for one in self.partings)
+        return not any(divergence.kind in ("frame", "break", "operator") for divergence in self.divergences)
 
     @property
     def causes(self) -> dict[str, dict[str, int]]:
         """Kind -> cause -> how often: kinds are "frame", "break", "operator", "guard" and "step"."""
         table: dict[str, dict[str, int]] = {kind: {} for kind in KINDS}
-        for one in self.beside.causes:
-            table[one.kind][one.first.cause] = one.count
+        for cause in self.comparison.causes:
+            table[cause.kind][cause.first.cause] = cause.count
         return table
 
     @property
     def headline(self) -> Headline:
         """Whether the graphs are the same, and where the captures part first."""
-        return two_captures_text.headline(self.beside)
+        return two_captures_text.headline(self.comparison)
 
     def __str__(self) -> str:
-        return two_captures_text.report(self.beside)
+        return two_captures_text.report(self.comparison)
 
     def __repr__(self) -> str:
         return str(self)
 
     def _repr_html_(self) -> str:
-        return two_captures_html.fragment(self.beside)
+        return two_captures_html.fragment(self.comparison)
 
     def to_json(self) -> str:
         """The differences as JSON text; the recordings have forms of their own."""
-        told: list[dict[str, Any]] = [
-            {"kind": one.kind, "cause": one.cause, "what": one.what, "where": one.where} for one in self.partings
+        rows: list[dict[str, Any]] = [
+            {"kind": divergence.kind, "cause": divergence.cause, "what": divergence.message, "where": divergence.where}
+            for divergence in self.divergences
         ]
-        return json.dumps({"schema": SCHEMA, "title": self.beside.title, "partings": told}, indent=1)
+        return json.dumps({"schema": SCHEMA, "title": self.comparison.title, "partings": rows}, indent=1)
 
     def save_html(self, path: str | os.PathLike[str], *, redact: bool = False) -> str:
         """Write one page: both captures in the story view, stepped together. Return what the file holds, in a sentence."""
@@ -96,9 +97,12 @@ class TwoCaptures:
     @property
     def holds(self) -> str:
         """What a file made of these recordings holds, in one sentence."""
-        return self.beside.ours.holds
+        return self.comparison.engine_side.holds
 
     def redacted(self) -> TwoCaptures:
         """The same without tensor elements, string constants and paths."""
-        theirs, ours = (one if one.redacted else redacted(one) for one in (self.beside.theirs, self.beside.ours))
-        return TwoCaptures(theirs, ours, self.beside.notices, self.beside.title)
+        torch_side, engine_side = (recording if recording.redacted else redacted(recording) for recording in self.comparison.sides)
+        return TwoCaptures(torch_side, engine_side, self.comparison.notices, self.comparison.title)
+
+
+keep_old_names(globals())

@@ -6,7 +6,7 @@ place, come to for the k-th time. So a visit is an instruction of an attempt tha
 whatever frame it stood in: nodes, guards, and whether the graph ended before it. The engine's own wrappers are nobody's
 instructions.
 
-In:  a Recording. Out: `visits(recording)`: one `Visit` for each instruction, in order; `given_up(recording)`: those
+In:  a Recording. Out: `visits(recording)`: one `Visit` for each instruction, in order; `discarded_visits(recording)`: those
      of the attempts before.
 
 PyTorch has no counterpart.
@@ -68,27 +68,27 @@ class Visit:
 
 def visits(recording: Recording) -> tuple[Visit, ...]:
     """The instructions of all attempts that counted, in the order of the program."""
-    return tuple(_told(_moments(recording), _Paths(recording)))
+    return tuple(_collect(_moments(recording), _Paths(recording)))
 
 
-def given_up(recording: Recording) -> tuple[Visit, ...]:
+def discarded_visits(recording: Recording) -> tuple[Visit, ...]:
     """The instructions of the attempts that were given up: the same as those of the one that counted, as far as they came."""
     paths = _Paths(recording)
     attempts = itertools.groupby(_moments(recording, counted=False), lambda moment: (moment[0].frame, moment[0].attempt))
-    return tuple(itertools.chain.from_iterable(_told(moments, paths) for _, moments in attempts))
+    return tuple(itertools.chain.from_iterable(_collect(moments, paths) for _, moments in attempts))
 
 
-def _told(moments: Iterable[tuple[State, int]], paths: _Paths) -> list[Visit]:
-    made: list[Visit] = []
+def _collect(moments: Iterable[tuple[State, int]], paths: _Paths) -> list[Visit]:
+    visits: list[Visit] = []
     times: Counter[tuple[Path, int]] = Counter()
     for state, number in moments:
-        if made and _goes_on(made[-1], state):
-            made[-1] = _joined(made[-1], state, number)
+        if visits and _goes_on(visits[-1], state):
+            visits[-1] = _joined(visits[-1], state, number)
             continue
         path = paths.of(state)
-        made.append(_visit(path, times[path, state.offset], state, number))
+        visits.append(_visit(path, times[path, state.offset], state, number))
         times[path, state.offset] += 1
-    return made
+    return visits
 
 
 class _Paths:
@@ -96,14 +96,14 @@ class _Paths:
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
-        self._known: dict[tuple[int, int], Mapping[int, Path]] = {}
+        self._path_cache: dict[tuple[int, int], Mapping[int, Path]] = {}
 
     def of(self, state: State) -> Path:
         """The path of the function at hand."""
         attempt = state.frame, state.attempt
-        if attempt not in self._known:
-            self._known[attempt] = self._of_attempt(*attempt)
-        return self._known[attempt][state.calls[-1] if state.calls else 0]
+        if attempt not in self._path_cache:
+            self._path_cache[attempt] = self._of_attempt(*attempt)
+        return self._path_cache[attempt][state.calls[-1] if state.calls else 0]
 
     def _of_attempt(self, frame: int, attempt: int) -> Mapping[int, Path]:
         code = self._recording.original_code(frame)
@@ -128,8 +128,8 @@ def _moments(recording: Recording, *, counted: bool = True) -> Iterator[tuple[St
         last, states = recording.final_attempt(entered.frame), list(enumerate(of_frame.get(entered.frame, ())))
         steps = [pair for pair in states if isinstance(pair[1].event, ev.InstructionStepped)]
         broken = [pair for pair in states if isinstance(pair[1].event, ev.GraphBroke)][-1:]  # seen in the attempt before the last
-        ours = [pair for pair in steps if (pair[1].attempt == last) is counted]
-        for number, state in (*ours, *(broken if counted else ())):
+        counted_steps = [pair for pair in steps if (pair[1].attempt == last) is counted]
+        for number, state in (*counted_steps, *(broken if counted else ())):
             if state.offset >= 0 and state.code is not None and not is_entry(state.code) and _has_work(state.code, state.offset):
                 yield state, number
 

@@ -85,7 +85,7 @@ def anatomy_data(recording: Recording) -> dict[str, Any]:
 
 def _calls(recording: Recording) -> list[dict[str, Any]]:
     """The calls that asked guards; of those that only hit the same entry again and again the first."""
-    told: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     hits: set[tuple[str, int]] = set()
     for call in cache_timeline.calls(recording):
         for frame in call.frames:
@@ -93,8 +93,8 @@ def _calls(recording: Recording) -> list[dict[str, Any]]:
             if not (frame.missed or again) or (again and (frame.function, frame.entry) in hits):
                 continue
             hits |= {(frame.function, frame.entry)} if again else set()
-            told.append(_call(recording, call.number, frame))
-    return told
+            rows.append(_call(recording, call.number, frame))
+    return rows
 
 
 def _call(recording: Recording, number: int, frame: cache_timeline.FrameCall) -> dict[str, Any]:

@@ -71,13 +71,13 @@ class Annotations:
         The text of a function, or of a cell, holds the functions that are defined in it: their lines are marked there as well.
         """
         marks: dict[int, tuple[list[int], list[BreakMark]]] = {}
-        for one in (code, *self._defined_in(code)):
-            for line in range(one.first_line, one.first_line + one.source.count("\n") + 1):
-                graphs, breaks = self.graphs.get((one.id, line), []), self.breaks.get((one.id, line), [])
+        for view in (code, *self._defined_in(code)):
+            for line in range(view.first_line, view.first_line + view.source.count("\n") + 1):
+                graphs, breaks = self.graphs.get((view.id, line), []), self.breaks.get((view.id, line), [])
                 if graphs or breaks:
                     before = marks.get(line, ([], []))
-                    known = {mark.cause for mark in before[1]}
-                    new = [mark for mark in breaks if mark.cause not in known]
+                    causes = {mark.cause for mark in before[1]}
+                    new = [mark for mark in breaks if mark.cause not in causes]
                     marks[line] = sorted({*before[0], *graphs}), [*before[1], *new]
         return marks
 
@@ -91,9 +91,9 @@ class Annotations:
                 if lines[at : at + len(own)] == own:
                     yield other
 
-    def _places(self, event: ev.PlacedEvent) -> Iterator[Line]:
+    def _places(self, event: ev.InstructionEvent) -> Iterator[Line]:
         """The line of an event, and those of the calls that lead to it."""
-        at: ev.PlacedEvent | None = event
+        at: ev.InstructionEvent | None = event
         while at is not None:
             caller = self._entered.get((at.frame, at.attempt, at.inline)) if at.inline else None
             code = caller.code if caller else self._code_of_frame(at.frame)

@@ -25,17 +25,17 @@ _STYLE = (
 )
 
 
-def bars_text(values: Mapping[str, float], unit: str, one: str = "") -> str:
-    """A line for each bar; `one` is the unit's name where there is a single one of it.
+def bars_text(values: Mapping[str, float], unit: str, singular: str = "") -> str:
+    """A line for each bar; `singular` is the unit's name where there is a single one of it.
 
     >>> print(bars_text({"all": 2, "min-cut": 1}, "tensors", "tensor"))
     all: 2 tensors
     min-cut: 1 tensor
     """
-    return "\n".join(f"{name}: {_amount(value, unit, one)}" for name, value in values.items())
+    return "\n".join(f"{name}: {_amount(value, unit, singular)}" for name, value in values.items())
 
 
-def bars_picture(values: Mapping[str, float], unit: str, one: str = "") -> str:
+def bars_picture(values: Mapping[str, float], unit: str, singular: str = "") -> str:
     """Return the picture as an SVG element with its style; for those who do not see it, its label says the same in words."""
     most = max(values.values(), default=0) or 1
     longest = WIDTH - NAMES - LETTER * (len(unit) + 8)
@@ -46,10 +46,10 @@ def bars_picture(values: Mapping[str, float], unit: str, one: str = "") -> str:
         drawn.append(
             f'<text class="head" x="{NAMES - 10}" y="{top + 15}" text-anchor="end">{escape(name)}</text>'
             f'<rect{kind} x="{NAMES}" y="{top}" width="{length:g}" height="22" rx="2"/>'
-            f'<text x="{NAMES + length + 8:g}" y="{top + 15}">{escape(_amount(value, unit, one))}</text>'
+            f'<text x="{NAMES + length + 8:g}" y="{top + 15}">{escape(_amount(value, unit, singular))}</text>'
         )
-    return labelled("bars", bars_text(values, unit, one), _STYLE, (WIDTH, ROW * len(values) + 4), drawn)
+    return labelled("bars", bars_text(values, unit, singular), _STYLE, (WIDTH, ROW * len(values) + 4), drawn)
 
 
-def _amount(value: float, unit: str, one: str) -> str:
-    return f"{value:.3g} {one if one and value == 1 else unit}"
+def _amount(value: float, unit: str, singular: str) -> str:
+    return f"{value:.3g} {singular if singular and value == 1 else unit}"

@@ -34,10 +34,10 @@ def inspection_data(recording: Recording) -> dict[str, Plain]:
 def inspection(recording: Recording, broke: ev.GraphBroke) -> str:
     """The same as text: the report, stack and locals, and for each resume function what it received and its code."""
     parts = [text.break_details(recording, broke)]
-    for made in recording.of_frame(broke.frame, ev.ResumeFunctionMade):
-        received = ", ".join(f"{name} = {value or '?'}" for name, value in _received(recording, made))
-        table = text.table(("offset", "original", "resume", "instruction", "role"), _beside(recording, made))
-        parts.append(f"{made.name} received {received}\n{table}")
+    for resume in recording.of_frame(broke.frame, ev.ResumeFunctionCreated):
+        received = ", ".join(f"{name} = {value or '?'}" for name, value in _received(recording, resume))
+        table = text.table(("offset", "original", "resume", "instruction", "role"), _aligned_rows(recording, resume))
+        parts.append(f"{resume.name} received {received}\n{table}")
     return "\n\n".join(parts)
 
 
@@ -50,19 +50,19 @@ def _break(recording: Recording, broke: ev.GraphBroke) -> Plain:
         "fix": broke.fix,
         "fundamental": int(broke.fundamental),
         "then": text.what_then(recording, broke),
-        "facts": [{"name": name, "text": said} for name, said in broke.facts],
+        "facts": [{"name": name, "text": fact} for name, fact in broke.facts],
         "places": [_place(frame) for frame in reversed(broke.user_stack)],
         "stack": [{"name": str(slot), "kind": view.kind, "value": _value(view)} for slot, view in enumerate(broke.stack)],
         "locals": [{"name": name, "kind": view.kind, "value": _value(view)} for name, view in broke.live_locals],
-        "resume": [_resume(recording, made) for made in recording.of_frame(broke.frame, ev.ResumeFunctionMade)],
+        "resume": [_resume(recording, resume) for resume in recording.of_frame(broke.frame, ev.ResumeFunctionCreated)],
     }
 
 
 def _place(frame: ev.UserFrame) -> Plain:
     """A level of the user's stack: its line, and from which to which character it is about (0, 0: unknown)."""
     begin, end = ev.letters(frame.code, frame.column), ev.letters(frame.code, frame.end_column)
-    known = 0 <= frame.column < frame.end_column and bool(frame.code.strip())
-    return {"place": frame.place, "code": frame.code, "from": begin if known else 0, "to": end if known else 0}
+    has_columns = 0 <= frame.column < frame.end_column and bool(frame.code.strip())
+    return {"place": frame.place, "code": frame.code, "from": begin if has_columns else 0, "to": end if has_columns else 0}
 
 
 def _value(view: ev.ValueView) -> str:
@@ -73,39 +73,39 @@ def _value(view: ev.ValueView) -> str:
 # -- resume functions --------------------------------------------------------------------------------------------
 
 
-def _resume(recording: Recording, made: ev.ResumeFunctionMade) -> Plain:
+def _resume(recording: Recording, resume: ev.ResumeFunctionCreated) -> Plain:
     """Its rows stand with its frame, those that it continues with the code object `code`: the browser lays them side by side."""
-    received = [{"name": name, "value": value} for name, value in _received(recording, made)]
-    where = goes_on(made.code, made.offset)
-    return {"name": made.name, "where": where, "offset": made.offset, "code": made.code.resumes, "received": received}
+    received = [{"name": name, "value": value} for name, value in _received(recording, resume)]
+    where = goes_on(resume.code, resume.offset)
+    return {"name": resume.name, "where": where, "offset": resume.offset, "code": resume.code.resumes, "received": received}
 
 
-def _continued(recording: Recording, made: ev.ResumeFunctionMade) -> ev.CodeView | None:
-    return recording.codes.get(made.code.resumes)
+def _continued(recording: Recording, resume: ev.ResumeFunctionCreated) -> ev.CodeView | None:
+    return recording.codes.get(resume.code.resumes)
 
 
-def _received(recording: Recording, made: ev.ResumeFunctionMade) -> list[tuple[str, str]]:
+def _received(recording: Recording, resume: ev.ResumeFunctionCreated) -> list[tuple[str, str]]:
     """Each parameter, and what it was when the function ran for the first time ("" where it never ran, or was not seen)."""
-    ran = next((entered for entered in recording.frames if entered.code.id == made.code.id), None)
+    ran = next((entered for entered in recording.frames if entered.code.id == resume.code.id), None)
     values = {name: view.text for name, view in ran.arguments} if ran is not None else {}
-    return [(name, values.get(name, "")) for name in made.parameters]
+    return [(name, values.get(name, "")) for name in resume.parameters]
 
 
-def _beside(recording: Recording, made: ev.ResumeFunctionMade) -> list[tuple[str, str, str, str, str]]:
+def _aligned_rows(recording: Recording, resume: ev.ResumeFunctionCreated) -> list[tuple[str, str, str, str, str]]:
     """The resume function from its beginning, each row with the original one that it continues.
 
     [original offset, original instruction, offset, instruction, role]. What stands before the place where it goes on is left
     out: only a jump back leads there.
     """
-    code = _continued(recording, made)
+    code = _continued(recording, resume)
     originals = {row.offset: row for row in code.rows} if code is not None else {}
     rows = []
-    for row in made.code.rows:
+    for row in resume.code.rows:
         original = originals.get(row.origin) if row.role == "original" else None
-        if row.role == "original" and row.origin < made.offset:
+        if row.role == "original" and row.origin < resume.offset:
             continue
-        beside = (str(original.offset), _instruction(original)) if original is not None else ("", "")
-        rows.append((*beside, str(row.offset), _instruction(row), "the same" if original is not None else row.role))
+        original_cells = (str(original.offset), _instruction(original)) if original is not None else ("", "")
+        rows.append((*original_cells, str(row.offset), _instruction(row), "the same" if original is not None else row.role))
     return rows
 
 

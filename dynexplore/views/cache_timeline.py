@@ -158,11 +158,11 @@ def miss(recording: Recording, frame: int, entry: int | None = None) -> Miss:
     failed = {event.entry: event for event in recording.of_frame(frame, ev.GuardFailed)}
     if not failed:
         raise KeyError(f"frame {frame} is no miss: no guard of an entry failed for it")
-    wanted = next(iter(failed)) if entry is None else entry
-    if wanted not in failed:
-        raise KeyError(f"frame {frame} did not try entry {wanted}; it tried {', '.join(map(str, failed))}")
-    owner = entry_frames(recording).get(wanted, 0)
-    return Miss(frame, wanted, failed[wanted], owner, difference(recording, owner, recording, frame))
+    number = next(iter(failed)) if entry is None else entry
+    if number not in failed:
+        raise KeyError(f"frame {frame} did not try entry {number}; it tried {', '.join(map(str, failed))}")
+    owner = entry_frames(recording).get(number, 0)
+    return Miss(frame, number, failed[number], owner, difference(recording, owner, recording, frame))
 
 
 def entry_frames(recording: Recording) -> dict[int, int]:
@@ -218,8 +218,8 @@ Run = tuple[int, int, FrameCall, int]
 def _runs(all_calls: list[Call]) -> Iterator[Run]:
     """The frames of all calls in order; many hits after each other are one run for each entry that was hit."""
     rows = [(call.number, frame) for call in all_calls for frame in call.frames]
-    for is_hit, found in itertools.groupby(rows, key=lambda row: row[1].outcome == "hit" and not row[1].missed):
-        run = list(found)
+    for is_hit, equal_outcomes in itertools.groupby(rows, key=lambda row: row[1].outcome == "hit" and not row[1].missed):
+        run = list(equal_outcomes)
         if not is_hit or len(run) <= MANY_HITS:
             yield from ((number, number, frame, 1) for number, frame in run)
             continue

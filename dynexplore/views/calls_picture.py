@@ -58,13 +58,13 @@ class Row:
 
 def rows(recording: Recording, latest: int | None = None) -> list[Row]:
     """The calls in order, a row for each frame; of `latest` calls only, if it is given."""
-    made: list[Row] = []
+    picture_rows: list[Row] = []
     every = calls(recording)
     for call in every if latest is None else every[-latest:]:
         for number, frame in enumerate(call.frames):
             detail = frame.function if number else call.arguments
-            made.append(Row(f"call {call.number}: {frame.outcome}", detail, _answers(recording, frame)))
-    return made
+            picture_rows.append(Row(f"call {call.number}: {frame.outcome}", detail, _answers(recording, frame)))
+    return picture_rows
 
 
 def _answers(recording: Recording, frame: FrameCall) -> tuple[Answer, ...]:
@@ -79,7 +79,7 @@ def calls_text(recording: Recording, latest: int | None = None) -> str:
     lines = []
     for row in rows(recording, latest):
         lines.append(f"{row.title} ({row.detail})")
-        lines += [f"  entry {one.entry} {_verb(one)}" for one in row.answers]
+        lines += [f"  entry {answer.entry} {_verb(answer)}" for answer in row.answers]
     return "\n".join(lines)
 
 
@@ -111,18 +111,16 @@ def _row(row: Row, number: int, entries: Sequence[int], width: int) -> str:
     return head + "".join(_answer(answer, HEAD + COLUMN * entries.index(answer.entry), top) for answer in row.answers)
 
 
-def _answer(answer: Answer, left: int, top: int) -> str:
+def _answer(answer: Answer, x: int, top: int) -> str:
     words = {"serves": "serves", "no": "no", "made": "made for this call"}[answer.kind]
     return (
-        f'<rect class="{answer.kind}" x="{left + 3}" y="{top + 5}" width="{COLUMN - 8}" height="{ROW - 10}" rx="5"/>'
-        f'<text class="head" x="{left + 10}" y="{top + 20}">{words}</text>'
-        f"{_lines(answer.why.replace('`', ''), left + 10, top + 35)}"
+        f'<rect class="{answer.kind}" x="{x + 3}" y="{top + 5}" width="{COLUMN - 8}" height="{ROW - 10}" rx="5"/>'
+        f'<text class="head" x="{x + 10}" y="{top + 20}">{words}</text>'
+        f"{_lines(answer.why.replace('`', ''), x + 10, top + 35)}"
     )
 
 
-def _lines(text: str, left: int, top: int) -> str:
+def _lines(text: str, x: int, top: int) -> str:
     """The text in as many lines as there is room for; what does not fit ends in an ellipsis."""
     lines = textwrap.wrap(text, _LETTERS, max_lines=_LINES, placeholder="…")
-    return "".join(
-        f'<text class="code" x="{left}" y="{top + 15 * number}">{escape(line)}</text>' for number, line in enumerate(lines)
-    )
+    return "".join(f'<text class="code" x="{x}" y="{top + 15 * number}">{escape(line)}</text>' for number, line in enumerate(lines))

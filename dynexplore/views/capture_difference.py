@@ -97,7 +97,7 @@ def _node_text(node: ev.NodeAdded) -> str:
 
 
 _MANY_OF_A_PLACE = frozenset({
-    "SHAPE_ENV", "NAME_ABSENT", "ATTRIBUTE_ABSENT", "ALIAS", "DISTINCT", "ATTRIBUTES_APART", "DICTIONARIES_APART",
+    "SHAPE_ENV", "NAME_ABSENT", "NAME_PRESENT", "ATTRIBUTE_ABSENT", "ALIAS", "DISTINCT", "NO_ATTRIBUTE_ALIAS", "NO_DICT_ALIAS",
 })  # fmt: skip
 
 
@@ -127,14 +127,17 @@ def _aligned(before: Sequence[T], after: Sequence[T], key: Callable[[T], Hashabl
     matcher = difflib.SequenceMatcher(None, [key(item) for item in before], [key(item) for item in after], autojunk=False)
     rows: list[Row] = []
     for _, low, high, other_low, other_high in matcher.get_opcodes():
-        left, right = [text(item) for item in before[low:high]], [text(item) for item in after[other_low:other_high]]
+        before_texts, after_texts = [text(item) for item in before[low:high]], [text(item) for item in after[other_low:other_high]]
         paired = high - low == other_high - other_low and [key(i) for i in before[low:high]] == [
             key(i) for i in after[other_low:other_high]
         ]
         if paired:
-            rows += [_row(one, other) for one, other in zip(left, right, strict=True)]
+            rows += [_row(before_text, after_text) for before_text, after_text in zip(before_texts, after_texts, strict=True)]
         else:
-            rows += [*(Row("-", one, "") for one in left), *(Row("+", "", other) for other in right)]
+            rows += [
+                *(Row("-", before_text, "") for before_text in before_texts),
+                *(Row("+", "", after_text) for after_text in after_texts),
+            ]
     return tuple(rows)
 
 

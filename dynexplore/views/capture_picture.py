@@ -48,19 +48,19 @@ def steps_and_nodes(recording: Recording) -> list[Step]:
     graph = next(iter(recording.graphs), None)
     if graph is None:
         return []
-    kept = {node.name: node for node in graph.nodes}
-    made: list[Step] = []
+    final_nodes = {node.name: node for node in graph.nodes}
+    steps: list[Step] = []
     waiting: list[str] = []
-    for event in (one for one in recording if (one.frame, one.attempt) == (graph.frame, graph.attempt)):
-        if isinstance(event, ev.NodeAdded) and event.name in kept:
-            waiting.append(_in_words(kept[event.name]))
+    for event in (candidate for candidate in recording if (candidate.frame, candidate.attempt) == (graph.frame, graph.attempt)):
+        if isinstance(event, ev.NodeAdded) and event.name in final_nodes:
+            waiting.append(_in_words(final_nodes[event.name]))
         if isinstance(event, ev.InstructionStepped):
             stack = tuple(value.node or value.text for value in event.stack)
-            made.append(Step(f"{event.op} {event.arg}".strip(), stack, tuple(waiting)))
+            steps.append(Step(f"{event.op} {event.arg}".strip(), stack, tuple(waiting)))
             waiting = []
-    if waiting and made:
-        made[-1] = Step(made[-1].instruction, made[-1].stack, (*made[-1].nodes, *waiting))
-    return made
+    if waiting and steps:
+        steps[-1] = Step(steps[-1].instruction, steps[-1].stack, (*steps[-1].nodes, *waiting))
+    return steps
 
 
 def _in_words(node: ev.NodeAdded) -> str:
@@ -86,7 +86,7 @@ def capture_picture(recording: Recording) -> str:
     shown = steps_and_nodes(recording)
     height = TOP + ROW * sum(max(1, len(step.nodes)) for step in shown) + 4
     heads = (("instruction", 4), ("stack after it, the top at the right", STACK), ("graph", GRAPH))
-    drawn = [f'<text class="head" x="{left}" y="18">{words}</text>' for words, left in heads]
+    drawn = [f'<text class="head" x="{x}" y="18">{words}</text>' for words, x in heads]
     top = TOP
     for step in shown:
         drawn.append(_step(step, top))

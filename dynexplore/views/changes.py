@@ -13,7 +13,9 @@ PyTorch's counterpart: the reasons of TORCH_LOGS="recompiles", which are the fai
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dynexplore.engine import events as ev
@@ -47,14 +49,16 @@ def _value_before(recording: Recording, failed: ev.GuardFailed) -> str:
     """
     if failed.expected not in ("the same value", "no such attribute"):
         return ""
-    made = next((one.frame for one in recording.of(ev.CacheEntryAdded) if one.entry == failed.entry), 0)
-    last = recording.final_attempt(made)
-    guards = [one for one in recording.of_frame(made, ev.GuardInstalled) if one.attempt == last and one.kind == "MODULE_STATE"]
+    frame = next((event.frame for event in recording.of(ev.CacheEntryAdded) if event.entry == failed.entry), 0)
+    last = recording.final_attempt(frame)
+    guards = [
+        event for event in recording.of_frame(frame, ev.GuardInstalled) if event.attempt == last and event.kind == "MODULE_STATE"
+    ]
     of_classes = failed.expected == "no such attribute"
-    asked = [one for one in guards if one.index == failed.index or (of_classes and one.index > failed.index)]
+    entry_guards = [event for event in guards if event.index == failed.index or (of_classes and event.index > failed.index)]
     key = failed.source.rpartition(".")[2]
-    told = [re.match(rf"{re.escape(key)} is (.+)", fact) for guard in asked for fact in guard.expected.split("; ")]
-    return next((match[1] for match in told if match), "")
+    matches = [re.match(rf"{re.escape(key)} is (.+)", fact) for guard in entry_guards for fact in guard.expected.split("; ")]
+    return next((match[1] for match in matches if match), "")
 
 
 def _value_now(recording: Recording, failed: ev.GuardFailed) -> str:
@@ -75,11 +79,11 @@ def loops_of(recording: Recording) -> dict[int, Place]:
     """Frame -> the loop in which it was compiled again within the call that compiled it first: the loop that it goes on in, or
     that it is called in. Frames that are in no such loop are left out.
     """
-    calls, made = _calls(recording), {one.entry: one.frame for one in recording.of(ev.CacheEntryAdded)}
+    calls, frame_of_entry = _calls(recording), {added.entry: added.frame for added in recording.of(ev.CacheEntryAdded)}
     loops = {}
     for again in recording.of(ev.Recompiled):
         failed = next(iter(recording.of_frame(again.frame, ev.GuardFailed)), None)
-        first = calls.get(made.get(failed.entry, 0), 0) if failed is not None else 0
+        first = calls.get(frame_of_entry.get(failed.entry, 0), 0) if failed is not None else 0
         if first and first == calls.get(again.frame) and (place := _loop(recording, recording.frame(again.frame))):
             loops[again.frame] = place
     return loops
@@ -117,8 +121,10 @@ def _loop_around(code: ev.CodeView, offset: int) -> Place | None:
 # -- a guard -----------------------------------------------------------------------------------------------------------
 
 
-_LAST_ROUND = ("SEQUENCE_ITERATOR_MORE", "SEQUENCE_ITERATOR_LEFT")
+_LAST_ROUND = ("ITERATOR_HAS_MORE", "ITERATOR_REMAINING")
 _TENSOR = re.compile(r"(\w+)\[(.*?)\] (\S+)")
+_STRIDES = re.compile(r"stride mismatch at index (\d+)\. expected (\d+), actual (\d+)")
+_GRADIENTS = re.compile(r"requires_grad mismatch\. expected requires_grad=(\d)")
 _UNITS = {1: ("element", "elements"), 2: ("row", "rows")}
 
 
@@ -127,6 +133,11 @@ def is_last_round(failed: ev.GuardFailed) -> bool:
     return failed.kind in _LAST_ROUND or ("___stack" in failed.source and failed.actual.startswith("IndexError"))
 
 
+_ON_THE_STACK = re.compile(r"\b___stack\d+")
+FROM_BEFORE = "a value from before the graph break"
+"""What a resume function gets on its stack has no name in the program."""
+
+_PART_OF_A_DICT = re.compile(r"((?:key|value) \d+) of \((?!___stack)([^()]*)\)(.*)")
 _ITEM_OF_A_LOOP = re.compile(r"item (\d+) of \(___stack\d+\)(.*)")
 
 
@@ -134,14 +145,21 @@ def _name(source: str) -> str:
     """What is different, as the program would call it: a loop's iterator, which stands on the stack, has no name.
 
     >>> _name("x"), _name("item 0 of (___stack0)[1]"), _name("item 2 of (___stack1)")
-    ('`x`', "`[1]` of the loop's next item", "the item that the loop comes to 2 rounds later")
+    ('`x`', "`[1]` of the loop's next item", 'the item that the loop comes to 2 rounds later')
     """
     ahead = _ITEM_OF_A_LOOP.fullmatch(source)
+    if entry := _PART_OF_A_DICT.fullmatch(source):
+        return f"{entry[1]} of `{entry[2]}`{f' at `{entry[3]}`' if entry[3] else ''}"
     if ahead is None:
-        return f"`{source}`"
+        return FROM_BEFORE if _ON_THE_STACK.search(source) else f"`{source}`"
     steps, part = int(ahead[1]), ahead[2]
     item = f"the item that the loop comes to {plural(steps, 'round')} later" if steps else "the loop's next item"
     return f"`{part}` of {item}" if part else item
+
+
+def is_another_object(failed: ev.GuardFailed) -> bool:
+    """Whether the guard is about identity, and another object of the same class came."""
+    return failed.expected == failed.actual and failed.expected.endswith(" object")
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,10 +186,16 @@ def change(failed: ev.GuardFailed) -> Change:
         return Change("the loop", "is in its last round")
     if failed.kind == "GLOBAL_STATE" and failed.expected == "as it was":  # torch says which state, and no values
         return Change(name, f"is another: {failed.actual}")
+    if failed.kind == "GLOBAL_STATE" and failed.expected == "the state at capture":
+        return Change("the global state of torch", f"changed ({failed.actual.strip().replace('_', ' ')})")
+    if is_another_object(failed):
+        return Change(name, f"is another {failed.actual.removesuffix(' object')} now")
     if failed.kind == "TENSOR_MATCH":
         return Change(name, _tensor_change(failed.expected, failed.actual))
     if failed.kind == "SHAPE_ENV":
-        return Change(f"`{failed.expected}`", f"fails: {failed.actual}")
+        return _relation_change(failed)
+    if failed.kind == "DICT_KEYS":
+        return _keys_change(failed)
     if failed.expected == "no such attribute" or (failed.kind == "ATTRIBUTE_ABSENT" and not failed.expected):
         return Change(name, f"was not set on the object itself, now it is {failed.actual}")  # its class may have one
     if failed.kind == "MODULE_STATE":
@@ -179,9 +203,81 @@ def change(failed: ev.GuardFailed) -> Change:
         return Change(name, f"changed{before}, now {failed.actual}")
     if failed.kind == "ATTRIBUTE_ABSENT":
         return Change(name, f"had no attribute {failed.expected} of its own, now it has one")
-    noun = {"TYPE_MATCH": "type", "LIST_LENGTH": "length", "DICT_KEYS": "keys"}.get(failed.kind, "")
-    verb = "were" if noun == "keys" else "was"
-    return Change(f"the {noun} of {name}" if noun else name, f"{verb} {failed.expected}, now {failed.actual}")
+    noun = {"TYPE_MATCH": "type", "LIST_LENGTH": "length"}.get(failed.kind, "")
+    return Change(f"the {noun} of {name}" if noun else name, f"was {failed.expected}, now {failed.actual}")
+
+
+_STRIDE = re.compile(r"(\S+)\.stride\(\)")
+
+
+def _relation_change(failed: ev.GuardFailed) -> Change:
+    """Of sizes and strides: a size that a relation excludes, or a layout in memory that is another."""
+    strided = _STRIDE.search(failed.expected)
+    if strided is not None:
+        return Change(f"the memory layout of `{strided[1]}`", f"changed: {failed.actual}")
+    return Change(f"`{failed.expected}`", f"no longer holds: {failed.actual}")
+
+
+_REGISTRIES = {
+    "_modules": "submodules", "_parameters": "parameters", "_buffers": "buffers", "_forward_hooks": "forward hooks",
+    "_forward_pre_hooks": "forward pre-hooks", "_backward_hooks": "backward hooks", "_backward_pre_hooks": "backward pre-hooks",
+}  # fmt: skip
+"""Dictionaries of an nn.Module, which no program names."""
+
+
+def registry_of(failed: ev.GuardFailed) -> tuple[str, str]:
+    """The module whose submodules, parameters or buffers have other names now, and which of the three; "" twice for another dict.
+
+    >>> registry_of(
+    ...     ev.GuardFailed(
+    ...         frame=1, entry=1, index=0, scope="local", source="self._modules", kind="DICT_KEYS", expected="", actual=""
+    ...     )
+    ... )
+    ('self', 'submodules')
+    """
+    owner, _, attribute = failed.source.rpartition(".")
+    noun = _REGISTRIES.get(attribute, "") if failed.kind == "DICT_KEYS" and owner else ""
+    return (owner, noun) if noun else ("", "")
+
+
+def _keys_change(failed: ev.GuardFailed) -> Change:
+    """Which keys came and went, where all of them are plain; else how many there are."""
+    owner, noun = registry_of(failed)
+    before, now = _plain_keys(failed.expected), _plain_keys(failed.actual)
+    if noun.endswith("hooks"):  # their keys are numbers that nobody has seen
+        happened = "were added" if before == () else "were removed" if now == () else "are other functions now"
+        return Change(f"the {noun} of `{owner}`", happened)
+    whose = f"the {noun} of `{owner}`" if noun else f"the keys of {_name(failed.source)}"
+    if before == () and not noun:
+        content = f"the key{'' if len(now) == 1 else 's'} {_keys(now)}" if now else failed.actual
+        return Change(_name(failed.source), f"was empty, now it has {content}")
+    if before is None or now is None:
+        return Change(whose, f"were {failed.expected}, now {failed.actual}")
+    added = [key for key in now if key not in before]
+    removed = [key for key in before if key not in now]
+    if not added and not removed:
+        return Change(whose, "come in another order")
+    parts = ([f"now include {_keys(added)}"] if added else []) + ([f"no longer include {_keys(removed)}"] if removed else [])
+    return Change(whose, " and ".join(parts))
+
+
+_MOST_KEYS = 3
+
+
+def _plain_keys(text: str) -> tuple[object, ...] | None:
+    """The keys that a guard's text has, where they are constants; None where it describes them."""
+    try:
+        keys = ast.literal_eval(text)
+    except (SyntaxError, ValueError):
+        return None
+    return keys if isinstance(keys, tuple) else None
+
+
+def _keys(keys: Sequence[object] | None) -> str:
+    """`'a'`, `'b'` and 3 more."""
+    named = [f"`{key}`" for key in keys or ()]
+    shown = named if len(named) <= _MOST_KEYS + 1 else [*named[:_MOST_KEYS], f"{len(named) - _MOST_KEYS} more"]
+    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
 
 
 def _tensor_change(expected: str, actual: str) -> str:
@@ -200,11 +296,17 @@ def _tensor_change(expected: str, actual: str) -> str:
     if before[3] != now[3]:
         return f"was on {before[3]}, now on {now[3]}"
     _, _, words = actual.partition(" (")
+    gradients = _GRADIENTS.search(words)
+    if gradients is not None:
+        return "required gradients, now it does not" if gradients[1] == "1" else "required no gradients, now it does"
+    strides = _STRIDES.search(words)
+    if strides is not None:
+        return f"had stride {strides[2]} in dimension {strides[1]}, now {strides[3]}"
     return f"is another: {words.rstrip(')')}" if words else f"was {expected}, now {actual}"
 
 
 def _size_change(axis: int, dimensions: int, was: str, size: str) -> str:
     if axis == 0 and dimensions in _UNITS:
-        one, many = _UNITS[dimensions]
-        return f"had {was} {one if was == '1' else many}, now {size}"
+        singular, plural = _UNITS[dimensions]
+        return f"had {was} {singular if was == '1' else plural}, now {size}"
     return f"had size {was} in dimension {axis}, now {size}"

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from dynexplore.views.html_text import escape
 from dynexplore.views.svg import labelled
 
-WIDTH, LEFT, RIGHT, TOP, ROW, HIGH, BETWEEN = 760, 150, 14, 8, 30, 20, 14
+WIDTH, LEFT_EDGE, RIGHT, TOP, ROW, HIGH, BETWEEN = 760, 150, 14, 8, 30, 20, 14
 """The picture's width, the room around the bars, the height of a row and of a bar, and what is left free between two lanes."""
 
 _LETTER = 6.6
@@ -60,20 +60,20 @@ def clock_picture(bars: Sequence[Bar]) -> str:
     """Return the picture as an SVG element with its style; for those who do not see it, its label says the same in words."""
     rows = list(dict.fromkeys(bar.row for bar in bars))
     zero, end = min((bar.begins for bar in bars), default=0), max((bar.ends for bar in bars), default=1)
-    scale = (WIDTH - LEFT - RIGHT) / ((end - zero) or 1)
+    scale = (WIDTH - LEFT_EDGE - RIGHT) / ((end - zero) or 1)
     drawn, top = [], TOP
     for lane in sorted({bar.lane for bar in bars}):
         drawn.append(f'<text class="head" x="4" y="{top + 14}">{escape(lane)}</text><path d="M0 {top - 4} H{WIDTH}"/>')
         for number, row in enumerate(rows):
-            drawn.append(f'<text x="{LEFT - 10}" y="{top + 14}" text-anchor="end">{escape(row)}</text>')
+            drawn.append(f'<text x="{LEFT_EDGE - 10}" y="{top + 14}" text-anchor="end">{escape(row)}</text>')
             lines = _lines([bar for bar in bars if (bar.lane, bar.row) == (lane, row)])
             for line in lines:
-                drawn += [_bar(bar, LEFT + scale * (bar.begins - zero), scale, top, number) for bar in line]
+                drawn += [_bar(bar, LEFT_EDGE + scale * (bar.begins - zero), scale, top, number) for bar in line]
                 top += HIGH + 2
             top += ROW - HIGH - 2 if lines else ROW
         top += BETWEEN
     height = top + 18
-    drawn.append(f'<text x="{LEFT}" y="{height - 6}">0</text>')
+    drawn.append(f'<text x="{LEFT_EDGE}" y="{height - 6}">0</text>')
     drawn.append(f'<text x="{WIDTH - RIGHT}" y="{height - 6}" text-anchor="end">{_ms(end - zero)} ms</text>')
     return labelled("clock", clock_text(bars), _STYLE, (WIDTH, height), drawn)
 
@@ -81,7 +81,7 @@ def clock_picture(bars: Sequence[Bar]) -> str:
 def _lines(bars: Sequence[Bar]) -> list[list[Bar]]:
     """The bars of a row, in as few lines as there have to be so that none covers another."""
     lines: list[list[Bar]] = []
-    for bar in sorted(bars, key=lambda one: one.begins):
+    for bar in sorted(bars, key=lambda bar: bar.begins):
         free = next((line for line in lines if line[-1].ends <= bar.begins), None)
         if free is None:
             lines.append([bar])
@@ -90,12 +90,12 @@ def _lines(bars: Sequence[Bar]) -> list[list[Bar]]:
     return lines
 
 
-def _bar(bar: Bar, left: float, scale: float, top: int, row: int) -> str:
+def _bar(bar: Bar, x: float, scale: float, top: int, row: int) -> str:
     width = max(scale * (bar.ends - bar.begins), 2)
     colour = _COLOURS[row % len(_COLOURS)]
     fits = len(bar.name) * _LETTER < width
-    words = f'<text class="code" x="{left + 4:.1f}" y="{top + 14}">{escape(bar.name)}</text>' if fits else ""
+    words = f'<text class="code" x="{x + 4:.1f}" y="{top + 14}">{escape(bar.name)}</text>' if fits else ""
     return (
-        f'<rect x="{left:.1f}" y="{top}" width="{width:.1f}" height="{HIGH}" rx="2" fill="{colour}" stroke="{colour}">'
+        f'<rect x="{x:.1f}" y="{top}" width="{width:.1f}" height="{HIGH}" rx="2" fill="{colour}" stroke="{colour}">'
         f"<title>{escape(bar.name)}, {_ms(bar.ends - bar.begins)} ms</title></rect>{words}"
     )

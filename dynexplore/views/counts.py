@@ -6,10 +6,10 @@ In:  a number and a noun. Out: `1 graph`, `2 graphs`.
 from __future__ import annotations
 
 
-def plural(count: int, one: str, many: str = "") -> str:
-    """The count with its noun; `many` where that is not `one` with an s.
+def plural(count: int, singular: str, many: str = "") -> str:
+    """The count with its noun; `many` where that is not `singular` with an s.
 
     >>> plural(1, "graph"), plural(2, "graph"), plural(0, "run of a graph", "runs of graphs")
     ('1 graph', '2 graphs', '0 runs of graphs')
     """
-    return f"{count} {one if count == 1 else many or one + 's'}"
+    return f"{count} {singular if count == 1 else many or singular + 's'}"

@@ -73,13 +73,13 @@ def dot(
 def digraph(name: str, *, node_colour: str = "", **graph_attributes: str) -> graphviz.Digraph:
     """An empty graph in the style of all our drawings."""
     filled = {"fillcolor": node_colour} if node_colour else {}
-    made: graphviz.Digraph = _package().Digraph(
+    graph: graphviz.Digraph = _package().Digraph(
         literal(name),
         graph_attr={"bgcolor": "transparent", "fontname": "Courier", **graph_attributes},
         node_attr={"shape": "box", "style": "rounded,filled", "fontname": "Courier", "fontsize": "10", **filled},
         edge_attr={"fontname": "Courier", "fontsize": "9"},
     )
-    return made
+    return graph
 
 
 def _package() -> Any:

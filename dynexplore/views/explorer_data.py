@@ -29,6 +29,7 @@ from dynexplore.views import anatomy, break_inspection, cache_timeline, groups, 
 from dynexplore.views.annotated import Annotations
 from dynexplore.views.modified_python import python_of_frame
 from dynexplore.views.names import decorator_of, is_entry, module_name, module_path
+from dynexplore.views.specializations import decisions, specialized_by
 from dynexplore.views.timeline import Locals, Stack, State, Timeline, common
 
 Plain = dict[str, Any]
@@ -185,16 +186,17 @@ def rules_of(recording: Recording) -> dict[str, str]:
 def _frame(recording: Recording, entered: ev.FrameEntered, states: list[State], values: Values, rules: dict[str, str]) -> Plain:
     """A translated frame: where it stands in the tree of frames, and the rows of each of its panes."""
     frame, wraps = entered.frame, is_entry(recording.original_code(entered.frame))
+    decided = decisions(recording, frame)
     return {
         **frame_facts(recording, entered),
         "modified": _emitted(recording.modified_code(frame)),
         "python": python_of_frame(recording, frame),
         "graphs": [_graph(graph, recording) for graph in recording.graphs if graph.frame == frame],
-        "guards": [_guard(guard, wraps=wraps) for guard in recording.guards if guard.frame == frame],
+        "guards": [_guard(guard, decided, wraps=wraps) for guard in recording.guards if guard.frame == frame],
         "breaks": [
             _break(recording, state.position, state.event, values) for state in states if isinstance(state.event, ev.GraphBroke)
         ],
-        "resume": [_resume(made) for made in recording.of_frame(frame, ev.ResumeFunctionMade)],
+        "resume": [_resume(resume) for resume in recording.of_frame(frame, ev.ResumeFunctionCreated)],
         **_artifacts(recording, frame),
         "states": states_data(states, values, rules),
         "order": order_data(states),
@@ -230,9 +232,9 @@ def _graph(graph: GraphView, recording: Recording) -> Plain:
             row["piece"] = piece_of[row["name"]]
     numbers = {node.name: number for number, node in enumerate(graph.nodes)}
     more: Plain = {"pieces": text.piece_lines(graph)} if graph.pieces else {}
-    made = [_artifact(one) for one in recording.of_frame(graph.frame, ev.ArtifactMade) if _is_of(one, graph)]
-    if made:
-        more["artifacts"] = made
+    artifacts = [_artifact(event) for event in recording.of_frame(graph.frame, ev.ArtifactEmitted) if _is_of(event, graph)]
+    if artifacts:
+        more["artifacts"] = artifacts
     root = groups.grouped(graph.nodes)
     more |= {
         "group": _group(root, numbers),
@@ -252,9 +254,15 @@ def graph_facts(graph: GraphView, nodes: Sequence[ev.NodeAdded]) -> Plain:
     return {
         "name": graph.name,
         "backend": graph.compiled.backend if graph.compiled else "",
+        **_skip(graph.skipped),
         "calls": graph.op_count,
         "nodes": rows,
     }
+
+
+def _skip(reason: ev.SkipReason | None) -> Plain:
+    """Why the backend of a graph was skipped, in one line, and what to do; nothing where it was not."""
+    return {} if reason is None else {"skipped": reason.line, "why": reason.why, "fix": reason.fix}
 
 
 def node_data(node: ev.NodeAdded) -> Plain:
@@ -274,11 +282,11 @@ def node_data(node: ev.NodeAdded) -> Plain:
 
 def _group(group: groups.Group, numbers: Mapping[str, int]) -> Plain:
     """A group of nodes, which are numbers of rows, and the groups inside it."""
-    inner = [_group(one, numbers) for one in group.inner]
+    inner = [_group(child, numbers) for child in group.inner]
     return {"path": group.path, "title": group.title, "nodes": [numbers[node.name] for node in group.nodes], "inner": inner}
 
 
-def _is_of(artifact: ev.ArtifactMade, graph: GraphView) -> bool:
+def _is_of(artifact: ev.ArtifactEmitted, graph: GraphView) -> bool:
     """Whether a compiler made it of this graph, or of a piece of it (`__compiled_fn_0 (piece 1 of 2)`)."""
     return artifact.graph.partition(" ")[0] == graph.name
 
@@ -287,20 +295,22 @@ def _artifacts(recording: Recording, frame: int) -> Plain:
     """The artefacts of a frame that belong to none of its compiled graphs; of frame 0, those of the whole recording."""
     graphs = [graph for graph in recording.graphs if graph.frame == frame]
     others = [
-        _artifact(one) for one in recording.of_frame(frame, ev.ArtifactMade) if not any(_is_of(one, graph) for graph in graphs)
+        _artifact(event)
+        for event in recording.of_frame(frame, ev.ArtifactEmitted)
+        if not any(_is_of(event, graph) for graph in graphs)
     ]
     return {"artifacts": others} if others else {}
 
 
-def _artifact(artifact: ev.ArtifactMade) -> Plain:
+def _artifact(artifact: ev.ArtifactEmitted) -> Plain:
     """One text of the pane of artefacts; `part` is what can be switched on and off."""
     piece = artifact.graph.partition(" ")[2]
     title = f"{text.artifact_title(artifact)} {piece}".strip()
     return {"part": artifact.part, "title": title, "language": artifact.language, "text": artifact.text}
 
 
-def _guard(guard: ev.GuardInstalled, *, wraps: bool) -> Plain:
-    """A guard as a row; in the engine's wrapper around a module (`wraps`) sources are paths in that module."""
+def _guard(guard: ev.GuardInstalled, decided: Mapping[str, ev.Specialized], *, wraps: bool) -> Plain:
+    """A guard as a row, with the decisions behind it; in the engine's wrapper around a module (`wraps`) sources are paths in it."""
     return {
         "key": links.guard_key(guard.frame, guard.index),
         "index": guard.index,
@@ -308,7 +318,7 @@ def _guard(guard: ev.GuardInstalled, *, wraps: bool) -> Plain:
         "kind": guard.kind,
         "expected": guard.expected,
         "check": guard.expression,
-        "reason": guard.reason,
+        "reason": "; ".join([guard.reason, *specialized_by(guard, decided)]),
     }
 
 
@@ -323,14 +333,14 @@ def _break(recording: Recording, position: int, broke: ev.GraphBroke, values: Va
     }
 
 
-def _resume(made: ev.ResumeFunctionMade) -> Plain:
-    key = links.resume_key(made.frame, made.name)
+def _resume(resume: ev.ResumeFunctionCreated) -> Plain:
+    key = links.resume_key(resume.frame, resume.name)
     return {
         "key": key,
-        "name": made.name,
-        "parameters": list(made.parameters),
-        "offset": made.offset,
-        "rows": _emitted(made.code),
+        "name": resume.name,
+        "parameters": list(resume.parameters),
+        "offset": resume.offset,
+        "rows": _emitted(resume.code),
     }
 
 

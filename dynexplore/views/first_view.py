@@ -57,7 +57,7 @@ def first_view(recording: Recording, timeline: Timeline) -> Plain:
     states = timeline.by_frame()
     head, values, rules = head_data(recording, states), Values(), rules_of(recording)
     opened, position = head["story"]["opening"] or (0, 0)
-    told = range(max(0, position - BEFORE), min(position + BEHIND, len(states.get(opened, ()))))
+    window = range(max(0, position - BEFORE), min(position + BEHIND, len(states.get(opened, ()))))
     shown = {entered.frame for entered in story.shown_frames(recording)}
     table = real_run.RealTable(recording)
     frames, codes = [], set()
@@ -66,11 +66,11 @@ def first_view(recording: Recording, timeline: Timeline) -> Plain:
         frame = {**story.frame_story(recording, entered, shown, node_data), **frame_facts(recording, entered)}
         frame |= _not_yet(recording, entered.frame)
         if entered.frame == opened:
-            at = _told(own, told)
+            at = _shown_states(own, window)
             frame["states"] = states_data((own[number] for number in at), values, rules)
-            frame["graphs"] = _graphs(recording, opened, own[: told.stop])
-            frame["real"] = real_run.frame_data(recording, opened, table, own[: told.stop])
-            frame["sketch"] = {"at": at, "told": [told.start, told.stop], **_runs(own, told.stop)}
+            frame["graphs"] = _graphs(recording, opened, own[: window.stop])
+            frame["real"] = real_run.frame_data(recording, opened, table, own[: window.stop])
+            frame["sketch"] = {"at": at, "told": [window.start, window.stop], **_runs(own, window.stop)}
             codes = {frame["code"], *(code.id for number in at if (code := own[number].code) is not None)}
         else:
             frame["sketch"] = {"at": [], "told": [0, 0], **_runs(own, 0)}
@@ -100,8 +100,14 @@ def _not_yet(recording: Recording, frame: int) -> Plain:
         "guards": [],
         "breaks": [],
         "resume": [
-            {"key": links.resume_key(frame, made.name), "name": made.name, "parameters": [], "offset": made.offset, "rows": []}
-            for made in recording.of_frame(frame, ev.ResumeFunctionMade)
+            {
+                "key": links.resume_key(frame, resume.name),
+                "name": resume.name,
+                "parameters": [],
+                "offset": resume.offset,
+                "rows": [],
+            }
+            for resume in recording.of_frame(frame, ev.ResumeFunctionCreated)
         ],
         "states": [],
         "real": {},
@@ -118,18 +124,18 @@ def _graphs(recording: Recording, frame: int, states: Sequence[State]) -> list[P
     return [{**graph_facts(graph, [node for node in graph.nodes if node.name in grown]), **_NO_GROUPS} for graph in graphs]
 
 
-def _told(states: Sequence[State], told: range) -> list[int]:
+def _shown_states(states: Sequence[State], window: range) -> list[int]:
     """The numbers of the states that are told: those of the range, and the last before it of each function that is at hand in it,
     for there its stack and its locals come from, and there the way back to a caller leads."""
-    wanted = {hand for number in told for hand in _hands(states[number])}
+    hands = {hand for number in window for hand in _hands(states[number])}
     before: list[int] = []
-    for number in range(told.start - 1, -1, -1):
-        if not wanted:
+    for number in range(window.start - 1, -1, -1):
+        if not hands:
             break
-        if hand_of(states[number]) in wanted:
-            wanted.remove(hand_of(states[number]))
+        if hand_of(states[number]) in hands:
+            hands.remove(hand_of(states[number]))
             before.append(number)
-    return [*reversed(before), *told]
+    return [*reversed(before), *window]
 
 
 def _hands(state: State) -> Iterator[Hand]:

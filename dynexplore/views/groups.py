@@ -80,19 +80,19 @@ class Edge(NamedTuple):
 def grouped(nodes: Sequence[NodeAdded]) -> Group:
     """The whole graph as a group."""
     root = Group("")
-    known = {"": root}
+    group_of = {"": root}
     numbers = {node.name: number for number, node in enumerate(nodes)}
     for node in nodes:
         path = ""
         at = root
         for part in node.module.split(".") if node.module else ():
             path = f"{path}.{part}" if path else part
-            if path not in known:
-                known[path] = Group(path, module_path(path) if at is root else part, numbers[node.name])
-                at.inner.append(known[path])
-            at = known[path]
+            if path not in group_of:
+                group_of[path] = Group(path, module_path(path) if at is root else part, numbers[node.name])
+                at.inner.append(group_of[path])
+            at = group_of[path]
         at.nodes.append(node)
-    for group in known.values():
+    for group in group_of.values():
         _cut(group, numbers)
     return root
 

@@ -22,14 +22,35 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dynexplore.engine import events as ev
-from dynexplore.recording.engines import OURS
+from dynexplore.engine.old_names import keep_old_names
+from dynexplore.recording.engines import DYNEXPLORE
 from dynexplore.recording.recording import Recording
-from dynexplore.views.changes import as_the_program_says, change, is_last_round, loops_of
+from dynexplore.views.changes import (
+    FROM_BEFORE,
+    as_the_program_says,
+    change,
+    is_another_object,
+    is_last_round,
+    loops_of,
+    registry_of,
+)
 from dynexplore.views.counts import plural
-from dynexplore.views.names import frame_code, frame_name, is_library, plain_name, short_file
+from dynexplore.views.names import (
+    ENTRY_FILE,
+    call_of,
+    calling_line,
+    frame_code,
+    frame_name,
+    is_library,
+    plain_name,
+    short_file,
+    skipped_name,
+)
+from dynexplore.views.real_run import raised_in_the_end
+from dynexplore.views.targets_table import functions_of
 
 LONGEST = 180
 """A line is cut here: an error of a backend may fill pages."""
@@ -43,7 +64,7 @@ class Headline:
     """At most three lines. `level` is "good", "note" (nothing is wrong, but know it), "break" or "bad"; `position` is that of the
     event which the second line is about (-1: none)."""
 
-    what: str
+    summary: str
     where: str = ""
     remedy: str = ""
     level: str = "good"
@@ -52,7 +73,7 @@ class Headline:
     @property
     def lines(self) -> tuple[str, ...]:
         """The lines that say something."""
-        return tuple(ev.clip(line, LONGEST) for line in (self.what, self.where, self.remedy) if line)
+        return tuple(ev.clip(line, LONGEST) for line in (self.summary, self.where, self.remedy) if line)
 
     def __str__(self) -> str:
         return "\n".join(ev.wrapped(line, 2) for line in self.lines)
@@ -65,16 +86,28 @@ def headline(recording: Recording) -> Headline:
     f: nothing was captured.
     No function that the engine translates was called.
     """
-    rules = (_divergence, _failed_backend, _engine_bug, _graph_break, _limit, _recompile, _plain, _nothing)
+    rules = (
+        _divergence, _died, _failed_backend, _engine_bug, _graph_break, _limit, _skipped_backend, _recompile, _plain, _nothing,
+    )  # fmt: skip
     first = next((line for rule in rules if (line := rule(recording)) is not None), None)
-    return first or _clean(recording)
+    return _after_its_end(recording, first or _clean(recording))
+
+
+def _after_its_end(recording: Recording, line: Headline) -> Headline:
+    """The headline of a run that ended in an exception says that first: nobody looks for good news beside a traceback."""
+    error = raised_in_the_end(recording)
+    if not error or any(map(recording.of, (ev.ProgramEnded, ev.BackendFailed))):  # then the headline is about it as it is
+        return line
+    return replace(line, summary=f"It ended in {error}. {line.summary}", level="note" if line.level == "good" else line.level)
 
 
 def counted(recording: Recording) -> str:
     """Return graphs, breaks and recompiles in one phrase: `2 graphs, 1 graph break, 0 recompiles`."""
     graphs, breaks, recompiles = len(recording.graphs), len(recording.breaks), len(recording.of(ev.Recompiled))
     lines = _at_so_many_lines(recording)
-    return f"{plural(graphs, 'graph')}, {plural(breaks, 'graph break')}{lines}, {plural(recompiles, 'recompile')}"
+    skipped = sum(graph.skipped is not None for graph in recording.graphs)
+    graphs_text = f"{plural(graphs, 'graph')}{f' ({skipped} not compiled)' if skipped else ''}"
+    return f"{graphs_text}, {plural(breaks, 'graph break')}{lines}, {plural(recompiles, 'recompile')}"
 
 
 def _at_so_many_lines(recording: Recording) -> str:
@@ -83,13 +116,13 @@ def _at_so_many_lines(recording: Recording) -> str:
     Each break ends a graph, so counters count them all, and so does the headline. But a loop breaks in each round, and a function
     that was inlined when it broke does so again as a frame of its own: what has to be mended are the lines.
     """
-    places = {_place_of_break(recording, broke)[:2] for broke in recording.breaks}
-    return f" at {plural(len(places), 'line')}" if len(places) < len(recording.breaks) else ""
+    places = {place_of_break(recording, broke)[:2] for broke in recording.breaks}
+    return f" on {plural(len(places), 'line')}" if len(places) < len(recording.breaks) else ""
 
 
 def _name(recording: Recording) -> str:
     name = plain_name(recording.title)
-    if recording.engine != OURS:
+    if recording.engine != DYNEXPLORE:
         of = {"<cell>": " of this cell", "": "", "<lambda>": " of the lambda"}.get(name, f" of {name}")
         return f"{recording.engine}{of}"
     return {"<cell>": "This cell", "": "This recording", "<lambda>": "The lambda"}.get(name, name)
@@ -108,21 +141,21 @@ def _divergence(recording: Recording) -> Headline | None:
     if not wrong:
         return None
     first = wrong[0]
-    values = f"{plural(len(wrong), 'value')} of the real run {'is' if len(wrong) == 1 else 'are'}"
-    what = f"{_name(recording)}: {values} not as predicted, so results may be wrong."
+    values = f"{plural(len(wrong), 'value')} {'differs' if len(wrong) == 1 else 'differ'} from the real run"
+    summary = f"{_name(recording)}: {values}; results may be wrong."
     who, remedy = _SUSPECTS.get(first.where, _SUSPECTS["node"])
     place = f"{'First ' if len(wrong) > 1 else ''}{_at(recording, first)}"
     where = f"{place}, {first.sentence}: {who}."
     if first.where == "step":
         handler = f"the handler of {first.name}{_in_parentheses(_handler_of(recording, first))}"
         actual = re.sub(r" \(\d+ of \d+ elements differ\)$", "", first.actual)  # one of them says enough here
-        both = f"the {first.aspect} of its result is {actual}, of CPython's {first.expected}"
-        where = f"{place}: {handler} differs from CPython: {both}."
+        comparison = f"the {first.aspect} of its result is {actual}, of CPython's {first.expected}"
+        where = f"{place}: {handler} differs from CPython: {comparison}."
     where = where[0].upper() + where[1:]
-    return Headline(what, where, remedy, "bad", _position(recording, first))
+    return Headline(summary, where, remedy, "bad", _position(recording, first))
 
 
-def _handler_of(recording: Recording, wrong: ev.DivergenceFound) -> str:
+def _handler_of(recording: Recording, wrong: ev.DivergenceDetected) -> str:
     """The handler that ran, `binary_op, operators.py:35`, where the step is known."""
     steps = [step for step in recording.of_frame(wrong.frame, ev.InstructionStepped) if step.attempt == wrong.attempt]
     place, _, name = steps[wrong.step].rule.rpartition(" ") if 0 <= wrong.step < len(steps) else ("", "", "")
@@ -139,6 +172,17 @@ _SUSPECTS = {
 """Where a divergence was seen -> who is to blame, and what to do."""
 
 
+def _died(recording: Recording) -> Headline | None:
+    """A program that ended with an exception: its error comes before anything else that was seen."""
+    ended = next((event for event in recording.of(ev.ProgramEnded) if event.error), None)
+    if ended is None:
+        return None
+    place = f" at {short_file(ended.file)}:{ended.line}" if ended.file else ""
+    summary = f"{_name(recording)} ended with {ev.clip(ended.error, LONGEST - 60).rstrip('.')}{place}."
+    captured = f"Up to there: {counted(recording)}." if recording.frames else "Nothing was captured before that."
+    return Headline(summary, captured, "", "bad", _position(recording, ended))
+
+
 def _failed_backend(recording: Recording) -> Headline | None:
     failures = recording.of(ev.BackendFailed)
     if not failures:
@@ -146,16 +190,16 @@ def _failed_backend(recording: Recording) -> Headline | None:
     first = failures[0]
     backend = plain_name(first.backend)
     rest = f"; {counted(recording)}" if recording.graphs else ": no graph was compiled"
-    what = f"{_name(recording)}: the backend `{backend}` failed{rest}."
+    summary = f"{_name(recording)}: the backend `{backend}` failed{rest}."
     error = first.error.strip().splitlines()
     reason = error[0] if error else "no reason is given"
     raised = first.raised_at
-    said = f" and raised {_said((raised.file, raised.line, raised.function))}" if raised is not None else ""
-    where = f"It {_stopped(recording, first)}{said}: {reason}"
+    raised_text = f" and raised {_place_words((raised.file, raised.line, raised.function))}" if raised is not None else ""
+    where = f"It {_stopped(recording, first)}{raised_text}: {reason}"
     remedy = 'Run it with backend="eager" to see whether the program is right; dynexplore.minify finds the least graph that fails.'
     if _in_hand(recording, first) is not None:
         remedy = f'Teach `{backend}` this operator, or do without it; backend="eager" shows whether the program itself is right.'
-    return Headline(what, where, remedy, "bad", _position(recording, first))
+    return Headline(summary, where, remedy, "bad", _position(recording, first))
 
 
 def _in_hand(recording: Recording, failed: ev.BackendFailed) -> ev.NodeAdded | None:
@@ -184,10 +228,14 @@ def _engine_bug(recording: Recording) -> Headline | None:
     bugs = recording.of(ev.EngineFailed)
     if not bugs:
         return None
-    what = f"{_name(recording)}: a bug of dynexplore; {counted(recording)}."
-    where = f"It failed {_at(recording, bugs[0])}: {bugs[0].error}"
+    summary = f"{_name(recording)}: a bug of dynexplore; {counted(recording)}."
+    own = [frame for frame in bugs[0].user_stack if frame.line and not is_library(frame.file)] or bugs[0].user_stack
+    place = _place_words((own[-1].file, own[-1].line, own[-1].function)) if own else _at(recording, bugs[0])
+    where = f"It failed {place}: {bugs[0].error}"
     remedy = "The function ran as plain Python, so its result is right. Please report it, with the saved recording."
-    return Headline(what, where, remedy, "bad", _position(recording, bugs[0]))
+    if raised_in_the_end(recording) == "EngineError":  # as one can ask for
+        remedy = "It was raised, so there is no result. Please report it, with the saved recording."
+    return Headline(summary, where, remedy, "bad", _position(recording, bugs[0]))
 
 
 # -- breaks ------------------------------------------------------------------------------------------------------------
@@ -200,34 +248,37 @@ def _graph_break(recording: Recording) -> Headline | None:
     costly = _costliest_break(recording)
     if costly is None:
         return None
-    place = _place_of_break(recording, costly)
-    places = [_place_of_break(recording, broke) for broke in recording.breaks]
+    place = place_of_break(recording, costly)
+    places = [place_of_break(recording, broke) for broke in recording.breaks]
     others = [other for other in dict.fromkeys(places) if other[:2] != place[:2]]
-    said = _said(place) + _line_of_break(recording, costly)
+    where_it_is = _place_words(place) + _line_of_break(recording, costly)
     matters_most = others and place[:2] != places[0][:2]
     breaks = "The graph break that matters most is" if matters_most else f"The graph breaks{' first' if others else ''}"
     also = f" Also {_listed(others, place[0])}." if others else ""
     explained = also.removesuffix(".") + _cause_there(recording, costly, others) + also[-1:]
     # what it is of can be read in the line; the other places stand nowhere else
     shorter = ((cause_of(costly), explained), (cause_of(costly), also), (_title(costly), also))
-    told = [f"{breaks} {said}: {cause}.{more}" for cause, more in shorter]
-    where = next((one for one in told if len(one) <= LONGEST), told[-1])
+    candidates = [f"{breaks} {where_it_is}: {cause}.{more}" for cause, more in shorter]
+    where = next((sentence for sentence in candidates if len(sentence) <= LONGEST), candidates[-1])
     limit = _and_limit(recording)
     again, remedy = ("", "") if limit else _and_recompile(recording)
     loops = _of_loops(recording)
     if loops and not again and not limit:
-        remedy = "A recompile in a loop goes with its break."
-    said = _in_parentheses(_and([*loops, *([again] if again else [])]))
-    what = f"{_name(recording)}: {counted(recording)}{said}{_given_up(recording, costly)}{limit}."
-    both = f"{remedy_of(costly)} {remedy}".strip()
-    return Headline(what, where, both if len(both) <= LONGEST else remedy_of(costly), "break", _position(recording, costly))
+        remedy = "Fixing the break also removes the recompiles in its loop."
+    recompiles = _in_parentheses(_and([*loops, *([again] if again else [])]))
+    counts = f"{_name(recording)}: {counted(recording)}"
+    given_up, limit_alone = _discarded_words(recording, costly), _and_limit(recording, "")
+    summaries = (f"{counts}{recompiles}{given_up}{limit}.", f"{counts}{given_up}{limit}.", f"{counts}{given_up}{limit_alone}.")
+    summary = next((line for line in summaries if len(line) <= LONGEST), summaries[-1])
+    advice = f"{remedy_of(costly)} {remedy}".strip()
+    return Headline(summary, where, advice if len(advice) <= LONGEST else remedy_of(costly), "break", _position(recording, costly))
 
 
 def _cause_there(recording: Recording, costly: ev.GraphBroke, others: Sequence[Place]) -> str:
     """`, the same` or `: a tensor read out`: why the one other place breaks; empty where there are several, whose list is long."""
     if len(others) != 1:
         return ""
-    causes = {cause_of(broke) for broke in recording.breaks if _place_of_break(recording, broke)[:2] == others[0][:2]}
+    causes = {cause_of(broke) for broke in recording.breaks if place_of_break(recording, broke)[:2] == others[0][:2]}
     if len(causes) != 1:
         return ""
     (cause,) = causes
@@ -237,34 +288,53 @@ def _cause_there(recording: Recording, costly: ev.GraphBroke, others: Sequence[P
 def _line_of_break(recording: Recording, broke: ev.GraphBroke) -> str:
     """The line: torch's causes do not say of what they are."""
     own = [frame for frame in broke.user_stack if frame.line and not is_library(frame.file)][-1:]
-    if recording.engine == OURS or not own or not own[0].code.strip():
+    if recording.engine == DYNEXPLORE or not own or not own[0].code.strip():
         return ""
     return f", `{ev.clip(own[0].code.strip(), LONGEST_CODE)}`"
 
 
-def _given_up(recording: Recording, broke: ev.GraphBroke) -> str:
+def _discarded_words(recording: Recording, broke: ev.GraphBroke) -> str:
     """That nothing of the function with a break is compiled, where that is so. Stands behind the counts."""
-    skipped = [one for one in recording.of_frame(broke.frame, ev.FrameSkipped) if recording.engine != OURS]
-    return f"; {plain_name(skipped[0].function)} runs as plain Python" if skipped else ""
+    skipped = [event for event in recording.of_frame(broke.frame, ev.FrameSkipped) if recording.engine != DYNEXPLORE]
+    return f"; {skipped_name(recording, skipped[0])} runs as plain Python" if skipped else ""
 
 
-def _and_limit(recording: Recording) -> str:
-    """That a function was compiled as often as it may be, and for what: breaks are told before it, and it costs as much."""
+def _and_limit(recording: Recording, cause: str | None = None) -> str:
+    """That a function was compiled as often as it may be, and for what: breaks are told before it, and it costs as much.
+
+    cause: in place of what is known of it.
+    """
     reached = recording.of(ev.CacheLimitReached)
     if not reached:
         return ""
-    cause = _cause_of_limit(recording, reached[0])
-    return f"; the limit of {reached[0].limit} entries was reached by {plain_name(reached[0].function)}" + _in_parentheses(cause)
+    cause = _cause_of_limit(recording, reached[0]) if cause is None else cause
+    function = _name_at_limit(recording, reached[0])
+    return f"; the limit of {reached[0].limit} entries was reached by {function}" + _in_parentheses(cause)
+
+
+def _name_at_limit(recording: Recording, reached: ev.CacheLimitReached) -> str:
+    """The function that is compiled no more; what continues one after a break is named by its line, as a frame of it was."""
+    name = _function_of(recording, reached.frame)
+    same = next((entered for entered in recording.frames if entered.code.qualname == reached.function), None)
+    return name or (frame_name(recording, same) if same is not None else plain_name(reached.function))
 
 
 def _of_loops(recording: Recording) -> list[str]:
     """Which of the recompiles are those of a loop: its last round, or another value in it. Stands behind the counts."""
-    told = [(again.frame, _failed(recording, again)) for again in recording.of(ev.Recompiled)]
-    rounds = {frame for frame, failed in told if failed is not None and is_last_round(failed)}
-    places = [place for frame, place in loops_of(recording).items() if frame not in rounds]
-    said = [f"{_some(len(rounds), len(told))}the last round of a loop"] if rounds else []
-    said += [f"{_some(count, len(told))}in the loop {_said((*place[:2], ''))}" for place, count in Counter(places).items()]
-    return said
+    recompiles = [(again.frame, _failed(recording, again)) for again in recording.of(ev.Recompiled)]
+    rounds = {frame for frame, failed in recompiles if failed is not None and is_last_round(failed)}
+    places = [_loop_place(recording, frame, place) for frame, place in loops_of(recording).items() if frame not in rounds]
+    phrases = [f"{_some(len(rounds), len(recompiles))}the last iteration of a loop"] if rounds else []
+    phrases += [f"{_some(count, len(recompiles))}in the loop {place}" for place, count in Counter(places).items()]
+    return phrases
+
+
+def _loop_place(recording: Recording, frame: int, loop: Place) -> str:
+    """`at train.py:12`; of a library's loop the program's line that leads to it, `at model.py:31 (einops.py:539)`."""
+    caller = calling_line(recording, recording.frame(frame)) if is_library(loop[0]) else None
+    if caller is None:
+        return _place_words((*loop[:2], ""))
+    return f"{_place_words((caller.file, caller.line, ''))} ({short_file(loop[0])}:{loop[1]})"
 
 
 def _and_recompile(recording: Recording) -> tuple[str, str]:
@@ -273,19 +343,24 @@ def _and_recompile(recording: Recording) -> tuple[str, str]:
     A break makes several functions of one, and each of them asks for the same argument: one change compiles all of them again.
     """
     loops = loops_of(recording)
-    told = [(again, _failed(recording, again)) for again in recording.of(ev.Recompiled) if again.frame not in loops]
-    known = [(again, as_the_program_says(recording, failed)) for again, failed in told if failed and not is_last_round(failed)]
-    if not known:
+    recompiles = [(again, _failed(recording, again)) for again in recording.of(ev.Recompiled) if again.frame not in loops]
+    failures = [
+        (again, as_the_program_says(recording, failed)) for again, failed in recompiles if failed and not is_last_round(failed)
+    ]
+    if not failures:
         return "", ""
-    (first, failed), changes = known[0], [change(other) for _, other in known]
+    (first, failed), changes = failures[0], [change(other) for _, other in failures]
     happened = changes[0].happened
-    names = dict.fromkeys(one.name for one in changes if one.happened == happened)
-    alike = sum(one.happened == happened or other.source == failed.source for one, (_, other) in zip(changes, known, strict=True))
-    what = f"{_and(_few([*names], 2))} {happened}"
+    names = dict.fromkeys(difference.name for difference in changes if difference.happened == happened)
+    alike = sum(
+        difference.happened == happened or other.source == failed.source
+        for difference, (_, other) in zip(changes, failures, strict=True)
+    )
+    changed_names = f"{_and(_few([*names], 2))} {happened}"
     count = f"{alike}: " if alike < len(recording.of(ev.Recompiled)) else ""
-    remedy = re.split(r"(?<=\.) (?=[A-Z])", _recompile_remedy(recording, first, failed))[0]
-    remedy = (remedy[0].lower() + remedy[1:]).replace("nothing to do: ", "nothing to do, ")
-    return f"{count}{ev.clip(what, LONGEST_CODE + 20)}", f"On the recompile: {remedy}"
+    remedy = re.split(r"(?<=\.) (?=[A-Z])", remedy_of_recompile(recording, first, failed))[0]
+    remedy = (remedy[0].lower() + remedy[1:]).replace("no action needed: ", "no action needed, ")
+    return f"{count}{ev.clip(changed_names, LONGEST_CODE + 20)}", f"On the recompile: {remedy}"
 
 
 def _some(count: int, of: int) -> str:
@@ -313,14 +388,14 @@ def _costliest_break(recording: Recording) -> ev.GraphBroke | None:
     if at < 0:
         return None
     backward = next((number for number, broke in enumerate(breaks) if broke.kind == _BACKWARD), len(breaks))
-    leaves = at > backward or breaks[at].kind == _MARKED or _is_asked_for_by_a_library(breaks[at])
+    leaves = at > backward or breaks[at].kind == _MARKED or _is_required_by_a_library(breaks[at])
     return breaks[backward if leaves and backward < len(breaks) else at]
 
 
 _MARKED, _ASKED_FOR, _BACKWARD = "DX202", "DX208", "DX406"
 
 
-def _is_asked_for_by_a_library(broke: ev.GraphBroke) -> bool:
+def _is_required_by_a_library(broke: ev.GraphBroke) -> bool:
     return broke.kind == _ASKED_FOR and bool(broke.user_stack) and is_library(broke.user_stack[-1].file)
 
 
@@ -353,10 +428,10 @@ _POLYFILLS = "/torch/_dynamo/polyfills/"
 
 def remedy_of(broke: ev.GraphBroke) -> str:
     """Return what to do, else why it is so; of several sentences as many as fit."""
-    said = _FIX_OF_LOOP if _is_loop(broke) else broke.fix or broke.why
-    if len(said) <= LONGEST:
-        return said
-    sentences = re.split(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.) (?=[A-Z`])", said)
+    advice = _FIX_OF_LOOP if _is_loop(broke) else broke.fix or broke.why
+    if len(advice) <= LONGEST:
+        return advice
+    sentences = re.split(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.) (?=[A-Z`])", advice)
     return sentences[0]
 
 
@@ -368,32 +443,15 @@ def _is_loop(broke: ev.GraphBroke) -> bool:
     return broke.kind == "DX104" and bool(broke.user_stack) and broke.user_stack[-1].code.lstrip().startswith("while ")
 
 
-def _place_of_break(recording: Recording, broke: ev.GraphBroke) -> Place:
-    """The line of the user's own code: what stands in a library was called from somewhere."""
+def place_of_break(recording: Recording, broke: ev.GraphBroke) -> Place:
+    """Return the line of the user's own code: what stands in a library was called from somewhere."""
     frames = [frame for frame in broke.user_stack if frame.line]
     own = [frame for frame in frames if not is_library(frame.file)]
-    own = own or _called_from(recording, broke.frame) or _caller_of(recording, broke) or frames
+    caller = calling_line(recording, broke) if not own else None
+    own = own or ([caller] if caller is not None else frames)
     if not own:
         return _place(recording, broke)
     return own[-1].file, own[-1].line, own[-1].function
-
-
-def _called_from(recording: Recording, frame: int) -> list[ev.UserFrame]:
-    """Where the user's code stood when it called a frame that is a library's: the last break of the frame that called it."""
-    entered = {one.frame: one for one in recording.frames}
-    while frame in entered and (parent := entered[frame].parent):
-        before = [broke for broke in recording.of_frame(parent, ev.GraphBroke) if broke.user_stack]
-        own = [one for one in before[-1].user_stack if one.line and not is_library(one.file)] if before else []
-        if own:
-            return own
-        frame = parent
-    return []
-
-
-def _caller_of(recording: Recording, broke: ev.GraphBroke) -> list[ev.UserFrame]:
-    """The line that made the call in which a break happened: the function that was explained may itself be a library's."""
-    began = _began(recording, broke)
-    return [began.caller] if began is not None and began.caller is not None and not is_library(began.caller.file) else []
 
 
 def worst_break(recording: Recording) -> ev.GraphBroke | None:
@@ -404,8 +462,12 @@ def worst_break(recording: Recording) -> ev.GraphBroke | None:
 
 def in_its_function(recording: Recording, broke: ev.GraphBroke) -> ev.GraphBroke:
     """Return a break as the function that it stands in has it: its callers break as well, and earlier."""
-    same = [one for one in recording.breaks if one.user_stack[-1:] == broke.user_stack[-1:] and one.kind == broke.kind]
-    own = [one for one in same if not one.inline and len(one.user_stack) <= 1]
+    same = [
+        candidate
+        for candidate in recording.breaks
+        if candidate.user_stack[-1:] == broke.user_stack[-1:] and candidate.kind == broke.kind
+    ]
+    own = [candidate for candidate in same if not candidate.inline and len(candidate.user_stack) <= 1]
     return (own or same)[0]
 
 
@@ -417,13 +479,28 @@ def _limit(recording: Recording) -> Headline | None:
     if not reached:
         return None
     first = reached[0]
-    what = f"{_name(recording)}: {counted(recording)}; the limit of {first.limit} entries was reached."
-    cause = f": {said}" if (said := _cause_of_limit(recording, first)) else ""
-    function = plain_name(first.function) + _in_parentheses(_stand(recording, first.frame))
+    summary = f"{_name(recording)}: {counted(recording)}; the limit of {first.limit} entries was reached."
+    cause = f": {reason}" if (reason := _cause_of_limit(recording, first)) else ""
+    place = _stand(recording, first.frame) or _called_at(recording, first.frame)
+    function = _name_at_limit(recording, first) + _in_parentheses(place)
     where = f"{function} runs as plain Python from then on{cause}."
-    setting = "config.cache_size_limit" if recording.engine == OURS else "torch._dynamo.config.recompile_limit"
-    remedy = f"Keep equal what the guard names, or pass it as a tensor; {setting} raises the limit."
-    return Headline(what, where, remedy, "break", _position(recording, first))
+    return Headline(summary, where, _remedy_of_limit(recording, first), "break", _position(recording, first))
+
+
+def _remedy_of_limit(recording: Recording, reached: ev.CacheLimitReached) -> str:
+    """What keeps the function from being compiled so often: a tensor whose layout varies cannot be passed as a tensor."""
+    failed = next(iter(recording.of_frame(reached.frame, ev.GuardFailed)), None)
+    if failed is not None and "stride mismatch" in failed.actual:
+        return _remedy_of_stride(failed)
+    setting = "config.cache_size_limit" if recording.engine == DYNEXPLORE else "torch._dynamo.config.recompile_limit"
+    if failed is not None and is_another_object(failed) and failed.actual == _FUNCTION:
+        return f"Compile the functions passed as `{failed.source}`, not their wrapper, which recompiles for each of them."
+    if failed is not None and failed.source and "'" in (failed.expected[:1], failed.actual[:1]):
+        source = as_the_program_says(recording, failed).source
+        return f"Move what depends on `{source}` out of the compiled function, or keep it equal; {setting} raises the limit."
+    if failed is not None and failed.kind == "TENSOR_MATCH":
+        return f"Make `{failed.source}` alike in all calls; {setting} raises the limit."
+    return f"Keep equal what the guard names, or pass it as a tensor; {setting} raises the limit."
 
 
 def _cause_of_limit(recording: Recording, reached: ev.CacheLimitReached) -> str:
@@ -433,29 +510,42 @@ def _cause_of_limit(recording: Recording, reached: ev.CacheLimitReached) -> str:
 
 
 def _recompile(recording: Recording) -> Headline | None:
-    again = recording.of(ev.Recompiled)
+    again = _costliest_first(recording, recording.of(ev.Recompiled))
     if not again:
         return None
-    told = [(one, failed) for one in again if (failed := _failed(recording, one)) is not None]
-    other = told[0] if told else (again[0], None)
-    first, failed = next(((one, failed) for one, failed in told if not is_last_round(failed)), other)
-    what = f"{_name(recording)}: {counted(recording)}."
+    recompiles = [(event, failed) for event in again if (failed := _failed(recording, event)) is not None]
+    other = recompiles[0] if recompiles else (again[0], None)
+    first, failed = next(((event, failed) for event, failed in recompiles if not is_last_round(failed)), other)
+    summary = f"{_name(recording)}: {counted(recording)}."
     function = _function_of(recording, first.frame)
     call = _call_of(recording, first)
     loop = loops_of(recording).get(first.frame)
     when = f" in call {call}" if call > 1 else ""
     if loop is not None and (failed is None or not is_last_round(failed)):
-        when += f" in the loop {_said(loop)}"
+        when += f" in the loop {_loop_place(recording, first.frame, loop) if is_library(loop[0]) else _place_words(loop)}"
     if failed is not None:
         failed = as_the_program_says(recording, failed)
-    stands = _in_parentheses(_stand(recording, first.frame))
+    stands = _in_parentheses(_stand(recording, first.frame) or _called_at(recording, first.frame))
     relied = _relied_on(recording, first.frame)
     who = {"": "It", "<lambda>": "The lambda", "<cell>": "This cell"}.get(function, function)
-    where = f"{who}{stands} was compiled again{when}: {change(failed) if failed else first.reason}{relied}."
+    where = f"{who}{stands} recompiled{when}: {change(failed) if failed else first.reason}{relied}."
     others = len(again) - 1
     if others:
-        where += f" {plural(others, 'more recompile')} followed{_changed_too(recording, again, first, failed)}."
-    return Headline(what, where, _recompile_remedy(recording, first, failed), "note", _position(recording, first))
+        followed = "followed" if first is min(again, key=lambda event: event.frame) else "in other calls"
+        rest = f" {plural(others, 'more recompile')} {followed}{_changed_too(recording, again, first, failed)}."
+        where += rest if len(where + rest) <= LONGEST else ""  # the first line counts them
+    return Headline(summary, where, remedy_of_recompile(recording, first, failed), "note", _position(recording, first))
+
+
+def _costliest_first(recording: Recording, again: Sequence[ev.Recompiled]) -> Sequence[ev.Recompiled]:
+    """Of a program those of the function first whose recompiles took longest; of one function as they came."""
+    if not recording.of(ev.TargetChosen):
+        return again
+    spent: Counter[int] = Counter()
+    for event in again:
+        finished = recording.of_frame(event.frame, ev.FrameFinished)
+        spent[_code_of(recording, event)] += sum(int(1e6 * ended.seconds) for ended in finished)
+    return sorted(again, key=lambda event: -spent[_code_of(recording, event)])
 
 
 def _changed_too(recording: Recording, again: Sequence[ev.Recompiled], first: ev.Recompiled, failed: ev.GuardFailed | None) -> str:
@@ -463,12 +553,12 @@ def _changed_too(recording: Recording, again: Sequence[ev.Recompiled], first: ev
 
     One that was the same in all calls that the first changed in would not show at the entry that was tried first.
     """
-    if failed is None or recording.engine == OURS:
+    if failed is None or recording.engine == DYNEXPLORE:
         return ""
     code = _code_of(recording, first)
-    same = [one for one in again if one.frame != first.frame and _code_of(recording, one) == code]
-    refused = [as_the_program_says(recording, one) for other in same for one in recording.of_frame(other.frame, ev.GuardFailed)]
-    names = dict.fromkeys(one.source for one in refused if one.kind in ("TENSOR_MATCH", "EQUALS", "NUMBER"))
+    same = [event for event in again if event.frame != first.frame and _code_of(recording, event) == code]
+    refused = [as_the_program_says(recording, event) for other in same for event in recording.of_frame(other.frame, ev.GuardFailed)]
+    names = dict.fromkeys(event.source for event in refused if event.kind in ("TENSOR_MATCH", "EQUALS", "NUMBER"))
     others = [name for name in names if name and name != failed.source]
     return f"; {' and '.join(f'`{name}`' for name in others[:2])} changed, too" if others else ""
 
@@ -485,64 +575,140 @@ def _failed(recording: Recording, again: ev.Recompiled) -> ev.GuardFailed | None
 def _relied_on(recording: Recording, frame: int) -> str:
     """The line of the program that relies on what the guard of torch.compile asked, where it is known."""
     failed = next(iter(recording.of_frame(frame, ev.GuardFailed)), None)
-    if failed is None or recording.engine == OURS:
+    if failed is None or recording.engine == DYNEXPLORE:
         return ""
-    made = next((one.frame for one in recording.of(ev.CacheEntryAdded) if one.entry == failed.entry), 0)
-    guards = [one for one in recording.of_frame(made, ev.GuardInstalled) if one.source == failed.source and one.source]
-    guards.sort(key=lambda one: one.kind != failed.kind)
-    codes = [(recording.code_of(one), re.fullmatch(r"line (\d+) needs it", one.reason)) for one in guards if one.offset >= 0]
+    entry_frame = next((event.frame for event in recording.of(ev.CacheEntryAdded) if event.entry == failed.entry), 0)
+    guards = [
+        event for event in recording.of_frame(entry_frame, ev.GuardInstalled) if event.source == failed.source and event.source
+    ]
+    guards.sort(key=lambda event: event.kind != failed.kind)
+    codes = [
+        (recording.code_of(event), re.fullmatch(r"line (\d+) needs it", event.reason)) for event in guards if event.offset >= 0
+    ]
     home = next((entered.code.file for entered in recording.of_frame(frame, ev.FrameEntered)), "")
     places = ((code.file, int(line[1])) for code, line in codes if code and line and not is_library(code.file))
     file, number = next(places, ("", 0))
-    return f", on which {f'line {number}' if file == home else f'{short_file(file)}:{number}'} relies" if file else ""
+    return f" (used on {f'line {number}' if file == home else f'{short_file(file)}:{number}'})" if file else ""
 
 
-def _recompile_remedy(recording: Recording, again: ev.Recompiled, failed: ev.GuardFailed | None) -> str:
+NO_ACTION = "No action needed"
+"""What the remedy of a recompile begins with that comes once, whatever the program does."""
+
+
+def remedy_of_recompile(recording: Recording, again: ev.Recompiled, failed: ev.GuardFailed | None) -> str:
+    """What to do about a recompile, where this guard failed, named as the program says it."""
     kind = failed.kind if failed else ""
     if failed is not None and is_last_round(failed):
-        return "Nothing to do: the end of the loop is compiled once."
+        return f"{NO_ACTION}: the loop's last iteration is compiled once."
+    if failed is not None and change(failed).name == FROM_BEFORE:
+        return "Fixing the graph break before it also removes this recompile."
     if kind == "GLOBAL_STATE":
-        return "Nothing to do where both are wanted, as in training and evaluation: each state has code of its own."
-    if kind == "DICT_CONTAINS" and failed is not None:
+        return f"{NO_ACTION} if you use both, as in training and evaluation: each gets its own compiled version."
+    if kind == "SHAPE_ENV" and failed is not None:
+        return _remedy_of_relation(failed)
+    if kind == "DICT_KEYS" and failed is not None and failed.expected == "()":
+        return f"{NO_ACTION} if `{failed.source}` is filled once: empty and filled, it gets a compiled version each."
+    if kind in ("DICT_CONTAINS", "DICT_KEYS") and failed is not None and registry_of(failed) == ("", ""):
         return f"Give `{failed.source}` the same keys in all calls, or let each case call a function of its own."
+    if failed is not None and registry_of(failed)[1].endswith("hooks"):
+        return f"Register the hooks of `{registry_of(failed)[0]}` once, before the first call."
+    if failed is not None and registry_of(failed) != ("", ""):
+        return f"{NO_ACTION} if both kinds of module are needed: each gets its own compiled version."
     if failed is not None and {failed.expected, failed.actual} == {"True", "False"}:
-        return f"Nothing to do where both values of `{failed.source}` are wanted: each has code of its own, compiled once."
+        if failed.source.endswith(".training"):
+            return f"{NO_ACTION} if the model runs in train() and in eval() mode: each mode gets its own compiled version."
+        return f"{NO_ACTION} if you use both values of `{failed.source}`: each gets its own compiled version."
+    if failed is not None and is_another_object(failed):
+        return _remedy_of_instance(recording, again.frame, failed)
+    if failed is not None and "stride mismatch" in failed.actual:
+        return _remedy_of_stride(failed)
     if kind in ("TENSOR_MATCH", "EQUALS", "NUMBER") and failed is not None and _varies(recording, again.frame, failed):
-        at_once = kind == "TENSOR_MATCH" or recording.engine != OURS  # a number of ours varies from its second value on, always
-        what = "any such size" if kind == "TENSOR_MATCH" else f"any value of `{failed.source}`"
-        return f"Nothing to do: the new code takes {what}." + (" With dynamic=True the first call compiles it." if at_once else "")
+        at_once = kind == "TENSOR_MATCH" or recording.engine != DYNEXPLORE  # here a number varies from its second value on
+        inputs = "any such size" if kind == "TENSOR_MATCH" else f"any value of `{failed.source}`"
+        option = " Pass dynamic=True to compile it on the first call." if at_once else ""
+        return f"{NO_ACTION}: the new version accepts {inputs}.{option}"
+    if kind == "TENSOR_MATCH" and failed is not None and "gradients" in change(failed).happened:
+        return f"{NO_ACTION} if you use both, with and without gradients: each gets its own compiled version."
+    if kind == "TENSOR_MATCH" and failed is not None and _ZERO_OR_ONE.search(change(failed).happened):
+        return f"{NO_ACTION}: a size of 0 or 1 gets a compiled version of its own."
     if kind == "TENSOR_MATCH":
         return "Make the inputs of all calls alike, or give each kind of input a function of its own."
     name = f"`{failed.source}`" if failed and failed.source else "what changed"
+    if failed is not None and failed.expected == "None" and "." in failed.source:
+        return f"Set {name} before the first call: it was None only until then."
     texts = sum(value[:1] in ("'", '"') for value in (failed.expected, failed.actual)) if failed is not None else 0
-    if texts == 2:
-        return f"Nothing to do where both values of {name} are wanted: each has code of its own. Else keep it equal in all calls."
+    if texts == 2 or (kind == "ID_MATCH" and failed is not None and failed.expected != failed.actual):
+        condition = f"if you use both values of {name}: each gets its own compiled version"
+        return f"{NO_ACTION} {condition}. Otherwise pass the same value every time."
     return f"Keep {name} equal from call to call{'' if texts else ', or pass it as a tensor'}."
+
+
+_FUNCTION = "function object"
+_ZERO_OR_ONE = re.compile(r"^had (size \d+ in dimension \d+|\d+ (rows?|elements?)), now [01]$")
+
+
+def _remedy_of_stride(failed: ev.GuardFailed) -> str:
+    return f"Call `.contiguous()` on `{failed.source}` before the call, so that its strides do not vary."
+
+
+def _remedy_of_relation(failed: ev.GuardFailed) -> str:
+    """Of a relation between sizes, or of strides: another layout in memory is no size that could be padded."""
+    if ".stride()" in failed.expected:
+        tensor = failed.expected.partition(".stride()")[0].rpartition(" ")[2].lstrip("(")
+        return f"{NO_ACTION} if you use both layouts: each gets its own compiled version. Otherwise pass `{tensor}.contiguous()`."
+    return f"{NO_ACTION} if such sizes are rare: they get their own compiled version. Otherwise pad the input."
+
+
+def _remedy_of_instance(recording: Recording, frame: int, failed: ev.GuardFailed) -> str:
+    """Of another object of the same class: code that takes its parameters as inputs serves any further one."""
+    last = recording.final_attempt(frame)
+    installed = recording.of_frame(frame, ev.GuardInstalled)
+    guards = [guard for guard in installed if guard.attempt == last and guard.kind == failed.kind]
+    sources = {re.sub(r"\btarget\b", "self", guard.source) for guard in guards}
+    kind = failed.actual.removesuffix(" object")
+    if failed.actual == _FUNCTION:
+        return f"{NO_ACTION} for a few functions: each gets its own compiled version. For many, compile these, not the wrapper."
+    if recording.engine == DYNEXPLORE and failed.source not in sources:
+        return f"{NO_ACTION}: the new version accepts any `{kind}`."
+    return f"{NO_ACTION} for a few objects: each `{kind}` gets its own compiled version. For many, reuse one of them."
 
 
 def _varies(recording: Recording, frame: int, failed: ev.GuardFailed) -> bool:
     """Whether the graph of a frame has an input of a size, or a number, that may vary."""
     inputs = [node for graph in recording.graphs if graph.frame == frame for node in graph.nodes if node.op == "placeholder"]
-    if failed.kind == "EQUALS" and recording.engine != OURS:
+    if failed.kind == "EQUALS" and recording.engine != DYNEXPLORE:
         return any(node.target == failed.source for node in inputs)
     return any(re.search(r"\b[su]\d+\b", node.shape) or not node.dtype for node in inputs)
 
 
 def _call_of(recording: Recording, event: ev.Event) -> int:
-    """The number of the call in which an event happened; 0 where calls were not recorded."""
-    began = _began(recording, event)
-    return began.call if began is not None else 0
+    """The number of the call in which an event happened, among those of the same function; 0 where calls were not recorded."""
+    began = call_of(recording, event)
+    if began is None or not began.target:
+        return began.call if began is not None else 0
+    return sum(other.target == began.target and other.call <= began.call for other in recording.of(ev.CallBegan))
 
 
-def _began(recording: Recording, event: ev.Event) -> ev.CallBegan | None:
-    """The beginning of the call in which an event happened."""
-    began = None
-    for _, other in recording.besides_steps:
-        if isinstance(other, ev.CallBegan):
-            began = other
-        if other is event:
-            break
-    return began
+# -- a graph that its backend did not get ------------------------------------------------------------------------------
+
+
+def _skipped_backend(recording: Recording) -> Headline | None:
+    """A graph that runs as captured, where nothing worse happened: the largest one."""
+    skipped = [graph for graph in recording.graphs if graph.skipped is not None]
+    if not skipped:
+        return None
+    worst = max(skipped, key=lambda graph: graph.op_count)
+    assert worst.compiled is not None
+    assert worst.skipped is not None
+    backend = plain_name(worst.compiled.backend)
+    summary = f"{_name(recording)}: {counted(recording)}."
+    if len(recording.graphs) == 1:
+        counts = counted(recording).partition(", ")[2] if recording.of(ev.Recompiled) else _CLEAN
+        of = plural(worst.op_count, "operator")
+        summary = f"{_name(recording)} is one graph of {of}, but `{backend}` did not compile it ({counts})."
+    function = _function_of(recording, worst.frame) + _in_parentheses(_stand(recording, worst.frame))
+    where = f"`{backend}` was skipped for {function}: {worst.skipped.title} ({worst.skipped.id})."
+    return Headline(summary, where, worst.skipped.fix, "note", _position(recording, worst.compiled))
 
 
 # -- nothing to see ----------------------------------------------------------------------------------------------------
@@ -553,29 +719,61 @@ def _plain(recording: Recording) -> Headline | None:
     skipped = recording.of(ev.FrameSkipped)
     if not skipped or recording.graphs:
         return None
-    what = f"{_name(recording)}: no graph was captured, all of it ran as plain Python."
-    where = f"{_skipped(skipped[0])} is not compiled: {skipped[0].reason}."
+    summary = f"{_name(recording)}: no graph was captured, all of it ran as plain Python."
+    where = f"{_skipped(recording, skipped[0])} is not compiled: {skipped[0].reason}."
     remedy = "Move its tensor work into a function of its own."
     if skipped[0].reason == ev.NO_TENSORS:
-        remedy = "Nothing to do, unless tensor work was expected here."
-    return Headline(what, where, remedy, "note", _position(recording, skipped[0]))
+        remedy = f"{NO_ACTION}, unless you expected tensor work here."
+    return Headline(summary, where, remedy, "note", _position(recording, skipped[0]))
 
 
 def _nothing(recording: Recording) -> Headline | None:
     if recording.graphs:
         return None
-    what = f"{_name(recording)}: nothing was captured."
+    summary = f"{_name(recording)}: nothing was captured."
     if not recording.frames:
-        if recording.engine != OURS:
-            return Headline(what, f"Nothing was compiled by {recording.engine}, or it was compiled before.")
+        if (stopped := _stopped_program(recording)) is not None:
+            return stopped
+        if recording.engine != DYNEXPLORE and recording.of(ev.ProgramEnded):
+            never = f"{recording.title} never called {recording.engine}, so there is nothing to show."
+            return Headline(never, f"To see how it would be captured: dynexplore explain {recording.title}")
+        cell = next((event for event in recording.of(ev.TargetPassed) if event.name == _CELL), None)
+        if recording.engine != DYNEXPLORE and cell is not None:
+            where = f"It runs as plain Python ({cell.why}), and calls nothing that {recording.engine} compiles."
+            return Headline(summary, where, "Compile the model itself: model = torch.compile(model).", "note")
+        if recording.engine != DYNEXPLORE:
+            return Headline(summary, f"Nothing was compiled by {recording.engine}, or it was compiled before.")
+        if any(passed.row == "not named" for passed in recording.of(ev.TargetPassed)):
+            return Headline(summary, "No function or module that --only names was called.", "", "note")
+        if recording.of(ev.ProgramEnded) and not recording.of(ev.TargetChosen):
+            return Headline(summary, "It calls no nn.Module, and none of its own functions on a tensor.", "", "note")
         if recording.of(ev.CallBegan):
-            return Headline(what, "Nothing that it calls is translated.")
-        return Headline(what, "No function that the engine translates was called.")
+            return Headline(summary, "Nothing that it calls is translated.")
+        if cell is not None:
+            return Headline(
+                summary, f"It runs as plain Python ({cell.why}), and calls no module or function on a tensor.", "", "note"
+            )
+        return Headline(summary, "No function that the engine translates was called.")
     first = recording.frames[0].frame
     stands = _in_parentheses(_stand(recording, first))
-    return Headline(what, f"{_function_of(recording, first)}{stands} holds no tensor operation.", "", "note")
+    if not recording.of_frame(first, ev.FrameFinished):
+        unfinished = f"The capture of {_function_of(recording, first)}{stands} did not finish."
+        return _stopped_program(recording) or Headline(summary, unfinished, "", "note")
+    return Headline(summary, f"{_function_of(recording, first)}{stands} holds no tensor operation.", "", "note")
 
 
+def _stopped_program(recording: Recording) -> Headline | None:
+    """A program that was ended before anything was captured: nothing is known of it but that."""
+    ended = next((event for event in recording.of(ev.ProgramEnded) if event.stopped), None)
+    if ended is None:
+        return None
+    chosen = recording.of(ev.TargetChosen)
+    nothing = "a function to capture was called" if recording.engine == DYNEXPLORE else f"it called {recording.engine}"
+    before = f"the capture of {chosen[-1].name} finished" if chosen else nothing
+    return Headline(f"{recording.title} was ended {ended.stopped}, before {before}.", "Give it more time.", "", "note")
+
+
+_CELL = "<cell>"
 _CLEAN = "no graph break, no recompile"
 
 
@@ -585,20 +783,46 @@ def _in_calls(recording: Recording) -> str:
     return f" in {calls} calls" if calls > 1 else ""
 
 
+def _clean_program(recording: Recording) -> Headline | None:
+    """A program whose captured functions are one graph each: they are named."""
+    functions = [function for function in functions_of(recording) if function.graphs]
+    if not recording.of(ev.TargetChosen) or not functions:
+        return None
+    functions.sort(key=lambda function: -function.operators)
+    operators, calls = sum(function.operators for function in functions), sum(function.calls for function in functions)
+    if len(functions) == 1:
+        graphs = "one graph" if functions[0].graphs == 1 else plural(functions[0].graphs, "graph")
+        place = _in_parentheses(functions[0].place)
+        of = f"{graphs} of {plural(operators, 'operator')}"
+        return Headline(f"{_name(recording)}: {functions[0].name}{place} is {of}: {_CLEAN} in {plural(calls, 'call')}.")
+    named = _and(_few([function.name for function in functions], 3))
+    each = (
+        "one graph each"
+        if all(function.graphs == 1 for function in functions)
+        else plural(sum(function.graphs for function in functions), "graph")
+    )
+    of = f"{each}, {plural(operators, 'operator')} in all, {_CLEAN} in {plural(calls, 'call')}"
+    return Headline(f"{_name(recording)}: {named}: {of}.")
+
+
 def _clean(recording: Recording) -> Headline:
     graphs = recording.graphs
+    if (of_program := _clean_program(recording)) is not None:
+        return of_program
     if len(graphs) == 1:
-        does = "is" if recording.engine == OURS else "makes"
-        what = f"{_name(recording)} {does} one graph of {plural(graphs[0].op_count, 'operator')}: {_CLEAN}{_in_calls(recording)}."
+        does = "is" if recording.engine == DYNEXPLORE else "makes"
+        summary = (
+            f"{_name(recording)} {does} one graph of {plural(graphs[0].op_count, 'operator')}: {_CLEAN}{_in_calls(recording)}."
+        )
     else:
         operators = sum(graph.op_count for graph in graphs)
         of = f"{plural(len(graphs), 'graph')} of {plural(operators, 'operator')} in all" if graphs else "no graph"
-        what = f"{_name(recording)}: {of}, {_CLEAN}{_in_calls(recording)}."
+        summary = f"{_name(recording)}: {of}, {_CLEAN}{_in_calls(recording)}."
     skipped = recording.of(ev.FrameSkipped)
     if not skipped:
-        return Headline(what)
-    where = f"{_skipped(skipped[0])} runs as plain Python: {skipped[0].reason}."
-    return Headline(what, where, "", "note", _position(recording, skipped[0]))
+        return Headline(summary)
+    where = f"{_skipped(recording, skipped[0])} runs as plain Python: {skipped[0].reason}."
+    return Headline(summary, where, "", "note", _position(recording, skipped[0]))
 
 
 # -- places ------------------------------------------------------------------------------------------------------------
@@ -608,7 +832,7 @@ Place = tuple[str, int, str]
 """File, line and function; without a file or a line the function is all that is known."""
 
 
-def _said(place: Place) -> str:
+def _place_words(place: Place) -> str:
     """`at model.py:12 in Net.forward`; what stands in no function of its own, as a cell does, is a file and a line."""
     file, line, function = place
     if not file or line <= 0:
@@ -617,16 +841,35 @@ def _said(place: Place) -> str:
     return f"at {short_file(file)}:{line}" + (f" in {name}" if name and not name.startswith("<") else "")
 
 
-def _place(recording: Recording, event: ev.PlacedEvent) -> Place:
+def _place(recording: Recording, event: ev.InstructionEvent) -> Place:
     code = recording.code_of(event)
     row = next((row for row in code.rows if row.offset == event.offset and row.line > 0), None) if code else None
-    if code is None or row is None:
+    if code is None or row is None or code.file == ENTRY_FILE:
         return "", 0, _function_of(recording, event.frame)
     return code.file, row.line, code.qualname
 
 
-def _at(recording: Recording, event: ev.PlacedEvent) -> str:
-    return _said(_place(recording, event))
+def _at(recording: Recording, event: ev.InstructionEvent) -> str:
+    """`at model.py:12 in Net.forward`; of a library's line where the program calls it, `at model.py:31 in f (einops.py:539)`."""
+    place = _place(recording, event)
+    if not is_library(place[0]):
+        return _place_words(place)
+    caller = _place_of_call(recording, event)
+    return _place_words(caller) + (f" ({short_file(place[0])}:{place[1]})" if caller != place else "")
+
+
+def _place_of_call(recording: Recording, event: ev.InstructionEvent) -> Place:
+    """The program's line that calls a library's function in which something happened; the library's where none is known."""
+    callees = {
+        entered.callee: entered for entered in recording.of_frame(event.frame, ev.InlineEntered) if entered.attempt == event.attempt
+    }
+    at = event
+    while (called := callees.get(at.inline)) is not None:
+        at = called
+        if not is_library((place := _place(recording, at))[0]) and place[1] > 0:
+            return place
+    caller = calling_line(recording, event)
+    return (caller.file, caller.line, caller.function) if caller is not None else _place(recording, event)
 
 
 def _stand(recording: Recording, frame: int) -> str:
@@ -639,13 +882,24 @@ def _stand(recording: Recording, frame: int) -> str:
     return short_file(code.file) if resumed or code.first_line <= 0 else f"{short_file(code.file)}:{code.first_line}"
 
 
+def _called_at(recording: Recording, frame: int) -> str:
+    """Where the program calls a library's function that is a target, `called at train.py:30`; "" where it is none."""
+    return next((function.place for function in functions_of(recording) if frame in function.frames), "")
+
+
 def _in_parentheses(text: str) -> str:
     return f" ({text})" if text else ""
 
 
-def _skipped(skipped: ev.FrameSkipped) -> str:
-    known = skipped.file and skipped.line > 0
-    return plain_name(skipped.function) + (f" ({short_file(skipped.file)}:{skipped.line})" if known else "")
+def _skipped(recording: Recording, skipped: ev.FrameSkipped) -> str:
+    """`f (model.py:12)`; what continues a function says its line already; of a library's function where the program calls it."""
+    name = skipped_name(recording, skipped)
+    if not skipped.file or skipped.line <= 0 or skipped.file == ENTRY_FILE:
+        return name
+    file = short_file(skipped.file)
+    place = file if name.endswith(" on") else f"{file}:{skipped.line}"
+    caller = calling_line(recording, skipped) if is_library(skipped.file) else None
+    return f"{name} ({place}" + (f", called from {short_file(caller.file)}:{caller.line})" if caller is not None else ")")
 
 
 def _function_of(recording: Recording, frame: int) -> str:
@@ -660,12 +914,12 @@ def _listed(places: Sequence[Place], home: str) -> str:
     for file, line, _ in places:
         if file and line > 0:
             lines.setdefault(file, set()).add(line)
-    others = [_said(place) for place in places if not place[0] or place[1] <= 0]
-    said = []
+    others = [_place_words(place) for place in places if not place[0] or place[1] <= 0]
+    phrases = []
     for file, all_of in lines.items():
         numbers = _and(_few([*map(str, sorted(all_of))]))
-        said.append(f"at line{'s' if len(all_of) > 1 else ''} {numbers}{'' if file == home else f' of {short_file(file)}'}")
-    return _and([*said, *_few(others)])
+        phrases.append(f"at line{'s' if len(all_of) > 1 else ''} {numbers}{'' if file == home else f' of {short_file(file)}'}")
+    return _and([*phrases, *_few(others)])
 
 
 def _few(words: Sequence[str], most: int = 4) -> list[str]:
@@ -674,3 +928,6 @@ def _few(words: Sequence[str], most: int = 4) -> list[str]:
 
 def _and(words: Sequence[str]) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+keep_old_names(globals())

@@ -48,8 +48,8 @@ def code(shown: str) -> str:
 
 def entry(anchor: str, title: str, sentences: Iterable[str], example: str = "") -> str:
     """Return an entry of the docs that a link of the same page leads to: it is there where no site is."""
-    told = "".join(map(line, sentences)) + (code(example) if example else "")
-    return f'<div id="{escape(anchor)}"><p><strong>{escape(title)}</strong></p>{told}</div>'
+    paragraphs = "".join(map(line, sentences)) + (code(example) if example else "")
+    return f'<div id="{escape(anchor)}"><p><strong>{escape(title)}</strong></p>{paragraphs}</div>'
 
 
 def side_by_side(*parts: tuple[str, str]) -> str:

@@ -101,8 +101,8 @@ def fragment(recording: Recording, prefix: str = "dynx", timeline: Timeline | No
 
 def _story(recording: Recording) -> str:
     """What is to be seen at once: the headline, and the source with what became of each line."""
-    what, *more = headline(recording).lines
-    lines = [f"<p><strong>{escape(what)}</strong></p>", *(f"<p>{escape(line)}</p>" for line in more)]
+    summary, *more = headline(recording).lines
+    lines = [f"<p><strong>{escape(summary)}</strong></p>", *(f"<p>{escape(line)}</p>" for line in more)]
     source = annotated(recording)
     return "".join(lines) + (f"<pre>{escape(source)}</pre>" if source else "")
 
@@ -138,7 +138,7 @@ class _Frame:
         if guards:
             parts.append(section(plural(len(guards), "guard"), self._guards(guards)))
         parts.append(section("Bytecode", self._bytecode(), is_open=False))
-        parts += [self._resume_function(made) for made in self.recording.of_frame(self.frame, ev.ResumeFunctionMade)]
+        parts += [self._resume_function(resume) for resume in self.recording.of_frame(self.frame, ev.ResumeFunctionCreated)]
         parts.append(section("Steps", self._steps(), is_open=False))
         title = f"Frame {self.frame}: {text.frame_place(self.recording, self.entered)}"
         return section(title, "".join(parts), is_open=False)
@@ -197,10 +197,10 @@ class _Frame:
         code = self.code if kind == "i" else self.recording.modified_code(self.frame)
         return [f"{self.anchor}-{kind}{row.offset}" for row in code.rows] if code else []
 
-    def _resume_function(self, made: ev.ResumeFunctionMade) -> str:
-        title = f"{made.name}({', '.join(made.parameters)}), which continues {goes_on(made.code, made.offset)}"
+    def _resume_function(self, resume: ev.ResumeFunctionCreated) -> str:
+        title = f"{resume.name}({', '.join(resume.parameters)}), which continues {goes_on(resume.code, resume.offset)}"
         header = ("line", "offset", "instruction", "", "role", "from")
-        return section(title, self._table(header, self._rows(made.code, "m")), is_open=False)
+        return section(title, self._table(header, self._rows(resume.code, "m")), is_open=False)
 
     def _steps(self) -> str:
         states = self.timeline.of_frame(self.frame)
@@ -211,7 +211,7 @@ class _Frame:
     def _table(self, header: Sequence[str], rows: Iterable[Sequence[str]], ids: Iterable[str] = (), left_out: int = 0) -> str:
         return table(header, rows, ids, left_out, self.most)
 
-    def _link(self, event: ev.PlacedEvent) -> str:
+    def _link(self, event: ev.InstructionEvent) -> str:
         """The offset of an event, as a link to its instruction where that is in the frame's own code."""
         if event.offset < 0:
             return ""

@@ -48,80 +48,92 @@ _STYLE = (
 
 @dataclass(frozen=True)
 class Halves:
-    """Both graphs; `kept` are the tensors that backward takes over from forward, `again` the nodes that it computes once more."""
+    """Both graphs; `saved` are the tensors that backward takes over from forward, `again` the nodes that it computes once more."""
 
     forward: PrintedGraph
     backward: PrintedGraph
-    kept: tuple[str, ...]
+    saved: tuple[str, ...]
     again: tuple[str, ...]
 
 
 def halves(recording: Recording, graph: int = 0) -> Halves | None:
     """The two halves of a graph; None where there is no backward."""
-    made = recording.of(ev.ArtifactMade)
-    name = list(dict.fromkeys(one.graph for one in made))[graph : graph + 1]
-    texts = {one.stage: one.text for one in made if [one.graph] == name and one.part == "graph"}
+    artifacts = recording.of(ev.ArtifactEmitted)
+    name = list(dict.fromkeys(artifact.graph for artifact in artifacts))[graph : graph + 1]
+    texts = {artifact.stage: artifact.text for artifact in artifacts if [artifact.graph] == name and artifact.part == "graph"}
     if not {"forward", "backward"} <= set(texts):
         return None
     forward, backward = PrintedGraph(texts["forward"]), PrintedGraph(texts["backward"])
-    kept = [name for name in backward.inputs if not name.startswith("tangents")]
+    saved = [name for name in backward.inputs if not name.startswith("tangents")]
     again = [node for node in backward.reads if node in forward.reads]
-    return Halves(forward, backward, tuple(kept), tuple(again))
+    return Halves(forward, backward, tuple(saved), tuple(again))
 
 
 def joint_text(recording: Recording, graph: int = 0) -> str:
     """The picture in words."""
-    both = halves(recording, graph)
-    if both is None:
+    graph_halves = halves(recording, graph)
+    if graph_halves is None:
         return NOTHING
-    once_more = f" ({', '.join(both.again)} once more)" if both.again else ""
+    once_more = f" ({', '.join(graph_halves.again)} once more)" if graph_halves.again else ""
     return (
-        f"forward: {', '.join(both.forward.reads)}\nkept for backward: {_kept_words(both)}\n"
-        f"backward: {', '.join(both.backward.reads)}{once_more}"
+        f"forward: {', '.join(graph_halves.forward.reads)}\nkept for backward: {_saved_words(graph_halves)}\n"
+        f"backward: {', '.join(graph_halves.backward.reads)}{once_more}"
     )
 
 
-def _kept_words(both: Halves) -> str:
-    sizes = [both.backward.bytes[name] for name in both.kept if name in both.backward.bytes]
-    total = f" ({bytes_text(sum(sizes))})" if len(sizes) == len(both.kept) and sizes else ""
-    return f"{', '.join(both.kept) or 'nothing'}{total}"
+def _saved_words(graph_halves: Halves) -> str:
+    sizes = [graph_halves.backward.bytes[name] for name in graph_halves.saved if name in graph_halves.backward.bytes]
+    total = f" ({bytes_text(sum(sizes))})" if len(sizes) == len(graph_halves.saved) and sizes else ""
+    return f"{', '.join(graph_halves.saved) or 'nothing'}{total}"
 
 
 def joint_picture(recording: Recording, graph: int = 0) -> str:
     """Return the picture as an SVG element with its style; for those who do not see it, its label says the same in words."""
-    both = halves(recording, graph)
-    if both is None:
+    graph_halves = halves(recording, graph)
+    if graph_halves is None:
         return f"<p>{NOTHING}</p>"
-    down = [*both.forward.inputs, *both.forward.reads]
-    up = [*(name for name in both.backward.inputs if name not in both.kept), *both.backward.reads]
+    down = [*graph_halves.forward.inputs, *graph_halves.forward.reads]
+    up = [*(name for name in graph_halves.backward.inputs if name not in graph_halves.saved), *graph_halves.backward.reads]
     rows = max(len(down), len(up))
     height = TOP + ROW * rows + 6
     left = {name: TOP + ROW * place for place, name in enumerate(down)}
     right = {name: TOP + ROW * (rows - 1 - place) for place, name in enumerate(up)}
-    drawn = [*_column(both.forward, left, LEFT, both), *_column(both.backward, right, RIGHT, both), *_crossing(both, left, right)]
-    return labelled("joint", joint_text(recording, graph), _STYLE, (WIDTH, height), [*_heads(both, height), *drawn])
+    drawn = [
+        *_column(graph_halves.forward, left, LEFT, graph_halves),
+        *_column(graph_halves.backward, right, RIGHT, graph_halves),
+        *_crossing(graph_halves, left, right),
+    ]
+    return labelled("joint", joint_text(recording, graph), _STYLE, (WIDTH, height), [*_heads(graph_halves, height), *drawn])
 
 
-def _heads(both: Halves, height: int) -> Iterator[str]:
-    kept = f"the cut: {plural(len(both.kept), 'tensor')} kept"
-    for x, words in ((LEFT + BOX // 2, "forward, downwards"), (CUT, kept), (RIGHT + BOX // 2, "backward, upwards")):
+def _heads(graph_halves: Halves, height: int) -> Iterator[str]:
+    saved = f"the cut: {plural(len(graph_halves.saved), 'tensor')} kept"
+    for x, words in ((LEFT + BOX // 2, "forward, downwards"), (CUT, saved), (RIGHT + BOX // 2, "backward, upwards")):
         yield f'<text class="head" x="{x}" y="16" text-anchor="middle">{words}</text>'
     yield f'<path class="cut" d="M{CUT} 24 V{height - 2}"/>'
 
 
-def _column(graph: PrintedGraph, tops: dict[str, int], left: int, both: Halves) -> Iterator[str]:
+def _column(graph: PrintedGraph, tops: dict[str, int], x: int, graph_halves: Halves) -> Iterator[str]:
     """The boxes of one half, and a line from each to those that read it."""
-    is_forward = graph is both.forward
+    is_forward = graph is graph_halves.forward
     for name, top in tops.items():
-        kind = "given" if name not in graph.reads else "forward" if is_forward else "again" if name in both.again else "backward"
+        kind = (
+            "given"
+            if name not in graph.reads
+            else "forward"
+            if is_forward
+            else "again"
+            if name in graph_halves.again
+            else "backward"
+        )
         words = escape(fitting(f"{name} (once more)" if kind == "again" else name, LETTERS))
-        yield f'<rect class="{kind}" x="{left}" y="{top}" width="{BOX}" height="{HIGH}" rx="5"/>'
-        yield f'<text class="code" x="{left + BOX // 2}" y="{top + 16}" text-anchor="middle">{words}</text>'
+        yield f'<rect class="{kind}" x="{x}" y="{top}" width="{BOX}" height="{HIGH}" rx="5"/>'
+        yield f'<text class="code" x="{x + BOX // 2}" y="{top + 16}" text-anchor="middle">{words}</text>'
     makers = {part: node for node in graph.reads for part in graph.results_of(node)}
     for node, read in graph.reads.items():
-        for name in dict.fromkeys(makers.get(one, one) for one in read):
+        for name in dict.fromkeys(makers.get(input_name, input_name) for input_name in read):
             if name in tops:
-                yield _line(tops[name], tops[node], left if is_forward else left + BOX, -1 if is_forward else 1, is_forward)
+                yield _line(tops[name], tops[node], x if is_forward else x + BOX, -1 if is_forward else 1, is_forward)
 
 
 def _line(source: int, target: int, edge: int, side: int, is_down: bool) -> str:
@@ -135,12 +147,12 @@ def _line(source: int, target: int, edge: int, side: int, is_down: bool) -> str:
     return f'<path d="M{edge} {start} C{bow} {start} {bow} {end} {edge} {end}"/>'
 
 
-def _crossing(both: Halves, left: dict[str, int], right: dict[str, int]) -> Iterator[str]:
+def _crossing(graph_halves: Halves, left: dict[str, int], right: dict[str, int]) -> Iterator[str]:
     """What is kept, from where it was made to those that read it."""
-    makers = {part: node for node in both.forward.reads for part in both.forward.results_of(node)}
-    for name in both.kept:
+    makers = {part: node for node in graph_halves.forward.reads for part in graph_halves.forward.results_of(node)}
+    for name in graph_halves.saved:
         start = left.get(makers.get(name, name), TOP) + HIGH // 2
-        readers: Sequence[str] = [node for node, read in both.backward.reads.items() if name in read]
+        readers: Sequence[str] = [node for node, read in graph_halves.backward.reads.items() if name in read]
         for node in readers:
             end = right[node] + HIGH // 2
             yield f'<path class="kept" d="M{LEFT + BOX} {start} C{CUT} {start} {CUT} {end} {RIGHT - 7} {end}"/>'

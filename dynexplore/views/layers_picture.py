@@ -46,26 +46,26 @@ def layers_text(layers: Sequence[Layer], width: int = WIDTH) -> str:
     capture: ok
     backend: fails: another value
     """
-    said = (f"{one.name}: {one.verdict}{f': {one.failure}' if one.failure else ''}" for one in layers)
-    return "\n".join(wrapped(line, 2, width) for line in said)
+    layer_lines = (f"{layer.name}: {layer.verdict}{f': {layer.failure}' if layer.failure else ''}" for layer in layers)
+    return "\n".join(wrapped(line, 2, width) for line in layer_lines)
 
 
 def layers_picture(layers: Sequence[Layer]) -> str:
     """Return the picture as an SVG element with its style; for those who do not see it, its label says the same in words."""
-    failure = next((one.failure for one in layers if one.failure), "")
+    failure = next((layer.failure for layer in layers if layer.failure), "")
     lines = textwrap.wrap(failure, LETTERS, max_lines=3, placeholder="…")
-    drawn = [_box(one, place) for place, one in enumerate(layers)]
+    drawn = [_box(layer, place) for place, layer in enumerate(layers)]
     drawn += [f'<text x="4" y="{HIGH + 26 + 16 * number}">{escape(line)}</text>' for number, line in enumerate(lines)]
     width, height = (BOX + GAP) * len(layers) - GAP + 8, HIGH + 14 + 16 * len(lines)
     return labelled("layers", layers_text(layers, width=0), _STYLE, (width, height), drawn)
 
 
 def _box(layer: Layer, place: int) -> str:
-    left = 4 + (BOX + GAP) * place
+    x = 4 + (BOX + GAP) * place
     kind = layer.verdict if layer.verdict in ("ok", "fails") else "other"
-    arrow = f'<path d="M{left - GAP} {HIGH // 2 + 4} h{GAP - 8}"/><path class="tip" d="M{left - 1} {HIGH // 2 + 4} l-8 -4 v8 z"/>'
+    arrow = f'<path d="M{x - GAP} {HIGH // 2 + 4} h{GAP - 8}"/><path class="tip" d="M{x - 1} {HIGH // 2 + 4} l-8 -4 v8 z"/>'
     return (
-        f'{arrow if place else ""}<rect class="{kind}" x="{left}" y="4" width="{BOX}" height="{HIGH}" rx="5"/>'
-        f'<text class="head" x="{left + 10}" y="25">{escape(layer.name)}</text>'
-        f'<text x="{left + 10}" y="43">{escape(layer.verdict)}</text>'
+        f'{arrow if place else ""}<rect class="{kind}" x="{x}" y="4" width="{BOX}" height="{HIGH}" rx="5"/>'
+        f'<text class="head" x="{x + 10}" y="25">{escape(layer.name)}</text>'
+        f'<text x="{x + 10}" y="43">{escape(layer.verdict)}</text>'
     )

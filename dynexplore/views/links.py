@@ -146,13 +146,13 @@ class Links:
             path, _ = self._function(call)
             self._paths[call.frame, call.attempt, call.callee] = ((*path, call.offset), call.code.id)
 
-    def _function(self, event: ev.PlacedEvent) -> tuple[tuple[int, ...], int]:
+    def _function(self, event: ev.InstructionEvent) -> tuple[tuple[int, ...], int]:
         """The path of calls to the function in which something happened, and the id of its code."""
         if event.inline:
             return self._paths.get((event.frame, event.attempt, event.inline), ((), -1))
         return (), self._code_of.get(event.frame, -1)
 
-    def _place(self, event: ev.PlacedEvent) -> Place:
+    def _place(self, event: ev.InstructionEvent) -> Place:
         """Where an event comes from; the first instruction of the frame when it names none."""
         if event.offset < 0:
             return self._entry(event.frame)
@@ -185,7 +185,7 @@ class Links:
                 self.places[step_key(position)] = (place,)
                 self._add_values(event.frame, event.attempt, event.stack, place)
                 self._add_values(event.frame, event.attempt, (view for _, view in event.changed if view), place)
-            elif isinstance(event, ev.MutationNoted):
+            elif isinstance(event, ev.MutationRecorded):
                 self.places[mutation_key(position)] = (self._place(event),)
 
     def _add_values(self, frame: int, attempt: int, views: Iterable[ev.ValueView], place: Place) -> None:
@@ -206,7 +206,7 @@ class Links:
         for position, event in enumerate(self._recording):
             if isinstance(event, ev.GraphBroke):
                 self.places[break_key(position)] = (self._place(event),)
-            elif isinstance(event, ev.ResumeFunctionMade):
+            elif isinstance(event, ev.ResumeFunctionCreated):
                 self.places[resume_key(event.frame, event.name)] = (self._place(event),)
 
     def _add_modified_code(self) -> None:

@@ -24,7 +24,7 @@ from dynexplore.views.html_text import escape
 Plain = dict[str, Any]
 
 WIDTH, HEIGHT = 720, 172
-LEFT, RIGHT, TOP, BOTTOM = 8, 8, 20, 34
+LEFT_EDGE, RIGHT, TOP, BOTTOM = 8, 8, 20, 34
 _LETTER = 6
 """The picture's size in its own units, and the room around the line; the explorer's pane reads them from `memory_data`."""
 
@@ -42,15 +42,15 @@ def html(memory: Memory) -> str:
     for graph in memory:
         parts.append(html_report.line(f"Memory of {graph.graph}: {'; '.join(graph.lines())}"))
         parts.append(picture(graph) if graph.nodes else "")
-        parts.append(html_report.rows(("kept for backward", "bytes", ""), kept_rows(graph)) if graph.kept else "")
+        parts.append(html_report.rows(("kept for backward", "bytes", ""), saved_rows(graph)) if graph.saved else "")
     return html_report.report(*parts) if memory.graphs else html_report.report(html_report.line(str(memory)))
 
 
-def kept_rows(graph: GraphMemory) -> list[tuple[str, str, str]]:
+def saved_rows(graph: GraphMemory) -> list[tuple[str, str, str]]:
     """What is kept for backward, the largest first."""
-    kept = sorted(graph.kept, key=lambda storage: -storage.bytes)
+    storages = sorted(graph.saved, key=lambda storage: -storage.bytes)
     words = {True: "an input or a parameter: there anyway", False: ""}
-    return [(storage.name, with_size(storage.bytes, storage.size), words[storage.is_input]) for storage in kept]
+    return [(storage.name, with_size(storage.bytes, storage.size), words[storage.is_input]) for storage in storages]
 
 
 def picture(graph: GraphMemory) -> str:
@@ -63,20 +63,20 @@ def picture(graph: GraphMemory) -> str:
     ground = _ground(graph, peak.bytes)
     scale = _Scale(len(live), max(peak.bytes, 1), ground)
     shapes = [scale.area("inputs", [graph.inputs] * len(live), 0)]
-    if graph.kept:
-        shapes.append(scale.area("kept", [graph.inputs + node.kept for node in graph.nodes], graph.inputs))
+    if graph.saved:
+        shapes.append(scale.area("kept", [graph.inputs + node.saved for node in graph.nodes], graph.inputs))
     if most != live:
         shapes.append(f'<path class="inside" d="{scale.line(most)}"/>')
     shapes.append(f'<path class="live" d="{scale.line(live)}"/>')
-    shapes.append(f'<path class="axis" d="M{LEFT} {scale.y(0):g}H{WIDTH - RIGHT}"/>')
+    shapes.append(f'<path class="axis" d="M{LEFT_EDGE} {scale.y(0):g}H{WIDTH - RIGHT}"/>')
     if ground:
-        shapes.append(f'<text x="{LEFT}" y="{HEIGHT - 5}">from {bytes_text(ground)} up</text>')
+        shapes.append(f'<text x="{LEFT_EDGE}" y="{HEIGHT - 5}">from {bytes_text(ground)} up</text>')
     shapes += _halves(graph, scale)
     at = most.index(peak.bytes)
     shapes.append(f'<ellipse class="peak" cx="{scale.x(at + 0.5):g}" cy="{scale.y(peak.bytes):g}" rx="4" ry="4"/>')
     words = f"{bytes_text(peak.bytes)} at {peak.place}"
     half = len(words) * _LETTER / 2
-    x = min(max(scale.x(at + 0.5), LEFT + half), WIDTH - RIGHT - half)
+    x = min(max(scale.x(at + 0.5), LEFT_EDGE + half), WIDTH - RIGHT - half)
     shapes.append(f'<text class="said" x="{x:g}" y="{TOP - 8:g}" text-anchor="middle">{escape(words)}</text>')
     shapes += _legend(graph)
     title = f"{graph.graph}: {'; '.join(graph.lines())}"
@@ -96,7 +96,7 @@ def _legend(graph: GraphMemory) -> list[str]:
     shapes, x = [], WIDTH - RIGHT
     for name, words, is_drawn in (
         ("inside", "only while an operator runs", any(node.inside for node in graph.nodes)),
-        ("kept", "kept for backward", bool(graph.kept)),
+        ("kept", "kept for backward", bool(graph.saved)),
         ("inputs", "inputs and parameters", True),
     ):
         if is_drawn:
@@ -125,11 +125,11 @@ class _Scale:
     """Nodes from left to right, bytes from below; what is below the ground is drawn at it."""
 
     def __init__(self, nodes: int, most: int, ground: int) -> None:
-        self.step = (WIDTH - LEFT - RIGHT) / max(nodes, 1)
+        self.step = (WIDTH - LEFT_EDGE - RIGHT) / max(nodes, 1)
         self.most, self.ground = most, ground
 
     def x(self, at: float) -> float:
-        return round(LEFT + at * self.step, 1)
+        return round(LEFT_EDGE + at * self.step, 1)
 
     def y(self, count: int) -> float:
         part = max(count - self.ground, 0) / (self.most - self.ground)
@@ -145,7 +145,7 @@ class _Scale:
         return f"{path}H{self.x(len(counts)):g}"
 
     def area(self, name: str, counts: Sequence[int], ground: int) -> str:
-        return f'<path class="{name}" d="{self.line(counts)}V{self.y(ground):g}H{LEFT}Z"/>'
+        return f'<path class="{name}" d="{self.line(counts)}V{self.y(ground):g}H{LEFT_EDGE}Z"/>'
 
 
 # -- for the explorer --------------------------------------------------------------------------------------------------
@@ -163,7 +163,7 @@ def _graph(graph: GraphMemory) -> Plain:
             "op": short(node.op),
             "stage": stage.stage,
             "live": with_size(node.live, node.size),
-            "made": bytes_text(node.made) if node.made else "",
+            "made": bytes_text(node.allocated) if node.allocated else "",
             "inside": bytes_text(node.inside) if node.inside else "",
             "place": node.place,
         }
@@ -171,8 +171,8 @@ def _graph(graph: GraphMemory) -> Plain:
         for node in stage.nodes
     ]
     most = [at_most(node) for node in graph.nodes]
-    edges = {"left": LEFT, "right": RIGHT, "width": WIDTH, "top": TOP, "bottom": HEIGHT - BOTTOM}
-    kept = [{"name": name, "bytes": size, "what": what} for name, size, what in kept_rows(graph)]
+    edges = {"left": LEFT_EDGE, "right": RIGHT, "width": WIDTH, "top": TOP, "bottom": HEIGHT - BOTTOM}
+    saved = [{"name": name, "bytes": size, "what": remark} for name, size, remark in saved_rows(graph)]
     return {
         "graph": graph.graph,
         "frame": graph.frame,
@@ -181,5 +181,5 @@ def _graph(graph: GraphMemory) -> Plain:
         "edges": edges,
         "peak": most.index(max(most)),
         "rows": rows,
-        "kept": kept,
+        "kept": saved,
     }

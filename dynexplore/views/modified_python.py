@@ -47,7 +47,7 @@ HELPERS = {
 """The names of the text that are no Python of the program, and what they stand for."""
 
 _LONGEST_CONSTANT = 80  # a text of so many letters may have been cut
-_FUNCTION_PARTS = ((1, "defaults"), (2, "kwdefaults"), (4, "annotations"), (8, "closure"))
+_FUNCTION_PARTS = ((1, "defaults"), (2, "kwdefaults"), (4, "annotations"), (16, "annotate"), (8, "closure"))
 _BINARY: dict[str, type[ast.operator]] = {
     "+": ast.Add, "-": ast.Sub, "*": ast.Mult, "/": ast.Div, "//": ast.FloorDiv, "%": ast.Mod, "**": ast.Pow, "@": ast.MatMult,
     "<<": ast.LShift, ">>": ast.RShift, "&": ast.BitAnd, "|": ast.BitOr, "^": ast.BitXor,
@@ -117,15 +117,15 @@ def python_of_frame(recording: Recording, frame: int) -> str:
     if view is None or not any(row.steps for row in view.rows):
         return ""
     entered = recording.frame(frame)
-    made = python_of(view, [name for name, _ in entered.arguments], entered.code.qualname)
-    if made.why:
-        return f"# {entered.code.qualname} has no form in Python: {made.why}"
+    module = python_of(view, [name for name, _ in entered.arguments], entered.code.qualname)
+    if module.why:
+        return f"# {entered.code.qualname} has no form in Python: {module.why}"
     steps = {step.index: step.arg for row in view.rows for step in row.steps}
     names = dict(recording.of_frame(frame, ev.CodeEmitted)[-1].objects) | HELPERS
-    names["__run_again"] = "whether an operator failed, so that the original code is to show how"
-    names |= {name: steps[number] for name, number in made.constants.items() if name.startswith(("___const", "___code"))}
-    used = {node.id for node in ast.walk(ast.parse(made.text)) if isinstance(node, ast.Name)}
-    return "\n".join([*(f"# {name}: {meaning}" for name, meaning in names.items() if name in used), made.text])
+    names["__must_run_again"] = "whether an operator failed, so that the original code is to show how"
+    names |= {name: steps[number] for name, number in module.constants.items() if name.startswith(("___const", "___code"))}
+    used = {node.id for node in ast.walk(ast.parse(module.text)) if isinstance(node, ast.Name)}
+    return "\n".join([*(f"# {name}: {meaning}" for name, meaning in names.items() if name in used), module.text])
 
 
 # -- the form ----------------------------------------------------------------------------------------------------------
@@ -192,8 +192,8 @@ class _Writer:
         kinds = list(self.bound.items())
         for place, (kind, names) in enumerate(kinds):
             for other, others in kinds[place + 1 :]:
-                if both := sorted((names - set(self.parameters) if other == "cell" else names) & others):
-                    raise NoPython(f"`{both[0]}` names a {kind} and a {other} variable")
+                if shared_names := sorted((names - set(self.parameters) if other == "cell" else names) & others):
+                    raise NoPython(f"`{shared_names[0]}` names a {kind} and a {other} variable")
 
     def _declarations(self) -> list[ast.stmt]:
         declared: list[ast.stmt] = []
@@ -379,7 +379,7 @@ class _Block:
     def _goes_round(self, step: _Step, item: ast.expr) -> None:
         """A loop's two paths: the iterator is left behind where there is no further item."""
         ends = ast.Compare(item, [ast.Is()], [ast.Name("___end")])
-        self.split(ends, self.places[step.target], self.place, [_Value(item)], kept=1)
+        self.split(ends, self.places[step.target], self.place, [_Value(item)], depth=1)
 
     # -- the stack
 
@@ -426,12 +426,12 @@ class _Block:
         else:
             self.split(condition, self.places[step.target], self.place)
 
-    def split(self, condition: ast.expr, then: int, otherwise: int, pushed: Sequence[_Value] = (), kept: int = 0) -> None:
+    def split(self, condition: ast.expr, then: int, otherwise: int, pushed: Sequence[_Value] = (), depth: int = 0) -> None:
         """`if condition:` the steps at one place, else those at another; `pushed` are on the stack of the latter only, and
-        `kept` values less on that of the first.
+        `depth` values less on that of the first.
         """
         self.flush()
-        stack = self.stack[: len(self.stack) - kept]
+        stack = self.stack[: len(self.stack) - depth]
         first = _Block(self.writer, self.steps, self.places, list(stack), failure=self.failure)
         first.caught = self.caught
         self.statements.append(ast.If(condition, first.run(then), []))
@@ -564,20 +564,20 @@ def _to_bool(block: _Block, step: _Step) -> None:
 
 @_carries_out("BINARY_OP")
 def _binary(block: _Block, step: _Step) -> None:
-    left, right = block.pops(2)
+    lhs, rhs = block.pops(2)
     if not step.arg.endswith("="):
-        block.push(ast.BinOp(left.node, _BINARY[step.arg](), right.node), left, right)
+        block.push(ast.BinOp(lhs.node, _BINARY[step.arg](), rhs.node), lhs, rhs)
         return
     block.flush()
-    kept = block.keep(left)
-    assert isinstance(kept.node, ast.Name)
-    block.say(ast.AugAssign(kept.node, _BINARY[step.arg[:-1]](), right.node))
-    block.stack.append(kept)
+    target = block.keep(lhs)
+    assert isinstance(target.node, ast.Name)
+    block.say(ast.AugAssign(target.node, _BINARY[step.arg[:-1]](), rhs.node))
+    block.stack.append(target)
 
 
 @_carries_out("COMPARE_OP", "IS_OP", "CONTAINS_OP")
 def _compare(block: _Block, step: _Step) -> None:
-    left, right = block.pops(2)
+    lhs, rhs = block.pops(2)
     is_inverted = step.arg == "True"
     if step.op == "IS_OP":
         how: ast.cmpop = ast.IsNot() if is_inverted else ast.Is()
@@ -585,7 +585,7 @@ def _compare(block: _Block, step: _Step) -> None:
         how = ast.NotIn() if is_inverted else ast.In()
     else:
         how = _COMPARED[step.arg]()
-    block.push(ast.Compare(left.node, [how], [right.node]), left, right)
+    block.push(ast.Compare(lhs.node, [how], [rhs.node]), lhs, rhs)
 
 
 @_carries_out("LOAD_ATTR")
@@ -705,7 +705,7 @@ def _unpack(block: _Block, step: _Step) -> None:
     """Into the variables that the next steps store to, where there are as many of these."""
     sequence, count = block.pop(), int(step.arg)
     after = block.steps[block.place : block.place + count]
-    names = [identifier(one.arg) for one in after if one.op == "STORE_FAST" and one.target < 0]
+    names = [identifier(following.arg) for following in after if following.op == "STORE_FAST" and following.target < 0]
     if len(names) == count and len(set(names)) == count:
         block.place += count
     else:

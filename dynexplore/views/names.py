@@ -6,8 +6,8 @@ people mean the function that it continues. A decorator leaves a function called
 behind it. A file is known by its last part, a library by where it is installed.
 
 In:  a Recording and pieces of it.
-Out: `argument_behind`, `decorator_of`, `frame_code`, `frame_name`, `goes_on`, `input_names`, `is_entry`, `is_library`,
-     `is_torch`, `is_torchs_entry`, `module_name`, `plain_name`, `short_file`, `user_codes`.
+Out: `argument_behind`, `calling_line`, `decorator_of`, `frame_code`, `frame_name`, `goes_on`, `input_names`, `is_entry`,
+     `is_library`, `is_torch`, `is_torchs_entry`, `module_name`, `plain_name`, `short_file`, `skipped_name`, `user_codes`.
 
 PyTorch has no counterpart.
 """
@@ -25,6 +25,9 @@ ENTRY_FILE = "<dynexplore entry>"
 """The file of the engine's wrappers, as native/native.h names it."""
 
 _LIBRARY = re.compile(r"[/\\](site-packages|dist-packages)[/\\]|[/\\]lib[/\\]python3[.\d]*[/\\]")
+_LAUNCHER = re.compile(
+    r"[/\\](bin|Scripts)[/\\](accelerate|deepspeed|dynexplore|i?python|jupyter|py\.?test|torchrun)[^/\\.]*(\.exe)?$"
+)
 _TORCH = re.compile(r"[/\\](site-packages|dist-packages)[/\\]torch[/\\]")
 _WRAPS = re.compile(r"\s*(?:@.*\n\s*)*?@(?:\w+\.)*wraps\((\w+)\)")
 
@@ -40,12 +43,14 @@ def is_torchs_entry(code: ev.CodeView) -> bool:
 
 
 def is_library(file: str) -> bool:
-    """Whether a file belongs to an installed package, the standard library or the engine, by its path.
+    """Whether a file belongs to an installed package, the standard library or the engine, or launches programs, by its path.
 
     >>> is_library("/usr/lib/python3.12/contextlib.py"), is_library("<frozen _collections_abc>"), is_library("/home/me/model.py")
     (True, True, False)
+    >>> is_library("/home/me/.venv/bin/dynexplore"), is_library("/home/me/bin/train")
+    (True, False)
     """
-    return file == ENTRY_FILE or file.startswith("<frozen ") or bool(_LIBRARY.search(file))
+    return file == ENTRY_FILE or file.startswith("<frozen ") or bool(_LIBRARY.search(file) or _LAUNCHER.search(file))
 
 
 def is_torch(file: str) -> bool:
@@ -105,10 +110,10 @@ def user_codes(recording: Recording) -> list[ev.CodeView]:
 def _reached(recording: Recording) -> Iterator[ev.CodeView]:
     """Each code object once, by its number: to compare two of them takes long."""
     codes = (recording.original_code(entered.frame) for entered in recording.frames)
-    known: set[int] = set()
+    seen_ids: set[int] = set()
     for code in chain(codes, (entered.code for entered in recording.of(ev.InlineEntered))):
-        if code.id not in known and not is_entry(code):
-            known.add(code.id)
+        if code.id not in seen_ids and not is_entry(code):
+            seen_ids.add(code.id)
             yield code
 
 
@@ -124,9 +129,46 @@ def frame_name(recording: Recording, entered: ev.FrameEntered) -> str:
     line = next((row.line for row in code.rows if row.offset == offset and row.line > 0), 0)
     if entered.code.resumes >= 0 and not entered.code.rows:  # of a log, which tells no instructions
         line = entered.code.first_line
+    if is_torchs_entry(code):  # around a module that was not seen
+        return "a module"
     decorator = decorator_of(code)  # whose function was not seen
     name = f"@{decorator}" if decorator else plain_name(code.qualname)
     return f"{name}, from line {line} on" if line else name
+
+
+def skipped_name(recording: Recording, skipped: ev.FrameSkipped) -> str:
+    """What ran as plain Python, as people say it: of a function that was resumed the part, `f, from line 8 on`, never the whole."""
+    entered = recording.of_frame(skipped.frame, ev.FrameEntered) if skipped.frame else ()
+    if entered and (entered[0].code.resumes >= 0 or is_entry(recording.original_code(skipped.frame))):
+        return frame_name(recording, entered[0])
+    if skipped.file == ENTRY_FILE:
+        return plain_name(recording.title)
+    return plain_name(skipped.function)
+
+
+def calling_line(recording: Recording, event: ev.Event) -> ev.UserFrame | None:
+    """The line of the program that led to an event in a frame of a library: where the frame that called it broke, else where the
+    call was made that was recorded; None where nobody knows."""
+    entered, frame = {place.frame: place for place in recording.frames}, event.frame
+    while frame in entered and (parent := entered[frame].parent):
+        before = [broke for broke in recording.of_frame(parent, ev.GraphBroke) if broke.user_stack]
+        own = [place for place in before[-1].user_stack if place.line and not is_library(place.file)] if before else []
+        if own:
+            return own[-1]
+        frame = parent
+    began = call_of(recording, event)
+    return began.caller if began is not None and began.caller is not None and not is_library(began.caller.file) else None
+
+
+def call_of(recording: Recording, event: ev.Event) -> ev.CallBegan | None:
+    """The beginning of the call in which an event happened; None where calls were not recorded."""
+    began = None
+    for _, other in recording.besides_steps:
+        if isinstance(other, ev.CallBegan):
+            began = other
+        if other is event:
+            break
+    return began
 
 
 def goes_on(resume: ev.CodeView, offset: int) -> str:
@@ -157,8 +199,8 @@ def module_name(path: str) -> str:
 def _wrapped(recording: Recording, entered: ev.FrameEntered) -> ev.InlineEntered | None:
     """What the engine's wrapper calls: the `forward` of what is wrapped, which decorators may stand around, else the user's
     function, else whatever is called."""
-    called = [one for one in recording.of_frame(entered.frame, ev.InlineEntered) if not is_entry(one.code)]
-    return min(called, key=lambda one: (not _is_forward_of_target(one), is_library(one.code.file)), default=None)
+    called = [call for call in recording.of_frame(entered.frame, ev.InlineEntered) if not is_entry(call.code)]
+    return min(called, key=lambda call: (not _is_forward_of_target(call), is_library(call.code.file)), default=None)
 
 
 def _is_forward_of_target(called: ev.InlineEntered) -> bool:
@@ -175,7 +217,7 @@ def _behind_wrappers(recording: Recording, entered: ev.FrameEntered, code: ev.Co
     """What torch.compile's wrapper, or functions of decorators, call in the end; None where the frame is neither, goes on after a
     break, or what it calls was not seen."""
     last = recording.final_attempt(entered.frame)
-    called = [one for one in recording.of_frame(entered.frame, ev.InlineEntered) if one.attempt == last]
+    called = [call for call in recording.of_frame(entered.frame, ev.InlineEntered) if call.attempt == last]
     first = next(iter(called), None) if is_torchs_entry(code) else None
     behind = first if first is not None else _decorated(called, 0, code)
     while behind is not None and (deeper := _decorated(called, behind.callee, behind.code)) is not None:
@@ -190,7 +232,7 @@ def _decorated(called: list[ev.InlineEntered], caller: int, code: ev.CodeView) -
         return None
     lines = {row.line for row in code.rows if row.arg.partition(" ")[0] == wrapped[1]}
     calls = {row.offset for row in code.rows if row.op.startswith("CALL") and row.line in lines}
-    return next((one for one in reversed(called) if one.inline == caller and one.offset in calls), None)
+    return next((call for call in reversed(called) if call.inline == caller and call.offset in calls), None)
 
 
 def argument_behind(recording: Recording, entered: ev.FrameEntered, source: str) -> str:
@@ -211,8 +253,11 @@ def input_names(recording: Recording, entered: ev.FrameEntered) -> dict[str, str
     parameters = {view.node: name for name, view in called.arguments if view.node} if called is not None else {}
     sources = {
         node.name: source
-        for graph in recording.graphs if graph.frame == entered.frame and graph.compiled is not None
-        for node, source in zip((one for one in graph.nodes if one.op == "placeholder"), graph.compiled.inputs, strict=False)
+        for graph in recording.graphs
+        if graph.frame == entered.frame and graph.compiled is not None
+        for node, source in zip(
+            (candidate for candidate in graph.nodes if candidate.op == "placeholder"), graph.compiled.inputs, strict=False
+        )
     }
     sources |= {
         view.node: view.source

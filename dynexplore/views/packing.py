@@ -57,7 +57,7 @@ def packed(data: Any) -> Any:
     counted = _counted(data, kinds) if len(data) >= FEW else None
     if counted is not None:
         return counted
-    return list(data) if kinds <= _PLAIN else [packed(one) for one in data]
+    return list(data) if kinds <= _PLAIN else [packed(item) for item in data]
 
 
 def _table(rows: Any) -> dict[str, Any]:
@@ -103,8 +103,8 @@ def _counted(values: Any, kinds: set[type]) -> dict[str, Any] | None:
     else:
         return None
     deltas = [number - before for number, before in zip(numbers, [0, *numbers], strict=False)]
-    made = {**more, DELTAS: deltas}
-    return made if len(str(made)) < len(str(values)) else None
+    columns = {**more, DELTAS: deltas}
+    return columns if len(str(columns)) < len(str(values)) else None
 
 
 def _one_beginning(values: Sequence[str]) -> tuple[str, list[int]] | None:

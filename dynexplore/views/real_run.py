@@ -37,22 +37,39 @@ def verdict(recording: Recording) -> str:
         runs = plural(len(compared), "run of a graph", "runs of graphs")
         missing = runs_not_compared(recording)
         more = f" {plural(missing, 'later run was', 'later runs were')} not compared." if missing else ""
-        return f"Nothing diverges: {runs}, {plural(nodes, 'value')} and {plural(outputs, 'output')} compared.{more}"
+        counts = f"{runs}, {plural(nodes, 'value')} and {plural(outputs, 'output')} compared"
+        error = raised_in_the_end(recording)
+        if error:
+            return f"It ended in {error}; before that {counts}, none of them another than predicted.{more}"
+        return f"Nothing diverges: {counts}.{more}"
     left_out = recording.of(ev.RunLeftOut)
     return f"No run was compared: {left_out[0].reason}." if left_out else ""
 
 
+def raised_in_the_end(recording: Recording) -> str:
+    """The name of the exception that the program, or else the latest call, ended in; "" where there was none."""
+    programs = recording.of(ev.ProgramEnded)
+    if programs:  # it may have caught what a call raised
+        return programs[-1].error.partition(":")[0]
+    ends = recording.of(ev.CallEnded)
+    return ends[-1].error if ends else ""
+
+
 def runs_not_compared(recording: Recording) -> int:
     """How many runs of graphs that are looked at were left out."""
-    compared = {(one.frame, one.graph, one.run) for one in recording.of(ev.RunCompared)}
-    ran = {(one.frame, one.graph, one.run) for one in recording.of(ev.GraphRan) if not one.error}
+    compared = {(event.frame, event.graph, event.run) for event in recording.of(ev.RunCompared)}
+    ran = {(event.frame, event.graph, event.run) for event in recording.of(ev.GraphRan) if not event.error}
     return len(ran - compared)
 
 
-def divergence_text(recording: Recording, divergence: ev.DivergenceFound) -> str:
+def divergence_text(recording: Recording, divergence: ev.DivergenceDetected) -> str:
     """Where it is, and what differs, in one sentence."""
     code = recording.code_of(divergence)
-    row = next((one for one in code.rows if one.offset == divergence.offset), None) if code is not None else None
+    row = (
+        next((listing_row for listing_row in code.rows if listing_row.offset == divergence.offset), None)
+        if code is not None
+        else None
+    )
     where = f" at {code.file}:{row.line} in {code.qualname}" if code is not None and row is not None and row.line > 0 else ""
     step = f"frame {divergence.frame}, step {divergence.step}" if divergence.step >= 0 else f"frame {divergence.frame}"
     return f"{step}{where}: {_KINDS.get(divergence.where, '')}{divergence.sentence}"
@@ -78,8 +95,8 @@ class Run(NamedTuple):
 
 def runs(recording: Recording) -> list[Run]:
     """Every run of a graph, in order."""
-    compared = {(one.frame, one.graph, one.run): _compared(one) for one in recording.of(ev.RunCompared)}
-    left_out = {(one.frame, one.graph, one.run): f"not replayed: {one.reason}" for one in recording.of(ev.RunLeftOut)}
+    compared = {(event.frame, event.graph, event.run): _compared(event) for event in recording.of(ev.RunCompared)}
+    left_out = {(event.frame, event.graph, event.run): f"not replayed: {event.reason}" for event in recording.of(ev.RunLeftOut)}
     silent = "not replayed" if compared or left_out else ""
     rows: list[Run] = []
     for ran in recording.of(ev.GraphRan):
@@ -90,9 +107,9 @@ def runs(recording: Recording) -> list[Run]:
 
 
 def _compared(run: ev.RunCompared) -> str:
-    what = f"{plural(run.nodes, 'value')}, {plural(run.outputs, 'output')}"
+    compared_values = f"{plural(run.nodes, 'value')}, {plural(run.outputs, 'output')}"
     verdict = "nothing diverges" if not run.divergences else plural(run.divergences, "divergence")
-    return "; ".join([f"{what} compared: {verdict}", *run.notes])
+    return "; ".join([f"{compared_values} compared: {verdict}", *run.notes])
 
 
 def milliseconds(seconds: float) -> str:
@@ -102,10 +119,10 @@ def milliseconds(seconds: float) -> str:
 
 def report(recording: Recording) -> str:
     """Verdict, runs, and every divergence as text; "" when the real run was not recorded."""
-    said = verdict(recording)
-    if not said:
+    verdict_line = verdict(recording)
+    if not verdict_line:
         return ""
-    lines = [said]
+    lines = [verdict_line]
     lines += [f"  {row.graph} run {row.run}, {row.time}: {row.compared}".rstrip(": ") for row in runs(recording)]
     lines += [f"  diverges: {divergence_text(recording, divergence)}" for divergence in recording.divergences[1:]]
     return "\n".join(lines)
@@ -139,7 +156,7 @@ class RealTable:
         return number
 
 
-def frame_data(recording: Recording, frame: int, table: RealTable, told: Sequence[State] | None = None) -> Plain:
+def frame_data(recording: Recording, frame: int, table: RealTable, shown_states: Sequence[State] | None = None) -> Plain:
     """The real values of a frame: in all its states, or in those that are told.
 
     `nodes`: node -> [[from this step of its attempt on, real value], ...]; `unlike`: attempt -> nodes of it that are others
@@ -149,8 +166,12 @@ def frame_data(recording: Recording, frame: int, table: RealTable, told: Sequenc
     index = table.index
     if not index.is_recorded:
         return {}
-    grown = None if told is None else {node.name for state in told for node in state.nodes}
-    steps = None if told is None else Counter(state.attempt for state in told if isinstance(state.event, ev.InstructionStepped))
+    grown = None if shown_states is None else {node.name for state in shown_states for node in state.nodes}
+    steps = (
+        None
+        if shown_states is None
+        else Counter(state.attempt for state in shown_states if isinstance(state.event, ev.InstructionStepped))
+    )
     names = [name for name in index.nodes_of(frame) if grown is None or name in grown]
     nodes = {name: [[since, table.number(value)] for since, value in index.history(frame, name)] for name in names}
     unlike: dict[str, list[str]] = {}
@@ -164,9 +185,9 @@ def frame_data(recording: Recording, frame: int, table: RealTable, told: Sequenc
         "contents": {
             str(attempt): {
                 f"{value} {kind}": [[since, table.number(real)] for since, real in values]
-                for (value, kind), values in known.items()
+                for (value, kind), values in contents.items()
             }
-            for attempt, known in index.contents_of(frame, steps).items()
+            for attempt, contents in index.contents_of(frame, steps).items()
         },
         "why": index.why_not(frame, ""),
         "ran": [{"moment": moment, "name": name, "value": table.number(value)} for moment, name, value in index.locals_of(frame)],
@@ -177,23 +198,23 @@ def page_data(recording: Recording, states: dict[int, list[State]], table: RealT
     """What the page says of the real run as a whole: the verdict, the runs, each divergence with the state to go to."""
     divergences = [
         {
-            "frame": one.frame,
-            "state": _state_of(states.get(one.frame, []), one),
-            "where": one.where,
-            "text": f"{_KINDS.get(one.where, '')}{one.sentence}",
+            "frame": divergence.frame,
+            "state": _state_of(states.get(divergence.frame, []), divergence),
+            "where": divergence.where,
+            "text": f"{_KINDS.get(divergence.where, '')}{divergence.sentence}",
         }
-        for one in recording.divergences
+        for divergence in recording.divergences
     ]
-    said = [verdict(recording)] if table.index.is_recorded else []
+    verdicts = [verdict(recording)] if table.index.is_recorded else []
     return {
-        "verdict": "".join(said),
+        "verdict": "".join(verdicts),
         "divergences": divergences,
         "runs": [row._asdict() for row in runs(recording)],
         "values": table.rows,
     }
 
 
-def _state_of(states: Sequence[State], divergence: ev.DivergenceFound) -> int:
+def _state_of(states: Sequence[State], divergence: ev.DivergenceDetected) -> int:
     """The state, by its number within the frame, that a divergence belongs to."""
     steps = [
         number

@@ -86,8 +86,8 @@ def _table(shown: Shown[Any], most: int) -> tuple[tuple[str, ...], list[tuple[st
     """The columns, before them the index under which a record is found in the tuple."""
     if not shown:
         return (), []
-    header, row = COLUMNS.get(type(shown[0]), (("",), lambda one: (str(one),)))
-    return ("", *header), [(f"[{at}]", *row(one)) for at, one in enumerate(shown[:most])]
+    header, row = COLUMNS.get(type(shown[0]), (("",), lambda item: (str(item),)))
+    return ("", *header), [(f"[{at}]", *row(item)) for at, item in enumerate(shown[:most])]
 
 
 def _place(file: str, line: int) -> str:
@@ -106,29 +106,29 @@ def _guard(guard: ev.GuardInstalled) -> tuple[str, ...]:
 COLUMNS: dict[type, Columns] = {
     ev.FrameEntered: (
         ("frame", "function", "defined at"),
-        lambda one: (str(one.frame), one.code.qualname, _place(one.code.file, one.code.first_line)),
+        lambda item: (str(item.frame), item.code.qualname, _place(item.code.file, item.code.first_line)),
     ),
     ev.InstructionStepped: (
         ("frame", "instruction", "stack after it"),
-        lambda one: (str(one.frame), f"{one.op} {one.arg}".strip(), ", ".join(view.node or view.text for view in one.stack)),
+        lambda item: (str(item.frame), f"{item.op} {item.arg}".strip(), ", ".join(view.node or view.text for view in item.stack)),
     ),
     GraphView: (
         ("graph", "frame", "operators", "nodes"),
-        lambda one: (one.name, str(one.frame), str(one.op_count), ev.clip(", ".join(node.name for node in one.nodes), 70)),
+        lambda item: (item.name, str(item.frame), str(item.op_count), ev.clip(", ".join(node.name for node in item.nodes), 70)),
     ),
     ev.GuardInstalled: (("frame", "source", "kind", "expected", "because"), _guard),
     ev.GraphBroke: (
         ("kind", "where", "why it breaks", "what to do"),
-        lambda one: (one.kind, _break_place(one), one.reason, one.fix),
+        lambda item: (item.kind, _break_place(item), item.reason, item.fix),
     ),
-    ev.ResumeFunctionMade: (
+    ev.ResumeFunctionCreated: (
         ("frame", "function", "resumes at", "takes"),
-        lambda one: (str(one.frame), one.name, f"offset {one.offset}", ", ".join(one.parameters)),
+        lambda item: (str(item.frame), item.name, f"offset {item.offset}", ", ".join(item.parameters)),
     ),
-    ev.DivergenceFound: (("frame", "what differs"), lambda one: (str(one.frame), one.sentence)),
+    ev.DivergenceDetected: (("frame", "what differs"), lambda item: (str(item.frame), item.sentence)),
     AttemptView: (
         ("attempt", "outcome", "why", "nodes", "graph breaks"),
-        lambda one: (str(one.number), one.outcome, one.reason, str(len(one.nodes)), str(len(one.breaks))),
+        lambda item: (str(item.number), item.outcome, item.reason, str(len(item.nodes)), str(len(item.breaks))),
     ),
 }
 """Kind of record -> its columns."""
@@ -145,8 +145,8 @@ def _step_line(step: ev.InstructionStepped) -> str:
 
 def _real_rows(shown: RealStep) -> list[tuple[str, ...]]:
     """The stack, its top first, and the locals."""
-    both = enumerate(zip(shown.step.stack, shown.stack, strict=True))
-    stack = [(f"stack {at}", view.text, str(real)) for at, (view, real) in both]
+    slots = enumerate(zip(shown.step.stack, shown.stack, strict=True))
+    stack = [(f"stack {at}", view.text, str(real)) for at, (view, real) in slots]
     return [*reversed(stack), *((name, "", str(real)) for name, real in shown.locals.items())]
 
 

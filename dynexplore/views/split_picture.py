@@ -45,22 +45,22 @@ class Station:
 
 def stations(recording: Recording) -> list[Station]:
     """What ran, in order: the graph of each frame, and the line at which it broke."""
-    made: list[Station] = []
+    path: list[Station] = []
     for frame in (entered.frame for entered in recording.frames):
         for graph in recording.graphs:
             if graph.frame == frame:
-                number = sum(one.is_graph for one in made) + 1
+                number = sum(station.is_graph for station in path) + 1
                 names = [node.target.rpartition(".")[2] for node in graph.nodes if node.op.startswith("call_")]
-                made.append(Station(True, f"graph {number}", ", ".join(names)))
+                path.append(Station(True, f"graph {number}", ", ".join(names)))
         for broke in recording.breaks:
             if broke.frame == frame:
-                made.append(_python(broke, recording))
-    return made
+                path.append(_python(broke, recording))
+    return path
 
 
 def _python(broke: ev.GraphBroke, recording: Recording) -> Station:
     place = broke.user_stack[-1]
-    parameters = next((one.parameters for one in recording.resume_functions if one.frame == broke.frame), ())
+    parameters = next((event.parameters for event in recording.resume_functions if event.frame == broke.frame), ())
     return Station(False, f"Python, line {place.line}: {broke.title}", place.code.strip(), tuple(map(_in_words, parameters)))
 
 
@@ -92,29 +92,29 @@ def split_picture(recording: Recording) -> str:
     return labelled("split", split_text(recording), _STYLE, (WIDTH, height), drawn)
 
 
-def _left(station: Station) -> int:
+def _x_of(station: Station) -> int:
     return 4 if station.is_graph else WIDTH - BOX - 4
 
 
 def _box(station: Station, number: int) -> str:
-    left, top = _left(station), ROW * number + 4
+    x, top = _x_of(station), ROW * number + 4
     kind = "graph" if station.is_graph else "python"
     return (
-        f'<rect class="{kind}" x="{left}" y="{top}" width="{BOX}" height="46" rx="5"/>'
-        f'<text class="head" x="{left + 10}" y="{top + 18}">{escape(fitting(station.title, _LETTERS))}</text>'
-        f'<text class="code" x="{left + 10}" y="{top + 37}">{escape(fitting(station.detail, _CODE_LETTERS))}</text>'
+        f'<rect class="{kind}" x="{x}" y="{top}" width="{BOX}" height="46" rx="5"/>'
+        f'<text class="head" x="{x + 10}" y="{top + 18}">{escape(fitting(station.title, _LETTERS))}</text>'
+        f'<text class="code" x="{x + 10}" y="{top + 37}">{escape(fitting(station.detail, _CODE_LETTERS))}</text>'
     )
 
 
 def _arrow(shown: Sequence[Station], number: int) -> str:
     here, there = shown[number], shown[number + 1]
-    start, end = (_left(one) + BOX // 2 for one in (here, there))
+    start, end = (_x_of(station) + BOX // 2 for station in (here, there))
     top, bottom = ROW * number + 50, ROW * (number + 1) + 2
     middle = (top + bottom) // 2
     words = escape(", ".join(here.travels))
-    beside = (start + end) // 2 + 8 if start == end else min(start, end) + 8
+    label_x = (start + end) // 2 + 8 if start == end else min(start, end) + 8
     return (
         f'<path d="M{start} {top} V{middle + 8} H{end} V{bottom - 6}"/>'
         f'<path class="tip" d="M{end - 5} {bottom - 7} h10 l-5 7 z"/>'
-        f'<text class="travels" x="{beside}" y="{middle + 2}">{words}</text>'
+        f'<text class="travels" x="{label_x}" y="{middle + 2}">{words}</text>'
     )

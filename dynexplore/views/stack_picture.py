@@ -53,25 +53,25 @@ def stack_picture(rows: Sequence[Row]) -> str:
     drawn = [f'<path d="M0 {ground} H{width}"/>']
     before: tuple[str, ...] = ()
     for place, row in enumerate(rows):
-        drawn.append(_column(row, COLUMN * place, ground, kept=_kept(before, row.stack)))
+        drawn.append(_column(row, COLUMN * place, ground, unchanged=_unchanged_count(before, row.stack)))
         before = row.stack
     return labelled("stack", stack_text(rows), _STYLE, (width, height), drawn)
 
 
-def _kept(before: Sequence[str], after: Sequence[str]) -> int:
+def _unchanged_count(before: Sequence[str], after: Sequence[str]) -> int:
     """How many values from the bottom up are as they were."""
     pairs = list(zip(before, after, strict=False))
-    return next((at for at, (one, other) in enumerate(pairs) if one != other), len(pairs))
+    return next((at for at, (old_value, new_value) in enumerate(pairs) if old_value != new_value), len(pairs))
 
 
-def _column(row: Row, left: int, ground: int, kept: int) -> str:
+def _column(row: Row, x: int, ground: int, unchanged: int) -> str:
     cells = "".join(
-        f'<rect class="{"old" if at < kept else "new"}" x="{left + 5}" y="{ground - CELL * (at + 1) + 1}" '
+        f'<rect class="{"old" if at < unchanged else "new"}" x="{x + 5}" y="{ground - CELL * (at + 1) + 1}" '
         f'width="{COLUMN - 10}" height="{CELL - 3}" rx="3"/>'
-        f'<text x="{left + COLUMN // 2}" y="{ground - CELL * at - 9}" text-anchor="middle">{escape(fitting(value, LETTERS))}</text>'
+        f'<text x="{x + COLUMN // 2}" y="{ground - CELL * at - 9}" text-anchor="middle">{escape(fitting(value, LETTERS))}</text>'
         for at, value in enumerate(row.stack)
     )
-    middle = left + COLUMN // 2
+    middle = x + COLUMN // 2
     return (
         f'{cells}<text class="op" x="{middle}" y="{ground + 16}" text-anchor="middle">{escape(row.op)}</text>'
         f'<text x="{middle}" y="{ground + 32}" text-anchor="middle">{escape(fitting(row.argument, LETTERS))}</text>'

@@ -35,11 +35,11 @@ DRAWN = 40
 
 def story_data(recording: Recording, states: States) -> Plain:
     """The headline with its place, the counts, where to begin, and graph names in the order of their numbers."""
-    told = headline(recording)
+    story = headline(recording)
     return {
-        "lines": list(told.lines),
-        "level": told.level,
-        "place": _place_of(recording, states, told.position),
+        "lines": list(story.lines),
+        "level": story.level,
+        "place": _place_of(recording, states, story.position),
         "opening": opening(recording, states),
         "graphs": len(recording.graphs),
         "breaks": len(recording.breaks),
@@ -58,7 +58,7 @@ def _place_of(recording: Recording, states: States, position: int) -> list[int]:
     for number, state in enumerate(states.get(event.frame, ())):
         if state.event is event or event in state.caused:
             return [event.frame, number]
-    step = recording.step_of(event) if isinstance(event, ev.DivergenceFound) else None
+    step = recording.step_of(event) if isinstance(event, ev.DivergenceDetected) else None
     here = states.get(event.frame, ())
     at = next((number for number, state in enumerate(here) if step is not None and state.event is step), 0)
     return [event.frame, at] if here else []
@@ -113,10 +113,10 @@ def _first_operator(recording: Recording, frame: int, states: Sequence[State]) -
     ]
     calls = states[first].calls
     callers = [
-        (number, one.code.file)
-        for number, one in near
-        if isinstance(one.event, ev.InstructionStepped) and one.code is not None
-        and one.attempt == last and one.calls == calls[: len(one.calls)]
+        (number, near_state.code.file)
+        for number, near_state in near
+        if isinstance(near_state.event, ev.InstructionStepped) and near_state.code is not None
+        and near_state.attempt == last and near_state.calls == calls[: len(near_state.calls)]
     ]  # fmt: skip
     is_one: tuple[Callable[[str], bool], ...] = (is_library, is_torch)
     outside = [number for not_wanted in is_one for number, file in callers if not not_wanted(file)]
@@ -149,12 +149,12 @@ def frame_story(recording: Recording, entered: ev.FrameEntered, shown: set[int],
     program calls inputs of them, and in `thrown`, by attempt, the nodes that stand in no compiled graph or are others there
     (`row` makes the row of one)."""
     graphs = [(number, graph) for number, graph in enumerate(recording.graphs, 1) if graph.frame == entered.frame]
-    kept = {node.name: {**row(node), "reads": list(node.inputs)} for _, graph in graphs for node in graph.nodes}
+    final_rows = {node.name: {**row(node), "reads": list(node.inputs)} for _, graph in graphs for node in graph.nodes}
     thrown: dict[str, list[Plain]] = {}
     for node in recording.of_frame(entered.frame, ev.NodeAdded):
-        made = {**row(node), "reads": list(node.inputs)}
-        if kept.get(node.name) != made:
-            thrown.setdefault(str(node.attempt), []).append(made)
+        node_row = {**row(node), "reads": list(node.inputs)}
+        if final_rows.get(node.name) != node_row:
+            thrown.setdefault(str(node.attempt), []).append(node_row)
     more: Plain = {"title": frame_name(recording, entered), "numbers": [number for number, _ in graphs]}
     if named := input_names(recording, entered):
         more["inputs"] = named
@@ -172,6 +172,6 @@ def marks_of(annotations: Annotations, code: ev.CodeView, key: Callable[[int], s
     """The marks of a function: line -> the numbers of the graphs that hold it, and its breaks (`key` makes the link of one)."""
     marks: Plain = {}
     for line, (graphs, breaks) in annotations.of_code(code).items():
-        told = [{"key": key(mark.position), "cause": mark.cause, "remedy": mark.remedy} for mark in breaks]
-        marks[str(line)] = {"graphs": graphs, **({"breaks": told} if told else {})}
+        break_marks = [{"key": key(mark.position), "cause": mark.cause, "remedy": mark.remedy} for mark in breaks]
+        marks[str(line)] = {"graphs": graphs, **({"breaks": break_marks} if break_marks else {})}
     return marks

@@ -56,13 +56,13 @@ def svg(graphs: Sequence[GraphView], *, note: str = "") -> str:
     '"><desc>no graph</desc>'
     """
     drawn = list(zip((graph.name for graph in graphs), drawings([(graph, (), {}) for graph in graphs]), strict=True))
-    width = max((made.width for _, made in drawn), default=0)
+    width = max((drawing.width for _, drawing in drawn), default=0)
     parts, top = [], 0.0
-    for name, made in drawn:
+    for name, drawing in drawn:
         title = f'<text class="title" x="{_PADDING}" y="16">{_escaped(name)}</text>'
-        inner = f'<svg y="{_TITLE}" width="{made.width:g}" height="{made.height:g}" {made.body}</svg>'
+        inner = f'<svg y="{_TITLE}" width="{drawing.width:g}" height="{drawing.height:g}" {drawing.body}</svg>'
         parts.append(f'<g transform="translate(0 {top:g})">{title}{inner}</g>')
-        top += made.height + 2 * _TITLE
+        top += drawing.height + 2 * _TITLE
     size = f'width="{width:g}" height="{top:g}" viewBox="0 0 {width:g} {top:g}"'
     names = 'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"'
     head = f'<?xml version="1.0" encoding="utf-8"?>\n<svg {names} {size}><desc>{_escaped(note)}</desc>'
@@ -92,7 +92,7 @@ def fitting(text: str, letters: int) -> str:
     return text if len(text) <= letters else text[: letters - 1] + "…"
 
 
-Wanted = tuple[GraphView, Collection[str], Mapping[str, str]]
+DrawingRequest = tuple[GraphView, Collection[str], Mapping[str, str]]
 """A graph, its closed groups, and what the program calls its inputs."""
 
 
@@ -102,18 +102,18 @@ def drawing(graph: GraphView, closed: Collection[str] = (), inputs: Mapping[str,
     return drawn
 
 
-def drawings(wanted: Sequence[Wanted], *, across: bool = False) -> list[Drawing]:
+def drawings(requests: Sequence[DrawingRequest], *, across: bool = False) -> list[Drawing]:
     """Draw several graphs, each with its closed groups: the program is started once, which is most of what small graphs cost.
 
     `across`: from left to right where the program draws them, for places that are wide and low.
     """
-    drawn = _by_program(wanted, across)
+    drawn = _by_program(requests, across)
     if drawn is not None:
         return drawn
-    if len(wanted) == 1:
-        return [_in_layers(*wanted[0])]
+    if len(requests) == 1:
+        return [_in_layers(*requests[0])]
     # one that the program cannot draw is no reason to draw the others worse
-    return [one for each in wanted for one in drawings([each], across=across)]
+    return [drawing for each in requests for drawing in drawings([each], across=across)]
 
 
 # -- by graphviz -------------------------------------------------------------------------------------------------------
@@ -124,20 +124,20 @@ _PAGE = re.compile(r'id="page\d+,\d+_graph\d+"')
 """What the program calls a graph behind the first; its drawing must not depend on those before it."""
 
 
-def _by_program(wanted: Sequence[Wanted], across: bool) -> list[Drawing] | None:
+def _by_program(requests: Sequence[DrawingRequest], across: bool) -> list[Drawing] | None:
     program = shutil.which("dot")
-    if program is None or not wanted:
+    if program is None or not requests:
         return None
     try:
         text = "".join(
             dot(graph.nodes, name=graph.name, horizontal=across, closed=closed, piece_of=graph.piece_of, inputs=inputs)
-            for graph, closed, inputs in wanted
+            for graph, closed, inputs in requests
         )
         done = subprocess.run([program, "-Tsvg"], input=text, capture_output=True, text=True, timeout=LONGEST_SECONDS, check=True)
     except (OSError, subprocess.SubprocessError, MissingPackage):
         return None  # it does not work, or nothing writes its input: as good as missing
     pictures = _OUTER.findall(_PAGE.sub('id="graph0"', done.stdout))
-    if len(pictures) != len(wanted):
+    if len(pictures) != len(requests):
         return None
     # points to pixels
     return [Drawing(f"{box}>{body}", float(width) * 4 / 3, float(height) * 4 / 3) for width, height, box, body in pictures]
@@ -148,18 +148,18 @@ def _by_program(wanted: Sequence[Wanted], across: bool) -> list[Drawing] | None:
 
 @dataclass(slots=True)
 class _Box:
-    what: groups.Box
+    content: groups.Box
     inputs: dict[str, str]  # what it reads, and what comes along the edge
     x: float = 0.0
     y: float = 0.0
 
     @property
     def width(self) -> float:
-        return max(map(len, self.what.lines)) * _LETTER + 2 * _PADDING
+        return max(map(len, self.content.lines)) * _LETTER + 2 * _PADDING
 
     @property
     def height(self) -> float:
-        return len(self.what.lines) * _LINE + _PADDING
+        return len(self.content.lines) * _LINE + _PADDING
 
     @property
     def middle(self) -> float:
@@ -198,36 +198,36 @@ def _layers(boxes: dict[str, _Box]) -> list[list[_Box]]:
 def _place(layer: list[_Box], boxes: dict[str, _Box], top: float) -> None:
     """From left to right, each as near to the middle of what it reads as its neighbour lets it stand."""
 
-    def wanted(box: _Box) -> float:
+    def target_x(box: _Box) -> float:
         inputs = [boxes[source].middle for source in box.inputs]
         return sum(inputs) / len(inputs) if inputs else 0.0
 
-    layer.sort(key=wanted)
+    layer.sort(key=target_x)
     free = 4.0
     for box in layer:
-        box.x, box.y = max(free, wanted(box) - box.width / 2), top
+        box.x, box.y = max(free, target_x(box) - box.width / 2), top
         free = box.x + box.width + _BETWEEN
 
 
 def _edge(source: _Box, target: _Box, flow: str) -> str:
     """A curve, and what goes along it just above its end, where few other edges are."""
     start, end = source.y + source.height, target.y
-    left, right, half = source.middle, target.middle, (start + end) / 2
-    path = f"M{left:g} {start:g}C{left:g} {half:g} {right:g} {half:g} {right:g} {end:g}"
-    drawn = f'<path id="edge-{_escaped(source.what.name)}-{_escaped(target.what.name)}" d="{path}"/>'
-    label = f'<text class="flow" x="{(left + 3 * right) / 4:g}" y="{end - 6:g}">{_escaped(flow)}</text>' if flow else ""
+    start_x, end_x, half = source.middle, target.middle, (start + end) / 2
+    path = f"M{start_x:g} {start:g}C{start_x:g} {half:g} {end_x:g} {half:g} {end_x:g} {end:g}"
+    drawn = f'<path id="edge-{_escaped(source.content.name)}-{_escaped(target.content.name)}" d="{path}"/>'
+    label = f'<text class="flow" x="{(start_x + 3 * end_x) / 4:g}" y="{end - 6:g}">{_escaped(flow)}</text>' if flow else ""
     return drawn + label
 
 
 def _drawn(box: _Box) -> str:
     size = f'x="{box.x:g}" y="{box.y:g}" width="{box.width:g}" height="{box.height:g}" rx="5"'
-    fill = COLOURS.get(box.what.kind, OTHER)
+    fill = COLOURS.get(box.content.kind, OTHER)
     lines = "".join(
         f'<text x="{box.x + _PADDING:g}" y="{box.y + _LINE * (number + 1):g}">{_escaped(line)}</text>'
-        for number, line in enumerate(box.what.lines)
+        for number, line in enumerate(box.content.lines)
     )
-    name = _escaped(box.what.name)
-    kind, ident = _escaped(box.what.kind), _escaped(box.what.ident)
+    name = _escaped(box.content.name)
+    kind, ident = _escaped(box.content.kind), _escaped(box.content.ident)
     return f'<g id="{ident}" class="node {kind}"><title>{name}</title><rect {size} fill="{fill}"/>{lines}</g>'
 
 

@@ -22,9 +22,11 @@ from collections.abc import Iterable, Sequence
 from dynexplore.engine import events as ev
 from dynexplore.recording.recording import GraphView, Recording, resumed_at
 from dynexplore.views import real_run
+from dynexplore.views.compile_seconds import seconds_of_breaks
 from dynexplore.views.counts import plural
 from dynexplore.views.headline import headline
-from dynexplore.views.names import frame_code, frame_name, goes_on, is_library
+from dynexplore.views.names import ENTRY_FILE, calling_line, frame_code, frame_name, goes_on, is_library, skipped_name
+from dynexplore.views.specializations import decisions, recompiled_because, specialized_by
 from dynexplore.views.timeline import State, Timeline
 
 
@@ -134,6 +136,8 @@ def graph(view: GraphView) -> str:
 
 def _graph_title(view: GraphView) -> str:
     backend = f", backend {view.compiled.backend}" if view.compiled else ""
+    if view.skipped is not None:
+        backend += f" skipped ({view.skipped.id})"
     split = f", {plural(len(view.pieces), 'piece')}" if view.pieces else ""
     return f"{view.name} ({plural(view.op_count, 'operator')}{backend}{split})"
 
@@ -151,15 +155,18 @@ def piece_lines(view: GraphView) -> list[str]:
 
 def artifacts(recording: Recording) -> str:
     """What compilers made of the graphs: each text under its heading `== forward ir of __compiled_fn_0`."""
-    made = recording.of(ev.ArtifactMade)
-    return "\n\n".join(f"== {artifact_title(one)} of {one.graph}\n{one.text}" for one in made) or "no artefacts"
+    artifact_events = recording.of(ev.ArtifactEmitted)
+    return (
+        "\n\n".join(f"== {artifact_title(artifact)} of {artifact.graph}\n{artifact.text}" for artifact in artifact_events)
+        or "no artefacts"
+    )
 
 
 _NAMED_BY_STAGE = ("passes", "settings", "cache", "runtime", "runnable", "other")
 """Parts of torch.compile's own logs whose stage is their name."""
 
 
-def artifact_title(artifact: ev.ArtifactMade) -> str:
+def artifact_title(artifact: ev.ArtifactEmitted) -> str:
     """`joint graph`, `forward ir`, `backward code`: what an artefact is."""
     if artifact.part == "joint":
         return "joint graph"
@@ -185,11 +192,12 @@ def guards(installed: Iterable[ev.GuardInstalled]) -> str:
 
 def guard_anatomy(recording: Recording, frame: int) -> str:
     """The guards of a frame with what they expect, the check itself, and the instruction that asked for each."""
-    rows = []
+    rows, decided = [], decisions(recording, frame)
     for guard in _final_guards(recording, frame):
         where = instruction_text(recording, guard)
         name = " ".join(word for word in (guard.scope, guard.source) if word)
-        rows.append((str(guard.index), name, guard.kind, guard.expected, guard.expression, where, guard.reason))
+        because = "; ".join([guard.reason, *specialized_by(guard, decided)])
+        rows.append((str(guard.index), name, guard.kind, guard.expected, guard.expression, where, because))
     return table(("", "source", "kind", "expected", "check", "asked for by", "because"), rows)
 
 
@@ -197,7 +205,7 @@ def _final_guards(recording: Recording, frame: int) -> list[ev.GuardInstalled]:
     return [guard for guard in recording.guards if guard.frame == frame]
 
 
-def instruction_text(recording: Recording, event: ev.PlacedEvent) -> str:
+def instruction_text(recording: Recording, event: ev.InstructionEvent) -> str:
     """The instruction that an event belongs to, with its offset and line; "entry" where it belongs to none."""
     code = recording.code_of(event)
     row = row_at(code, event.offset) if code else None
@@ -217,16 +225,16 @@ def row_at(code: ev.CodeView, offset: int) -> ev.ListingRow | None:
 def what_then(recording: Recording, broke: ev.GraphBroke) -> str:
     """What came of a frame after its break: how much was compiled, and where the rest continues."""
     compiled = [graph for graph in recording.graphs if graph.frame == broke.frame]
-    made = recording.of_frame(broke.frame, ev.ResumeFunctionMade)
+    resumes = recording.of_frame(broke.frame, ev.ResumeFunctionCreated)
     skipped = recording.of_frame(broke.frame, ev.FrameSkipped)
     if skipped:
         return f"the frame runs as plain Python: {skipped[-1].reason}."
     count = compiled[-1].op_count if compiled else 0
     before = f"{plural(count, 'operation')} compiled before it" if count else "nothing to compile before it"
-    if not made:
+    if not resumes:
         return f"{before}."
     numbers = {1: "a resume function", 2: "two resume functions", 3: "three resume functions"}
-    return f"{before}; the rest continues in {numbers.get(len(made), f'{len(made)} resume functions')}."
+    return f"{before}; the rest continues in {numbers.get(len(resumes), f'{len(resumes)} resume functions')}."
 
 
 def break_report(recording: Recording, broke: ev.GraphBroke, width: int = ev.WIDTH) -> str:
@@ -239,8 +247,8 @@ def break_details(recording: Recording, broke: ev.GraphBroke, width: int = ev.WI
     parts = [break_report(recording, broke, width)]
     parts += [f"  stack {slot}  {_value(view)}" for slot, view in enumerate(broke.stack)]
     parts += [f"  local {name} = {_value(view)}" for name, view in broke.live_locals]
-    for made in recording.of_frame(broke.frame, ev.ResumeFunctionMade):
-        parts.append(f"  resumes in {made.name}({', '.join(made.parameters)}) {goes_on(made.code, made.offset)}")
+    for resume in recording.of_frame(broke.frame, ev.ResumeFunctionCreated):
+        parts.append(f"  resumes in {resume.name}({', '.join(resume.parameters)}) {goes_on(resume.code, resume.offset)}")
     return "\n".join(parts)
 
 
@@ -283,9 +291,10 @@ def _moment(event: ev.Event) -> str:
         case ev.GraphBroke():
             return f"graph break {event.kind}: {event.title}"
         case ev.SubgraphCompiled():
-            return f"compiled {event.graph} with {event.backend}"
+            skipped = f"skipped {event.backend} for {event.graph} ({event.because.id})" if event.because is not None else ""
+            return skipped or f"compiled {event.graph} with {event.backend}"
         case ev.NodeAdded():
-            return _node_made(event)
+            return _node_added(event)
         case ev.CodeEmitted():
             return f"modified code of {event.code.qualname}"
         case _:
@@ -309,19 +318,19 @@ def changes(state: State) -> list[str]:
     for event in state.caused:
         match event:
             case ev.NodeAdded():
-                lines.append(_node_made(event))
+                lines.append(_node_added(event))
             case ev.GuardInstalled():
                 lines.append(f"guard {guard_line(event)[3:]}")
-            case ev.MutationNoted():
-                lines.append(f"side effect {event.what} on {event.target.source or event.target.text}")
-            case ev.ResumeFunctionMade():
+            case ev.MutationRecorded():
+                lines.append(f"side effect {event.operation} on {event.target.source or event.target.text}")
+            case ev.ResumeFunctionCreated():
                 lines.append(f"{event.name} made")
             case _:
                 pass
     return lines
 
 
-def _node_made(node: ev.NodeAdded) -> str:
+def _node_added(node: ev.NodeAdded) -> str:
     if node.op == "placeholder":
         return f"graph input {node.name}"
     if node.op == "output":
@@ -343,60 +352,152 @@ def summary(recording: Recording) -> str:
     return f"Explorer({recording.title or 'recording'}: {listed})"
 
 
-def explanation(recording: Recording, width: int = ev.WIDTH) -> str:
+MOST_LINES = 40
+"""What prints by itself has no more lines than this."""
+
+_MOST_SKIPPED = 3
+_MOST_GRAPHS = 5
+
+
+def explanation(recording: Recording, width: int = ev.WIDTH, most_lines: int = 0) -> str:
     """What `explain` prints: the headline, then how many graphs, breaks and ops, why it broke and what to do.
 
-    Sentences are wrapped to `width`, as `events.wrapped` does it; places and lines of the program never are.
+    Sentences are wrapped to `width`, as `events.wrapped` does it; places and lines of the program never are. Where it has more than
+    `most_lines` (0: as many as there are), the costliest breaks are shown and the rest counted.
     """
     graphs, breaks = recording.graphs, recording.breaks
     ops = sum(graph.op_count for graph in graphs)
-    lines = [*(ev.wrapped(line, 2, width) for line in headline(recording).lines), ""]
-    lines += [f"Dynamo produced {plural(len(graphs), 'graph')}, with {plural(len(breaks), 'graph break')} and {plural(ops, 'op')}"]
-    if breaks:
-        lines.append("Break reasons:")
-    for number, (broke, times) in enumerate(_by_place(breaks), 1):
-        often = f" ({times} times)" if times > 1 else ""
-        lines += ["", ev.wrapped(f"{number}. {broke.reason}{often}", 3, width), *_where(broke)]
-        lines += [ev.wrapped(f"   {label} {text}", 8, width) for label, text in (("why:", broke.why), ("fix:", broke.fix)) if text]
-    skipped = recording.of(ev.FrameSkipped)
-    if skipped:
-        lines += ["", "Frames that run as plain Python:"]
-        lines += [ev.wrapped(f" - {event.function} ({event.file}:{event.line}): {event.reason}", 3, width) for event in skipped]
-    if recording.divergences:
-        lines += ["", ev.wrapped(real_run.verdict(recording), 2, width)]
-    for failed in recording.of(ev.EngineFailed):
-        lines += ["", ev.wrapped(f"A bug of the engine, in {failed.where}: {failed.error}", 2, width)]
-    if recording.cut:
-        lines += ["", f"The recording was {recording.cut}."]
+    head = [line for sentence in headline(recording).lines for line in _lines(sentence, 2, width)] + [""]
+    head += [f"Dynamo produced {plural(len(graphs), 'graph')}, with {plural(len(breaks), 'graph break')} and {plural(ops, 'op')}"]
+    places, tail = _by_place(recording), _tail(recording, width)
+    plain = [*_recompile_lines(recording, width), *_skipped_backends(recording, width), *_skipped_lines(recording, width)]
+    lines = [*head, *_break_lines(recording, places, width), *plain, *tail]
+    if most_lines and len(lines) > most_lines:
+        plain = [
+            *_recompile_lines(recording, width, 1), *_skipped_backends(recording, width, 1),
+            *_skipped_lines(recording, width, _MOST_SKIPPED),
+        ]  # fmt: skip
+        room = max(most_lines - len(head) - len(plain) - len(tail), 1)
+        lines = [*head, *_costliest_lines(recording, places, width, room), *plain, *tail]
     return "\n".join(lines)
 
 
-def _by_place(breaks: Iterable[ev.GraphBroke]) -> list[tuple[ev.GraphBroke, int]]:
+def _lines(sentence: str, indent: int, width: int) -> list[str]:
+    return ev.wrapped(sentence, indent, width).split("\n")
+
+
+def _recompile_lines(recording: Recording, width: int, most: int = 0) -> list[str]:
+    """What the recompiles decided about the sizes and numbers that had changed; of many `most` (0: all)."""
+    sentences = recompiled_because(recording)
+    shown = sentences[: most or None]
+    more = [f"... and {len(sentences) - len(shown)} more"] if len(sentences) > len(shown) else []
+    lines = [line for text in shown for line in _lines(f"- {text}", 2, width)]
+    return ["", "After the recompiles:", *lines, *more] if sentences else []
+
+
+def _skipped_backends(recording: Recording, width: int, most: int = 0) -> list[str]:
+    """The graphs that their backend did not compile, by reason: why, and what to do; of many reasons `most` (0: all)."""
+    names: dict[ev.SkipReason, list[str]] = {}
+    for view in recording.graphs:
+        if view.skipped is not None:
+            names.setdefault(view.skipped, []).append(view.name)
+    lines = ["", "Graphs that skip the backend and run uncompiled:"] if names else []
+    shown = list(names.items())[: most or None]
+    for number, (reason, graphs) in enumerate(shown, 1):
+        listed = ", ".join(graphs[:_MOST_GRAPHS] if most else graphs) + (", ..." if most and len(graphs) > _MOST_GRAPHS else "")
+        lines += ["", *_lines(f"{number}. {reason.line} ({listed})", 3, width)]
+        for label, label_text in (("why:", reason.why), ("fix:", reason.fix), ("more:", reason.page)):
+            lines += _lines(f"   {label} {label_text}", 8, width) if label_text else []
+    return [*lines, "", f"... and {plural(len(names) - len(shown), 'more reason')}"] if len(names) > len(shown) else lines
+
+
+def _tail(recording: Recording, width: int) -> list[str]:
+    """What is wrong with the capture itself."""
+    lines = ["", *_lines(real_run.verdict(recording), 2, width)] if recording.divergences else []
+    for failed in recording.of(ev.EngineFailed):
+        lines += ["", *_lines(f"A bug of the engine, in {failed.where}: {failed.error}", 2, width)]
+    if recording.cut:
+        lines += ["", f"The recording was {recording.cut}."]
+    return lines
+
+
+Place = tuple[ev.GraphBroke, int]
+"""A break, and how often it broke there."""
+
+
+def _by_place(recording: Recording) -> list[Place]:
     """The breaks, those of one kind at one place once, with how often: a loop breaks in each round, a callee in each caller."""
     first: dict[tuple[str, ...], ev.GraphBroke] = {}
     times: Counter[tuple[str, ...]] = Counter()
-    for broke in breaks:
-        place = (broke.kind, *_where(broke))
+    for broke in recording.breaks:
+        place = (broke.kind, *_where(recording, broke))
         first.setdefault(place, broke)
         times[place] += 1
     return [(broke, times[place]) for place, broke in first.items()]
 
 
-def _where(broke: ev.GraphBroke) -> Iterable[str]:
+def _break_lines(recording: Recording, places: Sequence[Place], width: int) -> list[str]:
+    blocks = [_break_block(recording, number, place, width) for number, place in enumerate(places, 1)]
+    return [*(["Break reasons:"] if recording.breaks else []), *itertools.chain(*blocks)]
+
+
+def _break_block(recording: Recording, number: int, place: Place, width: int) -> list[str]:
+    broke, times = place
+    often = f" ({times} times)" if times > 1 else ""
+    lines = ["", *_lines(f"{number}. {broke.reason}{often}", 3, width), *_where(recording, broke)]
+    for label, label_text in (("why:", broke.why), ("fix:", broke.fix)):
+        lines += _lines(f"   {label} {label_text}", 8, width) if label_text else []
+    return lines
+
+
+def _costliest_lines(recording: Recording, places: Sequence[Place], width: int, room: int) -> list[str]:
+    """As many breaks as there is room for, at least one, those first whose resume functions took longest to compile."""
+    seconds: Counter[tuple[str, ...]] = Counter()
+    spent = seconds_of_breaks(recording)
+    for broke in recording.breaks:
+        seconds[(broke.kind, *_where(recording, broke))] += int(1e6 * spent.get(broke.frame, 0.0))
+    ranked = sorted(places, key=lambda place: (-seconds[(place[0].kind, *_where(recording, place[0]))], -place[1]))
+    lines = ["Break reasons, costliest first:"] if ranked else []
+    for number, place in enumerate(ranked, 1):
+        block = _break_block(recording, number, place, width)
+        rest = len(ranked) - number
+        if number > 1 and len(lines) + len(block) + (2 if rest else 0) > room:
+            return [*lines, "", f"... and {plural(rest + 1, 'more place')}: print(dynexplore.all_breaks(f, x)) lists them"]
+        lines += block
+    return lines
+
+
+def _where(recording: Recording, broke: ev.GraphBroke) -> Iterable[str]:
+    """The program's line, then that of a library where it breaks."""
     own = [frame for frame in broke.user_stack if frame.line and not is_library(frame.file)][-1:]
     last = broke.user_stack[-1:]
+    if not own and (caller := calling_line(recording, broke)) is not None:
+        own = [caller]
     for frame in (*(own if own != [*last] else ()), *last):
         yield f'   File "{frame.file}", line {frame.line}, in {frame.function}'
         if frame.code.strip():
             yield f"     {frame.code.strip()}"
 
 
+def _skipped_lines(recording: Recording, width: int, most: int = 0) -> list[str]:
+    """What ran as plain Python, and why: the program's functions before those of libraries; of many `most` (0: all)."""
+    skipped = sorted(recording.of(ev.FrameSkipped), key=lambda event: is_library(event.file))
+    shown = skipped[:most] if most else skipped
+    lines = ["", "Frames that run as plain Python:"] if skipped else []
+    for event in shown:
+        name = skipped_name(recording, event)
+        line = "" if name.endswith(" on") or event.line <= 0 else f":{event.line}"
+        place = f" ({event.file}{line})" if event.file and event.file != ENTRY_FILE else ""
+        lines += _lines(f" - {name}{place}: {event.reason}", 3, width)
+    return [*lines, f" - and {len(skipped) - len(shown)} more"] if len(skipped) > len(shown) else lines
+
+
 def frames(recording: Recording) -> str:
     """The tree of frames: what called what, what came of each, its graphs and breaks."""
     children: dict[int | None, list[ev.FrameEntered]] = {}
-    known = {entered.frame for entered in recording.frames}
+    frame_ids = {entered.frame for entered in recording.frames}
     for entered in recording.frames:
-        children.setdefault(entered.parent if entered.parent in known else None, []).append(entered)
+        children.setdefault(entered.parent if entered.parent in frame_ids else None, []).append(entered)
     lines: list[str] = []
 
     def draw(entered: ev.FrameEntered, depth: int) -> None:
@@ -423,7 +524,7 @@ def _frame_line(recording: Recording, entered: ev.FrameEntered) -> str:
     parts = [f"frame {frame}: {frame_place(recording, entered)}"]
     parts += [event.outcome for event in recording.of_frame(frame, ev.FrameFinished)]
     graphs = recording.of_frame(frame, ev.SubgraphCompiled)
-    parts += [f"{graph.graph} ({plural(graph.op_count, 'operator')})" for graph in graphs]
+    parts += [f"{graph.graph} ({plural(graph.op_count, 'operator')}{_skip_mark(graph)})" for graph in graphs]
     parts += [f"broke: {event.kind}" for event in recording.of_frame(frame, ev.GraphBroke)]
     parts += [f"skipped: {event.reason}" for event in recording.of_frame(frame, ev.FrameSkipped)]
     inlined = {
@@ -436,6 +537,10 @@ def _frame_line(recording: Recording, entered: ev.FrameEntered) -> str:
     return " - ".join(parts)
 
 
+def _skip_mark(graph: ev.SubgraphCompiled) -> str:
+    return f", backend skipped: {graph.because.id}" if graph.because is not None else ""
+
+
 CALLS_HEADER = ("call", "function", "what", "entry", "details")
 
 
@@ -446,11 +551,11 @@ def calls(recording: Recording) -> str:
 
 def call_rows(recording: Recording) -> list[tuple[str, str, str, str, str]]:
     """The rows of `calls`."""
-    told = recording.besides_steps
-    names = {event.frame: event.function for _, event in told if isinstance(event, (ev.FrameSkipped, ev.CacheHit))}
+    numbered_events = recording.besides_steps
+    names = {event.frame: event.function for _, event in numbered_events if isinstance(event, (ev.FrameSkipped, ev.CacheHit))}
     names |= {entered.frame: entered.code.qualname for entered in recording.frames}
     rows = []
-    for _, event in told:
+    for _, event in numbered_events:
         row = _call_event(event)
         if row is not None:
             rows.append((str(event.frame), names.get(event.frame, ""), *row))
@@ -461,8 +566,10 @@ def _call_event(event: ev.Event) -> tuple[str, str, str] | None:
     """What happened in a call, the cache entry it is about, and details; None for events that are not about calls."""
     match event:
         case ev.CacheHit():
-            made = f"compiled as frame {event.compiled_by}" if event.entry != ev.EARLIER else "compiled before this recording began"
-            return "hit", entry_name(event.entry), made
+            origin = (
+                f"compiled as frame {event.compiled_by}" if event.entry != ev.EARLIER else "compiled before this recording began"
+            )
+            return "hit", entry_name(event.entry), origin
         case ev.GuardFailed():
             return "guard failed", entry_name(event.entry), guard_failure(event)
         case ev.Recompiled():
@@ -546,7 +653,7 @@ def captured_otherwise(event: ev.CapturedOtherwise) -> str:
 def report(recording: Recording, width: int = ev.WIDTH) -> str:
     """Everything: explanation, frames, calls, and the debug printout of each frame; `width` as in `events.wrapped`."""
     blocks = [explanation(recording, width), "FRAMES\n" + frames(recording), "CALLS\n" + calls(recording)]
-    if said := real_run.report(recording):
-        blocks.append("REAL RUN\n" + said)
+    if real_run_text := real_run.report(recording):
+        blocks.append("REAL RUN\n" + real_run_text)
     blocks += [f"FRAME {entered.frame}\n\n{debug_printout(recording, entered.frame, width=width)}" for entered in recording.frames]
     return "\n\n".join(blocks)

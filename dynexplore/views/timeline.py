@@ -240,8 +240,8 @@ class Timeline:
         """The states at which a graph broke."""
         return tuple(state for state in self.states if isinstance(state.event, ev.GraphBroke))
 
-    def _last(self, wanted: Callable[[State], bool]) -> State | None:
-        return next((state for state in reversed(self.states) if wanted(state)), None)
+    def _last(self, condition: Callable[[State], bool]) -> State | None:
+        return next((state for state in reversed(self.states) if condition(state)), None)
 
 
 def _numbers(events: tuple[ev.Event, ...], moments: dict[int, int]) -> dict[int, int]:

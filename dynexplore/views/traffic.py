@@ -54,44 +54,44 @@ class Traffic:
 def traffic(recording: Recording, stage: str = "forward") -> list[Traffic]:
     """The reads and writes of one stage of each graph; nothing of those whose kernels have no diagram."""
     texts: dict[str, dict[str, str]] = {}
-    for made in recording.of(ev.ArtifactMade):
-        if made.stage == stage:
-            texts.setdefault(made.graph, {})[made.part] = made.text
+    for artifact in recording.of(ev.ArtifactEmitted):
+        if artifact.stage == stage:
+            texts.setdefault(artifact.graph, {})[artifact.part] = artifact.text
     return [_of(parts, _names(recording, graph, stage)) for graph, parts in texts.items() if {"graph", "diagram"} <= set(parts)]
 
 
 def _of(parts: dict[str, str], names: Sequence[str]) -> Traffic:
     graph = PrintedGraph(parts["graph"], names)
-    held = [(name, [node for node in graph.reads if node in nodes]) for name, nodes in _held(parts["diagram"])]
+    kernel_nodes = [(name, [node for node in graph.reads if node in nodes]) for name, nodes in _kernels_of(parts["diagram"])]
     operators = [Step(node, (node,), reads, graph.results_of(node)) for node, reads in graph.reads.items()]
     places = {node: place for place, node in enumerate(graph.reads, start=1)}
-    return Traffic(tuple(operators), tuple(_kernels(graph, held)), places, graph.bytes)
+    return Traffic(tuple(operators), tuple(_kernels(graph, kernel_nodes)), places, graph.bytes)
 
 
-def _kernels(graph: PrintedGraph, held: Sequence[tuple[str, Sequence[str]]]) -> Iterator[Step]:
+def _kernels(graph: PrintedGraph, kernel_nodes: Sequence[tuple[str, Sequence[str]]]) -> Iterator[Step]:
     """Each kernel: what crosses its edge."""
-    inside = [{name for node in nodes for name in graph.results_of(node)} for _, nodes in held]
+    inside = [{name for node in nodes for name in graph.results_of(node)} for _, nodes in kernel_nodes]
     read = [
         list(dict.fromkeys(name for node in nodes for name in graph.reads[node] if name not in own))
-        for (_, nodes), own in zip(held, inside, strict=True)
+        for (_, nodes), own in zip(kernel_nodes, inside, strict=True)
     ]
-    wanted = set(graph.results).union(*read)
-    for (name, nodes), own, reads in zip(held, inside, read, strict=True):
-        writes = [made for node in nodes for made in graph.results_of(node) if made in wanted]
-        wanted -= own  # a node that a later kernel holds, too, is in memory already
+    needed = set(graph.results).union(*read)
+    for (name, nodes), own, reads in zip(kernel_nodes, inside, read, strict=True):
+        writes = [written_name for node in nodes for written_name in graph.results_of(node) if written_name in needed]
+        needed -= own  # a node that a later kernel holds, too, is in memory already
         yield Step(name, tuple(nodes), tuple(reads), tuple(writes))
 
 
 def _names(recording: Recording, graph: str, stage: str) -> Sequence[str]:
     """What the program calls the inputs of forward, in order; nothing where parameters of modules are among them."""
-    nodes = [node for one in recording.graphs if one.name == graph and stage == "forward" for node in one.nodes]
+    nodes = [node for view in recording.graphs if view.name == graph and stage == "forward" for node in view.nodes]
     return [] if any(node.op == "get_attr" for node in nodes) else [node.name for node in nodes if node.op == "placeholder"]
 
 
 _KERNEL = re.compile(r'^\t(\w+) \[label="\1: ([^"]*)"', re.MULTILINE)
 
 
-def _held(diagram: str) -> Iterator[tuple[str, set[str]]]:
+def _kernels_of(diagram: str) -> Iterator[tuple[str, set[str]]]:
     """Each kernel of a diagram, and the nodes that it holds (see `fused_dot`)."""
     for name, nodes in _KERNEL.findall(diagram):
         yield name, set(nodes.split(", "))

@@ -45,10 +45,10 @@ def traffic_text(recording: Recording, stage: str = "forward") -> str:
     return "\n".join(map(_words, traffic(recording, stage))) or NOTHING
 
 
-def _words(told: Traffic) -> str:
-    lines = [f"one operator at a time: {_sums(told, told.operators)}", *map(_line, told.operators)]
-    lines.append(f"{plural(len(told.kernels), 'kernel')}: {_sums(told, told.kernels)}")
-    return "\n".join(lines + [_line(step, number) for number, step in enumerate(told.kernels, start=1)])
+def _words(graph_traffic: Traffic) -> str:
+    lines = [f"one operator at a time: {_sums(graph_traffic, graph_traffic.operators)}", *map(_line, graph_traffic.operators)]
+    lines.append(f"{plural(len(graph_traffic.kernels), 'kernel')}: {_sums(graph_traffic, graph_traffic.kernels)}")
+    return "\n".join(lines + [_line(step, number) for number, step in enumerate(graph_traffic.kernels, start=1)])
 
 
 def _line(step: Step, number: int = 0) -> str:
@@ -56,10 +56,10 @@ def _line(step: Step, number: int = 0) -> str:
     return f"  {name} reads {', '.join(step.reads) or 'nothing'}; writes {', '.join(step.writes) or 'nothing'}"
 
 
-def _sums(told: Traffic, steps: Sequence[Step]) -> str:
+def _sums(graph_traffic: Traffic, steps: Sequence[Step]) -> str:
     """How many tensors are carried, and how many bytes: `2 reads, 1 write, 3.0 MiB`."""
     reads, writes = (sum(map(len, each)) for each in ([s.reads for s in steps], [s.writes for s in steps]))
-    moved = told.moved(steps)
+    moved = graph_traffic.moved(steps)
     counted = f"{plural(reads, 'read')}, {plural(writes, 'write')}"
     return counted if moved is None else f"{counted}, {bytes_text(moved)}"
 
@@ -69,40 +69,40 @@ def traffic_picture(recording: Recording, stage: str = "forward") -> str:
     return "".join(map(_picture, traffic(recording, stage))) or f"<p>{NOTHING}</p>"
 
 
-def _picture(told: Traffic) -> str:
-    drawn, bottom = _rows(told)
+def _picture(graph_traffic: Traffic) -> str:
+    drawn, bottom = _rows(graph_traffic)
     size = f'y="{TOP - 6}" width="{BAR}" height="{bottom - TOP + 6}"'
     bars = "".join(f'<rect class="memory" x="{x}" {size} rx="3"/>' for x in (2, WIDTH - BAR - 2))
-    return labelled("traffic", _words(told), _STYLE, (WIDTH, bottom + 4), [*_head(told), bars, *drawn])
+    return labelled("traffic", _words(graph_traffic), _STYLE, (WIDTH, bottom + 4), [*_head(graph_traffic), bars, *drawn])
 
 
-def _head(told: Traffic) -> Iterator[str]:
+def _head(graph_traffic: Traffic) -> Iterator[str]:
     for x, anchor, title, steps in (
         (2, "start", "memory", ()),
-        (LEFT_BOX, "start", "one operator at a time", told.operators),
-        (RIGHT_BOX, "start", f"Inductor: {plural(len(told.kernels), 'kernel')}", told.kernels),
+        (LEFT_BOX, "start", "one operator at a time", graph_traffic.operators),
+        (RIGHT_BOX, "start", f"Inductor: {plural(len(graph_traffic.kernels), 'kernel')}", graph_traffic.kernels),
         (WIDTH - 2, "end", "memory", ()),
     ):
         yield f'<text class="head" x="{x}" y="14" text-anchor="{anchor}">{title}</text>'
-        yield f'<text x="{x}" y="30">{_sums(told, steps)}</text>' if steps else ""
+        yield f'<text x="{x}" y="30">{_sums(graph_traffic, steps)}</text>' if steps else ""
 
 
-def _rows(told: Traffic) -> tuple[list[str], int]:
+def _rows(graph_traffic: Traffic) -> tuple[list[str], int]:
     """Kernel by kernel, each beside the operators that it holds first; and where the last one ends."""
-    steps = {step.name: step for step in told.operators}
+    steps = {step.name: step for step in graph_traffic.operators}
     drawn: list[str] = []
     top, waiting = TOP, dict(steps)
-    for number, kernel in enumerate(told.kernels, start=1):
+    for number, kernel in enumerate(graph_traffic.kernels, start=1):
         own = [waiting.pop(node) for node in kernel.nodes if node in waiting]
         below = top
         for step in own:
-            drawn.append(_operator(step, told.order[step.name], below))
+            drawn.append(_operator(step, graph_traffic.order[step.name], below))
             below += _height(step) + GAP
         bottom = max(below - GAP, top + _height(kernel))
         drawn.append(_kernel(kernel, number, top, bottom - top))
         top = bottom + 2 * GAP
     for step in waiting.values():
-        drawn.append(_operator(step, told.order[step.name], top))
+        drawn.append(_operator(step, graph_traffic.order[step.name], top))
         top += _height(step) + GAP
     return drawn, top - GAP
 

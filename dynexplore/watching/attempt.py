@@ -28,15 +28,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from dynexplore.engine import events as ev
-from dynexplore.engine.collector import collector_at_rest
-from dynexplore.engine.recorder import Noted
+from dynexplore.engine.gc_control import gc_disabled
+from dynexplore.engine.recorder import DeferredEvent
 from dynexplore.recording.recording import Recording
 from dynexplore.traces.torch_words import plain_source
 from dynexplore.watching import private_torch
 from dynexplore.watching.codes import Codes
 from dynexplore.watching.guard_tree import GuardTree
-from dynexplore.watching.looks import Looks
 from dynexplore.watching.places import NOWHERE, Called, Place, resolved
+from dynexplore.watching.safe_reads import SafeReads
 from dynexplore.watching.values import Facts, Named, Stack, Values
 
 
@@ -74,17 +74,17 @@ class _Guard:
 class _Compiled:
     """A graph was compiled: nodes that nobody saw being made are told before it."""
 
-    made: Callable[..., ev.SubgraphCompiled]
+    make_event: Callable[..., ev.SubgraphCompiled]
 
 
-_Row = Noted | _Node | _Guard | _Compiled | Callable[[int], ev.Event]
+_Row = DeferredEvent | _Node | _Guard | _Compiled | Callable[[int], ev.Event]
 """What is told beside the steps: an event as it is noted, or what becomes one in the end."""
 
 
 class Attempt:
     """See the head of this file."""
 
-    def __init__(self, frame: int, number: int, code: types.CodeType, codes: Codes, looks: Looks) -> None:
+    def __init__(self, frame: int, number: int, code: types.CodeType, codes: Codes, looks: SafeReads) -> None:
         self.number = number
         self.tree: GuardTree | None = None
         self.values = Values()
@@ -93,7 +93,7 @@ class Attempt:
         self._has_failed = False
         self._frame = frame
         self._has_guards = False
-        self._told_guards: list[str] = []
+        self._described_guards: list[str] = []
         self._codes = codes
         self._look = looks
         self._is_resume = codes.is_resume(code)
@@ -142,15 +142,15 @@ class Attempt:
         A generator that goes on is entered again.
         """
         inside = private_torch.translators_at_work(translator)
-        kept = 0
-        for hand, one in zip(self._hand, inside, strict=False):
-            if hand.translator is not one:
+        common = 0
+        for hand, translator_inside in zip(self._hand, inside, strict=False):
+            if hand.translator is not translator_inside:
                 break
-            kept += 1
-        while len(self._hand) > kept:
+            common += 1
+        while len(self._hand) > common:
             self._leave(self._hand.pop())
-        for one in inside[kept:]:
-            self._enter(one)
+        for translator_inside in inside[common:]:
+            self._enter(translator_inside)
         return self._hand[-1]
 
     def _enter(self, translator: Any) -> None:
@@ -177,9 +177,9 @@ class Attempt:
             return
         result = vars(hand.translator).get("symbolic_result")
         facts = None if result is None or how != "returned" else self.values.facts(result)
-        self.keep((self._left, hand.called, hand.called_from, facts, how))
+        self.keep((self._leave_event, hand.called, hand.called_from, facts, how))
 
-    def _left(self, called: Called, place: Place, facts: Facts | None, how: str) -> ev.Event:
+    def _leave_event(self, called: Called, place: Place, facts: Facts | None, how: str) -> ev.Event:
         inline, offset = resolved(place)
         result = None if facts is None else self.values.view(facts)
         return ev.InlineLeft(
@@ -212,22 +212,22 @@ class Attempt:
         self.keep(_Node(NOWHERE if translator is None else _place_in(self._hand_of(translator)), node))
 
     def _note_guards(self) -> None:
-        known, self._guard_count = self._guard_count, private_torch.guard_count(self._torchs_guards)
+        first, self._guard_count = self._guard_count, private_torch.guard_count(self._torchs_guards)
         place = _place_in(self._hand[-1])
-        for guard in private_torch.guards_from(self._torchs_guards, known if 0 <= known < self._guard_count else 0):
+        for guard in private_torch.guards_from(self._torchs_guards, first if 0 <= first < self._guard_count else 0):
             self._note_guard(place, guard)
 
     def _note_guard(self, place: Place, guard: Any) -> None:
-        known = len(self._guards)
+        count = len(self._guards)
         self._guards.add(guard)  # torch works out the hash of a guard anew each time it is asked
-        if len(self._guards) > known:
+        if len(self._guards) > count:
             self.keep(_Guard(place, guard))
 
     # -- moments ---------------------------------------------------------------------------------------------------------
 
-    def broke(self, translator: Any, made: Callable[..., ev.GraphBroke]) -> None:
-        """The graph ends before the current instruction of a translator; `made` makes the event, but for its place and values."""
-        hand = next((one for one in self._hand if one.translator is translator), None)
+    def broke(self, translator: Any, make_event: Callable[..., ev.GraphBroke]) -> None:
+        """The graph ends before the current instruction of a translator; `make_event` lacks its place and values."""
+        hand = next((entered for entered in self._hand if entered.translator is translator), None)
         called = Called(self._codes, translator.f_code) if hand is None else hand.called
         at = self._look.part(None, lambda: translator.current_instruction.offset)
         stack = self._look.part((), self.values.stack, translator.stack)
@@ -236,7 +236,7 @@ class Attempt:
 
         def end(frame: int) -> ev.Event:
             inline, offset = resolved((called, at))
-            return made(
+            return make_event(
                 frame=frame, attempt=self.number, offset=offset, inline=inline, stack=self.values.views(stack),
                 live_locals=self.values.named_views(live),
             )  # fmt: skip
@@ -268,9 +268,9 @@ class Attempt:
         facts = self._facts.get(name)
         return name if facts is None else facts.target
 
-    def compiled(self, made: Callable[..., ev.SubgraphCompiled]) -> None:
+    def compiled(self, make_event: Callable[..., ev.SubgraphCompiled]) -> None:
         """A graph came back from the backend."""
-        self.keep(_Compiled(made))
+        self.keep(_Compiled(make_event))
 
     def keep(self, row: _Row) -> None:
         """Something else to be told in its place, after the steps so far; a function gets the number of the frame."""
@@ -289,54 +289,54 @@ class Attempt:
         while self._hand:
             self._leave(self._hand.pop(), "broke")
         self.values.close()
-        with collector_at_rest():
-            recording.note_all(self._noted())
+        with gc_disabled():
+            recording.note_all(self._ordered_events())
         self._rows.clear()
         self._guards.clear()
         self._facts.clear()
         self._broken = None
 
-    def _noted(self) -> list[Noted]:
+    def _ordered_events(self) -> list[DeferredEvent]:
         """All events, in order."""
-        told: set[str] = set()
-        noted: list[Noted] = []
+        described: set[str] = set()
+        events: list[DeferredEvent] = []
         position = 0
         for steps, row in [*self._rows, (len(self._steps), None)]:
             while position < steps:
-                noted.append((self.step_event, position))
+                events.append((self.step_event, position))
                 position += _STEP + self._steps[position + _STEP - 1]
-            noted += [] if row is None else self._worded(row, told)
-        return noted
+            events += [] if row is None else self._worded(row, described)
+        return events
 
-    def _worded(self, row: _Row, told: set[str]) -> list[Noted]:
+    def _worded(self, row: _Row, described: set[str]) -> list[DeferredEvent]:
         """The events of a row."""
         if isinstance(row, tuple):
             return [row]
         if isinstance(row, _Node):
-            return self._node_told(row.place, row.node.name, told)
+            return self._node_events(row.place, row.node.name, described)
         if isinstance(row, _Guard):
-            return self._guard_told(row)
+            return self._guard_events(row)
         if isinstance(row, _Compiled):
-            nodes = [event for name in self._facts for event in self._node_told(NOWHERE, name, told)]
-            return [*nodes, (functools.partial(row.made, frame=self._frame, attempt=self.number, graph=self.graph),)]
+            nodes = [event for name in self._facts for event in self._node_events(NOWHERE, name, described)]
+            return [*nodes, (functools.partial(row.make_event, frame=self._frame, attempt=self.number, graph=self.graph),)]
         return [(row, self._frame)]
 
-    def _node_told(self, place: Place, name: str, told: set[str]) -> list[Noted]:
+    def _node_events(self, place: Place, name: str, described: set[str]) -> list[DeferredEvent]:
         facts = self._facts.get(name)
-        if facts is None or name in told:  # a node of an inner graph, or one that was taken out again
+        if facts is None or name in described:  # a node of an inner graph, or one that was taken out again
             return []
-        told.add(name)
+        described.add(name)
         return [(_node_added, self._frame, self.number, place, self.graph, name, facts)]
 
-    def _guard_told(self, row: _Guard) -> list[Noted]:
+    def _guard_events(self, row: _Guard) -> list[DeferredEvent]:
         """Not every guard that torch asks for becomes a check; of an attempt that was given up nobody knows."""
         if self._has_guards and not getattr(row.guard, "code_list", None):
             return []
         facts = self._look(private_torch.guard_facts, row.guard)
         if facts is None:
             return []
-        self._told_guards.append(facts.name)
-        return [(_guard_installed, self._frame, self.number, row.place, len(self._told_guards) - 1, facts, self.tree)]
+        self._described_guards.append(facts.name)
+        return [(_guard_installed, self._frame, self.number, row.place, len(self._described_guards) - 1, facts, self.tree)]
 
     # -- when the recording is read ----------------------------------------------------------------------------------------
 
@@ -355,7 +355,7 @@ class Attempt:
     @functools.cached_property
     def guard_numbers(self) -> Mapping[str, int]:
         """Source -> the number of its first guard."""
-        return {plain_source(name): number for number, name in reversed(list(enumerate(self._told_guards)))}
+        return {plain_source(name): number for number, name in reversed(list(enumerate(self._described_guards)))}
 
     @property
     def tensors(self) -> Mapping[str, str]:

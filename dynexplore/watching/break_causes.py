@@ -4,7 +4,7 @@ Which idea lives here: torch raises an exception where it cannot go on. Its mess
 found in the exceptions and reasons of a running torch, with the stack of the user.
 
 In:  exceptions and reasons of torch._dynamo.
-Out: `Told` causes, by `of_logged`, `of_error`, `matching`; `reached_limit`, `is_restart`.
+Out: `LoggedCause` causes, by `of_logged`, `of_error`, `matching`; `reached_limit`, `is_restart`.
 
 PyTorch's counterpart: `format_graph_break_message` in torch/_dynamo/exc.py writes the message that is read here.
 """
@@ -22,7 +22,7 @@ from dynexplore.watching import private_torch
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class LoggedCause:
     """torch's message, and the user's stack with its lines as they are; taken apart when the event is made."""
 
     message: str
@@ -33,26 +33,26 @@ class Told:
         return parsed(self.message, self.stack).event(**more)
 
 
-def of_logged(error: Any, reason: str) -> Told:
+def of_logged(error: Any, reason: str) -> LoggedCause:
     """The cause that torch logs, when it decides that a graph ends here."""
     stack = private_torch.user_frames(getattr(error, "real_stack", None) or ())
-    return Told(str(getattr(error, "msg", None) or error or reason), stack)
+    return LoggedCause(str(getattr(error, "msg", None) or error or reason), stack)
 
 
-def of_error(error: BaseException) -> Told | None:
+def of_error(error: BaseException) -> LoggedCause | None:
     """The cause for which a whole frame is given up; None for errors that are no graph break."""
     if getattr(error, "gb_type", None) is None or not hasattr(error, "real_stack"):
         return None
     return of_logged(error, "")
 
 
-def matching(causes: Sequence[Told], reason: Any) -> Told:
+def matching(causes: Sequence[LoggedCause], reason: Any) -> LoggedCause:
     """The logged cause that belongs to a `GraphCompileReason`, else the reason itself."""
     text = str(reason.reason)
     same = [cause for cause in causes if cause.message and (cause.message == text or text.endswith(cause.message))]
     if same or (causes and len(text.splitlines()) == 1):
         return (same or list(causes))[-1]
-    return Told(text, private_torch.user_frames(reason.user_stack or ()))
+    return LoggedCause(text, private_torch.user_frames(reason.user_stack or ()))
 
 
 def is_restart(error: BaseException) -> bool:
@@ -65,7 +65,7 @@ _LIMIT = re.compile(r"\((?:currently )?set to (\d+)\)")
 
 def reached_limit(error: BaseException) -> int:
     """The limit of entries that this error says was reached; 0 where it says something else."""
-    causes = [one for one in (error, error.__cause__) if one is not None]
-    told = next((str(one) for one in causes if getattr(one, "gb_type", "") == "Dynamo recompile limit exceeded"), "")
-    limit = _LIMIT.search(told)
+    causes = [cause for cause in (error, error.__cause__) if cause is not None]
+    message = next((str(cause) for cause in causes if getattr(cause, "gb_type", "") == "Dynamo recompile limit exceeded"), "")
+    limit = _LIMIT.search(message)
     return int(limit[1]) if limit else 0

@@ -6,7 +6,8 @@ instructions: the body is what equals the end of the original, and the jump in f
 Where the two cannot be laid side by side the rows have no origin, and steps there are not linked.
 
 In:  code objects.
-Out: `Codes`: `view_of(code)`, `modified_view(code)`, `told_rows(code)`, made when asked for, and `keep(code)` for what they need;
+Out: `Codes`: `view_of(code)`, `modified_view(code)`, `described_rows(code)`, made when asked for, and `keep(code)` for what they
+need;
 `resume_codes(code, globals)`.
 
 PyTorch's counterpart: torch/_dynamo/resume_execution.py, which writes them.
@@ -23,7 +24,7 @@ from dynexplore.engine import events as ev
 from dynexplore.engine.translate.code_views import bare_view, code_view, keep_source
 from dynexplore.traces import torch_words
 from dynexplore.watching import private_torch
-from dynexplore.watching.looks import ABSENT, Looks
+from dynexplore.watching.safe_reads import ABSENT, SafeReads
 
 Rows = Mapping[int, ev.ListingRow]
 
@@ -31,10 +32,10 @@ Rows = Mapping[int, ev.ListingRow]
 class Codes:
     """The views of the code objects of one watch, each made once, when it is asked for; `keep` notes before what may change."""
 
-    def __init__(self, looks: Looks) -> None:
+    def __init__(self, looks: SafeReads) -> None:
         self._looks = looks
         # by identity, for equal code objects are equal; each holds its code, so that no id is used again
-        self._kept: dict[int, tuple[types.CodeType, types.CodeType | None]] = {}
+        self._originals: dict[int, tuple[types.CodeType, types.CodeType | None]] = {}
         self._views: dict[int, ev.CodeView] = {}
         self._continued: dict[int, Rows] = {}
         self._own: dict[int, Rows] = {}
@@ -42,14 +43,14 @@ class Codes:
 
     def keep(self, code: types.CodeType) -> types.CodeType | None:
         """Note the source of some code as it is now, and what it continues, which comes back."""
-        known = self._kept.get(id(code))
-        if known is None:
+        entry = self._originals.get(id(code))
+        if entry is None:
             original = cast("types.CodeType | None", self._look(private_torch.original_of, code))
-            known = self._kept[id(code)] = code, original
+            entry = self._originals[id(code)] = code, original
             keep_source(code)
             if original is not None:
                 self.keep(original)
-        return known[1]
+        return entry[1]
 
     def view_of(self, code: types.CodeType) -> ev.CodeView:
         """The record of a function that is compiled: of a resume function with the origin of its rows."""
@@ -61,10 +62,10 @@ class Codes:
 
     def _view(self, code: types.CodeType, make: Callable[[types.CodeType], ev.CodeView]) -> ev.CodeView:
         self.keep(code)
-        known = self._views.get(id(code))
-        if known is None:
-            known = self._views[id(code)] = self._looks(make, code) or bare_view(code)
-        return known
+        view = self._views.get(id(code))
+        if view is None:
+            view = self._views[id(code)] = self._looks(make, code) or bare_view(code)
+        return view
 
     def _make(self, code: types.CodeType) -> ev.CodeView:
         view, original, continued = code_view(code), self.keep(code), self._rows_of_original(code)
@@ -79,12 +80,12 @@ class Codes:
     def own_rows(self, code: types.CodeType) -> Rows:
         """Offset of an instruction of torch -> the row of the code that it stands for."""
         self.keep(code)
-        known = self._own.get(id(code))
-        if known is None:
-            known = self._own[id(code)] = self._look(lambda: private_torch.own_rows(code, code_view(code).rows)) or {}
-        return known
+        rows = self._own.get(id(code))
+        if rows is None:
+            rows = self._own[id(code)] = self._look(lambda: private_torch.own_rows(code, code_view(code).rows)) or {}
+        return rows
 
-    def told_rows(self, code: types.CodeType) -> Rows:
+    def described_rows(self, code: types.CodeType) -> Rows:
         """Offset of an instruction of torch -> the row that is told: of a resume function the one of what it continues."""
         own, continued = self.own_rows(code), self._rows_of_original(code)
         if continued is None:
@@ -94,10 +95,10 @@ class Codes:
     def written(self, code: types.CodeType) -> Mapping[int, private_torch.Written]:
         """Offset of an instruction of torch -> its name and operand."""
         self.keep(code)
-        known = self._written.get(id(code))
-        if known is None:
-            known = self._written[id(code)] = self._look(private_torch.written_in, code) or {}
-        return known
+        words = self._written.get(id(code))
+        if words is None:
+            words = self._written[id(code)] = self._look(private_torch.written_in, code) or {}
+        return words
 
     def is_resume(self, code: types.CodeType) -> bool:
         """Whether torch made this code to go on after a break."""

@@ -28,8 +28,8 @@ def compiled_anew(target: Any, backend: str | CompilerFn, fullgraph: bool, dynam
     options: dict[str, Any] = {"dynamic": dynamic, "fullgraph": fullgraph}
     if isinstance(inside, torch.nn.Module) and _ISOLATE in inspect.signature(torch.compile).parameters:
         options[_ISOLATE] = True
-    made: Callable[..., Any] = torch.compile(inside, backend=_of_its_own(backend), **options)
-    return made
+    compiled: Callable[..., Any] = torch.compile(inside, backend=_of_its_own(backend), **options)
+    return compiled
 
 
 _ISOLATE = "isolate_recompiles"
@@ -38,12 +38,12 @@ _ISOLATE = "isolate_recompiles"
 
 def _of_its_own(backend: str | CompilerFn) -> CompilerFn:
     """The same backend as an object that no entry of torch's knows, so that none of them serves."""
-    known = resolve(backend)
+    resolved = resolve(backend)
 
     def compile_graph(graph: torch.fx.GraphModule, inputs: list[Any]) -> Any:
-        return known(graph, inputs)
+        return resolved(graph, inputs)
 
-    compile_graph.__name__ = compile_graph.__qualname__ = known.name
+    compile_graph.__name__ = compile_graph.__qualname__ = resolved.name
     return compile_graph
 
 
@@ -53,8 +53,8 @@ def _with_own_code(target: Any) -> Any:
         return types.MethodType(_with_own_code(target.__func__), target.__self__)
     if not isinstance(target, types.FunctionType):
         return target
-    made = types.FunctionType(
+    copied = types.FunctionType(
         target.__code__.replace(), target.__globals__, target.__name__, target.__defaults__, target.__closure__
     )
-    made.__kwdefaults__, made.__qualname__, made.__module__ = target.__kwdefaults__, target.__qualname__, target.__module__
-    return made
+    copied.__kwdefaults__, copied.__qualname__, copied.__module__ = target.__kwdefaults__, target.__qualname__, target.__module__
+    return copied

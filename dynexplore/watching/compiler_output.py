@@ -7,7 +7,7 @@ backward graph is compiled later, when the frame is long done. torch makes the t
 asked for (`watch(artifacts=True)`).
 
 In:  records of the logger `torch.__trace`, the frame at hand.
-Out: `ArtifactMade` and `PhaseTimed` in a recording.
+Out: `ArtifactEmitted` and `PhaseTimed` in a recording.
 
 PyTorch's counterpart: `LazyTraceHandler` in torch/_logging/_internal.py, which writes them to files.
 """
@@ -21,10 +21,10 @@ from typing import Any
 
 from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording
-from dynexplore.traces import artefact_kinds, telling
-from dynexplore.traces.compiles import Artefact, Compile, kept_metrics
+from dynexplore.traces import artefact_kinds, log_to_recording
+from dynexplore.traces.compiles import Artefact, Compile, relevant_metrics
 from dynexplore.watching import private_torch
-from dynexplore.watching.looks import UNREADABLE
+from dynexplore.watching.safe_reads import UNREADABLE
 
 PARTS = ("joint", "graph", "code", "passes", "cache")
 """Parts that are told: what else the log has, a watch sees better."""
@@ -33,7 +33,7 @@ _Id = tuple[Any, Any, Any]
 
 
 @dataclass(slots=True)
-class _Made:
+class _CompilationOutput:
     """What one compilation made: `graph` is its name in the recording, None until the frame is done."""
 
     frame: int
@@ -50,7 +50,7 @@ class CompilerOutput(logging.Handler):
         self._recording = recording
         self._current = current
         self._notice = notice
-        self._made: dict[_Id, _Made] = {}
+        self._outputs: dict[_Id, _CompilationOutput] = {}
         self._strings = 0
         self._log = logging.getLogger(private_torch.TRACE_LOG)
 
@@ -69,12 +69,12 @@ class CompilerOutput(logging.Handler):
 
     def finished(self, frame: int, graph: str) -> None:
         """A frame is compiled, and its graph has a name: what was made of it can be told."""
-        for made in self._made.values():
-            if made.frame == frame and made.graph is None:
-                made.graph = graph
-                for event in made.waiting:
+        for output in self._outputs.values():
+            if output.frame == frame and output.graph is None:
+                output.graph = graph
+                for event in output.waiting:
                     self._recording.record(event(graph))
-                made.waiting.clear()
+                output.waiting.clear()
 
     def emit(self, record: logging.LogRecord) -> None:
         """A record of torch's log."""
@@ -83,48 +83,48 @@ class CompilerOutput(logging.Handler):
         except UNREADABLE as error:
             self._notice(f"Part of what the compiler made could not be read ({type(error).__name__}: {error}).")
 
-    def _hear(self, said: Any, text: Any) -> None:
-        if not isinstance(said, dict) or "frame_compile_id" not in said:
+    def _hear(self, metadata: Any, text: Any) -> None:
+        if not isinstance(metadata, dict) or "frame_compile_id" not in metadata:
             return
-        made = self._compilation((said.get("compiled_autograd_id"), said.get("frame_id"), said["frame_compile_id"]))
-        if made is None:
+        output = self._compilation((metadata.get("compiled_autograd_id"), metadata.get("frame_id"), metadata["frame_compile_id"]))
+        if output is None:
             return
         for kind in ("compilation_metrics", "bwd_compilation_metrics"):
-            if kind in said:
-                self._times(made, kept_metrics(said[kind]), "backward " if kind.startswith("bwd") else "")
+            if kind in metadata:
+                self._times(output, relevant_metrics(metadata[kind]), "backward " if kind.startswith("bwd") else "")
         if not isinstance(text, str):
             return
-        kind = next(iter(said))
-        facts = said[kind] if isinstance(said[kind], dict) else {}
-        made.compile_.artefacts.append(Artefact(kind, str(facts.get("name", "")), 0))  # what came before says which graph this is
-        stage, part, language = artefact_kinds.described(made.compile_.artefacts[-1], made.compile_)
+        kind = next(iter(metadata))
+        facts = metadata[kind] if isinstance(metadata[kind], dict) else {}
+        output.compile_.artefacts.append(Artefact(kind, str(facts.get("name", "")), 0))  # what came before says which graph this is
+        stage, part, language = artefact_kinds.described(output.compile_.artefacts[-1], output.compile_)
         if part in PARTS:
-            more = len(text) - telling.LONGEST
-            shown = text if more <= 0 else f"{text[: telling.LONGEST]}\n... {more:,} letters more"
-            self._tell(made, lambda graph: ev.ArtifactMade(
-                frame=made.frame, graph=graph, stage=stage, part=part, text=shown, language=language))  # fmt: skip
+            more = len(text) - log_to_recording.LONGEST
+            shown = text if more <= 0 else f"{text[: log_to_recording.LONGEST]}\n... {more:,} letters more"
+            self._tell(output, lambda graph: ev.ArtifactEmitted(
+                frame=output.frame, graph=graph, stage=stage, part=part, text=shown, language=language))  # fmt: skip
 
-    def _compilation(self, number: _Id) -> _Made | None:
-        made = self._made.get(number)
-        frame = self._current() if made is None else None
-        if made is None and frame is not None:
-            made = self._made[number] = _Made(frame, Compile(f"{number[1]}/{number[2]}"))
-        return made
+    def _compilation(self, number: _Id) -> _CompilationOutput | None:
+        output = self._outputs.get(number)
+        frame = self._current() if output is None else None
+        if output is None and frame is not None:
+            output = self._outputs[number] = _CompilationOutput(frame, Compile(f"{number[1]}/{number[2]}"))
+        return output
 
-    def _times(self, made: _Made, metrics: dict[str, Any], prefix: str) -> None:
+    def _times(self, output: _CompilationOutput, metrics: dict[str, Any], prefix: str) -> None:
         lines = []
-        for name, phase in telling.PHASES.items():
-            seconds = telling.seconds_of(metrics.get(name))
+        for name, phase in log_to_recording.PHASES.items():
+            seconds = log_to_recording.seconds_of(metrics.get(name))
             if seconds:
-                self._recording.record(ev.PhaseTimed(frame=made.frame, phase=prefix + phase, seconds=seconds))
+                self._recording.record(ev.PhaseTimed(frame=output.frame, phase=prefix + phase, seconds=seconds))
                 lines.append(f"{phase:<28} {seconds:.3f} s")
         if lines:
             stage = f"{prefix}compile"
-            self._tell(made, lambda graph: ev.ArtifactMade(
-                frame=made.frame, graph=graph, stage=stage, part="times", text="\n".join(lines)))  # fmt: skip
+            self._tell(output, lambda graph: ev.ArtifactEmitted(
+                frame=output.frame, graph=graph, stage=stage, part="times", text="\n".join(lines)))  # fmt: skip
 
-    def _tell(self, made: _Made, event: Callable[[str], ev.Event]) -> None:
-        if made.graph is None:
-            made.waiting.append(event)
+    def _tell(self, output: _CompilationOutput, event: Callable[[str], ev.Event]) -> None:
+        if output.graph is None:
+            output.waiting.append(event)
         else:
-            self._recording.record(event(made.graph))
+            self._recording.record(event(output.graph))

@@ -19,10 +19,12 @@ from typing import Any
 import torch.fx
 
 from dynexplore.engine import events as ev
+from dynexplore.engine.display_paths import shown_file
 from dynexplore.engine.runtime import optimized, reports
 from dynexplore.engine.runtime.stores import Options
-from dynexplore.recording.engines import OURS
+from dynexplore.recording.engines import DYNEXPLORE
 from dynexplore.session import torch_compiled
+from dynexplore.session.cell_capture import why_program
 from dynexplore.session.explain import Explanation
 from dynexplore.watching.real_guards import TorchPrediction
 from dynexplore.watching.watch import Watch
@@ -43,6 +45,7 @@ class WatchedExplanation(Explanation):
         self._compiled: Callable[..., Any] = self._inside
         if not self._is_a_part:
             self._compiled = torch_compiled.compiled_anew(fn, backend, fullgraph=options.nopython, dynamic=options.dynamic)
+        self._is_program = False
         self._calls = 0
         self.function = fn
         self.recording = self._watch.recording
@@ -58,9 +61,9 @@ class WatchedExplanation(Explanation):
         self.recording.record(reports.call_began(self._calls, args, kwargs))
         error = ""
         try:
-            with self._as_it_was_given(), self._watch:
+            with self._with_parts_compiled(), self._watch:
                 self.value = self._compiled(*args, **kwargs)
-            if self._watch.frames_seen == before:
+            if self._watch.frames_seen == before and not self._is_program:
                 self._watch.note_hit(self._compiled)
             return self.value
         except BaseException as raised:
@@ -69,7 +72,7 @@ class WatchedExplanation(Explanation):
         finally:
             self.recording.record(ev.CallEnded(frame=0, call=self._calls, error=error))
 
-    def _as_it_was_given(self) -> contextlib.AbstractContextManager[None]:
+    def _with_parts_compiled(self) -> contextlib.AbstractContextManager[None]:
         """Only where parts of a module are compiled do they stay so: the rest of it is called as plain Python."""
         return contextlib.nullcontext() if self._is_a_part else torch_compiled.uncompiled(self._inside)
 
@@ -84,7 +87,19 @@ class WatchedExplanation(Explanation):
         return self.session.predict({**(changes or {}), **more})
 
     def follow_cell(self, text: str, code_of: Any, only: str = "") -> None:
-        """A cell needs no more than a function: there is no live side that its text would help."""
+        """Declare that the function is a notebook cell. One that is a program (cell_capture.py) runs as it is, and what it gives to
+        torch.compile is watched: nobody would compile a cell that trains. There is no live side that its text would help."""
+        row, why = why_program(self._inside)
+        if not row:
+            return
+        self._compiled, self._is_a_part, self._is_program = self._inside, True, True
+        self.session = WatchedSession(self._watch, self._inside, self._inside, is_a_part=True)
+        code = self._inside.__code__
+        self.recording.record(
+            ev.TargetPassed(
+                frame=0, name=code.co_name, file=shown_file(code.co_filename), line=code.co_firstlineno, row=row, why=why
+            )
+        )
 
     @property
     def notice(self) -> str:
@@ -98,7 +113,7 @@ class WatchedExplanation(Explanation):
 
     @property
     def _recognized(self) -> list[str]:
-        other = f'explain(..., engine="{OURS}") shows what this engine captures.'
+        other = f'explain(..., engine="{DYNEXPLORE}") shows what this engine captures.'
         if self._is_a_part:
             return [f"Parts of it are compiled by torch.compile, and the call is watched as it is; {other}"]
         if torch_compiled.is_compiled(self.function):

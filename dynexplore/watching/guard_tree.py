@@ -40,9 +40,9 @@ class GuardTree:
         if _has_pairs(cast("Hashable", type(manager))):
             for index, (key, value) in sorted(manager.get_key_value_managers().items()):
                 self._lines.append((depth, f"KeyValueManager pair at index={index}"))
-                for name, one in (("KeyManager: ", key), ("ValueManager: ", value)):
-                    if one:
-                        self._child(one, depth + 1, name, "")
+                for name, child in (("KeyManager: ", key), ("ValueManager: ", value)):
+                    if child:
+                        self._child(child, depth + 1, name, "")
         for accessor, child in zip(manager.get_accessors(), manager.get_child_managers(), strict=False):
             self._child(child, depth, "", f", accessed_by={accessor.repr()}")
 

@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from dynexplore.engine import events as ev
+from dynexplore.engine.display_paths import shown_file
 from dynexplore.engine.runtime.backend_failures import node_in_hand, raised_at
-from dynexplore.engine.shown_files import shown_file
 from dynexplore.recording.recording import Recording
 from dynexplore.traces import recompile_reasons, torch_words
 from dynexplore.watching import break_causes, private_torch
@@ -29,9 +29,9 @@ from dynexplore.watching.attempt import Attempt
 from dynexplore.watching.codes import Codes, resume_codes
 from dynexplore.watching.compiler_output import CompilerOutput
 from dynexplore.watching.guard_tree import GuardTree
-from dynexplore.watching.looks import UNREADABLE, Looks
 from dynexplore.watching.private_torch import Replacements
-from dynexplore.watching.real_guards import BEFORE_THE_WATCH, KnownEntry
+from dynexplore.watching.real_guards import BEFORE_THE_WATCH, WatchedEntry
+from dynexplore.watching.safe_reads import UNREADABLE, SafeReads
 
 
 class FrameWatch:
@@ -41,11 +41,11 @@ class FrameWatch:
         self.number = number
         self.code = code
         self.attempts: list[Attempt] = []
-        self.causes: list[break_causes.Told] = []
+        self.causes: list[break_causes.LoggedCause] = []
         self.tree: GuardTree | None = None
         self.guard_count = 0
         self.reasons: list[str] | None = None
-        self.told = 0
+        self.described = 0
 
     @property
     def attempt(self) -> Attempt | None:
@@ -63,7 +63,7 @@ class Listener:
         self.frames_seen = self.frames_without_tensors = 0
         self.graphs: list[Any] = []
         self._keep_graphs = keep_graphs
-        self._look = Looks()
+        self._look = SafeReads()
         self.codes = Codes(self._look)
         self._steps = steps
         self._output = CompilerOutput(recording, self._frame_number, self._look.notice) if artifacts else None
@@ -108,26 +108,26 @@ class Listener:
         """What could not be seen, in sentences."""
         return self._look.notices
 
-    def known(self, code: types.CodeType | None) -> KnownEntry | None:
+    def entry_of(self, code: types.CodeType | None) -> WatchedEntry | None:
         """What is known of the entry with this modified code; None of one that was made before the watch began."""
         modified, frame, number = self._modified.get(id(code), (None, None, 0))
         if modified is not code or frame is None:
             return None
         attempt = frame.attempt
         if attempt is None:
-            return KnownEntry(number, frame.number, {}, {})
-        return KnownEntry(number, frame.number, attempt.tensors, attempt.guard_numbers)
+            return WatchedEntry(number, frame.number, {}, {})
+        return WatchedEntry(number, frame.number, attempt.tensors, attempt.guard_numbers)
 
     def hit(self, code: types.CodeType | None, region: int = -1) -> None:
         """Record that the entry in front of a code object served a call."""
         entries = self._look(private_torch.entries_of, code, region) if code is not None else None
         if code is None or not entries:
             return
-        known = self.known(entries[0].code) or BEFORE_THE_WATCH
+        entry = self.entry_of(entries[0].code) or BEFORE_THE_WATCH
         number = self.recording.next_frame_id()
         name = torch_words.plain_function(code.co_qualname)
         self.recording.record(
-            ev.CacheHit(frame=number, entry=known.shown, code=self.codes.view_of(code).id, function=name, compiled_by=known.frame)
+            ev.CacheHit(frame=number, entry=entry.shown, code=self.codes.view_of(code).id, function=name, compiled_by=entry.frame)
         )
 
     @property
@@ -164,9 +164,9 @@ class Listener:
     def _tensors(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
         def has_tensor_in_frame(frame: Any) -> Any:
-            found = original(frame)
-            self.frames_without_tensors += self._is_on and found is False
-            return found
+            has_tensor = original(frame)
+            self.frames_without_tensors += self._is_on and has_tensor is False
+            return has_tensor
 
         return has_tensor_in_frame
 
@@ -187,16 +187,16 @@ class Listener:
         """The frame in whose modified code this call was made."""
         caller: types.FrameType | None = sys._getframe(1)
         while caller is not None:
-            known = self._modified.get(id(caller.f_code))
-            if known is not None:
-                return known[1].number
+            modified = self._modified.get(id(caller.f_code))
+            if modified is not None:
+                return modified[1].number
             caller = caller.f_back
         return None
 
     def _tell_attempts(self, frame: FrameWatch) -> None:
-        while frame.told < len(frame.attempts):
-            attempt = frame.attempts[frame.told]
-            frame.told += 1
+        while frame.described < len(frame.attempts):
+            attempt = frame.attempts[frame.described]
+            frame.described += 1
             self.recording.record(ev.AttemptStarted(frame=frame.number, attempt=attempt.number))
             attempt.tell(self.recording)
 
@@ -213,19 +213,19 @@ class Listener:
         self._look(self._tell_attempts, frame)
         if self._output is not None:
             self._output.finished(frame.number, graphs[0] if graphs else "")
-        made = self._look.part((), self._resume_functions, frame, code, names)
+        resume_functions = self._look.part((), self._resume_functions, frame, code, names)
         self.codes.keep(code)
         self._entries += 1
         self._modified[id(code)] = code, frame, self._entries
-        self.recording.note((self._code_emitted, frame, len(frame.attempts), code, graphs, made))
+        self.recording.note((self._code_emitted, frame, len(frame.attempts), code, graphs, resume_functions))
         self.recording.note((self._entry_added, frame, self._entries))
         self.recording.record(ev.FrameFinished(frame=frame.number, outcome="compiled", seconds=seconds))
 
     def _code_emitted(
-        self, frame: FrameWatch, attempt: int, code: types.CodeType, graphs: tuple[str, ...], made: tuple[str, ...]
+        self, frame: FrameWatch, attempt: int, code: types.CodeType, graphs: tuple[str, ...], resume_functions: tuple[str, ...]
     ) -> ev.Event:
         view = self.codes.modified_view(code)
-        return ev.CodeEmitted(frame=frame.number, attempt=attempt, code=view, graphs=graphs, resume_functions=made)
+        return ev.CodeEmitted(frame=frame.number, attempt=attempt, code=view, graphs=graphs, resume_functions=resume_functions)
 
     def _entry_added(self, frame: FrameWatch, entry: int) -> ev.Event:
         return ev.CacheEntryAdded(
@@ -234,18 +234,18 @@ class Listener:
         )  # fmt: skip
 
     def _resume_functions(self, frame: FrameWatch, code: types.CodeType, names: dict[str, Any]) -> tuple[str, ...]:
-        made = []
+        names_of_resumes = []
         for name, resume in resume_codes(code, names):
             self.codes.keep(resume)
-            self.recording.note((self._resume_made, frame.number, len(frame.attempts), name, resume))
-            made.append(name)
-        return tuple(made)
+            self.recording.note((self._resume_event, frame.number, len(frame.attempts), name, resume))
+            names_of_resumes.append(name)
+        return tuple(names_of_resumes)
 
-    def _resume_made(self, frame: int, attempt: int, name: str, resume: types.CodeType) -> ev.Event:
+    def _resume_event(self, frame: int, attempt: int, name: str, resume: types.CodeType) -> ev.Event:
         view = self.codes.view_of(resume)
         offset = next((row.origin for row in view.rows if row.role == "resume" and row.origin >= 0), -1)
         parameters = resume.co_varnames[: resume.co_argcount]
-        return ev.ResumeFunctionMade(frame=frame, attempt=attempt, offset=offset, name=name, parameters=parameters, code=view)
+        return ev.ResumeFunctionCreated(frame=frame, attempt=attempt, offset=offset, name=name, parameters=parameters, code=view)
 
     def _skipped(self, frame: FrameWatch, reason: str, seconds: float) -> None:
         code = frame.code
@@ -290,12 +290,12 @@ class Listener:
             try:
                 return original(code, *args, **kwargs)
             except BaseException as error:
-                self._look(self._given_up, attempt, error)
+                self._look(self._attempt_failed, attempt, error)
                 raise
 
         return trace_frame
 
-    def _given_up(self, attempt: Attempt, error: BaseException) -> None:
+    def _attempt_failed(self, attempt: Attempt, error: BaseException) -> None:
         output = getattr(getattr(error, "_torch_dynamo_tracer_output", None), "output_graph", None)
         if output is not None and not attempt.graph:
             attempt.describe(output.graph)
@@ -373,7 +373,7 @@ class Listener:
                 return original(output, graph, *args, **kwargs)
             attempt = frame.attempts[-1]
             self._look(attempt.describe, graph.graph)
-            made = self._look(_compiled_graph, attempt, output, graph)
+            make_event = self._look(_compiled_graph, attempt, output, graph)
             began = time.perf_counter()
             try:
                 result = original(output, graph, *args, **kwargs)
@@ -383,14 +383,14 @@ class Listener:
                 node = self._look(node_in_hand, error, graph.graph) or ""
                 failed = functools.partial(ev.BackendFailed, attempt=attempt.number, graph="", raised_at=raised_at(error))
                 cause = getattr(error, "inner_exception", error)  # what torch wraps says more than its wrapper
-                said, backend = f"{type(cause).__name__}: {cause}", _backend_name(output)
-                attempt.keep(lambda frame: failed(frame=frame, backend=backend, error=said, node=node))
+                message, backend = f"{type(cause).__name__}: {cause}", _backend_name(output)
+                attempt.keep(lambda frame: failed(frame=frame, backend=backend, error=message, node=node))
                 raise
             if self._keep_graphs:
                 self.graphs.append(graph)
-            if made is not None:
+            if make_event is not None:
                 pieces = self._look(private_torch.pieces_of, output.compiler_fn, graph, attempt.target_of) or ()
-                attempt.compiled(functools.partial(made, seconds=time.perf_counter() - began, pieces=pieces))
+                attempt.compiled(functools.partial(make_event, seconds=time.perf_counter() - began, pieces=pieces))
             return result
 
         return call_user_compiler
@@ -425,24 +425,24 @@ class Listener:
         frame.reasons = list(reasons)
         entries = self._look.part([], private_torch.entries_in, first)
         scope = self._look.part(({}, {}), lambda: (caller.f_locals, caller.f_globals))
-        gone = self._gone(frame.code, entries)
+        freed = self._freed_entries(frame.code, entries)
         for entry, reason in zip(entries, reasons, strict=False):
             code = getattr(entry, "code", None)
-            known = self.known(next(gone, None) if code is None else code) or BEFORE_THE_WATCH
-            words = scope, known.tensors, known.guards
-            failed = self._look(recompile_reasons.failed_guard, reason, *words, frame.number, known.shown)
+            known_entry = self.entry_of(next(freed, None) if code is None else code) or BEFORE_THE_WATCH
+            words = scope, known_entry.tensors, known_entry.guards
+            failed = self._look(recompile_reasons.failed_guard, reason, *words, frame.number, known_entry.shown)
             if failed is not None:
                 self.recording.record(failed)
         why = recompile_reasons.plain_reason(reasons[0]) if reasons else "torch gives no reason"
         self.recording.record(ev.Recompiled(frame=frame.number, reason=why, entries=len(entries)))
 
 
-    def _gone(self, code: types.CodeType, entries: Sequence[Any]) -> Iterator[types.CodeType]:
+    def _freed_entries(self, code: types.CodeType, entries: Sequence[Any]) -> Iterator[types.CodeType]:
         """The modified code of entries that guarded something which was freed: torch has thrown it away. Newest first, as torch has
         them."""
         there = {id(getattr(entry, "code", None)) for entry in entries}
-        made = [modified for modified, frame, _ in self._modified.values() if frame.code is code]
-        return iter([modified for modified in reversed(made) if id(modified) not in there])
+        modified_codes = [modified for modified, frame, _ in self._modified.values() if frame.code is code]
+        return iter([modified for modified in reversed(modified_codes) if id(modified) not in there])
 
 
 def _restarted(attempt: Attempt, reason: str, frame: int) -> ev.AttemptRestarted:
@@ -450,7 +450,7 @@ def _restarted(attempt: Attempt, reason: str, frame: int) -> ev.AttemptRestarted
     return ev.AttemptRestarted(frame=frame, attempt=attempt.number, inline=inline, offset=offset, reason=reason)
 
 
-def _whole_frame_broke(cause: break_causes.Told, attempt: Attempt, frame: int) -> ev.GraphBroke:
+def _whole_frame_broke(cause: break_causes.LoggedCause, attempt: Attempt, frame: int) -> ev.GraphBroke:
     inline, offset = attempt.failed_place
     return cause.event(
         frame=frame, attempt=attempt.number, inline=inline, offset=offset, stack=attempt.failed_stack, live_locals=(), operations=0

@@ -46,7 +46,7 @@ class Called:
     @property
     def _all_rows(self) -> Rows:
         if self._rows is None:
-            find = self._codes.own_rows if self.number else self._codes.told_rows
+            find = self._codes.own_rows if self.number else self._codes.described_rows
             self._rows = find(self.code)
         return self._rows
 

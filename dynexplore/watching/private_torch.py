@@ -28,12 +28,12 @@ from typing import Any, NamedTuple
 import torch
 
 from dynexplore.engine import events as ev
-from dynexplore.engine.graph.target_names import target_text
-from dynexplore.engine.shown_files import shown_file
-from dynexplore.engine.translate.narrator import tensor_words
+from dynexplore.engine.display_paths import shown_file
+from dynexplore.engine.graph.qualified_names import target_text
+from dynexplore.engine.translate.event_emitter import tensor_words
 from dynexplore.recording.job import Collective
 from dynexplore.traces.torch_words import PLAIN_TYPES, parameter_name, plain_function, plain_source
-from dynexplore.watching.looks import ABSENT
+from dynexplore.watching.safe_reads import ABSENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,14 +119,14 @@ class Replacements:
         """Put `make(original)` in the place of a function."""
         owner, last = name.holder()
         original = getattr(owner, last)
-        ours = make(original)
-        setattr(owner, last, ours)
-        self._put.append((owner, last, original, ours))
+        replacement = make(original)
+        setattr(owner, last, replacement)
+        self._put.append((owner, last, original, replacement))
 
     def take_back(self) -> None:
         """Put the originals back, the latest first. What somebody else has replaced since stays theirs."""
-        for owner, last, original, ours in reversed(self._put):
-            if vars(owner).get(last) is ours:
+        for owner, last, original, replacement in reversed(self._put):
+            if vars(owner).get(last) is replacement:
                 setattr(owner, last, original)
         self._put.clear()
 
@@ -188,7 +188,7 @@ def tracker_words(tracker: Any, fields: Fields) -> tuple[str, str, str, torch.fx
     node = getattr(proxy, "node", None) if isinstance(proxy, torch.fx.Proxy) else None
     if node is not None:
         return kind, value_text(node.meta.get("example_value")) or kind, name, node
-    return kind, _held_text(kind, fields), name, None
+    return kind, _content_text(kind, fields), name, None
 
 
 def _lazy_text(tracker: Any) -> str:
@@ -199,7 +199,7 @@ def _lazy_text(tracker: Any) -> str:
     return f"{shown} (not looked at yet)"
 
 
-def _held_text(kind: str, fields: dict[str, Any]) -> str:
+def _content_text(kind: str, fields: dict[str, Any]) -> str:
     items = fields.get("items")
     if isinstance(items, _CONTAINERS):
         return f"{len(items)} item{'' if len(items) == 1 else 's'}"
@@ -262,7 +262,7 @@ def written(instruction: Any) -> Written:
 
 def written_in(code: types.CodeType) -> dict[int, Written]:
     """All instructions that torch makes of a code object, by its offsets."""
-    return {one.offset: written(one) for one in _instructions(code)}
+    return {instruction.offset: written(instruction) for instruction in _instructions(code)}
 
 
 def _operand(instruction: Any) -> str:
@@ -289,20 +289,20 @@ def own_rows(code: types.CodeType, rows: Sequence[ev.ListingRow]) -> dict[int, e
     """
     rows = [row for row in rows if row.op not in _WITHOUT_MEANING]
     shown: dict[int, ev.ListingRow] = {}
-    at = left = 0
-    for one in _instructions(code):
+    at = remaining = 0
+    for instruction in _instructions(code):
         row = rows[min(at, len(rows) - 1)]
-        if left:
-            left -= 1
-        elif _family(one.opname) == _family(row.op):
+        if remaining:
+            remaining -= 1
+        elif _family(instruction.opname) == _family(row.op):
             pass
         elif row.op in _TAKEN_APART or "_NONE" in row.op:
-            left = _TAKEN_APART.get(row.op, 3) - 1
+            remaining = _TAKEN_APART.get(row.op, 3) - 1
         else:  # put in, after the one before
-            shown[one.offset] = rows[max(at - 1, 0)]
+            shown[instruction.offset] = rows[max(at - 1, 0)]
             continue
-        shown[one.offset] = row
-        at += not left
+        shown[instruction.offset] = row
+        at += not remaining
     return shown if at == len(rows) else {}
 
 
@@ -313,20 +313,20 @@ def rows_of_original(
 
     A resume function is a prefix, then the instructions of the original as torch has them: these are laid beside its end.
     """
-    known = own_rows(original, original_rows)
-    ours = [row for row in rows if row.op not in _WITHOUT_MEANING]
+    own = own_rows(original, original_rows)
+    meaningful = [row for row in rows if row.op not in _WITHOUT_MEANING]
     shown: dict[int, ev.ListingRow] = {}
-    for row, one in zip(reversed(ours), reversed(_instructions(original)), strict=False):
-        if _family(row.op) != _family(one.opname):
+    for row, instruction in zip(reversed(meaningful), reversed(_instructions(original)), strict=False):
+        if _family(row.op) != _family(instruction.opname):
             break
-        if one.offset in known:
-            shown[row.offset] = known[one.offset]
+        if instruction.offset in own:
+            shown[row.offset] = own[instruction.offset]
     return shown
 
 
 def _instructions(code: types.CodeType) -> list[Any]:
     owner, last = INSTRUCTIONS.holder()
-    return [one for one in getattr(owner, last)(code) if one.opname not in _WITHOUT_MEANING]
+    return [instruction for instruction in getattr(owner, last)(code) if instruction.opname not in _WITHOUT_MEANING]
 
 
 _TAKEN_APART = {
@@ -373,7 +373,7 @@ def region_of(compiled: Any) -> int:
     return region if isinstance(region, int) else -1
 
 
-def asked(entry: Any, locals_: Mapping[str, Any]) -> tuple[bool, list[str]]:
+def check_guards(entry: Any, locals_: Mapping[str, Any]) -> tuple[bool, list[str]]:
     """Whether the guards of an entry hold for these locals, and the checks that do not, as torch writes them."""
     manager = getattr(entry, "guard_manager", None) or entry.check_fn.guard_manager
     answer = manager.check_verbose(dict(locals_))
@@ -517,8 +517,8 @@ def collectives() -> list[Collective]:
     """The collectives that torch's flight recorder saw, oldest first; empty where it is off, or not there. Sends are none."""
     try:
         owner, last = FLIGHT_RECORDER.holder()
-        told = json.loads(getattr(owner, last)())["entries"]
-        return [_collective(entry) for entry in told if not entry["is_p2p"]]
+        entries = json.loads(getattr(owner, last)())["entries"]
+        return [_collective(entry) for entry in entries if not entry["is_p2p"]]
     except (*ABSENT, OSError):
         return []
 
@@ -539,8 +539,8 @@ def user_frames(stack: Iterable[Any]) -> tuple[ev.UserFrame, ...]:
     """A stack of `traceback.FrameSummary` as records, outermost first."""
     return tuple(
         ev.UserFrame(
-            shown_file(one.filename), one.lineno or 0, plain_function(one.name),
-            linecache.getline(one.filename, one.lineno or 0).rstrip("\n"),
+            shown_file(frame.filename), frame.lineno or 0, plain_function(frame.name),
+            linecache.getline(frame.filename, frame.lineno or 0).rstrip("\n"),
         )
-        for one in stack
+        for frame in stack
     )  # fmt: skip

@@ -63,9 +63,9 @@ class RankJob:
         (self.folder / file_of(self.rank)).unlink(missing_ok=True)
         if not any(name in os.environ for name in _SIZES):
             os.environ[_SIZES[0]] = RING
-        signal.signal(signal.SIGTERM, self._asked_to_end)  # a program that has a handler of its own puts it in this place
+        signal.signal(signal.SIGTERM, self._on_terminate)  # a program that has a handler of its own puts it in this place
 
-    def _asked_to_end(self, number: int, frame: FrameType | None) -> None:
+    def _on_terminate(self, number: int, frame: FrameType | None) -> None:
         """Another process has failed: the program ends here, and what was seen of it is kept."""
         self._is_to_end = True
         if not self._has_left:

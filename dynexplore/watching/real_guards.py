@@ -63,7 +63,7 @@ class TorchPrediction:
         return "\n".join([self.outcome, *(f"  {verdict}" for verdict in self.entries)])
 
 
-class KnownEntry:
+class WatchedEntry:
     """What a watch knows of an entry: its number, its frame, what its checks of tensors expect, and the numbers of its guards."""
 
     def __init__(self, number: int, frame: int, tensors: Mapping[str, str], guards: Mapping[str, int]) -> None:
@@ -75,7 +75,7 @@ class KnownEntry:
         return self.number or ev.EARLIER
 
 
-BEFORE_THE_WATCH = KnownEntry(0, 0, {}, {})
+BEFORE_THE_WATCH = WatchedEntry(0, 0, {}, {})
 """An entry that was made before the watch began."""
 
 
@@ -83,15 +83,15 @@ def predict(
     target: Callable[..., Any],
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
-    known: Callable[[Any], KnownEntry | None],
+    entry_of: Callable[[Any], WatchedEntry | None],
     region: int = -1,
 ) -> TorchPrediction:
-    """Ask the guards of every entry of a function's code; `known` says what a watch knows of an entry, by its modified code."""
+    """Ask the guards of every entry of a function's code; `entry_of` says what a watch knows of an entry, by its modified code."""
     function = target.forward if isinstance(target, torch.nn.Module) else target
     scope_locals = frame_locals(function, args, kwargs)
     plain = getattr(function, "__func__", function)
     scope = scope_locals, plain.__globals__
-    verdicts = tuple(_verdict(entry, scope, known) for entry in private_torch.entries_of(plain.__code__, region))
+    verdicts = tuple(_verdict(entry, scope, entry_of) for entry in private_torch.entries_of(plain.__code__, region))
     hit = next((verdict for verdict in verdicts if verdict.hits), None)
     outcome = "hit" if hit is not None else "recompile" if verdicts else "compile"
     return TorchPrediction(outcome, hit.entry if hit is not None else -1, verdicts)
@@ -107,11 +107,11 @@ def frame_locals(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) 
     return {**dict(closure_values(plain)), **dict(slots)}
 
 
-def _verdict(entry: Any, scope: recompile_reasons.Scope, known: Callable[[Any], KnownEntry | None]) -> TorchVerdict:
-    made = known(entry.code) or BEFORE_THE_WATCH
-    hits, parts = private_torch.asked(entry, scope[0])
+def _verdict(entry: Any, scope: recompile_reasons.Scope, entry_of: Callable[[Any], WatchedEntry | None]) -> TorchVerdict:
+    watched = entry_of(entry.code) or BEFORE_THE_WATCH
+    hits, parts = private_torch.check_guards(entry, scope[0])
     if hits:
-        return TorchVerdict(made.number, made.frame, True)
+        return TorchVerdict(watched.number, watched.frame, True)
     reason = parts[0] if parts else "torch does not say which guard"
-    failed = recompile_reasons.failed_guard(reason, scope, made.tensors, made.guards, made.frame, made.shown)
-    return TorchVerdict(made.number, made.frame, False, recompile_reasons.plain_reason(reason), failed)
+    failed = recompile_reasons.failed_guard(reason, scope, watched.tensors, watched.guards, watched.frame, watched.shown)
+    return TorchVerdict(watched.number, watched.frame, False, recompile_reasons.plain_reason(reason), failed)

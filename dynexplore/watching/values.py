@@ -40,7 +40,7 @@ class Values:
     """The trackers of one attempt. It holds them until `close`, so that none is taken for another: torch lets some go."""
 
     def __init__(self) -> None:
-        self._held: list[Any] = []
+        self._keepalive: list[Any] = []
         self._count = 0
         # both by identity: of those that stay as they are, and of the others, with their fields and what `changing` said of them
         self._lasting: dict[int, Facts] = {}
@@ -60,13 +60,13 @@ class Values:
         """The facts of a whole stack, bottom first."""
         lasting, read = self._lasting.get, self._read
         seen = []
-        for one in trackers:  # no comprehension: on 3.11 that is a function of its own, and most stacks are short
-            seen.append(lasting(id(one)) or read(one))
+        for tracker in trackers:  # no comprehension: on 3.11 that is a function of its own, and most stacks are short
+            seen.append(lasting(id(tracker)) or read(tracker))
         return tuple(seen)
 
     def named(self, trackers: Mapping[str, Any]) -> Named:
         """The facts of locals. Names that torch made up are left out."""
-        seen = tuple([(name, self.facts(one)) for name, one in trackers.items() if not name.startswith(_MADE_UP)])
+        seen = tuple([(name, self.facts(tracker)) for name, tracker in trackers.items() if not name.startswith(_MADE_UP)])
         for name, facts in seen:
             if "__closure__" in facts[3] and _CELL.search(facts[3]):
                 self._cells[f"{facts[3]}.cell_contents"] = name
@@ -81,7 +81,7 @@ class Values:
         return facts if now == before else self._read_again(tracker, fields, now, facts)
 
     def _first_read(self, tracker: Any) -> Facts:
-        self._held.append(tracker)
+        self._keepalive.append(tracker)
         if private_torch.is_null(tracker):
             self._lasting[id(tracker)] = _NULL
             return _NULL
@@ -111,7 +111,7 @@ class Values:
         self._names = {name: node.name for name, node in self._nodes.items() if node.name != name}
         self._lasting.clear()
         self._passing.clear()
-        self._held.clear()
+        self._keepalive.clear()
         self._nodes.clear()
 
     # -- when the recording is read --------------------------------------------------------------------------------------
@@ -120,12 +120,12 @@ class Values:
         """The record of what was seen: one record for the same facts."""
         if facts is _NULL:
             return ev.NULL_VIEW
-        known = self._views.get(id(facts))
-        if known is None:
+        cached = self._views.get(id(facts))
+        if cached is None:
             number, kind, text, source, node = facts
-            made = _new_view(number, kind, text, self._plain(source), self._names.get(node, node))
-            known = self._views[id(facts)] = facts, made
-        return known[1]
+            view = _new_view(number, kind, text, self._plain(source), self._names.get(node, node))
+            cached = self._views[id(facts)] = facts, view
+        return cached[1]
 
     def _plain(self, source: str) -> str:
         for cell in sorted(self._cells, key=len, reverse=True) if ".__closure__" in source else ():

@@ -3,8 +3,7 @@
 Which idea lives here: the program is not changed and knows nothing of it. The block turns a listener on; all that torch compiles
 until its end, in whatever function and thread, goes into one recording, and afterwards torch is as it was.
 
-In:  `watch()`, and a program that uses torch.compile. Out: `Watch`, with its `recording`;
-`has_compiled()`.
+In:  `watch()`, and a program that uses torch.compile. Out: `Watch`, with its `recording`.
 
 PyTorch's counterpart: TORCH_TRACE, which writes to a folder what tlparse shows afterwards.
 """
@@ -12,7 +11,6 @@ PyTorch's counterpart: TORCH_TRACE, which writes to a folder what tlparse shows 
 from __future__ import annotations
 
 import os
-import sys
 import types
 from typing import Any
 
@@ -38,9 +36,7 @@ class Watch:
     1
     """
 
-    def __init__(
-        self, *, steps: bool = True, title: str = "", keep_graphs: bool = False, artifacts: bool = False
-    ) -> None:
+    def __init__(self, *, steps: bool = True, title: str = "", keep_graphs: bool = False, artifacts: bool = False) -> None:
         self.recording = Recording(title=title, engine="torch.compile")
         self.recording.versions = f"Python {PYTHON}, torch {torch.__version__}"
         self._listener = Listener(self.recording, steps=steps, keep_graphs=keep_graphs, artifacts=artifacts)
@@ -74,7 +70,8 @@ class Watch:
         self._listener.end()
 
     def __str__(self) -> str:
-        return "\n".join([text.explanation(self.recording), *self.notices])
+        shown = text.explanation(self.recording, most_lines=max(text.MOST_LINES - len(self.notices), 1))
+        return "\n".join([shown, *self.notices])
 
     def __repr__(self) -> str:
         return str(self)
@@ -95,7 +92,7 @@ class Watch:
         recompile
           entry 1: does not fit: `n` was 2, now 5
         """
-        return predict(torch_compiled.original_of(fn), args, kwargs, self._listener.known, private_torch.region_of(fn))
+        return predict(torch_compiled.original_of(fn), args, kwargs, self._listener.entry_of, private_torch.region_of(fn))
 
     def note_hit(self, fn: Any) -> None:
         """Record that a call of `fn` was served by an entry: torch moves the one that did to the front."""
@@ -123,9 +120,3 @@ def watch(*, steps: bool = True, artifacts: bool = False) -> Watch:
     `artifacts=True` adds what AOTAutograd and Inductor make (graphs of forward and backward, generated code, times).
     """
     return Watch(steps=steps, artifacts=artifacts)
-
-
-def has_compiled() -> bool:
-    """Whether torch.compile has looked at any function in this process."""
-    utils = sys.modules.get("torch._dynamo.utils")
-    return utils is not None and utils.counters["frames"]["total"] > 0

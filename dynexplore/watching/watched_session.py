@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from dynexplore.engine import events as ev
-from dynexplore.recording.engines import OURS
+from dynexplore.recording.engines import DYNEXPLORE
 from dynexplore.session import changed_inputs
 from dynexplore.session.changed_inputs import Input
 from dynexplore.session.verdicts import EntryVerdict, GuardVerdict
@@ -36,14 +36,14 @@ class WatchedAnswer:
     """A prediction as the explorer shows it: `difference` and `breaks` are of a new capture, which is not tried."""
 
     outcome: str
-    said: str
+    message: str
     entry: int
     entries: tuple[EntryVerdict, ...]
     difference: None = None
     breaks: tuple[ev.GraphBroke, ...] = ()
 
     def __str__(self) -> str:
-        return self.said
+        return self.message
 
 
 class WatchedSession:
@@ -84,16 +84,16 @@ class WatchedSession:
 
     def what_if(self, changes: Mapping[str, Any]) -> WatchedAnswer:
         """The prediction, as the explorer shows it."""
-        told = self.predict(changes)
-        said = _WORDS[told.outcome] if told.outcome != "hit" else self._said_of_hit(told)
-        return WatchedAnswer(told.outcome, said, told.entry, tuple(map(self._shown, told.entries)))
+        prediction = self.predict(changes)
+        message = _WORDS[prediction.outcome] if prediction.outcome != "hit" else self._describe_hit(prediction)
+        return WatchedAnswer(prediction.outcome, message, prediction.entry, tuple(map(self._shown, prediction.entries)))
 
     first_answer = what_if
     """torch's guards are all that is asked: there is no longer answer."""
 
-    def _said_of_hit(self, told: TorchPrediction) -> str:
+    def _describe_hit(self, prediction: TorchPrediction) -> str:
         """The entry that serves the call, and how far: guards of resume functions ask for values that do not exist yet."""
-        served = next(verdict for verdict in told.entries if verdict.hits)
+        served = next(verdict for verdict in prediction.entries if verdict.hits)
         if not served.entry:
             return "torch.compile serves it with an entry from before the watch"
         name = f"torch.compile serves it with entry {served.entry}"
@@ -125,5 +125,6 @@ class WatchedSession:
         _refuse("A run step by step")
 
 
-def _refuse(what: str) -> NoReturn:
-    raise ValueError(f'{what} is a question to the other engine: explain(..., engine="{OURS}") shows an explorer that answers it.')
+def _refuse(feature: str) -> NoReturn:
+    where = f'explain(..., engine="{DYNEXPLORE}") shows an explorer that answers it'
+    raise ValueError(f"{feature} is a question to the other engine: {where}.")

@@ -74,19 +74,21 @@ def joined(read: Callable[[str], str], entry: str = ENTRY) -> str:
         if path in parts:
             return
         text = read(path)
-        taken = ""
+        import_lines = ""
         for names, target in _imports(path, text):
             add(target, (*importers, path))
             if missing := sorted(set(names) - exported[target]):
                 raise JoinError(f"{path}: {target} exports no {', '.join(missing)}")
-            taken += f"const {{ {', '.join(names)} }} = {_variable(target)};\n"
+            import_lines += f"const {{ {', '.join(names)} }} = {_variable(target)};\n"
         exported[path] = set(_EXPORT.findall(text))
         plain, rest = _stripped(path, text, is_entry=path == entry)
         if path == entry:
-            parts[path] = f"// -- {path}\n{taken}{plain}"
+            parts[path] = f"// -- {path}\n{import_lines}{plain}"
         else:
-            given = ", ".join(sorted(exported[path]))
-            parts[path] = f"// -- {path}\nconst {_variable(path)} = (() => {{\n{taken}{rest}return {{ {given} }};\n}})();\n"
+            exports = ", ".join(sorted(exported[path]))
+            parts[path] = (
+                f"// -- {path}\nconst {_variable(path)} = (() => {{\n{import_lines}{rest}return {{ {exports} }};\n}})();\n"
+            )
 
     add(entry, ())
     return _MARK + "".join(parts.values())
@@ -110,8 +112,8 @@ def _stripped(path: str, text: str, *, is_entry: bool) -> tuple[str, str]:
     """The text of a file without its imports, and the same without the word `export`."""
     plain = _ASIDE.sub("", _COMMENT.sub("", _IMPORT.sub("", text.removeprefix(_MARK))))
     rest = _EXPORT.sub("", plain)
-    known = re.sub(r"^export default (?=\{)", "", rest, flags=re.MULTILINE) if is_entry else rest
-    code = re.sub(r"/\*\*.*?\*/", "", known, flags=re.DOTALL)  # those within a line
+    body = re.sub(r"^export default (?=\{)", "", rest, flags=re.MULTILINE) if is_entry else rest
+    code = re.sub(r"/\*\*.*?\*/", "", body, flags=re.DOTALL)  # those within a line
     if unknown := next(filter(None, (pattern.search(code) for pattern in _UNKNOWN)), None):
         raise JoinError(f"{path}: the join does not understand {unknown.group().strip()!r}")
     return plain, rest

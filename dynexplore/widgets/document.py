@@ -95,8 +95,8 @@ def diagrams(recording: Recording) -> dict[int, list[str]]:
     """For each frame a drawing of each of its graphs, with as many groups closed as it takes to fit."""
     drawn: dict[int, list[str]] = {entered.frame: [] for entered in recording.frames}
     named = {entered.frame: input_names(recording, entered) for entered in recording.frames}
-    wanted = [(graph, start_closed(grouped(graph.nodes)), named[graph.frame]) for graph in recording.graphs]
-    for (graph, *_), drawing in zip(wanted, svg.drawings(wanted, across=True), strict=True):
+    requests = [(graph, start_closed(grouped(graph.nodes)), named[graph.frame]) for graph in recording.graphs]
+    for (graph, *_), drawing in zip(requests, svg.drawings(requests, across=True), strict=True):
         size = f'width="{drawing.width:g}" height="{drawing.height:g}"'
         body = _BESIDES.sub("", drawing.body)
         drawn[graph.frame].append(f'<svg xmlns="{_SVG}" xmlns:xlink="{_XLINK}" {size} {body}</svg>')

@@ -17,9 +17,9 @@ from typing import Any
 from dynexplore.recording.recording import Recording
 from dynexplore.two_engines import two_captures_html
 from dynexplore.two_engines.alignment import Pair
-from dynexplore.two_engines.beside import Beside
+from dynexplore.two_engines.comparison_model import ComparisonModel
 from dynexplore.two_engines.two_captures import TwoCaptures
-from dynexplore.two_engines.visits import Visit, given_up
+from dynexplore.two_engines.visits import Visit, discarded_visits
 from dynexplore.widgets.document import document, in_script, recording_script
 
 _STYLE = """\
@@ -33,20 +33,20 @@ h2 { font-size: 14px; margin: 4px 0; }
 """
 
 _START = """\
-const texts = ["theirs", "ours"].map((name) => document.getElementById(name).textContent);
+const texts = ["torch-side", "engine-side"].map((name) => document.getElementById(name).textContent);
 const both = await Promise.all(texts.map(read));
-const beside = JSON.parse(document.getElementById("beside").textContent);
-globalThis.dynexplore = together(document.getElementById("explorers"), both, beside);"""
+const comparison = JSON.parse(document.getElementById("comparison").textContent);
+globalThis.dynexplore = together(document.getElementById("explorers"), both, comparison);"""
 
 
 def page(captures: TwoCaptures) -> str:
     """Return two captures as one HTML document."""
-    beside = captures.beside
-    recordings = map(recording_script, ("theirs", "ours"), captures.recordings.values())
+    comparison = captures.comparison
+    recordings = map(recording_script, ("torch-side", "engine-side"), captures.recordings.values())
     return document(
-        f"{beside.title or 'a call'}: two engines",
-        f'{two_captures_html.overview(beside)}\n<div id="explorers"></div>',
-        data="\n".join([*recordings, f'<script type="application/json" id="beside">{in_script(beside_data(beside))}</script>']),
+        f"{comparison.title or 'a call'}: two engines",
+        f'{two_captures_html.overview(comparison)}\n<div id="explorers"></div>',
+        data="\n".join([*recordings, _json_script("comparison", comparison_data(comparison))]),
         start=_START,
         static=str(captures),
         holds=captures.holds,
@@ -54,31 +54,35 @@ def page(captures: TwoCaptures) -> str:
     )
 
 
-def beside_data(beside: Beside) -> dict[str, Any]:
+def _json_script(element: str, data: dict[str, Any]) -> str:
+    return f'<script type="application/json" id="{element}">{in_script(data)}</script>'
+
+
+def comparison_data(comparison: ComparisonModel) -> dict[str, Any]:
     """What together.js reads: names of the sides, pairs of moments, and where the two part."""
-    partings = [{"what": f"{one}.", "pair": one.at} for one in beside.partings]
+    divergences = [{"what": f"{parting}.", "pair": parting.at} for parting in comparison.divergences]
     return {
-        "names": [recording.engine for recording in (beside.theirs, beside.ours)],
-        "pairs": [_pair(pair) for pair in beside.pairs],
+        "names": [recording.engine for recording in (comparison.torch_side, comparison.engine_side)],
+        "pairs": [_pair(pair) for pair in comparison.pairs],
         "places": [
-            _places(beside.theirs, [pair.theirs for pair in beside.pairs]),
-            _places(beside.ours, [pair.ours for pair in beside.pairs]),
+            _places(comparison.torch_side, [pair.torch_side for pair in comparison.pairs]),
+            _places(comparison.engine_side, [pair.engine_side for pair in comparison.pairs]),
         ],
-        "partings": partings,
-        "first": beside.first_pair,
+        "partings": divergences,
+        "first": comparison.first_pair,
     }
 
 
 def _places(recording: Recording, side: Sequence[Visit | None]) -> list[list[int]]:
     """Frame, state, number of the pair: for each moment of one side, also of attempts that were given up."""
-    numbers = {(one.frame, one.path, one.offset, one.time): at for at, one in enumerate(side) if one is not None}
-    before = [(one, numbers.get((one.frame, one.path, one.offset, one.time))) for one in given_up(recording)]
-    counted = [[one.frame, one.state, at] for at, one in enumerate(side) if one is not None]
-    return sorted([*counted, *([one.frame, one.state, at] for one, at in before if at is not None)])
+    numbers = {(visit.frame, visit.path, visit.offset, visit.time): at for at, visit in enumerate(side) if visit is not None}
+    before = [(visit, numbers.get((visit.frame, visit.path, visit.offset, visit.time))) for visit in discarded_visits(recording)]
+    counted = [[visit.frame, visit.state, at] for at, visit in enumerate(side) if visit is not None]
+    return sorted([*counted, *([visit.frame, visit.state, at] for visit, at in before if at is not None)])
 
 
 def _pair(pair: Pair) -> list[int]:
-    return [*_moment(pair.theirs), *_moment(pair.ours)]
+    return [*_moment(pair.torch_side), *_moment(pair.engine_side)]
 
 
 def _moment(visit: Visit | None) -> tuple[int, int]:

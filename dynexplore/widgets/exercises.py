@@ -47,5 +47,5 @@ def check(exercise: str, answer: Any, what_is_wrong: Callable[[Any], str | None]
 def _how_it_failed(error: Exception) -> str:
     """What an answer raised, and the last line that ran before it did."""
     last = traceback.extract_tb(error.__traceback__)[-1]
-    what = str(error).strip().partition("\n")[0]
-    return f"trying your answer raised {type(error).__name__}: {what}" + (f", at the line `{last.line}`" if last.line else "")
+    message = str(error).strip().partition("\n")[0]
+    return f"trying your answer raised {type(error).__name__}: {message}" + (f", at the line `{last.line}`" if last.line else "")

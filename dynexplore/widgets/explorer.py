@@ -24,7 +24,7 @@ from typing import Any
 import anywidget
 import traitlets
 
-from dynexplore.engine.collector import collector_at_rest
+from dynexplore.engine.gc_control import gc_disabled
 from dynexplore.recording.recording import Recording
 from dynexplore.views import html_text
 from dynexplore.views.explorer_data import explorer_data
@@ -53,16 +53,16 @@ class Explorer(anywidget.AnyWidget):
     def __init__(self, shown: Any, answerers: Mapping[str, Answerer] | None = None, *, later: bool = False) -> None:
         recording: Recording = getattr(shown, "recording", shown)
         session = getattr(shown, "session", None)
-        with collector_at_rest():  # it would walk again and again over objects of which none is garbage yet
+        with gc_disabled():  # it would walk again and again over objects of which none is garbage yet
             timeline = Timeline(recording)
             self._static = html_text.mimebundle(recording, timeline)
             is_later = later and is_large(timeline)
             data = spelled((first_view if is_later else explorer_data)(recording, timeline))
         self._whole = functools.partial(explorer_data, recording, timeline) if is_later else None
         self._seat = Seat(session) if session is not None else None
-        asked = self._seat.answerers if self._seat is not None else {}
+        seat_answerers = self._seat.answerers if self._seat is not None else {}
         own: dict[str, Answerer] = {"graphviz": _graphviz, "editor": _editor, "rest": self._rest}
-        self.answerers: dict[str, Answerer] = {**own, **asked, **(answerers or {})}
+        self.answerers: dict[str, Answerer] = {**own, **seat_answerers, **(answerers or {})}
         super().__init__(data=data)
         self.on_msg(self._on_question)
 
@@ -71,14 +71,14 @@ class Explorer(anywidget.AnyWidget):
         if self._whole is None:
             return
         whole, self._whole = self._whole, None
-        made = ""
+        text = ""
         try:
-            with collector_at_rest():
-                made = spelled(whole())
+            with gc_disabled():
+                text = spelled(whole())
         finally:
-            self._whole = None if made else whole
+            self._whole = None if text else whole
             self.leave_the_rest()
-        self.data = made
+        self.data = text
 
     def leave_the_rest(self) -> None:
         """What is not sent by now does not follow by itself: the page says so, and asks for it when somebody wants it."""
@@ -95,8 +95,8 @@ class Explorer(anywidget.AnyWidget):
     def __repr__(self) -> str:
         return str(self._static["text/plain"])
 
-    def _repr_mimebundle_(self, **wanted: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        data, metadata = super()._repr_mimebundle_(**wanted) or ({}, {})
+    def _repr_mimebundle_(self, **options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        data, metadata = super()._repr_mimebundle_(**options) or ({}, {})
         return {**data, **self._static}, metadata
 
     def _rest(self, _question: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:

@@ -61,5 +61,5 @@ def _beginning(report: str) -> str:
     """As much of a report as somebody without scripts would read: that of a large model has thousands of lines."""
     if len(report) <= MOST_STATIC:
         return report
-    kept = report[: report.rindex("\n", 0, MOST_STATIC)]
-    return f"{kept}\n... and {report[len(kept) :].count(chr(10))} more lines: scripts show all of it."
+    beginning = report[: report.rindex("\n", 0, MOST_STATIC)]
+    return f"{beginning}\n... and {report[len(beginning) :].count(chr(10))} more lines: scripts show all of it."

@@ -60,28 +60,28 @@ class Shelf:
 
     def __init__(self, size: int = 4) -> None:
         self.size = size
-        self._held: collections.OrderedDict[Seat, Live] = collections.OrderedDict()
+        self._lives: collections.OrderedDict[Seat, Live] = collections.OrderedDict()
 
     def put(self, seat: Seat, live: Live) -> None:
         """Hold the live side of an explorer; the oldest goes, where there are too many."""
-        self._held[seat] = live
-        while len(self._held) > self.size:
-            self.drop(next(iter(self._held)))
+        self._lives[seat] = live
+        while len(self._lives) > self.size:
+            self.drop(next(iter(self._lives)))
 
     def drop(self, seat: Seat) -> None:
         """Let a session go."""
-        live = self._held.pop(seat, None)
+        live = self._lives.pop(seat, None)
         if live is not None:
             live.close()
 
     def get(self, seat: Seat) -> Live:
         """The live side of an explorer. Raises CannotAnswer when it was let go."""
-        live = self._held.get(seat)
+        live = self._lives.get(seat)
         if live is None:
             raise CannotAnswer(
                 f"The inputs of this call were released: only the {self.size} latest explorers keep theirs. Run the cell again."
             )
-        self._held.move_to_end(seat)
+        self._lives.move_to_end(seat)
         return live
 
 
@@ -101,7 +101,7 @@ class Seat:
         return {name: functools.partial(self._answer, name) for name in ABOUT}
 
     def _answer(self, name: str, question: Body) -> tuple[Body, list[bytes]]:
-        return _told(functools.partial(self._shelf.get(self).answer, name), question), []
+        return _timed_answer(functools.partial(self._shelf.get(self).answer, name), question), []
 
     def leave(self) -> None:
         """The explorer has ended: its session is let go."""
@@ -112,7 +112,7 @@ ABOUT = ("inputs", "what_if", "source", "rerun", "live")
 """What can be asked: methods of `Live`."""
 
 
-def _told(act: Callable[[Body], Body], question: Body) -> Body:
+def _timed_answer(act: Callable[[Body], Body], question: Body) -> Body:
     """An answer; what the engine refuses in a sentence is that sentence."""
     began = time.perf_counter()
     try:
@@ -123,8 +123,8 @@ def _told(act: Callable[[Body], Body], question: Body) -> Body:
 
 
 def _sentence(error: Exception) -> str:
-    said = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
-    first = said.strip().splitlines()[0] if said.strip() else type(error).__name__
+    message = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+    first = message.strip().splitlines()[0] if message.strip() else type(error).__name__
     return ev.clip(first, 400)
 
 
@@ -135,7 +135,7 @@ class Live:
         self.session = session
         self.runs: dict[int, Any] = {}  # number -> explanation of an edited source
         self.run_count = 0
-        self.asked = session  # that of the frame on show
+        self.target_session = session  # that of the frame on show
         self.run: Any = None
         self.run_about = ""
 
@@ -155,7 +155,7 @@ class Live:
         if name != "live" or question.get("act") == "start":  # a run goes on whatever is on show by now
             session = self._session_of(question.get("run"))
             find = session.to_edit if name in ("source", "rerun") else session.of_frame
-            self.asked = find(frame if isinstance(frame, int) else None)
+            self.target_session = find(frame if isinstance(frame, int) else None)
         reply: Body = getattr(self, name)(question)
         return reply
 
@@ -173,20 +173,20 @@ class Live:
         """What may be changed, and what a control may offer."""
         inputs = [
             {
-                "path": one.path,
-                "kind": one.kind,
-                "text": one.text,
-                "shape": list(one.shape),
-                "dtype": one.dtype,
-                "device": one.device,
-                "grad": one.requires_grad,
+                "path": editable.path,
+                "kind": editable.kind,
+                "text": editable.text,
+                "shape": list(editable.shape),
+                "dtype": editable.dtype,
+                "device": editable.device,
+                "grad": editable.requires_grad,
             }
-            for one in self.asked.inputs
+            for editable in self.target_session.inputs
         ]
-        dtypes = [*DTYPES, *sorted({one["dtype"] for one in inputs} - {*DTYPES, ""})]
+        dtypes = [*DTYPES, *sorted({editable["dtype"] for editable in inputs} - {*DTYPES, ""})]
         devices = ["cpu", "cuda", "meta"]
-        devices += sorted({one["device"] for one in inputs} - {*devices, ""})
-        return {"inputs": inputs, "dtypes": dtypes, "devices": devices, "about": self.asked.about}
+        devices += sorted({editable["device"] for editable in inputs} - {*devices, ""})
+        return {"inputs": inputs, "dtypes": dtypes, "devices": devices, "about": self.target_session.about}
 
     def what_if(self, question: Body) -> Body:
         """What the latest call would have done with these changes: {path: {shape, dtype, ...} or {value: literal}}.
@@ -194,7 +194,7 @@ class Live:
         `quick`: only what guards say; a whole model takes seconds to translate.
         """
         changes = {path: _change(path, change) for path, change in question.get("changes", {}).items()}
-        prediction = self.asked.first_answer(changes) if question.get("quick") else self.asked.what_if(changes)
+        prediction = self.target_session.first_answer(changes) if question.get("quick") else self.target_session.what_if(changes)
         return {
             "outcome": prediction.outcome,
             "entry": prediction.entry,
@@ -208,14 +208,14 @@ class Live:
 
     def source(self, question: Body) -> Body:
         """The source of the function, to be edited; `first`: the line of its file that it begins with."""
-        return {"source": self.asked.source, "about": self.asked.about, "first": self.asked.first_line}
+        return {"source": self.target_session.source, "about": self.target_session.about, "first": self.target_session.first_line}
 
     def rerun(self, question: Body) -> Body:
         """The function with another source, on copies of the inputs: its recording, and whether typing may run it again.
 
         `automatic` says why it may not, "" where it may. `line` is that of the text which a sentence names.
         """
-        done = self.asked.rerun(str(question.get("source", "")))
+        done = self.target_session.rerun(str(question.get("source", "")))
         if done.after is None:
             return {"said": _capital(done.error), "line": _line_named(done.error)}
         self.run_count += 1
@@ -239,7 +239,7 @@ class Live:
         act = question.get("act")
         if act == "start":
             self.close()
-            self.run, self.run_about = self.asked.live(), self.asked.about
+            self.run, self.run_about = self.target_session.live(), self.target_session.about
         elif self.run is None:
             raise CannotAnswer("No live run was started.")
         elif act == "step":
@@ -342,10 +342,10 @@ def _observed(value: ev.ValueObserved) -> Body:
     ends = (("min", value.minimum), ("mean", value.mean), ("max", value.maximum))
     numbers = ", ".join(f"{name} {_short(number)}" for name, number in ends if number is not None)
     first = ", ".join(map(_short, value.first[:6]))
-    what = f"{value.what}, replayed" if value.replayed else value.what
+    origin = f"{value.role}, replayed" if value.replayed else value.role
     return {
         "frame": value.frame,
-        "of": what,
+        "of": origin,
         "name": value.name,
         "value": ev.clip(tensor or value.why, 120),
         "range": numbers,

@@ -29,8 +29,8 @@ from IPython.display import display
 
 import dynexplore
 from dynexplore.engine import events as ev
-from dynexplore.engine.shown_files import running_cell
-from dynexplore.recording.engines import ENGINES, OURS
+from dynexplore.engine.display_paths import running_cell
+from dynexplore.recording.engines import DYNEXPLORE, ENGINES
 from dynexplore.recording.recording import Recording
 from dynexplore.views import break_inspection, cache_timeline, html_text, text
 from dynexplore.widgets.display import outputs_of
@@ -241,13 +241,13 @@ def _parsed(parser: Any, words: list[str]) -> argparse.Namespace:
     try:
         options: argparse.Namespace = parser.parse_args(words)
     except UsageError as error:
-        known = " ".join(action.option_strings[-1] for action in parser._actions if action.option_strings)
-        raise UsageError(f"{str(error).strip()}; the options of %dynamo are {known}") from None
+        option_names = " ".join(action.option_strings[-1] for action in parser._actions if action.option_strings)
+        raise UsageError(f"{str(error).strip()}; the options of %dynamo are {option_names}") from None
     if options.view not in VIEWS:
         raise UsageError(f"there is no view {options.view!r}; there are: {', '.join(VIEWS)}")
     if options.engine not in ENGINES:
         raise UsageError(f"there is no engine {options.engine!r}; there are: {', '.join(ENGINES)}")
-    if options.engine != OURS and (options.artifacts or options.diagnose or options.function):
+    if options.engine != DYNEXPLORE and (options.artifacts or options.diagnose or options.function):
         raise UsageError(f"--artifacts, --diagnose and --function are about dynexplore, not about --engine {options.engine}")
     if options.artifacts and options.backend not in ("", *_COMPILERS):
         raise UsageError(f"--artifacts needs the backend {' or '.join(_COMPILERS)}, not {options.backend!r}")

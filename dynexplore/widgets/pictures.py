@@ -20,6 +20,7 @@ from typing import Any
 
 from dynexplore.recording.recording import recording_of
 from dynexplore.views.bars_picture import bars_picture, bars_text
+from dynexplore.views.call_flow_diagram import call_flow_diagram, call_flow_text
 from dynexplore.views.calls_picture import calls_picture, calls_text
 from dynexplore.views.capture_picture import capture_picture, capture_text
 from dynexplore.views.clock_picture import Bar, clock_picture, clock_text
@@ -28,7 +29,6 @@ from dynexplore.views.layers_picture import Layer, layers_picture, layers_text
 from dynexplore.views.split_picture import split_picture, split_text
 from dynexplore.views.stack_picture import Row, stack_picture, stack_text
 from dynexplore.views.traffic_picture import traffic_picture, traffic_text
-from dynexplore.views.way_picture import way_picture, way_text
 
 
 class Picture:
@@ -71,7 +71,7 @@ def way(shown: Any) -> Picture:
     >>> way(Recording())
     <BLANKLINE>
     """
-    return Picture(way_picture, way_text, recording_of(shown))
+    return Picture(call_flow_diagram, call_flow_text, recording_of(shown))
 
 
 def capture(shown: Any) -> Picture:
@@ -94,14 +94,14 @@ def traffic(shown: Any, stage: str = "forward") -> Picture:
     return Picture(traffic_picture, traffic_text, recording_of(getattr(shown, "explanation", shown)), stage)
 
 
-def bars(values: Mapping[str, float], unit: str, one: str = "") -> Picture:
-    """What was measured, each number beside the first; `one` is the unit's name where there is a single one of it.
+def bars(values: Mapping[str, float], unit: str, singular: str = "") -> Picture:
+    """What was measured, each number beside the first; `singular` is the unit's name where there is a single one of it.
 
     >>> bars({"captured": 14, "minified": 1}, "operators", "operator")
     captured: 14 operators
     minified: 1 operator
     """
-    return Picture(bars_picture, bars_text, dict(values), unit, one)
+    return Picture(bars_picture, bars_text, dict(values), unit, singular)
 
 
 def joint(shown: Any) -> Picture:
@@ -136,5 +136,5 @@ def stack(rows: Iterable[tuple[str, Any, Sequence[Any]]]) -> Picture:
 
 def layers(diagnosis: Any) -> Picture:
     """The layers that `dynexplore.diagnose` asked, in order, and the first that fails."""
-    asked = tuple(Layer(stage.layer, stage.verdict, stage.failure) for stage in diagnosis.stages)
-    return Picture(layers_picture, layers_text, asked)
+    stages = tuple(Layer(stage.layer, stage.verdict, stage.failure) for stage in diagnosis.stages)
+    return Picture(layers_picture, layers_text, stages)

@@ -36,15 +36,15 @@ if (picked.value) await show();"""
 
 def page(ranks: Ranks) -> str:
     """Return the ranks as one HTML document."""
-    beside = ranks.beside
-    chosen = ranks_html.chosen_ranks(beside, MOST_EXPLORERS)
-    first = next((rank for rank in beside.unlike_ranks if rank in chosen), next(iter(chosen), 0))
+    alignment = ranks.comparison
+    chosen = ranks_html.chosen_ranks(alignment, MOST_EXPLORERS)
+    first = next((rank for rank in alignment.unlike_ranks if rank in chosen), next(iter(chosen), 0))
     options = "".join(f'<option value="{rank}"{" selected" if rank == first else ""}>rank {rank}</option>' for rank in chosen)
-    left = len(ranks) - len(chosen)
-    more = html_text.escape(f"{left} more ranks: dynexplore open DIR --rank N" if left else "")
+    remaining = len(ranks) - len(chosen)
+    more = html_text.escape(f"{remaining} more ranks: dynexplore open DIR --rank N" if remaining else "")
     return document(
-        f"{beside.title or 'ranks'}: {len(ranks)} ranks",
-        _BODY.format(overview=ranks_html.overview(beside), options=options, more=more),
+        f"{alignment.title or 'ranks'}: {len(ranks)} ranks",
+        _BODY.format(overview=ranks_html.overview(alignment), options=options, more=more),
         data="\n".join(recording_script(f"recording{rank}", ranks[rank]) for rank in chosen),
         start=_START,
         static=str(ranks),

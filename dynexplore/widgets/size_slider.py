@@ -61,6 +61,6 @@ class SizeSlider:
     def __repr__(self) -> str:
         return calls_text(self.explanation.recording, SHOWN)
 
-    def _repr_mimebundle_(self, **wanted: Any) -> dict[str, Any]:
-        data = self.widget._repr_mimebundle_(**wanted) or {}
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
+        data = self.widget._repr_mimebundle_(**options) or {}
         return {**data, "text/plain": repr(self), "text/html": self._html()}

@@ -48,13 +48,13 @@ def function_code(source: str, file: str) -> types.CodeType:
         body[-1] = ast.copy_location(ast.Return(body[-1].value), body[-1])
     if names:
         body.insert(0, ast.Global(names))
-    wanted = "def cell(): pass"
-    definition = ast.parse(wanted).body[0]
+    template = "def cell(): pass"
+    definition = ast.parse(template).body[0]
     assert isinstance(definition, ast.FunctionDef)
     definition.body, definition.lineno, definition.end_lineno = body, first, first
     module = ast.fix_missing_locations(ast.Module([*future, definition], []))
-    made = compile(module, file, "exec", dont_inherit=True)
-    code = next(constant for constant in made.co_consts if isinstance(constant, types.CodeType))
+    module_code = compile(module, file, "exec", dont_inherit=True)
+    code = next(constant for constant in module_code.co_consts if isinstance(constant, types.CodeType))
     return _named(code)
 
 
@@ -116,8 +116,8 @@ class _WithoutAnnotations(ast.NodeTransformer):
     """`x: int = 1` as `x = 1`: a global name of a function may have no annotation."""
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
-        made = ast.Expr(node.annotation) if node.value is None else ast.Assign([node.target], node.value)
-        return ast.copy_location(made, node)
+        statement = ast.Expr(node.annotation) if node.value is None else ast.Assign([node.target], node.value)
+        return ast.copy_location(statement, node)
 
     def _leave(self, node: ast.AST) -> ast.AST:
         return node

@@ -57,6 +57,6 @@ class Toggles:
     def __repr__(self) -> str:
         return f"{self._words()}\n{self.now!r}"
 
-    def _repr_mimebundle_(self, **wanted: Any) -> dict[str, Any]:
-        data = self.widget._repr_mimebundle_(**wanted) or {}
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
+        data = self.widget._repr_mimebundle_(**options) or {}
         return {**data, "text/plain": repr(self), "text/html": f"<p>{self._words()}</p>{self._picture.value}"}

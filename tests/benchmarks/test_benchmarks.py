@@ -126,6 +126,16 @@ def test_callbacks(tmp_path: Path) -> None:
     assert all(row["plain us"] > 0 and {"dynexplore above", "torch.compile above"} < set(row) for row in rows)
 
 
+def test_pythons(tmp_path: Path) -> None:
+    """Four figures of the running Python, under both engines."""
+    out = tmp_path / "figures.json"
+    done = run("pythons", "--quick", "--json", str(out))
+    assert done.returncode == 0, done.stdout + done.stderr
+    figures = json.loads(out.read_text())["us"]
+    assert list(figures) == ["call", "layer", "item", "capture"] and figures["call"]["eager"] > 0
+    assert all({"dynexplore", "torch.compile"} <= set(row) for row in figures.values())
+
+
 def test_breaks(tmp_path: Path) -> None:
     """A warm call with a break costs at most three times one of torch.compile's that has as many graphs."""
     out = tmp_path / "rows.json"

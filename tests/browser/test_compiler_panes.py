@@ -38,7 +38,7 @@ def made_by_a_compiler() -> Recording:
                 stage = "joint" if part == "joint" else "forward"
                 language = "dot" if part == "diagram" else "text"
                 recording.record(
-                    ev.ArtifactMade(frame=event.frame, graph=name, stage=stage, part=part, text=text, language=language)
+                    ev.ArtifactEmitted(frame=event.frame, graph=name, stage=stage, part=part, text=text, language=language)
                 )
         recording.record(event)
     return recording

@@ -19,8 +19,8 @@ def with_memory() -> Recording:
     frame, name = recording.graphs[0].frame, recording.graphs[0].name
     forward = [ev.NodeMemory(f"n{at}", "torch._ops.aten.mm.default", 100 * (at + 2), 100, 100, place=NASTY) for at in range(3)]
     backward = [ev.NodeMemory(f"b{at}", "torch._ops.aten.sum.default", 500 - 100 * at, 0, 100) for at in range(3)]
-    kept = (ev.KeptStorage(NASTY, 100),)
-    recording.record(ev.MemoryPlanned(frame=frame, graph=name, stage="forward", inputs=100, nodes=tuple(forward), kept=kept))
+    kept = (ev.SavedStorage(NASTY, 100),)
+    recording.record(ev.MemoryPlanned(frame=frame, graph=name, stage="forward", inputs=100, nodes=tuple(forward), saved=kept))
     recording.record(ev.MemoryPlanned(frame=frame, graph=name, stage="backward", inputs=100, nodes=tuple(backward)))
     return recording
 

@@ -44,7 +44,7 @@ def test_the_fields_of_a_record_are_plain_data(cls: type) -> None:
 def test_every_event_is_in_the_registry() -> None:
     """The registry holds each leaf class by name, and no base class."""
     leaves = {cls for cls in vars(ev).values() if isinstance(cls, type) and issubclass(cls, ev.Event)}
-    assert set(ev.EVENTS.values()) == leaves - {ev.Event, ev.PlacedEvent}
+    assert set(ev.EVENTS.values()) == leaves - {ev.Event, ev.InstructionEvent}
     assert all(cls.__name__ == name for name, cls in ev.EVENTS.items())
 
 
@@ -53,7 +53,7 @@ def test_every_event_says_where_it_belongs(cls: type) -> None:
     """Each event has frame and attempt, and what an instruction causes has offset and inline as well."""
     names = {field.name for field in dataclasses.fields(cls)}
     assert {"frame", "attempt"} <= names
-    assert issubclass(cls, ev.PlacedEvent) == ("offset" in names)
+    assert issubclass(cls, ev.InstructionEvent) == ("offset" in names)
 
 
 def test_a_huge_text_is_cut() -> None:

@@ -28,8 +28,8 @@ ENGINE = Path(dynexplore.__file__).parent / "engine"
 # The engine can meet these, but no short program is known that makes it.
 WITHOUT_EXAMPLE = {"DX110", "DX210", "DX504"}
 
-# Nothing is left in these examples that a graph could hold.
-WITHOUT_GRAPH = {"DX409"}
+# Nothing is left in these examples that a graph could hold; after DX505 the frame is plain Python.
+WITHOUT_GRAPH = {"DX409", "DX505"}
 if "__getattribute__" in vars(types.CoroutineType):  # before Python 3.13; what it does with `close` is not known
     WITHOUT_GRAPH.add("DX211")
 

@@ -22,7 +22,7 @@ def broken_at_an_if() -> GraphBreak:
 
 
 def test_the_message_is_the_designed_one() -> None:
-    """Title, place, underlined code, why, fix, then, more: line by line as DESIGN section 7 shows it."""
+    """Title, place, underlined code, why, fix, then, more: line by line as people read it."""
     then = "3 operations compiled before it; the rest continues in two resume functions."
     assert broken_at_an_if().render(then) == "\n".join(
         [

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dynexplore.engine import torch_versions
-from dynexplore.engine.torch_versions import CHECKS, PASSED, admit, answers_file, is_tested, kept_answer, key_of, run_self_check
+from dynexplore.engine.torch_versions import CHECKS, PASSED, admit, answers_file, cached_answer, is_tested, key_of, run_self_check
 from source_tree import ROOT
 
 pytestmark = pytest.mark.plain("what is compiled is compiled in other processes")
@@ -46,7 +46,7 @@ def test_an_answer_is_kept_for_its_key(tmp_path: Path) -> None:
         asked.append("")
         return PASSED
 
-    assert [kept_answer(key, file, check) for key in ("one", "two", "one", "two")] == [PASSED] * 4
+    assert [cached_answer(key, file, check) for key in ("one", "two", "one", "two")] == [PASSED] * 4
     assert len(asked) == 2
     assert json.loads(file.read_text()) == {"one": PASSED, "two": PASSED}
     assert [one.name for one in file.parent.iterdir()] == ["answers.json"]
@@ -57,14 +57,14 @@ def test_a_file_that_is_not_ours_is_written_anew(tmp_path: Path, content: str) -
     """A damaged file of answers is as good as none."""
     file = tmp_path / "answers.json"
     file.write_text(content)
-    assert kept_answer("one", file, lambda: PASSED) == PASSED
+    assert cached_answer("one", file, lambda: PASSED) == PASSED
     assert json.loads(file.read_text()) == {"one": PASSED}
 
 
 def test_a_folder_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
     """Where nothing can be kept, the self-check runs each time."""
     (tmp_path / "file").write_text("")
-    assert kept_answer("one", tmp_path / "file" / "answers.json", lambda: PASSED) == PASSED
+    assert cached_answer("one", tmp_path / "file" / "answers.json", lambda: PASSED) == PASSED
 
 
 def test_the_key_says_what_the_answer_holds_for() -> None:

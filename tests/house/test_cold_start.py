@@ -74,7 +74,7 @@ def test_who_starts_loads_what_is_needed_and_no_more() -> None:
     assert "torch._functorch.fx_minifier" not in names
 
 
-@pytest.mark.parametrize("file", ["tests/views/test_text.py", "tests/programs/test_with.py"])
+@pytest.mark.parametrize("file", ["tests/views/test_text.py", "tests/engine/variables/modes/test_protocol.py"])
 def test_collecting_a_test_imports_no_model_and_no_browser(file: str) -> None:
     """Who runs one test by name does not wait for packages that it does not use, nor for those of pytest's plugins."""
     items, names = loaded(COLLECT, file)

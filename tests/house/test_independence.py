@@ -31,7 +31,8 @@ ALLOWED = {
 # Files that may spell a name as a text, and why. To import or reach for it stays forbidden there.
 SPELLED = {
     ("dynexplore.recording.engines", "torch.compile"): "a recording says whose captures it holds",
-    ("dynexplore.engine.runtime.other_tracers", "torch._dynamo.eval_frame"): "what torch.compile wrapped is known by its class",
+    ("dynexplore.engine.runtime.foreign_modes", "torch._dynamo.eval_frame"): "what torch.compile wrapped is known by its class",
+    ("dynexplore.engine.runtime.foreign_modes", "torch._dynamo.utils"): "its counters say whether torch.compile has run at all",
     ("dynexplore.engine.translate.comptime", "torch._dynamo.comptime"): "its functions are known where user code calls them",
 }
 

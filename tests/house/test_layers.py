@@ -17,8 +17,8 @@ LAYERS = {
             "dynexplore.engine",
             "dynexplore.engine.events",
             "dynexplore.engine.records",
-            "dynexplore.engine.shown_files",
-            "dynexplore.engine.collector",
+            "dynexplore.engine.display_paths",
+            "dynexplore.engine.gc_control",
             "dynexplore.engine.recorder",
             "dynexplore.engine.graph_breaks",
             "dynexplore.engine.errors",
@@ -31,14 +31,21 @@ LAYERS = {
             "dynexplore.engine.nearest_name",
             "dynexplore.engine.torch_versions",
             "dynexplore.engine.raw_attributes",
+            "dynexplore.engine.old_names",
         ),
         0,
     ),
     "dynexplore.engine.bytecode": 10,
     "dynexplore.engine.native": 10,
+    # what tensors and nodes alias: facts that the graph being built needs, too
+    "dynexplore.engine.aliasing.storage": 11,
+    **dict.fromkeys((f"dynexplore.engine.aliasing.{name}" for name in ("mutation", "autograd_graph", "metadata")), 12),
+    "dynexplore.engine.aliasing.collect": 13,
     "dynexplore.engine.policy": 20,
     "dynexplore.engine.provenance": 20,
     "dynexplore.engine.graph": 21,
+    "dynexplore.engine.aliasing": 22,
+    "dynexplore.engine.specialization": 22,
     "dynexplore.engine.variables.contract": 30,
     "dynexplore.engine.variables": 31,
     "dynexplore.engine.translate": 40,
@@ -65,6 +72,7 @@ ONLY = {
         "dynexplore.views",
         "dynexplore.recording",
         "dynexplore.engine.events",
+        "dynexplore.engine.old_names",
         "dynexplore.engine.records",
         "dynexplore.engine.bytecode.opcodes",
     ),
@@ -75,6 +83,7 @@ ONLY = {
         "dynexplore.views",
         "dynexplore.traces",
         "dynexplore.engine.events",
+        "dynexplore.engine.old_names",
         "dynexplore.engine.errors",
         "dynexplore.engine.display_hooks",
     ),
@@ -83,6 +92,7 @@ ONLY = {
         "dynexplore.recording",
         "dynexplore.views",
         "dynexplore.engine.events",
+        "dynexplore.engine.old_names",
         "dynexplore.engine.display_hooks",
     ),
     "dynexplore.widgets": (
@@ -95,8 +105,8 @@ ONLY = {
         "dynexplore.lenses",
         "dynexplore.engine.events",
         "dynexplore.engine.display_hooks",
-        "dynexplore.engine.shown_files",
-        "dynexplore.engine.collector",
+        "dynexplore.engine.display_paths",
+        "dynexplore.engine.gc_control",
     ),
 }
 
@@ -109,7 +119,7 @@ CONTRACTS = ("dynexplore.engine.variables.contract", "dynexplore.engine.translat
 COMMAND_LINE = (
     "dynexplore.__main__",
     "dynexplore.cli",
-    *(f"dynexplore.cli_{part}" for part in ("captures", "files", "lab", "outputs", "program", "tools")),
+    *(f"dynexplore.cli.{part}" for part in ("captures", "files", "lab", "output_files", "program", "progress", "tools")),
 )
 DOORS = ("dynexplore", *COMMAND_LINE)
 

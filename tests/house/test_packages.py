@@ -54,11 +54,11 @@ def test_another_system_is_refused_in_one_sentence() -> None:
     for pretended, told in (
         ("sys.platform = 'darwin'", f"CPython {here} on macOS"),
         ("sys.platform = 'win32'", f"CPython {here} on Windows"),
-        ("sys.version_info = (3, 14, 0)", "CPython 3.14 on Linux"),
+        ("sys.version_info = (3, 15, 0)", "CPython 3.15 on Linux"),
     ):
         code = f"import sys, setuptools, platform; {pretended}; exec(open('setup.py').read())"
         done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
-        sentence = f"dynexplore runs on Linux with CPython 3.11, 3.12 or 3.13, and this is {told}.\n"
+        sentence = f"dynexplore runs on Linux with CPython 3.11, 3.12, 3.13 or 3.14, and this is {told}.\n"
         assert (done.returncode, done.stderr) == (1, sentence)
 
 
@@ -92,7 +92,7 @@ def test_the_wheel_in_a_clean_environment(tmp_path: Path) -> None:
 
     run(programs / "python", "-m", "pip", "install", "--quiet", "-c", ROOT / "constraints.txt", f"{wheel()}[lab]")
     assert run(programs / "dynexplore", "--version") == f"dynexplore {dynexplore.__version__}\n"
-    assert "3 graphs, with 1 graph break" in run(programs / "dynexplore", "explain", "toy.py", "--html", "toy.html")
+    assert "3 graphs, 1 graph break" in run(programs / "dynexplore", "explain", "toy.py", "--html", "toy.html")
     assert (tmp_path / "toy.html").stat().st_size > 100_000
     copies = tmp_path / "dynexplore-tutorials"
     told = run(programs / "dynexplore", "lab", "--version")  # all that `lab` does, and JupyterLab that says its version and ends

@@ -66,7 +66,7 @@ def test_no_supported_python_is_one_sentence(tmp_path: Path) -> None:
     path = only_these_on_path(tmp_path, "bash", "dirname", "ls", "sort")
     done = run(SETUP, ".venv-never", PATH=path, PYENV_ROOT=str(tmp_path), PYTHON="")
     assert done.returncode == 1
-    assert done.stderr.startswith("dynexplore: no supported Python found (3.11, 3.12, 3.13); install one, or set PYTHON")
+    assert done.stderr.startswith("dynexplore: no supported Python found (3.11, 3.12, 3.13, 3.14); install one, or set PYTHON")
     assert done.stderr.count("\n") == 1
 
 
@@ -78,7 +78,7 @@ def test_an_asked_for_python_that_is_missing_is_one_sentence(tmp_path: Path) -> 
     done = run(SETUP, "--check", "3.9")
     assert (done.returncode, done.stderr) == (
         1,
-        "dynexplore: Python 3.9 is not supported; these are: 3.11, 3.12, 3.13.\n",
+        "dynexplore: Python 3.9 is not supported; these are: 3.11, 3.12, 3.13, 3.14.\n",
     )
 
 
@@ -87,7 +87,7 @@ def test_a_python_that_is_none_is_one_sentence() -> None:
     done = run(SETUP, "--check", "any", PYTHON="/bin/false")
     assert (done.returncode, done.stderr) == (
         1,
-        "dynexplore: PYTHON=/bin/false is not a Python that dynexplore supports (3.11, 3.12, 3.13).\n",
+        "dynexplore: PYTHON=/bin/false is not a Python that dynexplore supports (3.11, 3.12, 3.13, 3.14).\n",
     )
 
 

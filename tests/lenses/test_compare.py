@@ -340,7 +340,7 @@ def test_without_a_process_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_it_goes_to_json(branch_comparison: Any) -> None:
     """Everything is in the JSON form: methods, graphs with their rows, verdicts, failures."""
     data = json.loads(branch_comparison.to_json())
-    assert data["schema"] == 1 and [method["key"] for method in data["methods"]] == ALL
+    assert data["schema"] == 2 and [method["key"] for method in data["methods"]] == ALL
     ours = data["methods"][ALL.index("dynexplore")]
     assert [row["op"] for row in ours["graphs"][0]["nodes"]][:2] == ["placeholder", "placeholder"]
     assert data["methods"][0]["failure"] and data["probes"][0]["name"] == "as given"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import opcode
+
 from opcodes.opcode_table import OpcodeTable, X
 
 TABLE = OpcodeTable()
@@ -36,6 +38,13 @@ def builds_a_map_of_constant_keys(x):
 @shows("BUILD_STRING", graphs=1, ops=1)
 def builds_a_string(x):
     return f"a{x.shape[0]}b{x.dim()!r}", x + 1
+
+
+if "BUILD_TEMPLATE" in opcode.opmap:  # template strings are syntax of Python 3.14
+    _TEMPLATE: dict = {}
+    exec("def builds_a_template(x):\n    n = 2\n    return t'a{x + 1}{n!r:>{n}}'.values\n", _TEMPLATE)
+    shows("BUILD_TEMPLATE", graphs=1, ops=1)(_TEMPLATE["builds_a_template"])
+    shows("BUILD_INTERPOLATION", graphs=1, ops=1)(_TEMPLATE["builds_a_template"])
 
 
 @shows("BUILD_SLICE", graphs=1, ops=2)

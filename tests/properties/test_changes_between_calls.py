@@ -77,7 +77,7 @@ def test_the_fuzzer_finds_an_absence_that_is_not_relied_on(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """With the mend taken out, some program differs from eager."""
-    monkeypatch.setattr(UserObjectVariable, "rely_on_absence", lambda self, ctx, name: None)
+    monkeypatch.setattr(UserObjectVariable, "guard_on_absence", lambda self, ctx, name: None)
     wrong = next((wrong for case in itertools.islice(sampled(0), 2000) if (wrong := check([case])[2])), [])
     with capfd.disabled():
         print("".join(f"\n{text}" for text in wrong))

@@ -96,10 +96,10 @@ def test_a_random_program_about_exceptions_does_the_same(first: int) -> None:
 
 def leaves_the_frame_on_the_stack(self: Any, frame: Any, thrown: Any = None) -> bool:
     """What `Translator.interpret` would be if a frame that an exception leaves stayed."""
-    before = list(self.running)
-    self.running.append(frame)
+    before = list(self.frames.running)
+    self.frames.running.append(frame)
     finished = self._take_steps(frame, thrown)
-    self.running[:] = before
+    self.frames.running[:] = before
     return finished
 
 

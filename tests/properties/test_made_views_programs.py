@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from properties.fuzz_rounds import Passed, finds, run_drawn_for_long, run_slice
 from properties.two_worlds import World, function_of, graphs_of_same_worlds
 
-from dynexplore.engine.runtime import changed_outputs
+from dynexplore.engine.aliasing import output_aliases
 
 MADE = ("x * 2", "x.detach() * 3", "x + w", "x.clone()", "torch.zeros_like(x)", "(x * 4).to(torch.complex64).real")
 VIEWS = (
@@ -113,7 +113,7 @@ def test_views_of_what_is_made_do_the_same(backend: str, count: int) -> None:
 @pytest.mark.soak
 def test_the_fuzzer_finds_views_that_refuse(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     """With the mend taken out, some program differs from eager."""
-    monkeypatch.setattr(changed_outputs, "_made_and_written", lambda graph: [])
+    monkeypatch.setattr(output_aliases, "_mutated_intermediates", lambda graph: [])
     difference = finds(cases("aot_eager"), check)
     with capfd.disabled():
         print(f"\n{difference}")

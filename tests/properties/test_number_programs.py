@@ -22,7 +22,7 @@ from properties.random_programs import ANY
 from dynexplore.engine.config import config
 from dynexplore.engine.graph.builder import GraphBuilder
 from dynexplore.engine.provenance.guard_check import GuardCheck
-from dynexplore.engine.variables.scalars import symbolic_number
+from dynexplore.engine.variables.scalars import symint
 from engine_checks import assert_same_as_eager
 
 
@@ -79,7 +79,7 @@ def test_the_fuzzer_finds_a_mend_taken_out(mend: str, monkeypatch: pytest.Monkey
     if mend == "guards that raise":
         monkeypatch.setattr(GuardCheck, "failure_of", GuardCheck._failure_of)
     else:
-        monkeypatch.setattr(symbolic_number, "_power", lambda ctx, left, right: symbolic_number._node(ctx, "**", left, right))
+        monkeypatch.setattr(symint, "_power", lambda ctx, left, right: symint._node(ctx, "**", left, right))
         monkeypatch.setattr(GraphBuilder, "add", adds_the_node_as_it_is)
     found = FUZZER.finds()
     with capfd.disabled():

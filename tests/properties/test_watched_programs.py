@@ -44,6 +44,6 @@ def test_watching_changes_nothing(number: int, recordings: list[Recording]) -> N
     assert_program_is_right(*read_program(DRAWN[number]))
     assert any(recording.steps for recording in recordings)
     for recording in recordings:
-        assert recording.of(ev.DivergenceFound) == ()
+        assert recording.of(ev.DivergenceDetected) == ()
         assert [left.reason for left in recording.of(ev.RunLeftOut) if "failed" in left.reason or "checked" in left.reason] == []
         assert [one.why for one in recording.of(ev.ValueObserved) if "raised" in one.why] == []

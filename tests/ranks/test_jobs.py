@@ -37,14 +37,14 @@ def of_kind(ranks: Ranks, kind: str) -> list[Difference]:
 def assert_differs_as_made(ranks: Ranks, last: int) -> None:
     """The last rank alone compiles `step` again, has another graph of `loss`, and collectives in another order."""
     (order,) = of_kind(ranks, "collectives")
-    assert "`exchange`" in order.what and order.ranks == (last,)
+    assert "`exchange`" in order.message and order.ranks == (last,)
     (again,) = of_kind(ranks, "recompile")
     assert (again.ranks, again.cause) == ((last,), "`x` had 4 rows, now 6")
-    assert again.what == f"rank {last} alone compiled `step` again"
+    assert again.message == f"rank {last} alone compiled `step` again"
     assert again.where == STEP
-    (graph,) = [one for one in of_kind(ranks, "graph") if "`loss`" in one.what]
+    (graph,) = [one for one in of_kind(ranks, "graph") if "`loss`" in one.message]
     assert graph.ranks == (last,) and "tanh" in graph.cause
-    assert [one for one in of_kind(ranks, "guards") if "`loss`" in one.what]
+    assert [one for one in of_kind(ranks, "guards") if "`loss`" in one.message]
 
 
 def test_a_watched_job_is_shown_rank_by_rank(watched: tuple[Path, str]) -> None:
@@ -64,7 +64,7 @@ def test_a_watched_job_is_shown_rank_by_rank(watched: tuple[Path, str]) -> None:
 
 def test_the_worst_difference_is_the_headline(watched: tuple[Path, str]) -> None:
     """Collectives in another order come before what only costs time."""
-    assert "collectives in the graph of `exchange`" in open_ranks(watched[0] / "ranks").headline.what
+    assert "collectives in the graph of `exchange`" in open_ranks(watched[0] / "ranks").headline.summary
 
 
 def test_the_buckets_that_split_a_graph_are_its_pieces(watched: tuple[Path, str]) -> None:

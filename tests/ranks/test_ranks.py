@@ -13,6 +13,7 @@ from dynexplore.cli import main
 from dynexplore.engine import events as ev
 from dynexplore.engine.errors import ExportError, RecordingError
 from dynexplore.ranks.compilations import guard_words, node_words
+from dynexplore.ranks.differences import Difference
 from dynexplore.ranks.folder import file_of, holds_ranks, open_ranks
 from dynexplore.ranks.ranks import Ranks
 from dynexplore.recording.recording import Recording
@@ -102,7 +103,7 @@ def test_collectives_in_another_order_are_the_worst() -> None:
     first = MadeUp(0).compiled(0).began(1).began(2, "broadcast")
     second = MadeUp(1).compiled(0, op="torch.tanh").began(1, "broadcast").began(2)
     order = ranks_of(first, second).differences()[0]
-    assert order.what == "collective 1 is not the same on all ranks"
+    assert order.message == "collective 1 is not the same on all ranks"
     assert order.cause == "rank 0 began all_reduce of float[3], rank 1 broadcast of float[3]"
     lost = ranks_of(MadeUp(0).compiled(0).began(1).began(2, "barrier", ""), MadeUp(1).compiled(0).began(1)).differences()[0]
     assert str(lost) == "rank 1 did not begin collective 2, as rank 0 did: barrier."
@@ -247,3 +248,10 @@ def test_a_rank_that_is_not_there_is_a_sentence() -> None:
         made_up_ranks()[7]
     assert str(Ranks({0: Recording(title="t.py"), 1: Recording(title="t.py")}).headline) == "t.py on 2 ranks: nothing was compiled."
     assert "no other rank" in str(ranks_of(MadeUp(0).compiled(0)).headline)
+
+
+def test_the_old_name_of_a_message_still_works_and_warns() -> None:
+    """`Difference.what` is the name of earlier releases."""
+    difference = Difference("graph", (1,), "a message")
+    with pytest.warns(DeprecationWarning, match="message"):
+        assert difference.what == "a message"

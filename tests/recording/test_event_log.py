@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dynexplore.engine import events as ev
-from dynexplore.engine.recorder import taker_of_notes
+from dynexplore.engine.recorder import deferred_event_sink
 from dynexplore.engine.records import quick
 from dynexplore.recording.event_log import LONGEST_TEXT
 from dynexplore.recording.recording import Recording
@@ -73,7 +73,7 @@ def test_what_is_noted_is_made_when_asked_for() -> None:
         return ev.PhaseTimed(frame=1, phase="translate", seconds=seconds)
 
     recording = Recording()
-    note = taker_of_notes(recording)
+    note = deferred_event_sink(recording)
     note((make, 1.0))
     recording.record(ev.PhaseTimed(frame=1, phase="guards", seconds=2.0))
     note((make, 3.0))
@@ -87,7 +87,7 @@ def test_what_is_noted_is_made_when_asked_for() -> None:
 def test_notes_are_cut_at_the_cap_of_steps() -> None:
     """Of ten noted steps a recording of at most four keeps the first four, and says so."""
     recording = Recording(max_steps=4)
-    note = taker_of_notes(recording)
+    note = deferred_event_sink(recording)
     for index in range(10):
         note((quick(ev.InstructionStepped), 1, index, "NOP"))
     assert [step.step for step in recording.steps] == [0, 1, 2, 3]
@@ -109,5 +109,5 @@ def test_another_recorder_gets_a_note_as_an_event_at_once() -> None:
             return 1
 
     plain = Plain()
-    taker_of_notes(plain)((quick(ev.InstructionStepped), 1, 0, "NOP"))
+    deferred_event_sink(plain)((quick(ev.InstructionStepped), 1, 0, "NOP"))
     assert [event.op for event in plain.events] == ["NOP"]

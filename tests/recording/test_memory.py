@@ -23,7 +23,7 @@ FORWARD = ev.MemoryPlanned(
         ev.NodeMemory("mm", "torch._ops.aten.mm.default", 3 * MB, 2 * MB, 2 * MB, "1048576*s0 + 1048576", "model.py:4"),
         ev.NodeMemory("view", "torch._ops.aten.view.default", 3 * MB, 0, 2 * MB),
     ),
-    kept=(ev.KeptStorage("view", 2 * MB), ev.KeptStorage("primals_1", MB, is_input=True)),
+    saved=(ev.SavedStorage("view", 2 * MB), ev.SavedStorage("primals_1", MB, is_input=True)),
 )  # fmt: skip
 LAST = ev.NodeMemory("mm_1", "torch._ops.aten.mm.default", 5 * MB, 2 * MB, 2 * MB)
 BACKWARD = ev.MemoryPlanned(frame=1, graph="g", stage="backward", inputs=MB, nodes=(LAST,))
@@ -40,7 +40,7 @@ def test_halves_answer_for_a_graph_where_they_are_known() -> None:
     """Peak over forward and backward; what is kept with inputs and parameters, and besides."""
     memory = told(CAPTURED, FORWARD, BACKWARD).memory
     assert len(memory) == 1 and [stage.stage for stage in memory[0].stages] == ["forward", "backward"]
-    assert (memory[0].kept_bytes, memory[0].kept_more) == (3 * MB, 2 * MB)
+    assert (memory[0].saved_bytes, memory[0].extra_saved_bytes) == (3 * MB, 2 * MB)
     assert str(memory).splitlines() == [
         "g",
         "  peak 5 MiB at aten.mm, backward",

@@ -19,9 +19,9 @@ ITEMS = ev.ValueView(5, "ListVariable", "list of 1", "items")
 MODULE = ev.ValueView(6, "PythonModuleVariable", "module torch", "torch")
 
 
-def seen(what: str, name: str, number: float, **more: Any) -> ev.ValueObserved:
+def seen(role: str, name: str, number: float, **more: Any) -> ev.ValueObserved:
     place: dict[str, Any] = {"frame": 1, "attempt": 2, "graph": "g", "run": 1, **more}
-    return ev.ValueObserved(what=what, name=name, text="float32[2] cpu", first=(number, 0.0), replayed=what == "node", **place)
+    return ev.ValueObserved(role=role, name=name, text="float32[2] cpu", first=(number, 0.0), replayed=role == "node", **place)
 
 
 def node(name: str, attempt: int = 2, target: str = "mul") -> ev.NodeAdded:
@@ -47,12 +47,12 @@ EVENTS: list[ev.Event] = [
     node("add_"),
     step(),  # 2
     step(),  # 3
-    ev.ValueObserved(frame=1, what="local", name="items", moment="entry", text="list of 1: 7"),
+    ev.ValueObserved(frame=1, role="local", name="items", moment="entry", text="list of 1: 7"),
     seen("input", "x", 1.0),
     seen("node", "mul", 2.0),
     seen("node", "mul", 3.0, after="add_"),
     seen("node", "other", 9.0),
-    ev.ValueObserved(frame=1, attempt=2, what="node", name="secret", replayed=True, run=1, why="it is code of the program"),
+    ev.ValueObserved(frame=1, attempt=2, role="node", name="secret", replayed=True, run=1, why="it is code of the program"),
     ev.RunCompared(frame=1, attempt=2, graph="g", run=1),
 ]
 

@@ -16,6 +16,8 @@ from dynexplore.engine import events as ev
 from dynexplore.engine.errors import RecordingError
 from dynexplore.engine.recorder import Recorder
 from dynexplore.recording.recording import SCHEMA, Recording, load, resumed_at, save
+from dynexplore.recording.upgrades import EVENTS, FIELDS, GUARD_KINDS, upgraded
+from dynexplore.views.headline import headline
 from sample_recordings import SAMPLES, toy
 
 pytestmark = pytest.mark.plain("recordings written by hand: dead data, asked, saved and loaded")
@@ -154,6 +156,59 @@ def test_older_files_load(schema: int) -> None:
     assert r == toy() and r.engine == "dynexplore"
     assert r.process is None and r.rank is None and r.moment(0) is None
     assert Recording.from_json(r.to_json()) == r
+
+
+def test_files_of_the_schema_before_targets_load() -> None:
+    """A file of schema 3, saved by the version that wrote it: calls name no target, and all else is there."""
+    saved = (Path(__file__).parent / "saved" / "schema_3.json").read_text(encoding="utf-8")
+    assert json.loads(saved)["schema"] == 3
+    r = Recording.from_json(saved)
+    assert [began.target for began in r.of(ev.CallBegan)] == ["", ""] and not r.of(ev.TargetChosen)
+    assert (len(r.graphs), len(r.breaks), len(r.of(ev.SubgraphCompiled))) == (3, 1, 3)
+    assert headline(r).summary == "toy: 3 graphs, 1 graph break, 0 recompiles."
+    again = json.loads(r.to_json())
+    assert again["schema"] == SCHEMA and Recording.from_plain(again) == r
+
+
+def test_renamed_kinds_of_guards_are_read_under_their_new_names() -> None:
+    """A file of schema 4, saved by the version that wrote it: each of its guards has the kind that it has today."""
+    saved = (Path(__file__).parent / "saved" / "schema_4.json").read_text(encoding="utf-8")
+    assert json.loads(saved)["schema"] == 4 and all(f'"{old}"' in saved for old in GUARD_KINDS)
+    r = Recording.from_json(saved)
+    assert set(GUARD_KINDS.values()) <= {guard.kind for guard in r.guards}
+    assert not set(GUARD_KINDS).intersection(guard.kind for guard in r.guards)
+    assert not r.of(ev.Specialized)  # that version recorded of no size why it is static
+    again = json.loads(r.to_json())
+    assert again["schema"] == SCHEMA and Recording.from_plain(again) == r
+
+
+def test_renamed_events_and_fields_are_read_under_their_new_names() -> None:
+    """A file of schema 4 with events, fields and rows of memory under their old names is read with those of today."""
+    saved = (Path(__file__).parent / "saved" / "schema_4.json").read_text(encoding="utf-8")
+    old_rows = json.loads(saved)["events"]
+    r = Recording.from_json(saved)
+    old_operations = [row["what"] for row in old_rows if row["event"] == "MutationNoted"]
+    assert old_operations and [event.operation for event in r.of(ev.MutationRecorded)] == old_operations
+    old_roles = [row["what"] for row in old_rows if row["event"] == "ValueObserved"]
+    assert [event.role for event in r.of(ev.ValueObserved)] == old_roles and {"input", "node"} < set(old_roles)
+    assert [node.allocated for planned in r.of(ev.MemoryPlanned) for node in planned.nodes] == [4] * 7
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ({"event": "MemoryPlanned", "nodes": [{"made": 1, "kept": 2}], "kept": [3]},
+         {"event": "MemoryPlanned", "nodes": [{"allocated": 1, "saved": 2}], "saved": [3]}),
+        ({"event": "MemoryPlanned", "nodes": 1}, {"event": "MemoryPlanned", "nodes": 1}),
+        ({"event": "ArtifactMade", "part": "ir"}, {"event": "ArtifactEmitted", "part": "ir"}),
+        ({"event": "ResumeFunctionMade"}, {"event": "ResumeFunctionCreated"}),
+        ({"event": "DivergenceFound"}, {"event": "DivergenceDetected"}),
+    ],
+)  # fmt: skip
+def test_each_renamed_event_has_a_row(old: dict[str, Any], new: dict[str, Any]) -> None:
+    """An event under its old name becomes the one of today, with its fields; what is damaged stays as it is."""
+    assert upgraded(old, 1) == new == upgraded(new, 1)
+    assert set(EVENTS.values()) <= ev.EVENTS.keys() and set(FIELDS) <= ev.EVENTS.keys()
 
 
 def damaged(**changes: Any) -> str:

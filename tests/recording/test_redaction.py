@@ -22,7 +22,7 @@ def private_recording() -> Recording:
     r.record(ev.FrameEntered(frame=1, parent=None, code=code, arguments=(("x", view),)))
     r.record(ev.GraphBroke(frame=1, kind="DX201", title="t", reason='open("hunter2")', user_stack=(frame,)))
     r.record(ev.EngineFailed(frame=1, error="at /home/alice/secret/engine.py:12: oops", where="/home/alice/e.py"))
-    r.record(ev.ValueObserved(frame=1, what="node", name="add", text="hunter2", dtype="float32", first=(42.5,), mean=42.5))
+    r.record(ev.ValueObserved(frame=1, role="node", name="add", text="hunter2", dtype="float32", first=(42.5,), mean=42.5))
     return r
 
 

@@ -14,7 +14,7 @@ from dynexplore.engine.translate import dispatch
 from dynexplore.engine.variables.rules import METHODS
 from dynexplore.recording.recording import Recording
 
-Flagged = tuple[ev.DivergenceFound, ev.InstructionStepped]
+Flagged = tuple[ev.DivergenceDetected, ev.InstructionStepped]
 Handler = Callable[[Any, Any, Any], None]
 
 
@@ -45,7 +45,7 @@ def rule_for_method(python_type: type[Any], name: str, rule: Callable[..., Any])
 
 def flagged_by_handler(
     op: str, handler: Handler, fn: Callable[..., Any], *args: Any
-) -> tuple[ev.DivergenceFound, ev.InstructionStepped]:
+) -> tuple[ev.DivergenceDetected, ev.InstructionStepped]:
     """The first divergence and its step, with a wrong handler for `op`; without it there must be none."""
     assert recorded(fn, *args).divergences == ()
     with dispatch.override(op, handler):

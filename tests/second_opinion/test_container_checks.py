@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from typing import Any
@@ -251,7 +252,8 @@ PLANTED: list[tuple[str, Any, Callable[..., Any], tuple[Any, ...]]] = [
     ("STORE_SUBSCR", stores_at_the_front, stored_in_an_argument, ([1, 2],)),
     ("DELETE_SUBSCR", deletes_the_last, deleted_item, ()),
     ("BUILD_MAP", drops_a_pair, pairs, ()),
-    ("BUILD_CONST_KEY_MAP", turns_values_around, named_pairs, ()),
+    # a display of constant keys, until Python 3.14 builds it like another
+    *([("BUILD_CONST_KEY_MAP", turns_values_around, named_pairs, ())] if "BUILD_CONST_KEY_MAP" in dis.opmap else []),
     ("BUILD_SET", builds_an_empty_set, members, (3,)),
     ("BUILD_TUPLE", builds_a_list, two, ()),
     ("LIST_TO_TUPLE", forgets_the_last, frozen, ()),

@@ -16,10 +16,12 @@ from dynexplore.engine.variables.containers.mapping import DictVariable
 from dynexplore.engine.variables.containers.ranges import RangeIteratorVariable
 from dynexplore.engine.variables.containers.sequence import ListVariable, TupleVariable
 from dynexplore.engine.variables.contract.inspection import Unknown
+from dynexplore.engine.variables.contract.side_effects import Journal
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
-from dynexplore.engine.variables.torch_.tensor import TensorVariable
+from dynexplore.engine.variables.torch_.tensor.tensor import TensorVariable
 from dynexplore.second_opinion.before_step import state_before
 from dynexplore.second_opinion.contents import LONGEST, Value, container_of, first_difference, may_be_same, values_of
+from dynexplore.second_opinion.large_containers import LargeContainers
 
 pytestmark = pytest.mark.plain("compares trackers that are made by hand")
 
@@ -104,11 +106,12 @@ def test_a_copy_before_the_step_does_not_change() -> None:
     items = ListVariable(constants(1, 2))
     iterator = SequenceIteratorVariable(items, type(iter([])))
     none: Any = None
+    large = LargeContainers(Journal())
     appending: Any = Frame(items, ConstantVariable(3))
-    state = state_before(appending, Step("LIST_APPEND", 1, none, 0))
+    state = state_before(appending, Step("LIST_APPEND", 1, none, 0), large)
     walking: Any = Frame(iterator)
-    walked = state_before(walking, Step("FOR_ITER", None, none, 0))
+    walked = state_before(walking, Step("FOR_ITER", None, none, 0), large)
     items.items.append(ConstantVariable(3))
     iterator.index = 1
     assert len(state[items].items) == len(walked[iterator].items) == 2
-    assert state_before(walking, Step("NOP", None, none, 0)) == {}
+    assert state_before(walking, Step("NOP", None, none, 0), large) == {}

@@ -16,10 +16,11 @@ from dynexplore.engine.bytecode import OPCODES, Step
 from dynexplore.engine.translate import dispatch
 from dynexplore.engine.variables.contract.side_effects import Journal
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
-from dynexplore.engine.variables.torch_.tensor import TensorMethodVariable
+from dynexplore.engine.variables.torch_.tensor.tensor import TensorMethodVariable
 from dynexplore.second_opinion import fast_checks, step_checker
 from dynexplore.second_opinion.before_step import state_before
 from dynexplore.second_opinion.deferred_checks import CheckedStep
+from dynexplore.second_opinion.large_containers import LargeContainers
 from dynexplore.second_opinion.opcode_checks import verdict
 
 X = torch.arange(6.0).reshape(2, 3)
@@ -60,8 +61,9 @@ def test_what_passes_a_fast_check_passes_the_full_check(monkeypatch, fn):
         is_right = fast_check(step, frame, before, local, made, journal)
         passed.append(is_right)
         if is_right:
-            state = state_before(frame, step)
-            answer = verdict(CheckedStep(step, frame, before, frame.stack, local, made, False, state, journal))
+            large = LargeContainers(journal)
+            state = state_before(frame, step, large)
+            answer = verdict(CheckedStep(step, frame, before, frame.stack, local, made, False, state, journal, large))
             if answer is not None:
                 wrong.append((step, answer))
         return is_right
@@ -181,7 +183,9 @@ def checked_move(op, arg, handler):
     frame, step = Stack(values), Step(op, arg, None, 0)
     handler(frame, step, None)
     passes = fast_checks.is_right(step, frame, values, None, (), Journal())
-    return passes, verdict(CheckedStep(step, frame, values, frame.stack, None, (), False, {}, Journal()))
+    journal = Journal()
+    large = LargeContainers(journal)
+    return passes, verdict(CheckedStep(step, frame, values, frame.stack, None, (), False, {}, journal, large))
 
 
 @pytest.mark.plain("calls the checks on a stack that is made by hand")

@@ -30,7 +30,7 @@ def test_running_statistics_are_seen_before_and_after() -> None:
     """A batch norm writes to its buffers without saying so."""
     recording = recorded(torch.nn.BatchNorm1d(2), torch.randn(8, 2))
     seen = [one for one in recording.of(ev.ValueObserved) if one.name.endswith("running_mean")]
-    assert [one.after != "" for one in seen if one.what == "node"][-1]
+    assert [one.after != "" for one in seen if one.role == "node"][-1]
     assert_clean(recording)
 
 

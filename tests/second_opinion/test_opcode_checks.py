@@ -58,7 +58,7 @@ def negates_nothing(frame: Any, step: Any, ctx: Any) -> None:
 def turns_the_arguments_around(frame: Any, step: Any, ctx: Any) -> None:
     args = frame.popn(step.arg[0])
     function = next(value for value in frame.popn(2) if value.kind != "null")
-    frame.push(ctx.call_function(function, args[::-1], {}))
+    frame.push(function.call(ctx, args[::-1], {}))
 
 
 def takes_the_first(frame: Any, step: Any, ctx: Any) -> None:

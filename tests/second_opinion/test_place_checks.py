@@ -306,7 +306,7 @@ class Base:
         return name
 
 
-class Noted(Base):
+class DeferredEvent(Base):
     """Every assignment goes through code of the program."""
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -342,8 +342,8 @@ class Layer(torch.nn.Module):
 
 def objects(x: torch.Tensor) -> Any:
     """Objects in every style."""
-    made = [Base(x), Noted(x)]
-    for one in made:
+    instances = [Base(x), DeferredEvent(x)]
+    for one in instances:
         one.hidden = 5
         one.size += 1
         one.new = [x]
@@ -353,7 +353,7 @@ def objects(x: torch.Tensor) -> Any:
     record.n += 1
     global OTHER
     OTHER = 5
-    return made[0].x + record.n + made[1].size, made[1].missing, [one.hidden for one in made]
+    return instances[0].x + record.n + instances[1].size, instances[1].missing, [one.hidden for one in instances]
 
 
 def closures(x: torch.Tensor) -> Any:

@@ -26,9 +26,7 @@ X = torch.ones(2)
     ],
     ids=["positional", "keyword", "method", "stars", "of a list"],
 )
-def test_a_call_is_read_from_the_stack(
-    program: Any, expected: tuple[str, int, list[str]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_call_is_read_from_the_stack(program: Any, expected: tuple[str, int, list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
     """The callable, how many positional arguments there are, and the names of the others."""
     calls: list[tuple[str, int, list[str]]] = []
 

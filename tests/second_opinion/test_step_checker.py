@@ -28,7 +28,7 @@ def test_values_of_the_call_and_of_the_replay() -> None:
     """Inputs, outputs, locals and the value returned are of the call itself; the rest of the graph is replayed."""
     a, b = torch.tensor([1.0, -2.0]), torch.tensor([3.0, 4.0])
     recording = recorded(toy, a, b)
-    seen = {(one.frame, one.what, one.name): one for one in recording.of(ev.ValueObserved) if not one.after}
+    seen = {(one.frame, one.role, one.name): one for one in recording.of(ev.ValueObserved) if not one.after}
     assert seen[1, "input", "a"].first == (1.0, -2.0)
     assert seen[1, "output", "truediv"].first == pytest.approx((0.5, -2 / 3))
     assert seen[1, "node", "abs_1"].first == (1.0, 2.0)
@@ -178,7 +178,7 @@ def test_code_of_the_program_is_not_run_again() -> None:
     CALLS.clear()
     recorded(lambda x: noisy(x * 2) * 3, torch.ones(2), real=False)
     assert plain == len(CALLS)
-    seen = {one.name: one for one in recording.of(ev.ValueObserved) if one.what == "node"}
+    seen = {one.name: one for one in recording.of(ev.ValueObserved) if one.role == "node"}
     assert seen["noisy"].why == "noisy is code of the program"
     assert seen["mul_1"].why == "it needs noisy, which was not replayed (noisy is code of the program)"
     assert recording.real(-2).stack[-1].provenance == "real"  # an output: known from the call itself

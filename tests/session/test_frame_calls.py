@@ -46,4 +46,4 @@ def test_the_first_calls_are_held() -> None:
     calls.note(2, plain, (torch.ones(2), 3))
     calls.note(3, plain, (torch.ones(2), 4))
     calls.note(4, plain, (torch.ones(2), 5))
-    assert list(calls.held) == [2, 3] and calls.held[3].args[1] == 4 and calls.held[3].function is plain
+    assert list(calls.by_frame) == [2, 3] and calls.by_frame[3].args[1] == 4 and calls.by_frame[3].function is plain

@@ -17,7 +17,7 @@ import torch
 import dynexplore
 from dynexplore.engine import events as ev
 from dynexplore.engine import native
-from dynexplore.engine.runtime.translation_lock import translation_lock
+from dynexplore.engine.runtime.compile_lock import compile_lock
 
 X = torch.ones(4)
 seen: list[str] = []
@@ -101,11 +101,11 @@ def test_real_values_are_seen_as_it_runs(session: Any) -> None:
     """The arguments are seen first, the outputs of a graph when it has run."""
     with session.live(X) as run:
         run.until("break")
-        assert {value.what for value in run.observed} <= {"local"}
+        assert {value.role for value in run.observed} <= {"local"}
         run.until("run")
-        assert "output" not in {value.what for value in run.observed}
+        assert "output" not in {value.role for value in run.observed}
         run.step()
-        found = {value.what: value for value in run.observed}
+        found = {value.role: value for value in run.observed}
         assert found["output"].dtype == "float32" and found["output"].maximum == pytest.approx(2 * X.sin()[0].item())
 
 
@@ -131,8 +131,8 @@ def test_a_parked_run_stands_in_nobodys_way(session: Any) -> None:
     with session.live(X) as run:
         run.step(6)
         assert isinstance(run.state.event, ev.InstructionStepped)
-        assert gc.isenabled() and translation_lock.acquire(blocking=False)
-        translation_lock.release()
+        assert gc.isenabled() and compile_lock.acquire(blocking=False)
+        compile_lock.release()
         assert dynexplore.counters.snapshot() == counted
         assert (torch.rand(1), random.random()) == before
         after = torch.get_rng_state(), random.getstate()

@@ -163,7 +163,9 @@ def test_it_ends_with_its_holder() -> None:
     """The session holds what it needs, and when nobody holds it any more all of that is free."""
     namespace = world()
     session = ran("r = broken(torch.ones(7))", namespace)
-    held = [weakref.ref(one) for one in (session, session._cell, session._store, session._calls.held[2].args[0], session.recording)]
+    objects = (session, session._cell, session._store, session._calls.by_frame[2].args[0], session.recording)
+    held = [weakref.ref(each) for each in objects]
+    del objects
     del namespace["broken"]
     gc.collect()
     assert session.of_frame(2).inputs[0].shape == (7,)  # though the notebook has forgotten the function

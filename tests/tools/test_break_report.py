@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -48,3 +50,35 @@ def test_counters_stay_and_exceptions_pass() -> None:
     assert dict(dynexplore.counters) == {}
     with pytest.raises(ZeroDivisionError):
         dynexplore.all_breaks(lambda x: 1 // 0, torch.ones(2))
+
+
+def test_a_long_report_of_breaks_is_cut() -> None:
+    """Of many places the most expensive are shown, and the rest is counted; printed by itself it is whole."""
+    lines = ["def f(x):", *["    dynexplore.graph_break(); x = x + 1"] * 12, "    return x"]
+    namespace: dict[str, Any] = {"dynexplore": dynexplore}
+    exec(compile("\n".join(lines), "model.py", "exec"), namespace)
+    report = dynexplore.all_breaks(namespace["f"], torch.ones(2))
+    cut = report.text(40).split("\n")
+    assert len(report) == 12 and len(str(report).split("\n")) > 40
+    assert len(cut) <= 40 and cut[-1].startswith("... and ") and cut[-1].endswith(" more places (--full)")
+
+
+def test_two_lines_of_the_program_that_reach_one_line_of_a_library_are_two_places(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each names the program's own line first, and the library's after it."""
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    (folder / "shows_tensors.py").write_text("def shown(x):\n    print(end='')\n    return x + 1\n")
+    monkeypatch.syspath_prepend(str(folder))
+    shown = importlib.import_module("shows_tensors").shown
+
+    def calls(x: Any) -> Any:
+        x = shown(x * 2)
+        return shown(x * 3)
+
+    report = dynexplore.all_breaks(calls, torch.ones(2))
+    first = calls.__code__.co_firstlineno
+    places = sorted(cost.place for cost in report)
+    assert [place.partition(" in ")[0].rpartition(":")[2] for place in places] == [str(first + 1), str(first + 2)]
+    assert all("shows_tensors.py:2" in place for place in places), places

@@ -25,7 +25,7 @@ def parts_of(backend: str, *parts: str) -> list[tuple[str, str]]:
     with dynexplore.config.patch(artifacts=parts):
         recording = recorded(cosines, (torch.ones(3, requires_grad=True),), backend=backend)
     assert len(recording.graphs) == 1
-    return [(made.stage, made.part) for made in recording.of(ev.ArtifactMade)]
+    return [(made.stage, made.part) for made in recording.of(ev.ArtifactEmitted)]
 
 
 def test_nothing_is_noted_unless_asked_for() -> None:

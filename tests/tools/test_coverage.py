@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import dynexplore
+from dynexplore.tools.coverage import Coverage
 from dynexplore.tools.operator_profile import profiled
 
 
@@ -41,3 +42,14 @@ def test_the_profile_in_order() -> None:
     """Operators of plain Python belong to no graph."""
     ran = profiled(lambda: torch.ones(2).sin())
     assert [run.name for run in ran] == ["aten::ones", "aten::sin"] and not any(run.graph for run in ran)
+
+
+@pytest.mark.plain("prints a record")
+def test_a_long_coverage_is_cut() -> None:
+    """Of many operators the most frequent are shown, and the rest is counted."""
+    outside = tuple((f"aten::op{number}", 100 - number) for number in range(60))
+    one = Coverage(1, 61, 0.5, 1.0, 1, outside)
+    lines = one.text(40).split("\n")
+    assert len(lines) == 40 and lines[-1] == "  ... and 22 more operators (--full)"
+    assert len(str(one).split("\n")) == 61
+    assert one.text(61) == str(one)

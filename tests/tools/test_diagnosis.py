@@ -10,6 +10,7 @@ import torch
 import torch.fx
 
 import dynexplore
+from dynexplore.engine.aliasing import lowerings
 from dynexplore.engine.translate import dispatch
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
 from engine_checks import CountingBackend
@@ -94,6 +95,20 @@ def test_a_faulty_backend(backend: Any, words: str) -> None:
     assert layer == "backend" and words in text
     assert all(stage.first_seconds > 0 and stage.memory is not None for stage in found.stages)
     assert f"dynexplore.minify(f, ..., backend={backend.__name__})" in text
+
+
+def test_a_lowering_that_is_wrong_on_purpose(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pass between capture and backend is blamed, and not AOTAutograd, which was given a wrong graph."""
+    right = lowerings._indices
+
+    def row_zero(graph: Any, node: Any, dim: int, item: Any, *operands: Any) -> Any:
+        return right(graph, node, dim, lowerings._call(graph, node, torch.zeros_like, item), *operands)
+
+    monkeypatch.setattr(lowerings, "_indices", row_zero)
+    weights = torch.arange(12.0).reshape(4, 3)
+    layer, _, found = diagnosed(lambda x, t: (x[t] * 2).sum(), weights, torch.tensor(1), backend="aot_eager")
+    assert layer == "lowering"
+    assert [stage.layer for stage in found.stages] == ["plain Python", "capture", "lowering"]
 
 
 def test_a_handler_that_is_wrong_on_purpose() -> None:

@@ -122,8 +122,8 @@ def test_kept_bytes_are_those_of_the_storages_that_hooks_see(make: Callable[[], 
     compiled(x)
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
         compiled(x)
-    assert memory.kept_bytes == sum(storage.nbytes() for storage in storages.values())
-    assert 0 < memory.kept_more < memory.kept_bytes
+    assert memory.saved_bytes == sum(storage.nbytes() for storage in storages.values())
+    assert 0 < memory.extra_saved_bytes < memory.saved_bytes
 
 
 @MODELS
@@ -148,7 +148,7 @@ def test_views_and_writes_in_place_are_no_memory() -> None:
 
     memory = memory_of(views, torch.ones(4, 4), backend="eager")
     assert memory.stages[0].stage == "captured" and not memory.knows_backward
-    assert [node.name for node in memory.nodes if node.made == 64] == ["add", "mul"]
+    assert [node.name for node in memory.nodes if node.allocated == 64] == ["add", "mul"]
     assert memory.peak is not None and (memory.inputs, memory.peak.bytes) == (64, 64 + 64 + 64 + 4)
     assert memory.peak.place.endswith(f"test_graph_memory.py:{views.__code__.co_firstlineno + 5})"), memory.peak.place
 
@@ -165,7 +165,7 @@ def test_sizes_that_vary_are_expressions() -> None:
 def test_without_gradients_nothing_is_kept() -> None:
     """Inference has a forward alone; so has a graph that was only captured."""
     memory = memory_of(lambda x: x.cos().sin(), torch.ones(3))
-    assert [stage.stage for stage in memory.stages] == ["forward"] and memory.kept == ()
+    assert [stage.stage for stage in memory.stages] == ["forward"] and memory.saved == ()
     assert "nothing is kept for backward" in list(memory.lines())
 
 
@@ -173,6 +173,6 @@ def test_what_forward_keeps_is_not_counted_twice_in_backward() -> None:
     """Backward begins with inputs, what is kept besides, and the gradient of the result."""
     memory = memory_of(torch.exp, torch.ones(4, requires_grad=True))
     forward, backward = memory.stages
-    assert (forward.inputs, memory.kept_bytes, memory.kept_more) == (16, 16, 16)
+    assert (forward.inputs, memory.saved_bytes, memory.extra_saved_bytes) == (16, 16, 16)
     assert backward.nodes[0].live == 16 + 16 + 16 + 16  # x, exp(x), the gradient that comes in, the one that goes out
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -36,7 +37,7 @@ def made() -> InductorArtifacts:
 def test_two_cosines_are_one_read_and_one_write(made: InductorArtifacts) -> None:
     """What stands between them is never in memory; `x + 1`, which reads the same, is in the same kernel."""
     (kernel,) = made.kernels()
-    assert kernel.text.count(".cos()") >= 2
+    assert len(re.findall(r"\.cos\(\)|std::cos\(", kernel.text)) >= 2  # of vectors, or of numbers where the compiler has no vectors
     assert kernel.reads == ("in_ptr0",) and kernel.writes == ("out_ptr0", "out_ptr1")
 
 

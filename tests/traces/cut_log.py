@@ -13,7 +13,7 @@ import re
 import sys
 from pathlib import Path
 
-from dynexplore.traces.compiles import kept_metrics
+from dynexplore.traces.compiles import relevant_metrics
 from dynexplore.traces.folder import logs_in
 from dynexplore.traces.trace_log import TraceLog
 
@@ -45,7 +45,7 @@ def _said(kind: str, said: dict[str, object]) -> dict[str, object]:
     if isinstance(facts, dict) and kind.endswith("compilation_metrics"):
         settings = json.loads(facts.get("dynamo_config") or "{}")
         limits = {name: settings[name] for name in _SETTINGS if name in settings}
-        names = sorted({*kept_metrics(facts), "start_time", "start_time_us"} - {"compiler_config"})
+        names = sorted({*relevant_metrics(facts), "start_time", "start_time_us"} - {"compiler_config"})
         said[kind] = {name: facts[name] for name in names if facts.get(name)} | {"dynamo_config": json.dumps(limits)}
     elif isinstance(facts, dict):
         said[kind] = {name: value for name, value in facts.items() if name not in ("stack", "user_stack") or kind == "dynamo_start"}

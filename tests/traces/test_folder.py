@@ -79,7 +79,7 @@ def test_resume_functions_stand_beside_what_they_continue(job: Recording) -> Non
 def test_each_stage_of_training_is_an_artefact(job: Recording) -> None:
     """Captured, joint, forward and backward graphs are told as texts of the frame that they belong to."""
     net = next(frame for frame in job.frames if frame.code.qualname == "Net.forward")
-    parts = {(made.stage, made.part) for made in job.of_frame(net.frame, ev.ArtifactMade)}
+    parts = {(made.stage, made.part) for made in job.of_frame(net.frame, ev.ArtifactEmitted)}
     stages = {("captured", "captured"), ("joint", "joint"), ("forward", "graph"), ("backward", "graph"), ("tree of", "guards")}
     assert stages <= parts
     assert any(phase.seconds > 0 for phase in job.of_frame(net.frame, ev.PhaseTimed))
@@ -88,7 +88,7 @@ def test_each_stage_of_training_is_an_artefact(job: Recording) -> None:
 def test_a_folder_is_shown_like_any_recording(job: Recording) -> None:
     """The headline names cause and line; report, explorer and JSON are made; times are those of the log."""
     told = headline(job)
-    assert told.what.startswith("torch.compile of trace: the backend `refuses` failed; 7 graphs, 2 graph breaks, 2 recompiles")
+    assert told.summary.startswith("torch.compile of trace: the backend `refuses` failed; 7 graphs, 2 graph breaks, 2 recompiles")
     assert "RuntimeError: planted words of an exception" in told.where
     assert "toy" in text.report(job)
     data = explorer_data(job)
@@ -129,7 +129,7 @@ def test_a_function_at_its_limit_of_entries_is_named(tmp_path: Path) -> None:
     recording = opened(tmp_path, a=small_log() + reason + limit).recording
     reached = recording.of(ev.CacheLimitReached)[0]
     assert (reached.function, reached.limit, reached.reason) == ("scaled", 1, "n == 2")
-    assert "the limit of 1 entries was reached" in headline(recording).what
+    assert "the limit of 1 entries was reached" in headline(recording).summary
 
 
 # -- damaged and mixed folders -----------------------------------------------------------------------------------------
@@ -224,10 +224,10 @@ def test_one_rank_of_several_is_shown(tmp_path: Path) -> None:
 
 def test_texts_beyond_the_room_say_where_they_lie(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where there is no room for all texts, graphs are kept and what is left out says at which byte of the log it stands."""
-    monkeypatch.setattr("dynexplore.traces.telling.ROOM", 2_000)
+    monkeypatch.setattr("dynexplore.traces.log_to_recording.ROOM", 2_000)
     settings = entry("artifact", {"name": "torch._functorch.config"}, "x = 1\n" * 1_000)
     recording = opened(tmp_path, a=settings + small_log()).recording
-    made = {one.part: one.text for one in recording.of(ev.ArtifactMade)}
+    made = {one.part: one.text for one in recording.of(ev.ArtifactEmitted)}
     assert "torch.relu" in made["captured"]
     assert "not read, for the texts of this log are too many: dedicated_log_torch_trace_a.log has it, from byte" in made["settings"]
 

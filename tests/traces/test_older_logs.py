@@ -12,7 +12,7 @@ import pytest
 from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording
 from dynexplore.traces.folder import open_traces
-from dynexplore.traces.short_reasons import said_later
+from dynexplore.traces.short_reasons import parse_short_reason
 from dynexplore.views import text
 from dynexplore.views.explorer_data import explorer_data
 from dynexplore.views.headline import headline
@@ -84,14 +84,14 @@ def test_failures_are_told(version: str) -> None:
         ("refuses", "RuntimeError: this backend refuses")
     ]
     assert [(one.function, one.limit, one.reason) for one in recording.of(ev.CacheLimitReached)] == [("counted", 2, "n == 1")]
-    assert headline(recording).what.startswith("torch.compile of dedicated_log_torch_trace_x.log: the backend `refuses` failed")
+    assert headline(recording).summary.startswith("torch.compile of dedicated_log_torch_trace_x.log: the backend `refuses` failed")
 
 
 @each_version
 def test_training_has_each_stage_and_its_times(version: str) -> None:
     """Joint, forward and backward graph, generated code of both, guards and metrics; seconds of each phase, and the year."""
     recording = told(version)
-    parts = {(made.stage, made.part) for made in recording.of(ev.ArtifactMade) if made.graph == "8/0"}
+    parts = {(made.stage, made.part) for made in recording.of(ev.ArtifactEmitted) if made.graph == "8/0"}
     stages = {("captured", "captured"), ("joint", "joint"), ("forward", "graph"), ("backward", "graph"), ("forward", "code")}
     assert stages | {("backward", "code"), ("tree of", "guards"), ("compile", "metrics")} <= parts
     phases = {phase.phase for phase in recording.of(ev.PhaseTimed)}
@@ -129,5 +129,5 @@ def test_it_is_shown_and_kept_like_any_recording(version: str) -> None:
 
 def test_a_line_that_is_not_known_stays_as_it_is() -> None:
     """Only reasons that are certain are told in other words."""
-    assert said_later("call_id with args") is None
-    assert said_later("data dependent operator: aten.equal.default; to enable, set x")[0] == "Data-dependent operator"  # type: ignore[index]
+    assert parse_short_reason("call_id with args") is None
+    assert parse_short_reason("data dependent operator: aten.equal.default; to enable, set x")[0] == "Data-dependent operator"  # type: ignore[index]

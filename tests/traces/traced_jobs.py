@@ -89,7 +89,7 @@ def entry(kind: str, facts: Any, payload: str = "", compilation: tuple[int, int]
     return line({kind: facts, "frame_id": frame, "frame_compile_id": number, "attempt": 0, **more}, payload)
 
 
-GRAPH = '''class GraphModule(torch.nn.Module):
+GRAPH = """class GraphModule(torch.nn.Module):
     def forward(self, L_x_: "f32[2][1]cpu", L_n_: "Sym(s86)"):
         l_x_ = L_x_
         l_n_ = L_n_
@@ -98,7 +98,7 @@ GRAPH = '''class GraphModule(torch.nn.Module):
         relu: "f32[2][1]cpu" = torch.relu(l_x_);  l_x_ = None
         mul: "f32[2][1]cpu" = relu * l_n_;  relu = l_n_ = None
         return (mul,)
-'''
+"""
 
 
 def small_log(**more: Any) -> str:

@@ -30,7 +30,10 @@ def row(*offsets: int, path: tuple[object, ...] = ("model.py", 1)) -> list[Visit
 def offsets(theirs: list[Visit], ours: list[Visit]) -> list[tuple[int | None, int | None]]:
     """The pairs, as offsets."""
     pairs = aligned(theirs, ours)
-    return [(pair.theirs.offset if pair.theirs else None, pair.ours.offset if pair.ours else None) for pair in pairs]
+    return [
+        (pair.torch_side.offset if pair.torch_side else None, pair.engine_side.offset if pair.engine_side else None)
+        for pair in pairs
+    ]
 
 
 def test_what_one_side_read_alone_stands_between_the_pairs() -> None:

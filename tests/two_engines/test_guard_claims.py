@@ -31,7 +31,7 @@ def capture(*guards: tuple[str, str], engine: str = "dynexplore", expected: str 
 
 def said(theirs: Recording, ours: Recording) -> list[str]:
     """The differences, in words."""
-    return [one.what for one in unlike(claims(theirs), claims(ours))]
+    return [one.message for one in unlike(claims(theirs), claims(ours))]
 
 
 @pytest.mark.parametrize(

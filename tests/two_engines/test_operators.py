@@ -53,7 +53,7 @@ def capture(*graphs: tuple[ev.NodeAdded, ...], engine: str = "dynexplore") -> Re
 
 def said(theirs: tuple[ev.NodeAdded, ...], ours: tuple[ev.NodeAdded, ...]) -> list[str]:
     """The differences of two graphs, in words."""
-    return [one.what for one in unlike_operators(capture(theirs, engine="torch.compile"), capture(ours))]
+    return [one.message for one in unlike_operators(capture(theirs, engine="torch.compile"), capture(ours))]
 
 
 def test_names_of_nodes_and_the_order_of_keywords_say_nothing() -> None:

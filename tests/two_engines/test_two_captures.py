@@ -11,6 +11,7 @@ import torch
 
 import dynexplore
 from dynexplore.recording.recording import Recording
+from dynexplore.two_engines.divergences import Divergence
 from dynexplore.two_engines.two_captures import TwoCaptures
 
 pytestmark = pytest.mark.lenses
@@ -58,8 +59,11 @@ def test_what_both_capture_alike_has_no_parting_in_its_graphs() -> None:
     """Same operators, same graphs, and each instruction stands beside the same one."""
     captures = dynexplore.compare_engines(straight, torch.ones(2), 2)
     assert captures.has_same_graphs
-    assert [one for one in captures.partings if one.kind in ("frame", "break", "operator", "step")] == []
-    assert all(pair.theirs and pair.ours and pair.theirs.offset == pair.ours.offset for pair in captures.beside.pairs)
+    assert [one for one in captures.divergences if one.kind in ("frame", "break", "operator", "step")] == []
+    assert all(
+        pair.torch_side and pair.engine_side and pair.torch_side.offset == pair.engine_side.offset
+        for pair in captures.comparison.pairs
+    )
     assert "straight: the same 4 operators in 1 graph from both engines" in str(captures)
 
 
@@ -68,7 +72,11 @@ def test_a_break_at_the_same_instruction_is_no_parting(capsys: pytest.CaptureFix
     captures = dynexplore.compare_engines(talks, torch.ones(2))
     assert captures.has_same_graphs
     assert [len(one.graphs) for one in captures.recordings.values()] == [3, 3]
-    broken = [pair for pair in captures.beside.pairs if pair.theirs and pair.ours and pair.theirs.broke and pair.ours.broke]
+    broken = [
+        pair
+        for pair in captures.comparison.pairs
+        if pair.torch_side and pair.engine_side and pair.torch_side.broke and pair.engine_side.broke
+    ]
     assert [pair.any.function for pair in broken] == ["talks", "helper"]
     assert capsys.readouterr().out.count("here") == 2
 
@@ -79,13 +87,13 @@ def test_the_first_break_that_only_one_has_is_the_headline() -> None:
     first = captures.first
     assert first is not None
     assert (first.kind, first.where.split(" in ")[1]) == ("break", "asks_for_a_break")
-    assert first.what.startswith("dynexplore ends the graph here (DX208")
-    assert first.what.endswith("torch.compile goes on")
-    pair = captures.beside.pairs[first.at]
-    assert pair.theirs is not None
-    assert pair.ours is not None
-    assert pair.ours.broke is not None
-    assert (pair.theirs.offset, pair.theirs.line) == (pair.ours.offset, pair.ours.line)
+    assert first.message.startswith("dynexplore ends the graph here (DX208")
+    assert first.message.endswith("torch.compile goes on")
+    pair = captures.comparison.pairs[first.at]
+    assert pair.torch_side is not None
+    assert pair.engine_side is not None
+    assert pair.engine_side.broke is not None
+    assert (pair.torch_side.offset, pair.torch_side.line) == (pair.engine_side.offset, pair.engine_side.line)
     assert captures.headline.lines[1].startswith(first.where)
     assert captures.causes["break"] == {first.cause: 1}
 
@@ -94,7 +102,7 @@ def test_a_frame_that_only_one_gives_up_says_why() -> None:
     """What torch.compile runs as plain Python is told with its reason."""
     captures = dynexplore.compare_engines(breaks_in_a_loop, torch.ones(2))
     assert not captures.has_same_graphs
-    assert "torch.compile runs breaks_in_a_loop as plain Python" in [one.what.partition(" (")[0] for one in captures.partings]
+    assert "torch.compile runs breaks_in_a_loop as plain Python" in [one.message.partition(" (")[0] for one in captures.divergences]
 
 
 def reshaped(x: Any) -> Any:
@@ -115,7 +123,7 @@ def test_the_same_operator_on_other_sizes_is_a_difference(is_dynamic: bool) -> N
     """Where torch.compile lets a size vary it multiplies it in the graph, and gives the product to the operator behind it."""
     captures = dynexplore.compare_engines(torch.compile(reshaped, backend="eager", dynamic=is_dynamic), torch.ones(2, 4))
     assert captures.has_same_graphs is not is_dynamic
-    said = [one.what for one in captures.partings if one.kind == "operator"]
+    said = [one.message for one in captures.divergences if one.kind == "operator"]
     assert [what.partition(" with (")[0] for what in said] == (
         ["torch.compile puts operator.mul into a graph, dynexplore does not", "torch.compile calls .view"] if is_dynamic else []
     )
@@ -150,8 +158,8 @@ def test_every_form_of_it_names_the_first_parting(tmp_path: Path) -> None:
     captures = dynexplore.compare_engines(asks_for_a_break, torch.ones(2), 2)
     assert captures.first is not None
     assert captures.first.kind == "break"
-    assert captures.first.what in captures._repr_html_()
-    assert json.loads(captures.to_json())["partings"][0]["what"] == captures.first.what
+    assert captures.first.message in captures._repr_html_()
+    assert json.loads(captures.to_json())["partings"][0]["what"] == captures.first.message
     for ending in (".html", ".txt", ".json"):
         captures.save_html(tmp_path / f"two{ending}")
         assert captures.first.where in (tmp_path / f"two{ending}").read_text(encoding="utf-8")
@@ -167,4 +175,15 @@ def test_nothing_captured_says_so() -> None:
     nothing = TwoCaptures(Recording(title="f", engine="torch.compile"), Recording(title="f"))
     assert str(nothing.headline) == "f: neither engine captured a graph."
     assert nothing.first is None
-    assert nothing.beside.first_pair == 0
+    assert nothing.comparison.first_pair == 0
+
+
+def test_old_names_still_work_and_warn() -> None:
+    """`partings` and `what` are the names of earlier releases."""
+    captures = dynexplore.compare_engines(straight, torch.ones(2), 2)
+    with pytest.warns(DeprecationWarning, match="divergences"):
+        assert captures.partings == captures.divergences
+    divergence = Divergence("guard", "a cause", "a message")
+    with pytest.warns(DeprecationWarning, match="message"):
+        assert divergence.what == "a message"
+    assert not hasattr(divergence, "anything_else")

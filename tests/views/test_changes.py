@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 from pathlib import Path
 
 import pytest
@@ -88,7 +90,7 @@ def test_a_recompile_in_a_loop_is_told_as_such() -> None:
     recording = explain(sums)(parts).recording
     line = sums.__code__.co_firstlineno + 2
     assert loops(recording) == [line]
-    assert f"in the loop at test_changes.py:{line})." in headline(recording).what
+    assert f"in the loop at test_changes.py:{line})." in headline(recording).summary
 
 
 def test_a_function_that_is_called_in_a_loop() -> None:
@@ -97,11 +99,39 @@ def test_a_function_that_is_called_in_a_loop() -> None:
     assert loops(recording) == [calls_in_a_loop.__code__.co_firstlineno + 2]
 
 
+def test_the_loop_of_a_library_is_named_by_the_line_that_calls_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program's own line comes first, and the library's after it."""
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    source = "".join(inspect.getsourcelines(sums)[0]).replace("torch.Tensor", "object")
+    (folder / "sums_of_parts.py").write_text(f"from __future__ import annotations\n{source}")
+    monkeypatch.syspath_prepend(str(folder))
+    of_library = importlib.import_module("sums_of_parts").sums
+
+    def calls(parts: list[torch.Tensor]) -> torch.Tensor:
+        y = of_library(parts)
+        return y + 1
+
+    recording = explain(calls)([torch.ones(size) for size in (2, 2, 3)]).recording
+    line = calls.__code__.co_firstlineno + 1
+    assert f"in the loop at test_changes.py:{line} (sums_of_parts.py:4)" in headline(recording).summary, headline(recording).summary
+
+
+def test_a_tensor_that_requires_gradients_in_a_later_call() -> None:
+    """The change is said in words, without those of torch's guard."""
+
+    def doubles(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    recording = explain(doubles).calls((torch.ones(2),), (torch.ones(2, requires_grad=True),)).recording
+    assert told(recording) == ["`x` required no gradients, now it does"]
+
+
 def test_another_call_is_no_loop() -> None:
     """What is compiled again because the next call is another one has nothing to do with the loop that it has."""
     recording = explain(sums).calls([[torch.ones(2)] * 3], [[torch.ones(3)] * 3]).recording
-    what = headline(recording).what
-    assert what.endswith("4 recompiles (2 the last round of a loop and 2: `parts[0]` and `part` had 2 elements, now 3).")
+    what = headline(recording).summary
+    assert what.endswith("4 recompiles (2 the last iteration of a loop and 2: `parts[0]` and `part` had 2 elements, now 3).")
 
 
 def test_the_last_round_is_named() -> None:
@@ -113,8 +143,8 @@ def test_the_last_round_is_named() -> None:
             print(end="")
         return x.relu()
 
-    assert headline(explain(rounds)(X).recording).what == (
-        "rounds: 3 graphs, 2 graph breaks at 1 line, 1 recompile (the last round of a loop)."
+    assert headline(explain(rounds)(X).recording).summary == (
+        "rounds: 3 graphs, 2 graph breaks on 1 line, 1 recompile (the last iteration of a loop)."
     )
 
 
@@ -147,7 +177,13 @@ def test_files_are_named_where_there_are_several(tmp_path: Path) -> None:
         ("TENSOR_MATCH", "a tensor", "int", "`x` was a tensor, now int"),
         ("TYPE_MATCH", "int", "str", "the type of `x` was int, now str"),
         ("LIST_LENGTH", "2", "3", "the length of `x` was 2, now 3"),
-        ("SHAPE_ENV", "2 <= x.size()[0]", "x.size()[0] is 1", "`2 <= x.size()[0]` fails: x.size()[0] is 1"),
+        ("SHAPE_ENV", "2 <= x.size()[0]", "x.size()[0] is 1", "`2 <= x.size()[0]` no longer holds: x.size()[0] is 1"),
+        ("SHAPE_ENV", "x.stride()[0] == 4", "x.stride()[0] is 5", "the memory layout of `x` changed: x.stride()[0] is 5"),
+        ("DICT_KEYS", "()", "('a',)", "`x` was empty, now it has the key `a`"),
+        ("DICT_KEYS", "()", "8 keys of type Linear", "`x` was empty, now it has 8 keys of type Linear"),
+        ("DICT_KEYS", "('a', 'b')", "('a', 'c')", "the keys of `x` now include `c` and no longer include `b`"),
+        ("DICT_KEYS", "('a', 'b')", "('b', 'a')", "the keys of `x` come in another order"),
+        ("DICT_KEYS", "2 keys of type Linear", "3 keys", "the keys of `x` were 2 keys of type Linear, now 3 keys"),
         ("MODULE_STATE", "no such attribute", "4", "`x` was not set on the object itself, now it is 4"),
         ("MODULE_STATE", "True", "False", "`x` changed from True, now False"),
         ("ATTRIBUTE_ABSENT", "'mode'", "Config object", "`x` had no attribute 'mode' of its own, now it has one"),
@@ -157,6 +193,23 @@ def test_files_are_named_where_there_are_several(tmp_path: Path) -> None:
 def test_changes_in_words(kind: str, expected: str, actual: str, words: str) -> None:
     """What a failed guard says, as people say it."""
     failed = ev.GuardFailed(frame=1, entry=1, index=0, scope="local", source="x", kind=kind, expected=expected, actual=actual)
+    assert str(change(failed)) == words
+
+
+@pytest.mark.parametrize(
+    ("source", "expected", "actual", "words"),
+    [
+        ("self._modules", "('a',)", "('a', 'gate')", "the submodules of `self` now include `gate`"),
+        ("self.up._buffers", "('a',)", "()", "the buffers of `self.up` no longer include `a`"),
+        ("self.key._forward_hooks", "(4,)", "(0,)", "the forward hooks of `self.key` are other functions now"),
+        ("self.key._forward_hooks", "()", "(0,)", "the forward hooks of `self.key` were added"),
+    ],
+)
+def test_registries_of_a_module_are_named_as_what_they_hold(source: str, expected: str, actual: str, words: str) -> None:
+    """No program names `_modules` or `_forward_hooks`: the change is about submodules, buffers or hooks."""
+    failed = ev.GuardFailed(
+        frame=1, entry=1, index=0, scope="local", source=source, kind="DICT_KEYS", expected=expected, actual=actual
+    )
     assert str(change(failed)) == words
 
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 from recorded import recorded
 
-from dynexplore.engine.events import ArtifactMade, GraphPiece, SubgraphCompiled, ValueView
+from dynexplore.engine.events import ArtifactEmitted, GraphPiece, SubgraphCompiled, ValueView
 from dynexplore.recording.recording import Recording
 from dynexplore.views import text
 from dynexplore.views.explorer_data import explorer_data
@@ -156,7 +156,7 @@ def test_what_a_compiler_made_stands_with_its_graph() -> None:
     """Each text with its title, the part that a button shows or hides, and its language."""
     recording = toy()
     name = recording.graphs[0].name
-    recording.record(ArtifactMade(frame=1, graph=name, stage="forward", part="kernels", text="kernel()", language="cpp"))
+    recording.record(ArtifactEmitted(frame=1, graph=name, stage="forward", part="kernels", text="kernel()", language="cpp"))
     (made,) = explorer_data(recording)["frames"][0]["graphs"][0]["artifacts"]
     assert made == {"part": "kernels", "title": "forward kernels", "language": "cpp", "text": "kernel()"}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import heapq
 import re
 from collections.abc import Callable
@@ -13,19 +14,22 @@ from torch import nn
 
 from dynexplore import explain, graph_break
 from dynexplore.engine import events as ev
-from dynexplore.engine.errors import BackendCompilerError
+from dynexplore.engine.errors import BackendCompilerError, EngineError
 from dynexplore.engine.translate import dispatch
 from dynexplore.recording.recording import Recording
 from dynexplore.traces.torch_words import Cause
+from dynexplore.views import text
 from dynexplore.views.changes import change
-from dynexplore.views.headline import LONGEST, headline, remedy_of, worst_break
+from dynexplore.views.headline import LONGEST, headline, place_of_break, remedy_of, worst_break
+from dynexplore.views.names import frame_name, skipped_name
 from sample_recordings import toy
 
 X = torch.ones(4)
 NOWHERE: dict[str, Any] = {"inline": 0, "offset": -1, "stack": (), "live_locals": (), "operations": 0}
 PRINT = "Print or log before or after the compiled function, or not at all."
-LOOP = "A recompile in a loop goes with its break."
-BOTH = "Nothing to do where both values of `{}` are wanted: each has code of its own. Else keep it equal in all calls."
+LOOP = "Fixing the break also removes the recompiles in its loop."
+VERSIONS = "No action needed if you use both values of `{}`: each gets its own compiled version."
+BOTH = f"{VERSIONS} Otherwise pass the same value every time."
 
 
 def lines(explanation: Any) -> list[str]:
@@ -127,15 +131,15 @@ def test_a_recompile_by_size() -> None:
     """The size is told in words; a size that varies from now on needs nothing."""
     assert lines(explain(doubles).calls(torch.ones(8, 3), torch.ones(9, 3))) == [
         "doubles: 2 graphs, 0 graph breaks, 1 recompile.",
-        f"doubles ({stands(doubles)}) was compiled again in call 2: `x` had 8 rows, now 9.",
-        "Nothing to do: the new code takes any such size. With dynamic=True the first call compiles it.",
+        f"doubles ({stands(doubles)}) recompiled in call 2: `x` had 8 rows, now 9.",
+        "No action needed: the new version accepts any such size. Pass dynamic=True to compile it on the first call.",
     ]
 
 
 def test_a_recompile_by_number() -> None:
     """A Python number that changed is named with both values."""
     where = lines(explain(scales).calls((X, 2), (X, 3)))[1]
-    assert where == f"scales ({stands(scales)}) was compiled again in call 2: `n` was 2, now 3."
+    assert where == f"scales ({stands(scales)}) recompiled in call 2: `n` was 2, now 3."
 
 
 class Mode:
@@ -155,7 +159,7 @@ def test_an_attribute_of_the_class_that_the_object_gets_itself(monkeypatch: pyte
     monkeypatch.setattr(MODE, "mode", "eval")
     explanation.call(X)
     assert lines(explanation)[1:] == [
-        f"asks ({stands(asks)}) was compiled again in call 2: `MODE.mode` was 'train', now 'eval'.",
+        f"asks ({stands(asks)}) recompiled in call 2: `MODE.mode` was 'train', now 'eval'.",
         BOTH.format("MODE.mode"),
     ]
 
@@ -163,7 +167,7 @@ def test_an_attribute_of_the_class_that_the_object_gets_itself(monkeypatch: pyte
 def test_a_recompile_of_a_lambda() -> None:
     """What has no name is called what it is."""
     where = lines(explain(lambda x, n: x * n).calls((X, 2), (X, 3)))[1]
-    assert re.fullmatch(r"The lambda \(test_headline\.py:\d+\) was compiled again in call 2: `n` was 2, now 3\.", where), where
+    assert re.fullmatch(r"The lambda \(test_headline\.py:\d+\) recompiled in call 2: `n` was 2, now 3\.", where), where
 
 
 def test_a_recompile_by_attribute() -> None:
@@ -172,8 +176,8 @@ def test_a_recompile_by_attribute() -> None:
     SETTINGS.scale = 4
     explanation.call(X)
     assert lines(explanation)[1:] == [
-        f"reads ({stands(reads)}) was compiled again in call 2: `SETTINGS.scale` was 3, now 4.",
-        "Nothing to do: the new code takes any value of `SETTINGS.scale`.",
+        f"reads ({stands(reads)}) recompiled in call 2: `SETTINGS.scale` was 3, now 4.",
+        "No action needed: the new version accepts any value of `SETTINGS.scale`.",
     ]
 
 
@@ -187,8 +191,8 @@ def test_a_recompile_by_a_flag() -> None:
     explanation = explain(warms_up)(X)
     SETTINGS.warming_up = False
     explanation.call(X)
-    both = "where both values of `SETTINGS.warming_up` are wanted: each has code of its own, compiled once."
-    assert lines(explanation)[2] == f"Nothing to do {both}"
+    both = "if you use both values of `SETTINGS.warming_up`: each gets its own compiled version."
+    assert lines(explanation)[2] == f"No action needed {both}"
 
 
 def test_a_recompile_by_a_text() -> None:
@@ -265,7 +269,7 @@ def test_a_diverging_handler() -> None:
     """An instruction that is interpreted differently from CPython is worse than all else, and its handler is to blame."""
     recording = toy()
     recording.record(
-        ev.DivergenceFound(
+        ev.DivergenceDetected(
             frame=1,
             attempt=2,
             offset=12,
@@ -279,7 +283,7 @@ def test_a_diverging_handler() -> None:
         )
     )
     assert list(headline(recording).lines) == [
-        "toy: 1 value of the real run is not as predicted, so results may be wrong.",
+        "toy: 1 value differs from the real run; results may be wrong.",
         "At example.py:10 in toy: the handler of LOAD_CONST 1 differs from CPython: the value of its result is 2, of CPython's 1.",
         "Make that handler do what CPython does.",
     ]
@@ -293,7 +297,7 @@ def test_a_backend_that_computes_something_else() -> None:
         return lambda *args: tuple(out * 2 for out in graph(*args))
 
     what, where, remedy = lines(explain(doubles, backend=doubling)(X))
-    assert what == "doubles: 1 value of the real run is not as predicted, so results may be wrong."
+    assert what == "doubles: 1 value differs from the real run; results may be wrong."
     assert where.startswith(f"At {place(doubles, 1)}, add: element [0] expected 3, found 6")
     assert remedy == 'Run it with backend="eager": that backend is right.'
 
@@ -310,7 +314,7 @@ def test_a_module() -> None:
     """A module goes by the name of its class, and the line is one of its forward."""
     assert lines(explain(Two())(torch.ones(2, 4))) == ["Two is one graph of 3 operators: no graph break, no recompile."]
     assert lines(explain(Chatty())(torch.ones(2, 4)))[:2] == [
-        "Chatty: 2 graphs, 2 graph breaks at 1 line, 0 recompiles.",
+        "Chatty: 2 graphs, 2 graph breaks on 1 line, 0 recompiles.",
         f"The graph breaks at {place(Chatty.forward, 2)}: printing or logging.",
     ]
 
@@ -319,7 +323,7 @@ def test_a_loop_with_breaks() -> None:
     """Breaks at one line are told once, whatever the number of rounds; the last round is no recompile to worry about."""
     explanation = explain(loops)(X)
     assert lines(explanation) == [
-        "loops: 2 graphs, 2 graph breaks at 1 line, 1 recompile (the last round of a loop).",
+        "loops: 2 graphs, 2 graph breaks on 1 line, 1 recompile (the last iteration of a loop).",
         f"The graph breaks at {place(loops, 3)}: printing or logging.",
         f"{PRINT} {LOOP}",
     ]
@@ -431,7 +435,7 @@ def test_a_function_that_is_not_captured() -> None:
     assert lines(explain(counts)(3)) == [
         "counts: no graph was captured, all of it ran as plain Python.",
         f"counts ({stands(counts)}) is not compiled: it has neither a tensor input nor a tensor operation.",
-        "Nothing to do, unless tensor work was expected here.",
+        "No action needed, unless you expected tensor work here.",
     ]
 
 
@@ -452,6 +456,61 @@ def test_a_bug_of_the_engine() -> None:
     assert "plain Python" in remedy
 
 
+def refuses(frame: Any, step: Any, ctx: Any) -> None:
+    raise AssertionError("no remainders today")
+
+
+def remainder(x: torch.Tensor) -> torch.Tensor:
+    return x % 2
+
+
+def calls_remainder(x: torch.Tensor) -> torch.Tensor:
+    return remainder(x + 1)
+
+
+@pytest.mark.engine_errors_fall_back
+@pytest.mark.filterwarnings("ignore:EngineError")
+def test_a_bug_of_the_engine_names_the_line_of_the_program() -> None:
+    """The line that was being interpreted, also in a function that is inlined; the result is the program's own."""
+    with dispatch.override("BINARY_OP", refuses):
+        explanation = explain(remainder)(torch.ones(2))
+        inlining = explain(lambda x: remainder(x))(torch.ones(2))
+    stand = place(remainder, 1)
+    for told in (explanation, inlining):
+        where, remedy = lines(told)[1:]
+        assert where == f"It failed at {stand}: AssertionError: no remainders today"
+        assert remedy.startswith("The function ran as plain Python, so its result is right.")
+
+
+def test_a_bug_of_the_engine_that_is_raised_leaves_no_result() -> None:
+    """Where engine errors are raised, as one can ask for, the headline does not say that the result is right."""
+    with dispatch.override("BINARY_OP", refuses), explain(remainder) as watched:
+        with pytest.raises(EngineError):
+            watched(torch.ones(2))
+    what, _, remedy = lines(watched.explanation)
+    assert what.startswith("It ended in EngineError. remainder: a bug of dynexplore;")
+    assert remedy.startswith("It was raised, so there is no result.")
+
+
+def raises_at_two(x: torch.Tensor) -> torch.Tensor:
+    y = x + 1
+    if x.shape[0] == 2:
+        raise ValueError
+    return y
+
+
+def test_a_run_that_ended_in_an_exception_says_that_first() -> None:
+    """Beside a traceback nothing is good news; a later call that returns is."""
+    with explain(raises_at_two) as watched:
+        watched(torch.ones(3))
+        with pytest.raises(ValueError):
+            watched(torch.ones(2))
+        told = headline(watched.explanation.recording)
+        assert told.summary.startswith("It ended in ValueError. raises_at_two: ") and told.level != "good"
+        watched(torch.ones(3))
+    assert lines(watched.explanation)[0].startswith("raises_at_two: ")
+
+
 def test_a_limit() -> None:
     """Where a function was compiled as often as it may be, the last guard that failed is named."""
     recording = Recording(title="f")
@@ -470,7 +529,7 @@ def test_a_recompile_beside_a_break() -> None:
     told = lines(explain(branches).calls((torch.ones(2), torch.ones(2)), (torch.ones(3), torch.ones(3))))
     assert "2 recompiles (`a` and `" in told[0] and told[0].endswith("` had 2 elements, now 3).")
     assert told[1].startswith("The graph breaks") and "`if` on a tensor value" in told[1]
-    assert told[2].endswith("On the recompile: nothing to do, the new code takes any such size.")
+    assert told[2].endswith("On the recompile: no action needed, the new version accepts any such size.")
 
 
 def test_a_recompile_by_texts_with_backquotes_beside_a_break() -> None:
@@ -616,7 +675,7 @@ def failing() -> Recording:
 def diverging() -> Recording:
     recording = toy()
     at = {"frame": 1, "attempt": 2, "offset": 12, "name": "LOAD_CONST 1", "graph": "", "where": "step", "step": 6}
-    recording.record(ev.DivergenceFound(**at, aspect="value", expected="1", actual="2"))
+    recording.record(ev.DivergenceDetected(**at, aspect="value", expected="1", actual="2"))
     return recording
 
 
@@ -664,20 +723,20 @@ KEY: dict[str, tuple[Callable[[], Recording], str, tuple[str, str], str]] = {
     "another size": (
         lambda: explain(doubles).calls(torch.ones(8, 3), torch.ones(9, 3)).recording,
         "doubles: 2 graphs, .* 1 recompile",
-        (rf"doubles \({stands(doubles)}\) was .* in call 2", "`x` had 8 rows, now 9"),
-        "Nothing to do",
+        (rf"doubles \({stands(doubles)}\) recompiled in call 2", "`x` had 8 rows, now 9"),
+        "No action needed",
     ),
     "another number": (
         lambda: explain(scales).calls((X, 2), (X, 3)).recording,
         "scales: 2 graphs, .* 1 recompile",
-        (rf"scales \({stands(scales)}\) was .* in call 2", "`n` was 2, now 3"),
-        "Nothing to do",
+        (rf"scales \({stands(scales)}\) recompiled in call 2", "`n` was 2, now 3"),
+        "No action needed",
     ),
     "another attribute": (
         by_attribute,
         "Scaled: 2 graphs, .* 1 recompile",
-        (rf"Scaled\.forward \({stands(Scaled.forward)}\) was .* in call 2", r"`self\.scale` was 1\.0, now 2\.0"),
-        r"Nothing to do: the new code takes any value of `self.scale`\.$",
+        (rf"Scaled\.forward \({stands(Scaled.forward)}\) recompiled in call 2", r"`self\.scale` was 1\.0, now 2\.0"),
+        r"No action needed: the new version accepts any value of `self.scale`\.$",
     ),
     "a failing backend": (
         failing,
@@ -687,7 +746,7 @@ KEY: dict[str, tuple[Callable[[], Recording], str, tuple[str, str], str]] = {
     ),
     "a diverging handler": (
         diverging,
-        "1 value .* not as predicted",
+        "1 value differs from the real run",
         ("At example.py:10 in toy", "the handler of LOAD_CONST 1 differs"),
         "Make that handler do what CPython does",
     ),
@@ -721,3 +780,90 @@ def test_an_abbreviation_ends_no_sentence() -> None:
     more = " Please file an issue on GitHub so that PyTorch may add support for it. " * 2
     broke = Cause("message", "Attempted to call function", fix=f"{told}{more}").event(frame=1, attempt=1, **NOWHERE)
     assert remedy_of(broke) == told
+
+
+def test_a_skipped_part_of_a_function_is_named_by_its_line() -> None:
+    """A function whose rest has no tensor work is not told to have none: the part is named by its line."""
+
+    def counts(x: torch.Tensor) -> int:
+        print(end="")
+        return 3
+
+    recording = explain(counts, torch.ones(2)).recording
+    line = counts.__code__.co_firstlineno + 1
+    (skipped,) = recording.of(ev.FrameSkipped)
+    assert skipped_name(recording, skipped) == f"counts, from line {line} on"
+
+
+def test_a_launcher_is_never_the_line_that_calls() -> None:
+    """The console script that ran the program is no line of it: where nothing else is known the library's line stands alone."""
+    recording = Recording(title="forward")
+    launcher = ev.UserFrame("/home/me/.venv/bin/dynexplore", 8, "<module>", "sys.exit(main())")
+    library = ev.UserFrame("/x/site-packages/einops/einops.py", 539, "rearrange", "cast()")
+    recording.record(ev.CallBegan(frame=0, call=1, arguments=(), caller=launcher))
+    broke = ev.GraphBroke(frame=1, kind="DX202", title="marked", reason="marked", user_stack=(launcher, library))
+    recording.record(broke)
+    assert place_of_break(recording, broke) == (library.file, 539, "rearrange")
+    assert "dynexplore:8" not in text.explanation(recording) and "line 8" not in text.explanation(recording)
+
+
+def test_a_wrapper_of_torch_is_not_named() -> None:
+    """Where nothing is seen behind torch.compile's wrapper of a module it is a module, and never `@wrap_inline`."""
+    source = "    @functools.wraps(fn)\n    def inner(*args, **kwargs):\n        return fn(*args, **kwargs)"
+    wrapper = ev.CodeView(1, "wrap_inline.<locals>.inner", "/x/site-packages/torch/_dynamo/external_utils.py", 67, source, ())
+    recording = Recording(title="train.py")
+    entered = ev.FrameEntered(frame=1, parent=None, code=wrapper, arguments=())
+    recording.record(entered)
+    assert frame_name(recording, entered) == "a module"
+
+
+ROWS = torch.ones(2, 4)
+
+
+class _Mode(enum.Enum):
+    UP = "up"
+    DOWN = "down"
+
+
+def _scaled(x: torch.Tensor, mode: Any = None, table: Any = None) -> torch.Tensor:
+    return x * 2 if mode is _Mode.UP else x * (3 + len(table or ()))
+
+
+class _Layer(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 4)
+        self.kind: str | None = None
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.kind is None:
+            self.kind = "first"
+        return torch.dropout(self.linear(x), 0.0, self.training)
+
+
+def _called(layer: torch.nn.Module, x: torch.Tensor) -> torch.Tensor:
+    return layer(x).relu()  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(
+    ("fn", "calls", "cause", "remedy"),
+    [
+        (_scaled, [(X, _Mode.UP), (X, _Mode.DOWN)], "`mode` was _Mode.UP, now _Mode.DOWN", "if you use both values"),
+        (_scaled, [(X,), (X.clone().requires_grad_(),)], "`x` required no gradients", "if you use both, with and"),
+        (_scaled, [(ROWS,), (ROWS[:1],)], "`x` had 2 rows, now 1", "a size of 0 or 1 gets a compiled version of its own"),
+        (_scaled, [(X, None, {"a": 1}), (X, None, {"b": 1})], "now include `b` and no longer", "the same keys"),
+        (_called, [(_Layer(), ROWS)] * 2, "`layer.kind` was None, now 'first'", "Set `layer.kind` before the first call"),
+    ],
+    ids=["enum", "gradients", "size one", "keys", "set by the first call"],
+)  # fmt: skip
+def test_causes_and_remedies_of_recompiles(fn: Any, calls: list[tuple[Any, ...]], cause: str, remedy: str) -> None:
+    """A recompile is told by what the program changed, and its remedy fits the kind of change."""
+    line = headline(explain(fn).calls(*calls).recording)
+    assert cause in line.where and remedy in line.remedy, line
+
+
+def test_another_instance_is_served_by_the_new_version() -> None:
+    """The second instance of a class makes code that takes its parameters as inputs: nothing need be done."""
+    calls = [(nn.Linear(4, 4), ROWS), (nn.Linear(4, 4), ROWS)]
+    line = headline(explain(_called).calls(*calls).recording)
+    assert "is another Linear now" in line.where and line.remedy == "No action needed: the new version accepts any `Linear`."

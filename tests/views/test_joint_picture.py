@@ -25,7 +25,7 @@ def test_what_backward_takes_over_is_kept_and_the_rest_is_computed_once_more() -
     """The min-cut partitioner keeps x alone: the first cosine is computed again."""
     both = halves(made().recording)
     assert both is not None
-    assert (both.kept, both.again) == (("primals_1",), ("cos",))
+    assert (both.saved, both.again) == (("primals_1",), ("cos",))
     assert list(both.forward.reads) == ["cos", "cos_1"]
 
 

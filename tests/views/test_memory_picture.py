@@ -17,7 +17,7 @@ NASTY = '<img src=x onerror="alert(1)">'
 FORWARD = ev.MemoryPlanned(
     frame=1, graph="g", stage="forward", inputs=100,
     nodes=(ev.NodeMemory("mm", "aten.mm", 300, 200, 200, place=NASTY), ev.NodeMemory("sum", "aten.sum", 304, 4, 200)),
-    kept=(ev.KeptStorage("mm", 200), ev.KeptStorage(NASTY, 100, is_input=True)),
+    saved=(ev.SavedStorage("mm", 200), ev.SavedStorage(NASTY, 100, is_input=True)),
 )  # fmt: skip
 LAST = ev.NodeMemory("mul", "aten.mul", 500, 200, 200)
 BACKWARD = ev.MemoryPlanned(frame=1, graph="g", stage="backward", inputs=100, nodes=(LAST,))
@@ -39,7 +39,7 @@ def test_the_line_the_peak_and_what_is_kept_are_drawn() -> None:
 
 def test_without_kept_storages_nothing_is_shaded_for_them() -> None:
     """A captured graph has a line and a peak."""
-    (graph,) = memory_of([replace(FORWARD, stage="captured", kept=())])
+    (graph,) = memory_of([replace(FORWARD, stage="captured", saved=())])
     assert "kept" not in shapes(picture(graph)) and "divide" not in shapes(picture(graph))
 
 
@@ -59,7 +59,7 @@ def test_what_an_operator_takes_while_it_runs_is_a_thin_line() -> None:
 def test_parameters_leave_room_for_what_comes_and_goes() -> None:
     """Where parameters are nearly all, the picture begins below their top, and says so; what lives above them takes most of it."""
     nodes = tuple(ev.NodeMemory(f"n{at}", "aten.mm", live, 10, 0) for at, live in enumerate((100_050, 100_100)))
-    (graph,) = memory_of([replace(FORWARD, stage="captured", inputs=100_000, nodes=nodes, kept=())])
+    (graph,) = memory_of([replace(FORWARD, stage="captured", inputs=100_000, nodes=nodes, saved=())])
     drawn = picture(graph)
     assert "from 97.6 KiB up" in drawn
     low, high = (float(one) for one in re.findall(r"M8 ([\d.]+)H360V([\d.]+)", drawn)[0])
@@ -68,7 +68,7 @@ def test_parameters_leave_room_for_what_comes_and_goes() -> None:
     assert " up</text>" not in picture(usual)
 
 
-@pytest.mark.parametrize("events", ([], [FORWARD], [replace(FORWARD, nodes=(), kept=())]))
+@pytest.mark.parametrize("events", ([], [FORWARD], [replace(FORWARD, nodes=(), saved=())]))
 def test_html_holds_no_markup_of_a_recording(events: list[ev.MemoryPlanned]) -> None:
     """Names and places are text, also where there is nothing to draw."""
     made = html(memory_of(events))

@@ -6,6 +6,7 @@ import dataclasses
 import importlib
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,10 +25,10 @@ from dynexplore.views.modified_python import modified_python, python_of, python_
 from sample_recordings import toy, watched
 
 THEMES = (
-    "arrays", "autograd_functions", "builtins", "container_styles", "containers", "exceptions", "function_modes", "generators",
-    "iterators", "model_code", "modules", "objects", "themes", "torch_functions", "values_made_for_real", "with",
+    "array", "autograd_function", "builtins", "container_styles", "containers", "exception", "torch_function_modes", "generator",
+    "builtin_iterators", "model_code", "nn_module", "user_object", "themes", "torch_rules", "unreconstructible", "protocol",
 )  # fmt: skip
-"""The files of tests/programs whose tables of programs are run."""
+"""The test files, in whatever folder, whose tables of programs are run."""
 
 X = torch.tensor([1.0, -3.0])
 TABLE: dict[str, object] = {}
@@ -39,10 +40,17 @@ def without_tracebacks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine_checks, "tracebacks_of", lambda error: [])
 
 
+def module_with_table(theme: str) -> str:
+    """The dotted name of the test file of that theme that has a table of programs."""
+    tests = Path(__file__).parents[1]
+    (path,) = (path for path in tests.rglob(f"test_{theme}.py") if "PROGRAMS = Programs()" in path.read_text(encoding="utf-8"))
+    return ".".join(path.relative_to(tests).with_suffix("").parts)
+
+
 @pytest.mark.parametrize("theme", THEMES)
 def test_programs_do_the_same_when_the_text_runs_in_place(theme: str, without_tracebacks: None) -> None:
     """Each program of a table gives what eager gives with its modified code run as Python; what has no such form says why."""
-    module = importlib.import_module(f"programs.test_{theme}")
+    module = importlib.import_module(module_with_table(theme))
     failures = []
     with modified_code_as_python() as replaced:
         for parameter in module.PROGRAMS.parameters().args[1]:
@@ -90,8 +98,8 @@ def test_a_branch_on_a_tensor() -> None:
         "    try:",
         "        ___v_0 = __compiled_fn(x, y)",
         "    except BaseException as ___raised:",
-        "        if __run_again(___raised):",
-        "            return ___original(x, y)",
+        "        if __must_run_again(___raised):",
+        "            return __run_again(___function(___original), x, y)",
         "        raise",
         "    ___out_1, ___out_0 = ___v_0",
     ]

@@ -246,7 +246,7 @@ def test_offsets_are_instructions(example: dict[str, Any], name: str) -> None:
     """Every offset of an event is a row of the code that it counts in, every step a step of its row."""
     recording = recording_of(example, name)
     for event in recording:
-        if isinstance(event, ev.PlacedEvent) and event.offset >= 0:
+        if isinstance(event, ev.InstructionEvent) and event.offset >= 0:
             code = recording.code_of(event)
             assert code is not None
             row = text.row_at(code, event.offset)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 import torch
 
 import dynexplore
@@ -45,6 +46,22 @@ def test_a_clean_run_as_text() -> None:
     assert all(" ms: " in line and line.endswith("nothing diverges") for line in lines[1:])
     assert "REAL RUN\nNothing diverges" in text.report(recording)
     assert "diverge" not in text.explanation(recording)
+
+
+def test_beside_a_traceback_nothing_is_said_to_be_well() -> None:
+    """A run that ended in an exception says so, and what had been compared before it."""
+
+    def raises(x: torch.Tensor) -> torch.Tensor:
+        y = x + 1
+        print(end="")
+        raise KeyError(len(y))
+
+    with dynexplore.explain(raises) as watched:
+        with pytest.raises(KeyError):
+            watched(torch.ones(2))
+    said = real_run.verdict(watched.explanation.recording)
+    assert said.startswith("It ended in KeyError; before that 1 run of a graph, ")
+    assert "Nothing diverges" not in said
 
 
 def test_a_divergence_as_text() -> None:

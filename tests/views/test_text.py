@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
+import importlib
+from pathlib import Path
 
+import pytest
+import torch
+
+import dynexplore
 from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording
 from dynexplore.views import text
@@ -110,7 +115,7 @@ def test_what_happened_after_a_break() -> None:
     broke = ev.GraphBroke(frame=1, attempt=1, offset=2, kind="DX206", title="printing", reason="printing")
     r.record(broke)
     assert text.what_then(r, broke) == "nothing to compile before it."
-    r.record(ev.ResumeFunctionMade(frame=1, offset=4, name="__resume_at_4_0", parameters=(), code=ORIGINAL))
+    r.record(ev.ResumeFunctionCreated(frame=1, offset=4, name="__resume_at_4_0", parameters=(), code=ORIGINAL))
     assert text.what_then(r, broke) == "nothing to compile before it; the rest continues in a resume function."
     r.record(ev.NodeAdded(frame=1, attempt=1, graph="g", name="neg", op="call_function", target="neg"))
     r.record(ev.SubgraphCompiled(frame=1, attempt=1, graph="g", backend="eager", node_count=1, op_count=1))
@@ -135,7 +140,7 @@ def test_side_effects_and_deletions_are_told() -> None:
     r = Recording()
     r.record(ev.FrameEntered(frame=1, parent=None, code=ORIGINAL, arguments=(("a", A),)))
     r.record(ev.AttemptStarted(frame=1, attempt=1))
-    r.record(ev.MutationNoted(frame=1, attempt=1, offset=2, order=0, target=A, what="list.append"))
+    r.record(ev.MutationRecorded(frame=1, attempt=1, offset=2, order=0, target=A, operation="list.append"))
     r.record(ev.InstructionStepped(frame=1, attempt=1, offset=2, step=1, op="X", changed=(("a", None),)))
     assert "del a; side effect list.append on a" in text.steps(r, 1)
 
@@ -150,3 +155,91 @@ def test_everything_is_shown_of_an_empty_recording() -> None:
     assert "no frame was translated" in text.report(Recording())
     with pytest.raises(KeyError, match="no frame 1"):
         text.debug_printout(Recording(), 1)
+
+
+def many_breaks(x: torch.Tensor) -> torch.Tensor:
+    """Breaks at ten lines."""
+    x = x + 1
+    print(end="")
+    x = x + 1
+    print(end="")
+    x = x + 1
+    print(end="")
+    x = x + 1
+    print(end="")
+    x = x + 1
+    print(end="")
+    x = x + 1
+    print(end="")
+    x = x + 1
+    print(end="")
+    x = x + 1
+    print(end="")
+    x = x + 1
+    print(end="")
+    x = x + 1
+    print(end="")
+    return x + 1
+
+
+def test_an_explanation_is_one_screen() -> None:
+    """Of many breaks the costliest are shown, the rest is counted with how to see it; all of it is there on demand."""
+    explained = dynexplore.explain(many_breaks, torch.ones(2))
+    shown = str(explained)
+    lines = shown.split("\n")
+    assert len(lines) <= text.MOST_LINES
+    assert "Break reasons, costliest first:" in lines
+    assert lines[-1].endswith("more places: print(dynexplore.all_breaks(f, x)) lists them")
+    assert shown.count("   fix: ") + int(lines[-1].split()[2]) == 10
+    whole = text.explanation(explained.recording)
+    assert whole.count("   fix: ") == 10 and "Break reasons:" in whole.split("\n")
+
+
+def test_of_many_skipped_frames_three_are_shown() -> None:
+    """The program's own come first; of more than fit the rest is counted."""
+    recording = Recording(title="f")
+    for number in range(60):
+        file = "/x/site-packages/library.py" if number < 30 else "/home/me/model.py"
+        recording.record(ev.FrameSkipped(frame=0, function=f"g{number}", file=file, line=number + 1, reason="no tensors"))
+    lines = text.explanation(recording, most_lines=40).split("\n")
+    assert [line for line in lines if line.startswith(" - ")] == [
+        " - g30 (/home/me/model.py:31): no tensors",
+        " - g31 (/home/me/model.py:32): no tensors",
+        " - g32 (/home/me/model.py:33): no tensors",
+        " - and 57 more",
+    ]
+    assert len(text.explanation(recording).split("\n")) > 60
+
+
+def rest_without_tensors(x: torch.Tensor) -> int:
+    """What continues after its break has no tensor work."""
+    x = x + 1
+    print(end="")
+    return 3
+
+
+def test_a_part_of_a_function_is_not_told_as_the_whole() -> None:
+    """What continues after a break and is not compiled is named by its line."""
+    explained = dynexplore.explain(rest_without_tensors, torch.ones(2))
+    line = rest_without_tensors.__code__.co_firstlineno + 3
+    assert f"- rest_without_tensors, from line {line} on ({__file__}): {ev.NO_TENSORS}" in " ".join(str(explained).split())
+
+
+def test_a_library_line_follows_the_line_that_calls_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each place of a break is the program's line; that of the library comes after it, also where the library's frame breaks."""
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    (folder / "prints_inside.py").write_text("def helper(x):\n    y = x * 2\n    print(end='')\n    return y + 1\n")
+    monkeypatch.syspath_prepend(str(folder))
+    helper = importlib.import_module("prints_inside").helper
+
+    def calls(x: torch.Tensor) -> torch.Tensor:
+        return helper(x) + 1  # type: ignore[no-any-return]
+
+    line = calls.__code__.co_firstlineno + 1
+    for function, called in ((calls, f"{__file__}:{line}"), (helper, f"{__file__}:")):
+        explained = dynexplore.explain(function, torch.ones(2))
+        files = [one.strip() for one in str(explained).split("\n") if one.startswith("   File ")]
+        assert len(files) == 2 and files[0].startswith(f'File "{__file__}", line ') and "prints_inside.py" in files[1]
+        (cost,) = dynexplore.all_breaks(function, torch.ones(2))
+        assert cost.place.endswith("prints_inside.py:3 in helper)") and cost.place.startswith(called)

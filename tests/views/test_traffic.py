@@ -39,7 +39,7 @@ def of_texts(**texts: str) -> Recording:
     """A recording with nothing but these texts."""
     recording = Recording()
     for part, text in texts.items():
-        recording.record(ev.ArtifactMade(frame=1, graph="g", stage="forward", part=part, text=text))
+        recording.record(ev.ArtifactEmitted(frame=1, graph="g", stage="forward", part=part, text=text))
     return recording
 
 

@@ -56,31 +56,31 @@ SCRIPTS: dict[str, Script] = dict(
         _recompiling(
             "size",
             "@torch.compile(backend='eager')\ndef f(x):\n    return x * 2\n\nfor n in (3, 4, 5):\n    f(torch.ones(n))\n",
-            "`x` had 3 elements, now 4, on which line 5 relies",
+            "`x` had 3 elements, now 4 (used on line 5)",
         ),
         _recompiling(
             "int",
             "@torch.compile(backend='eager')\ndef f(x, n):\n    return x * n\n\nfor n in (2, 3, 4):\n    f(torch.ones(3), n)\n",
-            "`n` was 2, now 3, on which line 5 relies", "the new code takes any value of `n`",
+            "`n` was 2, now 3 (used on line 5)", "the new version accepts any value of `n`",
         ),
         _recompiling(
             "float",
             "@torch.compile(backend='eager')\ndef f(x, rate):\n    return x * rate\n\n"
             "for r in (0.5, 0.25):\n    f(torch.ones(3), r)\n",
-            "`rate` was 0.5, now 0.25, on which line 5 relies", "the new code takes any value of `rate`",
+            "`rate` was 0.5, now 0.25 (used on line 5)", "the new version accepts any value of `rate`",
         ),
         _recompiling(
             "attribute",
             "class Scaler:\n    by = 2\n\nscaler = Scaler()\n\n"
             "@torch.compile(backend='eager')\ndef f(x, s):\n    return x * s.by\n\n"
             "for n in (2, 3):\n    scaler.by = n\n    f(torch.ones(3), scaler)\n",
-            "`s.by` was 2, now 3, on which line 10 relies",
+            "`s.by` was 2, now 3 (used on line 10)",
         ),
         _recompiling(
             "dict key",
             "@torch.compile(backend='eager')\ndef f(x, d):\n    return x + d['a'] if 'b' not in d else x + d['b']\n\n"
             "f(torch.ones(3), {'a': 1})\nf(torch.ones(3), {'a': 1, 'b': 2})\n",
-            "`d` was without the key 'b', now with the key 'b', on which line 5 relies",
+            "`d` was without the key 'b', now with the key 'b' (used on line 5)",
             "the same keys in all calls",
         ),
         _recompiling(
@@ -93,7 +93,7 @@ SCRIPTS: dict[str, Script] = dict(
             "module flag",
             "net = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Dropout(0.5)).requires_grad_(False)\n"
             "fast = torch.compile(net, backend='eager')\nfast(torch.ones(1, 3))\nnet.eval()\nfast(torch.ones(1, 3))\n",
-            "Sequential.forward was compiled again: ",
+            "Sequential.forward recompiled: ",
             "training",
         ),
         _recompiling(
@@ -101,13 +101,13 @@ SCRIPTS: dict[str, Script] = dict(
             "DOUBLE = True\n\n@torch.compile(backend='eager')\ndef f(x):\n    return x * 2 if DOUBLE else x + 1\n\n"
             "f(torch.ones(3))\nDOUBLE = False\nf(torch.ones(3))\n",
             "`DOUBLE` was True, now False",
-            "each has code of its own",
+            "each gets its own compiled version",
         ),
         _recompiling(
             "gradients",
             "net = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.ReLU())\nfast = torch.compile(net, backend='eager')\n"
             "fast(torch.ones(1, 3))\nwith torch.no_grad():\n    fast(torch.ones(1, 3))\n",
-            "Sequential.forward was compiled again: the state of the process is another: grad mode",
+            "Sequential.forward recompiled: the state of the process is another: grad mode",
             "as in training and evaluation",
         ),
     )

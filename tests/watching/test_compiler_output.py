@@ -29,7 +29,7 @@ def trained(**options: bool) -> dynexplore.Recording:
 def test_joint_forward_and_backward_graph_belong_to_the_captured_one() -> None:
     """Each stage is told under the name of the graph it was made of, with the times, and shown beside it."""
     recording = trained(artifacts=True)
-    made = recording.of(ev.ArtifactMade)
+    made = recording.of(ev.ArtifactEmitted)
     assert [(one.stage, one.part) for one in made if one.part != "cache"] == [
         ("joint", "joint"), ("forward", "graph"), ("backward", "graph"), ("compile", "times"),
     ]  # fmt: skip
@@ -44,7 +44,7 @@ def test_the_rest_of_a_recording_is_the_same_with_artefacts() -> None:
     without = trained()
     torch._dynamo.reset()
     with_them = trained(artifacts=True)
-    assert not without.of(ev.ArtifactMade)
+    assert not without.of(ev.ArtifactEmitted)
     for question in ("frames", "graphs", "guards", "breaks"):
         assert len(getattr(without, question)) == len(getattr(with_them, question))
     texts = ([re.sub(r"\d{2,}|(?<=___)\d+", "", guard.expression) for guard in one.guards] for one in (without, with_them))
@@ -73,5 +73,5 @@ def test_the_artefacts_of_a_failing_backend_belong_to_its_frame() -> None:
 
     with dynexplore.watch(artifacts=True) as seen, pytest.raises(Exception, match="refused"):
         torch.compile(lambda x: x + 1, backend=backend)(torch.ones(2))
-    joint = [made for made in seen.recording.of(ev.ArtifactMade) if made.part == "joint"]
+    joint = [made for made in seen.recording.of(ev.ArtifactEmitted) if made.part == "joint"]
     assert [(made.frame, made.graph) for made in joint] == [(1, "")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import types
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,12 @@ from watching.programs import Net, branches, one_graph, prints
 
 import dynexplore
 from dynexplore import cli
-from dynexplore.cli_program import uses_torch_compile
+from dynexplore.cli.program import imports_use_torch_compile
 from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording
 from dynexplore.views.headline import headline
+from dynexplore.widgets.source import function_code
+from source_tree import ROOT
 
 pytestmark = [pytest.mark.lenses, pytest.mark.filterwarnings("ignore:Guards may run slower on Python 3.13.0:RuntimeWarning")]
 
@@ -47,8 +50,8 @@ def test_explain_tells_what_torch_compile_does() -> None:
     two, three = torch.ones(2), torch.ones(3)
     explained = dynexplore.explain(branches, engine="torch.compile").calls((two, two), (three, three))
     assert explained.recording.engine == "torch.compile"
-    assert str(explained).startswith("torch.compile of branches: 4 graphs, 2 graph breaks at 1 line, 2 recompiles (")
-    assert "2 recompiles (`a` and `b` had 2 elements, now 3)." in headline(explained.recording).what
+    assert str(explained).startswith("torch.compile of branches: 4 graphs, 2 graph breaks on 1 line, 2 recompiles (")
+    assert "2 recompiles (`a` and `b` had 2 elements, now 3)." in headline(explained.recording).summary
     assert explained.outcomes == ["compile", "recompile"]
     assert len(explained.graphs) == 4
     assert all(isinstance(graph, torch.fx.GraphModule) for graph in explained.graphs)
@@ -117,7 +120,7 @@ def test_the_command_watches_a_script(script: Path, tmp_path: Path, capsys: pyte
     assert cli.main(["watch", str(script), "a", "b", "--json", str(out)]) == 0
     printed = capsys.readouterr().out
     assert "['a', 'b'] [2.0, 2.0]" in printed
-    assert "torch.compile: 2 graphs, 1 graph break, 0 recompiles.\nThe graph breaks at script.py:8 in step, `print(" in printed
+    assert THEIRS in printed
     recording = Recording.from_json(out.read_text(encoding="utf-8"))
     assert recording.engine == "torch.compile"
     assert recording.steps
@@ -130,20 +133,53 @@ def test_the_command_can_leave_steps_out(script: Path, tmp_path: Path) -> None:
     assert not Recording.from_json(out.read_text(encoding="utf-8")).steps
 
 
-def test_explain_of_a_script_points_to_watch(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`dynexplore explain --engine dynexplore` says of a script that uses torch.compile where its captures are to be seen."""
-    assert cli.main(["explain", "--no-real", "--engine", "dynexplore", str(script)]) == 0
-    assert f"What torch.compile did: dynexplore watch {script}" in capsys.readouterr().out
+def run(*words: object) -> str:
+    """What the command line prints, in a process of its own: there torch.compile is not banned."""
+    command = [sys.executable, "-m", "dynexplore", *map(str, words)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=240, cwd=ROOT)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
 
 
-def test_explain_watches_a_script_that_names_torch_compile(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`dynexplore explain` of a script whose own module uses torch.compile runs it as it is, watches, and says so."""
+DYNEXPLORE = "script.py: 2 graphs, 1 graph break, 0 recompiles.\nThe graph breaks at script.py:8 in step: printing or logging."
+THEIRS = "torch.compile of script.py: 2 graphs, 1 graph break, 0 recompiles.\nThe graph breaks at script.py:8 in step, `print("
+
+
+def test_what_a_script_gives_to_torch_compile_is_captured_instead(script: Path) -> None:
+    """`dynexplore explain --engine dynexplore` captures what the script gives to torch.compile, in its place."""
+    other = "def other(x):\n    return x + 1\nother(torch.ones(2))\n"
+    other += "module = torch.compile(torch.nn.Linear(2, 2))\nmodule(torch.ones(2))\n"
+    script.write_text(SCRIPT + other)
+    printed = run("explain", "--engine", "dynexplore", script)
+    assert "script.py: 3 graphs, 1 graph break" in printed and "at script.py:8 in step: printing or logging" in printed
+    assert "Linear.forward" in printed and "other" not in printed.replace("the other", "")
+
+
+def test_explain_watches_a_script_from_the_moment_that_it_calls_torch_compile(script: Path) -> None:
+    """Its own module may do so while it is imported; the report says whose it is, and how to choose otherwise."""
+    printed = run("explain", script)
+    assert THEIRS in printed
+    assert "script.py calls torch.compile, so this report is about torch.compile." in printed
     main = script.parent / "main.py"
     main.write_text("import script\n", encoding="utf-8")
-    assert cli.main(["explain", str(main)]) == 0
-    printed = capsys.readouterr().out
-    assert "torch.compile: 2 graphs, 1 graph break, 0 recompiles.\nThe graph breaks at script.py:8 in step, `print(" in printed
-    assert "main.py uses torch.compile, and above stands what that did; --engine dynexplore: what this engine does." in printed
+    assert THEIRS.replace("script.py: ", "main.py: ") in run("explain", main)
+
+
+def test_what_counts_is_what_ran_and_not_the_text_of_the_file(script: Path) -> None:
+    """A script whose flag leaves torch.compile out is captured by this engine, though it names torch.compile."""
+    by_flag = "@(lambda f: torch.compile(f) if len(sys.argv) > 9 else f)"
+    script.write_text(SCRIPT.replace('@torch.compile(backend="eager")', by_flag))
+    assert DYNEXPLORE in run("explain", script)
+
+
+def test_watch_of_a_script_without_torch_compile_names_the_command_that_fits(script: Path) -> None:
+    """There is nothing to show, and `explain` would show something."""
+    script.write_text(SCRIPT.replace('@torch.compile(backend="eager")', ""))
+    printed = run("watch", script)
+    assert printed.endswith(
+        "script.py never called torch.compile, so there is nothing to show.\n"
+        "To see how it would be captured: dynexplore explain script.py\n"
+    )
 
 
 @pytest.mark.plain("looks at the text of scripts")
@@ -158,11 +194,13 @@ def test_explain_watches_a_script_that_names_torch_compile(script: Path, capsys:
         ("not Python", False),
     ],
 )
-def test_scripts_are_recognized_by_their_text(text: str, uses: bool, tmp_path: Path) -> None:
-    """A script uses torch.compile when it names it, or calls `.compile()` for what it does, not for what it returns."""
-    path = tmp_path / "one.py"
-    path.write_text(text, encoding="utf-8")
-    assert uses_torch_compile(path) is uses
+def test_imports_are_recognized_by_their_text(text: str, uses: bool, tmp_path: Path) -> None:
+    """A module uses torch.compile when it names it, or calls `.compile()` for what it does, not for what it returns."""
+    main, part = tmp_path / "main.py", tmp_path / "part.py"
+    main.write_text("import part", encoding="utf-8")
+    part.write_text(text, encoding="utf-8")
+    assert imports_use_torch_compile(main) is uses
+    assert not imports_use_torch_compile(part)
 
 
 def test_breaks_of_a_script_that_uses_torch_compile(script: Path) -> None:
@@ -172,3 +210,25 @@ def test_breaks_of_a_script_that_uses_torch_compile(script: Path) -> None:
     assert ended.returncode == 0, ended.stderr
     assert "which torch.compile compiles" in ended.stdout
     assert "1. GB0059 Failed to trace builtin operator, 1 x" in ended.stdout
+
+
+CELLS = {
+    "x = y.sin() + 1": (1, "of this cell makes one graph of 2 operators"),
+    "class Net(torch.nn.Linear): pass\nnet = Net(2, 2)\nx = net(y)": (0, "It runs as plain Python (it defines a class), and calls"),
+    "net = torch.nn.Linear(2, 2)\nfast = torch.compile(net, backend='eager')\nx = fast(y)": (1, "one graph of 1 operator"),
+}
+"""A cell -> how many graphs torch.compile makes in it, and a sentence of the headline."""
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_a_cell_that_is_a_program_runs_as_it_is_and_what_it_compiles_is_watched(cell: str) -> None:
+    """torch.compile is given a cell of tensor code as one function, as this engine is, and no cell that builds or trains."""
+    graphs, sentence = CELLS[cell]
+    namespace: dict[str, Any] = {"__builtins__": __builtins__, "torch": torch, "y": torch.ones(2)}
+    function = types.FunctionType(function_code(cell, "cell.py"), namespace)
+    with dynexplore.explain(function, engine="torch.compile") as called:
+        called.explanation.follow_cell(cell, None)
+        called()
+    recording = called.explanation.recording
+    assert isinstance(namespace["x"], torch.Tensor) and len(recording.graphs) == graphs
+    assert sentence in str(headline(recording)).replace("\n  ", " "), headline(recording)

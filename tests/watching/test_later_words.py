@@ -52,7 +52,7 @@ def test_words_are_those_of_the_compile(steps: bool, tmp_path: Path, capsys: pyt
             del names
             gc.collect()
         recording = seen.recording
-        codes = [one.code for kind in (ev.FrameEntered, ev.CodeEmitted, ev.ResumeFunctionMade) for one in recording.of(kind)]
+        codes = [one.code for kind in (ev.FrameEntered, ev.CodeEmitted, ev.ResumeFunctionCreated) for one in recording.of(kind)]
         sources = [code.source for code in codes]
         guards = [(re.sub(r"__\d+", "", one.source), one.kind, one.expected, one.reason) for one in recording.guards]
         nodes = [(one.name, one.target, one.args, one.shape, one.file, one.line) for one in recording.of(ev.NodeAdded)]
@@ -102,7 +102,10 @@ UNREADABLE_PARTS = {
     "a node": ("dynexplore.watching.private_torch.node_facts", (ev.FrameEntered, ev.SubgraphCompiled, ev.GuardInstalled)),
     "a guard": ("dynexplore.watching.private_torch.guard_facts", (ev.FrameEntered, ev.NodeAdded, ev.CacheEntryAdded)),
     "the tree": ("dynexplore.watching.listener.GuardTree", (ev.FrameEntered, ev.GuardInstalled, ev.CacheEntryAdded)),
-    "code": ("dynexplore.watching.codes.code_view", (ev.FrameEntered, ev.CodeEmitted, ev.ResumeFunctionMade, ev.CacheEntryAdded)),
+    "code": (
+        "dynexplore.watching.codes.code_view",
+        (ev.FrameEntered, ev.CodeEmitted, ev.ResumeFunctionCreated, ev.CacheEntryAdded),
+    ),
     "a tracker": ("dynexplore.watching.private_torch.tracker_words", (ev.FrameEntered, ev.GraphBroke, ev.CodeEmitted)),
     "a resume function": ("dynexplore.watching.listener.resume_codes", (ev.FrameEntered, ev.CodeEmitted, ev.CacheEntryAdded)),
     "a caller": ("dynexplore.watching.listener.sys._getframe", (ev.FrameEntered, ev.CodeEmitted)),

@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.lenses, pytest.mark.filterwarnings("ignore:Guards may 
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "watching.md"
 ROW = re.compile(r"^\| `(\w+)\((?:.*?)\)`(?:, `dynexplore (\w+) SCRIPT.py`)? \| (.*) \|$", re.M)
-OURS = {"engine": "dynexplore"}
+DYNEXPLORE = {"engine": "dynexplore"}
 
 
 class Prints(torch.nn.Module):
@@ -71,7 +71,7 @@ def _explain(target: Any) -> None:
     assert explained.graph_count == 2
     assert explained.breaks[0].kind.startswith("GB")
     assert "It is compiled by torch.compile, and here stands what that does" in " ".join(str(explained).split())
-    ours = dynexplore.explain(target, *X, **OURS)
+    ours = dynexplore.explain(target, *X, **DYNEXPLORE)
     assert ours.recording.engine == "dynexplore"
     assert ours.breaks[0].kind.startswith("DX")
 
@@ -82,7 +82,7 @@ def _all_breaks(target: Any) -> None:
     assert report[0].broke.kind.startswith("GB")
     assert report[0].page.endswith(f"{report[0].broke.kind.lower()}.html")
     assert report._repr_html_()
-    ours = dynexplore.all_breaks(target, *X, **OURS)
+    ours = dynexplore.all_breaks(target, *X, **DYNEXPLORE)
     assert ours[0].broke.kind.startswith("DX")
     assert ours.inside > 0
 
@@ -92,7 +92,7 @@ def _coverage(target: Any) -> None:
     assert str(covered).partition("\n")[0].endswith("of torch.compile")
     assert covered.graphs == 2
     assert 0 < covered.of_operators <= 1
-    assert dynexplore.coverage(target, *X, **OURS).engine == "dynexplore"
+    assert dynexplore.coverage(target, *X, **DYNEXPLORE).engine == "dynexplore"
 
 
 def _diagnose(target: Any) -> None:
@@ -102,7 +102,7 @@ def _diagnose(target: Any) -> None:
     failing = dynexplore.diagnose(target, *X, backend=no_relu_or_mul)
     assert failing.failing is not None
     assert failing.failing.layer == "backend"
-    assert dynexplore.diagnose(target, *X, backend="eager", **OURS).engine == "dynexplore"
+    assert dynexplore.diagnose(target, *X, backend="eager", **DYNEXPLORE).engine == "dynexplore"
 
 
 def no_relu_or_mul(graph: torch.fx.GraphModule, inputs: Any) -> Any:
@@ -259,7 +259,7 @@ def test_parts_of_a_module_are_watched_as_they_are() -> None:
     assert explained.recording.engine == "torch.compile"
     assert explained.graph_count == 2
     assert "Parts of it are compiled by torch.compile" in " ".join(str(explained).split())
-    ours = dynexplore.explain(whole, *X, **OURS)
+    ours = dynexplore.explain(whole, *X, **DYNEXPLORE)
     assert (ours.recording.engine, ours.graph_count) == ("dynexplore", 2)  # both parts run the graphs of the first
 
 

@@ -141,7 +141,7 @@ def test_a_break_counted_again_in_callers_is_told(callers: int) -> None:
         torch.compile(outer if callers == 2 else _calls_what_says, backend="eager")(torch.ones(2))
     count = sum(counters["graph_break"].values())
     assert count == callers + 1
-    assert f"{count} graph breaks at 1 line, 0 recompiles." in headline(seen.recording).what
+    assert f"{count} graph breaks on 1 line, 0 recompiles." in headline(seen.recording).summary
 
 
 def test_a_function_that_was_made_and_waits_hides_no_break() -> None:
@@ -165,7 +165,7 @@ def test_frames_are_those_that_torch_counts(name: str) -> None:
 
 def test_breaks_of_one_function_are_not_counted_again() -> None:
     """Where nothing was inlined, the headline has nothing to add to the count."""
-    assert "again" not in headline(_seen(PROGRAMS["print"])).what
+    assert "again" not in headline(_seen(PROGRAMS["print"])).summary
 
 
 def test_a_frame_that_is_given_up_says_so() -> None:

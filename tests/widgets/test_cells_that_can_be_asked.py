@@ -27,7 +27,7 @@ f(torch.ones(4), n=2)"""
 
 def ask(about: str, **question: Any) -> dict[str, Any]:
     """What the explorer that was shown last answers, by way of JSON."""
-    seat = next(reversed(SHELF._held))
+    seat = next(reversed(SHELF._lives))
     answer, _ = seat.answerers[about](json.loads(json.dumps(question)))
     found: dict[str, Any] = json.loads(json.dumps(answer))
     return found
@@ -98,7 +98,7 @@ def test_a_cell_that_changes_a_global_meanwhile(notebook: Notebook) -> None:
     """An edited cell that runs in another thread leaves what the notebook binds meanwhile, and sees what was there before."""
     notebook.run(HELPER)
     notebook.run("%%dynamo\nr = helper(a)")
-    session = SHELF.get(next(reversed(SHELF._held))).session
+    session = SHELF.get(next(reversed(SHELF._lives))).session
     inside, go_on = threading.Event(), threading.Event()
     notebook.shell.user_ns["wait"] = lambda: (inside.set(), go_on.wait(20))
     done: list[Any] = []
@@ -192,7 +192,7 @@ def test_running_it_again_frees_what_was_held(notebook: Notebook) -> None:
     """Recording, session and the inputs that were held for questions are free when the cell runs again or is deleted."""
     notebook.run(CELL, cell_id="c")
     ask("live", act="start", frame=1)
-    live = next(reversed(SHELF._held.values()))
+    live = next(reversed(SHELF._lives.values()))
     held = [weakref.ref(one) for one in (notebook["rec"], live.session, live.session.of_frame(2).args[0], notebook["a"])]
     del live
     notebook.run("a = torch.ones(2) * 2")

@@ -9,7 +9,7 @@ import pytest
 import torch
 from notebook_shell import Notebook
 
-from dynexplore.engine.events import ArtifactMade
+from dynexplore.engine.events import ArtifactEmitted
 from dynexplore.recording.recording import Recording
 from source_tree import PACKAGE
 
@@ -164,7 +164,7 @@ def test_artifacts(notebook: Notebook) -> None:
     """--artifacts keeps what the compiler makes, the parts that are named; --view artifacts shows it."""
     notebook.run("%%dynamo -o rec --artifacts graph,times -b aot_eager --view artifacts\nx = a.sin()")
     assert "torch.ops.aten.sin" in notebook.shown[0]["text/plain"]
-    assert {made.part for made in notebook["rec"].of(ArtifactMade)} <= {"graph", "times"}
+    assert {made.part for made in notebook["rec"].of(ArtifactEmitted)} <= {"graph", "times"}
     notebook.run("%%dynamo --view artifacts\nx = a.sin()")
     assert notebook.shown[0]["text/plain"] == "no artefacts"
 
@@ -303,3 +303,24 @@ def test_diagnose_with_an_unknown_backend(notebook: Notebook) -> None:
     """One sentence that lists the names."""
     notebook.run("%dynamo --diagnose -b nothing a.sin()")
     assert "there is no backend 'nothing'; there are:" in notebook.stderr
+
+
+def test_a_cell_that_trains_captures_the_module_and_prints_what_it_prints(notebook: Notebook) -> None:
+    """A training loop in a cell is plain Python: its module and loss are captured, and what it prints and stores stays."""
+    cell = (
+        "import torch\n"
+        "class Net(torch.nn.Module):\n"
+        "    def __init__(self):\n        super().__init__()\n        self.layer = torch.nn.Linear(4, 1)\n"
+        "    def forward(self, x):\n        return self.layer(x).relu()\n"
+        "net = Net()\n"
+        "optimizer = torch.optim.SGD(net.parameters(), lr=0.1)\n"
+        "for _ in range(2):\n    loss = net(torch.ones(2, 4)).sum()\n    loss.backward()\n    optimizer.step()\n"
+        "print('trained')\nloss.shape"
+    )
+    assert notebook.run(f"%%dynamo -o rec --view summary\n{cell}") == torch.Size([])
+    assert notebook.stdout.startswith("trained")
+    said = notebook.shown[0]["text/plain"]
+    assert said.startswith("This cell: Net.forward (") and "is one graph of 2 operators" in said
+    assert [one.code.qualname for one in notebook["rec"].frames] == ["Net.forward"]
+    notebook.run(f"%%dynamo\n{cell}")  # the explorer
+    assert notebook.error is None

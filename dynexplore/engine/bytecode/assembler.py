@@ -99,7 +99,7 @@ def assemble(
         co_posonlyargcount=like.co_posonlyargcount if posonlyargcount is None else posonlyargcount,
         co_kwonlyargcount=like.co_kwonlyargcount if kwonlyargcount is None else kwonlyargcount,
     )
-    _tell_offsets(units, code)
+    _assign_offsets(units, code)
     return code
 
 
@@ -188,11 +188,11 @@ class _Operands:
     def _slot(self, table: dict[str, int], instruction: Instruction, name: str | None = None) -> int:
         if self._same_slots and instruction.arg is not None and instruction.origin is None:
             return instruction.arg
-        wanted: str = instruction.argval if name is None else name
+        variable: str = instruction.argval if name is None else name
         try:
-            return table[wanted]
+            return table[variable]
         except KeyError:
-            raise ValueError(f"{instruction}: there is no variable {wanted!r} in {sorted(table)}") from None
+            raise ValueError(f"{instruction}: there is no variable {variable!r} in {sorted(table)}") from None
 
     def _name(self, name: str) -> int:
         if name not in self._name_index:
@@ -203,8 +203,8 @@ class _Operands:
     def _const(self, value: Any) -> int:
         if self._const_index is None:
             self._const_index = {}
-            for index, known in enumerate(self.consts):
-                self._const_index.setdefault(_const_key(known), index)
+            for index, const in enumerate(self.consts):
+                self._const_index.setdefault(_const_key(const), index)
         key = _const_key(value)
         if key not in self._const_index:
             self._const_index[key] = len(self.consts)
@@ -235,18 +235,18 @@ def _units(instructions: Sequence[Instruction], operands: _Operands) -> list[_Un
     pending: list[_Unit] = []
     for instruction in instructions:
         if instruction.target is not None:
-            made = _jump_units(instruction, instruction.target in first or instruction.target is instruction)
-            jumps.append((made[-1], instruction.target))
+            new_units = _jump_units(instruction, instruction.target in first or instruction.target is instruction)
+            jumps.append((new_units[-1], instruction.target))
         else:
-            made = _plain_units(instruction, operands)
+            new_units = _plain_units(instruction, operands)
         for unit in pending:
-            unit.target = made[0]
+            unit.target = new_units[0]
         # a backward jump in two: the first one jumps over the second
-        pending = [made[0]] if instruction.target is not None and len(made) > 1 else []
+        pending = [new_units[0]] if instruction.target is not None and len(new_units) > 1 else []
         if instruction in first:
             raise ValueError(f"{instruction} is twice in the list")
-        first[instruction] = made[0]
-        units += made
+        first[instruction] = new_units[0]
+        units += new_units
     for unit, target in jumps:
         if target not in first:
             raise ValueError(f"{unit.instruction} jumps to {target}, which is not in the list")
@@ -311,7 +311,7 @@ def _lay_out(units: list[_Unit]) -> None:
         for unit in jumps:
             assert unit.target is not None
             distance = unit.target.start - unit.end
-            if (distance < 0) != ("JUMP_BACKWARD" in unit.opname):
+            if (distance < 0) != (unit.opname in FACTS.backward_jumps):
                 raise ValueError(f"{unit.instruction} ({unit.opname}) cannot jump in that direction")
             unit.arg = abs(distance)
             if _prefixes(unit.arg) > unit.prefixes:
@@ -319,7 +319,7 @@ def _lay_out(units: list[_Unit]) -> None:
                 moved = True
 
 
-def _tell_offsets(units: list[_Unit], code: CodeType) -> None:
+def _assign_offsets(units: list[_Unit], code: CodeType) -> None:
     origins: dict[int, tuple[Instruction | None, str]] = {}
     seen: Instruction | None = None
     for unit in units:
@@ -367,8 +367,8 @@ def _exception_table(units: list[_Unit]) -> bytes:
     return bytes(out)
 
 
-def _same_handler(one: Handler, other: Handler) -> bool:
-    return (one.target, one.depth, one.lasti) == (other.target, other.depth, other.lasti)
+def _same_handler(first: Handler, second: Handler) -> bool:
+    return (first.target, first.depth, first.lasti) == (second.target, second.depth, second.lasti)
 
 
 def _add_exception_entry(out: bytearray, start: int, end: int, target: int, handler: Handler) -> None:
@@ -498,7 +498,7 @@ class _StackWalk:
         self.depths = [-1] * len(units)
         self.deepest = 0
         self.strict = True
-        self._ways: list[tuple[int, int]] = []
+        self._paths: list[tuple[int, int]] = []
         self._seen_handlers: set[Handler] = set()
         self._index_of = {unit: index for index, unit in enumerate(units)}
         self._first_of: dict[Instruction, int] = {}
@@ -508,8 +508,8 @@ class _StackWalk:
     def follow(self, index: int, depth: int) -> None:
         """Walk from a unit at a known depth through all that it leads to."""
         self._begin(index, depth)
-        while self._ways:
-            self._straight_on(*self._ways.pop())
+        while self._paths:
+            self._walk_path(*self._paths.pop())
 
     def deduced(self, index: int) -> int:
         """The depth at a unit that nothing leads to: from where it goes on, or from its cleanup region."""
@@ -529,13 +529,13 @@ class _StackWalk:
 
     def _begin(self, index: int, depth: int) -> None:
         self.deepest = max(self.deepest, depth)
-        known = self.depths[index]
-        if known < 0:
-            self._ways.append((index, depth))
-        elif known != depth and self.strict:
-            raise ValueError(f"stack depth {known} or {depth} at {self.units[index].instruction}")
+        earlier_depth = self.depths[index]
+        if earlier_depth < 0:
+            self._paths.append((index, depth))
+        elif earlier_depth != depth and self.strict:
+            raise ValueError(f"stack depth {earlier_depth} or {depth} at {self.units[index].instruction}")
 
-    def _straight_on(self, index: int, depth: int) -> None:
+    def _walk_path(self, index: int, depth: int) -> None:
         """Walk until the way ends or meets a known one; jumps and handlers begin ways of their own."""
         while self.depths[index] < 0:
             self.depths[index] = depth

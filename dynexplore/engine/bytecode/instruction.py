@@ -25,7 +25,7 @@ class Position(NamedTuple):
 
 
 class Handler:
-    """The exception region an instruction stands in: where to go when it raises, and how deep the stack is then.
+    """The exception region of an instruction: where to go when it raises, and how deep the stack is then.
 
     `depth` values are kept from the bottom of the stack, then (if `lasti`) the index of the raising
     instruction is pushed as an int, then the exception itself. (CPython:
@@ -49,13 +49,14 @@ class Instruction:
     `argval` is `arg` resolved: a constant, a name, an operator's text. `offset` is the byte offset of the
     opcode itself in the code it was read from, as `dis` shows it (-1 if it was made by a `Writer`);
     `final_offset` is where the assembler put it. `origin` and `role` tell what an emitted instruction is for,
-    and which original instruction it came from.
+    and which original instruction it came from. `goes_on`: it makes sense only together with the next one.
     """
 
     __slots__ = (
         "arg",
         "argval",
         "final_offset",
+        "goes_on",
         "handler",
         "index",
         "offset",
@@ -90,6 +91,7 @@ class Instruction:
         self.origin = origin
         self.role = role
         self.final_offset = -1
+        self.goes_on = False
 
     @property
     def lineno(self) -> int | None:

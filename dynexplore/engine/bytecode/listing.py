@@ -1,7 +1,7 @@
-"""Instructions as rows of text, for every view that shows bytecode.
+"""Disassembly: instructions as rows of text, for every view that shows bytecode.
 
-Idea: original and modified code are shown alike, and each row of the modified code says what it is for and which
-original instruction it came from.
+The idea: original and modified code are shown alike, and each row of the modified code has a role and the original
+instruction that it comes from.
 
 In: a code object, or instructions. Out: `ListingRow`s from `listing`.
 PyTorch prints `dis.Bytecode(code).dis()` for its original and modified bytecode.
@@ -57,7 +57,7 @@ def listing(source: CodeType | Writer | Sequence[Instruction]) -> list[ListingRo
 
 
 def offset_of(instruction: Instruction) -> int:
-    """Where the instruction stands in its code object: the final offset of a written one, else the original one."""
+    """The offset of the instruction in its code object: the final offset of a written one, else the original one."""
     return instruction.offset if instruction.offset >= 0 else instruction.final_offset
 
 

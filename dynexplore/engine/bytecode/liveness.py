@@ -1,6 +1,6 @@
-"""Which local variables are still read later: those that a resume function must be given; and which of them may be unbound.
+"""Liveness: which local variables are read later, so that a resume function needs them, and which of them may be unbound.
 
-Idea: the textbook's backward data flow, over canonical steps, one bit per variable. A variable is live before a step
+The idea: the textbook's backward data-flow analysis, over canonical steps, one bit per variable. A variable is live before a step
 if the step reads it, or if it is live after the step (or in the handler the step may raise into) and the step does
 not write it. Whether it is bound flows forward: it may be unbound before a step if it may be so on one of the ways there.
 
@@ -17,7 +17,8 @@ from dynexplore.engine.bytecode.reader import ParsedCode, argument_slots
 SEES_LOCALS = frozenset({"super", "locals", "vars", "dir", "eval", "exec"})
 _READS = frozenset({"LOAD_FAST", "LOAD_FAST_AND_CLEAR", "DELETE_FAST"})
 _WRITES = frozenset({"STORE_FAST", "LOAD_FAST_AND_CLEAR", "DELETE_FAST"})
-_ENDS = frozenset({"JUMP", "RETURN_VALUE", "RAISE_VARARGS", "RERAISE"})
+#: canonical instructions behind which nothing is reached
+ENDS = frozenset({"JUMP", "RETURN_VALUE", "RAISE_VARARGS", "RERAISE"})
 
 
 def live_locals(parsed: ParsedCode, instruction: Instruction) -> frozenset[str]:
@@ -82,7 +83,8 @@ def _solve_unbound(parsed: ParsedCode, names: list[str]) -> list[int]:
             after &= ~bits[step.arg]
         elif step.op in _WRITES:
             after |= bits[step.arg]
-        for successor, mask in (*((one, after) for one in _successors(parsed, step)), (_handler(parsed, step), before | after)):
+        edges = [(target, after) for target in _successors(parsed, step)]
+        for successor, mask in (*edges, (_handler(parsed, step), before | after)):
             if successor < len(steps) and (successor not in reached or mask & ~unbound[successor]):
                 reached.add(successor)
                 unbound[successor] |= mask
@@ -92,10 +94,10 @@ def _solve_unbound(parsed: ParsedCode, names: list[str]) -> list[int]:
 
 def _analysis(parsed: ParsedCode) -> tuple[list[str], list[int]]:
     """The variables, and for each step a mask of those live before it; worked out once per code object."""
-    known: tuple[list[str], list[int]] | None = parsed.memo.get("liveness")
-    if known is None:
-        known = parsed.memo["liveness"] = _solve(parsed)
-    return known
+    solution: tuple[list[str], list[int]] | None = parsed.memo.get("liveness")
+    if solution is None:
+        solution = parsed.memo["liveness"] = _solve(parsed)
+    return solution
 
 
 def _solve(parsed: ParsedCode) -> tuple[list[str], list[int]]:
@@ -120,15 +122,15 @@ def _solve(parsed: ParsedCode) -> tuple[list[str], list[int]]:
             for successor in successors[index]:
                 after |= live[successor]
             # a step may raise before it writes, so what the handler reads is live before it in any case
-            now = reads[index] | after & keeps[index] | live[handlers[index]]
-            if now != live[index]:
-                live[index] = now
+            live_before = reads[index] | after & keeps[index] | live[handlers[index]]
+            if live_before != live[index]:
+                live[index] = live_before
                 changed = True
     return list(bits), live
 
 
 def _successors(parsed: ParsedCode, step: Step) -> tuple[int, ...]:
-    onward = () if step.op in _ENDS else (step.index + 1,)
+    onward = () if step.op in ENDS else (step.index + 1,)
     return onward if step.target < 0 else (*onward, step.target)
 
 

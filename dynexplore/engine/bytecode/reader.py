@@ -69,18 +69,18 @@ class ParsedCode:
     def unit_start(self, instruction: Instruction) -> Instruction:
         """The first raw instruction of the unit: KW_NAMES, PRECALL and CALL make sense only together."""
         index = instruction.index
-        while index > 0 and self.instructions[index - 1].opname in FACTS.unit_heads:
+        while index > 0 and self.instructions[index - 1].goes_on:
             index -= 1
         return self.instructions[index]
 
     def unit(self, instruction: Instruction) -> list[Instruction]:
         """The raw instructions of the unit that an instruction belongs to (mostly itself alone)."""
         first = last = self.unit_start(instruction).index
-        while self.instructions[last].opname in FACTS.unit_heads:
+        while self.instructions[last].goes_on:
             last += 1
         return self.instructions[first : last + 1]
 
-    def placed(self, instruction: Instruction) -> Instruction:
+    def nearest_with_line(self, instruction: Instruction) -> Instruction:
         """The instruction if it has a line of its own, else the nearest before it that has one."""
         nearest = instruction
         while nearest.lineno is None and nearest.index > 0:
@@ -88,8 +88,15 @@ class ParsedCode:
         return nearest
 
     def next_unit(self, instruction: Instruction) -> Instruction:
-        """The raw instruction that follows the unit in the code; IndexError at the end."""
-        return self.instructions[self.unit(instruction)[-1].index + 1]
+        """The raw instruction that follows the unit in the code, marks of branches left out; IndexError at the end."""
+        index = self.unit(instruction)[-1].index + 1
+        return self.instructions[index + (self.instructions[index].opname == FACTS.not_taken)]
+
+    def branch_mark(self, instruction: Instruction) -> Instruction | None:
+        """What says to tools behind a conditional jump that it is not taken, where this Python has that."""
+        index = instruction.index + 1
+        following = self.instructions[index] if index < len(self.instructions) else None
+        return following if following is not None and following.opname == FACTS.not_taken else None
 
     def at_offset(self, offset: int) -> Instruction:
         """The raw instruction at a byte offset as `dis` and `f_lasti` show it; KeyError if there is none."""
@@ -157,8 +164,8 @@ def remember_name(code: CodeType, name: str) -> None:
 
 def name_of_code(code: CodeType) -> str:
     """The qualified name of a code object; of a resume function, which bears that of the function it continues, its own."""
-    known = _names.get(id(code))
-    return known[1] if known is not None and known[0]() is code else code.co_qualname
+    entry = _names.get(id(code))
+    return entry[1] if entry is not None and entry[0]() is code else code.co_qualname
 
 
 def slot_names(code: CodeType) -> list[str]:
@@ -180,6 +187,7 @@ def _parse(code: CodeType) -> tuple[list[Instruction], list[Step], list[int]]:
         instruction.target = by_start[start]
     _assign_handlers(code, instructions, by_start)
     _assign_origins(code, instructions)
+    _find_units(instructions)
     steps, first_step = _lower(code, instructions)
     return instructions, steps, first_step
 
@@ -267,7 +275,7 @@ def exception_entries(table: bytes) -> Iterator[tuple[int, int, int, int, bool]]
 
 
 def _assign_handlers(code: CodeType, instructions: list[Instruction], by_start: dict[int, Instruction]) -> None:
-    """Give each instruction the exception region it stands in (entries are sorted and do not overlap)."""
+    """Give each instruction its exception region (entries are sorted and do not overlap)."""
     shared: dict[tuple[int, int, bool], Handler] = {}
     index, count = 0, len(instructions)
     for start, end, target, depth, lasti in exception_entries(code.co_exceptiontable):
@@ -283,11 +291,29 @@ def _assign_handlers(code: CodeType, instructions: list[Instruction], by_start: 
 
 
 def _assign_origins(code: CodeType, instructions: list[Instruction]) -> None:
-    known = _origins.get(id(code))
-    if known is None or known[0]() is not code:
+    entry = _origins.get(id(code))
+    if entry is None or entry[0]() is not code:
         return
     for instruction in instructions:
-        instruction.origin, instruction.role = known[1].get(instruction.offset, (None, ""))
+        instruction.origin, instruction.role = entry[1].get(instruction.offset, (None, ""))
+
+
+def _find_units(instructions: list[Instruction]) -> None:
+    """Note of each instruction whether it makes sense only together with the next one."""
+    if FACTS.unit_heads:
+        for instruction in instructions:
+            instruction.goes_on = instruction.opname in FACTS.unit_heads
+    unit = FACTS.with_unit
+    for instruction in instructions if unit else ():
+        if (instruction.opname, instruction.arg) == unit[1] and instruction.opname == "LOAD_SPECIAL":
+            raw = instructions[instruction.index - 1 : instruction.index - 1 + len(unit)]
+            if tuple([(each.opname, each.arg) for each in raw]) == unit:
+                for each in raw[:-1]:
+                    each.goes_on = True
+
+
+#: where several raw instructions enter a `with`: what they do, an empty slot beside the exit function
+_WITH_STEPS = (("BEFORE_WITH", None), ("PUSH_NULL", None), ("SWAP", 2))
 
 
 def _lower(code: CodeType, instructions: list[Instruction]) -> tuple[list[Step], list[int]]:
@@ -302,6 +328,10 @@ def _lower(code: CodeType, instructions: list[Instruction]) -> tuple[list[Step],
     for instruction in instructions:
         first_step.append(len(steps))
         opname, argval = instruction.opname, instruction.argval
+        if FACTS.with_unit and (instruction.goes_on or (instruction.index and instructions[instruction.index - 1].goes_on)):
+            if not instruction.goes_on:
+                steps += [Step(op, operand, instruction, len(steps) + place) for place, (op, operand) in enumerate(_WITH_STEPS)]
+            continue
         row = _LOWER[opname]
         if row is not None:
             if opname == "RESUME":
@@ -311,7 +341,8 @@ def _lower(code: CodeType, instructions: list[Instruction]) -> tuple[list[Step],
             elif opname == "CALL":
                 argval, kwnames = kwnames, ()
             for op, operand in row(instruction.arg or 0, argval):
-                steps.append(Step(op, operand, instruction, len(steps)))
+                canonical = "LOAD_CLOSURE" if op == "LOAD_FAST" and operand in cells else op
+                steps.append(Step(canonical, operand, instruction, len(steps)))
         elif opname == "LOAD_FAST" and argval in cells:
             steps.append(Step("LOAD_CLOSURE", argval, instruction, len(steps)))
         elif opname != "MAKE_CELL" or not in_prologue:
@@ -328,7 +359,7 @@ _LOWER = {decoding.opname: decoding.lower for decoding in DECODE if decoding is 
 
 
 def _landing(step: Step, instructions: list[Instruction]) -> int:
-    """The index of the raw instruction where a jump goes on: the interpreter steps over END_FOR and END_SEND."""
+    """The index of the raw instruction where a jump lands: the interpreter steps over END_FOR and END_SEND."""
     target = step.origin.target
     assert target is not None
     index = target.index

@@ -11,7 +11,7 @@ PyTorch does the same job in torch/_dynamo/codegen.py (`PyCodegen`) and bytecode
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import CodeType
 from typing import Any
@@ -147,17 +147,17 @@ class Writer:
         `labels` gives labels to use: for an instruction of the list it is marked at its copy, for one outside it is
         where a jump or handler goes. A region whose handler is in neither is dropped. Returns a label for each copy.
         """
-        given = labels or {}
-        own = {instruction: given.get(instruction) or Label() for instruction in instructions}
-        known = {**given, **own}
+        outer_labels = labels or {}
+        own = {instruction: outer_labels.get(instruction) or Label() for instruction in instructions}
+        label_of = {**outer_labels, **own}
         handlers: dict[Handler, Handler] = {}
         for instruction in instructions:
             self.mark(own[instruction])
-            copied = self.original(instruction, None if instruction.target is None else known[instruction.target])
+            copied = self.original(instruction, None if instruction.target is None else label_of[instruction.target])
             handler = instruction.handler
-            if handler is not None and handler.target in known:
+            if handler is not None and handler.target in label_of:
                 if handler not in handlers:
-                    handlers[handler] = self._handler_to(known[handler.target], handler.depth, handler.lasti)
+                    handlers[handler] = self._handler_to(label_of[handler.target], handler.depth, handler.lasti)
                 copied.handler = handlers[handler]
         return own
 
@@ -246,7 +246,7 @@ class Writer:
 
     def binary_subscr(self) -> None:
         """container key -- item"""
-        self.emit("BINARY_SUBSCR")
+        self._emit_rows("binary_subscr")
 
     def store_subscr(self) -> None:
         """value container key --"""
@@ -375,7 +375,16 @@ class Writer:
         """Push an empty slot."""
         self.emit("PUSH_NULL")
 
-    # -- calls: begin_call, callable, callable_ready, arguments, call
+    # -- calls: call_helper; or begin_call, callable, callable_ready, arguments, call
+
+    def call_helper(self, push_callable: Callable[[], object], *loads: Callable[[], object]) -> None:
+        """Call a function of the engine: `push_callable` pushes it, and each of `loads` pushes one argument."""
+        self.begin_call()
+        push_callable()
+        self.callable_ready()
+        for load in loads:
+            load()
+        self.call(len(loads))
 
     def begin_call(self) -> None:
         """Before the callable is pushed: the empty slot, where this Python wants it below."""
@@ -393,7 +402,7 @@ class Writer:
 
     def call_function_ex(self, has_kwargs: bool = False) -> None:
         """Call with a tuple of arguments and perhaps a dict of keywords (callable and NULL as for `call`)."""
-        self.emit("CALL_FUNCTION_EX", int(has_kwargs), int(has_kwargs))
+        self._emit_rows("call_function_ex", has_kwargs)
 
     def make_function(self, code: CodeType, closure: bool = False, flags: int = 0) -> None:
         """[defaults] [keyword defaults] [annotations] [closure] -- function; `flags` as MAKE_FUNCTION's (1, 2, 4)."""

@@ -36,15 +36,18 @@ import torch.utils._pytree as pytree
 from torch._dispatch.python import enable_python_dispatcher
 from torch.fx.node import map_arg
 
-from dynexplore.engine.events import GraphPiece
-from dynexplore.engine.graph.autograd_history import known_grad_fn
-from dynexplore.engine.graph.bodies import Body, move_out
-from dynexplore.engine.graph.data_symbols import asked_by_operators, has_data_dependent_symbols, new_symbols
-from dynexplore.engine.graph.fake_mode import WatchedFakeMode, storage_of
-from dynexplore.engine.graph.function_question import Asked, listening, make_call
-from dynexplore.engine.graph.recurrent import fake_results, is_recurrent
-from dynexplore.engine.graph.written_nodes import memories_from_outside, operator_of, tensors_of
-from dynexplore.engine.graph.written_numbers import target_as_meant
+from dynexplore.engine.aliasing.autograd_graph import grad_fn_of
+from dynexplore.engine.aliasing.collect import collect_metadata
+from dynexplore.engine.aliasing.metadata import GraphMetadata
+from dynexplore.engine.aliasing.mutation import operator_name, outside_storages, tensors_of
+from dynexplore.engine.aliasing.storage import layout_of, storage_of
+from dynexplore.engine.events import GraphPiece, SkipReason
+from dynexplore.engine.graph.constant_codegen import round_trippable_target
+from dynexplore.engine.graph.fake_mode import EffectTrackingFakeMode
+from dynexplore.engine.graph.recurrent_meta_kernels import fake_results, is_recurrent
+from dynexplore.engine.graph.subgraphs import Body, move_out
+from dynexplore.engine.graph.torch_function_probe import TorchFunctionDispatched, listening, make_call
+from dynexplore.engine.graph.unbacked_symints import captures_unbacked_symbols, running_operator, unbacked_bindings
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.records import record
 
@@ -65,20 +68,16 @@ class FinishedGraph:
     module: torch.fx.GraphModule
     inputs: list[GraphInput]
     outputs: list[torch.fx.Node]
-    written: tuple[int, ...] = ()  # which inputs are changed in place, themselves or through a view
-    unheard: tuple[int, ...] = ()  # those of them that are changed through `.data` alone, of which autograd does not hear
-    draws_random_numbers: bool = False
-    may_fail: bool = False  # whether the data of tensors decides if an operator raises
-    written_inside: bool = False  # whether anything is changed in place, be it an input or not
-    as_it_stands: bool = False  # whether no backend is to compile it
-    read_from_copies: tuple[int, ...] = ()  # the inputs that a compiler is to read from copies, as they are written to later
-    seen_as_storages: tuple[int, ...] = ()  # which inputs are looked at from the start of their storage (`as_strided`)
+    meta: GraphMetadata = field(default_factory=GraphMetadata)  # what it aliases and mutates (aliasing/metadata.py)
+    backend_skipped: SkipReason | None = None  # why the backend is not asked (aliasing/eligibility.py)
+    captured: torch.fx.GraphModule | None = None  # what was captured, where a pass has changed `module` since
+    lowerings: tuple[str, ...] = ()  # the passes that changed it (aliasing/lowerings.py)
     pieces: list[GraphPiece] = field(default_factory=list)  # where it was split for DistributedDataParallel: its parts
 
     def call_nodes(self) -> list[torch.fx.Node]:
-        """Every node that is a call, those of bodies included (the graph's own operator count)."""
-        graphs = [module.graph for module in self.module.modules() if isinstance(module, torch.fx.GraphModule)]
-        return [n for graph in graphs for n in graph.nodes if n.op in ("call_function", "call_method", "call_module")]
+        """Every node that is a call, those of subgraphs included."""
+        graphs = [inner.graph for inner in self.module.modules() if isinstance(inner, torch.fx.GraphModule)]
+        return [node for graph in graphs for node in graph.nodes if node.op.startswith("call_")]
 
 
 class OperatorFailed(Exception):
@@ -95,11 +94,6 @@ class InputResized(Exception):
 
 _fake_log = logging.getLogger("torch._subclasses.fake_tensor")
 _NOT_WORD = re.compile(r"\W+")
-
-
-def layout_of(tensor: torch.Tensor) -> tuple[Any, ...]:
-    """Where a tensor lies in its memory: what `as_strided_` takes."""
-    return tensor.shape, tensor.stride(), tensor.storage_offset()
 
 
 def _refuse_history(target: Any, outs: Iterable[tuple[torch.Tensor, object]]) -> None:
@@ -137,15 +131,15 @@ class GraphBuilder:
         self.inputs: list[GraphInput] = []
         self.dropped_inputs: list[GraphInput] = []  # inputs that no node uses; guards may be about them
         self.attributes: dict[str, Any] = {}
-        self._kept: list[tuple[torch.Tensor, int]] = []  # what backward computes with once more, and which version it was
-        self._kept_is_replaced = False
+        self._recompute_inputs: list[tuple[torch.Tensor, int]] = []  # what backward recomputes from, and their versions
+        self._saved_data_is_mutated = False
         self.bodies: list[Body] = []  # stretches that become modules of their own when the graph is closed, inner ones first
         self.sets_modes = False  # whether a node sets a mode of torch
         self.asked_about_gradients = False  # whether the program asked if gradients are noted, of the thread or of a tensor
         self.grad_mode: bool | None = torch.is_grad_enabled()  # at the end of the graph so far; None: not known
         self._make_shape_env = make_shape_env
         self.shape_env: Any = None
-        self.fake_mode = WatchedFakeMode()
+        self.fake_mode = EffectTrackingFakeMode()
         self._attribute_nodes: dict[int, torch.fx.Node] = {}
         self._names: set[str] = set()
         self._made_at: dict[int, int] = {}  # the version with which the fake twin of an input was made, by its identity
@@ -154,7 +148,7 @@ class GraphBuilder:
         self.call_count = 0
         self._first_row_at = 0
         self._slices_are_whole = False
-        if has_data_dependent_symbols():
+        if captures_unbacked_symbols():
             self.need_shape_env()
 
     def let_go(self) -> None:
@@ -197,15 +191,15 @@ class GraphBuilder:
         return base if base is not None and base.requires_grad is not value._base.requires_grad else None  # type: ignore[union-attr]
 
     def _twin(self, value: torch.Tensor, source: Source, symbolic_context: Any) -> torch.Tensor:
-        with ExitStack() as around:  # the twin of a view is made by `as_strided`, which the program did not call
-            around.callback(setattr, self.fake_mode, "seen_as_storages", self.fake_mode.seen_as_storages.copy())
+        with ExitStack() as stack:  # the twin of a view is made by `as_strided`, which the program did not call
+            stack.callback(setattr, self.fake_mode, "as_strided_storages", self.fake_mode.as_strided_storages.copy())
             if symbolic_context is not None:  # of a size of which nothing is known no operator is asked where it comes from
-                around.enter_context(self.need_shape_env().ignore_fresh_unbacked_symbols())
-                around.enter_context(asked_by_operators(self.shape_env))
+                stack.enter_context(self.need_shape_env().ignore_fresh_unbacked_symbols())
+                stack.enter_context(running_operator(self.shape_env))
             if torch._C._functorch.peek_interpreter_stack() is not None:  # inside vmap it would become an example's tensor
-                around.enter_context(torch._C._DisableFuncTorch())
+                stack.enter_context(torch._C._DisableFuncTorch())
             if value.requires_grad:
-                around.enter_context(warnings.catch_warnings())
+                stack.enter_context(warnings.catch_warnings())
             if value.requires_grad:
                 # torch reads `.grad` of tensors that are no leaves, and hides the warning only where it is printed
                 # (torch/_subclasses/meta_utils.py, safe_grad): where warnings are errors it would be raised
@@ -231,9 +225,9 @@ class GraphBuilder:
 
     def attribute(self, hint: str, value: Any, fake: Any) -> torch.fx.Node:
         """A `get_attr` node for a parameter, buffer, or constant tensor of the program."""
-        known = self._attribute_nodes.get(id(value))
-        if known is not None:
-            return known
+        existing = self._attribute_nodes.get(id(value))
+        if existing is not None:
+            return existing
         name = self._fresh(hint)
         self.attributes[name] = value
         _register(self.root, name, value)
@@ -266,10 +260,10 @@ class GraphBuilder:
 
     def add(self, op: str, target: Any, args: Sequence[Any], kwargs: Mapping[str, Any], fake: Any) -> torch.fx.Node:
         """Add the node of an operation whose fake result is known."""
-        target = target_as_meant(target, args[0] if args else None, fake)
+        target = round_trippable_target(target, args[0] if args else None, fake)
         node = self.graph.create_node(op, target, tuple(args), dict(kwargs))
         node.meta["example_value"] = fake
-        symbols = new_symbols(self.shape_env, fake) if self.shape_env is not None else None
+        symbols = unbacked_bindings(self.shape_env, fake) if self.shape_env is not None else None
         if symbols:
             node.meta["unbacked_bindings"] = symbols
         self.call_count += 1
@@ -303,7 +297,7 @@ class GraphBuilder:
         outs = [(out, layout_of(out)) for out in pytree.tree_leaves(fake_kwargs.get("out")) if isinstance(out, torch.Tensor)]
         quiet, _fake_log.disabled = _fake_log.disabled, True  # torch logs what it raises as well, and the caller reports it
         try:
-            with self.fake_mode, enable_python_dispatcher(), asked_by_operators(self.shape_env):
+            with self.fake_mode, enable_python_dispatcher(), running_operator(self.shape_env):
                 if op == "call_method":
                     return getattr(fake_args[0], target)(*fake_args[1:], **fake_kwargs)
                 if op == "get_attr_of":
@@ -333,45 +327,47 @@ class GraphBuilder:
             if not resized.isdisjoint(map(storage_of, fakes)):
                 raise InputResized
 
-    def question_about(self, op: str, target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Asked | None:
+    def torch_function_call(
+        self, op: str, target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> TorchFunctionDispatched | None:
         """What torch asks the innermost TorchFunctionMode when the operation is called; None where it asks nothing."""
         passed = map_arg(tuple(args), example_value)
         named = map_arg(dict(kwargs), example_value)
         try:
             with self.fake_mode, enable_python_dispatcher(), listening(self.fake_mode):
                 make_call(op, target, passed, named)
-        except Asked as asked:
-            asked.passed = [*passed, *named.values()]
-            return asked if isinstance(target, FunctionType) or asked.is_about(op, target) else None
+        except TorchFunctionDispatched as dispatched:
+            dispatched.passed = [*passed, *named.values()]
+            return dispatched if isinstance(target, FunctionType) or dispatched.is_about(op, target) else None
         except Exception:  # it raises the same when it is made for the graph, where that is dealt with
             return None
         return None
 
-    def note_unheard_write(self) -> None:
+    def check_hidden_mutation_of_saved(self) -> None:
         """See whether the last operation wrote, through `.data`, to memory that autograd has noted for a backward that is to come.
 
         A compiler would give the gradients of what stood there before; eager gives those of what stands there then.
         """
         mode = self.fake_mode
-        unheard = {storage_of(owner) for owner, version in mode.taken_as_data if owner._version == version} & mode.written
-        mode.taken_as_data = [(owner, owner._version) for owner, _ in mode.taken_as_data]
-        self._kept_is_replaced |= bool(unheard) and any(_is_recorded(node, unheard) for node in self.graph.nodes)
+        hidden = {storage_of(owner) for owner, version in mode.data_aliases if owner._version == version} & mode.written
+        mode.data_aliases = [(owner, owner._version) for owner, _ in mode.data_aliases]
+        self._saved_data_is_mutated |= bool(hidden) and any(_is_recorded(node, hidden) for node in self.graph.nodes)
 
-    def note_kept(self, values: Iterable[Any]) -> None:
+    def note_recompute_inputs(self, values: Iterable[Any]) -> None:
         """Backward will look at these values again, unheard by autograd: what the graph writes to them from now on, eager computes
         with, and a compiler does not.
         """
-        self._kept += [(value, value._version) for value in values if isinstance(value, torch.Tensor)]
+        self._recompute_inputs += [(value, value._version) for value in values if isinstance(value, torch.Tensor)]
 
     def note_replaced(self, tensor: torch.fx.Node) -> None:
         """The data of a leaf is replaced by other data: eager's backward computes with these where autograd has kept the leaf."""
         memory = {storage_of(example_value(tensor))}
-        self._kept_is_replaced |= any(_is_recorded(user, memory) for user in tensor.users)
+        self._saved_data_is_mutated |= any(_is_recorded(user, memory) for user in tensor.users)
 
     def changes_of(self, tensor: torch.Tensor) -> int | None:
         """What `_version` says of a fake tensor that came to be in this graph; None of one from outside."""
-        by_lists = any("foreach" in operator_of(node) for node in self.graph.nodes)  # whether these count depends on the device
-        is_unknown = by_lists or tensor.is_inference() or storage_of(tensor) in memories_from_outside(self.graph)
+        by_lists = any("foreach" in operator_name(node) for node in self.graph.nodes)  # whether these count depends on the device
+        is_unknown = by_lists or tensor.is_inference() or storage_of(tensor) in outside_storages(self.graph)
         return None if is_unknown else tensor._version
 
     # -- end
@@ -382,55 +378,33 @@ class GraphBuilder:
         move_out(self.graph, self.root, self.bodies, self.submodule)
         self._drop_unused()
         module = torch.fx.GraphModule(self.root, self.graph, class_name=name)
-        mode = self.fake_mode
-        mode.watching = False
-        written = self._inputs_on(mode.written)
-        unheard = self._unheard(written)
-        finished = FinishedGraph(module, self.inputs, outputs, written, unheard, mode.draws_random_numbers, mode.may_fail)
-        finished.written_inside = bool(mode.written)
-        finished.seen_as_storages = self._inputs_on(mode.seen_as_storages)
-        finished.as_it_stands = mode.writes_twice or self._kept_is_replaced
-        finished.as_it_stands |= any(kept._version != version for kept, version in self._kept)
-        return finished
-
-    def _inputs_on(self, storages: set[int]) -> tuple[int, ...]:
-        """The places of the inputs whose memory is among these."""
-        fakes = [example_value(graph_input.node) for graph_input in self.inputs] if storages else []
-        return tuple(place for place, fake in enumerate(fakes) if isinstance(fake, torch.Tensor) and storage_of(fake) in storages)
-
-    def _unheard(self, written: tuple[int, ...]) -> tuple[int, ...]:
-        """The places of the inputs, among these, that are written to through `.data` alone: their own, or that of an alias.
-
-        Where one memory has several inputs, they may count together, and what one has heard the others have.
-        """
-        owned = {storage_of(owner) for owner, _ in self.fake_mode.taken_as_data}
-        through_data = {place: fake for place in written if storage_of(fake := example_value(self.inputs[place].node)) in owned}
-        heard = {storage_of(fake) for fake in through_data.values() if self._counts_changes(fake)}
-        return tuple(place for place, fake in through_data.items() if storage_of(fake) not in heard)
-
-    def _counts_changes(self, fake: torch.Tensor) -> bool:
-        return fake.is_inference() or fake._version != self._made_at.get(id(fake), 0)
+        self.fake_mode.watching = False
+        meta = collect_metadata(
+            module, self.inputs, outputs, self.fake_mode, self._made_at, mutates_saved_data=self._saved_data_is_mutated,
+            mutates_recompute_inputs=any(value._version != version for value, version in self._recompute_inputs),
+        )  # fmt: skip
+        return FinishedGraph(module, self.inputs, outputs, meta)
 
     def _drop_unused(self) -> None:
         for node in reversed(list(self.graph.nodes)):
             if (node.op == "get_attr" or _is_plain_item(node)) and not node.users:
                 self.graph.erase_node(node)
-        kept = []
+        used_inputs = []
         self.dropped_inputs = [graph_input for graph_input in self.inputs if not graph_input.node.users]
         for graph_input in self.inputs:
             if graph_input.node.users:
-                kept.append(graph_input)
+                used_inputs.append(graph_input)
             else:
                 self.graph.erase_node(graph_input.node)
-        self.inputs = kept
+        self.inputs = used_inputs
 
 
 def _is_recorded(node: torch.fx.Node, storages: set[int]) -> bool:
     """Whether autograd has noted a node's operation, which read or made one of these storages."""
     values = list(tensors_of(node))
-    if node.op == "placeholder" or not any(known_grad_fn(value) is not None for value in values):
+    if node.op == "placeholder" or not any(grad_fn_of(value) is not None for value in values):
         return False
-    values += [value for one in node.all_input_nodes if isinstance(value := one.meta.get("example_value"), torch.Tensor)]
+    values += [value for operand in node.all_input_nodes if isinstance(value := operand.meta.get("example_value"), torch.Tensor)]
     return any(storage_of(value) in storages for value in values)
 
 
@@ -441,8 +415,11 @@ def example_value(node: torch.fx.Node) -> Any:
 
 def _is_plain_item(node: torch.fx.Node) -> bool:
     """Whether a node takes an item under an index that is known: then it cannot fail, and nobody misses it."""
-    return node.op == "call_function" and node.target is operator.getitem and \
-        not any(isinstance(arg, torch.fx.Node) for arg in pytree.tree_leaves(node.args[1]))
+    return (
+        node.op == "call_function"
+        and node.target is operator.getitem
+        and not any(isinstance(arg, torch.fx.Node) for arg in pytree.tree_leaves(node.args[1]))
+    )
 
 
 def _register(root: torch.nn.Module, name: str, value: Any) -> None:
@@ -452,4 +429,3 @@ def _register(root: torch.nn.Module, name: str, value: Any) -> None:
         root.register_buffer(name, value, persistent=False)
     else:
         setattr(root, name, value)
-

@@ -1,4 +1,4 @@
-"""The fake mode of one frame, which also notes what the operators would do to the world.
+"""EffectTrackingFakeMode: the FakeTensorMode of one frame, which also notes the effects of operators: mutation, RNG, may raise.
 
 The idea: an operator that the program calls is carried out, on fake tensors, as operators of the dispatcher (`aten.add_`). Their
 schemas say what no Python name says: which arguments are written to, and whether random numbers are drawn. That decides what must
@@ -13,7 +13,6 @@ torch/_subclasses/fake_tensor.py is the mode itself; PyTorch's Dynamo has no cou
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -28,12 +27,12 @@ from torch._subclasses.fake_tensor import (
     disable_fake_tensor_cache,
 )
 
-from dynexplore.engine.graph import operator_memo
-from dynexplore.engine.graph.data_symbols import takes_shapes_of_data
-from dynexplore.engine.graph.device_checks import is_checked_on_the_device
-from dynexplore.engine.graph.storage_bounds import refuse_what_lies_outside
-from dynexplore.engine.graph.trials import is_worth_a_trial, refuse_what_a_trial_refuses
-from dynexplore.engine.graph.written_shapes import refuse_what_does_not_fit
+from dynexplore.engine.aliasing.storage import check_in_bounds_for_storage, has_internal_overlap, share_places_otherwise, storage_of
+from dynexplore.engine.graph import fake_dispatch_cache
+from dynexplore.engine.graph.device_asserts import is_checked_on_the_device
+from dynexplore.engine.graph.inplace_shape_checks import refuse_what_does_not_fit
+from dynexplore.engine.graph.kernel_support_probe import is_worth_a_trial, refuse_what_a_trial_refuses
+from dynexplore.engine.graph.unbacked_symints import captures_dynamic_output_shapes
 from dynexplore.engine.records import record
 
 
@@ -109,7 +108,9 @@ def facts_of(operator: Any) -> OperatorFacts:
     ]
     foreign = operator.namespace not in ("aten", "prim", "prims")
     return OperatorFacts(
-        tuple(written), torch.Tag.nondeterministic_seeded in operator.tags, foreign or name in _DATA_DECIDES,
+        tuple(written),
+        torch.Tag.nondeterministic_seeded in operator.tags,
+        foreign or name in _DATA_DECIDES,
         next(((place, argument.name) for place, argument in enumerate(schema.arguments) if argument.name in _SAYS_SO), None),
         name.startswith("as_strided"),
         () if name in _CONVERTS_NOTHING else _converted_numbers(schema),
@@ -133,7 +134,7 @@ def _reads_masked_gradients(args: Sequence[Any], kwargs: Mapping[str, Any]) -> b
     """Whether the backward of `x[mask] = values` takes what stands under the mask, whose size only the data knows."""
     _, indices, values = [*args, *kwargs.values()][:3]
     masked = any(index is not None and index.dtype in (torch.bool, torch.uint8) for index in indices)
-    return masked and values.requires_grad and torch.is_grad_enabled() and not takes_shapes_of_data()
+    return masked and values.requires_grad and torch.is_grad_enabled() and not captures_dynamic_output_shapes()
 
 
 # Forward mode makes tangents that are known to be zero without memory. What torch does with such a one under a fake mode gives
@@ -141,7 +142,7 @@ def _reads_masked_gradients(args: Sequence[Any], kwargs: Mapping[str, Any]) -> b
 _FULL = {torch.ops.aten._efficientzerotensor.default: torch.ops.aten.zeros.default}
 
 
-class WatchedFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
+class EffectTrackingFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
     """A FakeTensorMode that notes what is dispatched, as long as `watching`."""
 
     supports_higher_order_operators = True
@@ -152,14 +153,11 @@ class WatchedFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
         self.written: set[int] = set()  # the storages that were written to
         self.written_last: set[int] = set()  # those that were, since this was last emptied
         # whether one operator writes to one memory twice, or may read there what it writes: such a thing has no functional form
-        self.writes_twice = False
-        self.taken_as_data: list[tuple[torch.Tensor, int]] = []  # tensors of which `.data` was read, and their versions
+        self.has_overlapping_write = False
+        self.data_aliases: list[tuple[torch.Tensor, int]] = []  # tensors of which `.data` was read, and their versions
         self.assigned: list[tuple[torch.Tensor, int]] = []  # data that `.data = data` gave to tensors, and their versions
         self.rows_chosen_of: set[int] = set()  # those of which data chose rows: where such a row begins is not known
-        # Those of which a graph for a compiler has copies where the program has views, and those of these copies.
-        self.rows_copied_of: set[int] = set()
-        self.copied_rows: set[int] = set()
-        self.seen_as_storages: set[int] = set()  # those of which an operator took places that need not be the tensor's own
+        self.as_strided_storages: set[int] = set()  # those of which an operator took places that need not be the tensor's own
         self.inside = False  # an operator: those that its fake form is made of know the tensor that they are given
         self.draws_random_numbers = False
         self.may_fail = False
@@ -169,35 +167,35 @@ class WatchedFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
         """Whether data that was assigned to a tensor has been written to since."""
         return any(data._version != version for data, version in self.assigned)
 
-    def is_view_of_assigned(self, made: Any) -> bool:
+    def is_view_of_assigned(self, output: Any) -> bool:
         """Whether a result is a view of a tensor to which data was assigned: here it is one of that data."""
         bases = [data._base for data, _ in self.assigned]
-        return isinstance(made, torch.Tensor) and made._base is not None and any(made._base is base for base in bases)
+        return isinstance(output, torch.Tensor) and output._base is not None and any(output._base is base for base in bases)
 
     def dispatch(
         self, func: Any, types: Sequence[type], args: Sequence[object] = (), kwargs: Mapping[str, object] | None = None
     ) -> object:
         """Carry out one operator, after a look at its schema, or give what it was seen to make."""
-        given = kwargs or {}
+        keywords = kwargs or {}
         if isinstance(func, HigherOrderOperator):
-            return self._carry_out_higher_order(func, types, args, given)
+            return self._carry_out_higher_order(func, types, args, keywords)
         if not self.watching:
-            return super().dispatch(func, types, args, given)
+            return super().dispatch(func, types, args, keywords)
         func = _FULL.get(func, func)
-        self._note(func, args, given)
-        key = operator_memo.key_of(self, func, args, given) if operator_memo.is_fit(func) else None
+        self._note(func, args, keywords)
+        key = fake_dispatch_cache.key_of(self, func, args, keywords) if fake_dispatch_cache.is_fit(func) else None
         if key is None:
-            return self._carry_out(func, types, args, given)
-        result = operator_memo.recall(self, key, args)
+            return self._carry_out(func, types, args, keywords)
+        result = fake_dispatch_cache.recall(self, key, args)
         if result is None:
-            result = self._carry_out(func, types, args, given)
-            operator_memo.remember(key, func, result)
+            result = self._carry_out(func, types, args, keywords)
+            fake_dispatch_cache.remember(key, func, result)
         return result
 
     def _carry_out_higher_order(self, func: Any, types: Any, args: Sequence[object], kwargs: Mapping[str, object]) -> object:
         """Its body's operators are dispatched one by one. torch looks for what it does under a mode by the mode's very class."""
-        known = None if func in registered_hop_fake_fns else func.python_key_table.get(FakeTensorMode)
-        return known(self, *args, **kwargs) if known is not None else super().dispatch(func, types, args, kwargs)
+        fake_rule = None if func in registered_hop_fake_fns else func.python_key_table.get(FakeTensorMode)
+        return fake_rule(self, *args, **kwargs) if fake_rule is not None else super().dispatch(func, types, args, kwargs)
 
     def _carry_out(self, func: Any, types: Sequence[type], args: Sequence[object], kwargs: Mapping[str, object]) -> object:
         inside, self.inside = self.inside, True
@@ -216,8 +214,8 @@ class WatchedFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
             refuse_what_does_not_fit(func, args, kwargs)
             self._note_written(facts, args, kwargs)
         if facts.in_storage and not self.inside and isinstance(args[0], FakeTensor):
-            refuse_what_lies_outside(func, args, kwargs)
-            self.seen_as_storages.add(storage_of(args[0]))
+            check_in_bounds_for_storage(func, args, kwargs)
+            self.as_strided_storages.add(storage_of(args[0]))
         self.draws_random_numbers |= facts.random and not _leaves_nothing_out(func, args, kwargs)
         too_large = any(isinstance(_argument(place, args, kwargs), _VARIES) for place in facts.converted)
         may_fail = facts.may_fail and not is_checked_on_the_device(func, args, kwargs)
@@ -245,12 +243,12 @@ class WatchedFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
                 if isinstance(tensor, FakeTensor):
                     storages.append(storage_of(tensor))
                     self.written_last.add(storage_of(tensor))
-                    others = _others_in_its_memory(tensor, [*args, *kwargs.values()])
-                    is_twice = _is_there_twice(tensor)
+                    others = _aliases_among(tensor, [*args, *kwargs.values()])
+                    is_twice = has_internal_overlap(tensor)
                     self.may_fail |= is_twice or bool(others)
-                    self.writes_twice |= is_twice or any(_overlap_partly(tensor, other) for other in others)
+                    self.has_overlapping_write |= is_twice or any(share_places_otherwise(tensor, other) for other in others)
         self.written.update(storages)
-        self.writes_twice |= len(set(storages)) < len(storages)
+        self.has_overlapping_write |= len(set(storages)) < len(storages)
 
 
 _QUANTIZED = frozenset({torch.quint8, torch.qint8, torch.qint32, torch.quint4x2, torch.quint2x4})
@@ -282,73 +280,14 @@ def _argument(place: tuple[int, str], args: Sequence[object], kwargs: Mapping[st
 
 def _are_of_one_dtype(arguments: Sequence[object]) -> bool:
     """Whether all tensors among them hold numbers of one type; indices and masks beside them do not count."""
-    return len({one.dtype for one in arguments if isinstance(one, FakeTensor) and _is_no_integer(one)}) < 2
+    return len({argument.dtype for argument in arguments if isinstance(argument, FakeTensor) and _is_no_integer(argument)}) < 2
 
 
 def _is_no_integer(tensor: torch.Tensor) -> bool:
     return tensor.dtype.is_floating_point or tensor.dtype.is_complex
 
 
-def _is_there_twice(written: torch.Tensor) -> bool:
-    """Whether two elements may be one place in memory, as in an expanded tensor (operators refuse to write there) or unfolded."""
-    numbers = *written.shape, *written.stride()
-    if not all(isinstance(number, int) for number in numbers):
-        return any(stride == 0 and size != 1 for size, stride in zip(written.shape, written.stride(), strict=True))
-    reach = 0  # how far the dimensions with smaller steps go
-    for stride, size in sorted(zip(written.stride(), written.shape, strict=True)):
-        if size != 1 and stride <= reach:
-            return bool(written.numel())
-        reach += (size - 1) * stride if size else 0
-    return False
-
-
-def _others_in_its_memory(written: torch.Tensor, arguments: Sequence[object]) -> list[torch.Tensor]:
+def _aliases_among(written: torch.Tensor, arguments: Sequence[object]) -> list[torch.Tensor]:
     """Other tensors that an operator reads from the storage that it writes to: it may refuse that."""
-    others = [one for one in arguments if isinstance(one, FakeTensor) and one is not written]
+    others = [argument for argument in arguments if isinstance(argument, FakeTensor) and argument is not written]
     return [other for other in others if storage_of(other) == storage_of(written)]
-
-
-def _overlap_partly(written: torch.Tensor, other: torch.Tensor) -> bool:
-    """Whether operators refuse to write to one of these and to read the other (aten/src/ATen/MemoryOverlap.cpp).
-
-    Where sizes vary, whether they do with the sizes of this call: no guard comes of the question.
-    """
-    places = []
-    for tensor in (written, other):
-        begin, *numbers = map(_known_now, (tensor.storage_offset(), *tensor.shape, *tensor.stride()))
-        sizes, strides = numbers[: tensor.dim()], numbers[tensor.dim() :]
-        if None in (begin, *numbers) or not _is_dense(sizes, strides):
-            return False
-        count = math.prod(sizes)
-        places.append((begin * tensor.itemsize, (begin + count) * tensor.itemsize, strides))
-    (begin, end, strides), (other_begin, other_end, other_strides) = places
-    if (begin, end) == (other_begin, other_end):
-        return bool(strides != other_strides)
-    return bool(max(begin, other_begin) < min(end, other_end))
-
-
-def _known_now(number: Any) -> Any:
-    """A number that may vary as it is in this call; None where only data tells."""
-    return number.node.hint if isinstance(number, torch.SymInt) else number
-
-
-def _is_dense(sizes: Sequence[int], strides: Sequence[int]) -> bool:
-    """Whether a tensor fills its memory without gaps, in any order of the dimensions."""
-    filled = 1
-    for stride, size in sorted(zip(strides, sizes, strict=True)):
-        if size != 1 and stride != filled:
-            return False
-        filled *= size
-    return True
-
-
-def storage_of(tensor: torch.Tensor) -> int:
-    """What names the memory of a fake tensor: views of one tensor share it. A sparse one is named itself.
-
-    Under a transform of torch.func it is that of the tensor inside.
-    """
-    while torch._C._functorch.is_functorch_wrapped_tensor(tensor):
-        tensor = torch._C._functorch.get_unwrapped(tensor)
-    if tensor.layout is not torch.strided:
-        return id(tensor)
-    return int(tensor.untyped_storage()._cdata)

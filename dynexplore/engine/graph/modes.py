@@ -1,4 +1,4 @@
-"""Grad mode, forward mode and autocast of this thread: what they are now, and how to put them back.
+"""Grad mode, forward-mode AD and autocast of this thread: snapshot and restore, for a graph that raises inside a mode.
 
 The idea: a graph that enters a mode and then raises never comes to the node that leaves it. Settings are not all that is to be
 put back: autocast counts how deep its blocks are nested, and only the outermost one's end throws away the weights that it has

@@ -1,4 +1,4 @@
-"""numpy's functions as operators of a graph: they take tensors, compute as numpy does, and give tensors.
+"""NumPy functions as operators of a graph: they take tensors, compute as NumPy does, and return tensors.
 
 The idea: an operator has two faces. On plain tensors in the CPU's memory numpy itself computes, so that a graph that is run as
 it stands gives numpy's numbers to the last bit, its warnings and its errors. To a backend that traces the graph (fake tensors,
@@ -100,13 +100,13 @@ def _runs_for_real() -> bool:
 def _compute_now(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """What numpy gives on the tensors' memory; None where it is not for numpy to compute."""
     try:
-        given = [_arrays(arg) for arg in args]
+        positional = [_arrays(arg) for arg in args]
         named = {key: _arrays(arg) for key, arg in kwargs.items()}
     except _NotReal:
         return None
-    result = function(*given, **named)
+    result = function(*positional, **named)
     try:
-        return args[0] if result is given[0] else _from_arrays(result)
+        return args[0] if result is positional[0] else _from_arrays(result)
     except _NotReal:
         return None
 

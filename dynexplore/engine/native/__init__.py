@@ -9,6 +9,9 @@ PyTorch does the same job in torch/csrc/dynamo/ (eval_frame.c, extra_state.cpp, 
 
 from __future__ import annotations
 
+from types import FunctionType
+from typing import cast
+
 try:
     from dynexplore.engine.native._frame_hook import (
         ENTRY_FILE,
@@ -25,17 +28,22 @@ try:
         TailCall,
         TypeGuard,
         current,
+        dict_version,
         enter,
+        evaluated_annotations,
         filters_version,
         hides_nothing,
         installed,
         is_skipped,
         leave,
         made_dictionary,
+        nth_key,
+        nth_value,
         region_depth,
         set_filters_version,
         skip_code,
         skip_code_recursively,
+        special_method,
         type_version,
         unskip_code,
     )
@@ -61,17 +69,28 @@ __all__ = [
     "TailCall",
     "TypeGuard",
     "current",
+    "dict_version",
     "enter",
+    "evaluated_annotations",
     "filters_version",
+    "function_of",
     "hides_nothing",
     "installed",
     "is_skipped",
     "leave",
     "made_dictionary",
+    "nth_key",
+    "nth_value",
     "region_depth",
     "set_filters_version",
     "skip_code",
     "skip_code_recursively",
+    "special_method",
     "type_version",
     "unskip_code",
 ]
+
+
+def function_of(state: FrameState) -> FunctionType:
+    """The function that was called (mypy takes a property of this type for a method)."""
+    return cast("FunctionType", state.function)

@@ -25,6 +25,7 @@ _Step = (
     | tuple[Literal["key"], str | int]
 )
 _TypeRow = tuple[_Root, _Step | None, tuple[type, ...]]
+Visit = tuple["Region", Callable[[Any, BaseException | None], object]]
 _FunctionRow = tuple[FunctionType, CodeType, tuple[_Item, ...] | None, tuple[_Item, ...] | None]
 
 @final
@@ -161,6 +162,10 @@ class Region:
 
     `callback(frame_state)` returns an `Entry` to run at once (its guards are not checked) or None to run the frame
     plain; an exception out of it goes to the program. `callback=None`: run what is cached, make nothing new.
+    It may also return a visit, `(region, ended)`: the frame and all that it calls belong to that region, whose store and callback
+    are asked about this very frame. When it has ended, `ended(value, error)` is called with the hook off (one of them is None), and
+    the thread is back in this region. A callback that sets both `store` and `callback` to None ends the region: the thread is in
+    none from then on, and pays nothing.
     `on_hit(code, entry)` is told of each hit before it runs; an Exception out of it is reported and ignored.
     While a guard, the callback or `on_hit` runs, the thread is in no region.
     """
@@ -168,11 +173,11 @@ class Region:
     def __new__(
         cls,
         store: CacheStore | None,
-        callback: Callable[[FrameState], Entry | None] | None,
+        callback: Callable[[FrameState], Entry | Visit | None] | None,
         on_hit: Callable[[CodeType, Entry], object] | None = None,
     ) -> Self: ...
     store: CacheStore | None
-    callback: Callable[[FrameState], Entry | None] | None
+    callback: Callable[[FrameState], Entry | Visit | None] | None
     on_hit: Callable[[CodeType, Entry], object] | None
 
 class RegionCall(Generic[_P, _R]):
@@ -306,8 +311,23 @@ def hides_nothing(value: object, /) -> bool:
     An object that has no `__dict__` yet gets none by being asked. No user code runs.
     """
 
+def nth_key(mapping: Any, index: int, /) -> Any:
+    """A key of a dict, or a member of a set, by its position; of a dict that lost no key without a walk. Raises IndexError."""
+
+def nth_value(mapping: Any, index: int, /) -> Any:
+    """A value of a dict by its position. Raises IndexError."""
+
 def made_dictionary(value: object, /) -> dict[str, Any] | None:
     """The dictionary that holds an object's attributes; None: it has none, or none yet (to be asked makes none)."""
+
+def dict_version(dictionary: dict[Any, Any], /) -> int:
+    """A number that the dictionary keeps as long as nothing is written to it, and no other ever has; 0: that cannot be told."""
+
+def evaluated_annotations(function: FunctionType, /) -> Any:
+    """The annotations of a function as it holds them, or None: they are not evaluated yet, or there are none. Runs no code."""
+
+def special_method(object: Any, name: str, /) -> Any:
+    """What the class has under the name, bound to the object as `with` binds it; None when it has nothing."""
 
 def type_version(cls: type, /) -> int:
     """What stands for all lookups through the class, as long as it has it; 0 when it can have none."""

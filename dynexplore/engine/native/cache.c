@@ -474,10 +474,10 @@ store_cache_of(CacheStore *store, PyCodeObject *code)
         return NULL;
     }
     /* Making the cache may have collected garbage, which may have run any code. */
-    CodeCache *made_meanwhile = find_cache(extra, store);
-    if (made_meanwhile != NULL || extra_add(extra, store, cache) < 0) {
+    CodeCache *existing = find_cache(extra, store);
+    if (existing != NULL || extra_add(extra, store, cache) < 0) {
         Py_DECREF(cache);
-        return made_meanwhile;
+        return existing;
     }
     cache->code = code;
     cache->store = store;

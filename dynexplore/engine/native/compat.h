@@ -2,7 +2,7 @@
 
    The rest of the extension is written against the small vocabulary below: a frame has a code object, a function, a
    size and an instruction pointer; an evaluator can be asked for and set; a code object carries one extra pointer.
-   CPython renamed or moved each of these between 3.11 and 3.13 (Include/internal/pycore_frame.h).  Supporting another
+   CPython renamed or moved each of these between 3.11 and 3.14 (Include/internal/pycore_frame.h, pycore_interpframe.h).  Supporting another
    Python means adding a branch here, and only here.  No other C file may test PY_VERSION_HEX.
 
    PyTorch does the same job in torch/csrc/dynamo/cpython_defs.c and cpython_includes.h. */
@@ -19,21 +19,28 @@
 #include <structmember.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include "internal/pycore_frame.h"
+#if PY_VERSION_HEX >= 0x030E0000
+#  include "internal/pycore_interpframe.h"
+#  include "internal/pycore_stackref.h"
+#else
+#  include "internal/pycore_frame.h"
+#endif
 #include "internal/pycore_dict.h"
 #include "internal/pycore_interp.h"
 #include "internal/pycore_object.h"
 
-#if PY_VERSION_HEX < 0x030B0000 || PY_VERSION_HEX >= 0x030E0000
-#  error "dynexplore's frame hook knows the frame layouts of CPython 3.11, 3.12 and 3.13 only"
+/* scripts/next_python.py asks what else a newer one has changed */
+#if PY_VERSION_HEX < 0x030B0000 || (PY_VERSION_HEX >= 0x030F0000 && !defined(DYNEXPLORE_NEXT_PYTHON))
+#  error "dynexplore's frame hook knows the frame layouts of CPython 3.11, 3.12, 3.13 and 3.14 only"
 #endif
 #ifdef Py_GIL_DISABLED
-#  error "dynexplore's frame hook relies on the global interpreter lock"
+#  error "dynexplore needs the global interpreter lock; the free-threaded build of CPython is not supported"
 #endif
 
 #define PY_IS_311 (PY_VERSION_HEX < 0x030C0000)
 #define PY_IS_312 (PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030D0000)
-#define PY_IS_313 (PY_VERSION_HEX >= 0x030D0000)
+#define PY_FROM_313 (PY_VERSION_HEX >= 0x030D0000)
+#define PY_FROM_314 (PY_VERSION_HEX >= 0x030E0000)
 
 typedef struct _PyInterpreterFrame Frame;
 typedef _PyFrameEvalFunction Evaluator;
@@ -43,7 +50,9 @@ typedef _PyFrameEvalFunction Evaluator;
 static inline PyCodeObject *
 frame_code(Frame *frame)
 {
-#if PY_IS_313
+#if PY_FROM_314
+    return (PyCodeObject *)PyStackRef_AsPyObjectBorrow(frame->f_executable);
+#elif PY_FROM_313
     return (PyCodeObject *)frame->f_executable;
 #else
     return frame->f_code;
@@ -55,6 +64,8 @@ frame_function(Frame *frame)
 {
 #if PY_IS_311
     return frame->f_func;
+#elif PY_FROM_314
+    return (PyFunctionObject *)PyStackRef_AsPyObjectBorrow(frame->f_funcobj);
 #else
     return (PyFunctionObject *)frame->f_funcobj;
 #endif
@@ -64,6 +75,11 @@ frame_function(Frame *frame)
 static inline void
 frame_set_function(Frame *frame, PyFunctionObject *function)
 {
+#if PY_FROM_314
+    _PyStackRef old = frame->f_funcobj;
+    frame->f_funcobj = PyStackRef_FromPyObjectSteal((PyObject *)function);
+    PyStackRef_CLOSE(old);
+#else
     PyFunctionObject *old = frame_function(frame);
 #if PY_IS_311
     frame->f_func = function;
@@ -71,6 +87,7 @@ frame_set_function(Frame *frame, PyFunctionObject *function)
     frame->f_funcobj = (PyObject *)function;
 #endif
     Py_DECREF(old);
+#endif
 }
 
 /* Size in words of a frame that runs `code`. */
@@ -89,8 +106,14 @@ frame_size(PyCodeObject *code)
 static inline void
 frame_set_code(Frame *frame, PyCodeObject *code)
 {
+#if PY_FROM_314
+    _PyStackRef old = frame->f_executable;
+    frame->f_executable = PyStackRef_FromPyObjectSteal((PyObject *)code);
+    frame->instr_ptr = _PyCode_CODE(code);
+    PyStackRef_CLOSE(old);
+#else
     PyCodeObject *old = frame_code(frame);
-#if PY_IS_313
+#if PY_FROM_313
     frame->f_executable = (PyObject *)code;
     frame->instr_ptr = _PyCode_CODE(code);
 #else
@@ -98,6 +121,80 @@ frame_set_code(Frame *frame, PyCodeObject *code)
     frame->prev_instr = _PyCode_CODE(code) - 1;
 #endif
     Py_DECREF(old);
+#endif
+}
+
+/* -- the slots of a frame: locals, then the stack.  From 3.14 a slot is no pointer but a tagged one: the tag says whether the
+   slot owns its object, and an empty slot is not 0.  Under a frame hook every argument is owned. ------------------- */
+
+/* What a slot holds, borrowed; NULL: nothing. */
+static inline PyObject *
+frame_slot(Frame *frame, int slot)
+{
+#if PY_FROM_314
+    return PyStackRef_AsPyObjectBorrow(frame->localsplus[slot]);
+#else
+    return frame->localsplus[slot];
+#endif
+}
+
+/* Put an object (its reference is taken over; NULL: nothing) into a slot, whatever bits are in it. */
+static inline void
+frame_fill_slot(Frame *frame, int slot, PyObject *object)
+{
+#if PY_FROM_314
+    frame->localsplus[slot] = object == NULL ? PyStackRef_NULL : PyStackRef_FromPyObjectSteal(object);
+#else
+    frame->localsplus[slot] = object;
+#endif
+}
+
+/* The same, but what the slot held is released. */
+static inline void
+frame_replace_slot(Frame *frame, int slot, PyObject *object)
+{
+#if PY_FROM_314
+    _PyStackRef old = frame->localsplus[slot];
+    frame_fill_slot(frame, slot, object);
+    PyStackRef_XCLOSE(old);
+#else
+    Py_XSETREF(frame->localsplus[slot], object);
+#endif
+}
+
+/* Move what a slot owns to the same slot of another frame. */
+static inline void
+frame_move_slot(Frame *from, Frame *to, int slot)
+{
+    to->localsplus[slot] = from->localsplus[slot];
+    frame_fill_slot(from, slot, NULL);
+}
+
+/* The first `count` slots as pointers, borrowed: those of the frame itself, or copied to `room`. */
+static inline PyObject **
+frame_slots(Frame *frame, int count, PyObject **room)
+{
+#if PY_FROM_314
+    for (int i = 0; i < count; i++) {
+        room[i] = frame_slot(frame, i);
+    }
+    return room;
+#else
+    (void)count;
+    (void)room;
+    return frame->localsplus;
+#endif
+}
+
+/* Say how many slots, from the first local on, are in use. */
+static inline void
+frame_set_stack_top(Frame *frame, int slots)
+{
+#if PY_FROM_314
+    frame->stackpointer = frame->localsplus + slots;
+#else
+    frame->stacktop = slots;
+#endif
 }
 
 /* Make it look as if a frame that has not started had got as far as the instruction behind its RESUME. */
@@ -106,7 +203,7 @@ frame_set_begun(Frame *frame)
 {
     PyCodeObject *code = frame_code(frame);
     _Py_CODEUNIT *behind_resume = _PyCode_CODE(code) + code->_co_firsttraceable + 1;
-#if PY_IS_313
+#if PY_FROM_313
     frame->instr_ptr = behind_resume;
 #else
     frame->prev_instr = behind_resume;
@@ -117,7 +214,7 @@ frame_set_begun(Frame *frame)
 static inline Frame *
 current_frame(void)
 {
-#if PY_IS_313
+#if PY_FROM_313
     return PyThreadState_Get()->current_frame;
 #else
     return PyThreadState_Get()->cframe->current_frame;
@@ -145,11 +242,11 @@ drop_locals_of_ended_frame(Frame *frame)
 #define EVALUATOR_CLEARS_FRAME (!PY_IS_311)
 
 /* From 3.12 CPython counts calls that use C stack, and raises RecursionError when too many are nested; a hooked Python
-   call counts as two.  True: the hook should leave the rest to others.  3.11 does not count. */
+   call counts as two.  True: the hook should leave the rest to others.  3.11 does not count, and 3.14 compares addresses. */
 static inline bool
 c_recursion_is_low(PyThreadState *tstate)
 {
-#if PY_IS_311
+#if PY_IS_311 || PY_FROM_314
     (void)tstate;
     return false;
 #elif PY_IS_312
@@ -244,7 +341,7 @@ typedef struct {
 } AttributeTable;
 
 /* What stands at a place of the table, both borrowed; value NULL: a hole.  PyDict_Next does the same behind a call; the
-   layout (Include/internal/pycore_dict.h) is the same from 3.11 to 3.13. */
+   layout (Include/internal/pycore_dict.h) is the same from 3.11 to 3.14. */
 static inline PyObject *
 attribute_at(AttributeTable table, Py_ssize_t place, PyObject **key)
 {
@@ -304,7 +401,7 @@ own_attributes(PyObject *object)
 
 /* The dictionary that holds an object's attributes, borrowed, or NULL: nobody has looked at one yet, or there is none. */
 static inline PyObject *
-made_dictionary(PyObject *object)
+materialized_dict(PyObject *object)
 {
     if (!(Py_TYPE(object)->tp_flags & Py_TPFLAGS_MANAGED_DICT)) {
         PyObject **pointer = _PyObject_GetDictPtr(object);
@@ -336,16 +433,28 @@ dict_get_string(PyObject *dictionary, PyObject *key)
 /* -- versions: one integer that stands for "nothing has changed" --------------------------------------------------- */
 
 /* Of a dictionary: no other state of any dictionary ever had this number.  0: not to be relied on, because the values belong to an
-   instance, which on 3.13 stores past the dictionary (and 3.13.0 does not tell watchers, either).  From 3.12 the lower bits belong
-   to watchers; whoever sets one of them makes the number differ, and is asked by name. */
+   instance, which on 3.13 stores past the dictionary (and 3.13.0 does not tell watchers, either).  On 3.12 and 3.13 the lower bits
+   belong to watchers; whoever sets one of them makes the number differ, and is asked by name.  3.14 has no versions, and tells
+   watchers of all writes: the number is ours (dict_versions.c). */
+#define DICT_VERSIONS_BY_WATCHER PY_FROM_314
+
+#if DICT_VERSIONS_BY_WATCHER
+uint64_t new_dict_version(PyObject *dictionary);
+#endif
+
 static inline uint64_t
 dict_version(PyObject *dictionary)
 {
+#if DICT_VERSIONS_BY_WATCHER
+    uint64_t version = ((PyDictObject *)dictionary)->_ma_watcher_tag & ~(uint64_t)DICT_WATCHER_AND_MODIFICATION_MASK;
+    return version != 0 ? version : new_dict_version(dictionary);
+#else
     PyDictObject *dict = (PyDictObject *)dictionary;
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-    return PY_IS_313 && dict->ma_values != NULL ? 0 : dict->ma_version_tag;
+    return PY_FROM_313 && dict->ma_values != NULL ? 0 : dict->ma_version_tag;
 #pragma GCC diagnostic pop
+#endif
 }
 
 /* Of a type: every lookup through it ends where it ended.  0: it has none now, which 3.11 says by a flag only. */

@@ -7,7 +7,7 @@
 
 #include "native.h"
 
-enum Kind { IS, IS_WEAK, EQUAL, ANY, ITEMS, EMPTY, ABSENT };
+enum Kind { IS, IS_WEAK, EQUAL, ANY, ITEMS, EMPTY, ABSENT, SOME };
 
 extern const char *const kind_names[];
 
@@ -16,24 +16,41 @@ typedef struct DictCheck {
     PyObject *payload;            /* IS, EQUAL: the object; IS_WEAK: a weak reference to it; else NULL */
     Py_ssize_t hint;              /* where in its dictionary the key stood last */
     enum Kind kind;
-    Py_ssize_t item_count;        /* ITEMS */
+    Py_ssize_t item_count;        /* ITEMS: all that the dictionary holds, in order; SOME: those that are asked for */
     struct DictCheck *items;
-    uint64_t version;             /* ITEMS: of the dictionary when it last passed; 0: unknown */
+    uint64_t version;             /* ITEMS, SOME: of the dictionary when it last passed; 0: unknown */
 } DictCheck;
 
 /* -- finding a key ---------------------------------------------------------------------------------------------- */
 
-/* Equality of keys without user code: strings and integers by value, everything else by identity. */
+/* What a builtin type's own comparison says; keys that compare by a method of the program's own are taken for others. */
+static bool
+equal_by(PyTypeObject *type, PyObject *a, PyObject *b)
+{
+    if (Py_TYPE(a)->tp_richcompare != type->tp_richcompare) {
+        return false;
+    }
+    PyObject *answer = type->tp_richcompare(a, b, Py_EQ);
+    Py_XDECREF(answer);                 /* True and False outlive it */
+    return answer == Py_True;
+}
+
+/* Equality of keys without user code: text and integers by value (1 is True and 1.0, too), everything else by identity. */
 static bool
 same_key(PyObject *a, PyObject *b)
 {
     if (a == b) {
         return true;
     }
-    if (Py_TYPE(a) != Py_TYPE(b) || !(PyUnicode_CheckExact(a) || PyLong_CheckExact(a))) {
+    if (PyUnicode_Check(b)) {
+        return PyUnicode_Check(a) && equal_by(&PyUnicode_Type, a, b);
+    }
+    if (!PyLong_Check(b)) {
         return false;
     }
-    return PyObject_RichCompareBool(a, b, Py_EQ) == 1;
+    return PyLong_Check(a) ? equal_by(&PyLong_Type, a, b)
+           : PyFloat_Check(a) ? equal_by(&PyFloat_Type, a, b)
+           : PyComplex_Check(a) && equal_by(&PyComplex_Type, a, b);
 }
 
 /* The key is not where it stood: look everywhere, and remember. */

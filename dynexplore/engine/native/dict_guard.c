@@ -137,3 +137,66 @@ PyTypeObject DictGuard_Type = {
     .tp_clear = (inquiry)dict_guard_clear,
     .tp_dealloc = (destructor)dict_guard_dealloc,
 };
+
+/* -- the n-th item ---------------------------------------------------------------------------------------------- */
+
+/* Of a dict that lost no key the n-th item stands in the n-th place; else the items before it are counted. */
+static bool
+item_at(PyObject *dictionary, Py_ssize_t index, PyObject **key, PyObject **value)
+{
+    Py_ssize_t place = 0;
+    if (dict_places(dictionary) == PyDict_GET_SIZE(dictionary)) {
+        place = index;
+        index = 0;
+    }
+    while (PyDict_Next(dictionary, &place, key, value)) {
+        if (index-- == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static PyObject *
+nth_item(PyObject *mapping, PyObject *const *args, Py_ssize_t count, PyObject *(*list_all)(PyObject *), bool of_key)
+{
+    Py_ssize_t index = count == 2 ? PyLong_AsSsize_t(args[1]) : -1;
+    if (index < 0) {
+        if (!PyErr_Occurred()) {
+            PyErr_SetString(PyExc_TypeError, "a mapping and a position from 0 are wanted");
+        }
+        return NULL;
+    }
+    PyObject *key, *value;
+    if (PyDict_CheckExact(mapping)) {
+        if (item_at(mapping, index, &key, &value)) {
+            return Py_NewRef(of_key ? key : value);
+        }
+        PyErr_SetString(PyExc_IndexError, "the dict has fewer items");
+        return NULL;
+    }
+    PyObject *all = list_all(mapping);            /* an OrderedDict has an order of its own; a set */
+    PyObject *item = all == NULL ? NULL : PySequence_GetItem(all, index);
+    Py_XDECREF(all);
+    return item;
+}
+
+static PyObject *
+nth_key(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
+{
+    return nth_item(count > 0 ? args[0] : Py_None, args, count, PySequence_List, true);
+}
+
+static PyObject *
+nth_value(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
+{
+    return nth_item(count > 0 ? args[0] : Py_None, args, count, PyMapping_Values, false);
+}
+
+PyMethodDef item_functions[] = {
+    {"nth_key", (PyCFunction)(void (*)(void))nth_key, METH_FASTCALL,
+     "nth_key(mapping, index) -> object: a key of a dict, or a member of a set, by its position."},
+    {"nth_value", (PyCFunction)(void (*)(void))nth_value, METH_FASTCALL,
+     "nth_value(mapping, index) -> object: a value of a dict by its position."},
+    {NULL, NULL, 0, NULL},
+};

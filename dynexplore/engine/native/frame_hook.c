@@ -117,7 +117,7 @@ closure_of(Frame *frame)
 static PyObject *
 slot_value(Frame *frame, int slot)
 {
-    PyObject *value = frame->localsplus[slot];
+    PyObject *value = frame_slot(frame, slot);
     return value == NULL ? unbound : value;
 }
 
@@ -157,6 +157,7 @@ enum Outcome {
     RUN_SWAPPED_ALONE, /* the same, with the hook off: the code calls compiled graphs and nothing of the program's */
     RUN_ALONE,   /* the callback marked the code: the frame runs plain, and so does all it calls */
     RUN_MOVED,   /* the entry in thread_state.arriving is to run, but does not fit into the frame */
+    RUN_VISIT,   /* the callback named another region: the frame begins again in that one, and what ends with it is reported */
     RAISED,      /* an exception is set: the frame must not run */
     MISS,
     HIT,
@@ -216,12 +217,21 @@ after_failed_check(void)
 static inline bool
 is_left_to_python(CodeCache *cache, Frame *frame)
 {
+    PyObject *room[16];
+    int slots = argument_slots(frame_code(frame));
+    if (unlikely(slots > (int)Py_ARRAY_LENGTH(room))) {
+        return false;               /* then they are looked up like others */
+    }
+    PyObject **values = NULL;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(cache->entries); i++) {
         Entry *entry = (Entry *)PyTuple_GET_ITEM(cache->entries, i);
         if (entry->types == NULL || entry->check != NULL || entry->code != frame_code(frame)) {
             return false;
         }
-        if (entry->valid && type_guard_passes(entry->types, frame->localsplus, closure_of(frame), frame->f_globals)
+        if (values == NULL) {
+            values = frame_slots(frame, slots, room);
+        }
+        if (entry->valid && type_guard_passes(entry->types, values, closure_of(frame), frame->f_globals)
             && (entry->walk == NULL || guard_walk_passes(entry->walk))) {
             entry->hits++;
             return true;
@@ -309,14 +319,26 @@ tell_of_hit(PyThreadState *tstate, PyObject *on_hit, Frame *frame, Entry *entry)
     return outcome;
 }
 
+/* A visit: `(region, ended)`. */
+static bool
+is_visit(PyObject *answer)
+{
+    return PyTuple_CheckExact(answer) && PyTuple_GET_SIZE(answer) == 2
+           && PyObject_TypeCheck(PyTuple_GET_ITEM(answer, 0), &Region_Type) && PyCallable_Check(PyTuple_GET_ITEM(answer, 1));
+}
+
 static COLD enum Outcome
-judge_answer(PyObject *answer, PyCodeObject *code, Entry **entry)
+judge_answer(PyObject *answer, PyCodeObject *code, Entry **entry, PyObject **visit)
 {
     if (answer == Py_None) {
         return RUN;
     }
+    if (is_visit(answer)) {
+        *visit = Py_NewRef(answer);
+        return RUN_VISIT;
+    }
     if (!PyObject_TypeCheck(answer, &Entry_Type)) {
-        PyErr_Format(PyExc_TypeError, "a region's callback must return an Entry or None, not %.100s",
+        PyErr_Format(PyExc_TypeError, "a region's callback must return an Entry, a visit or None, not %.100s",
                      Py_TYPE(answer)->tp_name);
         return RAISED;
     }
@@ -329,7 +351,7 @@ judge_answer(PyObject *answer, PyCodeObject *code, Entry **entry)
 
 /* Called with the hook off and, where possible, uninstalled: a translation runs many frames. */
 static COLD enum Outcome
-ask_callback(Region *region, Frame *frame, CodeCache *cache, PyObject *goes_on_from, Entry **entry)
+ask_callback(Region *region, Frame *frame, CodeCache *cache, PyObject *goes_on_from, Entry **entry, PyObject **visit)
 {
     if (region->store != NULL && cache == NULL) {
         cache = store_cache_of(region->store, frame_code(frame));
@@ -343,7 +365,7 @@ ask_callback(Region *region, Frame *frame, CodeCache *cache, PyObject *goes_on_f
     }
     PyObject *callback = Py_NewRef(region->callback);
     PyObject *answer = PyObject_CallOneArg(callback, (PyObject *)state);
-    enum Outcome outcome = answer == NULL ? RAISED : judge_answer(answer, frame_code(frame), entry);
+    enum Outcome outcome = answer == NULL ? RAISED : judge_answer(answer, frame_code(frame), entry, visit);
     Py_XDECREF(answer);
     Py_DECREF(callback);
     frame_state_clear(state);
@@ -363,17 +385,15 @@ ask_callback(Region *region, Frame *frame, CodeCache *cache, PyObject *goes_on_f
 static inline void
 lay_out_locals(Frame *frame, Entry *entry)
 {
-    PyObject **locals = frame->localsplus;
     int count = entry->code->co_nlocalsplus;
     for (int i = entry->argument_slots; i < count; i++) {
-        locals[i] = NULL;
+        frame_fill_slot(frame, i, NULL);
     }
-    PyObject **target = locals + entry->inject_index;
-    Py_ssize_t injected = PyTuple_GET_SIZE(entry->injected);
-    for (Py_ssize_t i = 0; i < injected; i++) {
-        target[i] = Py_NewRef(PyTuple_GET_ITEM(entry->injected, i));
+    int injected = (int)PyTuple_GET_SIZE(entry->injected);
+    for (int i = 0; i < injected; i++) {
+        frame_fill_slot(frame, (int)entry->inject_index + i, Py_NewRef(PyTuple_GET_ITEM(entry->injected, i)));
     }
-    frame->stacktop = count;
+    frame_set_stack_top(frame, count);
 }
 
 /* Let the frame run the entry's code.  False when the new code needs more room than is left in the thread's current
@@ -429,8 +449,8 @@ dispose(PyThreadState *tstate, Frame *frame, PyObject *result)
     }
     PyObject *exception = take_exception();
     int locals = frame_code(frame)->co_nlocalsplus;
-    frame->localsplus[locals] = Py_NewRef(Py_None);
-    frame->stacktop = locals + 1;
+    frame_fill_slot(frame, locals, Py_NewRef(Py_None));
+    frame_set_stack_top(frame, locals + 1);
     frame_set_code(frame, (PyCodeObject *)Py_NewRef(bare_return));
     PyObject *nothing = _PyEval_EvalFrameDefault(tstate, frame, 0);
     if (nothing == NULL) {
@@ -447,10 +467,10 @@ static COLD void
 copy_free_variables(Frame *frame)
 {
     PyObject *closure = frame_function(frame)->func_closure;
-    Py_ssize_t count = closure == NULL ? 0 : PyTuple_GET_SIZE(closure);
-    PyObject **slots = frame->localsplus + frame_code(frame)->co_nlocalsplus - count;
-    for (Py_ssize_t i = 0; i < count; i++) {
-        Py_XSETREF(slots[i], Py_NewRef(PyTuple_GET_ITEM(closure, i)));
+    int count = closure == NULL ? 0 : (int)PyTuple_GET_SIZE(closure);
+    int first = frame_code(frame)->co_nlocalsplus - count;
+    for (int i = 0; i < count; i++) {
+        frame_replace_slot(frame, first + i, Py_NewRef(PyTuple_GET_ITEM(closure, i)));
     }
 }
 
@@ -502,8 +522,7 @@ arrive(ThreadState *thread, PyThreadState *tstate, Frame *frame)
     thread->arriving = NULL;
     thread->region = alone ? NULL : region;
     for (int i = 0; i < entry->argument_slots; i++) {
-        frame->localsplus[i] = from->localsplus[i];
-        from->localsplus[i] = NULL;
+        frame_move_slot(from, frame, i);
     }
     lay_out_locals(frame, entry);
     frame->f_globals = from->f_globals;
@@ -540,7 +559,7 @@ use_entry(PyThreadState *tstate, Frame *frame, Entry *entry)
    cleared, and this returns before the frame runs, so that a hooked call needs hardly more C stack than another.
    We hold what we use: the program may drop entry, cache, store and region while a guard runs. */
 static NOINLINE enum Outcome
-look_up(PyThreadState *tstate, Frame *frame, CodeCache *cache, PyObject *goes_on_from)
+look_up(PyThreadState *tstate, Frame *frame, CodeCache *cache, PyObject *goes_on_from, PyObject **visit)
 {
     if (frame->owner != FRAME_OWNED_BY_THREAD || frame->frame_obj != NULL) {
         return RUN;
@@ -566,7 +585,7 @@ look_up(PyThreadState *tstate, Frame *frame, CodeCache *cache, PyObject *goes_on
     else if (outcome == MISS && region->callback != NULL) {
         thread_state.region = region;
         switch_region(NULL);
-        outcome = ask_callback(region, frame, cache, goes_on_from, &entry);
+        outcome = ask_callback(region, frame, cache, goes_on_from, &entry, visit);
         Py_XDECREF((PyObject *)switch_region(region));
         thread_state.region = NULL;
     }
@@ -580,6 +599,9 @@ look_up(PyThreadState *tstate, Frame *frame, CodeCache *cache, PyObject *goes_on
     Py_XDECREF((PyObject *)cache);
     Py_XDECREF((PyObject *)thread_state.region);
     thread_state.region = region;
+    if (unlikely(region->callback == NULL && region->store == NULL)) {  /* its callback has emptied it: it is over */
+        Py_XDECREF((PyObject *)switch_region(NULL));
+    }
     return outcome;
 }
 
@@ -591,6 +613,49 @@ run_with_hook_off(PyThreadState *tstate, Frame *frame, int throwflag)
     Region *region = switch_region(NULL);
     PyObject *result = _PyEval_EvalFrameDefault(tstate, frame, throwflag);
     Py_XDECREF((PyObject *)switch_region(region));
+    return result;
+}
+
+/* Report to `ended(value, error)` that a visit is over, with the hook off.  What it raises is unraisable, but Ctrl-C counts: it
+   takes the place of the frame's result. */
+static COLD PyObject *
+tell_of_end(PyThreadState *tstate, PyObject *ended, PyObject *result)
+{
+    PyObject *error = result == NULL ? take_exception() : NULL;
+    bool traced = tstate->c_tracefunc != NULL || tstate->c_profilefunc != NULL;
+    if (traced) {
+        PyThreadState_EnterTracing(tstate);
+    }
+    PyObject *nothing = PyObject_CallFunctionObjArgs(ended, result == NULL ? Py_None : result,
+                                                     error == NULL ? Py_None : error, NULL);
+    if (traced) {
+        PyThreadState_LeaveTracing(tstate);
+    }
+    if (nothing == NULL && !PyErr_ExceptionMatches(PyExc_Exception)) {
+        Py_XDECREF(error);
+        Py_XDECREF(result);
+        return NULL;
+    }
+    if (nothing == NULL) {
+        PyErr_WriteUnraisable(ended);
+    }
+    Py_XDECREF(nothing);
+    if (result == NULL) {
+        put_exception_back(error);
+    }
+    return result;
+}
+
+/* The frame, and all that it calls, belongs to another region until it has ended. */
+static COLD PyObject *
+run_visit(PyThreadState *tstate, Frame *frame, PyObject *visit)
+{
+    Region *around = switch_region((Region *)Py_NewRef(PyTuple_GET_ITEM(visit, 0)));
+    PyObject *result = frame_hook(tstate, frame, 0);
+    Py_XDECREF((PyObject *)switch_region(NULL));
+    result = tell_of_end(tstate, PyTuple_GET_ITEM(visit, 1), result);
+    Py_XDECREF((PyObject *)switch_region(around));
+    Py_DECREF(visit);
     return result;
 }
 
@@ -657,7 +722,7 @@ goes_on(ThreadState *thread, Frame *frame, PyObject **from)
         return false;
     }
     thread->going_on = NULL;
-    *from = Py_XNewRef(call->made_by);
+    *from = Py_XNewRef(call->creator);
     Py_DECREF(call);
     return true;
 }
@@ -710,6 +775,7 @@ frame_hook(PyThreadState *tstate, Frame *frame, int throwflag)
     PyCodeObject *code = frame_code(frame);
     CodeExtra *extra = code_extra(code);
     CodeCache *cache = NULL;
+    PyObject *visit = NULL;
     enum Outcome outcome = RUN;
     if (extra != NULL && extra->skip != RUN_HOOKED) {
         outcome = extra->skip == SKIP_FRAME ? RUN : RUN_ALONE;
@@ -721,8 +787,9 @@ frame_hook(PyThreadState *tstate, Frame *frame, int throwflag)
         if (cache != NULL && region->on_hit == NULL && is_left_to_python(cache, frame)) {
             nothing_to_do = true;
         }
-        if (!nothing_to_do && !throwflag && is_plain_function_code(code)) {
-            outcome = look_up(tstate, frame, cache, goes_on_from);
+        /* globals of another class answer themselves for a name that is missing (annotationlib evaluates so) */
+        if (!nothing_to_do && !throwflag && is_plain_function_code(code) && PyDict_CheckExact(frame->f_globals)) {
+            outcome = look_up(tstate, frame, cache, goes_on_from, &visit);
         }
     }
     if (unlikely(goes_on_from != NULL)) {
@@ -742,6 +809,8 @@ frame_hook(PyThreadState *tstate, Frame *frame, int throwflag)
         }
         case RUN_ALONE:
             return run_with_hook_off(tstate, frame, throwflag);
+        case RUN_VISIT:
+            return run_visit(tstate, frame, visit);
         default:
             return _PyEval_EvalFrameDefault(tstate, frame, throwflag);
     }
@@ -818,7 +887,7 @@ PyInit__frame_hook(void)
     if (PyModule_AddFunctions(module, cache_functions) < 0 || PyModule_AddFunctions(module, region_functions) < 0
         || PyModule_AddFunctions(module, warning_functions) < 0
         || init_frame_hook(module) < 0 || init_cache(module) < 0 || init_region(module) < 0
-        || init_tail_call(module) < 0 || init_guard_walk(module) < 0) {
+        || init_tail_call(module) < 0 || init_guard_walk(module) < 0 || init_dict_versions(module) < 0) {
         Py_DECREF(module);
         return NULL;
     }

@@ -13,7 +13,7 @@
 
 #include "dict_check.h"
 
-const char *const kind_names[] = {"is", "is_weak", "equal", "any", "items", "empty", "absent"};
+const char *const kind_names[] = {"is", "is_weak", "equal", "any", "items", "empty", "absent", "some"};
 
 /* A dictionary that stands in an object's own one, as it was when all checks passed. */
 typedef struct {
@@ -44,11 +44,12 @@ typedef struct {
 
 /* -- checking --------------------------------------------------------------------------------------------------- */
 
-/* The items, in this order: a program may walk them. Each was found, so that its hint is its place. */
+/* The items, in this order and no others: a program may walk them. Each was found, so that its hint is its place. Or some of them. */
 static bool
 items_pass(DictCheck *check, PyObject *value)
 {
-    if (value == NULL || !PyDict_Check(value) || PyDict_GET_SIZE(value) != check->item_count) {
+    bool are_all = check->kind == ITEMS;
+    if (value == NULL || !PyDict_Check(value) || (are_all && PyDict_GET_SIZE(value) != check->item_count)) {
         return false;
     }
     uint64_t version = dict_version(value);
@@ -57,7 +58,7 @@ items_pass(DictCheck *check, PyObject *value)
     }
     for (Py_ssize_t i = 0; i < check->item_count; i++) {
         DictCheck *item = &check->items[i];
-        if (!value_passes(item, find_value(value, item)) || (i > 0 && item->hint <= item[-1].hint)) {
+        if (!value_passes(item, find_value(value, item)) || (are_all && i > 0 && item->hint <= item[-1].hint)) {
             return false;
         }
     }
@@ -72,6 +73,7 @@ check_passes(DictCheck *check, PyObject *dictionary, PyObject **value)
     *value = check->kind < EMPTY ? find_value(dictionary, check) : find_value_or_hash(dictionary, check);
     switch (check->kind) {
         case ITEMS:
+        case SOME:
             return items_pass(check, *value);
         case EMPTY:
             return *value == NULL || *value == Py_None || (PyDict_Check(*value) && PyDict_GET_SIZE(*value) == 0);
@@ -87,9 +89,9 @@ static PyObject *no_attributes;  /* an empty dict, for objects without one */
 static inline PyObject *
 own_dictionary(PyObject *object)
 {
-    PyObject *made = made_dictionary(object);
-    if (likely(made != NULL)) {
-        return made;
+    PyObject *attributes = materialized_dict(object);
+    if (likely(attributes != NULL)) {
+        return attributes;
     }
     PyObject **pointer = _PyObject_GetDictPtr(object);
     return pointer == NULL || *pointer == NULL ? no_attributes : *pointer;
@@ -119,7 +121,7 @@ is_untouched(ObjectSpec *spec, PyObject *dictionary)
 static inline bool
 looks_inside(DictCheck *check)
 {
-    return check->kind == ITEMS || check->kind == EMPTY;
+    return check->kind == ITEMS || check->kind == SOME || check->kind == EMPTY;
 }
 
 /* Each check is asked.  What they looked into is remembered when all pass and there is a version of all of it. */
@@ -228,7 +230,7 @@ guard_walk_first_failure(GuardWalk *self, PyObject *Py_UNUSED(ignored))
 static int
 read_kind(PyObject *name, bool of_item, enum Kind *kind)
 {
-    for (int i = IS; i <= ABSENT; i++) {
+    for (int i = IS; i <= SOME; i++) {
         bool allowed = of_item ? i <= ANY || i == ABSENT : i != ANY;
         if (allowed && PyUnicode_Check(name) && PyUnicode_CompareWithASCIIString(name, kind_names[i]) == 0) {
             *kind = i;
@@ -236,7 +238,7 @@ read_kind(PyObject *name, bool of_item, enum Kind *kind)
         }
     }
     PyErr_Format(PyExc_ValueError, "unknown kind %R: it must be one of %s", name,
-                 of_item ? "'is', 'is_weak', 'equal', 'any'" : "'is', 'is_weak', 'equal', 'items', 'empty', 'absent'");
+                 of_item ? "'is', 'is_weak', 'equal', 'any'" : "'is', 'is_weak', 'equal', 'items', 'empty', 'absent', 'some'");
     return -1;
 }
 
@@ -254,6 +256,7 @@ read_payload(DictCheck *check, PyObject *payload)
             check->payload = PyWeakref_NewRef(payload, NULL);
             return check->payload == NULL ? -1 : 0;
         case ITEMS:
+        case SOME:
             return read_items(check, payload);
         default:
             return 0;
@@ -524,16 +527,16 @@ hides_nothing(PyObject *Py_UNUSED(module), PyObject *object)
 }
 
 static PyObject *
-made_dictionary_or_none(PyObject *Py_UNUSED(module), PyObject *object)
+materialized_dict_or_none(PyObject *Py_UNUSED(module), PyObject *object)
 {
-    PyObject *dictionary = made_dictionary(object);
+    PyObject *dictionary = materialized_dict(object);
     return Py_NewRef(dictionary == NULL ? Py_None : dictionary);
 }
 
 static PyMethodDef guard_functions[] = {
     {"hides_nothing", hides_nothing, METH_O,
      "hides_nothing(object) -> bool: no attribute of its own comes before one of its class."},
-    {"made_dictionary", made_dictionary_or_none, METH_O,
+    {"made_dictionary", materialized_dict_or_none, METH_O,
      "made_dictionary(object) -> dict or None: what holds its attributes, if somebody has looked at it already."},
     {NULL, NULL, 0, NULL},
 };
@@ -546,7 +549,7 @@ init_guard_walk(PyObject *module)
         return -1;
     }
     if (PyModule_AddType(module, &DictGuard_Type) < 0 || PyModule_AddType(module, &TypeGuard_Type) < 0
-        || PyModule_AddFunctions(module, guard_functions) < 0) {
+        || PyModule_AddFunctions(module, guard_functions) < 0 || PyModule_AddFunctions(module, item_functions) < 0) {
         return -1;
     }
     return PyModule_AddFunctions(module, lookup_functions);

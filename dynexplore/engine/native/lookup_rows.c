@@ -11,7 +11,7 @@
 #include "dict_check.h"
 
 static const char *const lookup_kinds[] = {"is", "is_weak", "found_in", "absent", "mro"};
-enum LookupKind { LOOKUP_IS, LOOKUP_IS_WEAK, LOOKUP_FOUND_IN, LOOKUP_ABSENT, LOOKUP_MRO };
+enum LookupKind { LOOKUP_IS, LOOKUP_IS_WEAK, LOOKUP_IN_CLASS, LOOKUP_ABSENT, LOOKUP_MRO };
 
 /* -- looking up ------------------------------------------------------------------------------------------------- */
 
@@ -80,7 +80,7 @@ lookup_passes(PyTypeObject *type, Lookup *lookup, PyObject **value)
             return *value == lookup->payload;
         case LOOKUP_IS_WEAK:
             return *value != NULL && *value == weakly_referenced(lookup->payload);
-        case LOOKUP_FOUND_IN:
+        case LOOKUP_IN_CLASS:
             return owner != NULL && (PyObject *)owner == weakly_referenced(lookup->payload);
         default:
             return *value == NULL;
@@ -217,17 +217,17 @@ read_lookup(Lookup *lookup, PyObject *tuple)
         }
         return -1;
     }
-    int found = -1;
+    int index = -1;
     for (int i = LOOKUP_IS; i <= LOOKUP_MRO; i++) {
         if (PyUnicode_CompareWithASCIIString(kind, lookup_kinds[i]) == 0) {
-            found = i;
+            index = i;
         }
     }
-    if (found < 0) {
+    if (index < 0) {
         PyErr_Format(PyExc_ValueError, "unknown kind of lookup %R", kind);
         return -1;
     }
-    lookup->kind = found;
+    lookup->kind = index;
     lookup->name = Py_NewRef(name);
     PyUnicode_InternInPlace(&lookup->name);
     if (PyObject_Hash(lookup->name) == -1) {
@@ -236,11 +236,11 @@ read_lookup(Lookup *lookup, PyObject *tuple)
     if (after != Py_None && (lookup->after = PyWeakref_NewRef(after, NULL)) == NULL) {
         return -1;
     }
-    if (found == LOOKUP_IS_WEAK || found == LOOKUP_FOUND_IN) {
+    if (index == LOOKUP_IS_WEAK || index == LOOKUP_IN_CLASS) {
         lookup->payload = PyWeakref_NewRef(payload, NULL);
         return lookup->payload == NULL ? -1 : 0;
     }
-    if (found == LOOKUP_MRO && !PyTuple_Check(payload)) {
+    if (index == LOOKUP_MRO && !PyTuple_Check(payload)) {
         PyErr_SetString(PyExc_TypeError, "the payload of an \"mro\" lookup is a tuple of weak references");
         return -1;
     }
@@ -400,7 +400,45 @@ type_version_of(PyObject *Py_UNUSED(module), PyObject *type)
     return PyLong_FromUnsignedLong(type_version((PyTypeObject *)type));
 }
 
+/* What `with` looks up: the class's attribute bound to the object, as the interpreter binds it. */
+static PyObject *
+special_method(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
+{
+    if (count != 2 || !PyUnicode_Check(args[1])) {
+        PyErr_SetString(PyExc_TypeError, "special_method() takes an object and a name");
+        return NULL;
+    }
+    PyTypeObject *type = Py_TYPE(args[0]);
+    PyObject *attribute = Py_XNewRef(_PyType_Lookup(type, args[1]));
+    if (attribute == NULL) {
+        Py_RETURN_NONE;
+    }
+    descrgetfunc bind = Py_TYPE(attribute)->tp_descr_get;
+    if (bind == NULL) {
+        return attribute;
+    }
+    PyObject *method = bind(attribute, args[0], (PyObject *)type);
+    Py_DECREF(attribute);
+    return method;
+}
+
+/* From 3.14 on reading `__annotations__` for the first time runs code of the program. */
+static PyObject *
+evaluated_annotations(PyObject *Py_UNUSED(module), PyObject *function)
+{
+    if (!PyFunction_Check(function)) {
+        PyErr_Format(PyExc_TypeError, "evaluated_annotations() takes a function, not %.100s", Py_TYPE(function)->tp_name);
+        return NULL;
+    }
+    PyObject *annotations = ((PyFunctionObject *)function)->func_annotations;
+    return Py_NewRef(annotations == NULL ? Py_None : annotations);
+}
+
 PyMethodDef lookup_functions[] = {
+    {"evaluated_annotations", evaluated_annotations, METH_O,
+     "evaluated_annotations(function) -> object or None: its annotations, if they are evaluated; runs no code."},
+    {"special_method", (PyCFunction)(void (*)(void))special_method, METH_FASTCALL,
+     "special_method(object, name) -> method: what the class has under the name, bound to the object; None when it has nothing."},
     {"type_version", type_version_of, METH_O,
      "type_version(cls) -> int: what stands for all lookups through the class; 0 when it can have none."},
     {NULL, NULL, 0, NULL},

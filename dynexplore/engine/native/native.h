@@ -8,6 +8,7 @@
        guard_walk.c   GuardWalk: pointer compares over objects' own dictionaries
        lookup_rows.c  parts of a GuardWalk: lookups through classes, and what functions are made of
        dict_guard.c   DictGuard: the same compares over a dictionary that is handed in
+       dict_versions.c  one integer for "nothing was written to this dictionary", where CPython has none
        type_guard.c   TypeGuard: the classes of what a frame finds under its names, and one step below them
 
    Arrows run down this list's reverse: frame_hook.c uses all, region.c and cache.c know nothing of it but its name. */
@@ -109,9 +110,9 @@ argument_slots(PyCodeObject *code)
 static inline bool
 is_plain_function_code(PyCodeObject *code)
 {
-    const int wanted = CO_OPTIMIZED | CO_NEWLOCALS;
-    const int unwanted = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
-    return (code->co_flags & (wanted | unwanted)) == wanted;
+    const int required_flags = CO_OPTIMIZED | CO_NEWLOCALS;
+    const int forbidden_flags = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
+    return (code->co_flags & (required_flags | forbidden_flags)) == required_flags;
 }
 
 CodeCache *store_cache_of(CacheStore *store, PyCodeObject *code);  /* borrowed */
@@ -133,7 +134,7 @@ typedef struct {
 typedef struct {
     PyObject_VAR_HEAD
     PyObject *function;
-    PyObject *made_by;        /* the code object of the frame that made it, or NULL */
+    PyObject *creator;        /* the code object of the frame that made it, or NULL */
     PyObject *args[1];
 } TailCall;
 
@@ -239,6 +240,11 @@ extern PyMethodDef lookup_functions[];
 /* -- warning_filters.c ------------------------------------------------------------------------------------------- */
 
 extern PyMethodDef warning_functions[];
+extern PyMethodDef item_functions[];          /* dict_guard.c */
+
+/* -- dict_versions.c -------------------------------------------------------------------------------------------- */
+
+int init_dict_versions(PyObject *module);
 
 /* -- dict_guard.c ----------------------------------------------------------------------------------------------- */
 

@@ -22,7 +22,7 @@ _Thread_local ThreadState thread_state;
 /* -- installing ------------------------------------------------------------------------------------------------- */
 
 static int threads_counted;         /* how many threads need us installed right now */
-static Evaluator found;             /* what the latest installing found, to be put back */
+static Evaluator previous;          /* what the latest installing found, to be put back */
 static Evaluator below;             /* what lies below the lowest place where we are installed */
 static bool buried;                 /* someone installed theirs above us and may put us back */
 
@@ -32,14 +32,14 @@ install(void)
     PyInterpreterState *interpreter = PyInterpreterState_Get();
     Evaluator now = _PyInterpreterState_GetEvalFrameFunc(interpreter);
     if (now == frame_hook) {        /* put back by someone who had found us */
-        found = below;
+        previous = below;
         buried = false;
         return;
     }
     if (now == _PyEval_EvalFrameDefault) {
         buried = false;             /* nobody is installed, so we are not below anybody */
     }
-    found = now;
+    previous = now;
     if (!buried) {                  /* else `now` may pass frames on to us: never pass them on to it */
         below = now;
     }
@@ -54,8 +54,8 @@ uninstall(void)
         buried = true;
         return;
     }
-    _PyInterpreterState_SetEvalFrameFunc(interpreter, found);
-    if (found == below) {
+    _PyInterpreterState_SetEvalFrameFunc(interpreter, previous);
+    if (previous == below) {
         buried = false;
     }
 }
@@ -67,7 +67,7 @@ uninstall_if_unused(void)
     PyInterpreterState *interpreter = PyInterpreterState_Get();
     if (threads_counted == 0 && _PyInterpreterState_GetEvalFrameFunc(interpreter) == frame_hook) {
         _PyInterpreterState_SetEvalFrameFunc(interpreter, below);
-        found = below;
+        previous = below;
         buried = false;
     }
 }
@@ -86,13 +86,13 @@ static void watch_thread(void);
 static inline void
 settle(ThreadState *thread)
 {
-    bool switched_off_above_theirs = thread->counted && thread->depth > 0 && found != _PyEval_EvalFrameDefault;
-    bool wanted = thread->region != NULL || switched_off_above_theirs;
-    if (wanted == thread->counted) {
+    bool off_above_foreign = thread->counted && thread->depth > 0 && previous != _PyEval_EvalFrameDefault;
+    bool must_count = thread->region != NULL || off_above_foreign;
+    if (must_count == thread->counted) {
         return;
     }
-    thread->counted = wanted;
-    if (!wanted) {
+    thread->counted = must_count;
+    if (!must_count) {
         if (--threads_counted == 0) {
             uninstall();
         }

@@ -16,19 +16,19 @@
 static PyObject *
 tail_call_vectorcall(PyObject *type, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
-    Py_ssize_t given = PyVectorcall_NARGS(nargsf);
-    if (given < 1 || kwnames != NULL || !PyFunction_Check(args[0])) {
+    Py_ssize_t argument_count = PyVectorcall_NARGS(nargsf);
+    if (argument_count < 1 || kwnames != NULL || !PyFunction_Check(args[0])) {
         PyErr_SetString(PyExc_TypeError, "TailCall takes a function and its positional arguments");
         return NULL;
     }
-    TailCall *self = PyObject_GC_NewVar(TailCall, &TailCall_Type, given - 1);
+    TailCall *self = PyObject_GC_NewVar(TailCall, &TailCall_Type, argument_count - 1);
     if (self == NULL) {
         return NULL;
     }
     self->function = Py_NewRef(args[0]);
     Frame *running = current_frame();
-    self->made_by = running == NULL ? NULL : Py_NewRef((PyObject *)frame_code(running));
-    for (Py_ssize_t i = 1; i < given; i++) {
+    self->creator = running == NULL ? NULL : Py_NewRef((PyObject *)frame_code(running));
+    for (Py_ssize_t i = 1; i < argument_count; i++) {
         self->args[i - 1] = Py_NewRef(args[i]);
     }
     PyObject_GC_Track(self);
@@ -39,7 +39,7 @@ static int
 tail_call_traverse(TailCall *self, visitproc visit, void *arg)
 {
     Py_VISIT(self->function);
-    Py_VISIT(self->made_by);
+    Py_VISIT(self->creator);
     for (Py_ssize_t i = 0; i < Py_SIZE(self); i++) {
         Py_VISIT(self->args[i]);
     }
@@ -54,7 +54,7 @@ tail_call_dealloc(TailCall *self)
     for (Py_ssize_t i = 0; i < Py_SIZE(self); i++) {
         Py_DECREF(self->args[i]);
     }
-    Py_XDECREF(self->made_by);
+    Py_XDECREF(self->creator);
     Py_DECREF(self->function);
     PyObject_GC_Del(self);
 }

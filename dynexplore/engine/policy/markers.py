@@ -13,6 +13,7 @@ torch/_dynamo/decorators.py and the id sets of trace_rules.py do the same job.
 
 from __future__ import annotations
 
+import gc
 import sys
 import types
 import weakref
@@ -23,6 +24,7 @@ from typing import Any, TypeVar
 from torch._compile import _disable_dynamo
 
 from dynexplore.engine.native import RegionCall
+from dynexplore.engine.raw_attributes import is_c_type
 
 T = TypeVar("T")
 
@@ -56,14 +58,14 @@ _MARKS: dict[int, tuple[Callable[[], object], Mark]] = {}
 """id -> (how to get the object, mark). An entry goes when its object goes."""
 
 
-def mark(function: T, what: Mark) -> T:
+def mark(function: T, marking: Mark) -> T:
     """Mark a callable, replacing an earlier mark, and return it. A bound method marks its function."""
     target: Any = function.__func__ if isinstance(function, types.MethodType) else function
     key = id(target)
     try:
-        _MARKS[key] = (weakref.ref(target, lambda _: _MARKS.pop(key, None)), what)
+        _MARKS[key] = (weakref.ref(target, lambda _: _MARKS.pop(key, None)), marking)
     except TypeError:  # some C callables cannot be referenced weakly; they live as long as their module
-        _MARKS[key] = (lambda: target, what)
+        _MARKS[key] = (lambda: target, marking)
     return function
 
 
@@ -98,10 +100,23 @@ _DISABLING_WRAPPER = _disable_dynamo(lambda: None).__code__
 """The code that all functions decorated with torch._disable_dynamo share."""
 
 
+def _attributes(function: object) -> Any:
+    """The `__dict__` of a callable, if it has one. Asking an object made in C for it would make one, and that changes what it is: a
+    `partial` that has one is not taken apart by the next.
+    """
+    if is_c_type(type(function)) and not isinstance(function, types.FunctionType | types.MethodType | type):
+        parts = gc.get_referents(function) if type(function).__dictoffset__ else []
+        return next((part for part in parts if type(part) is dict and any(mark in part for mark in _TORCH_MARKS)), None)
+    return getattr(function, "__dict__", None)
+
+
+_TORCH_MARKS = frozenset({"_dynamo_marked_constant", "_dynamo_forbidden", "_torchdynamo_disable"})
+
+
 def _torch_mark(function: object) -> Mark | None:
     if isinstance(function, types.FunctionType) and function.__code__ is _DISABLING_WRAPPER:
         return Mark.DISABLE
-    own = getattr(function, "__dict__", None)
+    own = _attributes(function)
     if own and isinstance(own, dict | types.MappingProxyType):
         mark = _torch_attribute(function, own)
         if mark is not None:

@@ -1,4 +1,4 @@
-"""Whether a DistributedDataParallel module is running its forward: asked when a graph is captured, and guarded.
+"""The guard on DistributedDataParallel: whether a frame runs inside the forward of a DDP module, where its graph is split.
 
 The idea: inside of DistributedDataParallel (DDP) a graph is split at the boundaries of its gradient buckets
 (runtime/distributed.py); outside it stays whole. A split graph is right anywhere. A whole one is right in DDP as well, but
@@ -41,12 +41,12 @@ def relies_on_no_ddp(inputs: Iterable[object]) -> bool:
     return trained and torch.is_grad_enabled()
 
 
-def rely_on_no_ddp(guard: Callable[[Source, str, object], None], facts: ModuleGuards) -> None:
+def guard_on_no_ddp(guard: Callable[[Source, str, object], None], facts: ModuleGuards) -> None:
     """Note that no DDP module is running: as a guard where there may be one already, else in the walk alone."""
     if torch.distributed.is_initialized():
         guard(place_of_active_ddp(), "EQUALS", None)
     else:
-        facts.rely_on_process(DistributedDataParallel, "DistributedDataParallel", _NOTE)
+        facts.guard_on_process(DistributedDataParallel, "DistributedDataParallel", _NOTE)
 
 
 def place_of_active_ddp() -> Source:

@@ -33,6 +33,7 @@ from dynexplore.engine.provenance.module_guards import SubclassAnswers
 from dynexplore.engine.provenance.sources import (
     AttributeSource,
     BuiltinSource,
+    DynamicItemSource,
     GlobalSource,
     GlobalsSource,
     ItemSource,
@@ -42,8 +43,7 @@ from dynexplore.engine.provenance.sources import (
     Scope,
     Source,
 )
-from dynexplore.engine.provenance.storage_overlap import StorageOverlap
-from dynexplore.engine.raw_attributes import is_a
+from dynexplore.engine.raw_attributes import is_a, keys_of
 from dynexplore.engine.records import record
 
 _function_modes = torch._C._len_torch_function_stack
@@ -72,7 +72,7 @@ class GlobalState:
         self.cast_types: dict[str, torch.dtype] = {}
         self._all_cast_types = {device: torch.get_autocast_dtype(device) for device in _CASTING_DEVICES}
 
-    def rely_on_cast_type(self, device: str) -> None:
+    def guard_on_cast_type(self, device: str) -> None:
         """The program asked for the type that autocast casts to on this kind of device."""
         if device in self._all_cast_types:
             self.cast_types[device] = self._all_cast_types[device]
@@ -241,7 +241,7 @@ class GuardCheck:
         failure = self._failure_of_process(of_process) if of_process is not None else None
         if failure is not None:
             return failure
-        failures = (self._asked(guard, scope) for guard in self.guards)
+        failures = (self._failure_or_error(guard, scope) for guard in self.guards)
         return next((failure for failure in failures if failure is not None), None) or self._aliased(scope)
 
     def _failure_of_process(self, guard: Guard) -> Failure | None:
@@ -267,9 +267,9 @@ class GuardCheck:
             of_class = self._class_guard(place)
             if of_class is None or of_class is guard:
                 continue
-            if self._asked(of_class, scope) is not None:
+            if self._failure_or_error(of_class, scope) is not None:
                 return Failure(guard, GUARD_KINDS[guard.kind].describe(guard.expected), f"another class of {place.text()}")
-        return self._asked(guard, scope)
+        return self._failure_or_error(guard, scope)
 
     def _class_guard(self, place: Source) -> Guard | None:
         """The guard that says of which class the value at a place is."""
@@ -277,7 +277,7 @@ class GuardCheck:
             self._class_guards.update({id(guard.source): guard for guard in self.guards if guard.kind == "TYPE_MATCH"})
         return self._class_guards.get(id(place))
 
-    def _asked(self, guard: Guard, scope: Scope) -> Failure | None:
+    def _failure_or_error(self, guard: Guard, scope: Scope) -> Failure | None:
         """What a guard says; one that raises does not hold, and says what it raised.
 
         `12 % n == 0` raises for an n of 0, the path to a value where something else stands on it than in the first call.
@@ -306,12 +306,15 @@ class GuardCheck:
         if kind.holds(value, expected):
             return None
         if guard.kind in OF_SEVERAL_SOURCES:
-            return Failure(guard, kind.describe(guard.expected), _SHARED[guard.kind])
+            return Failure(guard, kind.describe(guard.expected), _ALIASED[guard.kind])
         actual = type(value) if guard.kind == "TYPE_MATCH" else value
         if guard.kind == "LIST_LENGTH":
             actual = len(value)
         elif guard.kind in ("DICT_KEYS", "SET_CONTENT"):
-            actual = type(guard.expected)(value)
+            actual = type(guard.expected)(keys_of(value))
+            return Failure(guard, kind.describe(guard.expected), kind.describe(actual))
+        if is_a(actual, torch.Tensor):  # its values say nothing to a reader, and reading them waits for a GPU
+            return Failure(guard, kind.describe(guard.expected), _describe_value(actual))
         return Failure(guard, kind.describe(guard.expected), GUARD_KINDS["EQUALS"].describe(actual)
                        if guard.kind not in ("TYPE_MATCH", "ID_MATCH") else _short_object(actual))
 
@@ -337,11 +340,11 @@ class GuardCheck:
         return None
 
 
-_SHARED = {"DISTINCT": "the same object", "ATTRIBUTES_APART": "the same attributes", "DICTIONARIES_APART": "the same dictionary"}
+_ALIASED = {"DISTINCT": "the same object", "NO_ATTRIBUTE_ALIAS": "the same attributes", "NO_DICT_ALIAS": "the same dictionary"}
 
 
 def _overlap_failure(guard: Guard, scope: Scope) -> Failure | None:
-    overlap: StorageOverlap = guard.expected
+    overlap: Any = guard.expected  # aliasing/overlap_guard.py: StorageOverlap
     tensors = [source.fetch(scope) for source in overlap.sources]
     return None if overlap.holds(*tensors) else Failure(guard, str(overlap), overlap.actual(*tensors))
 
@@ -386,6 +389,7 @@ class _Emitter:
         self.namer = _GuardNamer()
         self.lines: list[str] = []
         self._variables: dict[int, str] = {}
+        self.classes: dict[int, type[Any]] = {}  # of which class what stands at a source is, once that was required
 
     def variable(self, source: Source) -> str:
         """The local variable that holds the value at `source`, emitting what computes it."""
@@ -399,13 +403,20 @@ class _Emitter:
             step = step.base
         base = self._variables[id(step)] if step is not None else ""
         for step in reversed(path):
-            text = step.expression(base, self.namer)
+            text = self._step(step, base)
             if not text.isidentifier():
                 name = f"v{len(self._variables)}"
                 self.lines.append(f"{name} = {text}")
                 text = name
             base = self._variables[id(step)] = text
         return base
+
+    def _step(self, step: Source, base: str) -> str:
+        if not isinstance(step, ItemSource | DynamicItemSource):
+            return step.expression(base, self.namer)
+        below = step.base
+        base_class = type(below.value) if type(below) is ObjectSource else None
+        return step.expression_of(base, self.namer, self.classes.get(id(below), base_class))
 
     def require(self, condition: str) -> None:
         """Emit: return False unless the condition holds."""
@@ -455,18 +466,18 @@ def compile_check(
     for guard in tensors:
         guard.expected.remember()
     _emit_tensors(emitter, tensors)
+    matched = len(emitter.lines)
     for guard in guards.guards:  # they look into tensors that must have been matched
         if guard.kind == "STORAGE_OVERLAP":
             values = [emitter.variable(source) for source in guard.expected.sources]
             emitter.require(guard.expected.condition(values, emitter.namer))
-    matched = len(emitter.lines)
     shape_code, relations = _shape_relations(emitter, guards, shape_expressions)
     if any(type(guard.expected.example) not in _PLAIN for guard in tensors):
         emitter.without_subclasses(matched)
     parameters = ", ".join([f"L{slot}" for slot in range(len(slot_names))] + ["F", "G"])
     code = f"def check({parameters}):\n" + "".join(f"    {line}\n" for line in emitter.lines) + "    return True\n"
     namespace = emitter.namer.namespace
-    namespace.update({name: known for name, known in _SHAPE_NAMES.items() if name not in namespace})
+    namespace.update({name: helper for name, helper in _SHAPE_NAMES.items() if name not in namespace})
     exec(compile(code, "<dynexplore guards>", "exec"), namespace)
     return GuardCheck(namespace.pop("check"), code, [*guards.guards, *relations], [g.expected for g in tensors],
                       global_state, shape_code, namespace, slot_names, subclass_answers)
@@ -477,7 +488,7 @@ _SHAPE_NAMES: dict[str, Any] = {"math": math, "torch": torch, "min": min, "max":
 
 
 def _shape_relations(
-    emitter: _Emitter, known: GuardSet, shape_expressions: ShapeExpressions | None
+    emitter: _Emitter, guard_set: GuardSet, shape_expressions: ShapeExpressions | None
 ) -> tuple[list[str], list[Guard]]:
     """Require what ShapeEnv relied on; the lines of the check, and the same as guards that people read.
 
@@ -485,7 +496,7 @@ def _shape_relations(
     """
     names: dict[str, Source] = {}
     because: dict[int, int] = {}
-    for guard in known.guards:
+    for guard in guard_set.guards:
         because.setdefault(id(guard.source), guard.because)
 
     def variable(source: Source) -> str:
@@ -517,8 +528,8 @@ class _DictFacts:
         """One call that checks all of them."""
         place = emitter.variable(self.place)
         dictionary = self.place.dictionary(place, emitter.namer) if self.is_attributes else place
-        asked = (tuple(self.checks),) if self.keys is None else (tuple(self.checks), self.keys)
-        emitter.require(f"{emitter.namer.name(DictGuard(*asked))}({dictionary})")
+        guard_args = (tuple(self.checks),) if self.keys is None else (tuple(self.checks), self.keys)
+        emitter.require(f"{emitter.namer.name(DictGuard(*guard_args))}({dictionary})")
         self.emitted = True
 
 
@@ -552,7 +563,7 @@ def _facts_of_dictionaries(guards: Sequence[Guard]) -> dict[int, _DictFacts]:
 def _place_in_dictionary(guard: Guard, dicts: set[int]) -> tuple[Source, bool, object] | None:
     """The dictionary that a guard is about (or whose `__dict__` is), and the key."""
     source = guard.source
-    if guard.kind in _EXPECTED_ABSENT:
+    if guard.kind in _EXPECTED_ABSENT or guard.kind == "NAME_PRESENT":
         return (_GLOBALS if isinstance(source, GlobalsSource) else source), guard.kind == "ATTRIBUTE_ABSENT", guard.expected
     if isinstance(source, GlobalSource):
         return _GLOBALS, False, source.variable
@@ -575,6 +586,8 @@ def _dict_check(guard: Guard) -> tuple[str, Any] | None:
     expected = guard.expected
     if guard.kind in _EXPECTED_ABSENT:
         return "absent", None
+    if guard.kind == "NAME_PRESENT":
+        return "any", None
     if guard.kind in _EXPECTED_IDENTITY:
         return ("is", expected.strong) if expected.weak is None else ("is_weak", expected.weak())
     if guard.kind != "EQUALS":
@@ -589,18 +602,18 @@ _MANY = 16  # tensors that the entry itself holds: they are matched as a tuple t
 
 def _emit_tensors(emitter: _Emitter, guards: Sequence[Guard]) -> None:
     """One call of torch's guards for all tensors, which also makes sure that no two are one object; two where many are held."""
-    held = [guard for guard in guards if isinstance(guard.source, PinnedSource)]
-    if len(held) < _MANY:
-        held = []
-    held_ids = {id(guard) for guard in held}
-    others = [guard for guard in guards if id(guard) not in held_ids]
+    pinned = [guard for guard in guards if isinstance(guard.source, PinnedSource)]
+    if len(pinned) < _MANY:
+        pinned = []
+    pinned_ids = {id(guard) for guard in pinned}
+    others = [guard for guard in guards if id(guard) not in pinned_ids]
     if others:
         check = emitter.namer.name(_tensor_guards([guard.expected for guard in others]).check)
         values = [emitter.variable(guard.source) for guard in others]
         emitter.require(f"{check}({', '.join(values)})")
-    if held:
-        tensors = tuple(guard.expected.example for guard in held)
-        check = emitter.namer.name(_tensor_guards([guard.expected for guard in held]).check)
+    if pinned:
+        tensors = tuple(guard.expected.example for guard in pinned)
+        check = emitter.namer.name(_tensor_guards([guard.expected for guard in pinned]).check)
         emitter.require(f"{check}(*{emitter.namer.name(tensors)})")
         identities = emitter.namer.name(frozenset(map(id, tensors)))
         for guard in others:
@@ -617,3 +630,5 @@ def _emit_guard(emitter: _Emitter, guard: Guard) -> None:
     elif guard.kind in OF_SEVERAL_SOURCES:
         expected = [emitter.variable(source) for source in expected]
     emitter.require(kind.condition(emitter.variable(guard.source), expected, emitter.namer))
+    if guard.kind == "TYPE_MATCH":
+        emitter.classes[id(guard.source)] = expected

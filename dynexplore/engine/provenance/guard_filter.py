@@ -1,4 +1,4 @@
-"""`guard_filter_fn`: which guards of a capture are checked is up to the program.
+"""`guard_filter_fn`: a function of the program chooses which guards of a capture are checked.
 
 The idea: a program that knows what never changes (its modules, its globals) may leave out the guards that ask for it. When a
 frame has been translated, its function is called once, with one entry for each guard, and says of each whether it stays. The
@@ -67,7 +67,7 @@ class GuardFilterEntry:
 GuardFilter = Callable[[Sequence[GuardFilterEntry]], Sequence[bool]]
 
 
-def kept_by(
+def apply_guard_filter(
     guard_filter: GuardFilter, guards: Sequence[Guard], scope: Scope, subjects: Mapping[int, object], *, shapes: bool
 ) -> tuple[list[Guard], bool]:
     """The guards that stay, and whether the relations between symbolic sizes do.
@@ -75,17 +75,19 @@ def kept_by(
     `subjects`: whom a guard is about, by its id, where its path does not lead there. `shapes`: whether there are relations.
     Raises GuardFilterError for an answer that is not one bool an entry.
     """
-    asked = [guard for guard in guards if guard.kind != "GLOBAL_STATE"]
-    entries = [_entry(guard, [subjects[id(guard)]] if id(guard) in subjects else _on_path(guard.source, scope)) for guard in asked]
+    checked = [guard for guard in guards if guard.kind != "GLOBAL_STATE"]
+    entries = [
+        _entry(guard, [subjects[id(guard)]] if id(guard) in subjects else _on_path(guard.source, scope)) for guard in checked
+    ]
     if shapes:
         about_shapes = FilteredGuard("", GuardSource.SHAPE_ENV)
         entries.append(GuardFilterEntry("", False, MISSING, "SHAPE_ENV", (), False, about_shapes))
     answers = list(guard_filter(entries))
     if len(answers) != len(entries) or not all(type(answer) is bool for answer in answers):
-        told = f"{len(answers)} answers for {len(entries)} guards"
-        raise GuardFilterError(f"guard_filter_fn gave {told}: it is to give one bool for each")
-    stays = {id(guard): answer for guard, answer in zip(asked, answers, strict=False)}
-    return [guard for guard in guards if stays.get(id(guard), True)], answers[-1] if shapes else True
+        mismatch = f"{len(answers)} answers for {len(entries)} guards"
+        raise GuardFilterError(f"guard_filter_fn gave {mismatch}: it is to give one bool for each")
+    answer_of = {id(guard): answer for guard, answer in zip(checked, answers, strict=False)}
+    return [guard for guard in guards if answer_of.get(id(guard), True)], answers[-1] if shapes else True
 
 
 def _entry(guard: Guard, values: Sequence[Any]) -> GuardFilterEntry:

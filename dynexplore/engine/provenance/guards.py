@@ -13,15 +13,17 @@ torch/_dynamo/guards.py does the same job.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from dataclasses import field
+from enum import Enum
 from types import ModuleType
 from typing import Any
 
 from dynexplore.engine.native import hides_nothing
-from dynexplore.engine.provenance.dictionaries import attributes_apart, dictionaries_apart
+from dynexplore.engine.provenance.attribute_dicts import no_attribute_alias, no_dict_alias
 from dynexplore.engine.provenance.sources import Namer, Source
-from dynexplore.engine.raw_attributes import instance_dict
+from dynexplore.engine.raw_attributes import instance_dict, keys_of
 from dynexplore.engine.records import record
 
 
@@ -58,6 +60,15 @@ def _short(value: object) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
+def _describe_keys(keys: Any) -> str:
+    """The keys of a dict as text; how many, and of which type, where some are no constants."""
+    if all(map(_is_plain, keys)):
+        return _short(keys)
+    types = {type(key).__qualname__ for key in keys}
+    of_type = f" of type {types.pop()}" if len(types) == 1 else ""
+    return f"{len(keys)} key{'' if len(keys) == 1 else 's'}{of_type}"
+
+
 _CLASS_NAME: Any = type.__dict__["__qualname__"]
 _CLASS_DICT: Any = type.__dict__["__dict__"]
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: made by a class statement
@@ -85,6 +96,8 @@ def _qualified(value: Any) -> str:
     name, module = names_of(value)
     if isinstance(name, str):
         return f"{module}.{name}" if isinstance(module, str) and module != "builtins" else name
+    if issubclass(type(value), Enum):
+        return f"{type(value).__qualname__}.{object.__getattribute__(value, '_name_')}"
     return f"{type(value).__qualname__} object"
 
 
@@ -151,25 +164,28 @@ def _identity_condition(value: str, expected: Identity, namer: Namer) -> str:
 def _keys_condition(value: str, expected: tuple[Any, ...], namer: Namer) -> str:
     if len(expected) == 0:
         return f"len({value}) == 0"  # a subclass may have a `__bool__` of its own
-    if all(type(key) is str for key in expected):
-        return f"[*{value}] == {namer.name(list(expected))}"
     return f"{namer.name(same_keys)}({value}, {namer.name(expected)})"
 
 
 def same_keys(value: Any, expected: tuple[Any, ...]) -> bool:
-    """The same keys in the same order, of the same types: 1 is not True here."""
-    return same_constant(list(value), list(expected))
+    """The same keys in the same order, of the same types: 1 is not True here. No `__eq__` of a key is asked."""
+    keys = keys_of(value)
+    if len(keys) != len(expected):
+        return False
+    return all(map(operator.is_, keys, expected)) or all(map(same_constant, keys, expected))
 
 
 def _content_condition(value: str, expected: frozenset[Any], namer: Namer) -> str:
-    if all(type(member) is str for member in expected):
-        return f"{value} == {namer.name(expected)}"
     return f"{namer.name(same_members)}({value}, {namer.name(expected)})"
 
 
 def same_members(value: Any, expected: frozenset[Any]) -> bool:
-    """The same members, of the same types."""
-    return bool(value == expected) and {(type(m), m) for m in value} == {(type(m), m) for m in expected}
+    """The same members, of the same types; members of other types are not asked what they equal."""
+    members = keys_of(value)
+    types = {id(type(member)) for member in expected}  # a metaclass may have a `__hash__`
+    if len(members) != len(expected) or not all(id(type(member)) in types for member in members):
+        return False
+    return {(type(m), m) for m in members} == {(type(m), m) for m in expected}
 
 
 def is_empty(cell: Any) -> bool:
@@ -246,7 +262,7 @@ _kind(
 )
 _kind(
     "DICT_KEYS", "the dict has these keys in this order",
-    _keys_condition, same_keys,
+    _keys_condition, same_keys, _describe_keys,
 )
 _kind(
     "SET_CONTENT", "the set has exactly these members",
@@ -257,6 +273,10 @@ _kind(
     lambda v, e, n: f"{e!r} not in {v}", lambda v, e: e not in v,
 )
 _kind(
+    "NAME_PRESENT", "this key is in the dict, whatever stands under it",
+    lambda v, e, n: f"{e!r} in {v}", lambda v, e: e in v,
+)
+_kind(
     "CELL_EMPTY", "nothing is bound to the closure's variable",
     lambda v, e, n: f"{n.name(is_empty)}({v})", lambda v, e: is_empty(v), lambda e: "not bound",
 )
@@ -265,7 +285,7 @@ _kind(
     lambda v, e, n: f"{e!r} not in {n.name(instance_dict)}({v})", lambda v, e: e not in instance_dict(v),
 )
 _kind(
-    "NOTHING_HIDDEN", "no attribute of the tensor's own hides a method",
+    "NO_INSTANCE_OVERRIDE", "no instance attribute overrides a method of the tensor",
     lambda v, e, n: f"{n.name(hides_nothing)}({v})", lambda v, e: hides_nothing(v), lambda e: "no method",
 )
 _kind(
@@ -278,29 +298,29 @@ _kind(
     lambda e: f"another object than {', '.join(source.text() for source in e)}",
 )
 _kind(
-    "ATTRIBUTES_APART", "the value and the others are different objects, each with attributes of its own",
-    lambda v, e, n: f"{n.name(attributes_apart)}({v}, {', '.join(e)})", lambda v, e: attributes_apart(v, *e),
+    "NO_ATTRIBUTE_ALIAS", "the value and the others are distinct objects with distinct attribute dictionaries",
+    lambda v, e, n: f"{n.name(no_attribute_alias)}({v}, {', '.join(e)})", lambda v, e: no_attribute_alias(v, *e),
     lambda e: f"other attributes than {', '.join(source.text() for source in e)}",
 )
 _kind(
-    "DICTIONARIES_APART", "none of these dicts is the one in which another of the values keeps its attributes",
-    lambda v, e, n: f"{n.name(dictionaries_apart)}({v}, {', '.join(e)})", lambda v, e: dictionaries_apart(v, *e),
+    "NO_DICT_ALIAS", "none of these dicts is the `__dict__` of another value",
+    lambda v, e, n: f"{n.name(no_dict_alias)}({v}, {', '.join(e)})", lambda v, e: no_dict_alias(v, *e),
     lambda e: f"not one dictionary with {', '.join(source.text() for source in e)}",
 )
 _kind(
-    "NO_DICTIONARY_OF_THESE", "the value is not the dictionary in which a known object keeps its attributes",
+    "NOT_INSTANCE_DICT", "the value is not the `__dict__` of a known object",
     lambda v, e, n: f"id({v}) not in {n.name(e)}", lambda v, e: id(v) not in e, lambda e: "a dictionary by itself",
 )
 _kind(
-    "SEQUENCE_ITERATOR_LEFT", "the iterator is at this position",
+    "ITERATOR_REMAINING", "the iterator has this many items left",
     lambda v, e, n: f"{v}.__length_hint__() == {e}", lambda v, e: v.__length_hint__() == e,
 )
 _kind(
-    "SEQUENCE_ITERATOR_MORE", "the iterator has more than this many items left",
+    "ITERATOR_HAS_MORE", "the iterator has more than this many items left",
     lambda v, e, n: f"{v}.__length_hint__() > {e}", lambda v, e: v.__length_hint__() > e,
 )
 _kind(
-    "SUBCLASS_METADATA", "what the tensor's class keeps beside the tensors inside it",
+    "SUBCLASS_METADATA", "the metadata of the tensor subclass (`__tensor_flatten__`)",
     lambda v, e, n: f"{n.name(same_metadata)}({v}, {n.name(e)})", lambda v, e: same_metadata(v, e),
 )
 # The kinds below are checked all at once by torch's own primitives or by ShapeEnv's expressions (guard_check.py).
@@ -323,9 +343,9 @@ _kind(
 )
 
 
-OF_SEVERAL_SOURCES = ("DISTINCT", "ATTRIBUTES_APART", "DICTIONARIES_APART")
+OF_SEVERAL_SOURCES = ("DISTINCT", "NO_ATTRIBUTE_ALIAS", "NO_DICT_ALIAS")
 """Kinds whose `expected` are the sources of other values."""
-_SEVERAL_FACTS = ("NAME_ABSENT", "ATTRIBUTE_ABSENT", "ALIAS", "NO_DICTIONARY_OF_THESE", *OF_SEVERAL_SOURCES)
+_SEVERAL_FACTS = ("NAME_ABSENT", "NAME_PRESENT", "ATTRIBUTE_ABSENT", "ALIAS", "NOT_INSTANCE_DICT", *OF_SEVERAL_SOURCES)
 _IDENTITIES = ("ID_MATCH", "FUNCTION_MATCH", "NN_MODULE")
 
 
@@ -342,10 +362,10 @@ class GuardSet:
 
     def add(self, source: Source, kind: str, expected: Any, because: int) -> Guard | None:
         """Note the fact; None when it is already there."""
-        known = self._seen.setdefault((id(source), kind), [])
-        if known and (kind not in _SEVERAL_FACTS or expected in known):
+        expectations = self._seen.setdefault((id(source), kind), [])
+        if expectations and (kind not in _SEVERAL_FACTS or expected in expectations):
             return None
-        known.append(expected)
+        expectations.append(expected)
         guard = Guard(source, kind, expected, because)
         self.guards.append(guard)
         return guard

@@ -1,4 +1,4 @@
-"""What objects held in their own dictionaries when they were captured: facts for one walk in C.
+"""Module guards: one walk in C over the `__dict__` of modules, classes and functions checks what a capture read there.
 
 The idea: a model is reached through one guarded object ("`self` is this very module"). Everything below it is reached through
 dictionaries: `self.__dict__["_modules"]["layer"]` is that module, whose `__dict__["training"]` is True, whose class still has that
@@ -62,6 +62,7 @@ class ObjectFacts:
     absent: dict[str, None] = field(default_factory=dict)
     empty: dict[str, None] = field(default_factory=dict)
     items: dict[str, dict[Any, Any]] = field(default_factory=dict)
+    complete: dict[str, None] = field(default_factory=dict)  # the dictionaries of `items` that have no other keys, in their order
 
     def checks(self) -> tuple[Check, ...]:
         """The facts in the form of `GuardWalk`."""
@@ -70,13 +71,19 @@ class ObjectFacts:
             *((key, *by_identity(expected)) for key, expected in self.same.items()),
             *((key, "absent", None) for key in self.absent),
             *((key, "empty", None) for key in self.empty),
-            *((key, "items", _item_checks(own[key], wanted)) for key, wanted in self.items.items()),
+            *((key, *self._item_checks(key, own[key])) for key in self.items),
         )
+
+    def _item_checks(self, key: str, mapping: dict[Any, Any]) -> tuple[str, tuple[Check, ...]]:
+        expected_items = self.items[key]
+        if key in self.complete:
+            return "items", _all_items(mapping, expected_items)
+        return "some", _some_items(mapping, expected_items)
 
     def __str__(self) -> str:
         """The facts in words, for the views: `training is True; _parameters: weight, bias; no forward of its own`."""
         words = [f"{key} is {_short(expected)}" for key, expected in self.same.items()]
-        words += [f"{key}: {', '.join(_names(wanted))}" for key, wanted in self.items.items()]
+        words += [f"{key}: {', '.join(_names(expected_items))}" for key, expected_items in self.items.items()]
         words += [f"empty: {', '.join(self.empty)}"] * bool(self.empty)
         words += [f"absent: {', '.join(self.absent)}"] * bool(self.absent)
         return "; ".join(words) or "this object"
@@ -91,8 +98,12 @@ def by_identity(expected: Any) -> tuple[str, Any]:
     return "is_weak", expected
 
 
-def _item_checks(mapping: dict[Any, Any], wanted: dict[Any, Any]) -> tuple[Check, ...]:
-    return tuple((key, *_item_check(value)) if key in wanted else (key, "any", None) for key, value in mapping.items())
+def _some_items(mapping: dict[Any, Any], expected_items: dict[Any, Any]) -> tuple[Check, ...]:
+    return tuple((key, *_item_check(mapping[key])) for key in expected_items)
+
+
+def _all_items(mapping: dict[Any, Any], expected_items: dict[Any, Any]) -> tuple[Check, ...]:
+    return tuple((key, *_item_check(value)) if key in expected_items else (key, "any", None) for key, value in mapping.items())
 
 
 def _item_check(expected: Any) -> tuple[str, Any]:
@@ -100,8 +111,8 @@ def _item_check(expected: Any) -> tuple[str, Any]:
     return ("is", expected) if isinstance(expected, torch.Tensor) else by_identity(expected)
 
 
-def _names(wanted: dict[Any, Any]) -> list[str]:
-    return [str(key) for key in wanted] or ["its keys"]
+def _names(expected_items: dict[Any, Any]) -> list[str]:
+    return [str(key) for key in expected_items] or ["its keys"]
 
 
 def _short(value: Any) -> str:
@@ -126,7 +137,7 @@ class Lookup:
     after: type[Any] | None
     expected: Any
     owner: type[Any] | None
-    asked: bool
+    is_explicit: bool
 
     def check(self) -> LookupCheck:
         """The fact in the form of `GuardWalk`."""
@@ -156,7 +167,7 @@ class ClassFacts:
 
     def is_shown(self) -> bool:
         """Whether people read of it: something was asked for that the program itself made."""
-        return any(lookup.asked for lookup in self.lookups.values())
+        return any(lookup.is_explicit for lookup in self.lookups.values())
 
     def places(self) -> dict[str, str]:
         """For each name, the path that people read."""
@@ -164,12 +175,12 @@ class ClassFacts:
 
     def __str__(self) -> str:
         """The facts in words: `scale is 3; `K` has no attribute `cache``."""
-        asked = [lookup for lookup in self.lookups.values() if lookup.asked]
-        words = [f"{lookup.name} is {_short(lookup.expected[0])}" for lookup in asked
+        explicit = [lookup for lookup in self.lookups.values() if lookup.is_explicit]
+        words = [f"{lookup.name} is {_short(lookup.expected[0])}" for lookup in explicit
                  if lookup.expected is not ABSENT and lookup.expected is not None]
-        words += [f"{lookup.name} stands in {lookup.owner.__qualname__}" for lookup in asked
+        words += [f"{lookup.name} stands in {lookup.owner.__qualname__}" for lookup in explicit
                   if lookup.expected is None and lookup.owner is not None]
-        missing = ", ".join(f"`{lookup.name}`" for lookup in asked if lookup.expected is ABSENT)
+        missing = ", ".join(f"`{lookup.name}`" for lookup in explicit if lookup.expected is ABSENT)
         words += [f"`{self.cls.__qualname__.rpartition('<locals>.')[2]}` has no attribute {missing}"] * bool(missing)
         return "; ".join(words) or "the bases that it had"
 
@@ -197,16 +208,16 @@ class SubclassAnswers:
             self._token = token
         return True
 
-    def _now(self, known: tuple[Any, Any, bool]) -> tuple[Any, Any, bool]:
-        cls, base = known[0](), known[1]()
-        return cls, base, cls is None or base is None or issubclass(cls, base) is not known[2]
+    def _now(self, answer: tuple[Any, Any, bool]) -> tuple[Any, Any, bool]:
+        cls, base = answer[0](), answer[1]()
+        return cls, base, cls is None or base is None or issubclass(cls, base) is not answer[2]
 
     def first_failure(self) -> tuple[str, str, str] | None:
         """Who is asked about, what was expected and what is so now, in words; None when all hold."""
-        for known in self._answers.values():
-            cls, base, differs = self._now(known)
+        for answer in self._answers.values():
+            cls, base, differs = self._now(answer)
             if differs:
-                words = ("a subclass", "no subclass") if known[2] else ("no subclass", "a subclass")
+                words = ("a subclass", "no subclass") if answer[2] else ("no subclass", "a subclass")
                 return _short(cls), f"{words[0]} of {_short(base)}", f"{words[1]} of {_short(base)}"
         return None
 
@@ -216,7 +227,7 @@ class ModuleGuards:
 
     def __init__(self) -> None:
         self._facts: dict[int, ObjectFacts] = {}
-        self._known: dict[int, Source] = {}
+        self._recorded: dict[int, Source] = {}
         self._sources: dict[int, ObjectSource] = {}
         self._of_process: dict[int, ObjectFacts] = {}
         self._classes: dict[type[Any], ClassFacts] = {}
@@ -234,27 +245,27 @@ class ModuleGuards:
             facts.tag = 0
         return facts
 
-    def rely_on_lookup(
+    def guard_on_lookup(
         self, cls: type[Any], name: str, value: Any, *, owner: type[Any] | None = None, after: type[Any] | None = None,
-        asked: bool = False,
+        is_explicit: bool = False,
     ) -> None:
         """Looking `name` up through the class (behind the class `after` in its MRO) ends at this very value, or is ABSENT."""
         if cls.__flags__ & IMMUTABLE:
             return
         lookups = self._class_facts(cls).lookups
-        known = lookups.get((name, after))
-        if known is None:
+        lookup = lookups.get((name, after))
+        if lookup is None:
             expected = value if value is ABSENT else (value,)
-            lookups[name, after] = Lookup(name, after, expected, owner, asked)
+            lookups[name, after] = Lookup(name, after, expected, owner, is_explicit)
         else:
-            known.asked |= asked
+            lookup.is_explicit |= is_explicit
 
-    def rely_on_owner(self, cls: type[Any], name: str, owner: type[Any], *, after: type[Any] | None = None) -> None:
+    def guard_on_owner(self, cls: type[Any], name: str, owner: type[Any], *, after: type[Any] | None = None) -> None:
         """Looking `name` up through the class ends in this class of its MRO; what stands there is guarded elsewhere."""
         if not cls.__flags__ & IMMUTABLE:
             self._class_facts(cls).lookups.setdefault((name, after), Lookup(name, after, None, owner, True))
 
-    def rely_on_bases(self, cls: type[Any]) -> None:
+    def guard_on_bases(self, cls: type[Any]) -> None:
         """The class has the bases that it has."""
         if not cls.__flags__ & IMMUTABLE:
             self._class_facts(cls).bases = True
@@ -263,7 +274,7 @@ class ModuleGuards:
         """The frame itself changes an attribute of the class: its version is another one after each call."""
         self._written.add(cls)
 
-    def rely_on_function(self, function: Any) -> None:
+    def guard_on_function(self, function: Any) -> None:
         """The function, whose identity is guarded, has the code and the defaults that it has."""
         self._functions[id(function)] = function
 
@@ -283,15 +294,15 @@ class ModuleGuards:
             facts = self._facts[id(value)] = ObjectFacts(value, label, source or NamedSource(label))
         return facts
 
-    def is_held(self, value: Any) -> bool:
+    def has_facts_of(self, value: Any) -> bool:
         """Whether facts may be noted about this object."""
         return id(value) in self._facts
 
-    def rely_on_value(self, value: Any, key: str, expected: Any) -> None:
+    def guard_on_value(self, value: Any, key: str, expected: Any) -> None:
         """`value.__dict__[key] is expected`."""
         self._facts[id(value)].same[key] = expected
 
-    def rely_on_process(self, value: Any, label: str, key: str, expected: Any = None) -> None:
+    def guard_on_process(self, value: Any, label: str, key: str, expected: Any = None) -> None:
         """`value.__dict__[key] is expected` (or ABSENT), a fact about the process: a part of GLOBAL_STATE, no guard of its own."""
         facts = self._of_process.setdefault(id(value), ObjectFacts(value, label, NamedSource(label)))
         if expected is ABSENT:
@@ -299,34 +310,36 @@ class ModuleGuards:
         else:
             facts.same[key] = expected
 
-    def rely_on_absence(self, value: Any, key: str) -> None:
+    def guard_on_absence(self, value: Any, key: str) -> None:
         """`key not in value.__dict__`."""
         self._facts[id(value)].absent[key] = None
 
-    def rely_on_emptiness(self, value: Any, key: str) -> None:
+    def guard_on_emptiness(self, value: Any, key: str) -> None:
         """`value.__dict__[key]` is an empty dict, None, or not there."""
         self._facts[id(value)].empty[key] = None
 
-    def rely_on_item(self, value: Any, key: str, item: Any) -> None:
-        """`value.__dict__[key]` has the keys that it has, and under `item` what is there now."""
+    def guard_on_item(self, value: Any, key: str, item: Any) -> None:
+        """`value.__dict__[key]` has under `item` what is there now."""
         self._facts[id(value)].items.setdefault(key, {})[item] = None
 
-    def rely_on_keys(self, value: Any, key: str) -> None:
+    def guard_on_keys(self, value: Any, key: str) -> None:
         """`value.__dict__[key]` has the keys that it has."""
-        self._facts[id(value)].items.setdefault(key, {})
+        facts = self._facts[id(value)]
+        facts.items.setdefault(key, {})
+        facts.complete[key] = None
 
     # -- sources whose object is fixed by a fact
 
     def know(self, source: Source) -> None:
         """A fact fixes which object stands at `source`."""
-        self._known[id(source)] = source
+        self._recorded[id(source)] = source
 
     def know_value(self, source: Source) -> None:
         """Like `know`, and what hangs on it if it is a function or method: its code, its function, its receiver."""
-        for known in (source, source.attribute("__func__", "getattr"), source.attribute("__self__", "getattr")):
-            self._known[id(known)] = known
-            code = known.attribute("__code__", "getattr")
-            self._known[id(code)] = code
+        for place in (source, source.attribute("__func__", "getattr"), source.attribute("__self__", "getattr")):
+            self._recorded[id(place)] = place
+            code = place.attribute("__code__", "getattr")
+            self._recorded[id(code)] = code
 
     def source_of(self, value: Any, label: str) -> Source:
         """The one source of an object that is the same in every call: a class, a module of a library."""
@@ -338,13 +351,13 @@ class ModuleGuards:
 
     def knows(self, source: Source) -> bool:
         """Whether a fact fixes which object stands at `source`."""
-        return id(source) in self._known
+        return id(source) in self._recorded
 
     def implies(self, source: Source, kind: str, expected: Any) -> bool:
         """Whether a guard on `source` follows from the facts, and need not be installed."""
-        if id(source) not in self._known:
+        if id(source) not in self._recorded:
             return False
-        return kind in IMPLIED_BY_IDENTITY or (kind == "ALIAS" and id(expected) in self._known)
+        return kind in IMPLIED_BY_IDENTITY or (kind == "ALIAS" and id(expected) in self._recorded)
 
     # -- what comes out
 
@@ -358,10 +371,10 @@ class ModuleGuards:
 
     def owners(self) -> list[tuple[Any, str]]:
         """The held objects, whose death makes the cache entry useless, and where each stood."""
-        held = {id(facts.value): (facts.value, facts.label) for facts in self._facts.values()}
-        held |= {id(cls): (cls, cls.__qualname__) for cls in self._classes}
-        held |= {id(function): (function, function.__qualname__) for function in self._functions.values()}
-        return list(held.values())
+        owner_of_id = {id(facts.value): (facts.value, facts.label) for facts in self._facts.values()}
+        owner_of_id |= {id(cls): (cls, cls.__qualname__) for cls in self._classes}
+        owner_of_id |= {id(function): (function, function.__qualname__) for function in self._functions.values()}
+        return list(owner_of_id.values())
 
     def guards(self) -> list[Guard]:
         """The facts as guards that people read; they are checked by the walk."""
@@ -382,7 +395,7 @@ class ModuleGuards:
     def walk(self, make: Callable[..., Any]) -> StateWalk | None:
         """The facts as a walk (`make` is `native.GuardWalk`); None when nothing is relied on."""
         facts, classes = self.facts(), self.class_facts()
-        bare = [held for held in self._facts.values() if not held.checks()]
+        bare = [facts_of_object for facts_of_object in self._facts.values() if not facts_of_object.checks()]
         unshown = [*self._of_process.values(), *bare]
         functions = list(self._functions.values())
         rows = [
@@ -395,8 +408,8 @@ class ModuleGuards:
         if not rows:
             return None
         specs = [(entry.value, type(entry.value), entry.checks()) for entry in (*facts, *unshown)]
-        made = make(specs, [entry.spec(self._written) for entry in classes], list(map(_function_spec, functions)))
-        return StateWalk(made, tuple(rows))
+        native_walk = make(specs, [entry.spec(self._written) for entry in classes], list(map(_function_spec, functions)))
+        return StateWalk(native_walk, tuple(rows))
 
 
 def _function_spec(function: Any) -> FunctionSpec:
@@ -451,12 +464,13 @@ class StateFailure:
 
 _EXPECTED = {
     "alive": "the object that was captured", "type": "an object of the same class", "is": "the same value",
-    "is_weak": "the same object", "items": "the same items", "empty": "nothing", "absent": "no such attribute",
+    "is_weak": "the same object", "items": "the same items",
+    "some": "the same items", "empty": "nothing", "absent": "no such attribute",
     "equal": "the same value", "found_in": "found in the same class", "mro": "the same bases",
 }
 
 
 def _actual(kind: str, actual: Any) -> str:
-    if kind in ("items", "empty") and isinstance(actual, dict):
+    if kind in ("items", "some", "empty") and isinstance(actual, dict):
         return f"{type(actual).__qualname__} of {', '.join(map(str, actual)) or 'nothing'}"
     return _short(actual)

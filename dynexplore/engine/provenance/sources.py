@@ -20,16 +20,18 @@ torch/_dynamo/source.py does the same job. ShapeEnv asks that we subclass `torch
 from __future__ import annotations
 
 import builtins
-import operator
+import functools
 import sys
 import weakref
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch._guards
 
-from dynexplore.engine.provenance.dictionaries import REGISTRIES
-from dynexplore.engine.raw_attributes import instance_dict, own_attribute, plain_attribute
+from dynexplore.engine import native
+from dynexplore.engine.provenance.attribute_dicts import REGISTRIES
+from dynexplore.engine.raw_attributes import ABSENT, instance_dict, item_of, keys_of, own_attribute, plain_attribute
 from dynexplore.engine.records import record
 
 if TYPE_CHECKING:
@@ -58,9 +60,8 @@ class Source(torch._guards.Source):
 
     base: Source | None = None
     guardable = True  # whether it can be fetched before the frame runs
-    varies = False  # whether the value here is known to be another one in each call: an item of a loop
-    size_of_data = False  # whether the first size of a tensor here is what only its data told: another one in each call
-    chosen = False  # whether the object here is one of several, as the program chooses in each call (`ChosenItemSource`)
+    change = ""  # why the number here is another one in each call, where sources of this class always are: a row of `CHANGES`
+    has_dynamic_index = False  # whether the program selects the object here by an index that changes (`DynamicItemSource`)
     # torch's class is a dataclass without fields: left alone, all sources of a class would be equal
     __eq__ = object.__eq__
     __hash__ = object.__hash__
@@ -116,9 +117,9 @@ class Source(torch._guards.Source):
         """`base[key]` of an exact list, tuple or dict (or a subclass that does not override the access)."""
         return self.child(("item", type(key), key), lambda: ItemSource(self, key))  # type: ignore[no-any-return]
 
-    def chosen_item(self, key: Source) -> ChosenItemSource:
+    def dynamic_item(self, key: Source) -> DynamicItemSource:
         """`base[key]`, where the key is another one in each call."""
-        return self.child(("chosen", key), lambda: ChosenItemSource(self, key))  # type: ignore[no-any-return]
+        return self.child(("dynamic item", key), lambda: DynamicItemSource(self, key))  # type: ignore[no-any-return]
 
     def key(self, index: int) -> KeySource:
         """The index-th key of a dict."""
@@ -244,10 +245,7 @@ class GlobalsSource(Source):
         return "G"
 
     def load(self, writer: Writer, namer: Namer) -> None:
-        writer.begin_call()
-        writer.load_global("globals")
-        writer.callable_ready()
-        writer.call(0)
+        writer.call_helper(lambda: writer.load_global("globals"))
 
 
 class BuiltinSource(Source):
@@ -332,14 +330,14 @@ class PinnedSource(ObjectSource):
     def __init__(self, value: object, origin: Source) -> None:
         super().__init__(None, origin.text())
         self.origin = origin
-        self.held: weakref.ref[Any] | None = weakref.ref(value)
+        self.reference: weakref.ref[Any] | None = weakref.ref(value)
 
     def let_go(self) -> None:
         """The frame is translated: from now on the object is found where it came from."""
-        self.held = None
+        self.reference = None
 
     def step(self, base: Any, scope: Scope) -> Any:
-        return self.origin.fetch(scope) if self.held is None else self._alive()
+        return self.origin.fetch(scope) if self.reference is None else self._alive()
 
     def expression(self, base: str, namer: Namer) -> str:
         return namer.name(self._alive())
@@ -348,7 +346,7 @@ class PinnedSource(ObjectSource):
         writer.load_fast(namer.name(self._alive()))
 
     def _alive(self) -> object:
-        value = self.held() if self.held is not None else None
+        value = self.reference() if self.reference is not None else None
         if value is None:
             raise ReferenceError(f"{self.label} is gone")
         return value
@@ -371,7 +369,12 @@ class ChainedSource(Source):
     def __init__(self, base: Source) -> None:
         super().__init__()
         self.base = base
-        self.chosen, self.size_of_data = base.chosen, base.size_of_data
+        self.has_dynamic_index = base.has_dynamic_index
+
+    def _call_on_base(self, writer: Writer, namer: Namer, function: Callable[..., Any], *loads: Callable[[], object]) -> None:
+        """Emit `function(base, ...)`."""
+        load_function = functools.partial(writer.load_fast, namer.name(function))
+        writer.call_helper(load_function, functools.partial(self.base.load, writer, namer), *loads)
 
 
 class AttributeSource(ChainedSource):
@@ -402,12 +405,12 @@ class AttributeSource(ChainedSource):
             self.base.load(writer, namer)
             writer.load_attr(self.attr)
             return
-        writer.begin_call()
-        writer.load_fast(namer.name(own_attribute if self.in_dictionary else plain_attribute))
-        writer.callable_ready()
-        self.base.load(writer, namer)
-        writer.load_const(self.attr)
-        writer.call(2)
+        function = own_attribute if self.in_dictionary else plain_attribute
+        self._call_on_base(writer, namer, function, lambda: writer.load_const(self.attr))
+
+
+PLAIN_CONTAINERS: tuple[Any, ...] = (dict, list, tuple)
+"""Of exactly these a subscript runs no code of the program, and asks nobody for what is missing."""
 
 
 class ItemSource(ChainedSource):
@@ -430,10 +433,18 @@ class ItemSource(ChainedSource):
         return None
 
     def step(self, base: Any, scope: Scope) -> Any:
-        return base[self.index]
+        return item_of(base, self.index)
 
     def expression(self, base: str, namer: Namer) -> str:
-        return f"{base}[{self._key(namer)}]"
+        return f"{namer.name(item_of)}({base}, {self._key(namer)})"
+
+    def expression_of(self, base: str, namer: Namer, cls: type[Any] | None) -> str:
+        """The same where the base is known to be of this class: a subscript of an exact list, tuple or dict runs no code."""
+        if cls in PLAIN_CONTAINERS:
+            return f"{base}[{self._key(namer)}]"
+        if cls in (OrderedDict, defaultdict):  # C alone: `item_of` is a function in Python
+            return f"{namer.name(dict.get)}({base}, {self._key(namer)}, {namer.name(ABSENT)})"
+        return self.expression(base, namer)
 
     def _key(self, namer: Namer) -> str:
         return repr(self.index) if type(self.index) in (str, int, bool, bytes, type(None)) else namer.name(self.index)
@@ -448,7 +459,7 @@ class ItemSource(ChainedSource):
 
 
 class DictItemSource(ChainedSource):
-    """`dict.__getitem__(base, key)`: an item of a dict subclass that overrides the access."""
+    """`dict.__getitem__(base, key)`: an item of a dict subclass that overrides the access; no `__missing__` is asked."""
 
     def __init__(self, base: Source, index: object) -> None:
         super().__init__(base)
@@ -458,23 +469,18 @@ class DictItemSource(ChainedSource):
         return f"dict.__getitem__({self.base.text()}, {self.index!r})"
 
     def step(self, base: Any, scope: Scope) -> Any:
-        return dict.__getitem__(base, self.index)
+        return item_of(base, self.index)
 
     def expression(self, base: str, namer: Namer) -> str:
-        return f"{namer.name(dict.__getitem__)}({base}, {namer.name(self.index)})"
+        return f"{namer.name(item_of)}({base}, {namer.name(self.index)})"
 
     def load(self, writer: Writer, namer: Namer) -> None:
-        writer.begin_call()
-        writer.load_fast(namer.name(dict.__getitem__))
-        writer.callable_ready()
-        self.base.load(writer, namer)
-        writer.load_fast(namer.name(self.index))
-        writer.call(2)
+        self._call_on_base(writer, namer, item_of, lambda: writer.load_fast(namer.name(self.index)))
 
 
-def nth_key(mapping: dict[Any, Any], index: int) -> Any:
-    """The index-th key of a dict, in its order."""
-    return list(mapping)[index]
+def nth_key(mapping: Any, index: int) -> Any:
+    """The index-th key of a dict, or member of a set, in its order; of a plain dict without listing the others."""
+    return native.nth_key(mapping, index) if type(mapping) is dict else keys_of(mapping)[index]
 
 
 class KeySource(ChainedSource):
@@ -494,12 +500,7 @@ class KeySource(ChainedSource):
         return f"{namer.name(nth_key)}({base}, {self.index})"
 
     def load(self, writer: Writer, namer: Namer) -> None:
-        writer.begin_call()
-        writer.load_fast(namer.name(nth_key))
-        writer.callable_ready()
-        self.base.load(writer, namer)
-        writer.load_const(self.index)
-        writer.call(2)
+        self._call_on_base(writer, namer, nth_key, lambda: writer.load_const(self.index))
 
 
 class TypeSource(ChainedSource):
@@ -515,11 +516,7 @@ class TypeSource(ChainedSource):
         return f"type({base})"
 
     def load(self, writer: Writer, namer: Namer) -> None:
-        writer.begin_call()
-        writer.load_fast(namer.name(type))
-        writer.callable_ready()
-        self.base.load(writer, namer)
-        writer.call(1)
+        self._call_on_base(writer, namer, type)
 
 
 class CallSource(ChainedSource):
@@ -539,11 +536,13 @@ class CallSource(ChainedSource):
         return f"{namer.name(self.function)}({base})"
 
     def load(self, writer: Writer, namer: Namer) -> None:
-        writer.begin_call()
-        writer.load_fast(namer.name(self.function))
-        writer.callable_ready()
-        self.base.load(writer, namer)
-        writer.call(1)
+        self._call_on_base(writer, namer, self.function)
+
+
+class IteratorSource(CallSource):
+    """What an iterator that the caller made yields next: another item in each call."""
+
+    change = "iterator"
 
 
 class OwnLocalSource(Source):
@@ -565,7 +564,7 @@ class OwnLocalSource(Source):
 class DrawnSource(OwnLocalSource):
     """A random number, which is another one in each call."""
 
-    varies = True
+    change = "drawn"
 
 
 class LiteralSource(Source):
@@ -594,7 +593,6 @@ class ComputedSource(ChainedSource):
     def __init__(self, base: Source, function: Callable[..., Any], others: tuple[Source, ...], words: str) -> None:
         super().__init__(base)
         self.function, self.others, self.words = function, others, words
-        self.varies = base.varies or any(other.varies for other in others)
         self.guardable = base.guardable and all(other.guardable for other in others)
         self.depth: int = 1 + max(getattr(operand, "depth", 0) for operand in (base, *others))
 
@@ -609,23 +607,20 @@ class ComputedSource(ChainedSource):
         return f"{namer.name(self.function)}({', '.join(operands)})"
 
     def load(self, writer: Writer, namer: Namer) -> None:
-        writer.begin_call()
-        writer.load_fast(namer.name(self.function))
-        writer.callable_ready()
-        for operand in (self.base, *self.others):
-            operand.load(writer, namer)
-        writer.call(1 + len(self.others))
+        loads = [functools.partial(other.load, writer, namer) for other in self.others]
+        self._call_on_base(writer, namer, self.function, *loads)
 
 
-class ChosenItemSource(ComputedSource):
-    """`base[key]` of an exact list, tuple or dict, where the key is another one in each call: what a round of a loop chooses."""
+class DynamicItemSource(ComputedSource):
+    """`base[key]` of an exact list, tuple or dict, where the key changes from call to call: what an iteration of a loop selects."""
 
     def __init__(self, base: Source, key: Source) -> None:
-        super().__init__(base, operator.getitem, (key,), "{}[{}]")
-        self.chosen = True
+        super().__init__(base, item_of, (key,), "{}[{}]")
+        self.has_dynamic_index = True
 
-    def expression(self, base: str, namer: Namer) -> str:
-        return f"{base}[{_whole_expression(self.others[0], namer)}]"
+    def expression_of(self, base: str, namer: Namer, cls: type[Any] | None) -> str:
+        """The same where the base is known to be of this class."""
+        return f"{base}[{_whole_expression(self.others[0], namer)}]" if cls in PLAIN_CONTAINERS else self.expression(base, namer)
 
     def load(self, writer: Writer, namer: Namer) -> None:
         self.base.load(writer, namer)

@@ -13,19 +13,21 @@ from __future__ import annotations
 
 import functools
 import importlib
+import inspect
 import threading
 import types
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any, TypeVar, cast
+from typing import Any, NoReturn, TypeVar, cast
 
 import torch
 
 from dynexplore.engine import native
 from dynexplore.engine.config import config
 from dynexplore.engine.counters import counters
+from dynexplore.engine.errors import Unsupported
 from dynexplore.engine.nearest_name import instead
 from dynexplore.engine.phases import times
-from dynexplore.engine.policy.constants import is_compiling
+from dynexplore.engine.policy.constant_functions import is_compiling
 from dynexplore.engine.policy.markers import REASON, RUNS, Mark, assume_constant_result, graph_break, mark, unmark
 from dynexplore.engine.provenance.guard_filter import GuardFilter
 from dynexplore.engine.runtime import convert, frame_facts, optimized, reports, stance, stores
@@ -65,6 +67,22 @@ class _Region(native.RegionBlock):
     def __call__(self, target: T) -> T:
         """The same function, method or module, running in the region."""
         return cast(T, optimized.wrap(target, self.region))
+
+
+class _WholeRegion(_Region):
+    """A region of `nopython`: a generator function, whose body runs piece by piece, is no one graph: its call says so."""
+
+    def __call__(self, target: T) -> T:
+        function: Any = target
+        if not inspect.isgeneratorfunction(function):
+            return super().__call__(target)
+
+        @functools.wraps(function)
+        def refused(*args: Any, **kwargs: Any) -> NoReturn:
+            why = "its body runs piece by piece, and is captured only where a captured function runs it"
+            raise Unsupported(f"{function.__qualname__} is a generator function, which cannot be captured as one graph: {why}")
+
+        return cast(T, refused)
 
 
 class _SwitchedOff:
@@ -152,7 +170,7 @@ def optimize(
     region = store_for(backend, Options(nopython, dynamic, guard_filter_fn)).region
     if isinstance(backend, str):
         optimized.PICKLED_AS[region] = (_again, backend, nopython, dynamic, guard_filter_fn)
-    return _Region(region)
+    return _WholeRegion(region) if nopython else _Region(region)
 
 
 def _again(function: Any, backend: str, nopython: bool, dynamic: bool | None, guard_filter_fn: GuardFilter | None = None) -> Any:
@@ -184,25 +202,38 @@ def compile(
     *,
     fullgraph: bool = False,
     dynamic: bool | None = None,
-    backend: str | CompilerFn = "inductor",
+    backend: str | CompilerFn | None = None,
     mode: str | None = None,
     options: Mapping[str, Any] | None = None,
+    name: str | None = None,
     disable: bool = False,
+    recompile_limit: int | None = None,
+    isolate_recompiles: bool = False,
+    shapes_spec: Any = None,
+    dynamic_shapes: Any = None,
 ) -> Any:
     """The interface of torch.compile: `optimize` under its names, as a function or a decorator.
 
     Args:
         model: a function, method or module; None: a decorator is returned.
         fullgraph: `nopython` of `optimize`.
+        backend: as for `optimize`; None: "inductor".
         mode: a set of Inductor's options by name ("default", "reduce-overhead", "max-autotune", ...).
         options: Inductor's options by name; not together with `mode`. Another backend gets both as keyword arguments. Under
             "guard_filter_fn" stands the function of this name that `optimize` takes; it is no option of the backend.
+        name: what debugging tools call the result; nothing here depends on it.
+        recompile_limit: how often a function is compiled, instead of `config.recompile_limit`; with fullgraph one more raises
+            `exc.RecompileLimitError`.
+        isolate_recompiles: what is compiled here is shared with no other call of `compile`, and counts for none.
+        shapes_spec, dynamic_shapes: are refused; `dynamic` and `mark_dynamic` say which sizes vary.
 
     Raises ValueError, which lists the right ones, for a wrong mode or option.
     """
     if mode is not None and options is not None:
         raise ValueError("mode and options cannot be given together: a mode is a set of options")
     _check_flag("fullgraph", fullgraph)
+    _check_parameters_of_today(name, recompile_limit, isolate_recompiles, shapes_spec=shapes_spec, dynamic_shapes=dynamic_shapes)
+    backend = "inductor" if backend is None else backend
     if disable or config.disable:
         return _SwitchedOff() if model is None else model
     guard_filter_fn = (options or {}).get("guard_filter_fn")
@@ -212,8 +243,25 @@ def compile(
     arguments = _backend_arguments(backend, mode, options, dynamic)
     if dynamic is not None:
         _check_flag("dynamic", dynamic, "True, False or None")
-    region = _Region(store_for(backend, Options(fullgraph, dynamic, guard_filter_fn), arguments).region)
+    store_options = Options(fullgraph, dynamic, guard_filter_fn, recompile_limit)
+    if isolate_recompiles:
+        store = stores.lead(make_store(resolve(backend, arguments), store_options))
+    else:
+        store = store_for(backend, store_options, arguments)
+    region = (_WholeRegion if fullgraph else _Region)(store.region)
     return region if model is None else region(model)
+
+
+def _check_parameters_of_today(name: object, recompile_limit: object, isolate_recompiles: object, **refused: object) -> None:
+    """Raise ValueError for what torch.compile takes in its newer parameters and this engine does not."""
+    if name is not None and type(name) is not str:
+        raise ValueError(f"name is text or None, not {name!r}")
+    if recompile_limit is not None and (type(recompile_limit) is not int or recompile_limit < 1):
+        raise ValueError(f"recompile_limit is a number from 1 or None, not {recompile_limit!r}")
+    _check_flag("isolate_recompiles", isolate_recompiles)
+    for parameter, value in refused.items():
+        if value is not None:
+            raise ValueError(f"{parameter} is not supported: `dynamic` and `mark_dynamic` say which sizes vary")
 
 
 def _backend_arguments(
@@ -221,8 +269,8 @@ def _backend_arguments(
 ) -> dict[str, Any]:
     """What the backend is called with besides graph and inputs."""
     if backend != "inductor":
-        given = {"mode": mode, "options": options}
-        return {name: value for name, value in given.items() if value is not None}
+        passed_on = {"mode": mode, "options": options}
+        return {name: value for name, value in passed_on.items() if value is not None}
     patches = _mode_options(mode, dynamic) if mode not in (None, "default") else {}
     for name, value in (options or {}).items():
         patches[_inductor_option(name, value)] = value
@@ -238,13 +286,13 @@ def _mode_options(mode: str | None, dynamic: bool | None) -> dict[str, Any]:
 
 def _inductor_option(name: str, value: Any) -> str:
     """The full name of an option of Inductor. Raises ValueError for an unknown name or a wrong type."""
-    known = importlib.import_module("torch._inductor.config").get_config_copy()
+    inductor_options = importlib.import_module("torch._inductor.config").get_config_copy()
     full = name.replace("-", "_")
-    if full not in known:
-        raise ValueError(f"inductor has no option {name!r}{instead(full, sorted(known))}")
-    wanted = type(known[full])
-    if known[full] is not None and not isinstance(value, wanted | int if wanted is float else wanted):
-        raise ValueError(f"inductor's option {name!r} takes {wanted.__name__}, not {value!r}")
+    if full not in inductor_options:
+        raise ValueError(f"inductor has no option {name!r}{instead(full, sorted(inductor_options))}")
+    option_type = type(inductor_options[full])
+    if inductor_options[full] is not None and not isinstance(value, option_type | int if option_type is float else option_type):
+        raise ValueError(f"inductor's option {name!r} takes {option_type.__name__}, not {value!r}")
     return full
 
 
@@ -411,20 +459,20 @@ def substitute_in_graph(original: Callable[..., Any]) -> Callable[[F], F]:
     def declare(replacement: F) -> F:
         @rule(original)
         def traced(ctx: Any, args: Any, kwargs: Any) -> Any:
-            return ctx.call_function(ctx.build(replacement, None), args, kwargs)
+            return ctx.build(replacement, None).call(ctx, args, kwargs)
 
         return replacement
 
     return declare
 
 
-def _marked(fn: Any, what: Mark) -> Any:
+def _marked(fn: Any, marking: Mark) -> Any:
     if isinstance(fn, list | tuple):
-        return [_marked(one, what) for one in fn]
+        return [_marked(item, marking) for item in fn]
     if not callable(fn):
-        raise TypeError(f"{what.value} takes a callable, not {type(fn).__qualname__}")
+        raise TypeError(f"{marking.value} takes a callable, not {type(fn).__qualname__}")
     unmark(fn)
-    return mark(fn, what)
+    return mark(fn, marking)
 
 
 # -- again from the start ------------------------------------------------------------------------------------

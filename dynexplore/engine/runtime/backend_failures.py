@@ -22,9 +22,9 @@ from typing import Any
 import torch.fx
 
 from dynexplore.engine import events as ev
-from dynexplore.engine.policy.files import OWN_FOLDER, rule_of
+from dynexplore.engine.display_paths import shown_line
+from dynexplore.engine.policy.trace_rules import OWN_FOLDER, rule_of
 from dynexplore.engine.raw_attributes import is_a
-from dynexplore.engine.shown_files import shown_line
 
 _GENERATED = "<eval_with_key>"
 """What torch.fx calls the file of a graph's own code."""
@@ -43,9 +43,9 @@ def _is_users(frame: FrameType) -> bool:
 def node_in_hand(error: BaseException, graph: torch.fx.Graph) -> str:
     """The name of the operator that the backend was at: the only one that the innermost frame with any has in its variables."""
     for frame, _ in _innermost_first(error):
-        held = {name for value in frame.f_locals.values() for name in _operators_behind(value, graph)}
-        if held:
-            return held.pop() if len(held) == 1 else ""
+        names = {name for value in frame.f_locals.values() for name in _operators_behind(value, graph)}
+        if names:
+            return names.pop() if len(names) == 1 else ""
     return ""
 
 

@@ -6,8 +6,8 @@ when the first such name is asked for (seconds). Wherever it comes from, a backe
 with fake tensors as example inputs, under a tracing context that holds their fake mode, the frame hook off and
 the translation lock let go.
 
-In: a name or a callable; a finished graph. Out: `resolve` gives a `Backend`; `compile_graph` gives the callable
-that the modified code calls: the hook is off while it runs.
+In: a name or a callable; a module. Out: `resolve` gives a `Backend`; `GraphBackend` is what aliasing/lower.py compiles
+with: while what it gives runs, the hook is off.
 
 torch/_dynamo/output_graph.py (call_user_compiler) and torch/_dynamo/backends/ do the same job.
 """
@@ -16,54 +16,51 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import functools
 import importlib
 import inspect
 import sys
 import traceback
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import field
 from typing import Any, TypeVar
 
 import torch
 import torch.fx
 from torch._guards import TracingContext, tracing
-from torch.utils._python_dispatch import _disable_current_modes
 
 from dynexplore.engine import native, tool_hooks
-from dynexplore.engine.collector import importing
+from dynexplore.engine.aliasing import float_inputs
 from dynexplore.engine.config import config
 from dynexplore.engine.counters import counters
 from dynexplore.engine.errors import BackendCompilerError, InvalidBackend, MissingBackendPackage, MissingCompiler
 from dynexplore.engine.events import BackendFailed
-from dynexplore.engine.graph.builder import FinishedGraph, GraphInput, example_value, layout_of
-from dynexplore.engine.graph.copies_for_backward import keep_what_is_written, with_copies
-from dynexplore.engine.graph.kept_errors import with_errors_kept, without_what_was_kept
-from dynexplore.engine.graph.shapes import make_shape_env
-from dynexplore.engine.graph.written_nodes import errors_dropped
+from dynexplore.engine.gc_control import importing
+from dynexplore.engine.graph.builder import FinishedGraph
+from dynexplore.engine.graph.custom_operators import with_recorded_results
 from dynexplore.engine.nearest_name import instead
-from dynexplore.engine.phases import timed
 from dynexplore.engine.recorder import Recorder
 from dynexplore.engine.records import record
-from dynexplore.engine.runtime import backend_failures, distributed, equal_outputs, float_inputs, inference_blocks, recurrent_layers
-from dynexplore.engine.runtime.changed_outputs import with_outputs_that_change
+from dynexplore.engine.runtime import backend_failures, distributed
+from dynexplore.engine.runtime.compile_lock import released, torch_backend_lock
 from dynexplore.engine.runtime.direct_calls import with_compilers
-from dynexplore.engine.runtime.late_templates import templates_made_late
+from dynexplore.engine.runtime.foreign_modes import modes_off
+from dynexplore.engine.runtime.lazy_inductor_templates import lazy_templates
 from dynexplore.engine.runtime.missing_compiler import missing_compiler
+from dynexplore.engine.runtime.preserve_global_state import hooks_away
 from dynexplore.engine.runtime.profiler_ranges import GRAPH, ranged
-from dynexplore.engine.runtime.torch_sources import keep_hash_of_sources
-from dynexplore.engine.runtime.torch_state import hooks_away
-from dynexplore.engine.runtime.translation_lock import released, torch_backend_lock
-from dynexplore.engine.translate.asked_of_autograd import backward_raises, writes_beside_views_without_gradients
+from dynexplore.engine.runtime.torch_key_cache import keep_hash_of_sources
+from dynexplore.engine.specialization.shape_env import make_shape_env
 
 CompilerFn = Callable[..., Any]
+Observed = Callable[[FinishedGraph, str, Callable[[], Callable[..., Any]]], Callable[..., Any]]
 F = TypeVar("F", bound=CompilerFn)
 
 
 def eager(graph: torch.fx.GraphModule, example_inputs: Sequence[Any] = ()) -> Callable[..., Any]:
     """Run the graph as it is, operator by operator."""
-    forward: Callable[..., Any] = graph.forward
+    forward: Callable[..., Any] = with_recorded_results(graph).forward
     return forward
 
 
@@ -153,12 +150,12 @@ _IMPORTED_LATE = {"inductor": "torch._inductor.compile_fx"}
 
 def _import_at_rest(backend: Backend) -> None:
     """What a backend of torch is going to import, while the collector rests; and what its caches ask first."""
-    wanted = _IMPORTED_LATE.get(backend.name) if _is_of_torch(backend) else None
-    if wanted is None:
+    module_name = _IMPORTED_LATE.get(backend.name) if _is_of_torch(backend) else None
+    if module_name is None:
         return
-    if wanted not in sys.modules:
-        with importing(), templates_made_late():
-            importlib.import_module(wanted)
+    if module_name not in sys.modules:
+        with importing(), lazy_templates():
+            importlib.import_module(module_name)
     keep_hash_of_sources()
 
 
@@ -202,11 +199,6 @@ def _takes_inputs(backend: CompilerFn) -> bool:
     return True
 
 
-def uncompiled(backend: Backend) -> Backend:
-    """A backend of the same name that runs graphs uncompiled: it replaces one that finds no compiler."""
-    return Backend(backend.name, eager)
-
-
 def takes_floats(backend: Backend) -> bool:
     """Whether a graph may have a float among its inputs; torch's own backends take tensors and symbolic ints only, as which
     AOTAutograd can be given floats (float_inputs.py).
@@ -224,134 +216,61 @@ def _is_of_torch(backend: Backend) -> bool:
 # -- one graph -----------------------------------------------------------------------------------------------
 
 
-@timed("backend")
-def compile_graph(
-    graph: FinishedGraph, name: str, backend: Backend, fake_mode: Any, recorder: Recorder | None = None, frame: int = 0
-) -> Callable[..., Any]:
-    """Hand a graph to the backend; the callable that takes its inputs and gives its outputs.
+class GraphBackend:
+    """The backend, as aliasing/lower.py sees it: a `GraphCompiler`."""
 
-    Raises BackendCompilerError, which names the graph, MissingBackendPackage and MissingCompiler.
-    """
-    module = graph.module
-    buckets = distributed.pieces_of(graph)
-    pieces = recurrent_layers.pieces_of(graph) if _is_of_torch(backend) and not buckets else []
-    if buckets or pieces:  # a piece is cut from the graph as it was captured
-        graph.as_it_stands |= bool(graph.read_from_copies) or (graph.may_fail and bool(errors_dropped(module.graph)))
-    if graph.as_it_stands:
-        backend = uncompiled(backend)
-    if recorder is not None and (tools := tool_hooks.connected()) is not None:
-        tools.note_memory(recorder, frame, name, module)
-    reference = copy.deepcopy(module) if config.verify_correctness and backend.function is not eager else None
-    ask = functools.partial(_ask, backend, fake_mode=fake_mode, recorder=recorder, frame=frame)
-    if buckets:
-        compiled = distributed.compiled_in_pieces(graph, buckets, name, ask)
-    elif backend.function is eager:
-        compiled = ask(graph.module, [], name)
-    elif pieces:
-        compiled = distributed.compiled_in_pieces(graph, pieces, name, functools.partial(_around_recurrent_layers, ask))
-    else:
-        compiled = _whole(graph, name, ask)
-    if backend.function is not eager:
-        compiled = with_outputs_that_change(compiled, graph)
-    if reference is not None:
-        compiled = _Verified(compiled, reference, name, backend.name)
-    if config.profiler_ranges:
-        compiled = ranged(compiled, GRAPH + name)
-    return _unhooked(compiled)
+    def __init__(self, backend: Backend, observed: Observed, recorder: Recorder | None = None, frame: int = 0) -> None:
+        """`observed`: compiles a graph while the observers of the conversion look on."""
+        self.backend, self.observed, self.recorder, self.frame = backend, observed, recorder, frame
+        self.name = backend.name
+        self.is_eager = backend.function is eager
+        self.is_of_torch = _is_of_torch(backend)
+        self.takes_floats_as_tensors = float_inputs.are_served(backend.name)
+        self.buckets = distributed.pieces_of
+        self.run_as_captured = eager
 
+    def begin(self, graph: FinishedGraph, name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Note the memory that the graph needs; what is compiled is verified, named for profilers, and runs without the hook."""
+        if self.recorder is not None and (tools := tool_hooks.connected()) is not None:
+            tools.note_memory(self.recorder, self.frame, name, graph.module)
+        is_compiled = not self.is_eager and graph.backend_skipped is None
+        reference = copy.deepcopy(graph.module) if config.verify_correctness and is_compiled else None
 
-def _around_recurrent_layers(
-    ask: Callable[..., Callable[..., Any]], module: torch.fx.GraphModule, examples: list[Any], name: str
-) -> Callable[..., Any]:
-    """What the backend makes of a piece; one with a recurrent layer runs as it stands."""
-    return eager(module) if recurrent_layers.has_recurrent_layer(module) else ask(module, examples, name)
+        def finish(compiled: Callable[..., Any]) -> Callable[..., Any]:
+            if reference is not None:
+                compiled = _Verified(compiled, reference, name, self.name)
+            return _unhooked(ranged(compiled, GRAPH + name) if config.profiler_ranges else compiled)
 
+        return finish
 
-def _whole(graph: FinishedGraph, name: str, ask: Callable[..., Callable[..., Any]]) -> Callable[..., Any]:
-    """What the backend makes of a graph that is not split; one whose backward raises runs as it stands."""
-    module, examples = graph.module, [_as_it_comes(graph_input) for graph_input in graph.inputs]
-    blocks = not torch.is_inference_mode_enabled() and inference_blocks.has_blocks(module)
-    given = inference_blocks.without_gradients(module) if blocks else module
-    if graph.read_from_copies:
-        given = with_copies(given, [graph.inputs[place].node.name for place in graph.read_from_copies])
-    own, given = given, with_errors_kept(given) if graph.may_fail else given
-    keep_what_is_written(given, [graph.inputs[place].node.name for place in graph.written])
-    try:
-        compiled = ask(given, examples, name)
-        outputs = list(map(example_value, graph.outputs))
-        if given is not own:
-            compiled = without_what_was_kept(compiled, len(outputs))
-        if getattr(compiled, "__self__", None) is not module:  # it does not run as it is
-            compiled = inference_blocks.without_their_gradients(compiled, examples, outputs)
-        return inference_blocks.marking(compiled, outputs) if blocks else compiled
-    except BackendCompilerError as error:
-        if not (backward_raises(graph, type(error.__cause__)) or writes_beside_views_without_gradients(graph)):
-            raise
-    graph.as_it_stands = True
-    return eager(graph.module)
-
-
-def _as_it_comes(graph_input: GraphInput) -> Any:
-    """The fake value of an input before the graph ran, which may write into it what has a gradient, or give it other sizes."""
-    fake, real = example_value(graph_input.node), graph_input.example
-    if not (isinstance(fake, torch.Tensor) and isinstance(real, torch.Tensor)):
-        return fake
-    if fake.requires_grad and not real.requires_grad:
-        fake = fake.detach()
-    return fake if not _has_other_sizes(fake, real) else _with_sizes_of(real, fake)
-
-
-def _has_other_sizes(fake: torch.Tensor, real: torch.Tensor) -> bool:
-    """Whether the program gave an input other sizes or strides in place (of one whose sizes vary that breaks the graph)."""
-    with torch._C.DisableTorchFunctionSubclass():  # the program does not hear of it
-        if real.layout is not torch.strided or any(isinstance(number, torch.SymInt) for number in (*fake.shape, *fake.stride())):
-            return False
-        return layout_of(fake)[:2] != layout_of(real)[:2]
-
-
-def _with_sizes_of(real: torch.Tensor, fake: torch.Tensor) -> torch.Tensor:
-    """Another fake tensor of the same memory."""
-    with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():
-        return fake.detach().as_strided_(*layout_of(real))
-
-
-def _ask(
-    backend: Backend,
-    module: torch.fx.GraphModule,
-    examples: list[Any],
-    name: str,
-    *,
-    fake_mode: Any,
-    recorder: Recorder | None,
-    frame: int,
-) -> Callable[..., Any]:
-    """Compile one graph, or one piece of a graph, with the backend."""
-    counters["backend"][backend.name] += 1
-    if backend.function is eager:
-        return eager(module)
-    floats = float_inputs.places(examples) if float_inputs.are_served(backend.name) else []
-    if floats and not float_inputs.can_become_tensors(module):
-        raise BackendCompilerError(name, module, TypeError("a float among the inputs"), backend=backend.name)
-    still_floats = float_inputs.kept_symbolic(examples, floats) if floats else contextlib.nullcontext()
-    apart = equal_outputs.kept_apart(module)
-    alone = torch_backend_lock if _is_of_torch(backend) else contextlib.nullcontext()
-    try:
-        if floats:
-            module, examples = float_inputs.as_tensors(module, examples, floats, fake_mode)
+    def compile_module(
+        self, module: torch.fx.GraphModule, examples: Sequence[Any], name: str, fake_mode: Any,
+        around: Sequence[AbstractContextManager[Any]],
+    ) -> Callable[..., Any]:  # fmt: skip
+        """What the backend makes of one graph, or of one piece. Raises BackendCompilerError, which names the graph,
+        MissingBackendPackage and MissingCompiler.
+        """
+        backend = self.backend
         if fake_mode.shape_env is None:
             fake_mode.shape_env = make_shape_env()  # caches on disk refuse a graph without one; a backend may ask it for sizes
-        with still_floats, released(), alone, apart, tracing(TracingContext(fake_mode)), _modes_off(), hooks_away():
-            _import_at_rest(backend)
-            watched = _watched_compiler(backend.name, recorder, frame, name)
-            compiled = backend(module, examples) if watched is None else watched(module, examples, **backend.options)
-        if not callable(compiled):
-            raise TypeError(f"it returned {type(compiled).__name__}, and not a callable")
-    except Exception as error:
-        if recorder is not None:
-            recorder.record(_failed(error, backend, name, frame, module.graph))
-        raise _said_of(error, backend, name, module) from error
-    result: Callable[..., Any] = compiled
-    return float_inputs.taking_floats(result, floats) if floats else result
+        try:
+            with released(), torch_backend_lock if self.is_of_torch else contextlib.nullcontext(), contextlib.ExitStack() as blocks:
+                for block in around:
+                    blocks.enter_context(block)
+                for block in (tracing(TracingContext(fake_mode)), modes_off(), hooks_away()):
+                    blocks.enter_context(block)
+                _import_at_rest(backend)
+                watched = _watched_compiler(self.name, self.recorder, self.frame, name)
+                compiled = backend(module, examples) if watched is None else watched(module, examples, **backend.options)
+            if not callable(compiled):
+                raise TypeError(f"it returned {type(compiled).__name__}, and not a callable")
+        except Exception as error:
+            if self.recorder is not None:
+                self.recorder.record(_failed(error, backend, name, self.frame, module.graph))
+            raise _backend_error(error, backend, name, module) from error
+        counters["backend"][self.name] += 1
+        result: Callable[..., Any] = compiled
+        return result
 
 
 def _watched_compiler(backend: str, recorder: Recorder | None, frame: int, graph: str) -> CompilerFn | None:
@@ -362,18 +281,18 @@ def _watched_compiler(backend: str, recorder: Recorder | None, frame: int, graph
 
 def _failed(error: Exception, backend: Backend, name: str, frame: int, graph: torch.fx.Graph) -> BackendFailed:
     at, node = backend_failures.raised_at(error), backend_failures.node_in_hand(error, graph)
-    said = f"{type(error).__name__}: {error}"
-    return BackendFailed(frame=frame, graph=name, backend=backend.name, error=said, raised_at=at, node=node)
+    message = f"{type(error).__name__}: {error}"
+    return BackendFailed(frame=frame, graph=name, backend=backend.name, error=message, raised_at=at, node=node)
 
 
-def _said_of(error: Exception, backend: Backend, name: str, module: torch.fx.GraphModule) -> Exception:
+def _backend_error(error: Exception, backend: Backend, name: str, module: torch.fx.GraphModule) -> Exception:
     compiler = missing_compiler(error)
     if compiler:
         return MissingCompiler(compiler)
     package = _missing_package(error)
     if package is not None:
-        asked = _line_of(error, backend)
-        return MissingBackendPackage(f"backend {backend.name!r} needs the package {package!r}, which is not installed{asked}")
+        line = _line_of(error, backend)
+        return MissingBackendPackage(f"backend {backend.name!r} needs the package {package!r}, which is not installed{line}")
     return BackendCompilerError(name, module, error, backend=backend.name)
 
 
@@ -395,16 +314,6 @@ def _line_of(error: BaseException, backend: Backend) -> str:
     file = code.co_filename
     lines = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
     return f" (asked for at {file}:{lines[-1].lineno}: {lines[-1].line})" if lines else ""
-
-
-@contextlib.contextmanager
-def _modes_off() -> Iterator[None]:
-    # popping modes imports half of torch's tracers: only where there is something to pop
-    if not torch._C._len_torch_dispatch_stack():
-        yield
-        return
-    with _disable_current_modes():
-        yield
 
 
 # -- running what came back ----------------------------------------------------------------------------------
@@ -449,8 +358,8 @@ class _Verified:
             expected = self.reference(*copies)
         torch.set_rng_state(random_numbers)
         actual = self.compiled(*inputs)
-        for number, (wanted, got) in enumerate(zip(expected, actual, strict=True)):
-            difference = _difference(wanted, got)
+        for number, (reference_output, compiled_output) in enumerate(zip(expected, actual, strict=True)):
+            difference = _difference(reference_output, compiled_output)
             if difference:
                 cause = AssertionError(f"output {number} differs from the captured graph's: {difference}")
                 raise BackendCompilerError(self.name, self.reference, cause, backend=self.backend)

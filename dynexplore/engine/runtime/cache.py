@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from types import CodeType, FunctionType
-from typing import Any, Protocol, cast
+from types import CodeType
+from typing import Any, Protocol
 
 from dynexplore.engine.bytecode import argument_slots
 from dynexplore.engine.config import config
@@ -25,9 +25,9 @@ from dynexplore.engine.provenance.module_guards import StateFailure, StateWalk
 from dynexplore.engine.provenance.sources import Scope
 from dynexplore.engine.records import record
 from dynexplore.engine.runtime.profiler_ranges import GUARDS, ranged
+from dynexplore.engine.specialization.profile import Profile
 from dynexplore.engine.translate.contract.request import Translation
-from dynexplore.engine.translate.history import FrameHistory
-from dynexplore.engine.translate.narrator import scope_of as scope_of_source
+from dynexplore.engine.translate.event_emitter import scope_of as scope_of_source
 
 
 class CompiledEntry(Entry):
@@ -57,7 +57,7 @@ class CompiledEntry(Entry):
 class CodeState:
     """The state of a code object beside its entries: `CodeCache.payload`."""
 
-    history: FrameHistory
+    profile: Profile
     limit_reported: bool = False
     recorded_as_skipped: bool = False
     ran_once: bool = False
@@ -68,7 +68,7 @@ def state_of(cache: CodeCache) -> CodeState:
     """The state of a code object, made when it is first asked for."""
     state = cache.payload
     if state is None:
-        state = cache.payload = CodeState(FrameHistory())
+        state = cache.payload = CodeState(Profile())
     code_state: CodeState = state
     return code_state
 
@@ -112,12 +112,12 @@ def is_left_to_python(entry: Entry) -> bool:
 def _watch(owners: list[tuple[Any, str]], entry: CompiledEntry, cache: CodeCache) -> tuple[Any, ...]:
     """Weak references that take the entry out of the cache when an owner dies."""
     entry_ref, cache_ref = weakref.ref(entry), weakref.ref(cache)
-    history = state_of(cache).history
+    profile = state_of(cache).profile
 
     def watch(owner: Any, where: str) -> Any:
         def died(_: object, remove: Callable[..., None] = remove_entry) -> None:  # bound now: globals go first at exit
             remove(cache_ref(), entry_ref())
-            history.note_unstable(where)
+            profile.note_unstable(where)
 
         return weakref.ref(owner, died)
 
@@ -133,11 +133,6 @@ def remove_entry(cache: CodeCache | None, entry: Entry | None) -> None:
 
 
 # -- one call ------------------------------------------------------------------------------------------------
-
-
-def function_of(state: FrameState) -> FunctionType:
-    """The function that was called (mypy takes a property of this type for a method)."""
-    return cast("FunctionType", state.function)
 
 
 def slot_values(state: FrameState) -> dict[str, object]:
@@ -215,11 +210,11 @@ def _changed_state(entry: CompiledEntry, changed: StateFailure) -> Miss:
     """What the walk found: about an object, or about the process (a part of GLOBAL_STATE)."""
     kinds = [guard.kind for guard in entry.guards.guards]
     states = [index for index, kind in enumerate(kinds) if kind == "MODULE_STATE"]
-    same = changed.expected in _SAME
+    is_unchanged = changed.expected in _SAME
     if changed.index is None:
         place = kinds.index("GLOBAL_STATE") if "GLOBAL_STATE" in kinds else 0  # a frame left to Python may ask no modes
-        return Miss(entry, place, "", changed.path, "GLOBAL_STATE", changed.words, changed.actual, same)
-    return Miss(entry, states[changed.index], "", changed.path, "MODULE_STATE", changed.expected, changed.actual, same)
+        return Miss(entry, place, "", changed.path, "GLOBAL_STATE", changed.words, changed.actual, is_unchanged)
+    return Miss(entry, states[changed.index], "", changed.path, "MODULE_STATE", changed.expected, changed.actual, is_unchanged)
 
 
 def _miss(entry: CompiledEntry, scope: Scope) -> Miss | None:

@@ -4,7 +4,7 @@ The idea: the frame hook calls `convert` when no entry fits the frame that is ab
 this file does it: the frame is left alone, refused, raised for, or translated, and the translation becomes an entry. `decide`
 is called twice, without the entries and with them: another thread may have compiled the frame meanwhile.
 
-What can go wrong is kept apart (DESIGN section 7). A graph break under `nopython` is `Unsupported`, raised in
+What can go wrong is kept apart (docs/design/breaks.md, D22). A graph break under `nopython` is `Unsupported`, raised in
 the program; a failing backend is `BackendCompilerError`, raised as well; anything unexpected is a bug of ours:
 it is counted, named in one warning, and the frame runs as plain Python, unless `config.raise_engine_errors` is
 on or `config.suppress_errors` off.
@@ -28,40 +28,53 @@ from typing import Any
 
 from dynexplore.engine import events as ev
 from dynexplore.engine import native, tool_hooks
+from dynexplore.engine.aliasing import float_inputs
+from dynexplore.engine.aliasing.eligibility import NO_COMPILER, Candidate, skip_backend
 from dynexplore.engine.bytecode import argument_slots
 from dynexplore.engine.config import config
 from dynexplore.engine.counters import counters
-from dynexplore.engine.errors import BackendCompilerError, DynexploreError, EngineError, MissingCompiler, Unsupported
+from dynexplore.engine.errors import (
+    BackendCompilerError,
+    DynexploreError,
+    EngineError,
+    MissingCompiler,
+    RecompileLimitError,
+    Unsupported,
+)
+from dynexplore.engine.graph.builder import FinishedGraph
 from dynexplore.engine.graph_breaks import GraphBreak
-from dynexplore.engine.native import Entry, FrameState
+from dynexplore.engine.native import Entry, FrameState, function_of
 from dynexplore.engine.phases import times
-from dynexplore.engine.policy import files, skip
-from dynexplore.engine.policy.break_errors import breaks_are_errors
+from dynexplore.engine.policy import skip, trace_rules
+from dynexplore.engine.policy.error_on_graph_break import breaks_are_errors
 from dynexplore.engine.provenance.sources import LocalSource
 from dynexplore.engine.recorder import Recorder, entry_number
-from dynexplore.engine.runtime import interrupts, other_tracers, reports, shown_warnings, stance, torch_state
-from dynexplore.engine.runtime.backends import compile_graph, eager, resolve, takes_floats, uncompiled
+from dynexplore.engine.runtime import foreign_modes, interrupts, preserve_global_state, reports, stance, warning_registry
+from dynexplore.engine.runtime.backends import GraphBackend, resolve, takes_floats
 from dynexplore.engine.runtime.cache import (
     CodeState,
     CompiledEntry,
     Miss,
     add_entry,
-    function_of,
     is_left_to_python,
     remove_entry,
     scope_of,
     slot_values,
     state_of,
 )
+from dynexplore.engine.runtime.compile_lock import compile_lock
 from dynexplore.engine.runtime.decision import Decision, EntriesVerdict, FrameFacts, decide
 from dynexplore.engine.runtime.frame_facts import check_entries, entry_limit, facts_of
 from dynexplore.engine.runtime.stores import Store
-from dynexplore.engine.runtime.translation_lock import translation_lock
-from dynexplore.engine.translate.contract.request import PlainThisTime, SkipFrame, Translation, TranslationRequest
-from dynexplore.engine.translate.left_to_python import is_about_type
-from dynexplore.engine.translate.resume import resume_point
+from dynexplore.engine.translate.budget import IDLE_SHARE
+from dynexplore.engine.translate.contract.request import SkipFrame, SkipFrameOnce, Translation, TranslationRequest
+from dynexplore.engine.translate.resume import original_of, resume_point
 from dynexplore.engine.translate.resume_raise import raising_code
-from dynexplore.engine.translate.translator import translate
+from dynexplore.engine.translate.skip_frames import is_about_type
+from dynexplore.engine.translate.translator import interpreted_at, translate
+
+LEAST_PATIENCE = 1 / 16
+"""The share of the seconds of a translation that a frame has left, however many before it took too long."""
 
 
 class EngineWarning(UserWarning):
@@ -123,7 +136,7 @@ def _never_ask_again(state: FrameState, function: FunctionType) -> None:
 
 def _entry_for(store: Store, state: FrameState, facts: FrameFacts) -> Entry | None:
     """An entry that fits the frame: one that is there by now, or a new one."""
-    with interrupts.held(sys._getframe()), other_tracers.dynamo_off(), translation_lock:
+    with interrupts.deferred(sys._getframe()), foreign_modes.dynamo_off(), compile_lock:
         checked = check_entries(state.cache, state, functools.partial(scope_of, state))
         decision = decide(replace(facts, entries=checked.verdict))
         if decision.kind == "hit":  # made by another thread while this one waited
@@ -144,7 +157,7 @@ class Conversion:
         self.backend = store.backend
         self.missed = missed
         self.code = state.code
-        self.known: CodeState = state_of(state.cache)
+        self.code_state: CodeState = state_of(state.cache)
         self.tools = tool_hooks.connected()
         self.prints = config.prints_frames()
         self.recorder: Recorder | None = self._recorder_with_printout()
@@ -170,11 +183,11 @@ class Conversion:
 
     def _under_stance(self, decision: Decision, entries: EntriesVerdict) -> Entry | None:
         """A call that the stance has run uncompiled, as plain Python or under aot_eager; the next one may be compiled."""
-        self.known.ran_once = True
+        self.code_state.ran_once = True
         if not decision.is_compiled:
             if stance.current() == "eager_then_compile":
                 for slot, (name, value) in enumerate(slot_values(self.state).items()):
-                    self.known.history.note_uncompiled(LocalSource(name, slot), value)
+                    self.code_state.profile.observe(LocalSource(name, slot), value)
             stance.refuse(self.code, entries.why)
             return None
         self.backend = resolve("aot_eager")
@@ -199,7 +212,7 @@ class Conversion:
         entry: Entry | None = None
         outcome = "failed"
         try:
-            with torch_state.preserved(), shown_warnings.kept():
+            with preserve_global_state.preserved(), warning_registry.preserved(), foreign_modes.modes_off():
                 entry, outcome = self._translate()
         finally:
             counters["frames"]["ok" if outcome == "compiled" else outcome] += 1
@@ -213,18 +226,15 @@ class Conversion:
 
     def _translate(self) -> tuple[Entry | None, str]:
         try:
+            began = time.perf_counter()
+            self._refuse_idle()
             request = self._request()
-            try:
-                translation = translate(request)
-            except BackendCompilerError:
-                if not request.symbolic_floats or not self.known.history.has_varying_floats():
-                    raise
-                request.symbolic_floats = False  # not every backend takes a float as an input: then for this very one
-                translation = translate(request)
+            translation = self._translated_with_fewer_symbols(request)
+            self._note_idle(translation, time.perf_counter() - began)
             return self._keep(translation)
         except SkipFrame as skipped:
             return self._skip_frame(skipped)
-        except PlainThisTime as reason:
+        except SkipFrameOnce as reason:
             reports.skipped(self.recorder, self.code, str(reason), self.frame)
             return Entry(None, self.code, (), len(argument_slots(self.code)), runs_alone=True), "skipped"
         except GraphBreak as graph_break:
@@ -240,12 +250,42 @@ class Conversion:
             self._engine_failed(error)
             return None, "failed"
 
+    def _refuse_idle(self) -> None:
+        """A function that breaks again and again without a tensor operation in between is left to Python after a time."""
+        original = original_of(self.code)
+        seconds = self.store.idle_seconds.get(original, 0.0) if original is not None else 0.0
+        if seconds > config.translation_seconds * IDLE_SHARE:
+            graph_break = GraphBreak("DX505", seconds=f"{seconds:.1f}", operators=0)
+            raise SkipFrame(graph_break.reason) from graph_break
+
+    def _note_idle(self, translation: Translation, seconds: float) -> None:
+        if translation.graphs:
+            self.store.patience = 1.0
+        original = original_of(self.code)
+        if original is not None:
+            before = self.store.idle_seconds.get(original, 0.0)
+            self.store.idle_seconds[original] = 0.0 if translation.graphs else before + seconds
+
+    def _translated_with_fewer_symbols(self, request: TranslationRequest) -> Translation:
+        """Translate; where the backend fails at numbers that vary, for the very floats of this call, or for all numbers of it."""
+        while True:
+            try:
+                return translate(request)
+            except BackendCompilerError as error:
+                computes_floats = float_inputs.computes_floats(error.graph)
+                if request.symbolic_floats and (computes_floats or self.code_state.profile.has_floats()):
+                    request.symbolic_floats = False
+                elif request.symbolic_ints and computes_floats:
+                    request.symbolic_ints = False
+                else:
+                    raise
+
     def _request(self) -> TranslationRequest:
         state = self.state
         self._note_failures_when_plain()
         for miss in self.missed:
             if miss.is_identity:  # another instance of the same block came by: one entry is to serve all of them
-                self.known.history.note_unstable(miss.source)
+                self.code_state.profile.note_unstable(miss.source)
         return TranslationRequest(
             code=self.code,
             function=function_of(state),
@@ -254,58 +294,57 @@ class Conversion:
             closure=state.closure,
             values=slot_values(state),
             slot_names=argument_slots(self.code),
-            compile_graph=self._compile_graph,
-            history=self.known.history,
-            blocks=self.store.blocks,
-            backend_questions=self.store.backend_questions,
+            compiler=GraphBackend(self.backend, self._compile_graph, self.recorder, self.frame),
+            profile=self.code_state.profile,
+            module_classes=self.store.module_classes,
+            backend_size_guards=self.store.backend_size_guards,
             nopython=self.store.options.nopython,
+            nested_breaks=config.nested_graph_breaks,
             dynamic=self.store.options.dynamic,
             recorder=self.recorder,
             step_observer=self.store.observers.run,
             frame_id=self.frame,
             backend_name=self.backend.name,
-            runs_as_it_is=self.backend.function is eager,
             guard_filter=self.store.options.guard_filter,
             symbolic_floats=takes_floats(self.backend),
+            patience=self.store.patience,
         )
 
     def _note_failures_when_plain(self) -> None:
         """Where a frame was left to Python: if this one is, too, what has failed for it was no reason to look again."""
-        history, scope = self.known.history, scope_of(self.state)
+        profile, scope = self.code_state.profile, scope_of(self.state)
         for entry in [miss.entry for miss in self.missed if miss.entry.left_to_python]:
             failed = [guard for guard in entry.guards.guards if entry.guards.failure_of(guard, scope) is not None]
             if any(is_about_type(guard, scope) for guard in failed):
                 continue  # other types are another matter
             if entry.state is not None and entry.state.first_failure() is not None:
-                history.note_failed_when_plain("", "MODULE_STATE")
+                profile.note_failed_when_skipped("", "MODULE_STATE")
             for guard in failed:
-                history.note_failed_when_plain(guard.source.text(), guard.kind)
+                profile.note_failed_when_skipped(guard.source.text(), guard.kind)
 
-    def _compile_graph(self, graph: Any, name: str, fake_mode: Any) -> Callable[..., Any]:
+    def _compile_graph(self, graph: FinishedGraph, name: str, compile_it: Callable[[], Callable[..., Any]]) -> Callable[..., Any]:
         if self.store.observers.graphs is not None:
-            self.store.observers.graphs.append(graph.module)
+            self.store.observers.graphs.append(graph.captured or graph.module)
         observer = self.store.observers.run
         watched = observer.plan(graph, name, self.frame) if observer is not None else None
         started = time.perf_counter()
         try:
             with interrupts.passed_on():
-                compiled = self._compiled(graph, name, fake_mode)
+                compiled = self._compiled(graph, name, compile_it)
         finally:
             self.backend_seconds += time.perf_counter() - started
         counters["stats"]["graphs"] += 1
-        counters["stats"]["calls_captured"] += len(graph.call_nodes())
+        counters["stats"]["calls_captured"] += graph.meta.op_count
         if self.store.observers.recorder is not None:
             compiled = reports.recorded_graph(compiled, name, self.store.observers.recorder, self.frame)
         if watched is not None:
             compiled = native.RegionCall(watched.watch(compiled, self.backend.name), None)
         return compiled
 
-    def _compiled(self, graph: Any, name: str, fake_mode: Any) -> Callable[..., Any]:
-        backend = self.backend
-        compile_it = functools.partial(compile_graph, graph, name, backend, fake_mode, self.recorder, self.frame)
+    def _compiled(self, graph: FinishedGraph, name: str, compile_it: Callable[[], Callable[..., Any]]) -> Callable[..., Any]:
         try:
             if config.repro_after and self.tools is not None:
-                return self.tools.compile_watched(graph, name, backend, compile_it)
+                return self.tools.compile_watched(graph, name, self.backend, compile_it)
             return compile_it()
         except MissingCompiler as error:
             if self.store.observers.notices is None:
@@ -313,7 +352,8 @@ class Conversion:
             if str(error) not in self.store.observers.notices:
                 self.store.observers.notices[str(error)] = None
                 reports.log("WARNING", str(error))
-            return compile_graph(graph, name, uncompiled(backend), fake_mode, self.recorder, self.frame)
+            skip_backend(Candidate(graph), NO_COMPILER)
+            return compile_it()
 
     def _keep(self, translation: Translation) -> tuple[Entry | None, str]:
         """What to do with a translation: an entry, or, where there is nothing to compile, none."""
@@ -349,12 +389,14 @@ class Conversion:
         for cache in self.store.native.caches():
             numbers_only = [entry for entry in cache.entries if isinstance(entry, CompiledEntry) and entry.may_be_numbers_only]
             if any(entry.code is self.state.goes_on_from for entry in numbers_only):
-                state_of(cache).history.goes_on_plain = True
+                state_of(cache).profile.resume_was_skipped = True
                 for entry in numbers_only:
                     remove_entry(cache, entry)
 
     def _skip_frame(self, skipped: SkipFrame) -> tuple[None, str]:
         reason = str(skipped)
+        if isinstance(skipped.__cause__, GraphBreak) and skipped.__cause__.kind.id == "DX505":
+            self.store.patience = max(self.store.patience / 2, LEAST_PATIENCE)
         if self.store.options.nopython or (breaks_are_errors() and isinstance(skipped.__cause__, GraphBreak)):
             cause = skipped.__cause__
             if isinstance(cause, GraphBreak):
@@ -369,14 +411,20 @@ class Conversion:
         limit = entry_limit(self.store)
         reason = str(self.missed[0]) if self.missed else "its guards fail"
         code = self.code
-        is_news, self.known.limit_reported = not self.known.limit_reported, True
+        is_news, self.code_state.limit_reported = not self.code_state.limit_reported, True
         reports.limit_reached(self.recorder, self.frame, code, limit, reason, is_news)
+        if self.store.options.nopython:
+            raise RecompileLimitError(
+                f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno}) was compiled {limit} times, which is its limit, and"
+                f" nopython=True (fullgraph) does not let it run as plain Python. The latest miss: {reason}"
+            )
         if not is_news:
             return
         if config.log_level != "ERROR" and self.store.entry_limit is None:
+            option = "config.cache_size_limit" if self.store.options.entry_limit is None else "recompile_limit"
             warnings.warn(
                 f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno}) was compiled {limit} times"
-                f" (config.cache_size_limit) and now runs as plain Python where none of them fits."
+                f" ({option}) and now runs as plain Python where none of them fits."
                 f" The latest miss: {reason}",
                 EngineWarning,
                 stacklevel=2,
@@ -388,7 +436,8 @@ class Conversion:
         text = f"{type(error).__name__}: {error}".strip(": ")
         function = f"{self.code.co_qualname} ({self.code.co_filename}:{self.code.co_firstlineno})"
         if self.recorder is not None:
-            self.recorder.record(ev.EngineFailed(frame=self.frame, error=text, where=where))
+            stack = interpreted_at(error)
+            self.recorder.record(ev.EngineFailed(frame=self.frame, error=text, where=where, user_stack=stack))
         counters["engine_error"][f"{where}: {text}"] += 1
         self._save_frame(error, where)
         if config.raise_engine_errors or not config.suppress_errors:
@@ -413,8 +462,9 @@ class Conversion:
 
 def _place_of(error: BaseException) -> str:
     """The line of ours that an exception comes from: `translate/translator.py:123 in run`."""
-    ours = [entry for entry in traceback.extract_tb(error.__traceback__) if entry.filename.startswith(files.OWN_FOLDER)]
-    if not ours:
+    entries = traceback.extract_tb(error.__traceback__)
+    engine_frames = [entry for entry in entries if entry.filename.startswith(trace_rules.OWN_FOLDER)]
+    if not engine_frames:
         return "an unknown place"
-    last = ours[-1]
-    return f"{last.filename.removeprefix(files.OWN_FOLDER)}:{last.lineno} in {last.name}"
+    last = engine_frames[-1]
+    return f"{last.filename.removeprefix(trace_rules.OWN_FOLDER)}:{last.lineno} in {last.name}"

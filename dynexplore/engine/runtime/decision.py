@@ -61,6 +61,7 @@ class FrameFacts:
     entries: None while nobody has asked them. run_only: inside `run()`. disabled: `config.disable`. policy: why its file or a
     mark leaves it alone. only_function: `config.debug_function`. tracer: another tracer or mode that is active. stance, and
     error_on_recompile (`config`). ran_once: a stance had it run uncompiled before. limit: how many entries the code may have.
+    whole: `nopython`, which promises graphs only.
     """
 
     name: str = ""
@@ -77,6 +78,7 @@ class FrameFacts:
     error_on_recompile: bool = False
     ran_once: bool = False
     limit: int = 8
+    whole: bool = False
 
 
 @record()
@@ -167,6 +169,8 @@ def _missed(facts: FrameFacts) -> Decision:
         return Decision("compile", "stance", f"the stance is {facts.stance!r}: under aot_eager, for this call")
     if entries.missed and facts.error_on_recompile:
         return Decision("raises", "error on recompile", f"RecompileError: {entries.why}")
+    if entries.count >= facts.limit and facts.whole:
+        return Decision("raises", "limit", f"RecompileLimitError: {entries.why}")
     if entries.count >= facts.limit:
         return Decision("limit reached", "limit", entries.why)
     return Decision("recompile" if entries.count else "compile", "miss", entries.missed)

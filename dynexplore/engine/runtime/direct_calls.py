@@ -1,4 +1,4 @@
-"""Graphs of operators (`torch.ops.aten.mm.default`) whose calls go to C at once.
+"""Graphs of OpOverloads (`torch.ops.aten.mm.default`): calls bypass `OpOverload.__call__` and go to C++ at once.
 
 The idea: the backend aot_eager runs what AOTAutograd makes of a graph, operator by operator, as Python code. Each call there looks
 four attributes up and enters a Python method (OpOverload.__call__, torch/_ops.py), which calls the operator's function in C with
@@ -21,6 +21,8 @@ import torch
 import torch.fx
 from torch._ops import OpOverload
 from torch.fx.graph_module import _forward_from_src
+
+from dynexplore.engine.graph.custom_operators import is_operator_of_program, noting
 
 _AOT_EAGER = "torch._dynamo.backends.debugging", "aot_eager"
 _OPERATOR = re.compile(r"\btorch\.ops\.(\w+)\.(\w+)\.(\w+)\(")
@@ -58,7 +60,7 @@ def _forward(graph: torch.fx.GraphModule) -> Callable[[list[Any]], Any]:
         if type(operator) is not OpOverload:
             return call[0]
         name = f"{call[1]}_{call[2]}_{call[3]}__direct"
-        names[name] = operator._op
+        names[name] = noting(operator) if is_operator_of_program(operator) else operator._op
         return f"{name}("
 
     source = _OPERATOR.sub(direct, written.src)

@@ -29,7 +29,7 @@ torch/_dynamo/backends/distributed.py (DDPOptimizer) does the same job.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -39,13 +39,12 @@ from torch.nn.parallel import DistributedDataParallel
 
 from dynexplore.engine.config import config
 from dynexplore.engine.events import GraphPiece
-from dynexplore.engine.graph.builder import FinishedGraph, example_value
-from dynexplore.engine.graph.pieces import Piece, calls, can_be_cut, cut, joined
+from dynexplore.engine.graph.builder import FinishedGraph
+from dynexplore.engine.graph.partition import Piece, calls, can_be_cut, cut
 from dynexplore.engine.provenance.data_parallel import active_ddp
 from dynexplore.engine.records import record
 
 _torch_distributed: Any = torch.distributed
-CompilePiece = Callable[[torch.fx.GraphModule, list[Any], str], Callable[..., Any]]
 
 
 def pieces_of(graph: FinishedGraph) -> list[Piece]:
@@ -64,18 +63,6 @@ def pieces_of(graph: FinishedGraph) -> list[Piece]:
     pieces = cut(graph.module, starts)
     graph.pieces = [_record(piece, uses, assignment) for piece in pieces]
     return pieces
-
-
-def compiled_in_pieces(graph: FinishedGraph, pieces: Sequence[Piece], name: str, compile_piece: CompilePiece) -> Callable[..., Any]:
-    """Have each piece compiled by itself (`__compiled_fn_0 (piece 1 of 2)`); the callable for the whole graph."""
-    compiled = [
-        compile_piece(
-            piece.module, [example_value(node) for node in piece.inputs], f"{name} (piece {piece.number} of {len(pieces)})"
-        )
-        for piece in pieces
-    ]
-    run: Callable[..., Any] = joined(graph.module, pieces, compiled).forward
-    return run
 
 
 # -- which parameters, and where they are used first ---------------------------------------------------------
@@ -127,9 +114,9 @@ def _buckets(ddp: DistributedDataParallel, used: Sequence[torch.nn.Parameter]) -
 
 def _in_order_of_gradients(parameters: Sequence[torch.nn.Parameter], used: Sequence[torch.nn.Parameter]) -> list[Any]:
     """All parameters in the order that backward is expected to take: this graph's as known, those registered after them before."""
-    here = {id(parameter) for parameter in used}
-    last = max((place for place, parameter in enumerate(parameters) if id(parameter) in here), default=-1)
-    others = [(place, parameter) for place, parameter in reversed(list(enumerate(parameters))) if id(parameter) not in here]
+    used_ids = {id(parameter) for parameter in used}
+    last = max((place for place, parameter in enumerate(parameters) if id(parameter) in used_ids), default=-1)
+    others = [(place, parameter) for place, parameter in reversed(list(enumerate(parameters))) if id(parameter) not in used_ids]
     return [
         *(parameter for place, parameter in others if place > last),
         *used,
@@ -173,9 +160,9 @@ def _borders(uses: Sequence[_Use], buckets: Iterable[Sequence[int]]) -> list[Nod
     by_place = {use.place: use for use in uses}
     borders = {}
     for bucket in buckets:
-        here = [by_place[place] for place in bucket if place in by_place]
-        if here and min(bucket) >= min(by_place):  # else it is complete only with an earlier graph's gradients
-            complete = min(here, key=lambda use: use.position)
+        positions = [by_place[place] for place in bucket if place in by_place]
+        if positions and min(bucket) >= min(by_place):  # else it is complete only with an earlier graph's gradients
+            complete = min(positions, key=lambda use: use.position)
             if any(use.position < complete.position for use in uses):
                 borders[complete.position] = complete.node
     return [borders[position] for position in sorted(borders)]
@@ -183,8 +170,8 @@ def _borders(uses: Sequence[_Use], buckets: Iterable[Sequence[int]]) -> list[Nod
 
 def _record(piece: Piece, uses: Sequence[_Use], buckets: Sequence[Sequence[int]]) -> GraphPiece:
     """A piece as a record."""
-    inside = set(piece.nodes)
-    own = [use for use in uses if use.node in inside]
+    piece_nodes = set(piece.nodes)
+    own = [use for use in uses if use.node in piece_nodes]
     numbers = sorted({number for number, bucket in enumerate(buckets) for use in own if use.place in bucket})
     return GraphPiece(
         number=piece.number,

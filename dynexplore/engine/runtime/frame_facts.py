@@ -22,11 +22,11 @@ from dynexplore.engine.native import CodeCache, Entry
 from dynexplore.engine.policy import skip
 from dynexplore.engine.provenance.sources import Scope
 from dynexplore.engine.records import quick, record
-from dynexplore.engine.runtime import other_tracers, stance
+from dynexplore.engine.runtime import foreign_modes, stance
 from dynexplore.engine.runtime.cache import Miss, Slots, fits, is_left_to_python, misses
 from dynexplore.engine.runtime.decision import EntriesVerdict, FrameFacts
 from dynexplore.engine.runtime.stores import Store
-from dynexplore.engine.translate.resume import resume_point
+from dynexplore.engine.translate.resume import original_of
 
 _WAITS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
@@ -56,32 +56,27 @@ def facts_of(store: Store, code: CodeType, function: FunctionType | None, cache:
             run_only=run_only.depth > 0,
             disabled=config.disable,
         )
+    original = original_of(code) or code
     return _record(
-        name=_name_of(code),
+        name=original.co_name,
         marked=marked,
         generator=generator,
         nothing_to_compile=empty,
-        policy=skip.skip_reason(function if function is not None and function.__code__ is code else code),
+        policy=skip.skip_reason(function if function is not None and function.__code__ is original else original),
         only_function=config.debug_function,
-        tracer=other_tracers.active(),
+        tracer=foreign_modes.active(),
         stance=stance.current(),
         error_on_recompile=config.error_on_recompile,
         ran_once=cache is not None and cache.payload is not None and cache.payload.ran_once,
         limit=entry_limit(store),
+        whole=store.options.nopython,
     )
 
 
 def entry_limit(store: Store) -> int:
     """How many entries a code object may have."""
-    own = store.entry_limit
+    own = store.entry_limit if store.entry_limit is not None else store.options.entry_limit
     return config.cache_size_limit if own is None else own
-
-
-def _name_of(code: CodeType) -> str:
-    """The name of the function that a code object belongs to; a resume function's is that of the function it resumes."""
-    resumed = resume_point(code)
-    parsed = resumed.parsed if resumed is not None else None
-    return (parsed.code if parsed is not None else code).co_name
 
 
 @record()

@@ -6,7 +6,7 @@ unexpected exception ends the process in the one case (`std::terminate`) and lea
 Ctrl-C is intercepted while a frame is translated: if only frames of our own are running, it is passed on to the program's
 handler; else it is sent again a millisecond later.
 
-In: `with held(sys._getframe()):` around a translation; inside it `with passed_on():` around the backend, which may take minutes
+In: `with deferred(sys._getframe()):` around a translation; inside it `with passed_on():` around the backend, which may take minutes
 and is interrupted as it is without us. Out: the program's handler of SIGINT called, and never in the middle of torch.
 
 PyTorch has no counterpart.
@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
-from dynexplore.engine.policy.files import OWN_FOLDER
+from dynexplore.engine.policy.trace_rules import OWN_FOLDER
 
 Handler = Callable[[int, "FrameType | None"], Any]
 
@@ -29,7 +29,7 @@ RETRY_SECONDS = 0.001
 
 
 @contextlib.contextmanager
-def held(translating: FrameType) -> Iterator[None]:
+def deferred(translating: FrameType) -> Iterator[None]:
     """While the block runs, Ctrl-C waits for what `translating` has called and is not ours.
 
     Outside of the main thread, where it never comes, nothing happens.
@@ -78,9 +78,9 @@ class _Waiting:
         if self._is_safe(frame):
             self.handler(number, frame)
             return
-        again = threading.Timer(RETRY_SECONDS, signal.pthread_kill, (threading.get_ident(), number))
-        again.daemon = True
-        again.start()
+        retry_timer = threading.Timer(RETRY_SECONDS, signal.pthread_kill, (threading.get_ident(), number))
+        retry_timer.daemon = True
+        retry_timer.start()
 
     def _is_safe(self, frame: FrameType | None) -> bool:
         while frame is not None and frame is not self.translating:

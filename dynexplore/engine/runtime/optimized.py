@@ -91,8 +91,8 @@ def _reduce(call: RegionCall[..., Any]) -> Any:
     """A wrapper is copied and pickled as a function is, by name; one that bears another name than its function, by the function."""
     if _named(call) is call or call.region is None or call.region not in PICKLED_AS:
         return call.__qualname__
-    again, *arguments = PICKLED_AS[call.region]
-    return again, (original_of(call), *arguments)
+    constructor, *arguments = PICKLED_AS[call.region]
+    return constructor, (original_of(call), *arguments)
 
 
 PICKLED_AS: weakref.WeakKeyDictionary[Region, tuple[Any, ...]] = weakref.WeakKeyDictionary()

@@ -28,16 +28,16 @@ from dynexplore.engine import events as ev
 from dynexplore.engine import native
 from dynexplore.engine.config import config
 from dynexplore.engine.counters import counters
+from dynexplore.engine.display_paths import shown_file, shown_line
 from dynexplore.engine.errors import Unsupported
 from dynexplore.engine.graph_breaks import GraphBreak
-from dynexplore.engine.native import Entry, FrameState
-from dynexplore.engine.policy.files import OWN_FOLDER, rule_of
+from dynexplore.engine.native import Entry, FrameState, function_of
 from dynexplore.engine.policy.skip import is_about_one_function
+from dynexplore.engine.policy.trace_rules import OWN_FOLDER, is_of_the_program, rule_of
 from dynexplore.engine.raw_attributes import is_a
 from dynexplore.engine.recorder import Recorder
-from dynexplore.engine.runtime.cache import CompiledEntry, Miss, function_of, slot_values, state_of
+from dynexplore.engine.runtime.cache import CompiledEntry, Miss, slot_values, state_of
 from dynexplore.engine.runtime.stores import Store
-from dynexplore.engine.shown_files import shown_file, shown_line
 from dynexplore.engine.translate.code_views import code_view
 
 # -- log lines -----------------------------------------------------------------------------------------------
@@ -111,9 +111,9 @@ def break_line(graph_break: GraphBreak) -> str:
 def _place(stack: tuple[ev.UserFrame, ...]) -> str:
     """Where a break is: "model.py:12", "model.py:12 (optimizer.py:79)" for what a library breaks that this line calls."""
     last = stack[-1]
-    if not rule_of(last.file).library:
+    if is_of_the_program(last.file):
         return f"{_short(last.file)}:{last.line}"
-    own = next((frame for frame in reversed(stack) if not rule_of(frame.file).library), None) or next(map(_shown, _callers()), None)
+    own = next((frame for frame in reversed(stack) if is_of_the_program(frame.file)), None) or _caller()
     return f"{_short(own.file)}:{own.line} ({os.path.basename(last.file)}:{last.line})" if own else f"{last.file}:{last.line}"
 
 
@@ -168,6 +168,13 @@ def _callers() -> Iterator[FrameType]:
         frame = frame.f_back
 
 
+def _caller() -> ev.UserFrame | None:
+    """The innermost line of the program itself that led here; else that of a package that is traced like the program."""
+    callers = list(_callers())
+    own = next((frame for frame in callers if is_of_the_program(frame.f_code.co_filename)), None)
+    return next((_shown(frame) for frame in (own, *callers[:1]) if frame is not None), None)
+
+
 def _shown(frame: FrameType) -> ev.UserFrame:
     return shown_line(frame, frame.f_lineno)
 
@@ -191,12 +198,12 @@ def value_view(value: Any, number: int, source: str = "") -> ev.ValueView:
 # -- calls ---------------------------------------------------------------------------------------------------
 
 
-def call_began(call: int, args: Sequence[Any], kwargs: Mapping[str, Any]) -> ev.CallBegan:
-    """The explained function is called, by the innermost line that is neither the engine's nor a library's."""
-    caller = next(map(_shown, _callers()), None)
+def call_began(call: int, args: Sequence[Any], kwargs: Mapping[str, Any], target: str = "") -> ev.CallBegan:
+    """The explained function is called, by the innermost line of the program itself."""
+    caller = _caller()
     named = [*((str(place), value) for place, value in enumerate(args)), *kwargs.items()]
     arguments = tuple((name, value_view(value, number)) for number, (name, value) in enumerate(named, 1))
-    return ev.CallBegan(frame=0, call=call, arguments=arguments, caller=caller)
+    return ev.CallBegan(frame=0, call=call, arguments=arguments, caller=caller, target=target)
 
 
 # -- frames --------------------------------------------------------------------------------------------------
@@ -213,13 +220,13 @@ def entered(recorder: Recorder | None, frame: int, store: Store, state: FrameSta
 
 def _parent(store: Store, goes_on_from: CodeType | None) -> int | None:
     """The frame in whose modified code this call was made, or with which a resume function goes on."""
-    if goes_on_from is not None and (known := store.observers.modified_codes.get(id(goes_on_from))) is not None:
-        return known[1]
+    if goes_on_from is not None and (attempt := store.observers.modified_codes.get(id(goes_on_from))) is not None:
+        return attempt[1]
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        known = store.observers.modified_codes.get(id(frame.f_code))
-        if known is not None:
-            return known[1]
+        attempt = store.observers.modified_codes.get(id(frame.f_code))
+        if attempt is not None:
+            return attempt[1]
         frame = frame.f_back
     return None
 
@@ -253,9 +260,9 @@ def skipped_by_policy(store: Store, state: FrameState, reason: str) -> None:
     function, recorder = function_of(state), store.observers.recorder
     if recorder is None or not is_about_one_function(function) or str(function.__module__).partition(".")[0] == "torch":
         return
-    known = state_of(state.cache)
-    if not known.recorded_as_skipped:
-        known.recorded_as_skipped = True
+    code_state = state_of(state.cache)
+    if not code_state.recorded_as_skipped:
+        code_state.recorded_as_skipped = True
         skipped(recorder, state.code, reason)
 
 

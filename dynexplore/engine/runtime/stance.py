@@ -149,8 +149,8 @@ def _switch(name: Name) -> native.Region | None:
     """Go where frames of this thread begin under the stance; where they began before. Code that is hooked already stays so."""
     if name == "force_eager":
         return native.enter(_plain)
-    now = native.current()
-    return native.enter(None if now is _plain else now)
+    current_stance = native.current()
+    return native.enter(None if current_stance is _plain else current_stance)
 
 
 def connect(force_backend: Callable[[Backend | None], None]) -> None:
@@ -160,8 +160,8 @@ def connect(force_backend: Callable[[Backend | None], None]) -> None:
 
 def _force() -> None:
     """Let the backend be forced that the stance taken last wants, if it wants one."""
-    taken = _forcing or _called
-    backend = taken[-1].backend if taken else None
+    stances = _forcing or _called
+    backend = stances[-1].backend if stances else None
     if backend is not _forced[0]:
         _force_backend[0](backend)
         _forced[0] = backend
@@ -189,10 +189,10 @@ def current() -> Name:
 
 def refuse(code: CodeType, reason: str) -> None:
     """Note a frame that the stance forbids to compile. Raises RecompileError under "fail_on_recompile"."""
-    taken = _stances.entered[-1] if _stances.entered else _called[-1]
-    if taken.name == "fail_on_recompile":
+    active = _stances.entered[-1] if _stances.entered else _called[-1]
+    if active.name == "fail_on_recompile":
         raise recompile_error(code, reason)
-    taken.refused.note(code, reason)
+    active.refused.note(code, reason)
 
 
 def recompile_error(code: CodeType, reason: str) -> RecompileError:

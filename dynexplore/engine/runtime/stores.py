@@ -19,13 +19,13 @@ from collections.abc import Callable, Hashable, Iterator
 from types import CodeType, MethodType
 from typing import Any
 
-from dynexplore.engine.graph.open_sizes import BackendQuestions
 from dynexplore.engine.native import CacheStore, Entry, FrameState, Region
 from dynexplore.engine.provenance.guard_filter import GuardFilter
 from dynexplore.engine.records import record
 from dynexplore.engine.runtime.backends import Backend
 from dynexplore.engine.runtime.observers import Observers
-from dynexplore.engine.translate.repeated_blocks import RepeatedBlocks
+from dynexplore.engine.specialization.module_classes import ModuleClasses
+from dynexplore.engine.specialization.size_oblivious import BackendSizeGuards
 
 _births = itertools.count()
 
@@ -37,6 +37,7 @@ class Options:
     nopython: bool = False
     dynamic: bool | None = None
     guard_filter: GuardFilter | None = None
+    entry_limit: int | None = None
 
 
 class Store:
@@ -55,8 +56,12 @@ class Store:
         self.region = Region(self.native, None)
         self.observers = Observers(recorder=getattr(backend.function, "recorder", None))
         self.entry_limit: int | None = getattr(backend.function, "entry_limit", None)
-        self.blocks = RepeatedBlocks()
-        self.backend_questions = BackendQuestions()
+        self.module_classes = ModuleClasses()
+        self.backend_size_guards = BackendSizeGuards()
+        self.patience = 1.0
+        """Half as much with each frame that took too long: what it calls, run next, is likely to. A graph restores it."""
+        self.idle_seconds: weakref.WeakKeyDictionary[CodeType, float] = weakref.WeakKeyDictionary()
+        """What the latest resume functions of a function took to translate, one after the other, without any tensor operation."""
         self.used = next(_births)
         _all.add(self)
 
@@ -118,10 +123,10 @@ def store_of_callable(function: Any, backend: Backend, options: Options, make: M
     owner, method = (function.__self__, function.__func__) if isinstance(function, MethodType) else (function, None)
     owned = _owned_by(owner)
     if owned is None:
-        held = _unowned.get((id(owner), method, options))
-        if held is None:
-            held = _unowned[id(owner), method, options] = (owner, make(backend, options))
-        return held[1]
+        unowned = _unowned.get((id(owner), method, options))
+        if unowned is None:
+            unowned = _unowned[id(owner), method, options] = (owner, make(backend, options))
+        return unowned[1]
     store = owned.stores.get((method, options))
     if store is None:
         store = owned.stores[method, options] = make(backend, options)
@@ -133,14 +138,14 @@ def _owned_by(owner: Any) -> _Owned | None:
     own = getattr(owner, "__dict__", None)
     if not isinstance(own, dict):
         return None
-    held = own.get(_ATTRIBUTE)
+    attribute = own.get(_ATTRIBUTE)
     # functools.wraps copies the attribute to another function: it is not the owner
-    if not isinstance(held, _Owned) or held.owner() is not owner:
+    if not isinstance(attribute, _Owned) or attribute.owner() is not owner:
         try:
-            held = own[_ATTRIBUTE] = _Owned(owner)
+            attribute = own[_ATTRIBUTE] = _Owned(owner)
         except TypeError:  # cannot be referenced weakly
             return None
-    return held
+    return attribute
 
 
 # -- another backend for all of them -----------------------------------------------------------------------------------------
@@ -173,6 +178,6 @@ def clear() -> None:
     """Drop everything that was compiled, and let go of named backends' stores."""
     for store in list(_all):
         store.native.clear()
-        store.blocks.forget()
+        store.module_classes.forget()
         store.observers.modified_codes.clear()
     _unowned.clear()

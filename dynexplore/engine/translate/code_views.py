@@ -1,12 +1,12 @@
-"""Code objects as plain records to look at: place, source lines, rows with source spans, canonical steps and roles.
+"""Code objects as plain records: place, source lines, rows with source spans, canonical steps and roles.
 
-Which idea lives here: the events show code, and hold no code object. One function makes the record of any code object:
-of a user's function (with the canonical instructions each row is lowered to), of modified code (with the role of each
-row and the original instruction behind it) and of a resume function (that, too, and whose code it continues). It is
-made once per code object, and only when somebody watches.
+The idea: events show code, but hold no code object, which would keep the program's code alive. One function makes the record of
+any code object: of a user's function (with the canonical instructions that each row is lowered to), of modified code (with the role
+of each row and the original instruction it comes from) and of a resume function (also with the code that it continues). The
+record is cached per code object, and made only when somebody records.
 
 In:  a code object.
-Out: `code_view(code)`, an events.CodeView; `keep_source(code)` before one is made later; `step_text(step)` for single steps.
+Out: `code_view(code)`, an events.CodeView; `keep_source(code)` before the file is edited; `step_text(step)` for single steps.
 
 PyTorch's counterpart: format_bytecode in torch/_dynamo/utils.py, which makes text.
 """
@@ -21,9 +21,9 @@ from typing import Any
 
 from dynexplore.engine.bytecode import Instruction, ParsedCode, Step, name_of_code, read
 from dynexplore.engine.bytecode.listing import offset_of, operand_text
+from dynexplore.engine.display_paths import shown_file
 from dynexplore.engine.events import CodeView, ListingRow, StepView, safe_repr
-from dynexplore.engine.shown_files import shown_file
-from dynexplore.engine.translate.resume import resume_point
+from dynexplore.engine.translate.resume import original_of
 
 _ids = itertools.count(1)
 #: id of a code object -> (the code object, its record): ids are reused, so the weak reference tells whether it lives
@@ -40,11 +40,11 @@ def code_view(code: CodeType) -> CodeView:
     ('code_view', 'RETURN_VALUE', 'def code_view(code: CodeType) -> CodeView:')
     """
     key = id(code)
-    known = _views.get(key)
-    if known is None or known[0]() is not code:
+    cached = _views.get(key)
+    if cached is None or cached[0]() is not code:
         forget = _views.pop  # bound now: when the interpreter shuts down, the module's names go first
-        known = _views[key] = (weakref.ref(code, lambda _: forget(key, None)), _make(code))
-    return known[1]
+        cached = _views[key] = (weakref.ref(code, lambda _: forget(key, None)), _make(code))
+    return cached[1]
 
 
 def bare_view(code: CodeType) -> CodeView:
@@ -64,22 +64,21 @@ def keep_source(code: CodeType) -> None:
     'def keep_source(code: CodeType) -> None:'
     """
     key = id(code)
-    known = _views.get(key, _lines.get(key))
-    if known is None or known[0]() is not code:
+    cached = _views.get(key, _lines.get(key))
+    if cached is None or cached[0]() is not code:
         forget = _lines.pop
         _lines[key] = weakref.ref(code, lambda _: forget(key, None)), _lines_of_file(code, None)
 
 
 def _source(code: CodeType) -> str:
     key = id(code)
-    kept = _lines.pop(key, None)
-    return source_of(code) if kept is None or kept[0]() is not code else _source_in(kept[1], code)
+    noted_lines = _lines.pop(key, None)
+    return source_of(code) if noted_lines is None or noted_lines[0]() is not code else _source_in(noted_lines[1], code)
 
 
 def _make(code: CodeType) -> CodeView:
     parsed = read(code)
-    resumed = resume_point(code)
-    original = resumed.parsed if resumed is not None else None
+    original = original_of(code)
     return CodeView(
         id=next(_ids),
         # a resume function bears the names of what it continues, for tracebacks; people see one that tells it apart
@@ -88,7 +87,7 @@ def _make(code: CodeType) -> CodeView:
         first_line=code.co_firstlineno,
         source=_source(code),
         rows=_rows(parsed),
-        resumes=-1 if original is None else code_view(original.code).id,
+        resumes=-1 if original is None else code_view(original).id,
     )
 
 

@@ -14,58 +14,69 @@ In: a finished attempt. Out: a `Translation`. torch/_dynamo/codegen.py and outpu
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable
+from functools import partial
 from types import CodeType
 from typing import TYPE_CHECKING, Any, cast
 
 import torch.fx
 
+from dynexplore.engine.aliasing.lower import lower
+from dynexplore.engine.aliasing.wrappers import apply_wrappers
 from dynexplore.engine.bytecode import Instruction, Writer, assemble
-from dynexplore.engine.collector import collector_at_work
+from dynexplore.engine.gc_control import gc_enabled
 from dynexplore.engine.graph.builder import FinishedGraph
+from dynexplore.engine.graph.scalar_only_graphs import gives_numbers_alone, run_by_python, takes_rows_alone
 from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.native import GuardWalk
-from dynexplore.engine.provenance.data_parallel import relies_on_no_ddp, rely_on_no_ddp
-from dynexplore.engine.provenance.sources import Namer, Source
-from dynexplore.engine.translate.asked_of_autograd import crosses_modes, runs_as_it_stands
+from dynexplore.engine.provenance.data_parallel import guard_on_no_ddp, relies_on_no_ddp
+from dynexplore.engine.provenance.sources import ComputedSource, Namer, Source
+from dynexplore.engine.translate.call_wrappers import CALL_WRAPPERS, Call
 from dynexplore.engine.translate.contract.request import CompiledGraph, Translation
+from dynexplore.engine.translate.dict_aliasing import may_share_dict
+from dynexplore.engine.translate.function_reconstruction import push_function
 from dynexplore.engine.translate.graph_call import (
     GraphCall,
-    undone_on_failure,
-    unheard_by_autograd,
     write_draws,
     write_new_parameters,
 )
+from dynexplore.engine.translate.graph_failure import Segment
+from dynexplore.engine.translate.guard_compilation import compile_guards
 from dynexplore.engine.translate.injected_locals import InjectedLocals
-from dynexplore.engine.translate.left_to_python import is_left_to_python, leave_to_python
-from dynexplore.engine.translate.new_functions import push_function
-from dynexplore.engine.translate.numbers_alone import gives_numbers_alone, run_by_python, takes_rows_alone
-from dynexplore.engine.translate.shared_dictionaries import may_share_attributes
-from dynexplore.engine.translate.shared_storage import guard_shared_storage, guard_storage_offsets, guard_whole_storages
+from dynexplore.engine.translate.skip_frames import is_left_to_python, leave_to_python
 from dynexplore.engine.translate.symbolic_frame import NULL
 from dynexplore.engine.translate.unique_names import NUMBERS
+from dynexplore.engine.variables.callables.function import NestedFunctionVariable
 from dynexplore.engine.variables.containers.iterator import IteratorVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
-from dynexplore.engine.variables.objects.context_manager import leave_all, restoring_modes
-from dynexplore.engine.variables.objects.function import NestedFunctionVariable
+from dynexplore.engine.variables.contract.frame_effects import StandIn
+from dynexplore.engine.variables.modes.active_modes import leave_all, leave_in_graph
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
-from dynexplore.engine.variables.torch_.new_parameter import first_used_again
-from dynexplore.engine.variables.torch_.tensor_subclass import with_classes_switched_off
-from dynexplore.engine.variables.torch_.wrapper_tensor import left_alone
+from dynexplore.engine.variables.torch_.nn.new_parameter import first_reused_storage
 
 if TYPE_CHECKING:
     from dynexplore.engine.translate.contract.interpreter import Interpreter
     from dynexplore.engine.variables.contract.active_mode import ActiveMode
 
 
-class NotRebuilt(Exception):
+class ReconstructionError(Exception):
     """A value cannot be made again, or a change not be replayed, by bytecode: the frame must stop at `step`, before it came up."""
 
     def __init__(self, type_name: str, because: str, step: int) -> None:
         super().__init__(f"{type_name}: {because}")
         self.facts: dict[str, object] = {"type": type_name, "because": because}
         self.step = step
+
+
+class StandInLeaves(ReconstructionError):
+    """A class of a class statement is alive at the end of the graph: each call must make another one, where that stands."""
+
+    def __init__(self, stand_in: StandIn) -> None:
+        super().__init__("type", "its class statement makes another class in each call", stand_in.step)
+        self.facts = {}
+        self.user_stack = stand_in.user_stack
 
 
 class CodeGenerator:
@@ -83,20 +94,24 @@ class CodeGenerator:
         self._building: set[VariableTracker] = set()
         self.temporaries: list[str] = []
         self._later: list[Callable[[], None]] = []
-        ctx.let_go.append(vars(self).clear)  # what is emitted later holds its generator, which holds it
+        self._segment: Segment | None = None
+        ctx.effects.cleanup_callbacks.append(vars(self).clear)  # what is emitted later holds its generator, which holds it
 
     # -- Reconstruction: pushing values
 
     def push(self, value: VariableTracker) -> None:
         """Emit bytecode that pushes a value."""
-        if value.held_by is not None:
-            value = value.held_by
+        if value.storage_owner is not None:
+            value = value.storage_owner
         if value is NULL:
             self.writer.push_null()
         elif value in self._built:
             self.writer.load_fast(self._built[value])
         elif value.source is not None:
             self._load(value, value.source)
+            if value.kind == "number of numpy" and isinstance(value.source, ComputedSource):
+                self.writer.copy(1)
+                self.remember(value)  # numpy computes a new object: it is computed once
         elif value.mutable:
             self._push_shared(value)
         else:
@@ -107,12 +122,14 @@ class CodeGenerator:
             with self.writer.role("load value"):
                 source.load(self.writer, self.injected)
         except NotImplementedError as reason:
-            raise NotRebuilt(value.type_name(), str(reason), value.made_at) from reason
+            raise ReconstructionError(value.type_name(), str(reason), value.created_at_step) from reason
 
     def _push_shared(self, value: VariableTracker) -> None:
         """A new object that may appear twice is built once."""
+        if self.ctx.journal.is_cached(value):
+            raise ReconstructionError(value.type_name(), "functools.lru_cache holds the object itself", value.created_at_step)
         if value in self._building:
-            raise NotRebuilt(value.type_name(), "it contains itself", value.made_at)
+            raise ReconstructionError(value.type_name(), "it contains itself", value.created_at_step)
         self._building.add(value)
         self._reconstruct(value)
         self._building.discard(value)
@@ -138,16 +155,18 @@ class CodeGenerator:
             with self.writer.role("rebuild value"):
                 value.reconstruct(self)
         except NotImplementedError as reason:
-            raise NotRebuilt(value.type_name(), str(reason), value.made_at) from reason
+            raise ReconstructionError(value.type_name(), str(reason), value.created_at_step) from reason
 
     def push_object(self, value: object) -> None:
         """Push a live object that the cache entry holds."""
+        stand_ins = self.ctx.effects.stand_ins
+        stand_in = stand_ins.get(id(value)) or stand_ins.get(id(type(value)))
+        if stand_in is not None:
+            raise StandInLeaves(stand_in)
         self.writer.load_fast(self.injected.name(value))
 
     def push_output(self, node: torch.fx.Node) -> None:
         """Push an output of the graph."""
-        if not self.ctx.request.runs_as_it_is and _belongs_to_a_transform(node):
-            raise NotImplementedError("a tensor inside a transform of torch.func, which no compiler hands out")
         name = self.outputs.get(node)
         if name is None:
             name = self.outputs[node] = f"___out_{len(self.outputs)}"
@@ -155,12 +174,11 @@ class CodeGenerator:
 
     def call_object(self, function: object, *args: VariableTracker) -> None:
         """Push the result of calling a live object with these values."""
-        self.writer.begin_call()
-        self.push_object(function)
-        self.writer.callable_ready()
-        for arg in args:
-            self.push(arg)
-        self.writer.call(len(args))
+        self.call_helper(function, *[partial(self.push, arg) for arg in args])
+
+    def call_helper(self, function: object, *loads: Callable[[], object]) -> None:
+        """Push the result of calling a live object; each of `loads` pushes one argument."""
+        self.writer.call_helper(partial(self.push_object, function), *loads)
 
     def store_temporary(self) -> str:
         """Pop the top of the stack into a fresh local."""
@@ -182,15 +200,15 @@ class CodeGenerator:
 
     def side_effects(self, *, returning: bool) -> None:
         """Make real objects what their trackers became, in the order of their first change."""
-        for first, *others in self.ctx.journal.may_be_one():
+        for first, *others in self.ctx.journal.possible_aliases():
             assert first.source is not None
-            if all(self.ctx.guards.fix_object(one.source) for one in (first, *others)):
+            if all(self.ctx.guards.fix_object(alias.source) for alias in (first, *others)):
                 continue
-            kind = "ATTRIBUTES_APART" if may_share_attributes(self.ctx.journal, [first, *others]) else "DISTINCT"
+            kind = "NO_ATTRIBUTE_ALIAS" if may_share_dict(self.ctx.journal, [first, *others]) else "DISTINCT"
             self.ctx.guard(first.source, kind, [other.source for other in others])
         with self.writer.role("side effect"):
             changed = list(self.ctx.journal.changed)
-            own = {id(cell) for name, cell in self.ctx.root.cells.items() if name in self.code.co_cellvars}
+            own = {id(cell) for name, cell in self.ctx.frames.root.cells.items() if name in self.code.co_cellvars}
             unseen = [tracker for tracker in changed if returning and id(tracker) in own]
             for tracker in changed:
                 if tracker not in unseen:
@@ -210,7 +228,7 @@ class CodeGenerator:
         try:
             tracker.write_back(self)
         except NotImplementedError as reason:
-            raise NotRebuilt(tracker.type_name(), str(reason), self.ctx.journal.changed[tracker]) from reason
+            raise ReconstructionError(tracker.type_name(), str(reason), self.ctx.journal.changed[tracker]) from reason
 
     def set_modes_before(self, block: ActiveMode) -> None:
         """Set for real what was set before a `with` block: entering it remembers what it found (inference mode: of all modes)."""
@@ -228,6 +246,8 @@ class CodeGenerator:
         """Compile the graph, write the head of the code, assemble."""
         ctx = self.ctx
         graphs: list[CompiledGraph] = []
+        for stand_in in ctx.effects.stand_ins.values():
+            self.injected.name(stand_in.value)  # guards refer to it weakly
         head = Writer(self.code)
         with head.role("prologue"):
             head.prologue(self.code.co_cellvars, self.code.co_freevars, self._own_cells)
@@ -247,16 +267,15 @@ class CodeGenerator:
                 function = self._compiled(graph, name, breaks)
                 graphs.append(CompiledGraph(name, graph, function))
             injected = self.injected.add(function, name)
-            call = GraphCall(ctx, self.code, self.injected)
+            segment = self._segment if self._segment is not None else Segment(ctx, graph, in_order=True)
+            call = GraphCall(ctx, self.code, self.injected, segment)
             self.temporaries += call.write(head, tail, graph, injected, list(self.outputs.values()))
-        for value in ctx.kept:
-            self.injected.name(value)
         instructions = [*head.instructions, *self.writer.instructions, *tail.instructions]
         code = self._assemble(instructions)
-        if ctx.narrator is not None:
+        if ctx.emitter is not None:
             objects = zip(self.injected.names, self.injected.values, strict=True)
-            ctx.narrator.code_emitted(code, [graph.name for graph in graphs], self.resume_codes, objects)
-        check = ctx.finish_check()
+            ctx.emitter.code_emitted(code, [graph.name for graph in graphs], self.resume_codes, objects)
+        check = compile_guards(ctx)
         walk = ctx.module_guards.walk(cast("Callable[..., Any]", GuardWalk))
         return Translation(
             code,
@@ -272,51 +291,42 @@ class CodeGenerator:
         )
 
     def _compiled(self, graph: FinishedGraph, name: str, breaks: list[GraphBreak]) -> Callable[..., Any]:
-        """What the backend makes of the graph, in what keeps its calls as eager's are."""
+        """The callable of the graph, in what keeps its calls as eager's are."""
         ctx = self.ctx
-        if not ctx.request.runs_as_it_is:
-            graph.as_it_stands |= runs_as_it_stands(graph, breaks)
-            guard_shared_storage(ctx, graph)
-            guard_storage_offsets(ctx, graph)
-            guard_whole_storages(ctx, graph)
         began = time.perf_counter()
         if relies_on_no_ddp(graph_input.example for graph_input in graph.inputs):
-            rely_on_no_ddp(ctx.guard, ctx.module_guards)
+            guard_on_no_ddp(ctx.guard, ctx.module_guards)
         leave_all(ctx.active_modes)  # a compiler traces the graph once more, from the modes with which the frame began
-        graph.as_it_stands |= not ctx.request.runs_as_it_is and crosses_modes(graph)
         env = ctx.graph.shape_env
         guards_before = len(env.guards) if env is not None else 0
-        with collector_at_work():
-            function = ctx.request.compile_graph(graph, name, ctx.graph.fake_mode)
-        if env is not None and env.open_sizes:
-            ctx.request.backend_questions.note(env, guards_before)
-        if not ctx.request.runs_as_it_is and not graph.as_it_stands:
-            function = unheard_by_autograd(function, graph)
-        function = undone_on_failure(function, graph, ctx.request.runs_as_it_is or graph.as_it_stands)
-        if ctx.function_modes.has_wrappers:
-            function = left_alone(function)
-        if ctx.function_modes.has_subclasses:
-            function = with_classes_switched_off(function)
-        if ctx.graph.sets_modes:
-            function = restoring_modes(function)
-        if ctx.narrator is not None:
-            ctx.narrator.compiled(name, graph, ctx.request.backend_name, time.perf_counter() - began)
+        with gc_enabled():
+            lowered = lower(
+                graph, name, ctx.request.compiler, ctx.graph.fake_mode, breaks, ctx.guard, ctx.request.profile.overlaps_otherwise
+            )
+        if env is not None and env.oblivious_sizes:
+            ctx.request.backend_size_guards.note(env, guards_before)
+        self._segment = Segment(ctx, graph, in_order=lowered.runs_as_captured)
+        wrappers = list(lowered.wrappers)
+        function = apply_wrappers(lowered.function, CALL_WRAPPERS.values(), Call(ctx, graph, self._segment), wrappers)
+        lowered = dataclasses.replace(lowered, function=function, wrappers=tuple(wrappers))
+        if ctx.emitter is not None:
+            ctx.emitter.compiled(name, graph, lowered, ctx.request.backend_name, time.perf_counter() - began)
         return function
 
     def _refuse_shared_parameters(self) -> None:
         """A parameter is made of a tensor that the program goes on using: only Python can make it, on the same memory."""
-        made = [parameter for parameter, _ in self.ctx.new_parameters]
-        used_again = first_used_again(made, self.ctx.graph.graph, list(self.outputs))
+        parameters = [parameter for parameter, _ in self.ctx.effects.new_parameters]
+        used_again = first_reused_storage(parameters, self.ctx.graph.graph, list(self.outputs))
         if used_again is not None:
-            raise NotRebuilt("Parameter", "the tensor it is made of is used again", used_again.made_at)
+            raise ReconstructionError("Parameter", "the tensor it is made of is used again", used_again.created_at_step)
 
     def _assemble(self, instructions: list[Instruction]) -> CodeType:
         code = self.code
         slots = self.ctx.request.slot_names
-        known = {*slots, *self.injected.names}
+        fixed_slots = {*slots, *self.injected.names}
         cells = {*code.co_cellvars, *code.co_freevars}
-        wanted = [*self.ctx.parsed.code.co_varnames, *self.outputs.values(), *self.temporaries]
-        others = [name for name in dict.fromkeys(wanted) if name not in known and name not in cells]
+        names = [*self.ctx.frames.root.parsed.code.co_varnames, *self.outputs.values(), *self.temporaries]
+        others = [name for name in dict.fromkeys(names) if name not in fixed_slots and name not in cells]
         return assemble(
             instructions, code, varnames=(*slots, *self.injected.names, *others, *self._own_cells), cellvars=code.co_cellvars,
             freevars=code.co_freevars, moved=self._own_cells,
@@ -328,21 +338,15 @@ class CodeGenerator:
         return () if self.ctx.resume is None else self.ctx.resume.own_cells
 
 
-def _belongs_to_a_transform(node: torch.fx.Node) -> bool:
-    """Whether a node's tensor lives at a level of functorch: `torch.func.vjp` keeps such for the function that it returns."""
-    fake = node.meta.get("example_value")
-    return isinstance(fake, torch.Tensor) and torch._C._functorch.is_functorch_wrapped_tensor(fake)
-
-
 def finish_with_return(ctx: Interpreter) -> Translation:
     """The frame returned: push the value, replay, return; or leave it all to Python."""
     if is_left_to_python(ctx):
         return leave_to_python(ctx)
-    ctx.leave_modes_in_graph()
+    leave_in_graph(ctx, ctx.active_modes)
     generator = CodeGenerator(ctx)
-    assert ctx.root.returned is not None
-    generator.push(ctx.root.returned)
+    assert ctx.frames.root.returned is not None
+    generator.push(ctx.frames.root.returned)
     generator.side_effects(returning=True)
-    with generator.writer.at(ctx.root.current), generator.writer.role("return"):
+    with generator.writer.at(ctx.frames.root.current), generator.writer.role("return"):
         generator.writer.return_value()
     return generator.finish([])

@@ -1,11 +1,11 @@
-"""comptime: code of the program that runs while a function is captured, and looks at what is known then.
+"""comptime: code of the program that runs while a function is captured, and inspects the translator's state.
 
-The idea: `comptime(fn)` in the middle of a function calls `fn(ctx)` when the translator comes by, once in each attempt, and leaves
-nothing in the graph. `ctx` answers with what is known of locals, stack, graph and guards at this place; it may end the graph
-there, or have a size taken for a number. The short forms (`comptime.print_graph()`) are such functions ready made. In plain
-Python, and in a call that is served from the cache, all of it does nothing.
+The idea: `comptime(fn)` in the middle of a function calls `fn(ctx)` when the translator interprets it, once in each attempt,
+and adds nothing to the graph. `ctx` shows locals, stack, graph and guards at this place; it may break the graph there, or
+specialize a size. The short forms (`comptime.print_graph()`) are such functions, ready to use. In plain Python, and on a cache hit,
+comptime does nothing.
 
-torch's own `comptime` means the same here: what programs have imported from `torch._dynamo.comptime` is answered by these rows.
+torch's own `comptime` means the same here: rows of this file handle what programs import from `torch._dynamo.comptime`.
 
 In: calls of `comptime`. Out: what `fn` prints; None.
 torch/_dynamo/comptime.py and torch/_dynamo/variables/functions.py do the same job.
@@ -17,21 +17,21 @@ import dis
 import sys
 import time
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TextIO
 
 import torch.fx
 
 from dynexplore.engine.errors import ComptimeError, DynexploreError
-from dynexplore.engine.graph.shapes import settled_size
 from dynexplore.engine.graph_breaks import GraphBreak
-from dynexplore.engine.variables.contract.base import NotConstant, NotProxyable, VariableTracker
-from dynexplore.engine.variables.contract.context import TraceContext, UserRaised
-from dynexplore.engine.variables.objects.context_manager import NONE
-from dynexplore.engine.variables.objects.function import FunctionVariable, NestedFunctionVariable
+from dynexplore.engine.specialization.shape_env import specialized_size
+from dynexplore.engine.variables.callables.function import FunctionVariable, NestedFunctionVariable
+from dynexplore.engine.variables.contract.base import Args, Kwargs, NotConstant, NotProxyable, VariableTracker
+from dynexplore.engine.variables.contract.context import ObservedException, TraceContext
+from dynexplore.engine.variables.objects.builtin_value import NONE
 from dynexplore.engine.variables.rules import Answer, late_rule, rule
-from dynexplore.engine.variables.scalars.symbolic_number import SymbolicNumberVariable
-from dynexplore.engine.variables.torch_.tensor import TensorVariable
+from dynexplore.engine.variables.scalars.symint import SymbolicNumberVariable
+from dynexplore.engine.variables.torch_.tensor.tensor import TensorVariable
 
 if TYPE_CHECKING:
     from dynexplore.engine.translate.contract.interpreter import Interpreter
@@ -85,7 +85,7 @@ class ComptimeVar:
         """Whether it is a number that may be another one in the next call of the same graph."""
         value = self._read()
         return isinstance(value, SymbolicNumberVariable) and (
-            not isinstance(value.value, torch.SymInt) or settled_size(value.value) is None
+            not isinstance(value.value, torch.SymInt) or specialized_size(value.value) is None
         )
 
     def force_static(self) -> None:
@@ -111,7 +111,7 @@ class ComptimeContext:
         self._level = level
 
     def _frame(self, stacklevel: int) -> SymbolicFrame:
-        return self._ctx.running[-1 - self._level - stacklevel]
+        return self._ctx.frames.running[-1 - self._level - stacklevel]
 
     def get_local(self, name: str, *, stacklevel: int = 0) -> ComptimeVar:
         """A local variable. Raises KeyError."""
@@ -165,7 +165,7 @@ class ComptimeContext:
 
     def print_bt(self, *, file: TextIO | None = None, stacklevel: int = 0) -> None:
         """The frames that are in this capture, outermost first, in the form of a traceback."""
-        frames = self._ctx.user_stack()
+        frames = self._ctx.frames.user_stack()
         for frame in frames[: len(frames) - self._level - stacklevel]:
             print(f'  File "{frame.file}", line {frame.line}, in {frame.function}\n    {frame.code.strip()}', file=file)
 
@@ -267,33 +267,33 @@ def _run(ctx: Any, fn: Callable[..., Any], *args: Any) -> VariableTracker:
     """Call a function of the program, or a short form, at this place. What it raises goes to the program as ComptimeError."""
     try:
         fn(ComptimeContext(ctx), *args)
-    except (GraphBreak, UserRaised, DynexploreError):
+    except (GraphBreak, ObservedException, DynexploreError):
         raise
     except Exception as error:
         raise ComptimeError(f"{type(error).__name__}: {error}") from error
     return NONE
 
 
-def _call(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+def _call(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
     """`comptime(fn, fallback_fn)`; the second is for plain Python."""
     function = (args[0] if args else kwargs["fn"]).read(ctx)
     if isinstance(function, FunctionVariable):
         return _run(ctx, function.live_value())
     if isinstance(function, NestedFunctionVariable):
-        return _run(ctx, _made_now(ctx, function))
+        return _run(ctx, _capture_time_copy(ctx, function))
     ctx.break_graph("DX212", callee=function.describe())
 
 
-def _made_now(ctx: Any, function: NestedFunctionVariable) -> types.FunctionType:
+def _capture_time_copy(ctx: Any, function: NestedFunctionVariable) -> types.FunctionType:
     """A function that the frame has defined, with what is known of all that it closes over."""
-    cells = tuple(types.CellType(_known(ctx, cell.load(ctx))) for cell in function.cells)
-    defaults = tuple(_known(ctx, value.read(ctx)) for value in function.defaults)
-    made = types.FunctionType(function.code, function.namespace, function.code.co_name, defaults, cells)
-    made.__kwdefaults__ = {name: _known(ctx, value.read(ctx)) for name, value in function.keyword_defaults.items()}
-    return made
+    cells = tuple(types.CellType(_capture_time_value(ctx, cell.load(ctx))) for cell in function.cells)
+    defaults = tuple(_capture_time_value(ctx, value.read(ctx)) for value in function.defaults)
+    copy = types.FunctionType(function.code, function.namespace, function.code.co_name, defaults, cells)
+    copy.__kwdefaults__ = {name: _capture_time_value(ctx, value.read(ctx)) for name, value in function.keyword_defaults.items()}
+    return copy
 
 
-def _known(ctx: Any, value: VariableTracker) -> Any:
+def _capture_time_value(ctx: Any, value: VariableTracker) -> Any:
     if isinstance(value, TensorVariable | SymbolicNumberVariable):
         return ComptimeVar(ctx, value)
     try:
@@ -320,11 +320,11 @@ _SHORT: dict[str, Callable[..., Any]] = {
 
 
 def _answer_for(name: str) -> Answer:
-    def answer(ctx: Any, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    def answer(ctx: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
         level = {key: value.as_constant() for key, value in kwargs.items() if key == "stacklevel"}
-        given = [*args, *(value for key, value in kwargs.items() if key != "stacklevel")]
-        _run(ctx, lambda at: _SHORT[name](at, *(ComptimeVar(ctx, value) for value in given), **level))
-        return given[0] if name == "print_value_stack_and_return" else NONE
+        arguments = [*args, *(value for key, value in kwargs.items() if key != "stacklevel")]
+        _run(ctx, lambda at: _SHORT[name](at, *(ComptimeVar(ctx, value) for value in arguments), **level))
+        return arguments[0] if name == "print_value_stack_and_return" else NONE
 
     return answer
 

@@ -19,7 +19,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.bytecode import OPCODES
-from dynexplore.engine.shown_files import shown_file
+from dynexplore.engine.display_paths import shown_file
 
 if TYPE_CHECKING:
     from dynexplore.engine.translate.symbolic_frame import SymbolicFrame

@@ -1,7 +1,7 @@
-"""Objects that the modified code needs and that no bytecode can make: compiled graphs, pinned objects, functions of the engine.
+"""Injected locals: objects that the modified code loads and that no bytecode can make: compiled graphs, pinned objects, helpers.
 
-The idea: the cache entry holds them, and the frame hook puts them into local variables of the modified frame that stand right after
-the argument slots. So no globals are touched, no constant holds an object that the collector must see, and a running frame keeps
+The idea: the cache entry owns them, and the frame hook stores them in local variables of the modified frame, right after the
+argument slots. So no globals change, no constant holds an object that the garbage collector must see, and a running frame keeps
 what it uses alive.
 
 In: objects, while code is written. Out: the names under which the code loads them, and the values in the order of the slots.
@@ -24,16 +24,16 @@ class InjectedLocals(Namer):
     def __init__(self) -> None:
         self.values: list[Any] = []
         self.names: list[str] = []
-        self._known: dict[int, str] = {}
+        self._name_of_id: dict[int, str] = {}
 
     def name(self, value: object) -> str:
         return self.add(value, f"__object_{len(self.values)}")
 
     def add(self, value: object, name: str) -> str:
         """Inject a value under a name (or the name it has already)."""
-        known = self._known.get(id(value))
-        if known is None:
-            known = self._known[id(value)] = name
+        existing_name = self._name_of_id.get(id(value))
+        if existing_name is None:
+            existing_name = self._name_of_id[id(value)] = name
             self.values.append(value)
             self.names.append(name)
-        return known
+        return existing_name

@@ -13,21 +13,22 @@ torch/_dynamo/symbolic_convert.py (InliningInstructionTranslator) does the same 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
-from types import FunctionType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from dynexplore.engine.bytecode import read
 from dynexplore.engine.config import config
 from dynexplore.engine.errors import EngineError
+from dynexplore.engine.policy.skip import AMBIGUOUS_NAMES, has_ambiguous_names
+from dynexplore.engine.translate.nested_frames import may_nest, may_stop
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
+from dynexplore.engine.variables.argument_errors import twin_of
+from dynexplore.engine.variables.callables.function import CellVariable
+from dynexplore.engine.variables.callables.generator import GeneratorVariable
 from dynexplore.engine.variables.containers.mapping import DictVariable
 from dynexplore.engine.variables.containers.sequence import TupleVariable
-from dynexplore.engine.variables.contract.base import VariableTracker
-from dynexplore.engine.variables.contract.context import UserRaised
-from dynexplore.engine.variables.objects.exception import exception_from_python, set_cause
-from dynexplore.engine.variables.objects.function import CellVariable
-from dynexplore.engine.variables.objects.generator import GeneratorVariable
+from dynexplore.engine.variables.contract.base import Args, Kwargs, VariableTracker
+from dynexplore.engine.variables.contract.context import ObservedException
+from dynexplore.engine.variables.objects.exception import ExceptionVariable, exception_from_python, set_cause
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
 
 if TYPE_CHECKING:
@@ -36,42 +37,47 @@ if TYPE_CHECKING:
 _UNTRACEABLE = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE
 
 
-def inline(
-    ctx: Interpreter, function: Any, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-) -> VariableTracker:
+def inline(ctx: Interpreter, function: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
     """Call a Python function by interpreting it."""
     code = function.code
     if code.co_flags & _UNTRACEABLE or not code.co_flags & inspect.CO_OPTIMIZED:
         ctx.break_graph("DX211", function=code.co_qualname)
-    if ctx.innermost.depth >= config.inline_depth_limit:
-        ctx.break_graph("DX501", function=code.co_qualname, depth=ctx.innermost.depth)
-    caller = ctx.innermost
-    function.rely_on_code(ctx)
-    frame = SymbolicFrame(read(code), ctx.namespace_of(function), function, caller)
+    if has_ambiguous_names(code):
+        ctx.break_graph("DX202", function=code.co_qualname, because=AMBIGUOUS_NAMES)
+    if ctx.frames.innermost.depth >= config.inline_depth_limit:
+        ctx.break_graph("DX501", function=code.co_qualname, depth=ctx.frames.innermost.depth)
+    caller = ctx.frames.innermost
+    is_whole_instruction, caller.only_calls = caller.only_calls is function, None
+    function.guard_on_code(ctx)
+    frame = SymbolicFrame(read(code), ctx.calls.namespace_of(function), function, caller)
+    frame.nests = is_whole_instruction and may_nest(ctx, frame)
+    if frame.nests:
+        frame.stops = may_stop(frame)
+        frame.called_through = caller.calls_through
     _bind(ctx, frame, function, args, kwargs)
-    _make_cells(ctx, frame, function)
+    set_up_cells(ctx, frame, function)
     if code.co_flags & inspect.CO_GENERATOR:
         generator = GeneratorVariable(frame)
-        generator.holder = ctx.innermost
-        ctx.generators.append(generator)
-        ctx.let_go.append(generator.forget)
+        generator.holder = ctx.frames.innermost
+        ctx.calls.generators.append(generator)
+        ctx.effects.cleanup_callbacks.append(generator.forget)
         return generator
     return run(ctx, frame)
 
 
 def run(ctx: Interpreter, frame: SymbolicFrame) -> VariableTracker:
     """Interpret a nested frame to its end."""
-    caller = ctx.innermost
-    if ctx.narrator is not None:
-        ctx.narrator.inline_entered(frame, caller)
+    caller = ctx.frames.innermost
+    if ctx.emitter is not None:
+        ctx.emitter.inline_entered(frame, caller)
     try:
         ctx.interpret(frame)
-    except UserRaised:
-        if ctx.narrator is not None:
-            ctx.narrator.inline_left(frame, "raised")
+    except ObservedException:
+        if ctx.emitter is not None:
+            ctx.emitter.inline_left(frame, "raised")
         raise
-    if ctx.narrator is not None:
-        ctx.narrator.inline_left(frame)
+    if ctx.emitter is not None:
+        ctx.emitter.inline_left(frame)
     assert frame.returned is not None
     return frame.returned
 
@@ -85,36 +91,38 @@ def resume_generator(
         if issubclass(thrown.python_type(), StopIteration):  # a RuntimeError on 3.11, itself on 3.13
             ctx.break_graph("DX210", operation="throw() of StopIteration into a generator that has not begun")
         frame.returned = ConstantVariable(None)  # it is raised where the body begins
-        raise UserRaised(ctx, thrown)
+        raise ObservedException(ctx, thrown)
     if frame.returned is not None:
         if thrown is not None:
-            raise UserRaised(ctx, thrown)
+            raise ObservedException(ctx, thrown)
         return None
-    caller = ctx.innermost
+    caller = ctx.frames.innermost
     frame.parent, frame.depth = caller, caller.depth + 1
-    if ctx.innermost.depth >= config.inline_depth_limit:
-        ctx.break_graph("DX501", function=frame.parsed.code.co_qualname, depth=ctx.innermost.depth)
+    if ctx.frames.innermost.depth >= config.inline_depth_limit:
+        ctx.break_graph("DX501", function=frame.parsed.code.co_qualname, depth=ctx.frames.innermost.depth)
     if thrown is not None and frame.steps[frame.pc].op == "JUMP" and frame.steps[frame.pc - 2].op == "SEND":
         ctx.break_graph("DX210", operation="throw() into `yield from`")
     if generator.started and thrown is None:
         frame.push(sent)
-    if ctx.narrator is not None and not generator.started:  # its later pieces belong to the same callee
-        ctx.narrator.inline_entered(frame, caller)
+    if ctx.emitter is not None and not generator.started:  # its later pieces belong to the same callee
+        ctx.emitter.inline_entered(frame, caller)
     generator.started = True
+    if isinstance(thrown, ExceptionVariable) and frame.exceptions:  # Objects/genobject.c: by what the generator itself handles
+        thrown.set_context(ctx, frame.exceptions[-1])
     try:
         ctx.interpret(frame, thrown)
-    except UserRaised as raised:
+    except ObservedException as raised:
         frame.returned = ConstantVariable(None)
-        if ctx.narrator is not None:
-            ctx.narrator.inline_left(frame, "raised")
-        raise UserRaised(ctx, leaving_generator(ctx, raised.exception)) from raised
-    if ctx.narrator is not None and frame.returned is not None:
-        ctx.narrator.inline_left(frame)
+        if ctx.emitter is not None:
+            ctx.emitter.inline_left(frame, "raised")
+        raise ObservedException(ctx, convert_stop_iteration(ctx, raised.exception)) from raised
+    if ctx.emitter is not None and frame.returned is not None:
+        ctx.emitter.inline_left(frame)
     value, frame.yielded = frame.yielded, None
     return value
 
 
-def leaving_generator(ctx: Interpreter, exception: VariableTracker) -> VariableTracker:
+def convert_stop_iteration(ctx: Interpreter, exception: VariableTracker) -> VariableTracker:
     """What leaves a generator whose body raised: StopIteration would mean its end, so it becomes a RuntimeError (PEP 479)."""
     if not issubclass(exception.python_type(), StopIteration):
         return exception
@@ -125,8 +133,8 @@ def leaving_generator(ctx: Interpreter, exception: VariableTracker) -> VariableT
 
 
 def _bind(
-    ctx: Interpreter, frame: SymbolicFrame, function: Any, args: Sequence[VariableTracker],
-    kwargs: Mapping[str, VariableTracker],
+    ctx: Interpreter, frame: SymbolicFrame, function: Any, args: Args,
+    kwargs: Kwargs,
 ) -> None:
     """Put arguments into locals as CPython does (Python/ceval.c, initialize_locals)."""
     code = function.code
@@ -149,9 +157,7 @@ def _bind(
         slots[names[rest]] = DictVariable({name: (ConstantVariable(name), value) for name, value in unknown.items()})
 
 
-def _bind_keywords(
-    code: Any, slots: dict[str, VariableTracker], kwargs: Mapping[str, VariableTracker]
-) -> dict[str, VariableTracker] | None:
+def _bind_keywords(code: Any, slots: dict[str, VariableTracker], kwargs: Kwargs) -> dict[str, VariableTracker] | None:
     """Bind keyword arguments to parameters; what is left for **kwargs, or None where they do not fit."""
     named = set(code.co_varnames[code.co_posonlyargcount:code.co_argcount + code.co_kwonlyargcount])
     unknown = {}
@@ -188,21 +194,11 @@ def _keyword_only(code: Any) -> tuple[str, ...]:
     return names
 
 
-def _refuse(
-    ctx: Interpreter, function: Any, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-) -> NoReturn:
+def _refuse(ctx: Interpreter, function: Any, args: Args, kwargs: Kwargs) -> NoReturn:
     """The program raises the TypeError with which Python refuses these arguments: asked of a function of the same signature."""
     code = function.code
-    parameters = code.co_varnames[:code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & inspect.CO_VARARGS)
-                                  + bool(code.co_flags & inspect.CO_VARKEYWORDS)]
-    empty = _nothing.__code__.replace(
-        co_argcount=code.co_argcount, co_posonlyargcount=code.co_posonlyargcount, co_kwonlyargcount=code.co_kwonlyargcount,
-        co_varnames=parameters, co_nlocals=len(parameters), co_name=code.co_name, co_qualname=code.co_qualname,
-        co_flags=_nothing.__code__.co_flags | code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS),
-    )
-    twin = FunctionType(empty, {}, code.co_name, (None,) * function.default_count())
-    twin.__qualname__ = code.co_qualname
-    twin.__kwdefaults__ = {name: None for name in _keyword_only(code) if function.keyword_default(ctx, name) is not None}
+    keyword_defaults = [name for name in _keyword_only(code) if function.keyword_default(ctx, name) is not None]
+    twin = twin_of(code, function.default_count(), keyword_defaults)
     try:
         twin(*[None] * len(args), **dict.fromkeys(kwargs))
     except TypeError as error:
@@ -210,11 +206,7 @@ def _refuse(
     raise EngineError(f"{code.co_qualname}: arguments that Python accepts were refused")
 
 
-def _nothing() -> None:
-    pass
-
-
-def _make_cells(ctx: Interpreter, frame: SymbolicFrame, function: Any) -> None:
+def set_up_cells(ctx: Interpreter, frame: SymbolicFrame, function: Any) -> None:
     """New cells for the callee's cell variables (arguments move in), the closure's cells for its free ones."""
     code = function.code
     for name in code.co_cellvars:

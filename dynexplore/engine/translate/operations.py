@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import operator
 import types
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
 import torch.fx
@@ -23,20 +23,21 @@ from torch._subclasses.fake_tensor import (
     UnsupportedFakeTensorException,
 )
 
+from dynexplore.engine.aliasing.mutation import target_name
 from dynexplore.engine.graph.builder import InputResized, OperatorFailed
-from dynexplore.engine.graph.fake_mode import GIVE_OTHER_MEMORY, IN_PLACE_VIEWS, storage_of
-from dynexplore.engine.graph.function_question import Asked
-from dynexplore.engine.graph.taken_data import take_data
-from dynexplore.engine.graph.written_nodes import name_of
-from dynexplore.engine.variables.containers.iterator import ItemsIteratorVariable
+from dynexplore.engine.graph.fake_mode import GIVE_OTHER_MEMORY, IN_PLACE_VIEWS
+from dynexplore.engine.graph.set_data import take_data
+from dynexplore.engine.graph.torch_function_probe import TorchFunctionDispatched
+from dynexplore.engine.translate.stack_traces import FrameLine
 from dynexplore.engine.variables.containers.named_tuple import namedtuple_of
 from dynexplore.engine.variables.containers.sequence import ListVariable, SizeVariable, TupleVariable
-from dynexplore.engine.variables.contract.base import NotProxyable, VariableTracker
+from dynexplore.engine.variables.contract.base import Args, Kwargs, NotProxyable, VariableTracker
 from dynexplore.engine.variables.numpy_.array_rules import holds_numpy_number
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
-from dynexplore.engine.variables.scalars.symbolic_number import SymbolicNumberVariable, wrap_number
-from dynexplore.engine.variables.torch_ import wrapper_tensor
-from dynexplore.engine.variables.torch_.tensor import CopiedRowVariable, DataVariable, TensorVariable, ViewOfDataVariable
+from dynexplore.engine.variables.scalars.symint import SymbolicNumberVariable, wrap_number
+from dynexplore.engine.variables.scalars.unspecialized import NumpyNumberVariable
+from dynexplore.engine.variables.torch_.tensor import traceable_wrapper_subclass
+from dynexplore.engine.variables.torch_.tensor.tensor import TensorVariable
 
 if TYPE_CHECKING:
     from dynexplore.engine.translate.contract.interpreter import Interpreter
@@ -46,15 +47,13 @@ _DTYPES = {int: torch.int64, float: torch.float64, bool: torch.bool, complex: to
 _SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
-def add(
-    ctx: Interpreter, op: str, target: Any, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-) -> VariableTracker:
+def add(ctx: Interpreter, op: str, target: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
     """Put one operation into the graph."""
     proxies = [proxy_of(ctx, arg, target) for arg in args]
     named = {name: proxy_of(ctx, arg, target) for name, arg in kwargs.items()}
     tensors = [arg for arg in (*args, *kwargs.values()) if isinstance(arg, TensorVariable)]
-    name = name_of(target)
-    if name in IN_PLACE_VIEWS and any(map(_is_where_sizes_come_from, tensors)):
+    name = target_name(target)
+    if name in IN_PLACE_VIEWS and any(map(_is_dynamic_input, tensors)):
         ctx.break_graph("DX408", operation="other sizes in place, of an input whose sizes vary")
     if name in GIVE_OTHER_MEMORY:
         ctx.break_graph("DX408", operation=name)
@@ -64,104 +63,84 @@ def add(
     try:
         fake = ctx.graph.run_fake(op, target, proxies, named)
     except OperatorFailed as failure:
-        ctx.operator_failed(failure)
+        _break_on(ctx, failure)
     if not mode.written_last and fake is not None and not is_graph_value(fake):
         return ctx.build(fake, None)
-    if mode.written_last and mode.taken_as_data:
-        ctx.graph.note_unheard_write()
+    if mode.written_last and mode.data_aliases:
+        ctx.graph.check_hidden_mutation_of_saved()
     if mode.assigned and target is not take_data and mode.is_view_of_assigned(fake):
         ctx.break_graph("DX408", operation="a view of a tensor whose .data was assigned")
-    if mode.rows_copied_of and not mode.rows_copied_of.isdisjoint(mode.written_last):
-        ctx.break_graph("DX408", operation="a write to a row that data chose, or to what it was chosen of")
     if mode.written_last and mode.assigned_are_written():
         ctx.break_graph("DX408", operation="a write to a tensor whose .data was assigned, or to that data")
     if mode.written_last and ctx.function_modes.has_wrappers:
-        wrapper_tensor.refuse_writes(ctx, *tensors)
-    if "requires_grad" in kwargs and _is_new_leaf(fake) and not ctx.graphs_run_as_they_are:
-        ctx.break_graph("DX407", operation="a new tensor with requires_grad=True")
-    if any(map(holds_numpy_number, (*args, *kwargs.values()))):
+        traceable_wrapper_subclass.break_on_wrapper_writes(ctx, *tensors)
+    if any(map(holds_numpy_number, (*args, *kwargs.values()))) and not (target is torch._refs.tensor and "dtype" in kwargs):
         _refuse_other_promotion(ctx, op, target, fake, args, kwargs)
     node = ctx.graph.add(op, target, proxies, named, fake)
     if mode.written_last:
         node.meta["writes"] = frozenset(mode.written_last)
     if mode.may_fail_last:
         node.meta["may_fail"] = True
-    if ctx.narrator is not None:
-        ctx.narrator.node_added(node, ctx)
+    if ctx.emitter is not None:
+        ctx.emitter.node_added(node, ctx)
     describe(ctx, node)
     for tensor in tensors:
         if tensor.fake is fake:
             return tensor
-    if mode.taken_as_data and not ctx.graphs_run_as_they_are and _is_view_of_data(fake, tensors):
-        return ViewOfDataVariable(node, fake)
     result = wrap(ctx, node, fake)
     if isinstance(fake, (tuple, list)) and not isinstance(fake, torch.Size):
-        _give_arguments_back(result, fake, (*args, *kwargs.values()))
+        _reuse_argument_trackers(result, fake, (*args, *kwargs.values()))
     return result
 
 
-def _give_arguments_back(result: VariableTracker, fakes: Sequence[Any], args: Sequence[VariableTracker]) -> None:
+def _reuse_argument_trackers(result: VariableTracker, fakes: Sequence[Any], args: Args) -> None:
     """Parts of a result that are arguments themselves: `torch.broadcast_tensors(x)[0] is x`."""
     assert isinstance(result, (ListVariable, TupleVariable))
     inner = [item for arg in args if isinstance(arg, (ListVariable, TupleVariable)) for item in arg.items]
-    given = {id(arg.fake): arg for arg in (*args, *inner) if isinstance(arg, TensorVariable)}
+    argument_of_fake = {id(arg.fake): arg for arg in (*args, *inner) if isinstance(arg, TensorVariable)}
     for place, fake in enumerate(fakes):
-        result.items[place] = given.get(id(fake), result.items[place])
+        result.items[place] = argument_of_fake.get(id(fake), result.items[place])
 
 
-def _is_where_sizes_come_from(tensor: TensorVariable) -> bool:
+def _is_dynamic_input(tensor: TensorVariable) -> bool:
     """Whether sizes or strides that vary are read of this tensor, also when the graph has run."""
     numbers = (*tensor.fake.shape, *tensor.fake.stride()) if tensor.source is not None else ()
     return any(isinstance(number, torch.SymInt) for number in numbers)
 
 
-def _is_new_leaf(fake: Any) -> bool:
-    """Whether an operator made a tensor to which gradients are to come: a compiler gives gradients to inputs alone."""
-    return isinstance(fake, torch.Tensor) and fake.requires_grad and fake.is_leaf
-
-
-def question_about(
-    ctx: Interpreter, op: str, target: Any, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-) -> Asked | None:
+def torch_function_call(ctx: Interpreter, op: str, target: Any, args: Args, kwargs: Kwargs) -> TorchFunctionDispatched | None:
     """What torch asks the innermost TorchFunctionMode when this operation is called."""
-    proxies = [_as_asked(ctx, arg, target) for arg in args]
-    named = {name: _as_asked(ctx, arg, target) for name, arg in kwargs.items()}
-    return ctx.graph.question_about(op, target, proxies, named)
+    proxies = [_probe_argument(ctx, arg, target) for arg in args]
+    named = {name: _probe_argument(ctx, arg, target) for name, arg in kwargs.items()}
+    return ctx.graph.torch_function_call(op, target, proxies, named)
 
 
-def _as_asked(ctx: Interpreter, value: VariableTracker, target: Any) -> Any:
+def _probe_argument(ctx: Interpreter, value: VariableTracker, target: Any) -> Any:
     """An argument of a call that is made to hear a question: a class is given as it is, as no node holds it."""
     if value.is_constant() or not issubclass(value.python_type(), type):
         return proxy_of(ctx, value, target)
     return value.live_value()
 
 
-def _is_view_of_data(fake: Any, tensors: Sequence[TensorVariable]) -> bool:
-    if not isinstance(fake, torch.Tensor) or fake.requires_grad:
-        return False
-    owners = [tensor for tensor in tensors if isinstance(tensor, (DataVariable, ViewOfDataVariable))]
-    return any(storage_of(tensor.fake) == storage_of(fake) for tensor in owners)
-
-
-def _refuse_other_promotion(
-    ctx: Interpreter, op: str, target: Any, fake: Any, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-) -> None:
+def _refuse_other_promotion(ctx: Interpreter, op: str, target: Any, fake: Any, args: Args, kwargs: Kwargs) -> None:
     """Break where torch makes another dtype of a scalar of numpy than of the number (`torch.tensor(np.float64(1))`)."""
-    given, named = [_as_given(arg) for arg in args], {name: _as_given(arg) for name, arg in kwargs.items()}
+    arguments, named = [_python_value(arg) for arg in args], {name: _python_value(arg) for name, arg in kwargs.items()}
     try:
-        other = ctx.graph.run_fake(op, target, given, named)
+        other = ctx.graph.run_fake(op, target, arguments, named)
     except OperatorFailed as failure:
-        ctx.operator_failed(failure)
+        _break_on(ctx, failure)
     if [_type_of(value) for value in pytree.tree_leaves(fake)] != [_type_of(value) for value in pytree.tree_leaves(other)]:
         name = target if isinstance(target, str) else getattr(target, "__name__", str(target))
         ctx.break_graph("DX412", operator=name, argument="a scalar of numpy")
 
 
-def _as_given(value: VariableTracker) -> Any:
+def _python_value(value: VariableTracker) -> Any:
+    if isinstance(value, NumpyNumberVariable):
+        return value.current  # its type, which is guarded, says which dtype torch makes
     if isinstance(value, ConstantVariable):
         return value.value
     if isinstance(value, (ListVariable, TupleVariable)) and holds_numpy_number(value):
-        return value.python_type()(map(_as_given, value.items))
+        return value.python_type()(map(_python_value, value.items))
     return value.as_proxy()
 
 
@@ -171,12 +150,16 @@ def _type_of(value: Any) -> Any:
 
 def describe(ctx: Interpreter, node: torch.fx.Node) -> None:
     """Note on a node which instruction made it, on which line, in which module."""
-    frame = ctx.innermost
-    node.meta["offset"] = ctx.root.current.offset
+    frame = ctx.frames.innermost
+    node.meta["offset"] = ctx.frames.root.current.offset
     node.meta["line"] = (frame.parsed.code.co_filename, frame.current.lineno)
     node.meta["function"] = frame.parsed.code.co_name
-    if ctx.module_path:
-        node.meta["module_path"] = tuple(ctx.module_path)
+    running = ctx.frames.running or [frame]
+    node.meta["frames"] = tuple([FrameLine.of(each.parsed.code, each.current.lineno or 0) for each in running])
+    if any(each.current.handler is not None for each in running):
+        node.meta["in_a_block"] = True
+    if ctx.calls.module_path:
+        node.meta["module_path"] = tuple(ctx.calls.module_path)
 
 
 def proxy_of(ctx: Interpreter, value: VariableTracker, target: Any) -> Any:
@@ -208,10 +191,9 @@ def is_graph_value(value: Any) -> bool:
 def wrap(ctx: Interpreter, node: torch.fx.Node, value: Any) -> VariableTracker:
     """The tracker of what a node computes."""
     if isinstance(value, torch.Tensor):
-        if wrapper_tensor.is_wrapper(value):
-            return wrapper_tensor.result(ctx, node, value)
-        is_copied = bool(ctx.graph.fake_mode.copied_rows) and storage_of(value) in ctx.graph.fake_mode.copied_rows
-        return CopiedRowVariable(node, value) if is_copied else TensorVariable(node, value)
+        if traceable_wrapper_subclass.is_traceable_wrapper(value):
+            return traceable_wrapper_subclass.result(ctx, node, value)
+        return TensorVariable(node, value)
     if isinstance(value, _SYMBOLIC):
         return wrap_number(ctx, node, value)
     if isinstance(value, torch.Size):
@@ -234,36 +216,41 @@ def _item(ctx: Interpreter, node: torch.fx.Node, index: int, value: Any) -> Vari
     item.meta["example_value"] = value
     item.meta["unpacked"] = True
     describe(ctx, item)
-    if ctx.narrator is not None:
-        ctx.narrator.node_added(item, ctx)
+    if ctx.emitter is not None:
+        ctx.emitter.node_added(item, ctx)
     return wrap(ctx, item, value)
 
 
-def wrap_size(ctx: Interpreter, size: torch.Size, tensor: VariableTracker) -> VariableTracker:
+SizeNodes = dict[tuple[torch.fx.Node, int], torch.fx.Node]
+"""The node of each symbolic size that was used, by tensor and dimension."""
+
+
+def wrap_size(ctx: Interpreter, size: torch.Size, tensor: VariableTracker, nodes: SizeNodes) -> VariableTracker:
     """The sizes of a tensor: constants, and symbolic numbers whose node is made when it is used."""
     items: list[VariableTracker] = []
     for dim, entry in enumerate(size):
         if isinstance(entry, int):
             items.append(ConstantVariable(entry))
         else:
-            items.append(SymbolicNumberVariable(_size_node(ctx, tensor, dim, entry), entry))
+            items.append(SymbolicNumberVariable(_size_node(ctx, tensor, dim, entry, nodes), entry))
     return SizeVariable(items)
 
 
-def _size_node(ctx: Interpreter, tensor: VariableTracker, dim: int, entry: Any) -> torch.fx.Node:
+def _size_node(ctx: Interpreter, tensor: VariableTracker, dim: int, entry: Any, nodes: SizeNodes) -> torch.fx.Node:
     key = (tensor.as_proxy(), dim)
-    node = ctx.size_nodes.get(key)
+    node = nodes.get(key)
     if node is None:
         node = ctx.graph.graph.create_node("call_method", "size", (tensor.as_proxy(), dim), {})
         node.meta["example_value"] = entry
         node.meta["unpacked"] = True
-        ctx.size_nodes[key] = node
+        nodes[key] = node
     return node
 
 
-def iterator_over(items: list[VariableTracker]) -> VariableTracker:
-    """An iterator over known items."""
-    return ItemsIteratorVariable(items)
+def _break_on(ctx: Interpreter, failure: OperatorFailed) -> NoReturn:
+    """An operator raised on fake tensors: break, with the kind that fits."""
+    kind, facts = kind_of_failure(failure)
+    raise ctx.graph_break(kind, facts) from failure
 
 
 def kind_of_failure(failure: OperatorFailed) -> tuple[str, dict[str, object]]:

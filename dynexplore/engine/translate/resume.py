@@ -1,41 +1,41 @@
-"""Resume functions: a function that goes on in the middle of another one.
+"""Resume functions: functions that resume another one in the middle.
 
-Idea: after a graph break the rest of the frame must run, and be captured in its turn. So it becomes a function of its
-own: a prefix that puts the stack back and jumps, then the *whole original body*. The original body, also when a resume
-function itself breaks: resume functions of resume functions are made from the original code, keyed on (code, instruction,
-shape of the stack), and so do not explode. Five things make this exact:
+The idea: after a graph break the rest of the frame must run, and be captured too. So it becomes a function: a prefix that
+restores the stack and jumps, then the *whole original body*. When a resume function breaks, the next one is made from the
+original code as well, keyed on (code, instruction, shape of the stack), so their number stays small. Five rules make this exact:
 
 - Exception regions stay valid, because the stack is restored from its bottom. A `for` loop's iterator and a `with`
   block's `__exit__` are ordinary stack values.
-- The original argument slots come first, for zero-argument `super()` reads slot 0.
-- It bears the name of the original, as its lines are those of the original: so tracebacks and live stacks show the function.
-  People who look at modified code see another name, `__resume_at_30_1` (`name_of_code`).
-- A local that is bound in some rounds of a loop and not in others is passed as it is, `NOT_BOUND` where it is not: so one resume
-  function, and one graph, serves the first round and the later ones.
-- The cell and free variables of the frame become free variables of the resume function, the cells its closure. What was a
-  cell variable is then moved to a local: where it is unbound CPython must still speak of a local variable.
+- The original argument slots come first, because zero-argument `super()` reads slot 0.
+- It has the name and the lines of the original: so tracebacks and live stacks show the function. Views of modified code show
+  another name, `__resume_at_30_1` (`name_of_code`).
+- A local that is bound in some iterations of a loop and not in others is passed in any case, as `NOT_BOUND` where it is unbound: so
+  one resume function, and one graph, serves the first iteration and the later ones.
+- The cell and free variables of the frame become free variables of the resume function, the cells its closure. A former
+  cell variable is then moved to a local: where it is unbound, CPython's error must still name a local variable.
 
-In: a parsed code object, an instruction of it, what is on the stack and which locals are bound. Out: `ResumeCode`.
+In: a parsed code object, an instruction of it, the shape of the stack and which locals are bound. Out: `ResumeCode`.
 PyTorch does the same job in torch/_dynamo/resume_execution.py (`ContinueExecutionCache`).
 """
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import field
 from types import CodeType
 
-from dynexplore.engine.bytecode import Instruction, Label, ParsedCode, Writer, argument_slots, assemble, name_of_code, read
+from dynexplore.engine.bytecode import FACTS, Instruction, Label, ParsedCode, Writer, argument_slots, assemble, name_of_code, read
 from dynexplore.engine.bytecode.reader import remember_name
 from dynexplore.engine.records import record
+from dynexplore.engine.translate.nested_resume import callee_parameters, write_callee_call
 
 _VARARGS, _VARKEYWORDS, _NESTED = 0x04, 0x08, 0x10
 _GENERATOR_FLAGS = 0x20 | 0x80 | 0x200  # CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR
 
 
 class NotBound:
-    """Stands, among the arguments of a resume function, for a local variable that is not bound."""
+    """The argument that a resume function gets for a local variable that is unbound."""
 
     def __repr__(self) -> str:
         return "NOT_BOUND"
@@ -53,7 +53,7 @@ class ResumeCode:
 
     Call it with one positional argument for each of `parameters`: first the frame's argument slots (`arguments` are
     their original names; for one that is not in `bound_args` pass None, it becomes unbound), then `locals` (for one of
-    `perhaps_unbound` that is not bound pass `NOT_BOUND`), then `shadowed`, then the stack values from the bottom. Its closure
+    `maybe_unbound` that is not bound pass `NOT_BOUND`), then `shadowed`, then the stack values from the bottom. Its closure
     is the cells of `freevars`, in that order.
     It does not keep the original code object alive.
     """
@@ -65,7 +65,7 @@ class ResumeCode:
     arguments: tuple[str, ...]
     bound_args: frozenset[str]
     locals: tuple[str, ...]
-    perhaps_unbound: frozenset[str]
+    maybe_unbound: frozenset[str]
     shadowed: tuple[str, ...]
     cleared: tuple[str, ...]
     #: what is on the stack from the bottom: a value (True) or a NULL, and the parameter of each value
@@ -77,6 +77,9 @@ class ResumeCode:
     target: Instruction
     _original: weakref.ref[CodeType] = field(repr=False)
     _offsets: dict[Instruction, int] = field(repr=False)
+    #: where the frame stands in a call, whose value is pushed at `target`: the call, and the rest of the callee (nested_resume.py)
+    call: Instruction | None = None
+    inner: ResumeCode | None = None
 
     @property
     def parsed(self) -> ParsedCode | None:
@@ -84,19 +87,30 @@ class ResumeCode:
         original = self._original()
         return None if original is None else read(original)
 
+    @property
+    def own_parameters(self) -> tuple[str, ...]:
+        """The parameters that are not for a callee."""
+        return self.parameters if self.inner is None else self.parameters[: -len(callee_parameters(self.inner.parameters))]
+
     def lasti_of(self, instruction: Instruction) -> int:
         """The number of an original instruction in this code, as a handler with `lasti` wants it on the stack."""
         return self._offsets[instruction] // 2
 
 
 #: id of a resume function's code object -> how it was made (which holds the code object, so the id stays taken)
-_made: weakref.WeakValueDictionary[int, ResumeCode] = weakref.WeakValueDictionary()
+_resume_codes: weakref.WeakValueDictionary[int, ResumeCode] = weakref.WeakValueDictionary()
 
 
 def resume_point(code: CodeType) -> ResumeCode | None:
     """How a resume function was made, if `code` is one and its original still exists."""
-    resume = _made.get(id(code))
+    resume = _resume_codes.get(id(code))
     return resume if resume is not None and resume.code is code else None
+
+
+def original_of(code: CodeType) -> CodeType | None:
+    """The code that a resume function goes on with; None if `code` is no resume function."""
+    resume = resume_point(code)
+    return resume.parsed.code if resume is not None and resume.parsed is not None else None
 
 
 def make_resume_code(
@@ -111,29 +125,34 @@ def make_resume_code(
     prefix_key: Hashable = None,
     shadowed: tuple[str, ...] = (),
     cleared: tuple[str, ...] = (),
-    perhaps_unbound: frozenset[str] = frozenset(),
+    maybe_unbound: frozenset[str] = frozenset(),
+    call: Instruction | None = None,
+    inner: ResumeCode | None = None,
 ) -> ResumeCode:
-    """The code that goes on at `target`, made once for each shape.
+    """The code that resumes at `target`, made once for each shape.
 
     `stack` tells values (True) from NULLs, bottom first. `locals` are the fast locals to pass, arguments and cells
-    excluded, `perhaps_unbound` those of them that may be passed unbound; `bound_args` the arguments that are bound.
+    excluded, `maybe_unbound` those of them that may be passed unbound; `bound_args` the arguments that are bound.
     `prefix` may write instructions that run before the stack is put back (to enter context managers again); two prefixes that
     write the same have the same `prefix_key`.
     Where a comprehension is inlined and its variable shadows a cell of the frame, the cell's slot holds a plain value
     (`shadowed`: passed as an argument) or nothing (`cleared`); whatever cell is passed for it is put aside.
+    `inner`: how the callee goes on in which the frame stands, `call` the instruction that called it; `stack` is without its value.
 
     ValueError: for a generator, for the code of a resume function (use its `parsed`), for ambiguous variables.
     """
     target = parsed.unit_start(target)  # a step's origin is the CALL; what prepares it must run too
-    key = (target, stack, locals, perhaps_unbound, bound_args, shadowed, cleared, prefix_key)
-    known: dict[Hashable, ResumeCode] = parsed.memo.setdefault("resume", {})
+    key = (target, stack, locals, maybe_unbound, bound_args, shadowed, cleared, prefix_key, call, inner)
+    cache: dict[Hashable, ResumeCode] = parsed.memo.setdefault("resume", {})
     if prefix is not None and prefix_key is None:
-        known = {}  # nothing tells whether another prefix writes the same
-    if key not in known:
+        cache = {}  # nothing tells whether another prefix writes the same
+    if key not in cache:
         _refuse(parsed)
-        made = _make(parsed, target, stack, locals, perhaps_unbound, bound_args, name, prefix, shadowed, cleared)
-        _made[id(made.code)] = known[key] = made
-    return known[key]
+        resume = _make(
+            parsed, target, stack, locals, maybe_unbound, bound_args, name, prefix, shadowed, cleared, call, inner
+        )
+        _resume_codes[id(resume.code)] = cache[key] = resume
+    return cache[key]
 
 
 def _refuse(parsed: ParsedCode) -> None:
@@ -151,12 +170,14 @@ def _make(
     target: Instruction,
     stack: tuple[bool, ...],
     locals: tuple[str, ...],
-    perhaps_unbound: frozenset[str],
+    maybe_unbound: frozenset[str],
     bound_args: frozenset[str],
     name: str,
     prefix: Callable[[Writer], None] | None,
     shadowed: tuple[str, ...],
     cleared: tuple[str, ...],
+    call: Instruction | None,
+    inner: ResumeCode | None,
 ) -> ResumeCode:
     original = parsed.code
     freevars = (*original.co_cellvars, *original.co_freevars)
@@ -168,20 +189,30 @@ def _make(
         *locals,
         *(f"___slot_{name}" for name in shadowed),
         *(parameter for parameter in stack_parameters if parameter is not None),
+        *(callee_parameters(inner.parameters) if inner is not None else ()),
     )
     writer = Writer(original)
     with writer.role("resume"):
         writer.prologue((), freevars, original.co_cellvars)
     with writer.at(target):
         _write_prefix(writer, arguments, argument_parameters, bound_args, shadowed, cleared)
-        _unbind(writer, sorted(perhaps_unbound))
+        _unbind(writer, sorted(maybe_unbound))
         if prefix is not None:
             prefix(writer)
-        _write_stack(writer, stack_parameters)
-        entry = Label("resume")
+        write_stack(writer, stack_parameters)
+        entry, labels = Label("resume"), {}
+        if inner is not None:
+            assert call is not None
+            handler = call.handler
+            label = Label("handler") if handler is not None else None
+            depth, lasti = (handler.depth, handler.lasti) if handler is not None else (0, False)
+            with writer.at(call, parsed.nearest_with_line(call).position), writer.covered_by(label, depth, lasti):
+                write_callee_call(writer, inner.parameters)
+            if handler is not None and label is not None:
+                labels[handler.target] = label
         with writer.role("resume"):
             writer.jump(entry)
-    body = _write_body(writer, parsed, target, entry)
+    body = _write_body(writer, parsed, target, entry, labels)
     code = assemble(
         writer,
         original,
@@ -196,16 +227,17 @@ def _make(
     )
     remember_name(code, name)
     return ResumeCode(
-        code, parameters, freevars, arguments, bound_args, locals, perhaps_unbound, shadowed, cleared, stack, stack_parameters,
+        code, parameters, freevars, arguments, bound_args, locals, maybe_unbound, shadowed, cleared, stack, stack_parameters,
         original.co_cellvars, target,
         weakref.ref(original), {copied.origin: copied.final_offset for copied in body if copied.origin is not None},
+        call, inner,
     )  # fmt: skip
 
 
 def _other_locals(original: CodeType, parameters: tuple[str, ...], freevars: tuple[str, ...]) -> list[str]:
     """The locals that begin unbound."""
-    taken = {*parameters, *freevars}
-    return [name for name in original.co_varnames if name not in taken]
+    entry_names = {*parameters, *freevars}
+    return [name for name in original.co_varnames if name not in entry_names]
 
 
 def _write_prefix(
@@ -242,7 +274,8 @@ def _unbind(writer: Writer, names: list[str]) -> None:
             writer.mark(bound)
 
 
-def _write_stack(writer: Writer, stack_parameters: tuple[str | None, ...]) -> None:
+def write_stack(writer: Writer, stack_parameters: Sequence[str | None]) -> None:
+    """Push what is in these parameters, bottom first; None for a NULL."""
     with writer.role("restore stack"):
         for parameter in stack_parameters:
             if parameter is None:
@@ -251,11 +284,17 @@ def _write_stack(writer: Writer, stack_parameters: tuple[str | None, ...]) -> No
                 writer.load_fast(parameter)
 
 
-def _write_body(writer: Writer, parsed: ParsedCode, target: Instruction, entry: Label) -> list[Instruction]:
+def _write_body(
+    writer: Writer, parsed: ParsedCode, target: Instruction, entry: Label, labels: dict[Instruction, Label]
+) -> list[Instruction]:
     """The original instructions after the prologue (whose cells exist already), with `entry` at the target."""
     opnames = [instruction.opname for instruction in parsed.instructions]
     body = parsed.instructions[opnames.index("RESUME") + 1 :]
     begin = len(writer.instructions)
     with writer.role("original"):
-        writer.originals(body, labels={body[0] if target not in body else target: entry})
+        writer.originals(body, labels={**labels, body[0] if target not in body else target: entry})
+    if FACTS.lasti_is_tagged:
+        for instruction in writer.instructions[begin:]:
+            if instruction.opname == "RERAISE":  # where a handler is entered by its resume function an object stands for the index
+                instruction.arg = instruction.argval = 0
     return writer.instructions[begin:]

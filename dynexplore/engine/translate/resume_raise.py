@@ -1,20 +1,22 @@
-"""An exception that is raised where a frame goes on, before its resume function has begun.
+"""Exceptions that are raised at a resume point, before the resume function has begun.
 
-The idea: a frame that broke has ended when its resume function is translated. What is raised meanwhile - Ctrl-C, a backend that
-fails, a break where none is allowed - belongs to the function at the instruction where it goes on: a `with` block around that
-instruction is left, its `finally` runs, its `except` may catch. So the resume function gets code that puts the stack back as ever
-and then raises, under the exception handler of the instruction at which it would have gone on.
+The idea: a frame that broke has ended when its resume function is translated. An exception that is raised meanwhile - Ctrl-C, a
+backend that fails, a graph break where none is allowed - belongs to the function at the instruction where it resumes: a `with`
+block around that instruction exits, its `finally` runs, its `except` may catch. So the resume function gets code that restores the
+stack as usual and then raises, under the exception handler of the instruction at which it would have resumed.
 
-In: how a resume function was made. Out: the code that raises what the hook puts into a local variable; None where no handler waits.
-PyTorch's Dynamo calls resume functions from the frame that broke, whose own handlers catch.
+In: how a resume function was made. Out: the code that raises what the hook stores in a local variable; None where no handler covers
+the resume point. PyTorch's Dynamo calls resume functions from the frame that broke, whose own handlers catch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import CodeType
+from functools import partial
+from types import CodeType, FunctionType
 
 from dynexplore.engine.bytecode import Instruction, Label, Writer, assemble, read
+from dynexplore.engine.translate.nested_resume import RESUME_CALLEE, callee_parameters
 from dynexplore.engine.translate.resume import ResumeCode
 
 _RAISED = "___raised"
@@ -24,18 +26,28 @@ def raising_code(resume: ResumeCode) -> CodeType | None:
     """The code that raises; the local variable after the parameters holds what."""
     code = resume.code
     instructions = read(code).instructions
-    begin = next(number for number, one in enumerate(instructions) if one.role == "original")
+    begin = next(number for number, instruction in enumerate(instructions) if instruction.role == "original")
     goes_on = instructions[begin - 1].target  # the last of what is written before the body jumps
-    if goes_on is None or goes_on.handler is None:
+    end = begin - 1
+    callee = raising_code(resume.inner) if resume.inner is not None else None
+    if resume.inner is not None:
+        end = next(number for number, instruction in enumerate(instructions) if instruction.role == RESUME_CALLEE)
+        goes_on = instructions[end]
+    if goes_on is None or (goes_on.handler is None and callee is None):
         return None
     handler, label = goes_on.handler, Label("handler")
+    covered = (label, handler.depth, handler.lasti) if handler is not None else (None,)
     writer = Writer(code)
     writer.prologue((), code.co_freevars, resume.own_cells)
-    writer.originals(instructions[_end_of_prologue(instructions, resume) : begin - 1])
-    with writer.at(goes_on), writer.covered_by(label, handler.depth, handler.lasti):
-        writer.load_fast(_RAISED)
-        writer.raise_varargs(1)
-    writer.originals(instructions[begin:], labels={handler.target: label})
+    writer.originals(instructions[_end_of_prologue(instructions, resume) : end])
+    with writer.at(goes_on), writer.covered_by(*covered):
+        if resume.inner is not None and callee is not None:
+            _raise_in_callee(writer, resume.inner, callee)
+            begin -= 1  # with the jump
+        else:
+            writer.load_fast(_RAISED)
+            writer.raise_varargs(1)
+    writer.originals(instructions[begin:], labels={} if handler is None else {handler.target: label})
     others = [name for name in code.co_varnames if name not in (*resume.parameters, *resume.own_cells)]
     return assemble(
         writer, code, varnames=(*resume.parameters, _RAISED, *others, *resume.own_cells), cellvars=code.co_cellvars,
@@ -43,7 +55,27 @@ def raising_code(resume: ResumeCode) -> CodeType | None:
     )  # fmt: skip
 
 
+def _raise_in_callee(writer: Writer, callee: ResumeCode, code: CodeType) -> None:
+    """Where the frame stands in a call: its callee raises, and what the handlers there return is the value of the call."""
+    function, *arguments = callee_parameters(callee.parameters)
+    raising = code.replace(co_argcount=code.co_argcount + 1)
+    writer.begin_call()
+    writer.load_const(_with_code)
+    writer.callable_ready()
+    writer.load_fast(function)
+    writer.load_const(raising)
+    writer.call(2)
+    writer.store_fast(function)
+    writer.call_helper(
+        partial(writer.load_fast, function), *[partial(writer.load_fast, name) for name in (*arguments, _RAISED)]
+    )
+
+
+def _with_code(function: FunctionType, code: CodeType) -> FunctionType:
+    return FunctionType(code, function.__globals__, function.__name__, None, function.__closure__)
+
+
 def _end_of_prologue(instructions: Sequence[Instruction], resume: ResumeCode) -> int:
     """Where the free variables are there and the cells among them are moved to locals, by two instructions each."""
-    begun = next(number for number, one in enumerate(instructions) if one.opname == "RESUME")
+    begun = next(number for number, instruction in enumerate(instructions) if instruction.opname == "RESUME")
     return begun + 1 + 2 * len(resume.own_cells)

@@ -1,7 +1,7 @@
-"""What lies on the stack after an instruction: which slots hold values and which are NULL.
+"""The shape of the stack after an instruction: which slots hold values and which are NULL.
 
 The idea: at a graph break the original instruction runs for real, so its results have no trackers; but a resume function must know
-the shape of the stack it gets. The canonical steps of the instruction tell it.
+the shape of the stack that it restores. The stack effects of the instruction's canonical steps determine it.
 """
 
 from __future__ import annotations

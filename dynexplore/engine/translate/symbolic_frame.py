@@ -9,12 +9,13 @@ Include/internal/pycore_frame.h; PyTorch's is the state of InstructionTranslator
 
 from __future__ import annotations
 
+from types import FunctionType
 from typing import Any
 
 from dynexplore.engine.bytecode import Instruction, ParsedCode
 from dynexplore.engine.provenance.sources import Source
+from dynexplore.engine.variables.callables.function import CellVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
-from dynexplore.engine.variables.objects.function import CellVariable
 from dynexplore.engine.variables.objects.namespace import NamespaceVariable
 
 
@@ -36,8 +37,9 @@ NULL = NullVariable()
 class SymbolicFrame:
     """One frame under interpretation."""
 
-    __slots__ = ("as_passed", "caught_at", "cells", "current", "depth", "exceptions", "function", "globals", "in_flight_since",
-                 "locals", "parent", "parsed", "pc", "returned", "stack", "steps", "yielded")
+    __slots__ = ("as_passed", "called_through", "calls_through", "caught_at", "cells", "current", "depth", "exceptions",
+                 "function", "globals", "in_flight_since", "locals", "namespace", "nests", "only_calls", "parent",
+                 "parsed", "pc", "returned", "stack", "steps", "stops", "unit_began_at", "yielded")
 
     def __init__(self, parsed: ParsedCode, namespace: NamespaceVariable, function: VariableTracker | None,
                  parent: SymbolicFrame | None) -> None:
@@ -54,18 +56,31 @@ class SymbolicFrame:
         self.parent = parent
         self.depth: int = 0 if parent is None else parent.depth + 1
         self.current: Instruction = parsed.instructions[0]
+        self.namespace: dict[str, VariableTracker] = {}  # of a class body
         self.returned: VariableTracker | None = None
         self.yielded: VariableTracker | None = None
         self.exceptions: list[VariableTracker] = []  # being handled, innermost last
-        self.caught_at: list[int] = []  # root frame: the step count at which each of them was raised
-
-        self.in_flight_since: int | None = None  # root frame: where an exception was raised that no `except` has taken yet
+        #: whether a break in it, or in a callee that nests, may end the graph there: the root frame, and callees (nested_frames.py)
+        self.nests = parent is None
+        #: whether a break in it may
+        self.stops = parent is None
+        #: the callable whose call is all that the current instruction does, and what it passes the call on to
+        self.only_calls: VariableTracker | None = None
+        #: the methods, each with its receiver, through which it does so without that they are interpreted
+        self.calls_through: tuple[tuple[FunctionType, VariableTracker], ...] = ()
+        #: those through which this frame was called
+        self.called_through: tuple[tuple[FunctionType, VariableTracker], ...] = ()
+        # as numbers of steps:
+        self.unit_began_at = 0  # where the current instruction began
+        self.caught_at: list[int] = []  # where each exception that is being handled was raised
+        self.in_flight_since: int | None = None  # where an exception was raised that no `except` has taken yet
 
     def forget(self) -> None:
-        """Let go of what the frame holds and where it goes back to."""
+        """Drop the values of the frame and its caller."""
         self.parent = None
         self.stack.clear()
         self.locals.clear()
+        self.namespace.clear()
         self.cells.clear()
 
     def push(self, value: VariableTracker) -> None:
@@ -85,5 +100,5 @@ class SymbolicFrame:
         return values
 
     def jump(self, target: int) -> None:
-        """Go on at a step."""
+        """Continue at a step."""
         self.pc = target

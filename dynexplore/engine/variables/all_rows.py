@@ -7,8 +7,14 @@ from dynexplore.engine.variables import (
     builtin_rules,
     signatures,
 )
+from dynexplore.engine.variables.callables import (
+    cached_function,
+    function,
+    functional_rules,
+    generator,
+)
 from dynexplore.engine.variables.containers import (
-    adapters,
+    builtin_iterators,
     builtin_subclass,
     copy_rules,
     deque,
@@ -19,8 +25,17 @@ from dynexplore.engine.variables.containers import (
     mapping,
     named_tuple,
     ranges,
+    regex_matches,
     sequence,
     set_,
+)
+from dynexplore.engine.variables.modes import (
+    autocast,
+    error_on_graph_break,
+    grad_mode,
+    inference_device,
+    null_context,
+    torch_function_modes,
 )
 from dynexplore.engine.variables.numpy_ import (
     array,
@@ -29,16 +44,11 @@ from dynexplore.engine.variables.numpy_ import (
 )
 from dynexplore.engine.variables.objects import (
     annotation,
-    break_setting,
-    cached_function,
     class_,
-    context_manager,
     exception,
-    function,
-    functional_rules,
-    generator,
     instance_dict,
     logger,
+    new_descriptor,
     object_rules,
     object_slots,
     opaque,
@@ -50,37 +60,43 @@ from dynexplore.engine.variables.objects import (
 )
 from dynexplore.engine.variables.scalars import (
     constant,
-    data_dependent,
     enumeration,
     number_rules,
     python_random,
-    symbolic_number,
+    symint,
     text_rules,
+    unbacked,
+    wrap_literal,
 )
 from dynexplore.engine.variables.torch_ import (
-    assigned_data,
-    autograd_function,
+    nested_optimize,
+    torch_rules,
+    torchscript,
+)
+from dynexplore.engine.variables.torch_.autograd import autograd_function
+from dynexplore.engine.variables.torch_.higher_order import (
     checkpoint,
     cond,
     flex_attention,
-    function_modes,
     loops,
+    vmap,
+)
+from dynexplore.engine.variables.torch_.nn import (
     module_copy,
     new_parameter,
     nn_module,
     optimizer,
-    region_call,
-    scripted,
+)
+from dynexplore.engine.variables.torch_.tensor import (
+    foreach_grouping,
+    set_data,
     tensor,
     tensor_constructors,
-    tensor_groups,
-    tensor_numbers,
+    tensor_scalar_arguments,
     tensor_subclass,
-    torch_rules,
-    vmap,
-    wrapper_tensor,
+    traceable_wrapper_subclass,
 )
 
 # older versions unwrap values in C, where what leaves a level of functorch is not seen: torch.func.grad and jvp break the graph
 if hasattr(importlib.import_module("torch._functorch.predispatch"), "_unwrap_for_grad"):
-    from dynexplore.engine.variables.torch_ import func_grad, func_jvp
+    from dynexplore.engine.variables.torch_.higher_order import func_grad, func_jvp

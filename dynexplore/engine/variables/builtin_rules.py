@@ -5,7 +5,7 @@ that CPython's function would ask, in the same order, so that a mistake of the p
 there.
 
 In: calls of builtins. Out: trackers. torch/_dynamo/variables/builtin.py does the same job; number_rules.py,
-text_rules.py, object_rules.py and functional_rules.py hold the other builtins, adapters.py those that are
+text_rules.py, object_rules.py and functional_rules.py hold the other builtins, builtin_iterators.py those that are
 iterators.
 """
 
@@ -15,12 +15,14 @@ import builtins
 import collections
 import types
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.raw_attributes import name_in_messages
-from dynexplore.engine.variables.containers.adapters import CallIteratorVariable
+from dynexplore.engine.variables.callables.function import ClassMethodOfCVariable
+from dynexplore.engine.variables.callables.generator import GeneratorVariable
+from dynexplore.engine.variables.containers.builtin_iterators import CallIteratorVariable
 from dynexplore.engine.variables.containers.iterator import IteratorVariable
 from dynexplore.engine.variables.containers.mapping import (
     DefaultDictVariable,
@@ -33,24 +35,30 @@ from dynexplore.engine.variables.containers.ranges import RangeVariable, SliceVa
 from dynexplore.engine.variables.containers.sequence import ListVariable, SizeVariable, TupleVariable
 from dynexplore.engine.variables.containers.set_ import FrozenSetVariable, SetVariable, frozen, members_of
 from dynexplore.engine.variables.containers.sorting import keyed, sorted_items
-from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.contract.base import Kwargs, VariableTracker
 from dynexplore.engine.variables.objects.builtin_value import NONE, BuiltinValueVariable
-from dynexplore.engine.variables.objects.class_facts import ClassAttribute, raw_lookup
-from dynexplore.engine.variables.objects.class_lookup import binds, class_tracker
-from dynexplore.engine.variables.objects.function import ClassMethodOfCVariable
-from dynexplore.engine.variables.objects.generator import GeneratorVariable
+from dynexplore.engine.variables.objects.descriptors import binds, class_tracker
+from dynexplore.engine.variables.objects.type_lookup import ClassAttribute, has_name, peek, raw_lookup
 from dynexplore.engine.variables.operators import binary, compare
-from dynexplore.engine.variables.rules import method, rule, rule_for
-from dynexplore.engine.variables.scalars.concrete_values import is_settled, is_tensor, known_index, known_truth, settled
+from dynexplore.engine.variables.rules import rule, rule_for
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, run_now
-from dynexplore.engine.variables.scalars.extreme import are_symbolic_numbers, extreme_of_numbers, extreme_of_tensors
-from dynexplore.engine.variables.signatures import builtin
-from dynexplore.engine.variables.torch_.tensor import truth_to_come
+from dynexplore.engine.variables.scalars.minmax import are_symbolic_numbers, extreme_of_numbers, extreme_of_tensors
+from dynexplore.engine.variables.scalars.specialize import (
+    equal,
+    is_specializable,
+    is_tensor,
+    specialize,
+    specialize_bool,
+    specialize_index,
+)
+from dynexplore.engine.variables.signatures import builtin, builtin_method
+from dynexplore.engine.variables.torch_.tensor.tensor import defer_bool
+from dynexplore.engine.variables.type_errors import raise_if_refused, type_of
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
 
-ZERO, ONE = ConstantVariable(0), ConstantVariable(1)
+CONSTANT_ZERO, CONSTANT_ONE = ConstantVariable(0), ConstantVariable(1)
 
 
 # -- measure and walk -------------------------------------------------------------------------------------------------
@@ -66,6 +74,9 @@ def _len(ctx: TraceContext, value: VariableTracker, /) -> VariableTracker:
 @builtin(iter)
 def _iter(ctx: TraceContext, value: VariableTracker, sentinel: VariableTracker | None = None, /) -> VariableTracker:
     if sentinel is not None:
+        kind = type_of(value)
+        if kind is not None and not has_name(ctx, kind, "__call__"):
+            raise_if_refused(ctx, lambda: iter(object(), None))  # type: ignore[call-overload]
         return CallIteratorVariable(value, sentinel)
     return value.iterate(ctx)
 
@@ -82,12 +93,12 @@ def _next(ctx: TraceContext, iterator: VariableTracker, default: VariableTracker
 
 @builtin(all)
 def _all(ctx: TraceContext, items: VariableTracker, /) -> VariableTracker:
-    return ConstantVariable(all(known_truth(ctx, item) for item in _each(ctx, items)))
+    return ConstantVariable(all(specialize_bool(ctx, item) for item in _each(ctx, items)))
 
 
 @builtin(any)
 def _any(ctx: TraceContext, items: VariableTracker, /) -> VariableTracker:
-    return ConstantVariable(any(known_truth(ctx, item) for item in _each(ctx, items)))
+    return ConstantVariable(any(specialize_bool(ctx, item) for item in _each(ctx, items)))
 
 
 def _each(ctx: TraceContext, items: VariableTracker) -> Any:
@@ -100,14 +111,14 @@ def _each(ctx: TraceContext, items: VariableTracker) -> Any:
 @builtin(bool)
 def _bool(ctx: TraceContext, value: VariableTracker = NONE, /) -> VariableTracker:
     answer = value.truth(ctx)
-    return ConstantVariable(answer) if isinstance(answer, bool) else truth_to_come(ctx, answer)
+    return ConstantVariable(answer) if isinstance(answer, bool) else defer_bool(ctx, answer)
 
 
 # -- gather -----------------------------------------------------------------------------------------------------------
 
 
 @builtin(sum)
-def _sum(ctx: TraceContext, iterable: VariableTracker, /, start: VariableTracker = ZERO) -> VariableTracker:
+def _sum(ctx: TraceContext, iterable: VariableTracker, /, start: VariableTracker = CONSTANT_ZERO) -> VariableTracker:
     """The numbers that lead are summed by Python itself, which adds floats with a correction (from 3.12 on)."""
     if isinstance(start, ConstantVariable) and isinstance(start.value, (str, bytes, bytearray)):
         run_now(ctx, sum, (), start.value)
@@ -125,24 +136,27 @@ def _sum(ctx: TraceContext, iterable: VariableTracker, /, start: VariableTracker
 def _extreme(function: Any, symbol: str) -> None:
     """`max` and `min`."""
 
-    @rule(function)
-    def row(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
-        if not args or not set(kwargs) <= {"key", "default"} or (len(args) > 1 and "default" in kwargs):
-            ctx.break_graph("DX218", callee=function.__name__)
-        items = args[0].unpack(ctx) if len(args) == 1 else list(args)
+    @builtin(function)
+    def row(
+        ctx: TraceContext, first: VariableTracker, /, *others: VariableTracker, key: VariableTracker | None = None,
+        default: VariableTracker | None = None,
+    ) -> VariableTracker:  # fmt: skip
+        if others and default is not None:
+            run_now(ctx, function, 0, 0, default=0)  # which says that this cannot be
+        items = [first, *others] if others else first.unpack(ctx)
         if not items:
-            if "default" in kwargs:
-                return kwargs["default"]
+            if default is not None:
+                return default
             run_now(ctx, function, ())
-        return _best(ctx, function, symbol, items, kwargs.get("key"))
+        return _best(ctx, function, symbol, items, key)
 
 
 def _best(
     ctx: TraceContext, function: Any, symbol: str, items: list[VariableTracker], key: VariableTracker | None
 ) -> VariableTracker:
     keys = [keyed(ctx, key, item) for item in items]
-    if all(map(is_settled, keys)) and all(type(item_key) is ConstantVariable for item_key in keys):
-        constants = [settled(item_key) for item_key in keys]
+    if all(map(is_specializable, keys)) and all(type(item_key) is ConstantVariable for item_key in keys):
+        constants = [specialize(item_key) for item_key in keys]
         best: int = run_now(ctx, function, range(len(items)), key=constants.__getitem__)
         return items[best]
     if key is None and any(map(is_tensor, items)):
@@ -152,7 +166,7 @@ def _best(
     place = 0
     for other in range(1, len(items)):
         answer = compare(ctx, symbol, keys[other], keys[place])
-        if known_truth(ctx, answer, "DX105", operation=f"{function.__name__}()"):
+        if specialize_bool(ctx, answer, "DX105", operation=f"{function.__name__}()"):
             place = other
     return items[place]
 
@@ -210,14 +224,12 @@ def _frozenset(ctx: TraceContext, iterable: VariableTracker | None = None, /) ->
     return FrozenSetVariable() if iterable is None else frozen(members_of(ctx, iterable))
 
 
-def _filled(
-    ctx: TraceContext, made: DictVariable, other: VariableTracker | None, named: Mapping[str, VariableTracker]
-) -> VariableTracker:
+def _filled(ctx: TraceContext, mapping: DictVariable, other: VariableTracker | None, named: Kwargs) -> VariableTracker:
     if other is not None:
-        update(ctx, made, other)
+        update(ctx, mapping, other)
     for name, value in named.items():
-        made.store(ctx, ConstantVariable(name), value)
-    return made
+        mapping.store(ctx, ConstantVariable(name), value)
+    return mapping
 
 
 @builtin(dict)
@@ -252,13 +264,13 @@ def _mapping_proxy(ctx: TraceContext, mapping: VariableTracker, /) -> VariableTr
 
 
 def _from_keys(make: Callable[[], DictVariable]) -> Callable[..., VariableTracker]:
-    def row(ctx: TraceContext, receiver: Any, args: Sequence[VariableTracker], kwargs: Any) -> VariableTracker:
-        if not 1 <= len(args) <= 2 or kwargs:
-            ctx.break_graph("DX218", callee="dict.fromkeys")
-        made = make()
-        for key in args[0].unpack(ctx):
-            made.store(ctx, key, args[1] if len(args) == 2 else NONE)
-        return made
+    def row(
+        ctx: TraceContext, class_method: VariableTracker, iterable: VariableTracker, value: VariableTracker = NONE, /
+    ) -> VariableTracker:
+        mapping = make()
+        for key in iterable.unpack(ctx):
+            mapping.store(ctx, key, value)
+        return mapping
 
     return row
 
@@ -277,38 +289,49 @@ def _bind_c_class_method(
     return ctx.build(bound, None)
 
 
-method(dict, "fromkeys")(_from_keys(DictVariable))
-method(OrderedDict, "fromkeys")(_from_keys(OrderedDictVariable))
-method(defaultdict, "fromkeys")(_from_keys(DefaultDictVariable))
+builtin_method(dict, "fromkeys")(_from_keys(DictVariable))
+builtin_method(OrderedDict, "fromkeys")(_from_keys(OrderedDictVariable))
+builtin_method(defaultdict, "fromkeys")(_from_keys(DefaultDictVariable))
 
 
 @builtin(collections._count_elements)  # type: ignore[attr-defined]
 def _count_elements(ctx: TraceContext, counts: VariableTracker, items: VariableTracker, /) -> VariableTracker:
-    """What `collections.Counter` counts with."""
+    """What `collections.Counter` counts with. It asks the object's `get`, and only one that is not dict's
+    (Modules/_collectionsmodule.c, _collections__count_elements).
+    """
+    own = counts.python_type()
+    by_method = any(peek(own, name) is not peek(dict, name) for name in ("get", "__setitem__"))
     for item in items.unpack(ctx):
-        known = counts.contains(ctx, item).truth(ctx) is True
-        counts.set_item(ctx, item, binary(ctx, "+", counts.get_item(ctx, item) if known else ZERO, ONE))
+        if by_method:
+            count = counts.get_attribute(ctx, "get").call(ctx, [item, CONSTANT_ZERO], {})
+        else:
+            count = counts.container().call_method(ctx, "get", [item, CONSTANT_ZERO], {})
+        counts.set_item(ctx, item, binary(ctx, "+", count, CONSTANT_ONE))
     return NONE
 
 
 @builtin(range)
-def _range(ctx: TraceContext, *ends: VariableTracker) -> VariableTracker:
+def _range(
+    ctx: TraceContext, first: VariableTracker, second: VariableTracker | None = None, third: VariableTracker | None = None, /
+) -> VariableTracker:
+    ends = tuple(end for end in (first, second, third) if end is not None)
     for end in ends:
         if is_tensor(end):
             ctx.break_graph("DX109", function="range()")
-    if not 1 <= len(ends) <= 3:
-        ctx.break_graph("DX218", callee="range")
     if all(end.is_constant() for end in ends):
         return ctx.build(run_now(ctx, range, *(end.as_constant() for end in ends)), None)
-    ends = tuple(end if end.python_type() is int else ConstantVariable(known_index(ctx, end, "range()")) for end in ends)
-    start, stop, step = (ZERO, ends[0], ONE) if len(ends) == 1 else (*ends, ONE)[:3]
+    ends = tuple(end if end.python_type() is int else ConstantVariable(specialize_index(ctx, end, "range()")) for end in ends)
+    start, stop, step = (CONSTANT_ZERO, ends[0], CONSTANT_ONE) if len(ends) == 1 else (*ends, CONSTANT_ONE)[:3]
+    if equal(ctx, step, CONSTANT_ZERO):
+        ctx.raise_exception(ValueError, "range() arg 3 must not be zero")
     return RangeVariable(start, stop, step)
 
 
 @builtin(slice)
-def _slice(ctx: TraceContext, *ends: VariableTracker) -> VariableTracker:
-    if not 1 <= len(ends) <= 3:
-        ctx.break_graph("DX218", callee="slice")
+def _slice(
+    ctx: TraceContext, first: VariableTracker, second: VariableTracker | None = None, third: VariableTracker | None = None, /
+) -> VariableTracker:
+    ends = [end for end in (first, second, third) if end is not None]
     start, stop, step = (NONE, ends[0], NONE) if len(ends) == 1 else (*ends, NONE)[:3]
     return SliceVariable(start, stop, step)
 

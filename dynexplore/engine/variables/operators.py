@@ -18,8 +18,8 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.variables.contract.base import VariableTracker
-from dynexplore.engine.variables.objects.class_facts import is_fixed_class, peek, rely_on_names
-from dynexplore.engine.variables.type_errors import compare_unlike, raise_type_error
+from dynexplore.engine.variables.objects.type_lookup import guard_on_names, is_fixed_class, peek
+from dynexplore.engine.variables.type_errors import compare_different_types, raise_type_error
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
@@ -57,12 +57,12 @@ _ANSWERS: dict[tuple[str, type[VariableTracker], type[VariableTracker]], BinaryA
 
 
 def binary_rule(
-    left: type[VariableTracker], right: type[VariableTracker], *operators: str, rank: int = 50
+    lhs: type[VariableTracker], rhs: type[VariableTracker], *operators: str, rank: int = 50
 ) -> Callable[[BinaryAnswer], BinaryAnswer]:
     """Declare a row for these classes; no operators means all binary ones (comparisons included)."""
 
     def declare(answer: BinaryAnswer) -> BinaryAnswer:
-        _BINARY_ROWS.append((rank, left, right, frozenset(operators) or None, answer))
+        _BINARY_ROWS.append((rank, lhs, rhs, frozenset(operators) or None, answer))
         _BINARY_ROWS.sort(key=lambda row: row[0])
         _ANSWERS.clear()
         return answer
@@ -81,38 +81,38 @@ def unary_rule(operand: type[VariableTracker], *operators: str, rank: int = 50) 
     return declare
 
 
-def _binary_row(symbol: str, left: type[VariableTracker], right: type[VariableTracker]) -> BinaryAnswer | None:
-    key = symbol, left, right
+def _binary_row(symbol: str, lhs: type[VariableTracker], rhs: type[VariableTracker]) -> BinaryAnswer | None:
+    key = symbol, lhs, rhs
     if key not in _ANSWERS:
         _ANSWERS[key] = next(
             (answer for _, left_class, right_class, symbols, answer in _BINARY_ROWS
-             if issubclass(left, left_class) and issubclass(right, right_class) and (symbols is None or symbol in symbols)),
+             if issubclass(lhs, left_class) and issubclass(rhs, right_class) and (symbols is None or symbol in symbols)),
             None,
         )
     return _ANSWERS[key]
 
 
-def binary(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
+def binary(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: VariableTracker) -> VariableTracker:
     """`left symbol right`, also for in-place forms such as `+=`."""
-    _rely_on_metaclasses(ctx, (left, right), dunders(symbol), symbol)
-    answer = _binary_row(symbol, type(left), type(right))
+    _guard_on_metaclasses(ctx, (lhs, rhs), dunders(symbol), symbol)
+    answer = _binary_row(symbol, type(lhs), type(rhs))
     plain = symbol
     if answer is None and symbol.endswith("="):
         plain = symbol[:-1]
-        answer = _binary_row(plain, type(left), type(right))
+        answer = _binary_row(plain, type(lhs), type(rhs))
     if answer is None:
-        raise_type_error(ctx, BINARY[symbol], left, right, kind="DX304", operator=symbol, left=left.type_name(),
-               right=right.type_name())
-    return answer(ctx, plain, left, right)
+        raise_type_error(ctx, BINARY[symbol], lhs, rhs, kind="DX304", operator=symbol, left=lhs.type_name(),
+               right=rhs.type_name())
+    return answer(ctx, plain, lhs, rhs)
 
 
-def compare(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
+def compare(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: VariableTracker) -> VariableTracker:
     """`left < right` and its kin."""
-    _rely_on_metaclasses(ctx, (left, right), dunders(symbol), symbol)
-    answer = _binary_row(symbol, type(left), type(right))
+    _guard_on_metaclasses(ctx, (lhs, rhs), dunders(symbol), symbol)
+    answer = _binary_row(symbol, type(lhs), type(rhs))
     if answer is None:
-        return compare_unlike(ctx, symbol, COMPARE[symbol], left, right)
-    return answer(ctx, symbol, left, right)
+        return compare_different_types(ctx, symbol, COMPARE[symbol], lhs, rhs)
+    return answer(ctx, symbol, lhs, rhs)
 
 
 def dunders(symbol: str) -> tuple[str, ...]:
@@ -127,14 +127,14 @@ def dunders(symbol: str) -> tuple[str, ...]:
     return (*((f"__i{name}__",) if symbol.endswith("=") else ()), f"__{name}__", f"__r{name}__")
 
 
-def _rely_on_metaclasses(
+def _guard_on_metaclasses(
     ctx: TraceContext, operands: tuple[VariableTracker, ...], names: tuple[str, ...], symbol: str
 ) -> None:
     """An operator of classes: their metaclasses have no method of the program for it, now and later."""
     for operand in operands:
         if operand.kind == "class":
             metaclass = operand.python_type()
-            rely_on_names(ctx, metaclass, *names)
+            guard_on_names(ctx, metaclass, *names)
             if any(isinstance(peek(metaclass, name), FunctionType) for name in names) and not is_fixed_class(metaclass):
                 ctx.break_graph("DX304", operator=symbol, left=operands[0].type_name(), right=operands[-1].type_name())
 

@@ -17,22 +17,22 @@ In: a callable met while tracing. Out: its row, if there is one.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.records import record
+from dynexplore.engine.variables.argument_errors import argument_error, wrapped_refuses
 
 if TYPE_CHECKING:
-    from dynexplore.engine.variables.contract.base import VariableTracker
+    from dynexplore.engine.variables.contract.base import Args, Kwargs, VariableTracker
     from dynexplore.engine.variables.contract.context import TraceContext
 
-Answer = Callable[["TraceContext", "Sequence[VariableTracker]", "Mapping[str, VariableTracker]"], "VariableTracker"]
-MethodAnswer = Callable[
-    ["TraceContext", Any, "Sequence[VariableTracker]", "Mapping[str, VariableTracker]"], "VariableTracker"
-]
+Answer = Callable[["TraceContext", "Args", "Kwargs"], "VariableTracker"]
+MethodAnswer = Callable[["TraceContext", Any, "Args", "Kwargs"], "VariableTracker"]
 AttributeAnswer = Callable[["TraceContext", Any], "VariableTracker"]
 SetterAnswer = Callable[["TraceContext", Any, "VariableTracker"], None]
 
@@ -42,6 +42,15 @@ class Rule:
     """One row: the function that answers, and where it stands."""
 
     answer: Answer
+
+    def call(self, ctx: TraceContext, target: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
+        """The answer for a call of `target`; the program's TypeError where that does not take these arguments."""
+        error = argument_error(target, len(args), tuple(kwargs))
+        if error is not None:
+            ctx.raise_exception(TypeError, *error.args)
+        if wrapped_refuses(target, len(args), tuple(kwargs)):
+            ctx.break_graph("DX218", callee=target.__qualname__)
+        return self.answer(ctx, args, kwargs)
 
     @property
     def file(self) -> str:
@@ -95,10 +104,10 @@ def late_rule(module: str, name: str) -> Callable[[Answer], Answer]:
 
 def _late_rule_for(function: FunctionType) -> Rule | None:
     for module, name, row in _LATE[function.__name__]:
-        known: Any = sys.modules.get(module)
+        target: Any = sys.modules.get(module)
         for part in name.split("."):
-            known = getattr(known, part, None)
-        if getattr(known, "__func__", known) is function:
+            target = getattr(target, part, None)
+        if getattr(target, "__func__", target) is function:
             return row
     return None
 
@@ -118,10 +127,25 @@ def method(python_type: type[Any], *names: str) -> Callable[[MethodAnswer], Meth
 
     def declare(answer: MethodAnswer) -> MethodAnswer:
         for name in names:
-            METHODS[python_type, name] = answer
+            METHODS[python_type, name] = _checked(vars(python_type).get(name), answer)
         return answer
 
     return declare
+
+
+def _checked(target: object, answer: MethodAnswer) -> MethodAnswer:
+    """The row of a method; one that is written in Python declares what it takes."""
+    if not isinstance(target, FunctionType):
+        return answer
+
+    @functools.wraps(answer)
+    def call(ctx: TraceContext, receiver: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
+        error = argument_error(target, len(args) + 1, tuple(kwargs))
+        if error is not None:
+            ctx.raise_exception(TypeError, *error.args)
+        return answer(ctx, receiver, args, kwargs)
+
+    return call
 
 
 def attribute(python_type: type[Any], *names: str) -> Callable[[AttributeAnswer], AttributeAnswer]:

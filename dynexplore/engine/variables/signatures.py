@@ -2,8 +2,9 @@
 hand.
 
 The idea: rules.py hands a row `args` and `kwargs`. Most builtins and methods have a signature; these decorators
-read it off the row's own Python signature and check the call against it. A call that does not fit is left to
-Python, which raises.
+read it off the row's own Python signature and check the call against it. Where a call does not fit, the program raises what the
+function in C says of it (argument_errors.py); where that says nothing, because the row takes less than the function, the graph
+breaks.
 
     @builtin(len)
     def _len(ctx, value, /): ...
@@ -20,12 +21,14 @@ import functools
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from dynexplore.engine.variables.rules import method, rule
+from dynexplore.engine.variables.argument_errors import argument_error_of_c
+from dynexplore.engine.variables.rules import MethodAnswer, method, rule
+from dynexplore.engine.variables.type_errors import NoStandIn, stand_in
 
 if TYPE_CHECKING:
-    from dynexplore.engine.variables.contract.base import VariableTracker
+    from dynexplore.engine.variables.contract.base import Args, Kwargs, VariableTracker
     from dynexplore.engine.variables.contract.context import TraceContext
 
 Row = TypeVar("Row", bound="Callable[..., VariableTracker]")
@@ -38,9 +41,10 @@ def builtin(*targets: Any) -> Callable[[Row], Row]:
         fits = _fits(row, skip=1)
 
         @functools.wraps(row)
-        def answer(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+        def answer(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
             if not fits(args, kwargs):
-                ctx.break_graph("DX218", callee=getattr(targets[0], "__name__", str(targets[0])))
+                name = getattr(targets[0], "__name__", str(targets[0]))
+                refuse_arguments(ctx, targets[0], name, args, kwargs)
             return row(ctx, *args, **kwargs)
 
         rule(*targets)(answer)
@@ -53,20 +57,45 @@ def builtin_method(python_type: type[Any], *names: str) -> Callable[[Row], Row]:
     """Declare that the decorated function, called as `f(ctx, self, *args, **kwargs)`, answers for methods of a type."""
 
     def declare(row: Row) -> Row:
-        fits = _fits(row, skip=2)
-
-        @functools.wraps(row)
-        def answer(
-            ctx: TraceContext, receiver: Any, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-        ) -> VariableTracker:
-            if not fits(args, kwargs):
-                ctx.break_graph("DX218", callee=f"{python_type.__name__}.{names[0]}")
-            return row(ctx, receiver, *args, **kwargs)
-
-        method(python_type, *names)(answer)
+        for name in names:
+            method(python_type, name)(_method_answer(row, name))
         return row
 
     return declare
+
+
+def _method_answer(row: Callable[..., VariableTracker], name: str) -> MethodAnswer:
+    fits = _fits(row, skip=2)
+
+    @functools.wraps(row)
+    def answer(ctx: TraceContext, receiver: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
+        if not fits(args, kwargs):
+            refuse_method_arguments(ctx, receiver, name, args, kwargs)
+        return row(ctx, receiver, *args, **kwargs)
+
+    return answer
+
+
+def refuse_arguments(
+    ctx: TraceContext, target: Any, name: str, args: Args, kwargs: Kwargs
+) -> NoReturn:
+    """The program's TypeError, if the function in C has one for these arguments; else a graph break."""
+    error = argument_error_of_c(target, len(args), tuple(kwargs))
+    if error is not None:
+        ctx.raise_exception(TypeError, *error.args)
+    ctx.break_graph("DX218", callee=name)
+
+
+def refuse_method_arguments(ctx: TraceContext, receiver: VariableTracker, name: str, args: Args, kwargs: Kwargs) -> NoReturn:
+    """The same for a method of a builtin type, which is asked on a stand-in for the receiver."""
+    label = f"{receiver.type_name()}.{name}"
+    if receiver.kind == "builtin":  # a class method: `dict.fromkeys`
+        refuse_arguments(ctx, receiver.live_value(), label, args, kwargs)
+    try:
+        value = stand_in(receiver)
+    except NoStandIn:
+        ctx.break_graph("DX218", callee=label)
+    refuse_arguments(ctx, getattr(value, name, None), label, args, kwargs)
 
 
 def _fits(row: Callable[..., Any], skip: int) -> Callable[[Sequence[Any], Mapping[str, Any]], bool]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
 
-from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.contract.base import NotConstant, VariableTracker
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
@@ -71,6 +71,37 @@ def stand_in(value: VariableTracker) -> Any:
     return value.as_constant() if value.kind == "constant" else make()
 
 
+def raise_if_refused(ctx: TraceContext, function: Callable[..., Any], /, *operands: VariableTracker) -> None:
+    """The program raises the TypeError that a C function raises for operands of these types; what has no stand-in is taken."""
+    try:
+        function(*map(stand_in, operands))
+    except TypeError as error:
+        ctx.raise_exception(TypeError, *error.args)
+    except NoStandIn:
+        pass
+
+
+def does_not_answer(receiver: VariableTracker, method: str, other: VariableTracker) -> bool:
+    """Whether a special method of a builtin type, called by its name, returns NotImplemented for a value of this type."""
+    kind = type_of(receiver)
+    if kind is None or type_of(other) is None:
+        return False
+    if getattr(kind, method, None) is getattr(object, method, None):  # identity is all that it knows
+        return method not in ("__eq__", "__ne__") or receiver.same_object(other) is False
+    try:
+        answer = getattr(stand_in(receiver), method)(_stand_in_of(other))
+    except Exception:  # also what it raises: the operator says that
+        return False
+    return answer is NotImplemented
+
+
+def _stand_in_of(other: VariableTracker) -> Any:
+    try:
+        return stand_in(getattr(other, "storage", None) or other)
+    except NoStandIn:
+        return object()
+
+
 def type_of(value: VariableTracker) -> type[Any] | None:
     """The value's Python type, or None when it is not known."""
     try:
@@ -96,14 +127,14 @@ def raise_type_error(
     ctx.break_graph(kind, **facts)
 
 
-def compare_unlike(
-    ctx: TraceContext, symbol: str, function: Callable[[Any, Any], Any], left: VariableTracker, right: VariableTracker
+def compare_different_types(
+    ctx: TraceContext, symbol: str, function: Callable[[Any, Any], Any], lhs: VariableTracker, rhs: VariableTracker
 ) -> VariableTracker:
     """A comparison that no row serves: identity where types have nothing else, TypeError where no order."""
-    types = type_of(left), type_of(right)
-    facts = {"operator": symbol, "left": left.type_name(), "right": right.type_name()}
+    types = type_of(lhs), type_of(rhs)
+    facts = {"operator": symbol, "left": lhs.type_name(), "right": rhs.type_name()}
     if symbol in ("==", "!="):
-        equal = _equal_by_type(ctx, left, right, types)
+        equal = _equal_by_type(ctx, symbol, lhs, rhs, types)
         if equal is None:
             ctx.break_graph("DX305", **facts)
         return ctx.build(equal == (symbol == "=="), None)
@@ -111,25 +142,36 @@ def compare_unlike(
     if None not in types and _is_plain(types[0], forward) and _is_plain(types[1], reflected):
         names = f"{_name(types[0])} and {_name(types[1])}"
         ctx.raise_exception(TypeError, f"{symbol!r} not supported between instances of {names}")
-    raise_type_error(ctx, function, left, right, kind="DX305", **facts)
+    raise_type_error(ctx, function, lhs, rhs, kind="DX305", **facts)
 
 
 def _equal_by_type(
-    ctx: TraceContext, left: VariableTracker, right: VariableTracker, types: tuple[type[Any] | None, type[Any] | None]
+    ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: VariableTracker,
+    types: tuple[type[Any] | None, type[Any] | None],
 ) -> bool | None:
     """Whether values are equal, as far as types and identity tell; None when they do not."""
     if None in types:
         return None
-    plain = [_is_plain(value_type, "__eq__") or value_type in _C_CALLABLES for value_type in types]
+    methods = ("__eq__",) if symbol == "==" else ("__ne__", "__eq__")
+    plain = [all(_is_plain(value_type, name) for name in methods) or value_type in _C_CALLABLES for value_type in types]
     if all(plain):
-        same = left.same_object(right)
+        same = _same_c_method(lhs, rhs) or lhs.same_object(rhs)
         if same is False:
-            ctx.journal.tell_apart(left.read(ctx), right.read(ctx))
+            ctx.journal.observe_identity(lhs.read(ctx), rhs.read(ctx))
         return same
     builtin = [value_type in STAND_INS for value_type in types]
     if types[0] is not types[1] and all(a or b for a, b in zip(plain, builtin, strict=True)) and _neither_answers(types):
         return False
     return None
+
+
+def _same_c_method(lhs: VariableTracker, rhs: VariableTracker) -> bool:
+    """Whether two live functions of C are one method of one object: each access makes another object."""
+    try:
+        first, second = lhs.live_value(), rhs.live_value()
+    except NotConstant:
+        return False
+    return type(first) is type(second) is BuiltinFunctionType and bool(first == second)
 
 
 def _neither_answers(types: tuple[type[Any] | None, type[Any] | None]) -> bool:
@@ -138,8 +180,8 @@ def _neither_answers(types: tuple[type[Any] | None, type[Any] | None]) -> bool:
     >>> _neither_answers((list, tuple)), _neither_answers((set, type({}.keys())))
     (True, False)
     """
-    left, right = (STAND_INS.get(value_type, object)() for value_type in types)  # type: ignore[arg-type]
-    return left.__eq__(right) is right.__eq__(left) is NotImplemented
+    lhs, rhs = (STAND_INS.get(value_type, object)() for value_type in types)  # type: ignore[arg-type]
+    return lhs.__eq__(rhs) is rhs.__eq__(lhs) is NotImplemented
 
 
 def _is_plain(value_type: type[Any] | None, dunder: str) -> bool:

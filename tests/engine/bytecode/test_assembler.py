@@ -6,7 +6,7 @@ import types
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dynexplore.engine.bytecode import FACTS, Instruction, Label, Position, Writer, assemble, read
@@ -101,6 +101,7 @@ def test_pairs_of_locals_are_split_where_they_do_not_fit() -> None:
     assert types.FunctionType(code, {})(1, 2) == (1, 2, 1, 2)
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])  # drawn on a busy machine
 @given(
     st.lists(
         st.one_of(

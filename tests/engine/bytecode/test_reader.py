@@ -134,7 +134,7 @@ def test_what_belongs_together_is_a_unit() -> None:
     parsed = read(f.__code__)
     call = next(i for i in parsed.instructions if i.opname in ("CALL", "CALL_KW"))
     unit = parsed.unit(call)
-    heads = {(3, 11): ["KW_NAMES", "PRECALL"], (3, 12): ["KW_NAMES"], (3, 13): []}[FACTS.version]
+    heads = {(3, 11): ["KW_NAMES", "PRECALL"], (3, 12): ["KW_NAMES"], (3, 13): [], (3, 14): []}[FACTS.version]
     assert [i.opname for i in unit] == [*heads, call.opname]
     assert all(parsed.unit(i) == unit and parsed.unit_start(i) is unit[0] for i in unit)
     assert parsed.next_unit(unit[0]).opname == "RETURN_VALUE"

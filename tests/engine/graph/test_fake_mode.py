@@ -6,13 +6,14 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from dynexplore.engine.graph.fake_mode import WatchedFakeMode, storage_of
+from dynexplore.engine.aliasing.storage import storage_of
+from dynexplore.engine.graph.fake_mode import EffectTrackingFakeMode
 
 pytestmark = pytest.mark.plain("works on operators and modes by itself, without a frame")
 
 
 def watch(operation):
-    mode = WatchedFakeMode()
+    mode = EffectTrackingFakeMode()
     x = mode.from_tensor(torch.ones(3, 3))
     with mode:
         operation(x)
@@ -69,7 +70,7 @@ def test_what_data_decides_is_noted(operation):
 
 def test_it_stops_watching():
     """A backend's own operators are not the program's."""
-    mode = WatchedFakeMode()
+    mode = EffectTrackingFakeMode()
     mode.watching = False
     with mode:
         torch.ones(3).add_(1)

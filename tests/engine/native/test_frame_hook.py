@@ -551,7 +551,7 @@ def test_a_watcher_that_fails_changes_nothing(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize("answer", [1, "entry", object()])
 def test_a_callback_must_answer_with_an_entry(answer: object) -> None:
     """Anything but an Entry or None out of the callback is a TypeError."""
-    with pytest.raises(TypeError, match="must return an Entry or None"):
+    with pytest.raises(TypeError, match="must return an Entry, a visit or None"):
         swapped(Region(CacheStore(), lambda frame: answer), lambda: 1)()  # type: ignore[arg-type,return-value]
     assert not installed()
 

@@ -8,12 +8,14 @@ import inspect
 import sys
 import threading
 import weakref
+from typing import Any
 
 import pytest
 from code_swaps import entry_region, identical, run_script, swapped, swapping_region
 
 from dynexplore.engine.native import (
     CacheStore,
+    FrameState,
     Region,
     RegionBlock,
     RegionCall,
@@ -529,3 +531,84 @@ print("fine")
 def test_beside_torch_compile(script: str) -> None:
     """Ours and torch.compile's evaluator nest either way round and in threads: right results, each sees its own."""
     assert run_script(TORCH + script) == "fine\n"
+
+
+# -- visits: a callback names another region for one frame ------------------------------------------------------------
+
+
+def test_a_visit_runs_one_frame_in_another_region() -> None:
+    """The frame that the callback answers a region for, and what it calls, is looked up there; the next frame is not."""
+    inside: list[str] = []
+    asked: list[str] = []
+    ends: list[tuple[object, object]] = []
+
+    def callee(n: int) -> int:
+        return n + 1
+
+    def chosen(n: int) -> int:
+        return callee(n) * 2
+
+    def program() -> tuple[int, int]:
+        return chosen(1), callee(5)
+
+    def note(state: FrameState) -> None:
+        inside.append(state.code.co_name)
+
+    inner = Region(CacheStore(), note)
+
+    def choose(state: FrameState) -> Any:
+        asked.append(state.code.co_name)
+        if state.code is not chosen.__code__:
+            return None
+        return inner, lambda value, error: ends.append((value, error))
+
+    assert RegionCall(program, Region(CacheStore(), choose))() == (4, 6)
+    assert inside == ["chosen", "callee"]
+    assert asked == ["program", "chosen", "callee"]
+    assert ends == [(4, None)]
+    assert current() is None
+
+
+def test_a_visit_that_raises_reports_the_exception_and_passes_it_on() -> None:
+    """`ended` gets the exception, the program the very same one, and the thread is back in the region around it."""
+    error = KeyError("mine")
+    ends: list[tuple[object, object]] = []
+    around = Region(CacheStore(), lambda state: (Region(CacheStore(), None), end) if state.code is fails.__code__ else None)
+    after: list[object] = []
+
+    def end(value: object, raised: BaseException | None) -> None:
+        ends.append((value, raised))
+
+    def fails() -> None:
+        raise error
+
+    def program() -> None:
+        try:
+            fails()
+        finally:
+            after.append(current())
+
+    with pytest.raises(KeyError) as caught:
+        RegionCall(program, around)()
+    assert caught.value is error
+    assert ends == [(None, error)]
+    assert after == [around]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_ctrl_c_at_the_end_of_a_visit_counts() -> None:
+    """What `ended` raises changes nothing of the program, unless it is no Exception."""
+
+    def chosen() -> str:
+        return "value"
+
+    def visit(error: BaseException) -> str:
+        def end(value: object, raised: BaseException | None) -> None:
+            raise error
+
+        region = Region(CacheStore(), lambda state: (Region(CacheStore(), None), end) if state.code is chosen.__code__ else None)
+        return RegionCall(chosen, region)()
+
+    assert visit(ValueError("of the watcher")) == "value"
+    with pytest.raises(KeyboardInterrupt):
+        visit(KeyboardInterrupt())

@@ -97,7 +97,7 @@ def test_the_function_alone_holds_its_arguments() -> None:
     """An argument that is deleted dies then: neither the TailCall nor the frame that has ended holds it."""
     died: list[str] = []
 
-    class Noted:
+    class DeferredEvent:
         def __del__(self):
             died.append("died")
 
@@ -108,7 +108,7 @@ def test_the_function_alone_holds_its_arguments() -> None:
     def makes(x, going_on):
         return going_on(x[0], x[1]())
 
-    assert RegionCall(caller, in_place_of(original, makes))((deletes, Noted)) == ["died"]
+    assert RegionCall(caller, in_place_of(original, makes))((deletes, DeferredEvent)) == ["died"]
 
 
 def test_only_functions_and_positional_arguments() -> None:

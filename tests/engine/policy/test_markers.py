@@ -47,7 +47,7 @@ def test_c_functions_take_marks() -> None:
 def test_a_wrapper_of_a_marked_function_is_not_marked() -> None:
     """functools.wraps copies attributes, and a mark is none."""
 
-    @functools.partial(mark, what=Mark.SKIP)
+    @functools.partial(mark, marking=Mark.SKIP)
     def inner() -> None: ...
 
     @functools.wraps(inner)

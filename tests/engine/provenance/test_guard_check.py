@@ -203,8 +203,8 @@ KINDS: dict[str, tuple[Any, Any, Any]] = {
     "DICT_KEYS": ((1, "a"), {1: 0, "a": 0}, {True: 0, "a": 0}),
     "SET_CONTENT": (frozenset({1, 2}), {1, 2}, {1}),
     "NAME_ABSENT": ("name", {}, {"name": 1}),
-    "SEQUENCE_ITERATOR_LEFT": (2, iter([1, 2]), iter([1])),
-    "SEQUENCE_ITERATOR_MORE": (1, iter([1, 2]), iter([1])),
+    "ITERATOR_REMAINING": (2, iter([1, 2]), iter([1])),
+    "ITERATOR_HAS_MORE": (1, iter([1, 2]), iter([1])),
 }
 
 
@@ -305,12 +305,12 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[[], tuple[Any, ...]], Cal
     "DICT_KEYS": (lambda x, k: (x * 2, list(k)), lambda: ({"a": 1},), lambda: ({"b": 1},)),
     "SET_CONTENT": (lambda x, k: x * (3 if 2 in k else 5), lambda: ({1, 2},), lambda: ({1, 3},)),
     "ATTRIBUTE_ABSENT": (lambda x, k: x * getattr(k, "n", 5), lambda: (Named(),), lambda: (Named(n=3),)),
-    "NOTHING_HIDDEN": (lambda x, k: x * k.dim(), lambda: (torch.ones(2),), lambda: (with_own_dim(torch.ones(2)),)),
+    "NO_INSTANCE_OVERRIDE": (lambda x, k: x * k.dim(), lambda: (torch.ones(2),), lambda: (with_own_dim(torch.ones(2)),)),
     "ALIAS": (appends_and_measures, lambda: (ONE[:],) * 2, lambda: (ONE[:], ONE[:])),
     "DISTINCT": (lambda x, a, b: x * (3 if a is b else 5), lambda: (Named(), Named()), lambda: (Named(),) * 2),
-    "ATTRIBUTES_APART": (assigns_and_reads, lambda: (Named(n=1), Named(n=1)), lambda: (Named(n=1),) * 2),
-    "SEQUENCE_ITERATOR_LEFT": (lambda x, k: x * sum(list(k)), lambda: (iter([1, 2, 3]),), lambda: (iter([1, 2]),)),
-    "SEQUENCE_ITERATOR_MORE": (lambda x, k: x * next(k, 5), lambda: (iter([1, 2, 3]),), lambda: (iter([]),)),
+    "NO_ATTRIBUTE_ALIAS": (assigns_and_reads, lambda: (Named(n=1), Named(n=1)), lambda: (Named(n=1),) * 2),
+    "ITERATOR_REMAINING": (lambda x, k: x * sum(list(k)), lambda: (iter([1, 2, 3]),), lambda: (iter([1, 2]),)),
+    "ITERATOR_HAS_MORE": (lambda x, k: x * next(k, 5), lambda: (iter([1, 2, 3]),), lambda: (iter([]),)),
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import binascii
+import os
 import subprocess
 import sys
 import threading
@@ -198,6 +199,47 @@ def test_compile_is_optimize_under_known_names() -> None:
         breaks(X)
     assert len(backend.graphs) == 1
     assert dynexplore.compile(double, disable=True) is double
+
+
+def test_a_generator_function_is_no_one_graph() -> None:
+    """Under fullgraph its call raises; without, it runs as plain Python."""
+
+    def pieces(x):
+        yield x + 1
+
+    backend = CountingBackend()
+    with pytest.raises(dynexplore.exc.Unsupported, match="pieces is a generator function"):
+        dynexplore.compile(pieces, backend=backend, fullgraph=True)(X)
+    caller = dynexplore.compile(lambda x: [piece * 2 for piece in pieces(x)], backend=backend, fullgraph=True)
+    assert caller(X)[0].tolist() == [2.0, 4.0, 6.0] and len(backend.graphs) == 1
+    assert [piece.tolist() for piece in dynexplore.compile(pieces, backend=backend)(X)] == [[1.0, 2.0, 3.0]]
+
+
+@dynexplore.config.patch(specialize_float=True)
+def test_a_recompile_limit_of_its_own() -> None:
+    """One call of compile has another limit than the rest, and entries of its own where that is asked for."""
+
+    def scaled(x, factor):
+        return x * factor
+
+    backend = CountingBackend()
+    whole = dynexplore.compile(scaled, backend=backend, fullgraph=True, recompile_limit=1, name="scaled")
+    whole(X, 1.5)
+    with pytest.raises(dynexplore.exc.RecompileError, match="compiled 1 times"):
+        whole(X, 2.5)
+    apart = dynexplore.compile(scaled, backend=backend, fullgraph=True, recompile_limit=1, isolate_recompiles=True)
+    assert apart(X, 2.5).tolist() == [0.0, 2.5, 5.0] and len(backend.graphs) == 2
+
+
+@pytest.mark.plain("wrong arguments are refused before anything is captured")
+@pytest.mark.parametrize(
+    ("parameter", "value"),
+    [("shapes_spec", {"x": None}), ("dynamic_shapes", {}), ("recompile_limit", 0), ("isolate_recompiles", 1), ("name", 3)],
+)
+def test_a_parameter_of_torch_compile_is_refused_by_name(parameter: str, value: Any) -> None:
+    """What does not work says which parameter it was."""
+    with pytest.raises(ValueError, match=parameter):
+        dynexplore.compile(double, backend="eager", **{parameter: value})
 
 
 def test_a_wrong_mode_or_option_lists_the_right_ones() -> None:
@@ -496,3 +538,35 @@ def test_a_python_function_is_traced_in_the_place_of_one_in_c() -> None:
     assert not torch.equal(f(x), x * 2 + 10)  # itself it is as it was
     with pytest.raises(TypeError, match="takes a callable, not int"):
         dynexplore.substitute_in_graph(3)  # type: ignore[arg-type]
+
+
+IMPORTS = """
+import sys, torch, dynexplore
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name.startswith("torch._dynamo"):
+            frame = sys._getframe(1)
+            while "importlib" in frame.f_code.co_filename:
+                frame = frame.f_back
+            print(name, frame.f_code.co_filename, frame.f_code.co_name)
+
+sys.meta_path.insert(0, Finder())
+dynexplore.optimize("eager")(torch.sin)
+print("decorated")
+dynexplore.optimize("eager")(lambda x: x.sin() + 1)(torch.ones(3))
+"""
+
+
+def test_torch_alone_loads_its_tracer():
+    """Importing the package and decorating load nothing of torch._dynamo; at the first call FakeTensorMode, which reads its config
+    there, is the first to import it, and no file of the package imports any of it.
+    """
+    printed = subprocess.run([sys.executable, "-c", IMPORTS], capture_output=True, text=True, check=True).stdout
+    before, _, after = printed.partition("decorated\n")
+    assert not before
+    importers = [line.split()[1:] for line in after.splitlines()]
+    assert importers[0][0].endswith(os.path.join("torch", "_subclasses", "fake_tensor.py"))
+    assert importers[0][1] == "__init__"
+    package = os.path.join(os.path.dirname(dynexplore.__file__), "")
+    assert not [file for file, _ in importers if file.startswith(package)]

@@ -15,6 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import dynexplore
 from dynexplore.engine import events as ev
 from dynexplore.engine import native
+from dynexplore.engine.errors import RecompileLimitError
 from dynexplore.engine.runtime import convert
 from dynexplore.engine.runtime.optimized import wrap
 from dynexplore.engine.runtime.stores import Options
@@ -70,6 +71,19 @@ def test_the_limit_runs_plain_and_warns_once() -> None:
         optimized(X, 1.5)
     assert (len(backend.graphs), backend.runs) == (3, 4)
     assert dynexplore.counters["stats"]["cache_limit"] == 2
+
+
+@dynexplore.config.patch(specialize_float=True)
+def test_the_limit_is_an_error_where_only_graphs_are_promised() -> None:
+    """Under nopython a miss at the limit raises, each time, and names the guard; what is compiled still serves."""
+    optimized = dynexplore.optimize(CountingBackend(), nopython=True)(by_number)
+    with dynexplore.config.patch(cache_size_limit=2):
+        for number in (1.5, 2.5):
+            optimized(X, number)
+        for number in (3.5, 4.5):
+            with pytest.raises(RecompileLimitError, match=r"by_number \(.*was compiled 2 times.*local 'number' EQUALS"):
+                optimized(X, number)
+        assert optimized(X, 1.5).tolist() == [1.5] * 3
 
 
 @dynexplore.config.patch(specialize_float=True)

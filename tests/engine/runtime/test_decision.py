@@ -42,12 +42,12 @@ STANCES = get_args(Stance)
 
 
 def every_combination() -> Iterator[tuple[list[str], FrameFacts]]:
-    """Each subset of what can stand in the way, with each answer of the entries, each stance, error_on_recompile and ran_once."""
+    """Each subset of what can stand in the way, with each answer of the entries, each stance, and the flags."""
     for present in itertools.product((False, True), repeat=len(IN_THE_WAY)):
         rules = [rule for rule, is_there in zip(IN_THE_WAY, present, strict=True) if is_there]
         changes = {name: value for rule in rules for name, value in IN_THE_WAY[rule][0].items()}
-        for entries, stance, *flags in itertools.product(ENTRIES, STANCES, *[(False, True)] * 2):
-            more = {**dict(zip(("error_on_recompile", "ran_once"), flags, strict=True)), **changes}
+        for entries, stance, *flags in itertools.product(ENTRIES, STANCES, *[(False, True)] * 3):
+            more = {**dict(zip(("error_on_recompile", "ran_once", "whole"), flags, strict=True)), **changes}
             yield rules, FrameFacts("fn", entries=entries, stance=stance, **more)  # type: ignore[arg-type]
 
 
@@ -74,7 +74,7 @@ def expected(rules: list[str], facts: FrameFacts) -> tuple[str, str]:
     if facts.error_on_recompile and entries.missed:
         return "raises", "error on recompile"
     if entries.count >= facts.limit:
-        return "limit reached", "limit"
+        return "raises" if facts.whole else "limit reached", "limit"
     return ("recompile", "miss") if entries.count else ("compile", "miss")
 
 

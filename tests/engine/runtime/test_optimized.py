@@ -356,7 +356,7 @@ def test_classes_of_the_program_do_not_notice() -> None:
     """Neither __init_subclass__ nor a metaclass hears of the generated class; abstract classes work."""
     heard: list[str] = []
 
-    class Noted(Net):
+    class DeferredEvent(Net):
         def __init_subclass__(cls, *, needed: int) -> None:
             heard.append(cls.__name__)
 
@@ -372,7 +372,7 @@ def test_classes_of_the_program_do_not_notice() -> None:
             return "m"
 
     known = list(Registry.known)
-    for cls in (Noted, Kept, Concrete):
+    for cls in (DeferredEvent, Kept, Concrete):
         module = cls()
         optimized = dynexplore.optimize()(module)
         assert isinstance(optimized, cls) and torch.equal(optimized(X), module(X))

@@ -1,23 +1,25 @@
 """A trace context without a translator: enough for trackers that need no graph.
 
 In: live values and sources. Out: trackers, and what was asked for: `guards` as (text of the source, kind) pairs, the
-journal, breaks as GraphBreak and exceptions of the program as UserRaised.
+journal, breaks as GraphBreak and exceptions of the program as ObservedException.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.provenance.module_guards import ModuleGuards
 from dynexplore.engine.provenance.sources import LocalSource, Source
+from dynexplore.engine.specialization.decide import Options, Specializer
+from dynexplore.engine.specialization.profile import Profile
 from dynexplore.engine.variables import all_rows
 from dynexplore.engine.variables.containers.iterator import ItemsIteratorVariable
 from dynexplore.engine.variables.containers.lazy import LazyVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import row_for
-from dynexplore.engine.variables.contract.context import UserRaised
+from dynexplore.engine.variables.contract.context import ObservedException
+from dynexplore.engine.variables.contract.frame_effects import FrameEffects
 from dynexplore.engine.variables.contract.side_effects import Journal
 from dynexplore.engine.variables.objects.exception import exception_from_python
 
@@ -31,9 +33,11 @@ class FakeContext:
         self.journal = Journal(lambda tracker, what: self.changes.append(what))
         self.changes: list[str] = []
         self.guards: list[tuple[str, str]] = []
-        self.let_go: list[Callable[[], object]] = []
-        self.recorder = None
+        self.effects = FrameEffects()
+        self.values = self
+        self.frames = self
         self.module_guards = ModuleGuards()
+        self.specializer = Specializer(Profile(), Options())
 
     def build(self, value: object, source: Source | None) -> VariableTracker:
         known = self.journal.tracker_of(value)
@@ -51,25 +55,17 @@ class FakeContext:
         if (source.text(), kind) not in self.guards:
             self.guards.append((source.text(), kind))
 
-    def unspecialized_value(self, value: Any, source: Source) -> VariableTracker | None:
-        return None
-
-    def dynamic_number(self, value: int, source: Source) -> VariableTracker | None:
-        return None
-
     def iterator_over(self, items: list[VariableTracker]) -> VariableTracker:
         return ItemsIteratorVariable(items)
-
-    def call_function(
-        self, function: VariableTracker, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-    ) -> VariableTracker:
-        return function.call(self, args, kwargs)
 
     def break_graph(self, kind: str, **facts: object) -> NoReturn:
         raise GraphBreak(kind, **facts)
 
     def raise_exception(self, exception_type: type[BaseException], *args: object) -> NoReturn:
-        raise UserRaised(self, exception_from_python(self, exception_type, args))
+        raise ObservedException(self, exception_from_python(self, exception_type, args))
+
+    def forward_call(self, caller: VariableTracker, function: VariableTracker) -> None:
+        """Nothing breaks here: no frame has to know what its call comes to."""
 
     # -- for tests
 
@@ -115,7 +111,7 @@ def plain(ctx: FakeContext, value: VariableTracker) -> Any:
     return kind(items) if kind in (list, tuple, set, frozenset) else items
 
 
-def raised(error: UserRaised) -> str:
+def raised(error: ObservedException) -> str:
     """`ValueError: text` of an exception of the program."""
     exception: Any = error.exception
     text = ", ".join(str(arg.as_constant()) for arg in exception.args)

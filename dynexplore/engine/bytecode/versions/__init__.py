@@ -1,6 +1,6 @@
 """The running Python's version file, and the decoding table made from it: the only place that asks the version.
 
-In: `py311`, `py312` or `py313`. Out: `FACTS`, `LOWER`, `EMIT`, `UNSUPPORTED`, and `DECODE`, which says for
+In: `py311`, `py312`, `py313` or `py314`. Out: `FACTS`, `LOWER`, `EMIT`, `UNSUPPORTED`, and `DECODE`, which says for
 each opcode number how to read its operand and what it lowers to.
 """
 
@@ -56,12 +56,12 @@ def _kind(number: int, opname: str) -> str:
 
 def _decoding(number: int) -> Decoding | None:
     opname = opcode.opname[number]
-    if opname.startswith("<"):
+    if opcode.opmap.get(opname) != number:  # no opcode, or a form that the interpreter makes of one by itself
         return None
     shift = FACTS.compare_shift if opname == "COMPARE_OP" else FACTS.name_shift.get(opname, 0)
     with_arg = getattr(opcode, "hasarg", None)
     has_arg = number in with_arg if with_arg is not None else number >= opcode.HAVE_ARGUMENT
-    kind = "jump_back" if "JUMP_BACKWARD" in opname else _kind(number, opname)
+    kind = "jump_back" if opname in FACTS.backward_jumps else _kind(number, opname)
     return Decoding(opname, kind, shift, FACTS.caches.get(opname, 0), has_arg, LOWER.get(opname))
 
 

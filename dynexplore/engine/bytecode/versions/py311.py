@@ -10,6 +10,7 @@ from typing import Any
 
 from dynexplore.engine.bytecode.versions.rows import (
     COMMON,
+    COMMON_EMIT,
     COMMON_UNSUPPORTED,
     COMPARE_OPERATORS,
     Emitted,
@@ -47,6 +48,9 @@ FACTS = Facts(
         **{f"POP_JUMP_IF_{c}": (f"POP_JUMP_FORWARD_IF_{c}", f"POP_JUMP_BACKWARD_IF_{c}") for c in _CONDITIONS},
     },
     local_pairs={},
+    backward_jumps=frozenset(
+        {"JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT", *(f"POP_JUMP_BACKWARD_IF_{c}" for c in _CONDITIONS)}
+    ),
 )  # fmt: skip
 
 UNSUPPORTED: dict[str, str] = {
@@ -88,6 +92,7 @@ def _emit_function(code: Any, flags: int) -> Emitted:
 
 
 EMIT: dict[str, Callable[..., Emitted]] = {
+    **COMMON_EMIT,
     "load_fast_checked": lambda name: (("LOAD_FAST", None, name),),
     "load_closure": lambda name: (("LOAD_CLOSURE", None, name),),
     "to_bool": lambda: (("UNARY_NOT", None, None), ("UNARY_NOT", None, None)),

@@ -12,6 +12,7 @@ from typing import Any
 
 from dynexplore.engine.bytecode.versions.rows import (
     COMMON,
+    COMMON_EMIT,
     COMMON_UNSUPPORTED,
     Emitted,
     Facts,
@@ -87,8 +88,8 @@ def intrinsic_1(arg: int, argval: Any) -> tuple[tuple[str, Any], ...]:
 
 def intrinsic_2(arg: int, argval: Any) -> tuple[tuple[str, Any], ...]:
     """CALL_INTRINSIC_2, from 3.12 on."""
-    known = argval == "INTRINSIC_PREP_RERAISE_STAR"
-    return (("PREP_RERAISE_STAR", None),) if known else (("CALL_INTRINSIC_2", argval),)
+    is_reraise_star = argval == "INTRINSIC_PREP_RERAISE_STAR"
+    return (("PREP_RERAISE_STAR", None),) if is_reraise_star else (("CALL_INTRINSIC_2", argval),)
 
 
 LOWER: dict[str, LowerRow] = {
@@ -118,6 +119,7 @@ def _emit_function(code: Any, flags: int) -> Emitted:
 
 
 EMIT: dict[str, Callable[..., Emitted]] = {
+    **COMMON_EMIT,
     "load_fast_checked": lambda name: (("LOAD_FAST_CHECK", None, name),),
     "load_closure": lambda name: (("LOAD_CLOSURE", None, name),),
     "to_bool": lambda: (("UNARY_NOT", None, None), ("UNARY_NOT", None, None)),

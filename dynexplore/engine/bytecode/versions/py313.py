@@ -13,6 +13,7 @@ from typing import Any
 from dynexplore.engine.bytecode.versions.py312 import intrinsic_1, intrinsic_2
 from dynexplore.engine.bytecode.versions.rows import (
     COMMON,
+    COMMON_EMIT,
     COMMON_UNSUPPORTED,
     CONVERSIONS,
     Emitted,
@@ -87,14 +88,15 @@ def _compare(arg: int, argval: Any) -> tuple[tuple[str, Any], ...]:
     return (("COMPARE_OP", argval), ("TO_BOOL", None)) if arg & _TO_BOOL else (("COMPARE_OP", argval),)
 
 
-def _two_locals(first: str, second: str) -> LowerRow:
+def two_locals(first: str, second: str) -> LowerRow:
+    """The row of an opcode that stands for two, with a local variable each."""
     return lambda arg, argval: ((first, argval[0]), (second, argval[1]))
 
 
 LOWER: dict[str, LowerRow] = {
     **COMMON,
     **{opname: unsupported(opname) for opname in UNSUPPORTED},
-    **{opname: _two_locals(*pair) for opname, pair in FACTS.local_pairs.items()},
+    **{opname: two_locals(*pair) for opname, pair in FACTS.local_pairs.items()},
     "LOAD_FAST_CHECK": becomes("LOAD_FAST"),
     "LOAD_GLOBAL": _load_global,
     "LOAD_ATTR": _load_attr,
@@ -118,12 +120,14 @@ def _emit_call(n: int, kwnames: tuple[str, ...]) -> Emitted:
     return (("CALL", n, n),)
 
 
-def _emit_function(code: Any, flags: int) -> Emitted:
-    parts: Emitted = tuple(("SET_FUNCTION_ATTRIBUTE", flag, flag) for flag in (8, 4, 2, 1) if flags & flag)
+def emit_function(code: Any, flags: int, order: tuple[int, ...] = (8, 4, 2, 1)) -> Emitted:
+    """A function, and its attributes in the order in which they lie on the stack."""
+    parts: Emitted = tuple(("SET_FUNCTION_ATTRIBUTE", flag, flag) for flag in order if flags & flag)
     return (("LOAD_CONST", None, code), ("MAKE_FUNCTION", None, None), *parts)
 
 
 EMIT: dict[str, Callable[..., Emitted]] = {
+    **COMMON_EMIT,
     "load_fast_checked": lambda name: (("LOAD_FAST_CHECK", None, name),),
     "load_closure": lambda name: (("LOAD_FAST", None, name),),
     "to_bool": lambda: (("TO_BOOL", None, None),),
@@ -132,5 +136,5 @@ EMIT: dict[str, Callable[..., Emitted]] = {
     "list_to_tuple": lambda: (("CALL_INTRINSIC_1", 6, "INTRINSIC_LIST_TO_TUPLE"),),
     "compare": lambda op: compare_with_mask(5, op),
     "call": _emit_call,
-    "make_function": _emit_function,
+    "make_function": emit_function,
 }

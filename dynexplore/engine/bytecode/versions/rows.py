@@ -55,14 +55,21 @@ class Facts:
     jumps: dict[str, tuple[str, str | None]]
     #: two local variables in one operand: the single opcodes it stands for
     local_pairs: dict[str, tuple[str, str]]
-    #: where the exit function of a `with` lies at WITH_EXCEPT_START, from the top (1 = top)
-    exit_depth: int = 4
+    #: jumps whose operand counts backward
+    backward_jumps: frozenset[str] = frozenset({"JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT"})
+    #: the raw opcodes and operands that enter a `with`, where no opcode does it alone
+    with_unit: tuple[tuple[str, int], ...] = ()
+    #: what stands behind a conditional jump that is not taken, for tools that count branches
+    not_taken: str | None = None
+    #: the index that a handler finds below its exception is no object: only raising puts it there
+    lasti_is_tagged: bool = False
 
 
 #: operand of BINARY_OP -> text (CPython: Include/opcode.h, NB_*)
 BINARY_OPERATORS = (
     "+", "&", "//", "<<", "@", "*", "%", "|", "**", ">>", "-", "/", "^",
     "+=", "&=", "//=", "<<=", "@=", "*=", "%=", "|=", "**=", ">>=", "-=", "/=", "^=",
+    "[]",  # from 3.14
 )  # fmt: skip
 COMPARE_OPERATORS = ("<", "<=", "==", "!=", ">", ">=")
 #: low bits of COMPARE_OP from 3.12: unordered 1, less 2, greater 4, equal 8 (CPython:
@@ -134,6 +141,13 @@ COMMON: dict[str, LowerRow] = {
     "JUMP_FORWARD": becomes("JUMP"),
     "JUMP_BACKWARD": becomes("JUMP"),
     "JUMP_BACKWARD_NO_INTERRUPT": becomes("JUMP"),
+    "WITH_EXCEPT_START": becomes_with("WITH_EXCEPT_START", 0),
+}
+
+#: what the writer spells alike before 3.14
+COMMON_EMIT: dict[str, Callable[..., Emitted]] = {
+    "binary_subscr": lambda: (("BINARY_SUBSCR", None, None),),
+    "call_function_ex": lambda has_kwargs: (("CALL_FUNCTION_EX", int(has_kwargs), int(has_kwargs)),),
 }
 
 _ASYNC = "async functions run untouched"

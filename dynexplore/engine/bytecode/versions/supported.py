@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import platform
 import sys
+import sysconfig
 
-SUPPORTED = ((3, 11), (3, 12), (3, 13))
+SUPPORTED = ((3, 11), (3, 12), (3, 13), (3, 14))
 
 _SYSTEMS = {"linux": "Linux", "darwin": "macOS", "win32": "Windows"}
 
@@ -22,8 +23,11 @@ _SYSTEMS = {"linux": "Linux", "darwin": "macOS", "win32": "Windows"}
 def refusal() -> str:
     """Why dynexplore does not run here, in one sentence; "" where it does."""
     interpreter = platform.python_implementation()
+    # also where the lock is switched on again: objects are laid out differently
+    if sys.platform == "linux" and sysconfig.get_config_var("Py_GIL_DISABLED"):
+        interpreter = "the free-threaded build of CPython"
     if sys.platform == "linux" and interpreter == "CPython" and sys.version_info[:2] in SUPPORTED:
         return ""
     *most, last = (f"{major}.{minor}" for major, minor in SUPPORTED)
-    here = "{} {}.{} on {}".format(interpreter, *sys.version_info[:2], _SYSTEMS.get(sys.platform, sys.platform))
-    return f"dynexplore runs on Linux with CPython {', '.join(most)} or {last}, and this is {here}."
+    running_python = "{} {}.{} on {}".format(interpreter, *sys.version_info[:2], _SYSTEMS.get(sys.platform, sys.platform))
+    return f"dynexplore runs on Linux with CPython {', '.join(most)} or {last}, and this is {running_python}."

@@ -1,4 +1,4 @@
-"""What the translator and its parts know of each other, and what it is asked by the runtime.
+"""Protocols between the translator and its parts, and its interface to the runtime.
 
 The idea is circular (the translator calls handlers, which call the translator), so these files may name each other for
 type checkers; no other file of `translate/` takes part in a circle.

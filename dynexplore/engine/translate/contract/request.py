@@ -1,4 +1,4 @@
-"""The seam between translator and runtime: what is asked, and what comes back.
+"""The interface between translator and runtime: request and result.
 
 In: a `TranslationRequest`, made by runtime/convert.py for the frame that is about to run. Out: a `Translation`, which
 becomes a cache entry; or SkipFrame.
@@ -11,16 +11,17 @@ from dataclasses import field
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, Protocol
 
+from dynexplore.engine.aliasing.lower import GraphCompiler
 from dynexplore.engine.graph.builder import FinishedGraph
-from dynexplore.engine.graph.open_sizes import BackendQuestions
-from dynexplore.engine.graph_breaks import GraphBreak
+from dynexplore.engine.graph_breaks import GraphBreak, SkipFrame
 from dynexplore.engine.native import TypeGuard
 from dynexplore.engine.provenance.guard_check import GuardCheck
 from dynexplore.engine.provenance.guard_filter import GuardFilter
 from dynexplore.engine.recorder import Recorder
 from dynexplore.engine.records import record
-from dynexplore.engine.translate.history import FrameHistory
-from dynexplore.engine.translate.repeated_blocks import RepeatedBlocks
+from dynexplore.engine.specialization.module_classes import ModuleClasses
+from dynexplore.engine.specialization.profile import Profile
+from dynexplore.engine.specialization.size_oblivious import BackendSizeGuards
 
 if TYPE_CHECKING:
     from dynexplore.engine.bytecode import Step
@@ -30,14 +31,18 @@ if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.base import VariableTracker
     from dynexplore.engine.variables.contract.context import TraceContext
 
-CompileGraph = Callable[[FinishedGraph, str, Any], Callable[..., Any]]
+__all__ = [
+    "CompiledGraph",
+    "SkipFrameOnce",
+    "RestartPoint",
+    "SkipFrame",
+    "StepObserver",
+    "Translation",
+    "TranslationRequest",
+]
 
 
-class SkipFrame(Exception):
-    """This frame is better run plain; says why."""
-
-
-class PlainThisTime(Exception):
+class SkipFrameOnce(Exception):
     """This call of the frame, and all that it calls, is better run plain; says why. The next one is another matter."""
 
 
@@ -68,18 +73,21 @@ class TranslationRequest:
     closure: tuple[Any, ...] | None
     values: Mapping[str, object]  # the bound argument slots
     slot_names: tuple[str, ...]
-    compile_graph: CompileGraph
-    history: FrameHistory
-    blocks: RepeatedBlocks
+    compiler: GraphCompiler
+    profile: Profile
+    module_classes: ModuleClasses
     nopython: bool = False
     dynamic: bool | None = None
     recorder: Recorder | None = None
     frame_id: int = 0
     backend_name: str = ""
     step_observer: StepObserver | None = None
-    runs_as_it_is: bool = False  # whether the backend runs graphs as they stand: they rely on nothing but the program's order
     guard_filter: GuardFilter | None = None
-    backend_questions: BackendQuestions = field(default_factory=BackendQuestions)
+    backend_size_guards: BackendSizeGuards = field(default_factory=BackendSizeGuards)
+    views_are_static: bool = False  # whether inputs that are views have the sizes of this call
+    patience: float = 1.0  # the share of the seconds of a translation that this one has
+    nested_breaks: bool = False  # whether a break in a callee that nests ends the graph there
+    symbolic_ints: bool = True  # the same of an int
     symbolic_floats: bool = True  # whether a float that changes may be an input of the graph: not every backend takes one
 
 
@@ -112,10 +120,12 @@ class Translation:
 
 
 @record(frozen=False)
-class Plan:
-    """Where the next attempt must stop, and why: just before the root frame's step number `stop_at`."""
+class RestartPoint:
+    """Where the next attempt must stop, and why: just before step number `stop_at` of the frames that nest."""
 
     stop_at: int
     graph_break: GraphBreak
+    has_nested: bool = False  # whether callees were interpreted in which the graph might have ended
     stack_follows: bool = False  # the break is reported for the place of the stop, which the next attempt finds
-    passing: tuple[Callable[[TraceContext], None], ...] = ()  # each guards a state of the program that alone makes the frame break
+    transient_break_guards: tuple[Callable[[TraceContext], None], ...] = ()
+    """Each guards a state of the program that alone makes the frame break."""

@@ -16,7 +16,7 @@ from dynexplore.engine.translate.handlers import (
     strings,
     with_blocks,
 )
-from dynexplore.engine.translate.handlers.not_traced import NOT_TRACED
+from dynexplore.engine.translate.handlers.unsupported_opcodes import NOT_TRACED
 
 __all__ = [
     "NOT_TRACED",

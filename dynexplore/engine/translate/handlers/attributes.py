@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 @handles("LOAD_ATTR")
 def load_attr(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """owner.name."""
-    frame.push(frame.pop().get_attribute(ctx, step.arg).read(ctx))
+    owner = frame.pop()
+    if frame.steps[frame.pc].origin is not step.origin:  # where the name is a property, no more than its getter is called
+        frame.only_calls, frame.calls_through = owner, ()
+    frame.push(owner.get_attribute(ctx, step.arg).read(ctx))
+    frame.only_calls = None
 
 
 @handles("STORE_ATTR")
@@ -36,4 +40,4 @@ def load_super_attr(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """super(cls, self).name, as 3.12 and later write `super().name`."""
     name, _ = step.arg
     receiver, cls, super_type = frame.pop(), frame.pop(), frame.pop()
-    frame.push(ctx.call_function(super_type, [cls, receiver], {}).get_attribute(ctx, name))
+    frame.push(super_type.call(ctx, [cls, receiver], {}).get_attribute(ctx, name))

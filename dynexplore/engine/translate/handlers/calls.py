@@ -8,6 +8,7 @@ from dynexplore.engine.bytecode import FACTS, Step
 from dynexplore.engine.translate.dispatch import handles
 from dynexplore.engine.translate.symbolic_frame import NULL, SymbolicFrame
 from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.objects.type_lookup import defines
 from dynexplore.engine.variables.type_errors import type_of
 
 if TYPE_CHECKING:
@@ -33,7 +34,9 @@ def _call(frame: SymbolicFrame, ctx: Interpreter, count: int, names: tuple[str, 
     function, first = _callee(frame)
     positional = args[:count - len(names)]
     kwargs = dict(zip(names, args[count - len(names):], strict=True))
-    frame.push(ctx.call_function(function, [*first, *positional], kwargs).read(ctx))
+    frame.only_calls, frame.calls_through = function, ()
+    frame.push(function.call(ctx, [*first, *positional], kwargs).read(ctx))
+    frame.only_calls = None
 
 
 def _callee(frame: SymbolicFrame) -> tuple[VariableTracker, list[VariableTracker]]:
@@ -48,17 +51,20 @@ def _callee(frame: SymbolicFrame) -> tuple[VariableTracker, list[VariableTracker
 def call_function_ex(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """f(*args, **kwargs)."""
     keywords = frame.pop() if step.arg else None
+    keywords = None if keywords is NULL else keywords
     args = frame.pop()
     function, first = _callee(frame)
     spread = type_of(args)
-    if spread is not None and not hasattr(spread, "__iter__") and not hasattr(spread, "__getitem__"):
+    if spread is not None and not defines(spread, "__iter__") and not defines(spread, "__getitem__"):
         ctx.break_graph("DX218", argument=args.text())  # the real call names the callee in its TypeError
     kwargs: dict[str, VariableTracker] = {}
     if keywords is not None:
         for key in keywords.unpack(ctx):
-            name = key.as_constant()
+            name = key.as_constant() if key.is_constant() else None
             if not isinstance(name, str):
                 ctx.break_graph("DX218", argument=key.text())
             kwargs[name] = keywords.get_item(ctx, key).read(ctx)
     positional = [item.read(ctx) for item in args.unpack(ctx)]
-    frame.push(ctx.call_function(function, [*first, *positional], kwargs).read(ctx))
+    frame.only_calls, frame.calls_through = function, ()
+    frame.push(function.call(ctx, [*first, *positional], kwargs).read(ctx))
+    frame.only_calls = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.bytecode import Step
 from dynexplore.engine.raw_attributes import name_in_messages
@@ -12,6 +12,8 @@ from dynexplore.engine.variables.containers.mapping import DictVariable, pairs_o
 from dynexplore.engine.variables.containers.sequence import ListVariable, TupleVariable
 from dynexplore.engine.variables.containers.set_ import SetVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.objects.type_lookup import defines
+from dynexplore.engine.variables.sentences import too_many_values
 from dynexplore.engine.variables.type_errors import type_of
 
 if TYPE_CHECKING:
@@ -33,30 +35,30 @@ def build_list(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
 @handles("BUILD_SET")
 def build_set(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """{a, b, ...}."""
-    made = SetVariable()
+    new_set = SetVariable()
     for item in frame.popn(step.arg):
-        made.call_method(ctx, "add", [item], {})
-    frame.push(made)
+        new_set.call_method(ctx, "add", [item], {})
+    frame.push(new_set)
 
 
 @handles("BUILD_MAP")
 def build_map(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """{key: value, ...}."""
     flat = frame.popn(2 * step.arg)
-    made = DictVariable()
+    mapping = DictVariable()
     for key, value in zip(flat[::2], flat[1::2], strict=True):
-        made.set_item(ctx, key, value)
-    frame.push(made)
+        mapping.set_item(ctx, key, value)
+    frame.push(mapping)
 
 
 @handles("BUILD_CONST_KEY_MAP")
 def build_const_key_map(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """{"a": x, ...} with constant keys."""
     keys = frame.pop().unpack(ctx)
-    made = DictVariable()
+    mapping = DictVariable()
     for key, value in zip(keys, frame.popn(step.arg), strict=True):
-        made.set_item(ctx, key, value)
-    frame.push(made)
+        mapping.set_item(ctx, key, value)
+    frame.push(mapping)
 
 
 @handles("LIST_APPEND")
@@ -84,7 +86,7 @@ def map_add(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
 def list_extend(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """[*items]."""
     items = frame.pop()
-    refuse_what_is_not_iterable(ctx, items, "Value after * must be an iterable, not {}")
+    require_iterable(ctx, items, "Value after * must be an iterable, not {}")
     frame.stack[-step.arg].call_method(ctx, "extend", [items], {})
 
 
@@ -100,7 +102,7 @@ def dict_update(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """{**mapping}."""
     mapping = frame.pop()
     python_type = type_of(mapping)
-    if python_type is not None and not hasattr(python_type, "keys"):
+    if python_type is not None and not defines(python_type, "keys"):
         ctx.raise_exception(TypeError, f"{name_in_messages(python_type)!r} object is not a mapping")
     frame.stack[-step.arg].call_method(ctx, "update", [mapping], {})
 
@@ -110,7 +112,7 @@ def dict_merge(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """f(**mapping): a key twice is a TypeError, which the real call raises."""
     mapping = frame.pop()
     spread = type_of(mapping)
-    if spread is not None and not hasattr(spread, "keys"):
+    if spread is not None and not defines(spread, "keys"):
         ctx.break_graph("DX218", argument=mapping.text())
     target = frame.stack[-step.arg]
     for key, value in pairs_of(ctx, mapping):
@@ -129,23 +131,29 @@ def list_to_tuple(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
 @handles("UNPACK_SEQUENCE")
 def unpack_sequence(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """a, b = sequence."""
-    items = _known_items(ctx, frame.pop())
+    sequence = frame.pop()
+    items = _static_items(ctx, sequence)
     if len(items) != step.arg:
         few = len(items) < step.arg
         ctx.raise_exception(
             ValueError,
             f"not enough values to unpack (expected {step.arg}, got {len(items)})" if few
-            else f"too many values to unpack (expected {step.arg})",
+            else too_many_values(step.arg, len(items), _counted(type_of(sequence))),
         )
     for item in reversed(items):
         frame.push(item)
+
+
+def _counted(python_type: type[Any] | None) -> type[Any]:
+    """The type itself where Python knows how many items there are before it takes them, else an iterator."""
+    return python_type if python_type in (list, tuple, dict) else enumerate
 
 
 @handles("UNPACK_EX")
 def unpack_ex(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """a, *b, c = sequence."""
     before, after = step.arg
-    items = _known_items(ctx, frame.pop())
+    items = _static_items(ctx, frame.pop())
     if len(items) < before + after:
         ctx.raise_exception(
             ValueError, f"not enough values to unpack (expected at least {before + after}, got {len(items)})"
@@ -155,15 +163,15 @@ def unpack_ex(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
         frame.push(item)
 
 
-def refuse_what_is_not_iterable(ctx: Interpreter, value: VariableTracker, message: str) -> None:
+def require_iterable(ctx: Interpreter, value: VariableTracker, message: str) -> None:
     """The program's TypeError where it unpacks a value of a type that cannot be walked; the message names the type."""
     python_type = type_of(value)
-    if python_type is not None and not hasattr(python_type, "__iter__") and not hasattr(python_type, "__getitem__"):
+    if python_type is not None and not defines(python_type, "__iter__") and not defines(python_type, "__getitem__"):
         ctx.raise_exception(TypeError, message.format(python_type.__name__))
 
 
-def _known_items(ctx: Interpreter, value: VariableTracker) -> list[VariableTracker]:
-    refuse_what_is_not_iterable(ctx, value, "cannot unpack non-iterable {} object")
+def _static_items(ctx: Interpreter, value: VariableTracker) -> list[VariableTracker]:
+    require_iterable(ctx, value, "cannot unpack non-iterable {} object")
     return [item.read(ctx) for item in value.unpack(ctx)]
 
 

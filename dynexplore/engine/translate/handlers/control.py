@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dynexplore.engine.bytecode import Step
-from dynexplore.engine.translate.assumptions import assumed_truth
+from dynexplore.engine.translate.data_dependent_asserts import assumed_truth
 from dynexplore.engine.translate.dispatch import handles
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
 from dynexplore.engine.variables.contract.base import VariableTracker

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from dynexplore.engine.bytecode import Step
 from dynexplore.engine.translate.dispatch import handles
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
-from dynexplore.engine.variables.contract.context import UserRaised
+from dynexplore.engine.variables.contract.context import ObservedException
 from dynexplore.engine.variables.objects.exception import instantiate, matches, set_cause, set_context
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
 
@@ -26,21 +26,21 @@ def raise_varargs(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """raise; raise exception; raise exception from cause."""
     parts = frame.popn(step.arg)
     if not parts:
-        handled = ctx.handled_exception()
+        handled = ctx.frames.handled_exception()
         if handled is None:
             ctx.break_graph("DX310", because="only the caller knows what is raised again")
-        raise UserRaised(ctx, handled)
+        raise ObservedException(ctx, handled)
     exception = instantiate(ctx, parts[0])
     if len(parts) == 2:
         set_cause(ctx, exception, parts[1])
     set_context(ctx, exception)
-    raise UserRaised(ctx, exception)
+    raise ObservedException(ctx, exception)
 
 
 @handles("RERAISE")
 def reraise(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """Raise the exception on top once more."""
-    raise UserRaised(ctx, frame.pop())
+    raise ObservedException(ctx, frame.pop())
 
 
 @handles("PUSH_EXC_INFO")
@@ -50,7 +50,7 @@ def push_exc_info(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     frame.push(frame.exceptions[-1] if frame.exceptions else ConstantVariable(None))
     frame.push(exception)
     frame.exceptions.append(exception)
-    frame.caught_at.append(ctx.raised_at.get(exception, ctx.unit_began_at))
+    frame.caught_at.append(ctx.raised_at.get(exception, ctx.frames.stopping.unit_began_at))
     frame.in_flight_since = None
 
 
@@ -67,5 +67,5 @@ def pop_except(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
 @handles("CHECK_EXC_MATCH")
 def check_exc_match(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """Whether the exception is of the type of this `except`."""
-    wanted = frame.pop()
-    frame.push(ConstantVariable(matches(ctx, frame.stack[-1], wanted)))
+    exception_type = frame.pop()
+    frame.push(ConstantVariable(matches(ctx, frame.stack[-1], exception_type)))

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from dynexplore.engine.bytecode import Step
 from dynexplore.engine.translate.dispatch import handles
-from dynexplore.engine.translate.inlining import leaving_generator
+from dynexplore.engine.translate.inlining import convert_stop_iteration
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
+from dynexplore.engine.variables.callables.generator import GeneratorVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
-from dynexplore.engine.variables.contract.context import UserRaised
-from dynexplore.engine.variables.objects.generator import GeneratorVariable
+from dynexplore.engine.variables.contract.context import ObservedException
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def send(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     inner = frame.stack[-1]
     try:
         frame.push(_sent(ctx, inner, value).read(ctx))
-    except UserRaised as raised:
+    except ObservedException as raised:
         if not issubclass(raised.exception.python_type(), StopIteration):
             raise
         frame.pop()
@@ -56,7 +56,7 @@ def _sent(ctx: Interpreter, inner: VariableTracker, value: VariableTracker) -> V
         return inner.next_or_raise(ctx, value)
     if value.is_constant() and value.as_constant() is None:
         return inner.next_or_raise(ctx)
-    return ctx.call_function(inner.get_attribute(ctx, "send"), [value], {})
+    return inner.get_attribute(ctx, "send").call(ctx, [value], {})
 
 
 @handles("CALL_INTRINSIC_1")
@@ -64,4 +64,4 @@ def call_intrinsic(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """The one that stands at the end of a generator's body, from 3.12 on: a StopIteration that leaves it becomes an error."""
     if step.arg != "INTRINSIC_STOPITERATION_ERROR":
         ctx.break_graph("DX301", opcode=step.arg)
-    frame.push(leaving_generator(ctx, frame.pop()))
+    frame.push(convert_stop_iteration(ctx, frame.pop()))

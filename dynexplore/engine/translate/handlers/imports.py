@@ -34,8 +34,8 @@ def import_name(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
         ctx.break_graph("DX312", module=full)
     guard_identity(ctx, _IMPORT, _modules(ctx).child("__import__", lambda: BuiltinSource("__import__")))
     module = _loaded(ctx, full)
-    wanted = full if names or level else full.partition(".")[0]
-    frame.push(module if wanted == full else _loaded(ctx, wanted))
+    pushed_name = full if names or level else full.partition(".")[0]
+    frame.push(module if pushed_name == full else _loaded(ctx, pushed_name))
 
 
 @handles("IMPORT_FROM")
@@ -55,11 +55,11 @@ def import_from(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
 def _loaded(ctx: Interpreter, name: str) -> VariableTracker:
     """The module that stands in `sys.modules`, which is relied on. So is that there is none: the next call may find it loaded."""
     if name not in sys.modules:
-        ctx.passing.append(lambda inner: inner.guard(_modules(inner), "NAME_ABSENT", name))
+        ctx.effects.transient_break_guards.append(lambda inner: inner.guard(_modules(inner), "NAME_ABSENT", name))
         ctx.break_graph("DX312", module=name)
     module: Any = sys.modules[name]
     if module is None:  # it forbids the import, and Python says so
-        ctx.passing.append(lambda inner: guard_identity(inner, None, _modules(inner).item(name)))
+        ctx.effects.transient_break_guards.append(lambda inner: guard_identity(inner, None, _modules(inner).item(name)))
         ctx.break_graph("DX312", module=name)
     guard_identity(ctx, module, _modules(ctx).item(name))
     return ctx.build(module, ModuleSource(name))

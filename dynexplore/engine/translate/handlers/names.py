@@ -6,19 +6,31 @@ from types import CodeType
 from typing import TYPE_CHECKING
 
 from dynexplore.engine.bytecode import Step
+from dynexplore.engine.provenance.sources import LocalSource
 from dynexplore.engine.translate.dispatch import handles
 from dynexplore.engine.translate.symbolic_frame import NULL, SymbolicFrame
+from dynexplore.engine.variables.callables.function import CellVariable
+from dynexplore.engine.variables.objects.weak_reference import HELD_BY_THE_FRAME, is_weakly_referenced
 from dynexplore.engine.variables.scalars.constant import LITERALS, ConstantVariable
 
 if TYPE_CHECKING:
     from dynexplore.engine.translate.contract.interpreter import Interpreter
 
 
-def rely_on_binding(frame: SymbolicFrame, name: str, ctx: Interpreter) -> None:
+def guard_on_binding(frame: SymbolicFrame, name: str, ctx: Interpreter) -> None:
     """A local is read: where a resume function was passed it as it was, rely on its being bound, or on its not being so."""
     if name in frame.as_passed:
         source, kind = frame.as_passed.pop(name)
         ctx.guard(source, "TYPE_MATCH", kind)
+
+
+def refuse_observed_end(frame: SymbolicFrame, name: str, ctx: Interpreter) -> None:
+    """A local of a resume function lets an object go that a weak container refers to: only in plain Python does it go now."""
+    value = frame.locals.get(name)
+    if frame is not ctx.frames.root or value is None or not isinstance(value.source, LocalSource):
+        return
+    if is_weakly_referenced(ctx.request.values.get(name)) and ctx.frames.is_owned_by_root(value):
+        ctx.break_graph("DX321", type=value.type_name(), how=HELD_BY_THE_FRAME)
 
 
 @handles("LOAD_CONST")
@@ -32,7 +44,7 @@ def load_const(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
 @handles("LOAD_FAST")
 def load_fast(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """A local variable; it becomes a real tracker on its first load."""
-    rely_on_binding(frame, step.arg, ctx)
+    guard_on_binding(frame, step.arg, ctx)
     value = frame.locals.get(step.arg)
     if value is None:
         ctx.raise_exception(
@@ -49,7 +61,7 @@ def load_fast_and_clear(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> N
     if name in frame.cells:
         frame.push(frame.cells.pop(name))
         return
-    rely_on_binding(frame, name, ctx)
+    guard_on_binding(frame, name, ctx)
     value = frame.locals.pop(name, None)
     frame.push(NULL if value is None else value.read(ctx))
 
@@ -58,11 +70,14 @@ def load_fast_and_clear(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> N
 def store_fast(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """Bind a local; the empty slot that LOAD_FAST_AND_CLEAR saved makes it unbound again."""
     value = frame.pop()
+    if ctx.resume is not None:
+        refuse_observed_end(frame, step.arg, ctx)
     frame.as_passed.pop(step.arg, None)
     if value is NULL:
         frame.locals.pop(step.arg, None)
     elif value.kind == "cell" and step.arg in frame.parsed.code.co_cellvars:
         frame.cells[step.arg] = value  # type: ignore[assignment]
+        frame.locals.pop(step.arg, None)  # the variable of the comprehension was in that slot
     else:
         frame.locals[step.arg] = value
 
@@ -70,11 +85,66 @@ def store_fast(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
 @handles("DELETE_FAST")
 def delete_fast(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """Unbind a local."""
-    rely_on_binding(frame, step.arg, ctx)
+    guard_on_binding(frame, step.arg, ctx)
+    if ctx.resume is not None:
+        refuse_observed_end(frame, step.arg, ctx)
     if frame.locals.pop(step.arg, None) is None:
         ctx.raise_exception(
             UnboundLocalError, f"cannot access local variable {step.arg!r} where it is not associated with a value"
         )
+
+
+@handles("LOAD_NAME")
+def load_name(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
+    """A name of a class body: of its namespace, or else a global or a builtin."""
+    value = frame.namespace.get(step.arg)
+    frame.push(frame.globals.load(ctx, step.arg) if value is None else value.read(ctx))
+
+
+@handles("STORE_NAME")
+def store_name(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
+    """Bind a name of a class body."""
+    frame.namespace[step.arg] = frame.pop()
+
+
+@handles("DELETE_NAME")
+def delete_name(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
+    """Unbind a name of a class body."""
+    if frame.namespace.pop(step.arg, None) is None:
+        ctx.raise_exception(NameError, f"name {step.arg!r} is not defined")
+
+
+@handles("LOAD_CLASSDEREF")
+def load_classderef(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
+    """A name of a class body that a function around it binds."""
+    value = frame.namespace.get(step.arg)
+    frame.push(frame.cells[step.arg].load(ctx) if value is None else value.read(ctx))
+
+
+@handles("LOAD_LOCALS")
+def load_locals(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
+    """The namespace of a class body, for one of the two instructions that follow: they read the namespace themselves."""
+    frame.push(NULL)
+
+
+@handles("LOAD_FROM_DICT_OR_DEREF")
+def load_from_dict_or_deref(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
+    """From Python 3.12 on, what LOAD_CLASSDEREF does."""
+    _pop_namespace(frame, ctx)
+    load_classderef(frame, step, ctx)
+
+
+@handles("LOAD_FROM_DICT_OR_GLOBALS")
+def load_from_dict_or_globals(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
+    """From Python 3.12 on, inside scopes of type parameters and annotations."""
+    _pop_namespace(frame, ctx)
+    load_name(frame, step, ctx)
+
+
+def _pop_namespace(frame: SymbolicFrame, ctx: Interpreter) -> None:
+    """Pop what LOAD_LOCALS pushed; the namespace of another scope is left to Python."""
+    if frame.pop() is not NULL:
+        ctx.break_graph("DX315")
 
 
 @handles("LOAD_GLOBAL")
@@ -98,9 +168,9 @@ def delete_global(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
 @handles("MAKE_CELL")
 def make_cell(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """A fresh cell for a local of an inlined comprehension."""
-    rely_on_binding(frame, step.arg, ctx)
+    guard_on_binding(frame, step.arg, ctx)
     from_local = frame.locals.pop(step.arg, None)
-    frame.cells[step.arg] = ctx.new_cell(step.arg, from_local)
+    frame.cells[step.arg] = CellVariable(step.arg, from_local)
 
 
 @handles("LOAD_CLOSURE")
@@ -117,7 +187,7 @@ def load_deref(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """Push what a cell holds."""
     cell = frame.cells[step.arg]
     if cell.content is None and step.arg in frame.parsed.code.co_cellvars:
-        cell.rely_on_absence(ctx)  # in a resume function it was there before
+        cell.guard_on_absence(ctx)  # in a resume function it was there before
         ctx.raise_exception(
             UnboundLocalError, f"cannot access local variable {step.arg!r} where it is not associated with a value"
         )

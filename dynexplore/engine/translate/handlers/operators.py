@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dynexplore.engine.bytecode import Step
-from dynexplore.engine.translate.assumptions import may_be_assumed
+from dynexplore.engine.translate.data_dependent_asserts import may_be_assumed
 from dynexplore.engine.translate.dispatch import handles
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
 from dynexplore.engine.variables.containers.ranges import SliceVariable
 from dynexplore.engine.variables.operators import binary, compare, unary
-from dynexplore.engine.variables.scalars.concrete_values import known_truth
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
 from dynexplore.engine.variables.scalars.identity import identical
-from dynexplore.engine.variables.torch_.tensor import PendingTruthVariable, truth_to_come
+from dynexplore.engine.variables.scalars.specialize import specialize_bool
+from dynexplore.engine.variables.torch_.tensor.tensor import DeferredBoolVariable, defer_bool
 
 if TYPE_CHECKING:
     from dynexplore.engine.translate.contract.interpreter import Interpreter
@@ -61,7 +61,7 @@ def contains_op(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """item in container."""
     container, item = frame.pop(), frame.pop()
     present = container.contains(ctx, item)
-    frame.push(ConstantVariable(known_truth(ctx, present) != step.arg))
+    frame.push(ConstantVariable(specialize_bool(ctx, present) != step.arg))
 
 
 @handles("TO_BOOL")
@@ -72,7 +72,7 @@ def to_bool(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     if isinstance(answer, bool):
         frame.push(ConstantVariable(answer))
     else:
-        frame.push(PendingTruthVariable(value) if may_be_assumed(frame) else truth_to_come(ctx, value))
+        frame.push(DeferredBoolVariable(value) if may_be_assumed(frame) else defer_bool(ctx, value))
 
 
 @handles("BINARY_SUBSCR")

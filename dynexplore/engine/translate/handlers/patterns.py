@@ -1,74 +1,128 @@
-"""match statements."""
+"""match statements: what MATCH_SEQUENCE, MATCH_MAPPING, MATCH_KEYS and MATCH_CLASS decide.
+
+Sequences and mappings are told by flags of the type, which it inherits, or gets when it is registered with collections.abc. Class
+patterns ask `__match_args__` of the class, or take the whole subject where a flag says so (`case int(x)`). Python/ceval.c
+(`match_keys`, `match_class`) defines the order of questions and the errors.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.bytecode import Step
 from dynexplore.engine.translate.dispatch import handles
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
 from dynexplore.engine.variables.containers.sequence import TupleVariable
-from dynexplore.engine.variables.objects.class_facts import raw_lookup
-from dynexplore.engine.variables.objects.object_rules import is_instance
+from dynexplore.engine.variables.contract.base import NotConstant, VariableTracker
+from dynexplore.engine.variables.objects.class_ import ClassVariable
+from dynexplore.engine.variables.objects.object_rules import attribute_or_none, guarded_isinstance
+from dynexplore.engine.variables.objects.object_slots import NONE
+from dynexplore.engine.variables.objects.type_lookup import find
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
 
 if TYPE_CHECKING:
     from dynexplore.engine.translate.contract.interpreter import Interpreter
 
+# Include/object.h: Py_TPFLAGS_SEQUENCE, Py_TPFLAGS_MAPPING, _Py_TPFLAGS_MATCH_SELF
+_SEQUENCE, _MAPPING, _MATCH_SELF = 1 << 5, 1 << 6, 1 << 22
+
 
 @handles("MATCH_SEQUENCE")
 def match_sequence(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """Whether the subject is a sequence (and no string)."""
-    subject = frame.stack[-1].python_type()
-    ctx.module_guards.subclass_answers.note(subject, Sequence, issubclass(subject, Sequence))
-    frame.push(ConstantVariable(issubclass(subject, Sequence) and not issubclass(subject, (str, bytes, bytearray))))
+    frame.push(ConstantVariable(_has_flag(ctx, frame.stack[-1], _SEQUENCE)))
 
 
 @handles("MATCH_MAPPING")
 def match_mapping(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """Whether the subject is a mapping."""
-    subject = frame.stack[-1].python_type()
-    ctx.module_guards.subclass_answers.note(subject, Mapping, issubclass(subject, Mapping))
-    frame.push(ConstantVariable(issubclass(subject, Mapping)))
+    frame.push(ConstantVariable(_has_flag(ctx, frame.stack[-1], _MAPPING)))
+
+
+def _has_flag(ctx: Interpreter, subject: VariableTracker, flag: int) -> bool:
+    cls = subject.python_type()
+    for collection in (Sequence, Mapping):  # registering the class with one of them changes its flags
+        ctx.module_guards.subclass_answers.note(cls, collection, issubclass(cls, collection))
+    return bool(cls.__flags__ & flag)
 
 
 @handles("MATCH_KEYS")
 def match_keys(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
-    """The values under the keys, or None when one is missing."""
+    """The values under the keys, or None when one is missing; the subject's own `get` is asked."""
     keys, subject = frame.stack[-1].unpack(ctx), frame.stack[-2]
+    missing = ClassVariable(object, None).call(ctx, (), {})
     values = []
-    for key in keys:
-        if not subject.contains(ctx, key).truth(ctx):
-            frame.push(ConstantVariable(None))
+    for index, key in enumerate(keys):
+        if any(key.is_constant() and other.is_constant() and key.as_constant() == other.as_constant() for other in keys[:index]):
+            ctx.raise_exception(ValueError, f"mapping pattern checks duplicate key ({key.as_constant()!r})")
+        value = subject.call_method(ctx, "get", (key, missing), {}).read(ctx)
+        if value is missing:
+            frame.push(NONE)
             return
-        values.append(subject.get_item(ctx, key).read(ctx))
+        values.append(value)
     frame.push(TupleVariable(values))
 
 
 @handles("MATCH_CLASS")
 def match_class(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """Class patterns: isinstance, then the attributes by position (`__match_args__`) and by name."""
-    names = [name.as_constant() for name in frame.pop().unpack(ctx)]
-    cls, subject = frame.pop(), frame.pop()
-    live = cls.live_value()
-    if not isinstance(live, type):
-        ctx.break_graph("DX317", pattern=cls.text())
-    if not is_instance(ctx, subject, subject.python_type(), live):
-        frame.push(ConstantVariable(None))
+    keyword_names = [name.as_constant() for name in frame.pop().unpack(ctx)]
+    pattern, subject = frame.pop(), frame.pop()
+    cls = _class_of(pattern)
+    if cls is None:
+        ctx.break_graph("DX317", pattern=pattern.text())
+    if not guarded_isinstance(ctx, subject, subject.python_type(), cls):
+        frame.push(NONE)
         return
-    if step.arg and live in (bool, bytearray, bytes, dict, float, frozenset, int, list, set, str, tuple):
-        frame.push(TupleVariable([subject]))
-        return
-    positional = (raw_lookup(ctx, live, "__match_args__") or ())[:step.arg] if step.arg else ()
-    if len(positional) < step.arg:
-        ctx.break_graph("DX317", pattern=cls.text())
-    wanted = [*positional, *names]
-    if not all(_has(subject, name) for name in wanted):
-        ctx.break_graph("DX317", pattern=cls.text())
-    frame.push(TupleVariable([subject.get_attribute(ctx, name).read(ctx) for name in wanted]))
+    positional_names = _positional_names(ctx, cls, pattern, step.arg)
+    attributes = [subject] if positional_names is None else []
+    names = [*(positional_names or ()), *keyword_names]
+    for index, name in enumerate(names):
+        if type(name) is not str:
+            ctx.raise_exception(TypeError, f"__match_args__ elements must be strings (got {type(name).__name__})")
+        if name in names[:index]:
+            ctx.raise_exception(TypeError, f"{cls.__name__}() got multiple sub-patterns for attribute {name!r}")
+        attribute = attribute_or_none(ctx, subject, name)
+        if attribute is None:
+            frame.push(NONE)
+            return
+        attributes.append(attribute.read(ctx))
+    frame.push(TupleVariable(attributes))
 
 
-def _has(subject: object, name: str) -> bool:
-    live = getattr(subject, "live_value", None)
-    return live is not None and name.isidentifier()
+def _class_of(pattern: VariableTracker) -> type[Any] | None:
+    """The class of a class pattern; None where it is none, or of this call."""
+    try:
+        cls = pattern.live_value()
+    except NotConstant:
+        return None
+    return cls if isinstance(cls, type) else None
+
+
+def _positional_names(ctx: Interpreter, cls: type[Any], pattern: VariableTracker, count: int) -> tuple[Any, ...] | None:
+    """The attributes that so many positional sub-patterns stand for; None where the only one stands for the subject itself."""
+    if not count:
+        return ()
+    match_args = _match_args(ctx, cls, pattern)
+    takes_subject = match_args is None and bool(cls.__flags__ & _MATCH_SELF)
+    allowed = 1 if takes_subject else len(match_args or ())
+    if allowed < count:
+        plural = "" if allowed == 1 else "s"
+        ctx.raise_exception(TypeError, f"{cls.__name__}() accepts {allowed} positional sub-pattern{plural} ({count} given)")
+    return None if takes_subject else (match_args or ())[:count]
+
+
+def _match_args(ctx: Interpreter, cls: type[Any], pattern: VariableTracker) -> tuple[Any, ...] | None:
+    """`cls.__match_args__`; None where there is none."""
+    attribute = find(ctx, cls, "__match_args__")
+    if find(ctx, type(cls), "__match_args__") is not None:
+        ctx.break_graph("DX317", pattern=pattern.text())
+    if attribute is None:
+        return None
+    match_args = attribute.raw
+    if attribute.stored is not None or hasattr(type(match_args), "__get__"):  # assigned in this frame, or computed
+        ctx.break_graph("DX317", pattern=pattern.text())
+    if type(match_args) is not tuple:
+        ctx.raise_exception(TypeError, f"{cls.__name__}.__match_args__ must be a tuple (got {type(match_args).__name__})")
+    return match_args

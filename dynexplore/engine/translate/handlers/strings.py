@@ -1,4 +1,4 @@
-"""f-strings: convert, format, join."""
+"""f-strings: convert, format, join; template strings: keep the values."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from dynexplore.engine.bytecode import Step
 from dynexplore.engine.translate.dispatch import handles
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
+from dynexplore.engine.variables.containers.template import InterpolationVariable, TemplateVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
 from dynexplore.engine.variables.scalars.unspecialized import joined
@@ -31,11 +32,27 @@ def format_value(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     value = frame.pop()
     if conversion is not None:
         value = _converted(ctx, conversion, value)
-    frame.push(ctx.call_function(ctx.build(format, None), [value, spec], {}))
+    frame.push(ctx.build(format, None).call(ctx, [value, spec], {}))
 
 
 def _converted(ctx: Interpreter, conversion: str, value: VariableTracker) -> VariableTracker:
-    return ctx.call_function(ctx.build(_CONVERSIONS[conversion], None), [value], {})
+    return ctx.build(_CONVERSIONS[conversion], None).call(ctx, [value], {})
+
+
+@handles("BUILD_INTERPOLATION")
+def build_interpolation(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
+    """A value of a template string."""
+    conversion, has_spec = step.arg
+    spec = frame.pop() if has_spec else ConstantVariable("")
+    expression, value = frame.pop(), frame.pop()
+    frame.push(InterpolationVariable(value, expression, ConstantVariable(conversion), spec))
+
+
+@handles("BUILD_TEMPLATE")
+def build_template(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
+    """A template string of its strings and interpolations."""
+    interpolations, strings = frame.pop(), frame.pop()
+    frame.push(TemplateVariable(strings, interpolations))
 
 
 @handles("BUILD_STRING")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from dynexplore.engine.bytecode import Step
 from dynexplore.engine.translate.dispatch import handles
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
-from dynexplore.engine.variables.objects.context_manager import enter_context
+from dynexplore.engine.variables.modes.protocol import enter_context
 
 if TYPE_CHECKING:
     from dynexplore.engine.translate.contract.interpreter import Interpreter
@@ -25,7 +25,7 @@ def before_with(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
 def with_except_start(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """Leave by an exception: call the exit function with it."""
     exception = frame.stack[-1]
-    exit_function = frame.stack[-4]
+    exit_function = frame.stack[-4 - step.arg]
     kind = ctx.build(exception.python_type(), None)
     traceback = exception.get_attribute(ctx, "__traceback__")
-    frame.push(ctx.call_function(exit_function, [kind, exception, traceback], {}))
+    frame.push(exit_function.call(ctx, [kind, exception, traceback], {}))

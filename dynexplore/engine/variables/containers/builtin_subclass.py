@@ -12,33 +12,33 @@ from __future__ import annotations
 
 import types
 from collections import OrderedDict, namedtuple
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from dynexplore.engine.policy.outside import kind_of_break
+from dynexplore.engine.policy.external_effects import kind_of_break
 from dynexplore.engine.provenance.sources import CallSource, DictItemSource, Source
 from dynexplore.engine.raw_attributes import class_dict
 from dynexplore.engine.variables.containers.lazy import LazyVariable
-from dynexplore.engine.variables.containers.mapping import DictVariable, OrderedDictVariable, become
+from dynexplore.engine.variables.containers.mapping import DictVariable, OrderedDictVariable, become, pairs_of
 from dynexplore.engine.variables.containers.sequence import ListVariable, TupleVariable
 from dynexplore.engine.variables.containers.set_ import SetVariable
-from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.contract.base import Args, Kwargs, VariableTracker
 from dynexplore.engine.variables.contract.build import builds_when
 from dynexplore.engine.variables.objects.class_ import ClassVariable, initialize, makes
-from dynexplore.engine.variables.objects.class_facts import (
+from dynexplore.engine.variables.objects.descriptors import binds, class_tracker
+from dynexplore.engine.variables.objects.type_lookup import (
     SPECIAL_NAMES,
     ClassAttribute,
+    guard_on_class_of,
+    guard_on_names,
     layout_of,
     peek,
     raw_lookup,
-    rely_on_class_of,
-    rely_on_names,
 )
-from dynexplore.engine.variables.objects.class_lookup import binds
 from dynexplore.engine.variables.objects.user_object import CMethodVariable, UserObjectVariable
 from dynexplore.engine.variables.rules import rule
-from dynexplore.engine.variables.scalars.concrete_values import is_settled, settled
-from dynexplore.engine.variables.scalars.constant import ConstantMethodVariable, ConstantVariable, run_now
+from dynexplore.engine.variables.scalars.constant import ConstantMethodVariable, ConstantVariable, is_same_text, run_now
+from dynexplore.engine.variables.scalars.specialize import is_specializable, specialize
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
@@ -53,7 +53,7 @@ _IMMUTABLE: dict[type[Any], Callable[[Any], Any]] = {
     int: int.__int__, float: float.__float__, str: str.__str__, tuple: lambda value: tuple(tuple.__iter__(value)),
 }
 # These of OrderedDict ask its class for items, and have it store them (Objects/odictobject.c); those of dict do not.
-_THROUGH_ITEMS = ("update", "setdefault", "copy", "__or__", "__ror__", "__ior__")
+_THROUGH_ITEMS = ("update", "setdefault", "__ior__")
 _ITEMS = ("__getitem__", "__setitem__", "__contains__")
 # What a class must not change, or the C methods no longer tell what the object holds.
 _WALKING = ("__iter__", "__len__")
@@ -68,20 +68,22 @@ class BuiltinSubclassVariable(UserObjectVariable):
                  class_variable: VariableTracker | None = None, storage: VariableTracker | None = None) -> None:
         super().__init__(cls, value=value, source=source, class_variable=class_variable, storage=storage)
         if storage is not None and layout_of(cls) in _CONTAINERS:
-            storage.held_by = self
+            storage.storage_owner = self
+        if isinstance(storage, TupleVariable):
+            storage.is_content = True
 
     @property
     def layout(self) -> Any:
         """The C type below."""
         return layout_of(self.cls)
 
-    def held(self) -> VariableTracker:
-        """What it holds."""
+    def content(self) -> VariableTracker:
+        """The tracker of the builtin container that the object extends."""
         assert self.storage is not None
         return self.storage
 
     def container(self) -> VariableTracker:
-        return self.held()
+        return self.content()
 
     def is_constant(self) -> bool:
         return False
@@ -91,18 +93,20 @@ class BuiltinSubclassVariable(UserObjectVariable):
             return None
         if attribute.name in _OWN_ANSWERS:
             return CMethodVariable(self, attribute.name, _OWN_ANSWERS[attribute.name])
+        if attribute.owner is OrderedDict and attribute.name in _OF_ITS_CLASS:
+            return CMethodVariable(self, attribute.name, _OF_ITS_CLASS[attribute.name])
         if self.layout is OrderedDict and attribute.name in _THROUGH_ITEMS and self._has_items_of_its_own(ctx):
             ctx.break_graph("DX213", method=f"OrderedDict.{attribute.name}", type=self.cls.__qualname__)
-        return _HeldMethodVariable(self, attribute)
+        return _StorageMethodVariable(self, attribute)
 
     def _has_items_of_its_own(self, ctx: TraceContext) -> bool:
         return any(isinstance(raw_lookup(ctx, self.cls, name), types.FunctionType) for name in _ITEMS)
 
     def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
         method = self.special(ctx, "__getitem__")
-        return ctx.call_function(method, [key], {}) if method is not None else self.held_item(ctx, key)
+        return method.call(ctx, [key], {}) if method is not None else self.storage_item(ctx, key)
 
-    def held_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
+    def storage_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
         """dict.__getitem__ and its kin; a dict asks the class for what is missing."""
         if isinstance(self.storage, DictVariable):
             item = self.storage.find(ctx, key)
@@ -110,8 +114,12 @@ class BuiltinSubclassVariable(UserObjectVariable):
                 return item
             missing = self.special(ctx, "__missing__")
             if missing is not None:
-                return ctx.call_function(missing, [key], {})
-        return self.held().get_item(ctx, key)
+                return missing.call(ctx, [key], {})
+        return self.content().get_item(ctx, key)
+
+    def iterate_storage(self, ctx: TraceContext) -> list[VariableTracker]:
+        """Its keys, as its C type walks them."""
+        return self.content().unpack(ctx)
 
     def merged_as(self, ctx: TraceContext) -> VariableTracker | None:
         return self.storage if raw_lookup(ctx, self.cls, "__iter__") is dict.__iter__ else None
@@ -120,7 +128,7 @@ class BuiltinSubclassVariable(UserObjectVariable):
 
     def push_empty(self, build: Reconstruction) -> None:
         assert self.class_variable is not None
-        arguments = [self.held()] if self.layout in _IMMUTABLE else []
+        arguments = [self.content()] if self.layout in _IMMUTABLE else []
         build.call_object(self.layout.__new__, self.class_variable, *arguments)
 
     def fill(self, build: Reconstruction) -> None:
@@ -137,100 +145,148 @@ class BuiltinSubclassVariable(UserObjectVariable):
         super().fill(build)
 
 
-class _HeldMethodVariable(ConstantMethodVariable):
+_FORMATS = frozenset({"format", "format_map"})
+
+
+class _StorageMethodVariable(ConstantMethodVariable):
     """`super().append` as a value: the C type's own method of the object, whatever the class has under the name."""
 
     def __init__(self, owner: BuiltinSubclassVariable, attribute: ClassAttribute) -> None:
-        super().__init__(owner.held(), attribute.name)
+        super().__init__(owner.content(), attribute.name)
         self.owner, self.raw = owner, attribute.raw
+
+    def call(self, ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
+        result = super().call(ctx, args, kwargs)
+        is_object = result is self.receiver or self._is_text_without_fields(result)
+        return self.owner if is_object else result  # `super().__ior__(other)` gives the object
+
+    def _is_text_without_fields(self, result: VariableTracker) -> bool:
+        """Whether a text was formatted in which nothing is to be replaced."""
+        return self.name in _FORMATS and is_same_text(result, self.receiver)
 
     def reconstruct(self, build: Reconstruction) -> None:
         build.call_object(self.raw.__get__, self.owner)
 
 
-def _held_item(
-    ctx: TraceContext, self: Any, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-) -> VariableTracker:
-    item: VariableTracker = self.held_item(ctx, args[0])
+def _storage_item(ctx: TraceContext, self: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
+    if len(args) != 1 or kwargs:
+        ctx.break_graph("DX218", callee=f"{self.layout.__name__}.__getitem__")
+    item: VariableTracker = self.storage_item(ctx, args[0])
     return item
 
 
-def _initialize(
-    ctx: TraceContext, self: Any, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-) -> VariableTracker:
-    """What `dict.__init__`, `list.__init__` and `set.__init__` do."""
+def _initialize(ctx: TraceContext, self: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
+    """What `dict.__init__`, `list.__init__` and `set.__init__` do; the latter two begin anew."""
+    if self.layout in (list, set) and self.content().length(ctx).as_constant():
+        self.content().call_method(ctx, "clear", [], {})
     if args or kwargs:
         if self.layout is OrderedDict and isinstance(raw_lookup(ctx, self.cls, "__setitem__"), types.FunctionType):
-            given = OrderedDictVariable()
-            given.call_method(ctx, "update", list(args), kwargs)
-            for key, value in given.pairs(ctx):  # CPython's Objects/odictobject.c (mutablemapping_update) calls it, too
+            updates = OrderedDictVariable()
+            updates.call_method(ctx, "update", list(args), kwargs)
+            for key, value in updates.pairs(ctx):  # CPython's Objects/odictobject.c (mutablemapping_update) calls it, too
                 self.set_item(ctx, key, value)
             return ConstantVariable(None)
         if len(args) > 1:
             run_now(ctx, self.layout, *[()] * len(args))  # raises the TypeError of the C type
         filler = "extend" if self.layout is list else "update"
-        self.held().call_method(ctx, filler, list(args), kwargs)
+        self.content().call_method(ctx, filler, list(args), kwargs)
     return ConstantVariable(None)
 
 
-def _plain_attribute(
-    ctx: TraceContext, self: Any, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-) -> VariableTracker:
+def _plain_attribute(ctx: TraceContext, self: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
     """dict.__getattribute__ and its kin: object's, under the C type's own name."""
-    return ctx.call_function(ctx.build(object.__getattribute__, None), [self, *args], kwargs)
+    return ctx.build(object.__getattribute__, None).call(ctx, [self, *args], kwargs)
 
 
-_OWN_ANSWERS: dict[str, Any] = {"__getitem__": _held_item, "__init__": _initialize, "__getattribute__": _plain_attribute}
+_OWN_ANSWERS: dict[str, Any] = {"__getitem__": _storage_item, "__init__": _initialize, "__getattribute__": _plain_attribute}
+
+
+# -- what OrderedDict makes of its own class (Objects/odictobject.c) ---------------------------------------------------
+
+
+def _ordered_copy(ctx: TraceContext, self: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
+    """`odict.copy`: the class is called without arguments, and items go through it."""
+    if args or kwargs:
+        ctx.break_graph("DX218", callee="OrderedDict.copy")
+    copy = class_tracker(ctx, self.cls).call(ctx, [], {})
+    for key in self.iterate_storage(ctx):
+        copy.set_item(ctx, key, self.get_item(ctx, key))
+    return copy
+
+
+def _ordered_union(ctx: TraceContext, self: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
+    """`odict | other`."""
+    return _union(ctx, self, self, args[0]) if len(args) == 1 and not kwargs else _refuse(ctx, "__or__")
+
+
+def _ordered_union_behind(ctx: TraceContext, self: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
+    """`other | odict`."""
+    return _union(ctx, self, args[0], self) if len(args) == 1 and not kwargs else _refuse(ctx, "__ror__")
+
+
+def _union(ctx: TraceContext, self: Any, lhs: VariableTracker, rhs: VariableTracker) -> VariableTracker:
+    """The class of the one that asks is called with the left operand, and takes the items of the right one."""
+    if not all(issubclass(operand.python_type(), dict) for operand in (lhs, rhs)):
+        return ConstantVariable(NotImplemented)
+    union = class_tracker(ctx, self.cls).call(ctx, [lhs], {})
+    for key, value in pairs_of(ctx, rhs):
+        union.set_item(ctx, key, value)
+    return union
+
+
+def _refuse(ctx: TraceContext, name: str) -> NoReturn:
+    ctx.break_graph("DX218", callee=f"OrderedDict.{name}")
+
+
+_OF_ITS_CLASS: dict[str, Any] = {
+    "copy": _ordered_copy, "__copy__": _ordered_copy, "__or__": _ordered_union, "__ror__": _ordered_union_behind,
+}
 
 
 # -- new instances ----------------------------------------------------------------------------------------------------
 
 
-def make_extended(
-    ctx: TraceContext, cls: ClassVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-) -> VariableTracker:
+def make_subclass_instance(ctx: TraceContext, cls: ClassVariable, args: Args, kwargs: Kwargs) -> VariableTracker:
     """A call of a class that extends a builtin type."""
     layout = layout_of(cls.value)
     if isinstance(raw_lookup(ctx, cls.value, "__new__"), types.FunctionType | staticmethod):
         return cls.make_instance(ctx, args, kwargs)
-    made = BuiltinSubclassVariable(cls.value, class_variable=cls, storage=_storage(ctx, layout, args))
+    instance = BuiltinSubclassVariable(cls.value, class_variable=cls, storage=_storage(ctx, layout, args))
     if layout in _CONTAINERS or isinstance(raw_lookup(ctx, cls.value, "__init__"), types.FunctionType):
-        initialize(ctx, made, args, kwargs)
+        initialize(ctx, instance, args, kwargs)
     elif kwargs:
         ctx.break_graph(kind_of_break(cls.value, "DX209"), type=cls.value.__qualname__)
-    return made
+    return instance
 
 
-def _storage(ctx: TraceContext, layout: type[Any], args: Sequence[VariableTracker]) -> VariableTracker:
+def _storage(ctx: TraceContext, layout: type[Any], args: Args) -> VariableTracker:
     """What `layout.__new__` keeps of its arguments."""
     if layout in _CONTAINERS:
         return _CONTAINERS[layout]()
     if layout is tuple:
         return TupleVariable(args[0].unpack(ctx) if args else [])
-    if not all(map(is_settled, args)):
+    if not all(map(is_specializable, args)):
         ctx.break_graph("DX209", type=layout.__qualname__)
-    return ConstantVariable(run_now(ctx, layout, *map(settled, args)))
+    return ConstantVariable(run_now(ctx, layout, *map(specialize, args)))
 
 
 for _layout in (*_CONTAINERS, *(layout for layout in _IMMUTABLE if layout is not tuple)):
-    makes(_layout)(make_extended)
+    makes(_layout)(make_subclass_instance)
 
 
-def new_extended(ctx: TraceContext, cls: ClassVariable, args: Sequence[VariableTracker]) -> VariableTracker:
+def new_subclass_instance(ctx: TraceContext, cls: ClassVariable, args: Args) -> VariableTracker:
     """`super().__new__(cls, ...)` in such a class: the C type's own `__new__`."""
     return BuiltinSubclassVariable(cls.value, class_variable=cls, storage=_storage(ctx, layout_of(cls.value), args))
 
 
 def _declare_new(layout: Any) -> None:
     @rule(layout.__new__)
-    def new(
-        ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-    ) -> VariableTracker:
+    def new(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
         if not args or not isinstance(args[0], ClassVariable) or kwargs or layout_of(args[0].value) is not layout:
             ctx.break_graph("DX209", type=args[0].text() if args else layout.__qualname__)
         if args[0].value is layout:
-            return ctx.call_function(args[0], args[1:], kwargs)
-        return new_extended(ctx, args[0], args[1:])
+            return args[0].call(ctx, args[1:], kwargs)
+        return new_subclass_instance(ctx, args[0], args[1:])
 
 
 for _layout in (*_CONTAINERS, *_IMMUTABLE):
@@ -255,8 +311,8 @@ def build_extended(ctx: TraceContext, value: Any, source: Source | None) -> Vari
     if source is None:
         source = ctx.module_guards.source_of(value, f"a {type(value).__qualname__}")
         ctx.module_guards.know(source)
-    rely_on_class_of(ctx, value, source)
-    rely_on_names(ctx, type(value), *SPECIAL_NAMES)
+    guard_on_class_of(ctx, value, source)
+    guard_on_names(ctx, type(value), *SPECIAL_NAMES)
     storage = _existing(ctx, value, layout_of(type(value)), source)
     return BuiltinSubclassVariable(type(value), value=value, source=source, storage=storage)
 
@@ -308,4 +364,4 @@ def _bind_named_item(
     if not isinstance(instance, BuiltinSubclassVariable):
         ctx.break_graph("DX303", name=attribute.name, type=cls.__qualname__)
     _, (index, _) = attribute.raw.__reduce__()
-    return instance.held().get_item(ctx, ConstantVariable(index))
+    return instance.content().get_item(ctx, ConstantVariable(index))

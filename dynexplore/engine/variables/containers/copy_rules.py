@@ -3,7 +3,7 @@
 The idea: the copy of a container that is traced is a new tracker; a deep copy does the same all the way down, with one new tracker
 for each old one, so that what was shared is shared in the copy. Objects with a copying method of their own are asked for it, and
 may go on with the memo that they are given; other objects of the program are copied as object_copy.py says, modules and tensors as
-torch_/module_copy.py does.
+torch_/nn/module_copy.py does.
 
 In: calls of the two functions. Out: new trackers.
 """
@@ -18,13 +18,14 @@ from dynexplore.engine.variables.containers.deque import DequeVariable
 from dynexplore.engine.variables.containers.dict_views import Entries
 from dynexplore.engine.variables.containers.mapping import DictVariable, OrderedDictVariable
 from dynexplore.engine.variables.containers.named_tuple import NamedTupleVariable
+from dynexplore.engine.variables.containers.ranges import SliceVariable
 from dynexplore.engine.variables.containers.sequence import ListVariable, SizeVariable, TupleVariable
 from dynexplore.engine.variables.containers.set_ import FrozenSetVariable, SetVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
-from dynexplore.engine.variables.objects.class_facts import raw_lookup
-from dynexplore.engine.variables.objects.object_copy import copy_object
+from dynexplore.engine.variables.objects.object_copy import copy_object, guard_on_default
+from dynexplore.engine.variables.objects.type_lookup import raw_lookup
 from dynexplore.engine.variables.objects.user_object import UserObjectVariable
-from dynexplore.engine.variables.scalars.concrete_values import is_tensor
+from dynexplore.engine.variables.scalars.specialize import is_tensor
 from dynexplore.engine.variables.signatures import builtin
 from dynexplore.engine.variables.type_errors import type_of
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 Memo = dict[VariableTracker, VariableTracker]
 # What is its own copy: it cannot change, or is copied by reference (copy.py, _deepcopy_atomic).
-_ATOMIC_KINDS = frozenset({"constant", "function", "class", "builtin", "range", "slice"})
+_ATOMIC_KINDS = frozenset({"constant", "function", "class", "builtin", "range"})
 
 
 class CopyMemoVariable(VariableTracker):
@@ -50,7 +51,9 @@ class CopyMemoVariable(VariableTracker):
 
 @builtin(copy.copy)
 def _copy(ctx: TraceContext, x: VariableTracker) -> VariableTracker:
-    if x.kind in _ATOMIC_KINDS or isinstance(x, TupleVariable | FrozenSetVariable):
+    if isinstance(x, NamedTupleVariable | SizeVariable):
+        return _tuple_like(x, x.items)
+    if x.kind in _ATOMIC_KINDS or isinstance(x, SliceVariable | TupleVariable | FrozenSetVariable):
         return x
     if isinstance(x, ListVariable | DictVariable | SetVariable | DequeVariable):
         return _with_attributes(ctx, x, x.call_method(ctx, "copy", [], {}), lambda part: part)
@@ -70,10 +73,10 @@ def deep_copy(ctx: TraceContext, value: VariableTracker, memo: Memo) -> Variable
     """The deep copy of one value; `memo` holds what has been copied already."""
     value = value.read(ctx)
     if value not in memo:
-        made = _new_copy(ctx, value, memo)
-        if made is value:
+        copy = _new_copy(ctx, value, memo)
+        if copy is value:
             return value
-        memo.setdefault(value, made)  # a tuple in a circle with itself has been copied meanwhile
+        memo.setdefault(value, copy)  # a tuple in a circle with itself has been copied meanwhile
     return memo[value]
 
 
@@ -100,7 +103,8 @@ def _own_copy(
     if isinstance(value, UserObjectVariable) and raw_lookup(ctx, value.cls, method) is None:
         if memo is None:
             return copy_object(ctx, value, lambda part: part)
-        return copy_object(ctx, value, lambda part: deep_copy(ctx, part, memo), lambda made: memo.update({value: made}))
+        guard_on_default(ctx, value, method)
+        return copy_object(ctx, value, lambda part: deep_copy(ctx, part, memo), lambda copy: memo.update({value: copy}))
     if python_type is dict and memo is None:
         return value.call_method(ctx, "copy", [], {})
     refuse_copy(ctx, value)
@@ -112,46 +116,59 @@ def refuse_copy(ctx: TraceContext, value: VariableTracker) -> NoReturn:
 
 
 def _deep_list(ctx: TraceContext, value: ListVariable, memo: Memo) -> VariableTracker:
-    made = memo[value] = ListVariable([])
-    made.items.extend(deep_copy(ctx, item, memo) for item in value.items)
-    return made
+    copy = memo[value] = ListVariable([])
+    copy.items.extend(deep_copy(ctx, item, memo) for item in value.items)
+    return copy
 
 
 def _deep_deque(ctx: TraceContext, value: DequeVariable, memo: Memo) -> VariableTracker:
-    made = memo[value] = DequeVariable([], value.maxlen)
-    made.items.extend(deep_copy(ctx, item, memo) for item in value.items)
-    return made
+    copy = memo[value] = DequeVariable([], value.maxlen)
+    copy.items.extend(deep_copy(ctx, item, memo) for item in value.items)
+    return copy
 
 
 def _deep_dict(ctx: TraceContext, value: DictVariable, memo: Memo) -> VariableTracker:
     entries: Entries = {}
-    made = memo[value] = value.like(entries)
+    copy = memo[value] = value.like(entries)
     for key, item in value.pairs(ctx):
-        made.store(ctx, deep_copy(ctx, key, memo), deep_copy(ctx, item, memo))
-    return _with_attributes(ctx, value, made, lambda part: deep_copy(ctx, part, memo))
+        copy.store(ctx, deep_copy(ctx, key, memo), deep_copy(ctx, item, memo))
+    return _with_attributes(ctx, value, copy, lambda part: deep_copy(ctx, part, memo))
 
 
 def _with_attributes(
-    ctx: TraceContext, value: VariableTracker, made: VariableTracker, copied: Callable[[VariableTracker], VariableTracker]
+    ctx: TraceContext, value: VariableTracker, copy: VariableTracker, copied: Callable[[VariableTracker], VariableTracker]
 ) -> VariableTracker:
     """The attributes of an OrderedDict are copied, too, as those of an object are; its method `copy` leaves them out."""
-    if isinstance(value, OrderedDictVariable) and isinstance(made, OrderedDictVariable):
-        made.attributes.update((name, copied(part)) for name, part in value.all_attributes(ctx).items())
-    return made
+    if isinstance(value, OrderedDictVariable) and isinstance(copy, OrderedDictVariable):
+        copy.attributes.update((name, copied(part)) for name, part in value.all_attributes(ctx).items())
+    return copy
 
 
 def _deep_set(ctx: TraceContext, value: SetVariable, memo: Memo) -> VariableTracker:
-    made = type(value)()
+    copy = type(value)()
     for item in value.ordered(ctx):
-        made.put(ctx, deep_copy(ctx, item, memo))
-    return made
+        copy.put(ctx, deep_copy(ctx, item, memo))
+    return copy
+
+
+def _deep_slice(ctx: TraceContext, value: SliceVariable, memo: Memo) -> VariableTracker:
+    """A new slice: copy.py knows slices only to `copy`."""
+    value.read_items(ctx)
+    start, stop, step = (deep_copy(ctx, part, memo) for part in value.parts)
+    return SliceVariable(start, stop, step)
 
 
 def _deep_tuple(ctx: TraceContext, value: TupleVariable, memo: Memo) -> VariableTracker:
     items = [deep_copy(ctx, item, memo) for item in value.items]
     old = value.unpack(ctx)
-    if all(new is item for new, item in zip(items, old, strict=True)):
+    exact = not isinstance(value, NamedTupleVariable | SizeVariable)
+    if exact and all(new is item for new, item in zip(items, old, strict=True)):
         return value
+    return _tuple_like(value, items)
+
+
+def _tuple_like(value: TupleVariable, items: list[VariableTracker]) -> TupleVariable:
+    """A new tuple of the same class. copy.py takes only exact ones for their own copies."""
     if isinstance(value, NamedTupleVariable):
         return NamedTupleVariable(value.cls, items)
     return SizeVariable(items) if isinstance(value, SizeVariable) else TupleVariable(items)
@@ -163,5 +180,6 @@ COPIES: list[tuple[type[VariableTracker], Callable[[Any, Any, Memo], VariableTra
     (DictVariable, _deep_dict),
     (SetVariable, _deep_set),
     (TupleVariable, _deep_tuple),
+    (SliceVariable, _deep_slice),
 ]
-"""How a deep copy of each kind of tracker is made; torch_/module_copy.py adds modules and tensors."""
+"""How a deep copy of each kind of tracker is made; torch_/nn/module_copy.py adds modules and tensors."""

@@ -22,14 +22,15 @@ from dynexplore.engine.variables.containers.sequence import (
     count,
     existing_items,
     index,
+    live_items,
 )
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds
 from dynexplore.engine.variables.contract.write_back import refill
 from dynexplore.engine.variables.objects.builtin_value import mutating_method
 from dynexplore.engine.variables.operators import COMPARE, binary_rule
-from dynexplore.engine.variables.scalars.concrete_values import equal, known_index
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, run_now
+from dynexplore.engine.variables.scalars.specialize import equal, specialize_index
 from dynexplore.engine.variables.signatures import builtin, builtin_method
 
 if TYPE_CHECKING:
@@ -78,11 +79,11 @@ class DequeVariable(SequenceVariable):
     def identity(self) -> object | None:
         return self
 
-    def trim(self, left: bool = True) -> None:
+    def trim(self, from_left: bool = True) -> None:
         """Let fall out what does not fit."""
         extra = len(self.items) - self.maxlen if self.maxlen is not None else 0
         if extra > 0:
-            del self.items[slice(None, extra) if left else slice(len(self.items) - extra, None)]
+            del self.items[slice(None, extra) if from_left else slice(len(self.items) - extra, None)]
 
     def iterate(self, ctx: TraceContext) -> VariableTracker:
         return DequeIteratorVariable(self, type(iter(deque())))
@@ -93,8 +94,20 @@ class DequeVariable(SequenceVariable):
     def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
         return ConstantVariable(self.maxlen) if name == "maxlen" else super().get_attribute(ctx, name)
 
+    def refuse_change(self, ctx: TraceContext, before: int) -> None:
+        if self.state != before:
+            ctx.raise_exception(RuntimeError, "deque mutated during iteration")
+
+    def contains(self, ctx: TraceContext, item: VariableTracker) -> VariableTracker:
+        before = self.state
+        for candidate in live_items(ctx, self):
+            if equal(ctx, candidate, item):
+                return ConstantVariable(True)
+            self.refuse_change(ctx, before)
+        return ConstantVariable(False)
+
     def index_of(self, ctx: TraceContext, key: VariableTracker) -> Any:
-        return key.known(ctx) if isinstance(key, SliceVariable) else super().index_of(ctx, key)  # which deques refuse
+        return key.concrete(ctx) if isinstance(key, SliceVariable) else super().index_of(ctx, key)  # which deques refuse
 
     def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
         item: VariableTracker = run_now(ctx, operator.getitem, self.real(), self.index_of(ctx, key))
@@ -139,27 +152,27 @@ def build_deque(ctx: TraceContext, value: deque[Any], source: Source | None) -> 
 def _deque(ctx: TraceContext, iterable: VariableTracker | None = None, maxlen: VariableTracker | None = None) -> VariableTracker:
     items = [] if iterable is None else iterable.unpack(ctx)
     unlimited = maxlen is None or (maxlen.is_constant() and maxlen.as_constant() is None)
-    largest = None if maxlen is None or unlimited else known_index(ctx, maxlen, "deque()")
+    largest = None if maxlen is None or unlimited else specialize_index(ctx, maxlen, "deque()")
     if largest is not None and largest < 0:
         ctx.raise_exception(ValueError, "maxlen must be non-negative")
     return DequeVariable(items, largest)
 
 
 @binary_rule(DequeVariable, DequeVariable, *COMPARE)
-def _compare(ctx: TraceContext, symbol: str, left: DequeVariable, right: DequeVariable) -> VariableTracker:
-    return compare_sequences(ctx, symbol, left, right)
+def _compare(ctx: TraceContext, symbol: str, lhs: DequeVariable, rhs: DequeVariable) -> VariableTracker:
+    return compare_sequences(ctx, symbol, lhs, rhs)
 
 
 @binary_rule(DequeVariable, DequeVariable, "+")
-def _concatenate(ctx: TraceContext, symbol: str, left: DequeVariable, right: DequeVariable) -> VariableTracker:
-    return DequeVariable(left.items + right.items, left.maxlen)
+def _concatenate(ctx: TraceContext, symbol: str, lhs: DequeVariable, rhs: DequeVariable) -> VariableTracker:
+    return DequeVariable(lhs.items + rhs.items, lhs.maxlen)
 
 
 @binary_rule(DequeVariable, VariableTracker, "+=")
-def _extend_in_place(ctx: TraceContext, symbol: str, left: DequeVariable, right: VariableTracker) -> VariableTracker:
-    ctx.journal.note(left, "extend")
-    _extend(ctx, left, right)
-    return left
+def _extend_in_place(ctx: TraceContext, symbol: str, lhs: DequeVariable, rhs: VariableTracker) -> VariableTracker:
+    ctx.journal.note(lhs, "extend")
+    _extend(ctx, lhs, rhs)
+    return lhs
 
 
 @mutating_method(deque, "append")
@@ -173,7 +186,7 @@ def _append(ctx: TraceContext, self: DequeVariable, item: VariableTracker, /) ->
 def _appendleft(ctx: TraceContext, self: DequeVariable, item: VariableTracker, /) -> None:
     self.state += 1
     self.items.insert(0, item)
-    self.trim(left=False)
+    self.trim(from_left=False)
 
 
 @mutating_method(deque, "extend")
@@ -187,7 +200,7 @@ def _extend(ctx: TraceContext, self: DequeVariable, items: VariableTracker, /) -
 def _extendleft(ctx: TraceContext, self: DequeVariable, items: VariableTracker, /) -> None:
     self.state += 1
     self.items[:0] = reversed(items.unpack(ctx))
-    self.trim(left=False)
+    self.trim(from_left=False)
 
 
 @mutating_method(deque, "pop")
@@ -207,20 +220,36 @@ def _popleft(ctx: TraceContext, self: DequeVariable, /) -> VariableTracker:
 @mutating_method(deque, "rotate")
 def _rotate(ctx: TraceContext, self: DequeVariable, steps: VariableTracker | None = None, /) -> None:
     self.state += 1
-    self._positions(ctx, deque.rotate, 1 if steps is None else known_index(ctx, steps, "deque.rotate()"))
+    self._positions(ctx, deque.rotate, 1 if steps is None else specialize_index(ctx, steps, "deque.rotate()"))
 
 
 @mutating_method(deque, "insert")
 def _insert(ctx: TraceContext, self: DequeVariable, place: VariableTracker, item: VariableTracker, /) -> None:
     self.state += 1
-    self._positions(ctx, deque.insert, known_index(ctx, place, "deque.insert()"), item)
+    self._positions(ctx, deque.insert, specialize_index(ctx, place, "deque.insert()"), item)
+
+
+def _remove_while_changed() -> None:
+    """What `remove` raises where the deque changes while it is searched."""
+
+    class Changes:
+        def __eq__(self, other: object) -> bool:
+            items.append(None)
+            return False
+
+    items: deque[Any] = deque([Changes()])
+    items.remove(1)
 
 
 @mutating_method(deque, "remove")
 def _remove(ctx: TraceContext, self: DequeVariable, item: VariableTracker, /) -> None:
-    self.state += 1
+    before = self.state
     for position, candidate in enumerate(self.unpack(ctx)):
-        if equal(ctx, candidate, item):
+        same = equal(ctx, candidate, item)
+        if self.state != before:
+            run_now(ctx, _remove_while_changed)  # in the words of this Python
+        if same:
+            self.state += 1
             del self.items[position]
             return
     run_now(ctx, deque().remove, item.as_constant() if item.is_constant() else None)

@@ -13,8 +13,9 @@ from __future__ import annotations
 import functools
 from collections import OrderedDict, defaultdict
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+from dynexplore.engine.variables.containers.hash_places import key_place
 from dynexplore.engine.variables.containers.iterator import IteratorVariable, iterator_at, reversed_iterator_at
 from dynexplore.engine.variables.containers.sequence import TupleVariable
 from dynexplore.engine.variables.containers.set_ import SetVariable, combine, compare_sets, members_of
@@ -22,8 +23,8 @@ from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.inspection import Contents
 from dynexplore.engine.variables.objects.builtin_value import BuiltinValueVariable
 from dynexplore.engine.variables.operators import COMPARE, binary_rule
-from dynexplore.engine.variables.scalars.concrete_values import equal
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
+from dynexplore.engine.variables.scalars.specialize import equal
 from dynexplore.engine.variables.signatures import builtin_method
 
 if TYPE_CHECKING:
@@ -46,14 +47,14 @@ def part_of(ctx: TraceContext, pair: Pair, part: str) -> VariableTracker:
 
 @functools.cache
 def _view_type(mapping_type: type[Any], part: str) -> type[Any]:
-    made = mapping_type({}) if mapping_type is MappingProxyType else mapping_type()
-    return type(getattr(made, part)())
+    mapping = mapping_type({}) if mapping_type is MappingProxyType else mapping_type()
+    return type(getattr(mapping, part)())
 
 
 @functools.cache
 def _iterator_type(mapping_type: type[Any], part: str, backwards: bool) -> type[Any]:
-    made = mapping_type({}) if mapping_type is MappingProxyType else mapping_type()
-    view = getattr(made, part)()
+    mapping = mapping_type({}) if mapping_type is MappingProxyType else mapping_type()
+    view = getattr(mapping, part)()
     return type(reversed(view) if backwards else iter(view))
 
 
@@ -87,13 +88,13 @@ class DictViewVariable(BuiltinValueVariable):
 
     def contains(self, ctx: TraceContext, item: VariableTracker) -> VariableTracker:
         if self.part == "keys":
-            return ConstantVariable(item.hash_key(ctx) in self.mapping.entries)
+            return ConstantVariable(key_place(ctx, item) in self.mapping.entries)
         if self.part == "values":
             return ConstantVariable(any(equal(ctx, candidate, item) for candidate in self.unpack(ctx)))
         if not isinstance(item, TupleVariable) or len(item.items) != 2:
             return ConstantVariable(False)
         key, value = item.unpack(ctx)
-        pair = self.mapping.entries.get(key.hash_key(ctx))
+        pair = self.mapping.entries.get(key_place(ctx, key))
         return ConstantVariable(pair is not None and equal(ctx, pair[1].read(ctx), value))
 
     def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
@@ -106,23 +107,23 @@ class DictViewVariable(BuiltinValueVariable):
         return members_of(ctx, TupleVariable(self.unpack(ctx)))
 
     def reconstruct(self, build: Reconstruction) -> None:
-        if self.mapping.held_by is not None:  # past the methods of its class, which were called when the view was made
+        if self.mapping.storage_owner is not None:  # past the methods of its class, which were called when the view was made
             build.call_object(getattr(self.mapping.value_type, self.part), self.mapping)
             return
         build.push(self.mapping)
         build.writer.load_attr(self.part)
         name = build.store_temporary()
-        build.writer.begin_call()
-        build.writer.load_fast(name)
-        build.writer.callable_ready()
-        build.writer.call(0)
+        build.writer.call_helper(lambda: build.writer.load_fast(name))
 
-    def contents(self) -> Contents | None:
-        mapping: Contents = self.mapping.contents()
+    def contents(self, most: int | None = None) -> Contents | None:
+        mapping: Contents = self.mapping.contents(most)
         if self.part == "items":
             return Contents([TupleVariable(pair) for pair in mapping.items]) if mapping.live is None else None
         live = None if mapping.live is None else list(getattr(mapping.live, self.part)())
         return Contents([pair[self.part == "values"] for pair in mapping.items], live)
+
+    def bulk(self) -> int:
+        return cast(int, self.mapping.bulk())
 
     def text(self) -> str:
         return f"{self.part} of {self.mapping.text()}"
@@ -148,14 +149,14 @@ class DictIteratorVariable(IteratorVariable):
             return None
         if len(entries) != len(self.places):
             ctx.raise_exception(RuntimeError, "dictionary changed size during iteration")
-        if not self._walks_what_it_began_with():
+        if not self._iterates_initial_content():
             ctx.break_graph("DX307", type="a dict whose keys changed during iteration")
         self.index += 1
         if self.index > len(self.places):
             return None
         return part_of(ctx, entries[self.places[self.index - 1]], self.part)
 
-    def _walks_what_it_began_with(self) -> bool:
+    def _iterates_initial_content(self) -> bool:
         """Keys that came or went, be it that there are as many as before: what CPython then gives, or raises, depends on where it
         stores them.
         """
@@ -167,10 +168,10 @@ class DictIteratorVariable(IteratorVariable):
         if self.index > len(self.places):
             build.call_object(iter, TupleVariable([]))
             return
-        if not self._walks_what_it_began_with():
+        if not self._iterates_initial_content():
             raise NotImplementedError("an iterator over a dict whose keys have changed meanwhile")
         view = DictViewVariable(self.mapping, self.part)
-        walked = self.mapping if self.part == "keys" and self.mapping.held_by is None else view
+        walked = self.mapping if self.part == "keys" and self.mapping.storage_owner is None else view
         if self.backwards:
             build.call_object(reversed_iterator_at, walked, ConstantVariable(len(self.places) - 1 - self.index))
         else:
@@ -199,7 +200,7 @@ class OrderedDictIteratorVariable(DictIteratorVariable):
         self.index += 1
         return part_of(ctx, self.mapping.entries[place], self.part)
 
-    def _walks_what_it_began_with(self) -> bool:
+    def _iterates_initial_content(self) -> bool:
         return not complaint_of(self.walk)
 
 
@@ -219,15 +220,15 @@ def walk(mapping: Any, part: str, backwards: bool = False) -> DictIteratorVariab
 
 
 @binary_rule(DictViewVariable, VariableTracker, "&", "|", "-", "^")
-def _view_algebra(ctx: TraceContext, symbol: str, left: DictViewVariable, right: VariableTracker) -> VariableTracker:
-    _needs_set(ctx, left)
-    return combine(ctx, symbol, left.as_set(ctx), members_of(ctx, right))
+def _view_algebra(ctx: TraceContext, symbol: str, lhs: DictViewVariable, rhs: VariableTracker) -> VariableTracker:
+    _needs_set(ctx, lhs)
+    return combine(ctx, symbol, lhs.as_set(ctx), members_of(ctx, rhs))
 
 
 @binary_rule(SetVariable, DictViewVariable, "&", "|", "-", "^")
-def _algebra_view(ctx: TraceContext, symbol: str, left: SetVariable, right: DictViewVariable) -> VariableTracker:
-    _needs_set(ctx, right)
-    return combine(ctx, symbol, members_of(ctx, left), right.as_set(ctx))
+def _algebra_view(ctx: TraceContext, symbol: str, lhs: SetVariable, rhs: DictViewVariable) -> VariableTracker:
+    _needs_set(ctx, rhs)
+    return combine(ctx, symbol, members_of(ctx, lhs), rhs.as_set(ctx))
 
 
 def _needs_set(ctx: TraceContext, view: DictViewVariable) -> None:
@@ -238,12 +239,12 @@ def _needs_set(ctx: TraceContext, view: DictViewVariable) -> None:
 @binary_rule(DictViewVariable, DictViewVariable, *COMPARE)
 @binary_rule(DictViewVariable, SetVariable, *COMPARE)
 @binary_rule(SetVariable, DictViewVariable, *COMPARE)
-def _compare_views(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
-    if "values" in (getattr(left, "part", None), getattr(right, "part", None)):
+def _compare_views(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: VariableTracker) -> VariableTracker:
+    if "values" in (getattr(lhs, "part", None), getattr(rhs, "part", None)):
         if symbol not in ("==", "!="):
-            ctx.break_graph("DX305", operator=symbol, left=left.type_name(), right=right.type_name())
-        return ConstantVariable((left is right) == (symbol == "=="))
-    sets = [side.as_set(ctx) if isinstance(side, DictViewVariable) else side for side in (left, right)]
+            ctx.break_graph("DX305", operator=symbol, left=lhs.type_name(), right=rhs.type_name())
+        return ConstantVariable((lhs is rhs) == (symbol == "=="))
+    sets = [side.as_set(ctx) if isinstance(side, DictViewVariable) else side for side in (lhs, rhs)]
     return compare_sets(ctx, symbol, *sets)
 
 

@@ -21,7 +21,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from dynexplore.engine.provenance.sources import CallSource, Source
+from dynexplore.engine.provenance.sources import CallSource, IteratorSource, Source
 from dynexplore.engine.variables.containers.iterator import PLAIN_ITERATORS, ItemsIteratorVariable, IteratorVariable
 from dynexplore.engine.variables.containers.sequence import TupleVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
@@ -119,13 +119,8 @@ class ExistingIteratorVariable(IteratorVariable):
 
         def emit() -> None:
             writer = build.writer
-            writer.begin_call()
-            build.push_object(move)
-            writer.callable_ready()
-            writer.load_fast(target)
-            writer.load_const(steps)
-            writer.load_const(exhausted)
-            writer.call(3)
+            load_state = (lambda: writer.load_const(steps), lambda: writer.load_const(exhausted))
+            build.call_helper(move, lambda: writer.load_fast(target), *load_state)
             writer.pop_top()
 
         build.later(emit)
@@ -144,14 +139,13 @@ class ExistingPlainIteratorVariable(ExistingIteratorVariable):
             ctx.break_graph("DX307", question="next()", type="a list that was changed meanwhile")
         kind = type_below(sequence)
         if index + self.steps >= kind.__len__(sequence):
-            ctx.guard(self.source, "SEQUENCE_ITERATOR_LEFT", self.steps)
+            ctx.guard(self.source, "ITERATOR_REMAINING", self.steps)
             return None
         steps, source = self.steps, self.source
-        ahead: Source = source.child(("ahead", steps), lambda: CallSource(source, item_ahead(steps), f"item {steps} of "))
-        ahead.varies = True
+        ahead: Source = source.child(("ahead", steps), lambda: IteratorSource(source, item_ahead(steps), f"item {steps} of "))
         item = ctx.build(kind.__getitem__(sequence, index + steps), ahead)
         if isinstance(item, UnspecializedVariable):  # others have guards of their own, which need the item to be there
-            ctx.guard(source, "SEQUENCE_ITERATOR_MORE", steps)
+            ctx.guard(source, "ITERATOR_HAS_MORE", steps)
         return item
 
 
@@ -163,9 +157,8 @@ class ExistingEnumerateVariable(ExistingIteratorVariable):
         if item is None:
             return None
         source = self.source.child(
-            ("number", self.steps), lambda: CallSource(self.source, _number_ahead(self.steps), f"number {self.steps} of ")
+            ("number", self.steps), lambda: IteratorSource(self.source, _number_ahead(self.steps), f"number {self.steps} of ")
         )
-        source.varies = True
         return TupleVariable([ctx.build(_number_ahead(self.steps)(self.value), source), item])
 
 

@@ -7,7 +7,7 @@ CPython's does.
 An iterator made in this frame can be made again at any place (`reconstruct`): the thing it walks, and how far it
 is. One that existed before the frame stands in existing_iterator.py.
 
-In: a tracker to walk. Out: one item at a time. torch/_dynamo/variables/iter.py does the same job; adapters.py and
+In: a tracker to walk. Out: one item at a time. torch/_dynamo/variables/iter.py does the same job; builtin_iterators.py and
 itertools_iterators.py hold the iterators that are made of others.
 """
 
@@ -15,14 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast
 
 from dynexplore.engine.variables.contract.base import VariableTracker
-from dynexplore.engine.variables.contract.context import UserRaised
+from dynexplore.engine.variables.contract.context import ObservedException
 from dynexplore.engine.variables.contract.inspection import Contents
 from dynexplore.engine.variables.objects.builtin_value import BuiltinValueVariable
-from dynexplore.engine.variables.scalars.concrete_values import equal
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
+from dynexplore.engine.variables.scalars.specialize import equal
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
@@ -73,7 +73,7 @@ def item_or_end(ctx: TraceContext, step: Callable[[TraceContext], VariableTracke
     """What a step gives, None when it raises StopIteration: CPython's PyIter_Next."""
     try:
         return step(ctx)
-    except UserRaised as raised:
+    except ObservedException as raised:
         if issubclass(raised.exception.python_type(), StopIteration):
             return None
         raise
@@ -104,21 +104,24 @@ class ItemsIteratorVariable(IteratorVariable):
         self.index += 1
         return self.items[self.index - 1].read(ctx)
 
-    def remaining(self) -> Contents | None:
-        return Contents(self.items[self.index :])
+    def remaining(self, most: int | None = None) -> Contents | None:
+        return Contents(self.items[self.index : None if most is None else self.index + most])
+
+    def bulk(self) -> int:
+        return max(len(self.items) - self.index, 0)
 
     def reconstruct(self, build: Reconstruction) -> None:
         rest = self.items[self.index :]
-        build.writer.begin_call()
-        build.push_object(iter)
-        build.writer.callable_ready()
-        if self._type in STRING_ITERATORS:
-            build.writer.load_const("".join(item.as_constant() for item in rest))
-        else:
-            for item in rest:
-                build.push(item)
-            build.writer.build_tuple(len(rest))
-        build.writer.call(1)
+
+        def load_items() -> None:
+            if self._type in STRING_ITERATORS:
+                build.writer.load_const("".join(item.as_constant() for item in rest))
+            else:
+                for item in rest:
+                    build.push(item)
+                build.writer.build_tuple(len(rest))
+
+        build.call_helper(iter, load_items)
 
 
 class SequenceIteratorVariable(IteratorVariable):
@@ -144,11 +147,21 @@ class SequenceIteratorVariable(IteratorVariable):
         self.index += self.step
         return item.read(ctx)
 
-    def remaining(self) -> Contents | None:
-        whole: Contents | None = self.sequence.contents() if self.sequence is not None else Contents([])
-        if self.sequence is None or whole is None or whole.live is not None:  # of what has no trackers yet nothing was taken
-            return whole
-        return Contents(whole.items[self.index :: self.step] if self.index >= 0 else [])
+    def remaining(self, most: int | None = None) -> Contents | None:
+        shown: Contents | None = self.sequence.contents(0) if self.sequence is not None else Contents([])
+        if self.sequence is None or shown is None:
+            return shown
+        if shown.live is not None:  # of what has no trackers yet nothing was taken
+            return cast("Contents | None", self.sequence.contents(most))
+        if self.index < 0:
+            return Contents([])
+        end = None if most is None else self.index + self.step * most
+        return Contents(self.sequence.items[self.index : end if end is None or end >= 0 else None : self.step])
+
+    def bulk(self) -> int:
+        if self.sequence is None:
+            return 0
+        return max(cast(int, self.sequence.bulk()) - self.index, 0) if self.step > 0 else self.index + 1
 
     def reconstruct(self, build: Reconstruction) -> None:
         if self.sequence is None:
@@ -189,7 +202,7 @@ class ByIndexIteratorVariable(AskingIteratorVariable):
             ctx.break_graph("DX307", question="iteration through __getitem__", type=self.walked.type_name())
         try:
             item = self.walked.get_item(ctx, ConstantVariable(self.index))
-        except UserRaised as raised:
+        except ObservedException as raised:
             if not issubclass(raised.exception.python_type(), (IndexError, StopIteration)):
                 raise
             self.walked = None
@@ -230,16 +243,17 @@ def by_index_iterator_at(walked: Any, index: int) -> Iterator[Any]:
     return iterator  # type: ignore[no-any-return]
 
 
-def set_iterator_at(walked: set[Any], rest: tuple[Any, ...]) -> Iterator[Any]:
+def set_iterator_at(walked: Any, rest: tuple[Any, ...]) -> Iterator[Any]:
     """An iterator over a set that still gives `rest`; over `rest` itself if the set was made again in another order."""
-    skip = set.__len__(walked) - len(rest)
+    kind = set if isinstance(walked, set) else frozenset
+    skip = kind.__len__(walked) - len(rest)
     if all(map(_looks_same, list(_walk(walked))[skip:], rest)):
         return iterator_at(walked, skip)
     return iter(rest)
 
 
-def _looks_same(left: object, right: object) -> bool:
-    return left is right or (type(left) is type(right) and type(left) in _PLAIN and left == right)
+def _looks_same(lhs: object, rhs: object) -> bool:
+    return lhs is rhs or (type(lhs) is type(rhs) and type(lhs) in _PLAIN and lhs == rhs)
 
 
 _PLAIN = (int, float, str, bytes, bool, complex)

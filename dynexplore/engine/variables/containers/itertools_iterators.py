@@ -1,6 +1,6 @@
 """The iterators of `itertools`, as trackers: one class for each.
 
-The idea: as in adapters.py, each is lazy and made of inner iterators. Those that must read their input first
+The idea: as in builtin_iterators.py, each is lazy and made of inner iterators. Those that must read their input first
 (product, permutations, combinations) hand trackers to the real function and walk what it gives. Each knows how the real one
 is made again where it stands by then.
 
@@ -10,11 +10,12 @@ torch/_dynamo/polyfills/itertools.py does the same job.
 
 from __future__ import annotations
 
+import copy
 import itertools
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dynexplore.engine.variables.containers.adapters import holds
+from dynexplore.engine.variables.containers.builtin_iterators import holds
 from dynexplore.engine.variables.containers.iterator import (
     AskingIteratorVariable,
     ItemsIteratorVariable,
@@ -25,12 +26,14 @@ from dynexplore.engine.variables.containers.sequence import TupleVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.objects.builtin_value import NONE
 from dynexplore.engine.variables.operators import binary
-from dynexplore.engine.variables.scalars.concrete_values import equal, known_truth
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
+from dynexplore.engine.variables.scalars.specialize import equal, specialize_bool
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
     from dynexplore.engine.variables.contract.reconstruction import Reconstruction
+
+_TEE: type[Any] = type(itertools.tee(())[0])
 
 
 class ChainVariable(IteratorVariable):
@@ -61,29 +64,84 @@ class ChainVariable(IteratorVariable):
 
 
 class IsliceVariable(AskingIteratorVariable):
-    """`islice(iterable, start, stop, step)`: `skip` items first, then every `step`-th while `left` are left."""
+    """`islice(iterable, start, stop, step)`: `skip` items first, then every `step`-th while `remaining` are to come."""
 
     value_type = itertools.islice
 
-    def __init__(self, inner: VariableTracker, skip: int, left: int | None, step: int) -> None:
-        self.inner, self.skip, self.left, self.step = inner, skip, left, step
+    def __init__(self, inner: VariableTracker, skip: int, remaining: int | None, step: int) -> None:
+        self.inner, self.skip, self.remaining_count, self.step = inner, skip, remaining, step
 
     def next_or_raise(self, ctx: TraceContext) -> VariableTracker:
-        skip, left = self.skip, self.left
-        self.skip, self.left = 0, 0  # an end, wherever it is met, is for good
+        skip, remaining = self.skip, self.remaining_count
+        self.skip, self.remaining_count = 0, 0  # an end, wherever it is met, is for good
         walked, self.inner = self.inner, ItemsIteratorVariable([])
         for _ in range(skip):
             walked.next_or_raise(ctx)
-        if left is not None and left <= skip:
+        if remaining is not None and remaining <= skip:
             ctx.raise_exception(StopIteration)
         item = walked.next_or_raise(ctx)
-        self.inner, self.left = walked, None if left is None else left - skip - 1
-        self.skip = self.step - 1 if self.left is None else min(self.step - 1, self.left)
+        self.inner, self.remaining_count = walked, None if remaining is None else remaining - skip - 1
+        self.skip = self.step - 1 if self.remaining_count is None else min(self.step - 1, self.remaining_count)
         return item
 
     def reconstruct(self, build: Reconstruction) -> None:
-        ends = (self.skip, self.left, self.step)
+        ends = (self.skip, self.remaining_count, self.step)
         build.call_object(itertools.islice, self.inner, *map(ConstantVariable, ends))
+
+
+class TeeBufferVariable(IteratorVariable):
+    """What the iterators of one `tee` share: where the items come from, and those that one of them has taken."""
+
+    value_type = _TEE
+
+    def __init__(self, inner: VariableTracker) -> None:
+        self.inner = inner
+        self.items: list[VariableTracker] = []
+        self.is_running = False
+
+    def item_at(self, ctx: TraceContext, index: int) -> VariableTracker:
+        """The item with this index; the one behind the last is taken now, with what that raises."""
+        if index == len(self.items):
+            if self.is_running:
+                ctx.raise_exception(RuntimeError, "cannot re-enter the tee iterator")
+            self.is_running = True
+            try:
+                self.items.append(self.inner.next_or_raise(ctx))
+            finally:
+                self.is_running = False
+        return self.items[index].read(ctx)
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        build.call_object(tee_behind, TupleVariable(self.items), self.inner)
+
+
+class TeeVariable(AskingIteratorVariable):
+    """One of the iterators that `tee` gives."""
+
+    value_type = _TEE
+
+    def __init__(self, buffer: TeeBufferVariable, index: int = 0) -> None:
+        self.buffer, self.index = buffer, index
+
+    def next_or_raise(self, ctx: TraceContext) -> VariableTracker:
+        item = self.buffer.item_at(ctx, self.index)
+        self.index += 1
+        return item
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        build.call_object(tee_at, self.buffer, ConstantVariable(self.index))
+
+
+def tee_behind(items: tuple[Any, ...], inner: Iterator[Any]) -> Iterator[Any]:
+    """An iterator of `tee` that gives what has been taken from `inner` before, and then what that gives."""
+    return itertools.tee(itertools.chain(items, inner), 1)[0]
+
+
+def tee_at(first: Iterator[Any], index: int) -> Iterator[Any]:
+    """Another iterator of the same `tee`, which has given so many items already."""
+    other = copy.copy(first)
+    next(itertools.islice(other, index, index), None)
+    return other
 
 
 class RepeatVariable(IteratorVariable):
@@ -177,7 +235,7 @@ class AccumulateVariable(AskingIteratorVariable):
     def _step(self, ctx: TraceContext, total: VariableTracker, item: VariableTracker) -> VariableTracker:
         if self.function is NONE:
             return binary(ctx, "+", total, item)
-        return ctx.call_function(self.function, [total, item], {})
+        return self.function.call(ctx, [total, item], {})
 
     def reconstruct(self, build: Reconstruction) -> None:
         if self.total is None:
@@ -201,7 +259,7 @@ class StarmapVariable(AskingIteratorVariable):
         self.function, self.inner = function, inner
 
     def next_or_raise(self, ctx: TraceContext) -> VariableTracker:
-        return ctx.call_function(self.function, self.inner.next_or_raise(ctx).unpack(ctx), {})
+        return self.function.call(ctx, self.inner.next_or_raise(ctx).unpack(ctx), {})
 
     def reconstruct(self, build: Reconstruction) -> None:
         build.call_object(itertools.starmap, self.function, self.inner)
@@ -311,7 +369,7 @@ class CompressVariable(AskingIteratorVariable):
     def next_or_raise(self, ctx: TraceContext) -> VariableTracker:
         while True:
             item = self.data.next_or_raise(ctx)
-            if known_truth(ctx, self.selectors.next_or_raise(ctx)):
+            if specialize_bool(ctx, self.selectors.next_or_raise(ctx)):
                 return item
 
     def reconstruct(self, build: Reconstruction) -> None:
@@ -324,7 +382,7 @@ class PoolsIteratorVariable(IteratorVariable):
     def __init__(self, function: Any, pools: Sequence[TupleVariable], options: Sequence[Any]) -> None:
         self.function, self.pools, self.options = function, list(pools), tuple(options)
         self.walk = make_pools(function, self.options, *(pool.items for pool in pools))
-        self.given = 0
+        self.consumed = 0
 
     def python_type(self) -> type[Any]:
         return self.function  # type: ignore[no-any-return]
@@ -333,7 +391,7 @@ class PoolsIteratorVariable(IteratorVariable):
         items = next(self.walk, None)
         if items is None:
             return None
-        self.given += 1
+        self.consumed += 1
         return TupleVariable(items)
 
     def reconstruct(self, build: Reconstruction) -> None:
@@ -341,7 +399,7 @@ class PoolsIteratorVariable(IteratorVariable):
             pools_at,
             ConstantFunction(self.function),
             TupleVariable(list(map(ConstantVariable, self.options))),
-            ConstantVariable(self.given),
+            ConstantVariable(self.consumed),
             *self.pools,
         )
 
@@ -363,10 +421,10 @@ def make_pools(function: Any, options: tuple[Any, ...], *pools: Any) -> Iterator
     return function(*pools, *options)  # type: ignore[no-any-return]
 
 
-def pools_at(function: Any, options: tuple[Any, ...], given: int, *pools: Any) -> Iterator[Any]:
-    """The same, when `given` items have been given already."""
+def pools_at(function: Any, options: tuple[Any, ...], consumed: int, *pools: Any) -> Iterator[Any]:
+    """The same, when `consumed` items have been given already."""
     walk = make_pools(function, options, *pools)
-    next(itertools.islice(walk, given, given), None)
+    next(itertools.islice(walk, consumed, consumed), None)
     return walk
 
 
@@ -417,7 +475,7 @@ class GroupbyVariable(AskingIteratorVariable):
         """One more of what is walked, and its key."""
         item = self.inner.next_or_raise(ctx)
         by_item = self.function.is_constant() and self.function.as_constant() is None
-        self.key = item if by_item else ctx.call_function(self.function, [item], {})
+        self.key = item if by_item else self.function.call(ctx, [item], {})
         self.item = item
 
     def reconstruct(self, build: Reconstruction) -> None:

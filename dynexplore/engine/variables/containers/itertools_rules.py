@@ -1,7 +1,7 @@
 """Calls of `itertools`: which iterator each makes.
 
 The idea: a row takes the call's arguments as Python's function does, and says what Python says to wrong ones; what it makes is
-one of the trackers of itertools_iterators.py. tee is made of its items at once.
+one of the trackers of itertools_iterators.py.
 
 In: calls of itertools. Out: iterator trackers. torch/_dynamo/polyfills/itertools.py does the same job.
 """
@@ -9,10 +9,10 @@ In: calls of itertools. Out: iterator trackers. torch/_dynamo/polyfills/itertool
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dynexplore.engine.variables.containers.adapters import FilterVariable
+from dynexplore.engine.variables.containers.builtin_iterators import FilterVariable
 from dynexplore.engine.variables.containers.iterator import ItemsIteratorVariable
 from dynexplore.engine.variables.containers.itertools_iterators import (
     AccumulateVariable,
@@ -29,15 +29,18 @@ from dynexplore.engine.variables.containers.itertools_iterators import (
     RepeatVariable,
     StarmapVariable,
     TakewhileVariable,
+    TeeBufferVariable,
+    TeeVariable,
     ZipLongestVariable,
 )
 from dynexplore.engine.variables.containers.sequence import TupleVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.objects.builtin_value import NONE
-from dynexplore.engine.variables.rules import method
-from dynexplore.engine.variables.scalars.concrete_values import known_index
+from dynexplore.engine.variables.objects.type_lookup import has_name
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, run_now
-from dynexplore.engine.variables.signatures import builtin
+from dynexplore.engine.variables.scalars.specialize import specialize_index
+from dynexplore.engine.variables.signatures import builtin, builtin_method
+from dynexplore.engine.variables.type_errors import raise_if_refused
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
@@ -48,15 +51,17 @@ def _chain(ctx: TraceContext, *iterables: VariableTracker) -> VariableTracker:
     return ChainVariable(ItemsIteratorVariable(list(iterables)))
 
 
-@method(itertools.chain, "from_iterable")
-def _chain_from(ctx: TraceContext, receiver: Any, args: Sequence[VariableTracker], kwargs: Any) -> VariableTracker:
-    (iterables,) = args
+@builtin_method(itertools.chain, "from_iterable")
+def _chain_from(ctx: TraceContext, class_method: VariableTracker, iterables: VariableTracker, /) -> VariableTracker:
     return ChainVariable(iterables.iterate(ctx))
 
 
 @builtin(itertools.islice)
-def _islice(ctx: TraceContext, iterable: VariableTracker, *ends: VariableTracker) -> VariableTracker:
-    numbers = [_end(ctx, end) for end in ends]
+def _islice(
+    ctx: TraceContext, iterable: VariableTracker, first: VariableTracker, second: VariableTracker | None = None,
+    third: VariableTracker | None = None, /,
+) -> VariableTracker:  # fmt: skip
+    numbers = [_end(ctx, end) for end in (first, second, third) if end is not None]
     run_now(ctx, itertools.islice, (), *numbers)  # what Python has to say about the numbers
     if len(numbers) == 1:
         return IsliceVariable(iterable.iterate(ctx), 0, numbers[0], 1)
@@ -65,16 +70,21 @@ def _islice(ctx: TraceContext, iterable: VariableTracker, *ends: VariableTracker
 
 
 def _end(ctx: TraceContext, end: VariableTracker) -> Any:
-    return end.as_constant() if end.is_constant() else known_index(ctx, end, "islice()")
+    return end.as_constant() if end.is_constant() else specialize_index(ctx, end, "islice()")
 
 
 @builtin(itertools.repeat)
 def _repeat(ctx: TraceContext, object: VariableTracker, times: VariableTracker | None = None) -> VariableTracker:
-    return RepeatVariable(object, None if times is None else max(0, known_index(ctx, times, "repeat()")))
+    if times is None:
+        return RepeatVariable(object, None)
+    count = specialize_index(ctx, times, "repeat()")
+    run_now(ctx, itertools.repeat, None, count)  # says what it refuses
+    return RepeatVariable(object, max(0, count))
 
 
 @builtin(itertools.count)
 def _count(ctx: TraceContext, start: VariableTracker | None = None, step: VariableTracker | None = None) -> VariableTracker:
+    raise_if_refused(ctx, itertools.count, *(number for number in (start, step) if number is not None))
     return CountVariable(ConstantVariable(0) if start is None else start, ConstantVariable(1) if step is None else step)
 
 
@@ -129,20 +139,24 @@ def _compress(ctx: TraceContext, data: VariableTracker, selectors: VariableTrack
 
 @builtin(itertools.product)
 def _product(ctx: TraceContext, *iterables: VariableTracker, repeat: VariableTracker | None = None) -> VariableTracker:
-    times = 1 if repeat is None else known_index(ctx, repeat, "product()")
+    times = 1 if repeat is None else specialize_index(ctx, repeat, "product()")
+    run_now(ctx, itertools.product, repeat=times)
     return PoolsIteratorVariable(itertools.product, [TupleVariable(item.unpack(ctx)) for item in iterables], [times])
 
 
 @builtin(itertools.permutations)
 def _permutations(ctx: TraceContext, iterable: VariableTracker, r: VariableTracker | None = None) -> VariableTracker:
-    size = None if r is None else _end(ctx, r)
-    return PoolsIteratorVariable(itertools.permutations, [TupleVariable(iterable.unpack(ctx))], [size])
+    pool, size = TupleVariable(iterable.unpack(ctx)), None if r is None else _end(ctx, r)
+    run_now(ctx, itertools.permutations, (), size)  # says what it refuses
+    return PoolsIteratorVariable(itertools.permutations, [pool], [size])
 
 
 def _choose(function: Any) -> Callable[..., VariableTracker]:
     def row(ctx: TraceContext, iterable: VariableTracker, r: VariableTracker) -> VariableTracker:
         pool = TupleVariable(iterable.unpack(ctx))
-        return PoolsIteratorVariable(function, [pool], [known_index(ctx, r, f"{function.__name__}()")])
+        size = specialize_index(ctx, r, f"{function.__name__}()")
+        run_now(ctx, function, (), size)
+        return PoolsIteratorVariable(function, [pool], [size])
 
     return row
 
@@ -156,15 +170,28 @@ def _groupby(ctx: TraceContext, iterable: VariableTracker, key: VariableTracker 
     return GroupbyVariable(iterable.iterate(ctx), key)
 
 
+_TEE_ITERATOR: Any = itertools.tee((), 1)[0]
+_GIVES_ITS_ARGUMENT = itertools.tee(_TEE_ITERATOR, 1)[0] is _TEE_ITERATOR  # until Python 3.13
+
+
 @builtin(itertools.tee)
 def _tee(ctx: TraceContext, iterable: VariableTracker, n: VariableTracker | None = None, /) -> VariableTracker:
-    count = 2 if n is None else known_index(ctx, n, "tee()")
-    items = iterable.unpack(ctx)
-    return TupleVariable([ItemsIteratorVariable(list(items)) for _ in range(count)])
+    count = 2 if n is None else specialize_index(ctx, n, "tee()")
+    run_now(ctx, itertools.tee, (), count)  # says what it refuses
+    if not count:
+        return TupleVariable([])
+    inner = iterable.iterate(ctx)
+    if isinstance(inner, TeeVariable):
+        first = inner if _GIVES_ITS_ARGUMENT else TeeVariable(inner.buffer, inner.index)
+        return TupleVariable([first, *(TeeVariable(inner.buffer, inner.index) for _ in range(count - 1))])
+    if has_name(ctx, inner.python_type(), "__copy__"):
+        ctx.break_graph("DX205", function="itertools.tee", arguments=inner.type_name())  # copied, not shared
+    buffer = TeeBufferVariable(inner)
+    return TupleVariable([TeeVariable(buffer) for _ in range(count)])
 
 
 def _batched(ctx: TraceContext, iterable: VariableTracker, n: VariableTracker) -> VariableTracker:
-    return BatchedVariable(itertools.batched, iterable.iterate(ctx), known_index(ctx, n, "batched()"))  # type: ignore[attr-defined]
+    return BatchedVariable(itertools.batched, iterable.iterate(ctx), specialize_index(ctx, n, "batched()"))  # type: ignore[attr-defined]
 
 
 if hasattr(itertools, "batched"):

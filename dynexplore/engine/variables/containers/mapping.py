@@ -16,26 +16,30 @@ from __future__ import annotations
 import functools
 import itertools
 import operator
-import reprlib
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
+from dynexplore.engine.native import nth_value
 from dynexplore.engine.provenance.guards import Identity
 from dynexplore.engine.provenance.sources import CallSource, Source
-from dynexplore.engine.raw_attributes import instance_dict
+from dynexplore.engine.raw_attributes import behind, instance_dict, values_of
 from dynexplore.engine.variables.containers.dict_views import Entries, Pair, complaint_of, part_of, walk
+from dynexplore.engine.variables.containers.hash_places import key_place
 from dynexplore.engine.variables.containers.sequence import TupleVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds
-from dynexplore.engine.variables.contract.context import UserRaised
+from dynexplore.engine.variables.contract.context import ObservedException
 from dynexplore.engine.variables.contract.inspection import Contents
+from dynexplore.engine.variables.contract.nested_text import nested_text
 from dynexplore.engine.variables.contract.write_back import write_attributes
 from dynexplore.engine.variables.objects.builtin_value import NONE, BuiltinValueVariable, mutating_method
+from dynexplore.engine.variables.objects.type_lookup import defines
 from dynexplore.engine.variables.operators import binary_rule
-from dynexplore.engine.variables.scalars.concrete_values import equal, known_truth
-from dynexplore.engine.variables.scalars.constant import ConstantVariable, is_plain_value
+from dynexplore.engine.variables.scalars.constant import ConstantVariable, is_numpy_number, is_plain_value
+from dynexplore.engine.variables.scalars.specialize import equal, specialize_bool
+from dynexplore.engine.variables.sentences import no_update_element
 from dynexplore.engine.variables.signatures import builtin_method
 
 if TYPE_CHECKING:
@@ -71,15 +75,15 @@ class DictVariable(BuiltinValueVariable):
 
     def find(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker | None:
         """The value under a key."""
-        pair = self.entries.get(key.hash_key(ctx))
+        pair = self.entries.get(key_place(ctx, key))
         return pair[1].read(ctx) if pair is not None else None
 
     def store(self, ctx: TraceContext, key: VariableTracker, value: VariableTracker) -> None:
         """Put a value under a key, which keeps its place and key object; the journal is the caller's."""
-        place = key.hash_key(ctx)
-        known = self.entries.get(place)
-        self.entries[place] = (known[0] if known is not None else key, value)
-        if known is None:
+        place = key_place(ctx, key)
+        entry = self.entries.get(place)
+        self.entries[place] = (entry[0] if entry is not None else key, value)
+        if entry is None:
             self.steps.append(("put", key))
 
     def take_out(self, place: object, step: str = "take out") -> Pair | None:
@@ -114,7 +118,7 @@ class DictVariable(BuiltinValueVariable):
         return [key.read(ctx) for key, _ in self.entries.values()]
 
     def contains(self, ctx: TraceContext, item: VariableTracker) -> VariableTracker:
-        return ConstantVariable(item.hash_key(ctx) in self.entries)
+        return ConstantVariable(key_place(ctx, item) in self.entries)
 
     def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
         value = self.find(ctx, key)
@@ -130,7 +134,7 @@ class DictVariable(BuiltinValueVariable):
 
     def delete_item(self, ctx: TraceContext, key: VariableTracker) -> None:
         ctx.journal.note(self, "__delitem__")
-        if self.take_out(key.hash_key(ctx)) is None:
+        if self.take_out(key_place(ctx, key)) is None:
             self.missing_key(ctx, key)
 
     def missing_key(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
@@ -139,8 +143,15 @@ class DictVariable(BuiltinValueVariable):
 
     # -- for those who watch
 
-    def contents(self) -> Contents | None:
-        return Contents(list(self.entries.values()))
+    def contents(self, most: int | None = None) -> Contents | None:
+        return Contents(list(itertools.islice(self.entries.values(), most)))
+
+    def bulk(self) -> int:
+        return len(self.entries)
+
+    def content_at(self, place: Any) -> Any:
+        pair = self.entries.get(place.value) if type(place) is ConstantVariable else None
+        return None if pair is None else pair[1]
 
     def identity(self) -> object | None:
         return self
@@ -174,27 +185,22 @@ class DictVariable(BuiltinValueVariable):
         names.insert(0, build.store_temporary())
 
         def replace() -> None:
-            writer = build.writer
-            writer.begin_call()
-            build.push_object(becoming)
-            writer.callable_ready()
-            build.push_object(self.value_type)
-            for name in names:
-                writer.load_fast(name)
-            writer.call(1 + len(names))
-            writer.pop_top()
+            loads = [functools.partial(build.writer.load_fast, name) for name in names]
+            build.call_helper(becoming, lambda: build.push_object(self.value_type), *loads)
+            build.writer.pop_top()
 
         build.later(replace)
 
-    @reprlib.recursive_repr("...")
+    @nested_text
     def text(self) -> str:
-        shown = ", ".join(f"{key.text()}: {value.text()}" for key, value in list(self.entries.values())[:4])
+        shown = ", ".join(f"{key.text()}: {value.text()}" for key, value in itertools.islice(self.entries.values(), 4))
         return f"{self.type_name()} of {len(self.entries)}: {shown}{', ...' if len(self.entries) > 4 else ''}"
 
 
 class ExistingDictVariable(DictVariable):
-    """A dict that existed before the frame. While the program only puts values under plain keys, nothing is relied on but its
-    type: a loop that collects results goes round in one graph, whatever the keys.
+    """A dict that existed before the frame. While the program only reads and puts values under plain keys, nothing is relied on but
+    its type and what stands under the keys that are read: a registry may grow, and a loop that collects results goes round in one
+    graph, whatever the keys.
     """
 
     def __init__(self, ctx: TraceContext, real: dict[Any, Any], source: Source) -> None:
@@ -202,6 +208,7 @@ class ExistingDictVariable(DictVariable):
         self.put: list[Pair] = []
         self.steps = []
         self._entries: Entries | None = None
+        self._has_plain_keys: bool | None = None
 
     @property
     def entries(self) -> Entries:  # type: ignore[override]
@@ -215,6 +222,37 @@ class ExistingDictVariable(DictVariable):
     def like(self, entries: Entries) -> DictVariable:
         return DictVariable(entries)
 
+    def find(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker | None:
+        if not self._is_guardable_by_key(key):
+            return super().find(ctx, key)
+        assert self.source is not None
+        name = key.as_constant()
+        for stored_key, value in reversed(self.put):
+            if stored_key.as_constant() == name:
+                return value.read(ctx)
+        if name in self.real_dict:
+            return ctx.values.lazy(self.real_dict[name], self.source.item(name)).read(ctx)
+        ctx.guard(self.source, "NAME_ABSENT", name)
+        return None
+
+    def contains(self, ctx: TraceContext, item: VariableTracker) -> VariableTracker:
+        if not self._is_guardable_by_key(item):
+            return super().contains(ctx, item)
+        assert self.source is not None
+        name = item.as_constant()
+        if not any(stored_key.as_constant() == name for stored_key, _ in self.put):
+            ctx.guard(self.source, "NAME_PRESENT" if name in self.real_dict else "NAME_ABSENT", name)
+            return ConstantVariable(name in self.real_dict)
+        return ConstantVariable(True)
+
+    def _is_guardable_by_key(self, key: VariableTracker) -> bool:
+        """Whether what stands under this key is relied on alone: text or an integer among keys whose comparison runs no code."""
+        if self._entries is not None or not isinstance(key, ConstantVariable) or type(key.value) not in (str, int):
+            return False
+        if self._has_plain_keys is None:
+            self._has_plain_keys = all(map(_equals_no_other_type, self.real_dict))
+        return self._has_plain_keys
+
     def set_item(self, ctx: TraceContext, key: VariableTracker, value: VariableTracker) -> None:
         if self._entries is None and isinstance(key, ConstantVariable):
             ctx.journal.note(self, "__setitem__")
@@ -222,8 +260,14 @@ class ExistingDictVariable(DictVariable):
         else:
             super().set_item(ctx, key, value)
 
-    def contents(self) -> Contents | None:
-        return Contents(list(self.put), self.real_dict) if self._entries is None else Contents(list(self._entries.values()))
+    def contents(self, most: int | None = None) -> Contents | None:
+        return Contents(self.put[:most], self.real_dict) if self._entries is None else super().contents(most)
+
+    def bulk(self) -> int:
+        return len(self.real_dict) + len(self.put) if self._entries is None else len(self._entries)
+
+    def content_at(self, place: Any) -> Any:
+        return None if self._entries is None else super().content_at(place)
 
     def write_back(self, build: Reconstruction) -> None:
         if self._entries is not None:
@@ -253,9 +297,12 @@ class ExistingDictVariable(DictVariable):
         return f"dict of {len(self.real_dict)}" + (f", {len(self.put)} put" if self.put else "")
 
 
-def follow(
-    steps: tuple[str, ...], kind: Any, target: dict[Any, Any], entries: dict[Any, Any], keys: tuple[Any, ...]
-) -> None:
+def _equals_no_other_type(key: object) -> bool:
+    """Whether a key is plain, and equals no text or integer of another type: `True`, `1.0` and `np.int64(1)` equal 1."""
+    return is_plain_value(key) and type(key) not in (bool, float, complex) and not is_numpy_number(key)
+
+
+def follow(steps: tuple[str, ...], kind: Any, target: dict[Any, Any], entries: dict[Any, Any], keys: tuple[Any, ...]) -> None:
     """Give a dict these entries by the steps that the program took.
 
     It may be walked just now, and a walk counts places: a key that is taken out leaves its place empty, and one that comes stands
@@ -277,10 +324,10 @@ def become(kind: Any, target: dict[Any, Any], entries: dict[Any, Any]) -> None:
     """Give a dict these entries in this order. What stays where it was is not touched, for the sake of a walk."""
     old, new = list(dict.keys(target)), list(entries)
     if old and not (len(old) <= len(new) and all(map(operator.is_, old, new))):  # nearly always they begin alike
-        ahead = iter(old)
-        staying = set(map(id, itertools.takewhile(lambda key: any(before is key for before in ahead), new)))
+        remaining = iter(old)
+        unmoved = set(map(id, itertools.takewhile(lambda key: any(old_key is key for old_key in remaining), new)))
         for key in old:
-            if id(key) not in staying:
+            if id(key) not in unmoved:
                 kind.__delitem__(target, key)
     put_values(kind, target, entries)
 
@@ -404,7 +451,7 @@ class DefaultDictVariable(DictVariable):
         factory = self.factory.read(ctx)
         if factory.is_constant() and factory.as_constant() is None:
             return super().missing(ctx, key)
-        value = ctx.call_function(factory, [], {})
+        value = factory.call(ctx, [], {})
         self.set_item(ctx, key, value)
         return value
 
@@ -446,27 +493,31 @@ class MappingProxyVariable(DictVariable):
 
 
 def _nth_value(index: int) -> Callable[[Any], Any]:
-    def nth_value(mapping: Any) -> Any:
-        return list(mapping.values())[index]
+    def value(mapping: Any) -> Any:
+        return nth_value(mapping, index) if type(mapping) is dict else values_of(mapping)[index]
 
-    return nth_value
+    return value
 
 
 def existing_entries(ctx: TraceContext, value: Any, source: Source | None) -> Entries:
     """The entries of a live mapping: keys guarded, values unread (of the engine's own making if `source` is None)."""
+    try:
+        items = list(value.items())
+    except KeyError:  # an OrderedDict from which dict's own methods took a key
+        ctx.break_graph("DX302", question="its items", type=type(value).__name__)
     if source is None:
-        pairs = [(ctx.build(key, None), ctx.build(item, None)) for key, item in value.items()]
+        pairs = [(ctx.build(key, None), ctx.build(item, None)) for key, item in items]
         return {key.hash_key(ctx): (key, item) for key, item in pairs}
     ctx.guard(source, "TYPE_MATCH", type(value))
     if all(map(is_plain_value, value)):
         ctx.guard(source, "DICT_KEYS", tuple(value))
-        plain = [(ctx.build(key, None), ctx.lazy(item, source.item(key))) for key, item in value.items()]
+        plain = [(ctx.build(key, None), ctx.values.lazy(item, source.item(key))) for key, item in items]
         return {key.hash_key(ctx): (key, item) for key, item in plain}
     ctx.guard(source, "LIST_LENGTH", len(value))
     entries: Entries = {}
-    for index, (key, item) in enumerate(value.items()):
+    for index, (key, item) in enumerate(items):
         tracker = existing_key(ctx, key, source.key(index))
-        entries[tracker.hash_key(ctx)] = tracker, ctx.lazy(item, _value_source(source, index))
+        entries[tracker.hash_key(ctx)] = tracker, ctx.values.lazy(item, _value_source(source, index))
     return entries
 
 
@@ -504,42 +555,51 @@ def build_defaultdict(ctx: TraceContext, value: defaultdict[Any, Any], source: S
     if source is None:
         factory = ctx.build(value.default_factory, None)
     else:
-        factory = ctx.lazy(value.default_factory, source.attribute("default_factory", "getattr"))
+        factory = ctx.values.lazy(value.default_factory, source.attribute("default_factory", "getattr"))
     return DefaultDictVariable(existing_entries(ctx, value, source), source, factory)
 
 
 @builds(MappingProxyType)
 def build_mapping_proxy(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
-    """A mappingproxy: like the dict behind it."""
-    return MappingProxyVariable(existing_entries(ctx, value, source), source)
+    """A mappingproxy: like the dict behind it; one of a mapping of the program asks that."""
+    shown = behind(value)
+    if type(shown) not in (dict, OrderedDict, defaultdict):
+        ctx.break_graph("DX302", question="its items", type=f"mappingproxy of a {type(shown).__qualname__}")
+    place = source
+    if source is not None:
+        ctx.guard(source, "TYPE_MATCH", MappingProxyType)
+        place = source.child("behind", lambda: CallSource(source, behind, "what is behind "))
+    return MappingProxyVariable(existing_entries(ctx, shown, place), source)
 
 
 # -- operators --------------------------------------------------------------------------------------------------------
 
 
 @binary_rule(DictVariable, DictVariable, "==", "!=")
-def _equal_dicts(ctx: TraceContext, symbol: str, left: DictVariable, right: DictVariable) -> VariableTracker:
-    same = left.entries.keys() == right.entries.keys() and all(
-        equal(ctx, value.read(ctx), right.entries[place][1].read(ctx)) for place, (_, value) in left.entries.items()
+def _equal_dicts(ctx: TraceContext, symbol: str, lhs: DictVariable, rhs: DictVariable) -> VariableTracker:
+    same = lhs.entries.keys() == rhs.entries.keys() and all(
+        equal(ctx, value.read(ctx), rhs.entries[place][1].read(ctx)) for place, (_, value) in lhs.entries.items()
     )
-    if isinstance(left, OrderedDictVariable) and isinstance(right, OrderedDictVariable):
-        same = same and list(left.entries) == list(right.entries)
+    if isinstance(lhs, OrderedDictVariable) and isinstance(rhs, OrderedDictVariable):
+        same = same and list(lhs.entries) == list(rhs.entries)
     return ConstantVariable(same == (symbol == "=="))
 
 
 @binary_rule(DictVariable, DictVariable, "|")
-def _merge(ctx: TraceContext, symbol: str, left: DictVariable, right: DictVariable) -> VariableTracker:
-    keeper = right if isinstance(left, MappingProxyVariable) or type(left) is DictVariable else left
-    merged = keeper.like(dict(left.entries))
-    update(ctx, merged, right)
+def _merge(ctx: TraceContext, symbol: str, lhs: DictVariable, rhs: DictVariable) -> VariableTracker:
+    keeper = rhs if isinstance(lhs, MappingProxyVariable) or type(lhs) is DictVariable else lhs
+    merged = keeper.like(dict(lhs.entries))
+    update(ctx, merged, rhs)
     return merged
 
 
 @binary_rule(DictVariable, VariableTracker, "|=")
-def _merge_in_place(ctx: TraceContext, symbol: str, left: DictVariable, right: VariableTracker) -> VariableTracker:
-    ctx.journal.note(left, "|=")
-    update(ctx, left, right)
-    return left
+def _merge_in_place(ctx: TraceContext, symbol: str, lhs: DictVariable, rhs: VariableTracker) -> VariableTracker:
+    if isinstance(lhs, MappingProxyVariable):
+        ctx.raise_exception(TypeError, "'|=' is not supported by mappingproxy; use '|' instead")
+    ctx.journal.note(lhs, "|=")
+    update(ctx, lhs, rhs)
+    return lhs
 
 
 # -- methods ----------------------------------------------------------------------------------------------------------
@@ -556,10 +616,10 @@ def update(ctx: TraceContext, self: DictVariable, other: VariableTracker) -> Non
 
 def pairs_of(ctx: TraceContext, other: VariableTracker) -> list[Pair]:
     """The pairs that `dict(other)` would hold."""
-    held = other.merged_as(ctx)
-    if isinstance(held, DictVariable):
-        return held.pairs(ctx)
-    if hasattr(other.python_type(), "keys"):
+    mapping = other.merged_as(ctx)
+    if isinstance(mapping, DictVariable):
+        return mapping.pairs(ctx)
+    if defines(other.python_type(), "keys"):
         keys = other.call_method(ctx, "keys", [], {}).unpack(ctx)
         return [(key, other.get_item(ctx, key)) for key in keys]
     return [_pair_of(ctx, index, item) for index, item in enumerate(other.unpack(ctx))]
@@ -568,10 +628,10 @@ def pairs_of(ctx: TraceContext, other: VariableTracker) -> list[Pair]:
 def _pair_of(ctx: TraceContext, index: int, item: VariableTracker) -> Pair:
     try:
         parts = item.unpack(ctx)
-    except UserRaised as raised:
+    except ObservedException as raised:
         if not issubclass(raised.exception.python_type(), TypeError):
             raise
-        ctx.raise_exception(TypeError, f"cannot convert dictionary update sequence element #{index} to a sequence")
+        ctx.raise_exception(TypeError, no_update_element(index))
     if len(parts) != 2:
         ctx.raise_exception(ValueError, f"dictionary update sequence element #{index} has length {len(parts)}; 2 is required")
     return parts[0], parts[1]
@@ -594,7 +654,7 @@ def _setdefault(ctx: TraceContext, self: DictVariable, key: VariableTracker, def
 
 @mutating_method(dict, "pop")
 def _pop(ctx: TraceContext, self: DictVariable, key: VariableTracker, default: VariableTracker | None = None) -> VariableTracker:
-    pair = self.take_out(key.hash_key(ctx))
+    pair = self.take_out(key_place(ctx, key))
     if pair is None:
         return self.missing_key(ctx, key) if default is None else default
     return pair[1].read(ctx)
@@ -611,15 +671,15 @@ def _popitem(ctx: TraceContext, self: DictVariable, /) -> VariableTracker:
 def _popitem_ordered(ctx: TraceContext, self: DictVariable, last: VariableTracker | None = None) -> VariableTracker:
     if not self.entries:
         ctx.raise_exception(KeyError, "dictionary is empty")
-    place = next(reversed(self.entries) if last is None or known_truth(ctx, last) else iter(self.entries))
+    place = next(reversed(self.entries) if last is None or specialize_bool(ctx, last) else iter(self.entries))
     return part_of(ctx, cast("Pair", self.take_out(place)), "items")
 
 
 @mutating_method(OrderedDict, "move_to_end")
 def _move_to_end(ctx: TraceContext, self: DictVariable, key: VariableTracker, last: VariableTracker | None = None) -> None:
-    entries, place = cast("OrderedDict[object, Pair]", self.entries), key.hash_key(ctx)
+    entries, place = cast("OrderedDict[object, Pair]", self.entries), key_place(ctx, key)
     if place in entries:
-        entries.move_to_end(place, last=last is None or known_truth(ctx, last))
+        entries.move_to_end(place, last=last is None or specialize_bool(ctx, last))
     else:
         self.missing_key(ctx, key)
 

@@ -11,17 +11,18 @@ from __future__ import annotations
 
 import inspect
 import types
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.provenance.sources import Source
-from dynexplore.engine.variables.containers.builtin_subclass import NAMED_ITEM, make_extended, new_extended
+from dynexplore.engine.variables.containers.builtin_subclass import NAMED_ITEM, make_subclass_instance, new_subclass_instance
 from dynexplore.engine.variables.containers.mapping import DictVariable
 from dynexplore.engine.variables.containers.sequence import TupleVariable, existing_items
-from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.contract.base import Args, Kwargs, VariableTracker
 from dynexplore.engine.variables.contract.build import builds_when
 from dynexplore.engine.variables.contract.inspection import Unknown
-from dynexplore.engine.variables.objects import class_facts, class_lookup
+from dynexplore.engine.variables.contract.nested_text import nested_text
+from dynexplore.engine.variables.objects import descriptors, type_lookup
 from dynexplore.engine.variables.objects.builtin_value import method_row
 from dynexplore.engine.variables.objects.class_ import ClassVariable, makes
 from dynexplore.engine.variables.scalars.constant import ConstantMethodVariable, ConstantVariable
@@ -37,12 +38,12 @@ def is_named_tuple_class(cls: Any) -> bool:
     if not isinstance(cls, type) or not issubclass(cls, tuple):
         return False
     named = isinstance(getattr(cls, "_fields", None), tuple) and hasattr(cls, "_make")
-    return is_structure(cls) or (named and not any(_is_the_programs(class_facts.peek(cls, name), name) for name in _OF_TUPLES))
+    return is_structure(cls) or (named and not any(_is_the_programs(type_lookup.peek(cls, name), name) for name in _OF_TUPLES))
 
 
 def _is_the_programs(special: Any, name: str) -> bool:
     """Whether a special method was written by the program, or taken away by it."""
-    return isinstance(special, types.FunctionType) or (special is None and class_facts.peek(tuple, name) is not None)
+    return isinstance(special, types.FunctionType) or (special is None and type_lookup.peek(tuple, name) is not None)
 
 
 def is_structure(cls: type[Any]) -> bool:
@@ -75,32 +76,30 @@ class NamedTupleVariable(TupleVariable):
         raise Unknown  # making one could run code of the program
 
     def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
-        class_facts.rely_on_plain_access(ctx, self.cls, name)
+        type_lookup.guard_on_plain_access(ctx, self.cls, name)
         names = field_names(self.cls)
-        if name in names and isinstance(class_facts.peek(self.cls, name), _FIELDS):
+        if name in names and isinstance(type_lookup.peek(self.cls, name), _FIELDS):
             return self.items[names.index(name)].read(ctx)
         if name in _OWN_METHODS and self._has_own(name):
             return ConstantMethodVariable(self, name)
         if method_row(self.cls, name) is not None or is_structure(self.cls) or hasattr(tuple, name):
             return super().get_attribute(ctx, name)
-        attribute = class_facts.find(ctx, self.cls, name)
+        attribute = type_lookup.find(ctx, self.cls, name)
         if attribute is None:
-            class_facts.refuse_missing(ctx, self.cls, name)
+            type_lookup.refuse_missing(ctx, self.cls, name)
             return super().get_attribute(ctx, name)
-        return class_lookup.bind(ctx, attribute, self, self.cls)
+        return descriptors.bind(ctx, attribute, self, self.cls)
 
-    def call_method(
-        self, ctx: TraceContext, name: str, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-    ) -> VariableTracker:
+    def call_method(self, ctx: TraceContext, name: str, args: Args, kwargs: Kwargs) -> VariableTracker:
         if name in _OWN_METHODS and self._has_own(name):
             return _OWN_METHODS[name](ctx, self, args, kwargs)
-        if inspect.isfunction(class_facts.raw_lookup(ctx, self.cls, name)):
+        if inspect.isfunction(type_lookup.raw_lookup(ctx, self.cls, name)):
             return self.get_attribute(ctx, name).call(ctx, args, kwargs)
         return super().call_method(ctx, name, args, kwargs)
 
     def _has_own(self, name: str) -> bool:
         """Whether a method is the one that `collections.namedtuple` made."""
-        return getattr(class_facts.peek(self.cls, name), "__module__", None) == "collections"
+        return getattr(type_lookup.peek(self.cls, name), "__module__", None) == "collections"
 
     def as_proxy(self) -> Any:
         return make(self.cls, super().as_proxy())
@@ -112,6 +111,7 @@ class NamedTupleVariable(TupleVariable):
             # as `_make` does, which the program may have made its own
             build.call_object(tuple.__new__, ClassVariable(self.cls, None), TupleVariable(self.items))
 
+    @nested_text
     def text(self) -> str:
         pairs = zip(field_names(self.cls), self.items, strict=False)
         return f"{self.cls.__name__}({', '.join(f'{name}={item.text()}' for name, item in pairs)})"
@@ -119,7 +119,7 @@ class NamedTupleVariable(TupleVariable):
 
 _FIELDS = (NAMED_ITEM, types.MemberDescriptorType)
 # What the tracker answers as tuples do: a class that answers otherwise is an object of the program that extends tuple.
-_OF_TUPLES = tuple(name for name in class_facts.SPECIAL_NAMES if name not in ("__repr__", "__str__", "__format__", "__getattr__"))
+_OF_TUPLES = tuple(name for name in type_lookup.SPECIAL_NAMES if name not in ("__repr__", "__str__", "__format__", "__getattr__"))
 
 
 def make(cls: type[Any], items: tuple[Any, ...]) -> Any:
@@ -132,30 +132,28 @@ def namedtuple_of(cls: type[Any], items: Iterable[VariableTracker]) -> TupleVari
     return NamedTupleVariable(cls, items) if is_named_tuple_class(cls) else TupleVariable(items)
 
 
-def construct(
-    ctx: TraceContext, cls: type[Any], args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-) -> VariableTracker:
+def construct(ctx: TraceContext, cls: type[Any], args: Args, kwargs: Kwargs) -> VariableTracker:
     """`cls(*args, **kwargs)` of a namedtuple class."""
     if is_structure(cls):
         (items,) = args
         return NamedTupleVariable(cls, items.unpack(ctx))
-    class_facts.rely_on_names(ctx, cls, *class_facts.SPECIAL_NAMES)
+    type_lookup.guard_on_names(ctx, cls, *type_lookup.SPECIAL_NAMES)
     names = field_names(cls)
-    given = dict(zip(names, args, strict=False))
-    if len(args) > len(names) or not set(kwargs) <= set(names) - set(given):
+    fields = dict(zip(names, args, strict=False))
+    if len(args) > len(names) or not set(kwargs) <= set(names) - set(fields):
         ctx.break_graph("DX218", callee=cls.__qualname__)
-    given.update(kwargs)
+    fields.update(kwargs)
     defaults = _defaults(ctx, cls, names)
-    if not set(names) <= set(given) | set(defaults):
+    if not set(names) <= set(fields) | set(defaults):
         ctx.break_graph("DX218", callee=cls.__qualname__)
-    return NamedTupleVariable(cls, [given[n] if n in given else ctx.build(*defaults[n]) for n in names])
+    return NamedTupleVariable(cls, [fields[n] if n in fields else ctx.build(*defaults[n]) for n in names])
 
 
 def _defaults(ctx: TraceContext, cls: type[Any], names: Sequence[str]) -> dict[str, tuple[Any, Source]]:
     """The values of items that a call leaves out: what the `__new__` of the class has now; `_field_defaults` only tells of them."""
-    new = class_facts.peek(cls, "__new__")
+    new = type_lookup.peek(cls, "__new__")
     maker: Any = new.__func__ if isinstance(new, staticmethod) else new
-    ctx.module_guards.rely_on_function(maker)
+    ctx.module_guards.guard_on_function(maker)
     place = ctx.module_guards.source_of(maker, f"{cls.__qualname__}.__new__").attribute("__defaults__", "getattr")
     values = []
     for index, value in enumerate(maker.__defaults__ or ()):
@@ -165,13 +163,11 @@ def _defaults(ctx: TraceContext, cls: type[Any], names: Sequence[str]) -> dict[s
 
 
 @makes(tuple)
-def _make_tuple(
-    ctx: TraceContext, cls: ClassVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-) -> VariableTracker:
+def _make_tuple(ctx: TraceContext, cls: ClassVariable, args: Args, kwargs: Kwargs) -> VariableTracker:
     """A call of a class that extends tuple."""
-    maker, initializer = (class_facts.raw_lookup(ctx, cls.value, name) for name in ("__new__", "__init__"))
+    maker, initializer = (type_lookup.raw_lookup(ctx, cls.value, name) for name in ("__new__", "__init__"))
     if not is_named_tuple_class(cls.value):
-        return make_extended(ctx, cls, args, kwargs)
+        return make_subclass_instance(ctx, cls, args, kwargs)
     if not is_structure(cls.value) and (not _is_namedtuples(maker) or initializer is not object.__init__):
         return cls.make_instance(ctx, args, kwargs)
     return construct(ctx, cls.value, args, kwargs)
@@ -189,34 +185,32 @@ def _new(ctx: TraceContext, cls: VariableTracker, items: VariableTracker | None 
     if not isinstance(cls, ClassVariable) or not issubclass(cls.value, tuple):
         ctx.break_graph("DX209", type=cls.describe())
     if cls.value is not tuple and not is_named_tuple_class(cls.value):
-        return new_extended(ctx, cls, [items] if items is not None else [])
-    made = [] if items is None else items.unpack(ctx)
-    return TupleVariable(made) if cls.value is tuple else NamedTupleVariable(cls.value, made)
+        return new_subclass_instance(ctx, cls, [items] if items is not None else [])
+    content = [] if items is None else items.unpack(ctx)
+    return TupleVariable(content) if cls.value is tuple else NamedTupleVariable(cls.value, content)
 
 
 @builds_when(lambda value: is_named_tuple_class(type(value)), rank=40)
 def build_named_tuple(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
     """A named tuple: its class and length are guarded, items when they are read."""
-    class_facts.rely_on_names(ctx, type(value), *class_facts.SPECIAL_NAMES)
+    type_lookup.guard_on_names(ctx, type(value), *type_lookup.SPECIAL_NAMES)
     return NamedTupleVariable(type(value), existing_items(ctx, value, source), source)
 
 
-def _replace(
-    ctx: TraceContext, self: NamedTupleVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-) -> VariableTracker:
+def _replace(ctx: TraceContext, self: NamedTupleVariable, args: Args, kwargs: Kwargs) -> VariableTracker:
     names = field_names(self.cls)
     if args or not set(kwargs) <= set(names):
         ctx.break_graph("DX218", callee=f"{self.cls.__qualname__}._replace")
     return NamedTupleVariable(self.cls, [kwargs.get(n, item) for n, item in zip(names, self.items, strict=True)])
 
 
-def _asdict(
-    ctx: TraceContext, self: NamedTupleVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-) -> VariableTracker:
-    made = DictVariable()
+def _asdict(ctx: TraceContext, self: NamedTupleVariable, args: Args, kwargs: Kwargs) -> VariableTracker:
+    if args or kwargs:
+        ctx.break_graph("DX218", callee=f"{self.cls.__qualname__}._asdict")
+    fields = DictVariable()
     for name, item in zip(field_names(self.cls), self.unpack(ctx), strict=True):
-        made.store(ctx, ConstantVariable(name), item)
-    return made
+        fields.store(ctx, ConstantVariable(name), item)
+    return fields
 
 
 _OWN_METHODS = {"_replace": _replace, "_asdict": _asdict}

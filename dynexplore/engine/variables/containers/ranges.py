@@ -18,8 +18,8 @@ from dynexplore.engine.variables.contract.build import builds
 from dynexplore.engine.variables.contract.inspection import Contents, Unknown
 from dynexplore.engine.variables.objects.builtin_value import BuiltinValueVariable
 from dynexplore.engine.variables.operators import COMPARE, binary_rule
-from dynexplore.engine.variables.scalars.concrete_values import is_settled, is_tensor, known_index, settled
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, computed, run_now
+from dynexplore.engine.variables.scalars.specialize import is_specializable, is_tensor, specialize, specialize_index
 from dynexplore.engine.variables.signatures import builtin_method
 from dynexplore.engine.variables.type_errors import raise_type_error
 
@@ -60,44 +60,45 @@ class RangeVariable(ThreeNumbersVariable):
     kind = "range"
     value_type = range
 
-    def known(self, ctx: TraceContext) -> range:
+    def concrete(self, ctx: TraceContext) -> range:
         """The real range; symbolic ends are specialized."""
-        return range(*(known_index(ctx, part.read(ctx), "range()") for part in self.parts))
+        numbers = [specialize_index(ctx, part.read(ctx), "range()") for part in self.parts]
+        return run_now(ctx, range, *numbers)  # type: ignore[no-any-return]
 
     def truth(self, ctx: TraceContext) -> bool | VariableTracker:
-        return bool(self.known(ctx))
+        return bool(self.concrete(ctx))
 
     def length(self, ctx: TraceContext) -> VariableTracker:
-        return ConstantVariable(len(self.known(ctx)))
+        return computed(ctx, len, self.concrete(ctx))  # more than fit into a C integer are refused
 
     def unpack(self, ctx: TraceContext) -> list[VariableTracker]:
-        return [ConstantVariable(number) for number in self.known(ctx)]
+        return [ConstantVariable(number) for number in self.concrete(ctx)]
 
     def iterate(self, ctx: TraceContext) -> VariableTracker:
-        return RangeIteratorVariable(self.known(ctx))
+        return RangeIteratorVariable(self.concrete(ctx))
 
     def contains(self, ctx: TraceContext, item: VariableTracker) -> VariableTracker:
         try:
-            return ConstantVariable(settled(item) in self.known(ctx))
+            return ConstantVariable(specialize(item) in self.concrete(ctx))
         except NotConstant:
             ctx.break_graph("DX105" if is_tensor(item) else "DX302", operation="`in` a range", type=item.type_name())
 
     def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
         if isinstance(key, SliceVariable):
-            return range_of(run_now(ctx, operator.getitem, self.known(ctx), key.known(ctx)))
+            return range_of(run_now(ctx, operator.getitem, self.concrete(ctx), key.concrete(ctx)))
         if type(key) is not ConstantVariable:
-            key = ConstantVariable(known_index(ctx, key, "range index"))
-        return computed(ctx, operator.getitem, self.known(ctx), key.as_constant())
+            key = ConstantVariable(specialize_index(ctx, key, "range index"))
+        return computed(ctx, operator.getitem, self.concrete(ctx), key.as_constant())
 
     def hash_key(self, ctx: TraceContext) -> object:
-        return self.known(ctx)
+        return self.concrete(ctx)
 
     def as_proxy(self) -> Any:
         if not self.is_constant():
             raise NotProxyable("range of symbolic numbers")
         return self.as_constant()
 
-    def contents(self) -> Contents | None:
+    def contents(self, most: int | None = None) -> Contents | None:
         try:
             parts = [part.unguarded_value() for part in self.parts]
         except Unknown:
@@ -114,14 +115,14 @@ class SliceVariable(ThreeNumbersVariable):
     kind = "slice"
     value_type = slice
 
-    def known(self, ctx: TraceContext) -> slice:
+    def concrete(self, ctx: TraceContext) -> slice:
         """The real slice, for a Python sequence."""
         return slice(*(self._end(ctx, part.read(ctx)) for part in self.parts))
 
     def _end(self, ctx: TraceContext, part: VariableTracker) -> int | None:
         if part.is_constant():
             return part.as_constant()  # type: ignore[no-any-return]  # Python says what it thinks of other constants
-        return known_index(ctx, part, "slice")
+        return specialize_index(ctx, part, "slice")
 
     def hash_key(self, ctx: TraceContext) -> object:
         return run_now(ctx, lambda: hash(slice(None)) and self)  # unhashable before Python 3.12
@@ -157,7 +158,7 @@ class RangeIteratorVariable(BuiltinValueVariable):
         number, self.numbers = self.numbers[0], self.numbers[1:]
         return ConstantVariable(number)
 
-    def remaining(self) -> Contents | None:
+    def remaining(self, most: int | None = None) -> Contents | None:
         return Contents([], self.numbers)
 
     def reconstruct(self, build: Reconstruction) -> None:
@@ -190,34 +191,34 @@ def build_three_numbers(ctx: TraceContext, value: range | slice, source: Source 
 
 
 @binary_rule(RangeVariable, RangeVariable, *COMPARE)
-def _compare_ranges(ctx: TraceContext, symbol: str, left: RangeVariable, right: RangeVariable) -> VariableTracker:
-    return computed(ctx, COMPARE[symbol], left.known(ctx), right.known(ctx))
+def _compare_ranges(ctx: TraceContext, symbol: str, lhs: RangeVariable, rhs: RangeVariable) -> VariableTracker:
+    return computed(ctx, COMPARE[symbol], lhs.concrete(ctx), rhs.concrete(ctx))
 
 
 @binary_rule(SliceVariable, SliceVariable, *COMPARE)
-def _compare_slices(ctx: TraceContext, symbol: str, left: SliceVariable, right: SliceVariable) -> VariableTracker:
+def _compare_slices(ctx: TraceContext, symbol: str, lhs: SliceVariable, rhs: SliceVariable) -> VariableTracker:
     try:
-        return computed(ctx, COMPARE[symbol], left.as_constant(), right.as_constant())
+        return computed(ctx, COMPARE[symbol], lhs.as_constant(), rhs.as_constant())
     except NotConstant:
-        raise_type_error(ctx, COMPARE[symbol], left, right, kind="DX305", operator=symbol, left="slice", right="slice")
+        raise_type_error(ctx, COMPARE[symbol], lhs, rhs, kind="DX305", operator=symbol, left="slice", right="slice")
 
 
 @builtin_method(range, "index")
 def _index(ctx: TraceContext, self: RangeVariable, item: VariableTracker, /) -> VariableTracker:
-    return _asked(ctx, self, "index", item)
+    return _computed_for(ctx, self, "index", item)
 
 
 @builtin_method(range, "count")
 def _count(ctx: TraceContext, self: RangeVariable, item: VariableTracker, /) -> VariableTracker:
-    return _asked(ctx, self, "count", item)
+    return _computed_for(ctx, self, "count", item)
 
 
-def _asked(ctx: TraceContext, self: RangeVariable, name: str, item: VariableTracker) -> VariableTracker:
-    if not is_settled(item):
+def _computed_for(ctx: TraceContext, self: RangeVariable, name: str, item: VariableTracker) -> VariableTracker:
+    if not is_specializable(item):
         ctx.break_graph("DX213", method=f"range.{name}")
-    return computed(ctx, getattr(self.known(ctx), name), settled(item))
+    return computed(ctx, getattr(self.concrete(ctx), name), specialize(item))
 
 
 @builtin_method(slice, "indices")
 def _indices(ctx: TraceContext, self: SliceVariable, length: VariableTracker, /) -> VariableTracker:
-    return computed(ctx, self.known(ctx).indices, known_index(ctx, length, "slice.indices()"))
+    return computed(ctx, self.concrete(ctx).indices, specialize_index(ctx, length, "slice.indices()"))

@@ -14,27 +14,35 @@ torch/_dynamo/variables/lists.py does the same job.
 from __future__ import annotations
 
 import operator
-import reprlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from dynexplore.engine.provenance.sources import Source
-from dynexplore.engine.variables.containers.chosen import chosen_item
+from dynexplore.engine.variables.containers.dynamic_index import dynamic_item
 from dynexplore.engine.variables.containers.iterator import SequenceIteratorVariable
 from dynexplore.engine.variables.containers.ranges import SliceVariable
 from dynexplore.engine.variables.containers.sorting import sorted_items
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds
-from dynexplore.engine.variables.contract.context import UserRaised
+from dynexplore.engine.variables.contract.context import ObservedException
 from dynexplore.engine.variables.contract.inspection import Contents, Unknown
+from dynexplore.engine.variables.contract.nested_text import nested_text
 from dynexplore.engine.variables.contract.write_back import refill
 from dynexplore.engine.variables.objects.builtin_value import BuiltinValueVariable, mutating_method
+from dynexplore.engine.variables.objects.type_lookup import defines
 from dynexplore.engine.variables.operators import COMPARE, binary, binary_rule, compare
-from dynexplore.engine.variables.scalars.concrete_values import equal, fitting_index, is_settled, is_tensor, known_index, settled
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, is_literal, run_now
-from dynexplore.engine.variables.scalars.symbolic_number import SymbolicNumberVariable
+from dynexplore.engine.variables.scalars.specialize import (
+    equal,
+    fitting_index,
+    is_specializable,
+    is_tensor,
+    specialize,
+    specialize_index,
+)
+from dynexplore.engine.variables.scalars.symint import SymbolicNumberVariable
 from dynexplore.engine.variables.signatures import builtin_method
 from dynexplore.engine.variables.type_errors import raise_type_error
 
@@ -89,29 +97,47 @@ class SequenceVariable(BuiltinValueVariable):
 
     def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
         if isinstance(key, SliceVariable):
-            return self.of_slice(run_now(ctx, operator.getitem, self.items, key.known(ctx)))
+            place = key.concrete(ctx)
+            items = run_now(ctx, operator.getitem, self.items, place)
+            return self if self.is_whole(place) else self.of_slice(items)
         index = self.index_of(ctx, key)
         if type(index) is int and -len(self.items) <= index < len(self.items):
             return self.items[index].read(ctx)
         return run_now(ctx, operator.getitem, self.real(), index).read(ctx)  # type: ignore[no-any-return]
 
+    state: int = 0
+    """Counts the changes of a deque."""
+
+    def refuse_change(self, ctx: TraceContext, before: int) -> None:
+        """Raise where it has changed since then, and its type does not allow that; a list is read as it is."""
+
+    def is_whole(self, place: slice) -> bool:
+        """Whether a slice of it is the sequence itself."""
+        return False
+
     def index_of(self, ctx: TraceContext, key: VariableTracker) -> Any:
         """The number behind an index; other constants too, which Python refuses."""
-        if is_settled(key):
-            return settled(key)
-        if is_tensor(key) or hasattr(key.python_type(), "__index__"):
+        if is_specializable(key):
+            return specialize(key)
+        if is_tensor(key) or defines(key.python_type(), "__index__"):
             return fitting_index(ctx, key, f"{self.type_name()} index", IndexError)
         raise_type_error(ctx, operator.getitem, self, key, kind="DX306", type=self.type_name(), key=key.type_name())
 
     # -- into the graph, and for people
 
-    def contents(self) -> Contents | None:
-        return Contents(list(self.items))
+    def contents(self, most: int | None = None) -> Contents | None:
+        return Contents(self.items[:most])
+
+    def bulk(self) -> int:
+        return len(self.items)
+
+    def content_at(self, place: Any) -> Any:
+        return self.items[place] if isinstance(place, int) and -len(self.items) <= place < len(self.items) else None
 
     def as_proxy(self) -> Any:
         return [item.as_proxy() for item in self.items]
 
-    @reprlib.recursive_repr("...")
+    @nested_text
     def text(self) -> str:
         shown = ", ".join(item.text() for item in self.items[:4])
         return f"{self.type_name()} of {len(self.items)}: {shown}{', ...' if len(self.items) > 4 else ''}"
@@ -121,7 +147,7 @@ def _assigned_items(ctx: TraceContext, place: slice, value: VariableTracker) -> 
     """What a slice of a list becomes (Objects/listobject.c, list_ass_subscript)."""
     try:
         iterator = value.iterate(ctx)
-    except UserRaised as raised:
+    except ObservedException as raised:
         if raised.exception.python_type() is not TypeError:
             raise
         run_now(ctx, operator.setitem, [], place, None)  # fails as well, in the words of this Python: they differ
@@ -146,7 +172,7 @@ class ListVariable(SequenceVariable):
 
     def set_item(self, ctx: TraceContext, key: VariableTracker, value: VariableTracker) -> None:
         if isinstance(key, SliceVariable):
-            place: Any = key.known(ctx)
+            place: Any = key.concrete(ctx)
             replacement: Any = _assigned_items(ctx, place, value)
         else:
             place, replacement = self.index_of(ctx, key), value
@@ -154,7 +180,7 @@ class ListVariable(SequenceVariable):
         run_now(ctx, operator.setitem, self.items, place, replacement)
 
     def delete_item(self, ctx: TraceContext, key: VariableTracker) -> None:
-        place = key.known(ctx) if isinstance(key, SliceVariable) else self.index_of(ctx, key)
+        place = key.concrete(ctx) if isinstance(key, SliceVariable) else self.index_of(ctx, key)
         ctx.journal.note(self, "__delitem__")
         run_now(ctx, operator.delitem, self.items, place)
 
@@ -170,7 +196,10 @@ class ListVariable(SequenceVariable):
         build.writer.build_list(len(self.items))
 
     def write_back(self, build: Reconstruction) -> None:
-        """`real[:] = items`."""
+        """`real[:] = items`; one of a program's class is filled past its `__setitem__`."""
+        if self.storage_owner is not None:
+            refill(build, self, ListVariable(self.items), clear=list.clear, fill=list.extend)
+            return
         build.push(ListVariable(self.items))
         items = build.store_temporary()
         build.push(self)
@@ -209,11 +238,17 @@ class ExistingListVariable(ListVariable):
         (self.added if self._items is None else self._items).extend(items)
 
     def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
-        chosen = None if ctx.journal.is_changed(self) else chosen_item(ctx, self.real_list, self.source, key)
+        chosen = None if ctx.journal.is_changed(self) else dynamic_item(ctx, self.real_list, self.source, key)
         return super().get_item(ctx, key) if chosen is None else chosen
 
-    def contents(self) -> Contents | None:
-        return Contents(list(self.added), self.real_list) if self._items is None else Contents(list(self._items))
+    def contents(self, most: int | None = None) -> Contents | None:
+        return Contents(self.added[:most], self.real_list) if self._items is None else Contents(self._items[:most])
+
+    def bulk(self) -> int:
+        return len(self.real_list) + len(self.added) if self._items is None else len(self._items)
+
+    def content_at(self, place: Any) -> Any:
+        return None if self._items is None else super().content_at(place)
 
     def unguarded_value(self, depth: int = 8) -> Any:
         if self._items is None:
@@ -242,8 +277,18 @@ class TupleVariable(SequenceVariable):
     live: tuple[Any, ...] | None = None
     """The tuple itself, where it existed before the frame."""
 
+    is_content: bool = False
+    """Whether it is what an object of a class that extends tuple holds: no tuple by itself."""
+
+    def returns_self_when_copied(self) -> bool:
+        """Whether what leaves it as it is gives the very object: an exact tuple's slice, sum and product do."""
+        return type(self) is TupleVariable and not self.is_content
+
+    def is_whole(self, place: slice) -> bool:
+        return self.returns_self_when_copied() and place.indices(len(self.items)) == (0, len(self.items), 1)
+
     def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
-        chosen = chosen_item(ctx, self.live, self.source, key) if self.live is not None else None
+        chosen = dynamic_item(ctx, self.live, self.source, key) if self.live is not None else None
         return super().get_item(ctx, key) if chosen is None else chosen
 
     def real(self) -> Any:
@@ -312,7 +357,7 @@ def existing_items(ctx: TraceContext, value: Any, source: Source | None) -> list
         return [ctx.build(item, None) for item in value]
     ctx.guard(source, "TYPE_MATCH", type(value))
     ctx.guard(source, "LIST_LENGTH", len(value))
-    return [ctx.lazy(item, source.item(index)) for index, item in enumerate(value)]
+    return [ctx.values.lazy(item, source.item(index)) for index, item in enumerate(value)]
 
 
 @builds(list)
@@ -341,52 +386,72 @@ def build_size(ctx: TraceContext, value: torch.Size, source: Source | None) -> V
 # -- operators --------------------------------------------------------------------------------------------------------
 
 
+def live_items(ctx: TraceContext, sequence: SequenceVariable) -> Iterator[VariableTracker]:
+    """The items one after another, as they are when each is reached: what an item is asked may change the list."""
+    position = 0
+    while position < len(sequence.items):
+        yield sequence.items[position].read(ctx)
+        position += 1
+
+
 @binary_rule(ListVariable, ListVariable, *COMPARE)
 @binary_rule(TupleVariable, TupleVariable, *COMPARE)
-def compare_sequences(ctx: TraceContext, symbol: str, left: SequenceVariable, right: SequenceVariable) -> VariableTracker:
+def compare_sequences(ctx: TraceContext, symbol: str, lhs: SequenceVariable, rhs: SequenceVariable) -> VariableTracker:
     """The first pair that differs decides, else the lengths (listobject.c, list_richcompare)."""
-    if symbol in ("==", "!=") and len(left.items) != len(right.items):
+    if symbol in ("==", "!=") and len(lhs.items) != len(rhs.items):
         return ConstantVariable(symbol == "!=")
-    for one, other in zip(left.unpack(ctx), right.unpack(ctx), strict=False):
-        if not equal(ctx, one, other):
-            return ConstantVariable(symbol == "!=") if symbol in ("==", "!=") else compare(ctx, symbol, one, other)
-    return ConstantVariable(COMPARE[symbol](len(left.items), len(right.items)))
+    for place, (item, other_item) in enumerate(zip(live_items(ctx, lhs), live_items(ctx, rhs), strict=False)):
+        if not equal(ctx, item, other_item):
+            if place >= min(len(lhs.items), len(rhs.items)):
+                break  # that question emptied one of them
+            return ConstantVariable(symbol == "!=") if symbol in ("==", "!=") else compare(ctx, symbol, item, other_item)
+    return ConstantVariable(COMPARE[symbol](len(lhs.items), len(rhs.items)))
 
 
 @binary_rule(ListVariable, ListVariable, "+")
-def _concatenate_lists(ctx: TraceContext, symbol: str, left: ListVariable, right: ListVariable) -> VariableTracker:
-    return ListVariable(left.items + right.items)
+def _concatenate_lists(ctx: TraceContext, symbol: str, lhs: ListVariable, rhs: ListVariable) -> VariableTracker:
+    return ListVariable(lhs.items + rhs.items)
 
 
 @binary_rule(TupleVariable, TupleVariable, "+")
-def _concatenate_tuples(ctx: TraceContext, symbol: str, left: TupleVariable, right: TupleVariable) -> VariableTracker:
-    result = type((left.value_type() if left.value_type is torch.Size else ()) + right.value_type())
-    return (SizeVariable if result is torch.Size else TupleVariable)(left.items + right.items)
+def _concatenate_tuples(ctx: TraceContext, symbol: str, lhs: TupleVariable, rhs: TupleVariable) -> VariableTracker:
+    if not rhs.items and lhs.returns_self_when_copied():
+        return lhs
+    if not lhs.items and rhs.returns_self_when_copied() and lhs.value_type is tuple:
+        return rhs
+    result = type((lhs.value_type() if lhs.value_type is torch.Size else ()) + rhs.value_type())
+    return (SizeVariable if result is torch.Size else TupleVariable)(lhs.items + rhs.items)
 
 
 @binary_rule(ListVariable, VariableTracker, "+=")
-def _extend_in_place(ctx: TraceContext, symbol: str, left: ListVariable, right: VariableTracker) -> VariableTracker:
-    _extend(ctx, left, right)
-    return left
+def _extend_in_place(ctx: TraceContext, symbol: str, lhs: ListVariable, rhs: VariableTracker) -> VariableTracker:
+    _extend(ctx, lhs, rhs)
+    return lhs
 
 
 def _repeated(ctx: TraceContext, sequence: SequenceVariable, count: VariableTracker) -> list[VariableTracker]:
-    return run_now(ctx, operator.mul, sequence.items, settled(count))  # type: ignore[no-any-return]
+    return run_now(ctx, operator.mul, sequence.items, specialize(count))  # type: ignore[no-any-return]
 
 
-def _repeat(ctx: TraceContext, symbol: str, left: SequenceVariable, right: VariableTracker) -> VariableTracker:
-    return left.of_slice(_repeated(ctx, left, right))
+def _repeat(ctx: TraceContext, symbol: str, lhs: SequenceVariable, rhs: VariableTracker) -> VariableTracker:
+    return _times(lhs, _repeated(ctx, lhs, rhs))
 
 
-def _repeat_swapped(ctx: TraceContext, symbol: str, left: VariableTracker, right: SequenceVariable) -> VariableTracker:
-    return right.of_slice(_repeated(ctx, right, left))
+def _repeat_swapped(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: SequenceVariable) -> VariableTracker:
+    return _times(rhs, _repeated(ctx, rhs, lhs))
 
 
-def _repeat_in_place(ctx: TraceContext, symbol: str, left: ListVariable, right: VariableTracker) -> VariableTracker:
-    items = _repeated(ctx, left, right)
-    ctx.journal.note(left, "*=")
-    left.items[:] = items
-    return left
+def _times(sequence: SequenceVariable, items: list[VariableTracker]) -> VariableTracker:
+    """What a repetition gives; an exact tuple, taken once, is itself."""
+    once = isinstance(sequence, TupleVariable) and sequence.returns_self_when_copied() and len(items) == len(sequence.items)
+    return sequence if once else sequence.of_slice(items)
+
+
+def _repeat_in_place(ctx: TraceContext, symbol: str, lhs: ListVariable, rhs: VariableTracker) -> VariableTracker:
+    items = _repeated(ctx, lhs, rhs)
+    ctx.journal.note(lhs, "*=")
+    lhs.items[:] = items
+    return lhs
 
 
 for _number in (ConstantVariable, SymbolicNumberVariable):
@@ -417,12 +482,12 @@ def _extend(ctx: TraceContext, self: ListVariable, items: VariableTracker) -> No
 
 @mutating_method(list, "insert")
 def _insert(ctx: TraceContext, self: ListVariable, index: VariableTracker, item: VariableTracker, /) -> None:
-    run_now(ctx, self.items.insert, known_index(ctx, index, "list.insert()"), item)
+    run_now(ctx, self.items.insert, specialize_index(ctx, index, "list.insert()"), item)
 
 
 @mutating_method(list, "pop")
 def _pop(ctx: TraceContext, self: ListVariable, index: VariableTracker | None = None, /) -> VariableTracker:
-    place = -1 if index is None else known_index(ctx, index, "list.pop()")
+    place = -1 if index is None else specialize_index(ctx, index, "list.pop()")
     return run_now(ctx, self.items.pop, place).read(ctx)  # type: ignore[no-any-return]
 
 
@@ -478,7 +543,11 @@ def _reversed(ctx: TraceContext, self: ListVariable, /) -> VariableTracker:
 @builtin_method(tuple, "count")
 def count(ctx: TraceContext, self: SequenceVariable, item: VariableTracker, /) -> VariableTracker:
     """`sequence.count(item)`."""
-    return ConstantVariable(sum(equal(ctx, candidate, item) for candidate in self.unpack(ctx)))
+    times, before = 0, self.state
+    for candidate in live_items(ctx, self):
+        times += equal(ctx, candidate, item)
+        self.refuse_change(ctx, before)
+    return ConstantVariable(times)
 
 
 @builtin_method(list, "index")
@@ -492,10 +561,14 @@ def index(
     /,
 ) -> VariableTracker:
     """`sequence.index(item[, start[, stop]])`."""
-    ends = [known_index(ctx, end, "index()") for end in (start, stop) if end is not None]
+    before = self.state
+    ends = [specialize_index(ctx, end, "index()") for end in (start, stop) if end is not None]
     for position in range(len(self.items))[slice(*[*ends, None][:2]) if ends else slice(None)]:
+        if position >= len(self.items):
+            break
         if equal(ctx, self.items[position].read(ctx), item):
             return ConstantVariable(position)
+        self.refuse_change(ctx, before)
     return _raise_not_in(ctx, self, item)
 
 

@@ -12,12 +12,13 @@ In: live sets, BUILD_SET and its kin. Out: members, new sets. torch/_dynamo/vari
 
 from __future__ import annotations
 
-import reprlib
+import itertools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dynexplore.engine.provenance.guards import Identity
 from dynexplore.engine.provenance.sources import Source
+from dynexplore.engine.variables.containers.hash_places import member_place
 from dynexplore.engine.variables.containers.iterator import (
     ItemsIteratorVariable,
     IteratorVariable,
@@ -27,6 +28,7 @@ from dynexplore.engine.variables.containers.sequence import TupleVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds
 from dynexplore.engine.variables.contract.inspection import Contents
+from dynexplore.engine.variables.contract.nested_text import nested_text
 from dynexplore.engine.variables.contract.write_back import refill
 from dynexplore.engine.variables.objects.builtin_value import BuiltinValueVariable, mutating_method
 from dynexplore.engine.variables.operators import BINARY, COMPARE, binary_rule
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 
 Members = dict[object, VariableTracker]
 _ALGEBRA = ("|", "&", "-", "^")
+_MANY = 64
 
 
 class SetVariable(BuiltinValueVariable):
@@ -73,7 +76,7 @@ class SetVariable(BuiltinValueVariable):
 
     def put(self, ctx: TraceContext, item: VariableTracker) -> None:
         """Add a member; the journal is the caller's."""
-        place = item.hash_key(ctx)
+        place = member_place(ctx, item)
         self.places.add(place)
         self.members.setdefault(place, item)
 
@@ -91,8 +94,11 @@ class SetVariable(BuiltinValueVariable):
 
     # -- for those who watch
 
-    def contents(self) -> Contents | None:
-        return Contents(list(self.members.values()))
+    def contents(self, most: int | None = None) -> Contents | None:
+        return Contents(list(itertools.islice(self.members.values(), most)))
+
+    def bulk(self) -> int:
+        return len(self.members)
 
     def identity(self) -> object | None:
         return self
@@ -116,7 +122,7 @@ class SetVariable(BuiltinValueVariable):
 
     def place_of(self, ctx: TraceContext, item: VariableTracker) -> object:
         """The hash key of a value that is looked for; a set stands for a frozenset (setobject.c, set_contains)."""
-        return frozenset(item.places) if isinstance(item, SetVariable) else item.hash_key(ctx)
+        return frozenset(item.places) if isinstance(item, SetVariable) else member_place(ctx, item)
 
     def reconstruct(self, build: Reconstruction) -> None:
         for item in self.in_order():
@@ -127,9 +133,11 @@ class SetVariable(BuiltinValueVariable):
         """`real.clear(); real.update(members)`."""
         refill(build, self, TupleVariable(self.in_order()), clear=set.clear, fill=set.update)
 
-    @reprlib.recursive_repr("...")
+    @nested_text
     def text(self) -> str:
-        shown = ", ".join(item.text() for item in self.in_order()[:4])
+        many = len(self.members) > _MANY  # then to put them in order takes long, for the four that are shown
+        first = itertools.islice(self.members.values(), 4) if many else self.in_order()[:4]
+        shown = ", ".join(item.text() for item in first)
         return f"{self.type_name()} of {len(self.members)}: {shown}{', ...' if len(self.members) > 4 else ''}"
 
 
@@ -192,10 +200,10 @@ def members_of(ctx: TraceContext, items: VariableTracker) -> SetVariable:
     """`set(items)`."""
     if isinstance(items, SetVariable):
         return SetVariable(items.members, places=set(items.places))
-    made = SetVariable({})
+    members = SetVariable({})
     for item in items.unpack(ctx):
-        made.put(ctx, item)
-    return made
+        members.put(ctx, item)
+    return members
 
 
 # -- live values ------------------------------------------------------------------------------------------------------
@@ -241,28 +249,28 @@ def build_frozenset(ctx: TraceContext, value: frozenset[Any], source: Source | N
 
 
 @binary_rule(SetVariable, SetVariable, *COMPARE)
-def compare_sets(ctx: TraceContext, symbol: str, left: SetVariable, right: SetVariable) -> VariableTracker:
+def compare_sets(ctx: TraceContext, symbol: str, lhs: SetVariable, rhs: SetVariable) -> VariableTracker:
     """`==`, `<=` and their kin."""
-    return ConstantVariable(COMPARE[symbol](left.places, right.places))
+    return ConstantVariable(COMPARE[symbol](lhs.places, rhs.places))
 
 
 @binary_rule(SetVariable, SetVariable, *_ALGEBRA)
-def combine(ctx: TraceContext, symbol: str, left: SetVariable, right: SetVariable) -> VariableTracker:
+def combine(ctx: TraceContext, symbol: str, lhs: SetVariable, rhs: SetVariable) -> VariableTracker:
     """Union, intersection, difference, symmetric difference; the type is the left one's."""
-    made = type(left)(left.members, places=set(left.places))
-    made.keep(BINARY[symbol](left.places, right.places), right.members)
-    return made
+    result_set = type(lhs)(lhs.members, places=set(lhs.places))
+    result_set.keep(BINARY[symbol](lhs.places, rhs.places), rhs.members)
+    return result_set
 
 
 @binary_rule(SetVariable, SetVariable, *(f"{symbol}=" for symbol in _ALGEBRA))
-def combine_in_place(ctx: TraceContext, symbol: str, left: SetVariable, right: SetVariable) -> VariableTracker:
+def combine_in_place(ctx: TraceContext, symbol: str, lhs: SetVariable, rhs: SetVariable) -> VariableTracker:
     """`left |= right` and its kin; a frozenset gives a new one."""
-    if isinstance(left, FrozenSetVariable):
-        return combine(ctx, symbol[:-1], left, right)
-    ctx.journal.note(left, symbol)
-    places = set(right.places)  # `s -= s` must not walk what it empties
-    left.keep(BINARY[symbol](left.places, places), right.members)
-    return left
+    if isinstance(lhs, FrozenSetVariable):
+        return combine(ctx, symbol[:-1], lhs, rhs)
+    ctx.journal.note(lhs, symbol)
+    places = set(rhs.places)  # `s -= s` must not walk what it empties
+    lhs.keep(BINARY[symbol](lhs.places, places), rhs.members)
+    return lhs
 
 
 # -- methods ----------------------------------------------------------------------------------------------------------
@@ -270,11 +278,11 @@ def combine_in_place(ctx: TraceContext, symbol: str, left: SetVariable, right: S
 
 def _combining(symbol: str) -> Callable[..., VariableTracker]:
     def row(ctx: TraceContext, self: SetVariable, *others: VariableTracker) -> VariableTracker:
-        made = type(self)(self.members, places=set(self.places))
+        combined = type(self)(self.members, places=set(self.places))
         for other in others:
             added = members_of(ctx, other)
-            made.keep(BINARY[symbol](made.places, added.places), added.members)
-        return made
+            combined.keep(BINARY[symbol](combined.places, added.places), added.members)
+        return combined
 
     return row
 
@@ -288,10 +296,21 @@ def _updating(symbol: str) -> Callable[..., None]:
     return row
 
 
-for _symbol, _name in zip(_ALGEBRA, ("union", "intersection", "difference", "symmetric_difference"), strict=True):
+for _symbol, _name in zip("|&-", ("union", "intersection", "difference"), strict=True):
     builtin_method(set, _name)(_combining(_symbol))
     builtin_method(frozenset, _name)(_combining(_symbol))
     mutating_method(set, "update" if _symbol == "|" else f"{_name}_update")(_updating(_symbol + "="))
+
+
+@builtin_method(set, "symmetric_difference")
+@builtin_method(frozenset, "symmetric_difference")
+def _symmetric_difference(ctx: TraceContext, self: SetVariable, other: VariableTracker, /) -> VariableTracker:
+    return _combining("^")(ctx, self, other)
+
+
+@mutating_method(set, "symmetric_difference_update")
+def _symmetric_difference_update(ctx: TraceContext, self: SetVariable, other: VariableTracker, /) -> None:
+    _updating("^=")(ctx, self, other)
 
 
 @mutating_method(set, "add")

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.operators import compare
-from dynexplore.engine.variables.scalars.concrete_values import is_settled, known_truth, settled
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, run_now
+from dynexplore.engine.variables.scalars.specialize import is_specializable, specialize, specialize_bool
 from dynexplore.engine.variables.type_errors import type_of
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ class _Compared:
         if self.of_one_class:
             answer = self.key.own_less_than(self.ctx, other.key)
             if answer is not None:
-                return known_truth(self.ctx, answer, "DX104", operation="sorting")
-        return known_truth(self.ctx, compare(self.ctx, "<", self.key, other.key), "DX104", operation="sorting")
+                return specialize_bool(self.ctx, answer, "DX104", operation="sorting")
+        return specialize_bool(self.ctx, compare(self.ctx, "<", self.key, other.key), "DX104", operation="sorting")
 
 
 def sorted_items(
@@ -45,9 +45,9 @@ def sorted_items(
 ) -> list[VariableTracker]:
     """The items in order, stable."""
     keys = [keyed(ctx, key, item) for item in items]
-    backwards = reverse is not None and known_truth(ctx, reverse)
-    if all(map(is_settled, keys)):
-        constants = [settled(key) for key in keys]
+    backwards = reverse is not None and specialize_bool(ctx, reverse)
+    if all(map(is_specializable, keys)):
+        constants = [specialize(key) for key in keys]
         order = run_now(ctx, sorted, range(len(items)), key=constants.__getitem__, reverse=backwards)
     else:
         of_one_class = len({type_of(key) for key in keys}) == 1
@@ -60,4 +60,4 @@ def keyed(ctx: TraceContext, key: VariableTracker | None, item: VariableTracker)
     """`key(item)`, or the item itself where there is no key function."""
     if key is None or (isinstance(key, ConstantVariable) and key.value is None):
         return item
-    return ctx.call_function(key, [item], {})
+    return key.call(ctx, [item], {})

@@ -3,7 +3,7 @@
 The idea: a mode (no gradients, autocast, a device) holds for the process while the frame is interpreted, and has nodes of its own
 in the graph. Whoever enters one says how to leave it in both places, and how to set it for real where it outlives the frame.
 
-In: what enters a mode (objects/context_manager.py, torch_/vmap.py). Out: `ctx.active_modes`, which the translator leaves.
+In: what enters a mode (the files of modes/, torch_/higher_order/vmap.py). Out: `ctx.active_modes`, which the translator leaves.
 """
 
 from __future__ import annotations

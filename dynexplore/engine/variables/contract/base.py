@@ -20,9 +20,9 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
-from dynexplore.engine.policy.outside import kind_of_break
+from dynexplore.engine.policy.external_effects import kind_of_break
 from dynexplore.engine.raw_attributes import name_in_messages, tells_its_class
 from dynexplore.engine.variables.contract.inspection import Inspection
 
@@ -67,7 +67,7 @@ class Progress(threading.local):
         self.step = inside = _StepInside(outer)
         inside.around = outer
         try:
-            yield lambda value: value.source is None and _is_inside(value.made_at, inside)
+            yield lambda value: value.source is None and _is_inside(value.created_at_step, inside)
         finally:
             self.step = outer
 
@@ -82,22 +82,30 @@ def _is_inside(step: int, body: int) -> bool:
 progress = Progress()
 
 
+class UnknownType(NotImplementedError):
+    """A tracker was asked for its type, and does not know it."""
+
+    def __init__(self, tracker: VariableTracker) -> None:
+        super().__init__(f"{type(tracker).__name__} does not know its Python type")
+        self.tracker = tracker
+
+
 class VariableTracker(Inspection):
     """What is known of one value; see the head of this file."""
 
-    made_at: int
+    created_at_step: int
     """The root frame's step at which it came up: a value that cannot be rebuilt is made for real there, by a later attempt."""
 
     kind: ClassVar[str] = "value"  # what people see in the views
     mutable: ClassVar[bool] = False  # must be built once and shared when it appears twice in what a graph leaves behind
 
     source: Source | None = None
-    held_by: VariableTracker | None = None  # the object of a program's class whose content it is: there is no other object
+    storage_owner: VariableTracker | None = None  # the object of a program's class whose content it is: there is no other object
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        made = super().__new__(cls)
-        made.made_at = progress.step
-        return made
+        tracker = super().__new__(cls)
+        tracker.created_at_step = progress.step
+        return tracker
 
     # -- what it is
 
@@ -106,8 +114,8 @@ class VariableTracker(Inspection):
         return self
 
     def python_type(self) -> type[Any]:
-        """The type that `type(value)` gives. Raises NotImplementedError when unknown."""
-        raise NotImplementedError(f"{type(self).__name__} does not know its Python type")
+        """The type that `type(value)` gives. Raises UnknownType: the translator ends the graph there."""
+        raise UnknownType(self)
 
     def type_name(self) -> str:
         """The type's name, for messages."""
@@ -230,16 +238,14 @@ class VariableTracker(Inspection):
         """`del self[key]`."""
         ctx.break_graph("DX319", question="item deletion", type=self.type_name())
 
-    def call(
-        self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-    ) -> VariableTracker:
+    def call(self, ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
         """`value(*args, **kwargs)`."""
         try:
-            known = self.python_type()
+            python_type = self.python_type()
         except NotImplementedError:
             ctx.break_graph(self.outside("DX212"), callee=self.describe())
-        if not any("__call__" in vars(base) for base in known.__mro__):
-            ctx.raise_exception(TypeError, f"{name_in_messages(known)!r} object is not callable")
+        if not any("__call__" in vars(base) for base in python_type.__mro__):
+            ctx.raise_exception(TypeError, f"{name_in_messages(python_type)!r} object is not callable")
         ctx.break_graph(self.outside("DX212"), callee=self.describe())
 
     def outside(self, kind: str) -> str:
@@ -249,9 +255,7 @@ class VariableTracker(Inspection):
         except NotConstant:
             return kind
 
-    def call_method(
-        self, ctx: TraceContext, name: str, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-    ) -> VariableTracker:
+    def call_method(self, ctx: TraceContext, name: str, args: Args, kwargs: Kwargs) -> VariableTracker:
         """`value.name(*args, **kwargs)`."""
         return self.get_attribute(ctx, name).call(ctx, args, kwargs)
 
@@ -284,3 +288,8 @@ class VariableTracker(Inspection):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.text()})"
+
+
+Args: TypeAlias = Sequence[VariableTracker]
+Kwargs: TypeAlias = Mapping[str, VariableTracker]
+"""The arguments of a call: positional ones, and named ones."""

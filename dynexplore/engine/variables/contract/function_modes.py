@@ -1,11 +1,12 @@
-"""FunctionModes: whom torch asks before a call: the TorchFunctionModes that traced code has entered, and classes of tensors.
+"""FunctionModes: who overrides torch functions: the TorchFunctionModes that traced code has entered, and tensor subclasses.
 
-The idea: a mode that the program enters stays symbolic. Each call of torch that would ask it asks its tracker: its
-`__torch_function__` is interpreted, with the mode itself off the stack, as torch does it. Where the graph ends inside the block,
-the modified code enters the modes for real.
+The idea: a mode that the program enters stays symbolic. A torch function that would dispatch to it (`__torch_function__`) calls
+its tracker: the method is interpreted with the mode itself off the stack, as torch does it. Where the graph ends inside the
+block, the modified code enters the modes for real.
 
-In: what pushes and pops (torch_/function_modes.py), tensors of subclasses (torch_/tensor_subclass.py). Out: whether a call has to
-ask at all (`may_be_asked`), which costs all others a look at a list.
+In: what pushes and pops (modes/torch_function_modes.py), tensor subclasses (torch_/tensor/tensor_subclass.py). Out: whether a
+call may dispatch at all (`may_dispatch`), which costs all others a look at a list.
+torch/_dynamo/variables/torch_function.py (SymbolicTorchFunctionState) does the same job.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ class FunctionModes:
         self._without_subclasses = 0
 
     @property
-    def may_be_asked(self) -> bool:
+    def may_dispatch(self) -> bool:
         """Whether a call of torch may ask the program."""
-        return bool(self.entered) or self.subclasses_are_asked
+        return bool(self.entered) or self.dispatches_to_subclasses
 
     @property
-    def subclasses_are_asked(self) -> bool:
+    def dispatches_to_subclasses(self) -> bool:
         """Whether classes of tensors are asked."""
         return self.has_subclasses and not self._without_subclasses
 

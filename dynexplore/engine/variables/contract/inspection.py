@@ -59,12 +59,23 @@ class Inspection:
             raise Unknown
         return self.container_type(items)
 
-    def contents(self) -> Contents | None:
-        """What a container holds, which can be walked again and again; None where that cannot be said without asking."""
+    def contents(self, most: int | None = None) -> Contents | None:
+        """What a container holds, which can be walked again and again; None where that cannot be said without asking.
+
+        `most`: how many of its trackers are enough, the first ones (None: all).
+        """
         return None
 
-    def remaining(self) -> Contents | None:
-        """What an iterator will still give; None where that cannot be said without asking."""
+    def remaining(self, most: int | None = None) -> Contents | None:
+        """What an iterator will still give; None where that cannot be said without asking. `most`: as of `contents`."""
+        return None
+
+    def bulk(self) -> int:
+        """How many items `contents` or `remaining` would give, without copying them."""
+        return 0
+
+    def content_at(self, place: Any) -> Any:
+        """The item at an index, or the value under a key that is a tracker; None where that takes a walk, or asking."""
         return None
 
     def assigned(self) -> dict[str, VariableTracker | None] | None:
@@ -75,7 +86,7 @@ class Inspection:
         """What stood in the live object under names when the frame began."""
         return {}
 
-    def attributes_made(self) -> list[tuple[str, VariableTracker]] | None:
+    def new_object_attributes(self) -> list[tuple[str, VariableTracker]] | None:
         """The attributes of an object that was made in this frame and holds nothing else; None for any other value."""
         return None
 

@@ -40,6 +40,10 @@ class Reconstruction(Protocol):
         """Push the result of calling a live object with these values."""
         ...
 
+    def call_helper(self, function: object, *loads: Callable[[], object]) -> None:
+        """Push the result of calling a live object; each of `loads` pushes one argument."""
+        ...
+
     def set_modes_before(self, block: ActiveMode) -> None:
         """Set for real what was set before a `with` block that is entered again now."""
         ...

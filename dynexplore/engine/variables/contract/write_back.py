@@ -42,14 +42,8 @@ def refill(
 
 def _call(build: Reconstruction, function: Callable[..., Any], *names: str) -> None:
     """Call a function with local variables, for its effect."""
-    writer = build.writer
-    writer.begin_call()
-    build.push_object(function)
-    writer.callable_ready()
-    for name in names:
-        writer.load_fast(name)
-    writer.call(len(names))
-    writer.pop_top()
+    build.call_helper(function, *[functools.partial(build.writer.load_fast, name) for name in names])
+    build.writer.pop_top()
 
 
 def _store(build: Reconstruction, name: str) -> None:

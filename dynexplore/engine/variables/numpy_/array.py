@@ -14,17 +14,17 @@ torch/_dynamo/variables/tensor.py (NumpyNdarrayVariable) does the same job witho
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from dynexplore.engine.graph.fake_mode import storage_of
+from dynexplore.engine.aliasing.storage import storage_of
 from dynexplore.engine.graph.numpy_operators import IN_PLACE, numpy_operator, torch_numpy
 from dynexplore.engine.provenance.sources import CallSource, ObjectSource, Source
 from dynexplore.engine.variables.containers.ranges import SliceVariable
 from dynexplore.engine.variables.containers.sequence import ListVariable, TupleVariable
-from dynexplore.engine.variables.contract.base import NotConstant, NotProxyable, VariableTracker
+from dynexplore.engine.variables.contract.base import Args, Kwargs, NotConstant, NotProxyable, VariableTracker
 from dynexplore.engine.variables.contract.build import builds_when
 from dynexplore.engine.variables.numpy_.array_memory import TRACEABLE, is_traceable, tensor_on
 from dynexplore.engine.variables.numpy_.array_models import difference, dtype_to_compute_in, hint, model_of, on_models, sums_halves
@@ -32,8 +32,8 @@ from dynexplore.engine.variables.numpy_.concrete_array import ConcreteArrayVaria
 from dynexplore.engine.variables.operators import COMPARE, binary_rule
 from dynexplore.engine.variables.rules import method
 from dynexplore.engine.variables.scalars.constant import ConstantMethodVariable, ConstantVariable, is_numpy_number
-from dynexplore.engine.variables.scalars.symbolic_number import SymbolicNumberVariable
-from dynexplore.engine.variables.torch_.tensor import TensorVariable
+from dynexplore.engine.variables.scalars.symint import SymbolicNumberVariable
+from dynexplore.engine.variables.torch_.tensor.tensor import TensorVariable
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
@@ -51,7 +51,7 @@ METHODS = _words(
     reshape round squeeze std sum swapaxes take trace transpose var
     """
 )
-_KNOWN = _words("ndim itemsize strides")
+_LAYOUT_ATTRIBUTES = _words("ndim itemsize strides")
 _OF_DATA = {"item": "DX101", "tolist": "DX102", "tobytes": "DX102"}
 
 
@@ -84,7 +84,7 @@ class ArrayVariable(VariableTracker):
         return [self.get_item(ctx, ConstantVariable(index)) for index in range(int(self.tensor.fake.shape[0]))]
 
     def iterate(self, ctx: TraceContext) -> VariableTracker:
-        return ctx.iterator_over(self.unpack(ctx))
+        return ctx.values.iterator_over(self.unpack(ctx))
 
     def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
         if name == "shape":
@@ -93,7 +93,7 @@ class ArrayVariable(VariableTracker):
             return self.tensor.call_method(ctx, "numel", (), {})
         if name == "dtype":
             return DtypeVariable(self.model.dtype)
-        if name in _KNOWN and all(isinstance(size, int) for size in self.tensor.fake.shape):
+        if name in _LAYOUT_ATTRIBUTES and all(isinstance(size, int) for size in self.tensor.fake.shape):
             value = getattr(self.model, name)
             return TupleVariable(map(ConstantVariable, value)) if isinstance(value, tuple) else ConstantVariable(value)
         if name == "T":
@@ -104,15 +104,13 @@ class ArrayVariable(VariableTracker):
 
     def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
         key = _checked_key(ctx, key)
-        return traced(ctx, "getitem", lambda array, wanted: array[wanted], [self, key], {})
+        return traced(ctx, "getitem", lambda array, index: array[index], [self, key], {})
 
     def set_item(self, ctx: TraceContext, key: VariableTracker, value: VariableTracker) -> None:
         key = _checked_key(ctx, key, value)
         traced(ctx, "setitem", _set_item, [self, key, value], {})
 
-    def call_method(
-        self, ctx: TraceContext, name: str, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-    ) -> VariableTracker:
+    def call_method(self, ctx: TraceContext, name: str, args: Args, kwargs: Kwargs) -> VariableTracker:
         if name in _OF_DATA:
             ctx.break_graph(_OF_DATA[name], operation=f"ndarray.{name}()")
         if name == "fill" and len(args) == 1 and not self.is_scalar():
@@ -127,11 +125,7 @@ class ArrayVariable(VariableTracker):
     def reconstruct(self, build: Reconstruction) -> None:
         if not self.model.flags.writeable:
             raise NotImplementedError("an array that may not be written to")
-        build.writer.begin_call()
-        build.push_object(array_on)
-        build.writer.callable_ready()
-        build.push_output(self.tensor.node)
-        build.writer.call(1)
+        build.call_helper(array_on, lambda: build.push_output(self.tensor.node))
 
     def text(self) -> str:
         return f"{self.model.dtype}{list(self.tensor.fake.shape)} {'scalar' if self.is_scalar() else 'array'}"
@@ -157,11 +151,7 @@ class ScalarVariable(ArrayVariable):
         ctx.raise_exception(TypeError, f"{type(self.model).__name__!r} object does not support item assignment")
 
     def reconstruct(self, build: Reconstruction) -> None:
-        build.writer.begin_call()
-        build.push_object(scalar_of)
-        build.writer.callable_ready()
-        build.push_output(self.tensor.node)
-        build.writer.call(1)
+        build.call_helper(scalar_of, lambda: build.push_output(self.tensor.node))
 
 
 class DtypeVariable(ConstantVariable):
@@ -173,11 +163,11 @@ class DtypeVariable(ConstantVariable):
 
 @binary_rule(DtypeVariable, VariableTracker, "==", "!=", rank=9)
 @binary_rule(VariableTracker, DtypeVariable, "==", "!=", rank=9)
-def _same_dtype(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
+def _same_dtype(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: VariableTracker) -> VariableTracker:
     try:
-        return ConstantVariable(COMPARE[symbol](_model(ctx, left), _model(ctx, right)))
+        return ConstantVariable(COMPARE[symbol](_model(ctx, lhs), _model(ctx, rhs)))
     except NotConstant:
-        ctx.break_graph("DX305", operator=symbol, left=left.type_name(), right=right.type_name())
+        ctx.break_graph("DX305", operator=symbol, left=lhs.type_name(), right=rhs.type_name())
 
 
 def array_on(tensor: torch.Tensor) -> Any:
@@ -205,8 +195,8 @@ def _checked_key(ctx: TraceContext, key: VariableTracker, value: VariableTracker
     if isinstance(key, SliceVariable):
         return key
     if key.is_constant():
-        known = key.as_constant()
-        return ConstantVariable(known.item()) if is_numpy_number(known) and known.dtype.kind in "iu" else key
+        constant = key.as_constant()
+        return ConstantVariable(constant.item()) if is_numpy_number(constant) and constant.dtype.kind in "iu" else key
     kind = key.model.dtype.name if type(key) is ArrayVariable else ""
     if value is None and kind == "bool":
         ctx.break_graph("DX107", operator="a mask as subscript")
@@ -226,8 +216,8 @@ def holds_array(value: VariableTracker) -> bool:
 
 
 def traced(
-    ctx: TraceContext, name: str, function: Callable[..., Any], args: Sequence[VariableTracker],
-    kwargs: Mapping[str, VariableTracker],
+    ctx: TraceContext, name: str, function: Callable[..., Any], args: Args,
+    kwargs: Kwargs,
 ) -> VariableTracker:
     """Put one function of numpy into the graph; `function` is numpy's own, for the models."""
     args = [arg.read(ctx) for arg in args]
@@ -239,19 +229,19 @@ def traced(
         ctx.break_graph("DX207", function=name)
     operands = [array for value in (*args, *kwargs.values()) for array in _arrays_in(value)]
     expected = on_models(ctx, name, function, models, named)
-    same = next((operand for operand in operands if operand.model is expected and not _is_shared(expected)), None)
-    if same is not None and name != "setitem" and name not in IN_PLACE:
-        return same
-    given = [operand.model for operand in operands]
-    if sums_halves(name, given):
+    aliased_operand = next((operand for operand in operands if operand.model is expected and not _is_shared(expected)), None)
+    if aliased_operand is not None and name != "setitem" and name not in IN_PLACE:
+        return aliased_operand
+    operand_models = [operand.model for operand in operands]
+    if sums_halves(name, operand_models):
         ctx.break_graph("DX207", function=f"{name} of float16")
-    dtype = dtype_to_compute_in(name, expected, given)
+    dtype = dtype_to_compute_in(name, expected, operand_models)
     if dtype is not None and "dtype" not in kwargs:
         named_inputs["dtype"] = ConstantVariable(dtype)
     copied = name == "getitem" and is_numpy_number(expected)
     result = ctx.operation("call_function", numpy_operator(name, copied=copied), inputs, named_inputs)
-    if same is not None:
-        return same
+    if aliased_operand is not None:
+        return aliased_operand
     return _checked(ctx, name, result, expected, operands)
 
 
@@ -279,7 +269,7 @@ def _model(ctx: TraceContext, value: VariableTracker) -> Any:
     if isinstance(value, SymbolicNumberVariable):
         return hint(value.value)
     if isinstance(value, SliceVariable):
-        return value.known(ctx)
+        return value.concrete(ctx)
     if isinstance(value, (ListVariable, TupleVariable)):
         return value.python_type()(_model(ctx, item.read(ctx)) for item in value.items)
     live = getattr(value, "function", None) or getattr(value, "value", None)  # `dtype=np.float32`, `dtype=int`
@@ -300,18 +290,18 @@ def _in_graph(ctx: TraceContext, value: VariableTracker) -> VariableTracker:
     if isinstance(value, (ListVariable, TupleVariable)):
         items = [_in_graph(ctx, item.read(ctx)) for item in value.items]
         return ListVariable(items) if isinstance(value, ListVariable) else TupleVariable(items)  # neither is the program's own
-    known = value.as_constant() if value.is_constant() else _model(ctx, value)
-    if isinstance(known, (type, numpy.dtype)):
-        return ConstantVariable(numpy.dtype(known).name)
-    if is_numpy_number(known):
-        return _constant(ctx, numpy.asarray(known))
+    constant = value.as_constant() if value.is_constant() else _model(ctx, value)
+    if isinstance(constant, (type, numpy.dtype)):
+        return ConstantVariable(numpy.dtype(constant).name)
+    if is_numpy_number(constant):
+        return _constant(ctx, numpy.asarray(constant))
     return value
 
 
 def _constant(ctx: TraceContext, array: Any) -> VariableTracker:
     if not is_traceable(copy := array.copy(order="K")):
         ctx.break_graph("DX207", function=f"an array of {array.dtype}")
-    return ctx.constant_tensor(torch.from_numpy(copy))
+    return ctx.values.constant_tensor(torch.from_numpy(copy))
 
 
 def _checked(
@@ -330,10 +320,10 @@ def _checked(
         ctx.break_graph("DX207", function=f"{name} ({unlike})")
     for operand in operands:
         shared = storage_of(result.fake) == storage_of(operand.tensor.fake)
-        wanted = type(expected) is numpy.ndarray and numpy.may_share_memory(expected, operand.model)
-        if wanted and not shared:
+        numpy_shares = type(expected) is numpy.ndarray and numpy.may_share_memory(expected, operand.model)
+        if numpy_shares and not shared:
             ctx.break_graph("DX207", function=f"{name} (a view of an array)")
-        if shared and not wanted:
+        if shared and not numpy_shares:
             cloned = ctx.operation("call_method", "clone", [result], {})
             assert isinstance(cloned, TensorVariable)
             result = cloned
@@ -346,31 +336,29 @@ def wrap_array(tensor: TensorVariable, model: Any, source: Source | None = None,
     return cls(tensor, model, source, real)
 
 
-def enter_graph(ctx: TraceContext, known: ConcreteArrayVariable) -> ArrayVariable:
+def enter_graph(ctx: TraceContext, array: ConcreteArrayVariable) -> ArrayVariable:
     """An array of known numbers that is written to, or shares its memory with a tensor, is from now on one of the graph."""
-    if known.is_view or known.is_viewed:
+    if array.is_view or array.is_viewed:
         ctx.break_graph("DX207", function="writing to an array of which there are views")
-    tensor = ctx.operation("call_method", "clone", [_constant(ctx, known.value)], {})
+    tensor = ctx.operation("call_method", "clone", [_constant(ctx, array.value)], {})
     _guard_error_handling(ctx)
-    model = known.value.copy(order="K")
-    known.__class__ = ArrayVariable  # type: ignore[assignment]  # all that hold the tracker see it
+    model = array.value.copy(order="K")
+    array.__class__ = ArrayVariable  # type: ignore[assignment]  # all that hold the tracker see it
     assert isinstance(tensor, TensorVariable)
-    assert isinstance(known, ArrayVariable)
-    known.tensor, known.model, known.source, known.real = tensor, model, None, None
-    return known
+    assert isinstance(array, ArrayVariable)
+    array.tensor, array.model, array.source, array.real = tensor, model, None, None
+    return array
 
 
 @method(ConcreteArrayVariable, "__setitem__")
-def _write_known(ctx: TraceContext, known: ConcreteArrayVariable, args: Sequence[VariableTracker],
-                 kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
-    enter_graph(ctx, known).set_item(ctx, *args)
-    return known
+def _write_concrete(ctx: TraceContext, array: ConcreteArrayVariable, args: Args, kwargs: Kwargs) -> VariableTracker:
+    enter_graph(ctx, array).set_item(ctx, *args)
+    return array
 
 
 @method(ConcreteArrayVariable, "fill")
-def _fill_known(ctx: TraceContext, known: ConcreteArrayVariable, args: Sequence[VariableTracker],
-                kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
-    return enter_graph(ctx, known).call_method(ctx, "fill", args, kwargs)
+def _fill_concrete(ctx: TraceContext, array: ConcreteArrayVariable, args: Args, kwargs: Kwargs) -> VariableTracker:
+    return enter_graph(ctx, array).call_method(ctx, "fill", args, kwargs)
 
 
 # -- where arrays come from --------------------------------------------------------------------------------------------
@@ -385,8 +373,9 @@ def build_array(ctx: TraceContext, value: Any, source: Source | None) -> Variabl
     _guard_error_handling(ctx)
     tensor = ctx.build(tensor_on(value), CallSource(source, tensor_on, "torch.from_numpy"))
     assert isinstance(tensor, TensorVariable)
-    others = [one.source.base for one in ctx.graph.inputs
-              if isinstance(one.source, CallSource) and one.source.function is tensor_on and one.source.base is not source]
+    inputs = (graph_input.source for graph_input in ctx.graph.inputs)
+    arrays = [origin.base for origin in inputs if isinstance(origin, CallSource) and origin.function is tensor_on]
+    others = [base for base in arrays if base is not source]
     if others:
         ctx.guard(source, "DISTINCT", others)
     return ArrayVariable(tensor, model_of(value), source, value)
@@ -418,10 +407,10 @@ def _guard_error_handling(ctx: TraceContext) -> None:
 def errors_only_warn(numpy: Any) -> bool:
     """Whether no floating-point error raises, prints or calls anything."""
     actions = numpy.geterr()
-    return actions == _USUAL or all(action in ("warn", "ignore") for action in actions.values())
+    return actions == _DEFAULT_ACTIONS or all(action in ("warn", "ignore") for action in actions.values())
 
 
-_USUAL = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
+_DEFAULT_ACTIONS = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
 
 
 _sources: list[Source] = []

@@ -1,7 +1,7 @@
 """The memory of numpy arrays as tensors: which arrays a graph can take.
 
 The idea: a tensor on an array's memory costs no copy, so what the graph writes is written to the array. Where
-a graph writes to its inputs, translate/shared_storage.py guards that no two arrays lie in the same memory.
+a graph writes to its inputs, aliasing/overlap_guard.py guards that no two arrays lie in the same memory.
 
 In: live arrays. Out: tensors.
 """

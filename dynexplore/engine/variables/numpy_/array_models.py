@@ -79,8 +79,8 @@ def dtype_to_compute_in(name: str, expected: Any, models: Sequence[Any]) -> str 
     """Sums, and whole numbers that give fractions, are computed in the dtype of the result; torch has defaults of its own."""
     numpy: Any = sys.modules["numpy"]
     plain = name.removeprefix("ndarray.")
-    given = {model.dtype.name for model in models}
-    if plain in _SUMS and given != {result_dtype := expected.dtype.name} and result_dtype in TRACEABLE:
+    dtypes = {model.dtype.name for model in models}
+    if plain in _SUMS and dtypes != {result_dtype := expected.dtype.name} and result_dtype in TRACEABLE:
         return str(result_dtype)
     if plain == "square" or (_is_ufunc(getattr(numpy, plain, None)) is None and plain not in ("mean", "std", "var")):
         return None
@@ -98,8 +98,8 @@ def difference(fake: torch.Tensor, expected: Any) -> str | None:
     if tuple(map(hint, fake.shape)) != expected.shape:
         return f"{tuple(fake.shape)} where numpy has {expected.shape}"
     strides = [hint(stride) * expected.itemsize for stride in fake.stride()]
-    told = zip(expected.shape, strides, expected.strides, strict=True)
-    if 0 not in expected.shape and any(size > 1 and ours != numpys for size, ours, numpys in told):
+    dimensions = zip(expected.shape, strides, expected.strides, strict=True)
+    if 0 not in expected.shape and any(size > 1 and fake_stride != numpy_stride for size, fake_stride, numpy_stride in dimensions):
         return "another layout than numpy's"
     return None
 

@@ -17,7 +17,7 @@ import torch
 
 from dynexplore.engine.graph.numpy_operators import IN_PLACE, wrapped_from_numpy, wrapped_mixed, wrapped_mixed_scalar
 from dynexplore.engine.variables.containers.sequence import ListVariable, TupleVariable
-from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.contract.base import Args, Kwargs, VariableTracker
 from dynexplore.engine.variables.numpy_.array import (
     ArrayVariable,
     ScalarVariable,
@@ -28,13 +28,13 @@ from dynexplore.engine.variables.numpy_.array import (
 )
 from dynexplore.engine.variables.numpy_.array_memory import TRACEABLE
 from dynexplore.engine.variables.numpy_.array_models import hint, on_models
-from dynexplore.engine.variables.numpy_.concrete_array import ConcreteArrayVariable, call_known
+from dynexplore.engine.variables.numpy_.concrete_array import ConcreteArrayVariable, call_on_constants
 from dynexplore.engine.variables.operators import BINARY, COMPARE, UNARY, binary_rule, unary_rule
 from dynexplore.engine.variables.rules import Answer, method, rule
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, is_numpy_number, is_numpy_type, run_now
-from dynexplore.engine.variables.scalars.symbolic_number import SymbolicNumberVariable
-from dynexplore.engine.variables.torch_.tensor import TensorVariable
-from dynexplore.engine.variables.torch_.varying_data import made_of_varying
+from dynexplore.engine.variables.scalars.symint import SymbolicNumberVariable
+from dynexplore.engine.variables.torch_.symint_constructors import lower_constructor_of_symints
+from dynexplore.engine.variables.torch_.tensor.tensor import TensorVariable
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
@@ -69,8 +69,8 @@ _POWERS = _words("power ipow")
 
 
 def call_numpy(
-    ctx: TraceContext, function: Callable[..., Any], name: str, args: Sequence[VariableTracker],
-    kwargs: Mapping[str, VariableTracker],
+    ctx: TraceContext, function: Callable[..., Any], name: str, args: Args,
+    kwargs: Kwargs,
 ) -> VariableTracker:
     """numpy on arrays of the graph is traced; on what is known it gives what is known; anything else is left to Python."""
     args = [arg.read(ctx) for arg in args]
@@ -80,11 +80,12 @@ def call_numpy(
     if plain in ("asarray", "array") and len(args) == 1 and isinstance(args[0], TensorVariable) and not kwargs:
         args = [array_from(ctx, args[0], f"np.{plain}()")]
     if not any(map(holds_array, (*args, *kwargs.values()))):
-        return call_known(ctx, function, name, args, kwargs)
+        return call_on_constants(ctx, function, name, args, kwargs)
     if plain in _ABOUT_ARRAYS and len(args) == 1 and not kwargs:
         return args[0].get_attribute(ctx, plain)
     unary_inputs = getattr(function, "nin", None)
-    plain = next((known for known in (plain, f"linalg.{plain}") if known in FUNCTIONS and _named(known) is function), "")
+    candidates = (candidate for candidate in (plain, f"linalg.{plain}") if candidate in FUNCTIONS)
+    plain = next((candidate for candidate in candidates if _named(candidate) is function), "")
     if not plain or not kwargs.keys().isdisjoint(_UNUSUAL) \
             or (unary_inputs is not None and len(args) > unary_inputs):
         ctx.break_graph("DX207", function=name)
@@ -119,18 +120,18 @@ def _is_whole(value: VariableTracker) -> bool:
         model = value.value if isinstance(value, ConcreteArrayVariable) else None
     if model is not None:
         return bool(model.dtype.kind in "biu")
-    known: Any = value.as_constant() if value.is_constant() else None
-    return isinstance(known, int) or (is_numpy_number(known) and known.dtype.kind in "biu")
+    constant: Any = value.as_constant() if value.is_constant() else None
+    return isinstance(constant, int) or (is_numpy_number(constant) and constant.dtype.kind in "biu")
 
 
 def _number_type(scalar: Any) -> Answer:
     """`np.float32(value)`: of what is known a number that is known; of an array one of that dtype."""
 
-    def answer(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    def answer(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
         if len(args) == 1 and not kwargs and isinstance(array := args[0].read(ctx), ArrayVariable):
             name = ConstantVariable(scalar.__name__.rstrip("_"))
             return traced(ctx, "ndarray.astype", lambda array, dtype: scalar(array), [array, name], {})
-        return call_known(ctx, scalar, f"np.{scalar.__name__}", args, kwargs)
+        return call_on_constants(ctx, scalar, f"np.{scalar.__name__}", args, kwargs)
 
     return answer
 
@@ -143,26 +144,26 @@ if (_numpy_module := sys.modules.get("numpy")) is not None:  # torch loads it wh
 # -- operators ---------------------------------------------------------------------------------------------------------
 
 
-def _binary(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
+def _binary(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: VariableTracker) -> VariableTracker:
     function = BINARY.get(symbol) or COMPARE[symbol]
     name = _UFUNC_OF.get(symbol)
     if symbol in BINARY and symbol.endswith("="):
-        name = function.__name__ if type(left) is ArrayVariable else _UFUNC_OF.get(symbol[:-1])
+        name = function.__name__ if type(lhs) is ArrayVariable else _UFUNC_OF.get(symbol[:-1])
         if name in _UFUNC_OF.values():
             function = BINARY[symbol[:-1]]
         elif name not in IN_PLACE:
             name = None
     if name is None:
-        ctx.break_graph("DX304", operator=symbol, left=left.type_name(), right=right.type_name())
-    _refuse_data_dependent_errors(ctx, name, (left, right))
-    if name in _POWERS and isinstance(left, ScalarVariable) and not (right.is_constant() and right.as_constant() == 2):
+        ctx.break_graph("DX304", operator=symbol, left=lhs.type_name(), right=rhs.type_name())
+    _refuse_data_dependent_errors(ctx, name, (lhs, rhs))
+    if name in _POWERS and isinstance(lhs, ScalarVariable) and not (rhs.is_constant() and rhs.as_constant() == 2):
         ctx.break_graph("DX207", function="power of a scalar")  # which numpy computes otherwise than that of an array
-    return traced(ctx, name, function, [left, right], {})
+    return traced(ctx, name, function, [lhs, rhs], {})
 
 
 @binary_rule(ConcreteArrayVariable, VariableTracker, *(symbol for symbol in BINARY if symbol.endswith("=")), rank=8)
-def _written(ctx: TraceContext, symbol: str, left: ConcreteArrayVariable, right: VariableTracker) -> VariableTracker:
-    return _binary(ctx, symbol, enter_graph(ctx, left), right)
+def _written(ctx: TraceContext, symbol: str, lhs: ConcreteArrayVariable, rhs: VariableTracker) -> VariableTracker:
+    return _binary(ctx, symbol, enter_graph(ctx, lhs), rhs)
 
 
 for _other in (ArrayVariable, ConstantVariable, ConcreteArrayVariable, ListVariable, TupleVariable, SymbolicNumberVariable):
@@ -177,20 +178,20 @@ def _unary(ctx: TraceContext, symbol: str, operand: ArrayVariable) -> VariableTr
 
 @binary_rule(TensorVariable, ArrayVariable, rank=8)
 @binary_rule(ArrayVariable, TensorVariable, rank=8)
-def _mixed(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
+def _mixed(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: VariableTracker) -> VariableTracker:
     """A tensor and an array: numpy computes and torch makes a tensor of it, if they agree; two of these kinds are asked."""
     function = BINARY.get(symbol) or COMPARE[symbol]
     name = _UFUNC_OF.get(symbol)
     if name is None or name in _DIVISIONS or name in _POWERS:
-        ctx.break_graph("DX304", operator=symbol, left=left.type_name(), right=right.type_name())
-    expected = on_models(ctx, symbol, function, [_mixed_model(left), _mixed_model(right)], {}, quiet=DeprecationWarning)
-    inputs = [value.tensor if isinstance(value, ArrayVariable) else value for value in (left, right)]
-    written = [ConstantVariable(function.__name__), *inputs, ConstantVariable(int(isinstance(right, ArrayVariable)))]
-    scalar = isinstance(left, ScalarVariable) or isinstance(right, ScalarVariable)
+        ctx.break_graph("DX304", operator=symbol, left=lhs.type_name(), right=rhs.type_name())
+    expected = on_models(ctx, symbol, function, [_mixed_model(lhs), _mixed_model(rhs)], {}, quiet=DeprecationWarning)
+    inputs = [value.tensor if isinstance(value, ArrayVariable) else value for value in (lhs, rhs)]
+    written = [ConstantVariable(function.__name__), *inputs, ConstantVariable(int(isinstance(rhs, ArrayVariable)))]
+    scalar = isinstance(lhs, ScalarVariable) or isinstance(rhs, ScalarVariable)
     result = ctx.operation("call_function", wrapped_mixed_scalar if scalar else wrapped_mixed, written, {})
     if type(expected) is not torch.Tensor or not isinstance(result, TensorVariable) or expected.dtype != result.fake.dtype \
             or expected.dim() != result.fake.dim() or expected.requires_grad != result.fake.requires_grad:
-        ctx.break_graph("DX304", operator=symbol, left=left.type_name(), right=right.type_name())
+        ctx.break_graph("DX304", operator=symbol, left=lhs.type_name(), right=rhs.type_name())
     return result
 
 
@@ -205,16 +206,14 @@ def _mixed_model(value: VariableTracker) -> Any:
 
 
 @method(torch.Tensor, "numpy", "__array__")
-def _numpy(ctx: TraceContext, tensor: TensorVariable, args: Sequence[VariableTracker],
-           kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+def _numpy(ctx: TraceContext, tensor: TensorVariable, args: Args, kwargs: Kwargs) -> VariableTracker:
     if args or kwargs:
         ctx.break_graph("DX417", operation="Tensor.numpy()")
     return array_from(ctx, tensor, "Tensor.numpy()")
 
 
 @rule(torch.from_numpy)
-def _from_numpy(ctx: TraceContext, args: Sequence[VariableTracker],
-                kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+def _from_numpy(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
     """A tensor on the array's memory."""
     if kwargs or len(args) != 1:
         ctx.break_graph("DX201", function="torch.from_numpy")
@@ -229,11 +228,11 @@ def _from_numpy(ctx: TraceContext, args: Sequence[VariableTracker],
 def _conversion(function: Callable[..., Any]) -> Answer:
     """A tensor on the array's memory, unless it must be of another dtype; other data make a tensor as they ever did."""
 
-    def answer(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
-        made = _tensor_of(ctx, torch.as_tensor, args, kwargs)
-        if made is None and len(args) == 1 and kwargs.keys() <= {"dtype", "device"}:
-            made = made_of_varying(ctx, args[0], kwargs)
-        return made or ctx.operation("call_function", function, args, with_numpys_dtype(ctx, args, kwargs))
+    def answer(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
+        tensor = _tensor_of(ctx, torch.as_tensor, args, kwargs)
+        if tensor is None and len(args) == 1 and kwargs.keys() <= {"dtype", "device"}:
+            tensor = lower_constructor_of_symints(ctx, args[0], with_numpys_dtype(ctx, args, kwargs))
+        return tensor or ctx.operation("call_function", function, args, with_numpys_dtype(ctx, args, kwargs))
 
     return answer
 
@@ -242,9 +241,7 @@ for _function in (torch.as_tensor, torch.asarray):
     rule(_function)(_conversion(_function))
 
 
-def with_numpys_dtype(
-    ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-) -> Mapping[str, VariableTracker]:
+def with_numpys_dtype(ctx: TraceContext, args: Args, kwargs: Kwargs) -> Mapping[str, VariableTracker]:
     """The keywords of a call that makes a tensor of data: a scalar of numpy has its dtype, where a number has torch's default.
 
     So it is in a list, also beside tensors; torch is asked what it makes of a list of such types.
@@ -252,7 +249,7 @@ def with_numpys_dtype(
     data = args[0] if len(args) == 1 else None
     if "dtype" in kwargs or data is None or not holds_numpy_number(data):
         return kwargs
-    if isinstance(data, ConstantVariable):
+    if isinstance(data, ConstantVariable) and data.kind != "number of numpy":
         return {**kwargs, "dtype": ConstantVariable(run_now(ctx, torch.tensor, data.value).dtype)}
     try:
         dtype = torch.tensor(_model_of(data)).dtype
@@ -278,9 +275,7 @@ def _model_of(data: VariableTracker) -> Any:
     return cls(1) if cls in (bool, int, float, complex) or is_numpy_type(cls) else None
 
 
-def tensor_of_array(
-    ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-) -> VariableTracker | None:
+def tensor_of_array(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker | None:
     """`torch.tensor(array)`: a copy, laid out anew; None where the data are no such array."""
     return _tensor_of(ctx, torch.tensor, args, kwargs)
 
@@ -288,9 +283,7 @@ def tensor_of_array(
 _NO_DEVICE = ConstantVariable(None)
 
 
-def _tensor_of(
-    ctx: TraceContext, function: Callable[..., Any], args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-) -> VariableTracker | None:
+def _tensor_of(ctx: TraceContext, function: Callable[..., Any], args: Args, kwargs: Kwargs) -> VariableTracker | None:
     array = args[0].read(ctx) if len(args) == 1 else None
     if function is torch.as_tensor and isinstance(array, ConcreteArrayVariable):
         array = enter_graph(ctx, array)
@@ -303,20 +296,20 @@ def _tensor_of(
     copies = function is torch.tensor or isinstance(array, ScalarVariable)
     if not copies and not array.model.flags.writeable:
         ctx.break_graph("DX207", function=function.__name__)
-    wanted: Any = on_models(ctx, function.__name__, function, [array.model],
+    expected: Any = on_models(ctx, function.__name__, function, [array.model],
                             {name: value.as_constant() for name, value in kwargs.items()})
-    if not copies and wanted.dtype == array.tensor.fake.dtype:
+    if not copies and expected.dtype == array.tensor.fake.dtype:
         return _moved(ctx, ctx.operation("call_function", wrapped_from_numpy, [array.tensor], {}), device)
-    keywords = {"dtype": ConstantVariable(wanted.dtype), "copy": ConstantVariable(True)}
-    made = ctx.operation("call_method", "to", [array.tensor], keywords)
-    assert isinstance(made, TensorVariable)
-    if tuple(map(hint, made.fake.stride())) != wanted.stride():
+    keywords = {"dtype": ConstantVariable(expected.dtype), "copy": ConstantVariable(True)}
+    tensor = ctx.operation("call_method", "to", [array.tensor], keywords)
+    assert isinstance(tensor, TensorVariable)
+    if tuple(map(hint, tensor.fake.stride())) != expected.stride():
         ctx.break_graph("DX207", function=function.__name__)
-    return _moved(ctx, made, device)
+    return _moved(ctx, tensor, device)
 
 
-def _moved(ctx: TraceContext, made: VariableTracker, device: VariableTracker) -> VariableTracker:
+def _moved(ctx: TraceContext, tensor: VariableTracker, device: VariableTracker) -> VariableTracker:
     """What was made of an array, which lies in the memory of the CPU, on the device that the call names, or on the default one."""
-    named: Any = device.as_constant()
-    wanted = torch.get_default_device() if named is None else torch.device(named)
-    return made if wanted.type == "cpu" else ctx.operation("call_method", "to", [made, ConstantVariable(wanted)], {})
+    device_constant: Any = device.as_constant()
+    target = torch.get_default_device() if device_constant is None else torch.device(device_constant)
+    return tensor if target.type == "cpu" else ctx.operation("call_method", "to", [tensor, ConstantVariable(target)], {})

@@ -12,14 +12,14 @@ In: calls of numpy's functions, and of torch's that take arrays. Out: constants,
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from dynexplore.engine.variables.containers.ranges import SliceVariable
 from dynexplore.engine.variables.containers.sequence import ListVariable, TupleVariable
-from dynexplore.engine.variables.contract.base import NotConstant, VariableTracker
+from dynexplore.engine.variables.contract.base import Args, Kwargs, NotConstant, VariableTracker
 from dynexplore.engine.variables.operators import BINARY, COMPARE, UNARY, binary_rule, unary_rule
 from dynexplore.engine.variables.rules import METHODS
 from dynexplore.engine.variables.scalars.constant import (
@@ -84,13 +84,13 @@ class ConcreteArrayVariable(VariableTracker):
         return ConstantVariable(run_now(ctx, len, self.value))
 
     def iterate(self, ctx: TraceContext) -> VariableTracker:
-        return ctx.iterator_over(self.unpack(ctx))
+        return ctx.values.iterator_over(self.unpack(ctx))
 
     def unpack(self, ctx: TraceContext) -> list[VariableTracker]:
         return [_wrap(ctx, item, (self,)) for item in run_now(ctx, list, self.value)]
 
     def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
-        return _compute(ctx, "subscript of an array", lambda value, wanted: value[wanted], (self, key), {})
+        return _compute(ctx, "subscript of an array", lambda value, index: value[index], (self, key), {})
 
     def set_item(self, ctx: TraceContext, key: VariableTracker, value: VariableTracker) -> None:
         METHODS[ConcreteArrayVariable, "__setitem__"](ctx, self, (key, value), {})
@@ -100,9 +100,7 @@ class ConcreteArrayVariable(VariableTracker):
             return _wrap(ctx, getattr(self.value, name), (self,))
         return ConstantMethodVariable(self, name) if name in _METHODS or name == "fill" else super().get_attribute(ctx, name)
 
-    def call_method(
-        self, ctx: TraceContext, name: str, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-    ) -> VariableTracker:
+    def call_method(self, ctx: TraceContext, name: str, args: Args, kwargs: Kwargs) -> VariableTracker:
         if (row := METHODS.get((ConcreteArrayVariable, name))) is not None:
             return row(ctx, self, args, kwargs)
         if name not in _METHODS or "out" in kwargs:
@@ -112,11 +110,7 @@ class ConcreteArrayVariable(VariableTracker):
     def reconstruct(self, build: Reconstruction) -> None:
         if self.is_view:
             raise NotImplementedError("a view of another array")
-        build.writer.begin_call()
-        build.push_object(copy_array)
-        build.writer.callable_ready()
-        build.push_object(self.value)
-        build.writer.call(1)
+        build.call_helper(copy_array, lambda: build.push_object(self.value))
 
     def text(self) -> str:
         return f"{self.value.dtype}{list(self.value.shape)} array"
@@ -127,9 +121,9 @@ def copy_array(value: Any) -> Any:
     return value.copy(order="K")
 
 
-def call_known(
-    ctx: TraceContext, function: Callable[..., Any], name: str, args: Sequence[VariableTracker],
-    kwargs: Mapping[str, VariableTracker],
+def call_on_constants(
+    ctx: TraceContext, function: Callable[..., Any], name: str, args: Args,
+    kwargs: Kwargs,
 ) -> VariableTracker:
     """numpy on what is known gives what is known; anything else is left to Python."""
     inputs = getattr(function, "nin", None)
@@ -139,44 +133,44 @@ def call_known(
 
 
 def _compute(
-    ctx: TraceContext, name: str, function: Callable[..., Any], args: Sequence[VariableTracker],
-    kwargs: Mapping[str, VariableTracker],
+    ctx: TraceContext, name: str, function: Callable[..., Any], args: Args,
+    kwargs: Kwargs,
 ) -> VariableTracker:
     try:
-        values = [known_nest(arg.read(ctx), ctx) for arg in args]
-        named = {key: known_nest(arg.read(ctx), ctx) for key, arg in kwargs.items()}
+        values = [constant_nest(arg.read(ctx), ctx) for arg in args]
+        named = {key: constant_nest(arg.read(ctx), ctx) for key, arg in kwargs.items()}
     except NotConstant:
         ctx.break_graph("DX207", function=name)
     return _wrap(ctx, run_now(ctx, function, *values, **named), (*args, *kwargs.values()), name)
 
 
-def known_nest(value: VariableTracker, ctx: TraceContext) -> Any:
+def constant_nest(value: VariableTracker, ctx: TraceContext) -> Any:
     """A constant, a known array, or a list, tuple or slice of such. Raises NotConstant."""
     if isinstance(value, ConcreteArrayVariable):
         return value.value
     if value.is_constant():
         return value.as_constant()
     if isinstance(value, SliceVariable):
-        return value.known(ctx)
+        return value.concrete(ctx)
     if value.python_type() in (list, tuple):
-        return value.python_type()(known_nest(item.read(ctx), ctx) for item in value.unpack(ctx))
+        return value.python_type()(constant_nest(item.read(ctx), ctx) for item in value.unpack(ctx))
     live = getattr(value, "function", None) or getattr(value, "value", None)  # `dtype=np.float32`, `dtype=int`
     if isinstance(live, type):
         return live
     raise NotConstant(value)
 
 
-def _wrap(ctx: TraceContext, result: Any, given: Sequence[VariableTracker], name: str = "ndarray") -> VariableTracker:
+def _wrap(ctx: TraceContext, result: Any, operands: Sequence[VariableTracker], name: str = "ndarray") -> VariableTracker:
     """The tracker of what numpy gave."""
     if is_constant_value(result):
         return ComputedNumberVariable(result) if is_numpy_number(result) else ConstantVariable(result)
     if isinstance(result, (tuple, list)):
-        items = [_wrap(ctx, item, given, name) for item in result]
+        items = [_wrap(ctx, item, operands, name) for item in result]
         return ListVariable(items) if type(result) is list else TupleVariable(items)
     numpy: Any = sys.modules["numpy"]
     if type(result) is not numpy.ndarray or result.dtype.hasobject:
         ctx.break_graph("DX207", function=name)
-    sources = [value for value in given if isinstance(value, ConcreteArrayVariable)]
+    sources = [value for value in operands if isinstance(value, ConcreteArrayVariable)]
     same = next((value for value in sources if value.value is result), None)
     if same is not None:
         return same
@@ -188,18 +182,18 @@ def _wrap(ctx: TraceContext, result: Any, given: Sequence[VariableTracker], name
     return ConcreteArrayVariable(result, is_view)
 
 
-def tensor_of(ctx: TraceContext, data: ConcreteArrayVariable, kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+def tensor_of(ctx: TraceContext, data: ConcreteArrayVariable, kwargs: Kwargs) -> VariableTracker:
     """torch.tensor(array) copies a constant of the graph."""
     if not set(kwargs) <= {"dtype", "device"}:
         ctx.break_graph("DX207", function="torch.tensor")
-    constant = ctx.constant_tensor(run_now(ctx, torch.tensor, data.value))
+    constant = ctx.values.constant_tensor(run_now(ctx, torch.tensor, data.value))
     return ctx.operation("call_method", "to", [constant], {**kwargs, "copy": ConstantVariable(True)})
 
 
-def _binary(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
+def _binary(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: VariableTracker) -> VariableTracker:
     if symbol.endswith("=") and symbol not in COMPARE:
         ctx.break_graph("DX207", function=f"ndarray {symbol}")
-    return _compute(ctx, f"ndarray {symbol}", (BINARY | COMPARE)[symbol], (left, right), {})
+    return _compute(ctx, f"ndarray {symbol}", (BINARY | COMPARE)[symbol], (lhs, rhs), {})
 
 
 _SYMBOLS = (*BINARY, *COMPARE)

@@ -12,18 +12,17 @@ import collections.abc
 import operator
 import types
 import typing
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.provenance.guards import Identity
 from dynexplore.engine.provenance.sources import Source
-from dynexplore.engine.variables.contract.base import NotConstant, NotProxyable, VariableTracker
+from dynexplore.engine.variables.contract.base import Args, Kwargs, NotConstant, NotProxyable, VariableTracker
 from dynexplore.engine.variables.contract.build import builds, builds_when
-from dynexplore.engine.variables.contract.context import UserRaised
+from dynexplore.engine.variables.contract.context import ObservedException
 from dynexplore.engine.variables.objects.user_object import UserObjectVariable
 from dynexplore.engine.variables.operators import binary_rule
-from dynexplore.engine.variables.scalars.concrete_values import live_nest
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, run_now
+from dynexplore.engine.variables.scalars.specialize import live_nest
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
@@ -44,31 +43,29 @@ class AnnotationVariable(ConstantVariable):
         """`List[int]`."""
         key.read_items(ctx)
         try:
-            wanted = live_nest(key)
+            arguments = live_nest(key)
         except NotConstant:
             ctx.break_graph("DX306", question="subscript", type=self.type_name())
-        return ctx.build(run_now(ctx, operator.getitem, self.value, wanted), None)
+        return ctx.build(run_now(ctx, operator.getitem, self.value, arguments), None)
 
-    def call(
-        self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-    ) -> VariableTracker:
+    def call(self, ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
         """`list[int]()`: what the class itself makes, told of the alias where it takes attributes."""
         origin = getattr(self.value, "__origin__", None)
         if not isinstance(origin, type):
             return super().call(ctx, args, kwargs)
         if isinstance(self.value, _OF_TYPING):
-            return ctx.call_function(ctx.build(_CALL, None), [self, *args], kwargs)
-        made = ctx.call_function(ctx.build(origin, None), args, kwargs)
-        if isinstance(made, UserObjectVariable):
-            _tell_of(ctx, made, self)
-        return made
+            return ctx.build(_CALL, None).call(ctx, [self, *args], kwargs)
+        instance = ctx.build(origin, None).call(ctx, args, kwargs)
+        if isinstance(instance, UserObjectVariable):
+            _set_orig_class(ctx, instance, self)
+        return instance
 
 
-def _tell_of(ctx: TraceContext, made: UserObjectVariable, alias: AnnotationVariable) -> None:
+def _set_orig_class(ctx: TraceContext, instance: UserObjectVariable, alias: AnnotationVariable) -> None:
     """`made.__orig_class__ = alias`, if that can be (Objects/genericaliasobject.c, set_orig_class)."""
     try:
-        made.set_attribute(ctx, "__orig_class__", alias)
-    except UserRaised as raised:
+        instance.set_attribute(ctx, "__orig_class__", alias)
+    except ObservedException as raised:
         if not issubclass(raised.exception.python_type(), AttributeError | TypeError):
             raise
 
@@ -81,12 +78,12 @@ def _is_annotation(value: Any) -> bool:
 
 @binary_rule(AnnotationVariable, VariableTracker, "|", rank=45)
 @binary_rule(VariableTracker, AnnotationVariable, "|", rank=45)
-def _either(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
+def _either(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: VariableTracker) -> VariableTracker:
     """`list[int] | None`."""
     try:
-        sides = live_nest(left), live_nest(right)
+        sides = live_nest(lhs), live_nest(rhs)
     except NotConstant:
-        ctx.break_graph("DX304", operator=symbol, left=left.type_name(), right=right.type_name())
+        ctx.break_graph("DX304", operator=symbol, left=lhs.type_name(), right=rhs.type_name())
     return ctx.build(run_now(ctx, operator.or_, *sides), None)
 
 

@@ -12,23 +12,24 @@ from __future__ import annotations
 import contextlib
 import functools
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from dynexplore.engine.raw_attributes import name_in_messages
-from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.raw_attributes import class_dict, class_mro, name_in_messages
+from dynexplore.engine.variables.contract.base import Args, Kwargs, VariableTracker
 from dynexplore.engine.variables.operators import COMPARE_DUNDER, DUNDER, binary, compare
 from dynexplore.engine.variables.rules import METHODS, MethodAnswer
-from dynexplore.engine.variables.scalars.concrete_values import known_truth
 from dynexplore.engine.variables.scalars.constant import ConstantMethodVariable, ConstantVariable, run_now
-from dynexplore.engine.variables.signatures import builtin_method
-from dynexplore.engine.variables.type_errors import NoStandIn, stand_in
+from dynexplore.engine.variables.scalars.specialize import specialize_bool
+from dynexplore.engine.variables.signatures import builtin_method, refuse_method_arguments
+from dynexplore.engine.variables.type_errors import NoStandIn, does_not_answer, stand_in
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
 
 NONE = ConstantVariable(None)
 
+_ABSENT = object()
 _DATA = types.GetSetDescriptorType | types.MemberDescriptorType  # attributes that are values, as `gi_frame` of a generator
 
 
@@ -46,7 +47,7 @@ class BuiltinValueVariable(VariableTracker):
     def hash_key(self, ctx: TraceContext) -> object:
         if self.python_type().__hash__ is None:
             ctx.raise_exception(TypeError, f"unhashable type: {name_in_messages(self.python_type())!r}")
-        ctx.journal.tell_apart(self)
+        ctx.journal.observe_identity(self)
         return self
 
     def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
@@ -55,9 +56,12 @@ class BuiltinValueVariable(VariableTracker):
             return ctx.build(python_type, None)
         if name == "__doc__":
             return ctx.build(python_type.__doc__, None)
-        if not hasattr(python_type, name):
+        raw = next((class_dict(owner)[name] for owner in class_mro(python_type) if name in class_dict(owner)), _ABSENT)
+        if raw is _ABSENT:  # what `type` has, such as `mro`, only the class itself has
             ctx.raise_exception(AttributeError, f"{name_in_messages(python_type)!r} object has no attribute {name!r}")
-        if isinstance(getattr(python_type, name), _DATA):
+        if raw is None:  # `__hash__` of a list
+            return NONE
+        if isinstance(raw, _DATA):
             ctx.break_graph("DX303", name=name, type=self.type_name())
         return ConstantMethodVariable(self, name)
 
@@ -66,9 +70,7 @@ class BuiltinValueVariable(VariableTracker):
             run_now(ctx, setattr, stand_in(self), name, None)
         super().set_attribute(ctx, name, value)
 
-    def call_method(
-        self, ctx: TraceContext, name: str, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-    ) -> VariableTracker:
+    def call_method(self, ctx: TraceContext, name: str, args: Args, kwargs: Kwargs) -> VariableTracker:
         answer = method_row(self.python_type(), name)
         if answer is not None:
             return answer(ctx, self, args, kwargs)
@@ -77,9 +79,11 @@ class BuiltinValueVariable(VariableTracker):
         if special is None:
             ctx.break_graph("DX213", method=f"{self.type_name()}.{name}")
         if kwargs or len(args) != special.__code__.co_argcount - 2:
-            ctx.break_graph("DX218", callee=f"{self.type_name()}.{name}")
-        answered: VariableTracker = special(ctx, self, *args)
-        return answered
+            refuse_method_arguments(ctx, self, name, args, kwargs)
+        if name in MAY_REFUSE and does_not_answer(self, name, *args):
+            return ConstantVariable(NotImplemented)
+        tracker: VariableTracker = special(ctx, self, *args)
+        return tracker
 
 
 def mutating_method(python_type: type[Any], *names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -87,7 +91,7 @@ def mutating_method(python_type: type[Any], *names: str) -> Callable[[Callable[.
 
     def declare(row: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(row)
-        def answer(ctx: TraceContext, self: Any, *args: VariableTracker, **kwargs: VariableTracker) -> VariableTracker:
+        def answer(ctx: TraceContext, self: Any, /, *args: VariableTracker, **kwargs: VariableTracker) -> VariableTracker:
             ctx.journal.note(self, names[0])
             result = row(ctx, self, *args, **kwargs)
             return result if isinstance(result, VariableTracker) else NONE
@@ -130,14 +134,21 @@ def _operator_method(symbol: str, swapped: bool = False) -> Callable[..., Variab
 
 def _comparison_method(symbol: str) -> Callable[..., VariableTracker]:
     def call(ctx: TraceContext, self: VariableTracker, other: VariableTracker) -> VariableTracker:
-        return compare(ctx, symbol, self, other)
+        content: VariableTracker = getattr(other, "storage", None) or other  # its class is not asked: this is the C type's method
+        return compare(ctx, symbol, self, content)
 
     return call
 
 
+MAY_REFUSE = frozenset(
+    {f"__{side}{name}__" for name in DUNDER.values() for side in ("", "r", "i")} | {names[0] for names in COMPARE_DUNDER.values()}
+)
+"""Special methods that say NotImplemented where they do not know the other operand."""
+
+
 SPECIAL_METHODS: dict[str, Any] = {
     "__len__": lambda ctx, self: self.length(ctx),
-    "__bool__": lambda ctx, self: ConstantVariable(known_truth(ctx, self)),
+    "__bool__": lambda ctx, self: ConstantVariable(specialize_bool(ctx, self)),
     "__iter__": lambda ctx, self: self.iterate(ctx),
     "__next__": _special_next,
     "__contains__": lambda ctx, self, item: self.contains(ctx, item),

@@ -18,32 +18,32 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dynexplore.engine.policy.outside import kind_of_break
+from dynexplore.engine.policy.external_effects import kind_of_break
 from dynexplore.engine.provenance.module_guards import IMMUTABLE
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.raw_attributes import class_dict
-from dynexplore.engine.variables.contract.base import NotConstant, VariableTracker
+from dynexplore.engine.variables.contract.base import Args, Kwargs, NotConstant, VariableTracker
 from dynexplore.engine.variables.contract.build import builds, builds_when
 from dynexplore.engine.variables.contract.write_back import write_attributes
-from dynexplore.engine.variables.objects.class_facts import (
+from dynexplore.engine.variables.objects.descriptors import bind, binds, class_tracker
+from dynexplore.engine.variables.objects.opaque import guard_identity
+from dynexplore.engine.variables.objects.type_lookup import (
     ClassAttribute,
     attribute_source,
     find,
+    guard_on_absence,
+    guard_on_names,
+    guard_on_plain_access,
     is_fixed_class,
     layout_of,
     peek,
     raw_lookup,
-    rely_on_absence,
-    rely_on_names,
-    rely_on_plain_access,
 )
-from dynexplore.engine.variables.objects.class_lookup import bind, binds, class_tracker
-from dynexplore.engine.variables.objects.opaque import guard_identity
 from dynexplore.engine.variables.objects.user_object import UserObjectVariable
 from dynexplore.engine.variables.rules import rule, rule_for
-from dynexplore.engine.variables.scalars.concrete_values import known_truth, live_nest
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
-from dynexplore.engine.variables.scalars.special_results import taken, taken_iterator, taken_truth
+from dynexplore.engine.variables.scalars.special_results import checked_iterator, checked_result, checked_truth
+from dynexplore.engine.variables.scalars.specialize import live_nest, specialize_bool
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
@@ -88,7 +88,7 @@ class ClassVariable(VariableTracker):
 
     def truth(self, ctx: TraceContext) -> bool | VariableTracker:
         if raw_lookup(ctx, type(self.value), "__bool__") is not None:
-            return taken_truth(ctx, type(self.value), ctx.call_function(self._special(ctx, "__bool__", "bool()"), [], {}))
+            return checked_truth(ctx, type(self.value), self._special(ctx, "__bool__", "bool()").call(ctx, [], {}))
         return True if raw_lookup(ctx, type(self.value), "__len__") is None else self.length(ctx).truth(ctx)
 
     def hash_key(self, ctx: TraceContext) -> object:
@@ -114,14 +114,14 @@ class ClassVariable(VariableTracker):
 
     def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
         metaclass = type(self.value)
-        rely_on_plain_access(ctx, metaclass, name)
+        guard_on_plain_access(ctx, metaclass, name)
         fixed = _FIXED_ATTRIBUTES.get(name)
         if fixed is not None:
             return fixed(ctx, self)
         if name in _CONSTANT_ATTRIBUTES and name not in self.stored:
             return self._text_attribute(ctx, name)
         above = self._in_metaclass(ctx, metaclass, name)
-        if above is not None and above.hides_own:
+        if above is not None and above.overrides_instance_dict:
             return bind(ctx, above, self, metaclass)
         attribute = find(ctx, self.value, name)
         if attribute is not None:
@@ -129,13 +129,16 @@ class ClassVariable(VariableTracker):
         if above is not None:
             return bind(ctx, above, self, metaclass)
         hook = None if metaclass is type else find(ctx, metaclass, "__getattr__")
-        rely_on_absence(ctx, self.value, name)
+        guard_on_absence(ctx, self.value, name)
         if hook is not None:
-            return ctx.call_function(bind(ctx, hook, self, metaclass), [ConstantVariable(name)], {})
+            return bind(ctx, hook, self, metaclass).call(ctx, [ConstantVariable(name)], {})
         ctx.raise_exception(AttributeError, f"type object {self.value.__name__!r} has no attribute {name!r}")
 
     def _text_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
         """`__name__` and its kin: what the type itself keeps, or what stands in the class."""
+        above = peek(self.python_type(), name)  # the metaclass' own docstring and module are no answers for its classes
+        if above is not peek(type, name) and hasattr(type(above), "__get__"):
+            ctx.break_graph("DX303", name=name, type=self.text())  # the metaclass answers, by code of the program perhaps
         value = getattr(self.value, name)
         if not self.value.__flags__ & IMMUTABLE:
             source = ctx.module_guards.source_of(self.value, self.value.__qualname__).attribute(name, "getattr")
@@ -147,8 +150,7 @@ class ClassVariable(VariableTracker):
 
     def set_attribute(self, ctx: TraceContext, name: str, value: VariableTracker) -> None:
         self._check_assignable(ctx, name)
-        ctx.module_guards.writes_to(self.value)
-        ctx.journal.must_replay(self, f"{self.value.__qualname__}.{name}")
+        self._note_change(ctx, name)
         self.stored[name] = value
 
     def delete_attribute(self, ctx: TraceContext, name: str) -> None:
@@ -157,14 +159,18 @@ class ClassVariable(VariableTracker):
             find(ctx, self.value, name)  # for its guard
         if self.stored.get(name) is None and (name in self.stored or name not in class_dict(self.value)):
             ctx.raise_exception(AttributeError, f"type object {self.value.__name__!r} has no attribute {name!r}")
-        ctx.module_guards.writes_to(self.value)
-        ctx.journal.must_replay(self, f"{self.value.__qualname__}.{name}")
+        self._note_change(ctx, name)
         if name in self.stored:
             self._set_before_deleted.add(name)
         self.stored[name] = None
 
+    def _note_change(self, ctx: TraceContext, name: str) -> None:
+        """An attribute is about to change."""
+        ctx.module_guards.writes_to(self.value)
+        ctx.journal.must_replay(self, f"{self.value.__qualname__}.{name}")
+
     def _check_assignable(self, ctx: TraceContext, name: str) -> None:
-        rely_on_names(ctx, type(self.value), "__setattr__", "__delattr__", name)
+        guard_on_names(ctx, type(self.value), "__setattr__", "__delattr__", name)
         plain = type(self.value).__setattr__ is type.__setattr__ and not (name.startswith("__") and name.endswith("__"))  # type: ignore[comparison-overlap]
         if is_fixed_class(self.value) or not plain:
             ctx.break_graph("DX314", what=f"{self.value.__qualname__}.{name}")
@@ -172,26 +178,28 @@ class ClassVariable(VariableTracker):
     # -- special methods of the metaclass
 
     def length(self, ctx: TraceContext) -> VariableTracker:
-        length = ctx.call_function(self._special(ctx, "__len__", "len()"), [], {})
-        return taken(ctx, len, type(self.value), "__len__", length)
+        length = self._special(ctx, "__len__", "len()").call(ctx, [], {})
+        return checked_result(ctx, len, type(self.value), "__len__", length)
 
     def iterate(self, ctx: TraceContext) -> VariableTracker:
-        return taken_iterator(ctx, ctx.call_function(self._special(ctx, "__iter__", "iteration"), [], {}))
+        return checked_iterator(ctx, self._special(ctx, "__iter__", "iteration").call(ctx, [], {}))
 
     def contains(self, ctx: TraceContext, item: VariableTracker) -> VariableTracker:
-        return ConstantVariable(known_truth(ctx, ctx.call_function(self._special(ctx, "__contains__", "`in`"), [item], {})))
+        return ConstantVariable(specialize_bool(ctx, self._special(ctx, "__contains__", "`in`").call(ctx, [item], {})))
 
     def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
         """`List[int]`, `Generic[T]`: an annotation, or what `__class_getitem__` gives."""
         if raw_lookup(ctx, type(self.value), "__getitem__") is not None:
-            return ctx.call_function(self._special(ctx, "__getitem__", "subscript"), [key], {})
+            return self._special(ctx, "__getitem__", "subscript").call(ctx, [key], {})
         if is_fixed_class(self.value):
             key.read_items(ctx)
             try:
                 return ctx.build(self.value[live_nest(key)], None)
             except (NotConstant, TypeError):
                 pass
-        return ctx.call_function(self.get_attribute(ctx, "__class_getitem__"), [key], {})
+            except SyntaxError as error:  # a forward reference that is no expression
+                ctx.raise_exception(SyntaxError, *error.args)
+        return self.get_attribute(ctx, "__class_getitem__").call(ctx, [key], {})
 
     def _special(self, ctx: TraceContext, name: str, question: str) -> VariableTracker:
         method = find(ctx, type(self.value), name)
@@ -201,20 +209,18 @@ class ClassVariable(VariableTracker):
 
     # -- calls
 
-    def call(self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    def call(self, ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
         row = rule_for(self.value)
         if row is not None:
-            return row.answer(ctx, args, kwargs)
+            return row.call(ctx, self.value, args, kwargs)
         maker = raw_lookup(ctx, type(self.value), "__call__")
         if isinstance(maker, type):  # `__call__ = dict` in the metaclass of TypedDict
-            return ctx.call_function(ctx.build(maker, None), args, kwargs)
+            return ctx.build(maker, None).call(ctx, args, kwargs)
         if isinstance(maker, types.FunctionType):
-            return ctx.call_function(self._special(ctx, "__call__", "call"), args, kwargs)
+            return self._special(ctx, "__call__", "call").call(ctx, args, kwargs)
         return self.construct(ctx, args, kwargs)
 
-    def construct(
-        self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-    ) -> VariableTracker:
+    def construct(self, ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
         """type.__call__, as the C type below wants it."""
         _refuse_finalized(ctx, self.value)
         for layout, maker in _MAKERS:
@@ -222,21 +228,19 @@ class ClassVariable(VariableTracker):
                 return maker(ctx, self, args, kwargs)
         return self.make_instance(ctx, args, kwargs)
 
-    def make_instance(
-        self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-    ) -> VariableTracker:
+    def make_instance(self, ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
         """`__new__`, then `__init__`."""
-        made = self.new(ctx, args, kwargs)
-        if issubclass(made.python_type(), self.value):
-            initialize(ctx, made, args, kwargs)
-        return made
+        instance = self.new(ctx, args, kwargs)
+        if issubclass(instance.python_type(), self.value):
+            initialize(ctx, instance, args, kwargs)
+        return instance
 
-    def new(self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    def new(self, ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
         """`cls.__new__(cls, ...)`."""
         constructor = find(ctx, self.value, "__new__")
         assert constructor is not None
         if isinstance(constructor.raw, staticmethod | types.FunctionType):
-            return ctx.call_function(bind(ctx, constructor, None, self.value), [self, *args], kwargs)
+            return bind(ctx, constructor, None, self.value).call(ctx, [self, *args], kwargs)
         return new_instance(ctx, self, args, kwargs)
 
     def reconstruct(self, build: Reconstruction) -> None:
@@ -255,9 +259,7 @@ def _refuse_finalized(ctx: TraceContext, cls: type[Any]) -> None:
 _IS_ABSTRACT = 1 << 20  # Py_TPFLAGS_IS_ABSTRACT, which object_new asks: `__abstractmethods__` would ask a metaclass's `__getattr__`
 
 
-def new_instance(
-    ctx: TraceContext, cls: ClassVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-) -> VariableTracker:
+def new_instance(ctx: TraceContext, cls: ClassVariable, args: Args, kwargs: Kwargs) -> VariableTracker:
     """object.__new__, or that of the C type below."""
     _refuse_finalized(ctx, cls.value)
     if layout_of(cls.value) not in (object, types.SimpleNamespace) or (cls.value is object and (args or kwargs)):
@@ -267,15 +269,13 @@ def new_instance(
     return UserObjectVariable(cls.value, class_variable=cls)
 
 
-def initialize(
-    ctx: TraceContext, made: VariableTracker, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-) -> None:
+def initialize(ctx: TraceContext, instance: VariableTracker, args: Args, kwargs: Kwargs) -> None:
     """Call `__init__` on a new instance."""
-    cls = made.python_type()
+    cls = instance.python_type()
     initializer = find(ctx, cls, "__init__")
     assert initializer is not None
     if initializer.is_python_function or initializer.raw is not object.__init__:
-        returned = ctx.call_function(bind(ctx, initializer, made, cls), args, kwargs)
+        returned = bind(ctx, initializer, instance, cls).call(ctx, args, kwargs)
         if not (returned.is_constant() and returned.as_constant() is None):
             ctx.raise_exception(TypeError, f"__init__() should return None, not {returned.python_type().__name__!r}")
     elif (args or kwargs) and raw_lookup(ctx, cls, "__new__") is object.__new__:
@@ -283,21 +283,31 @@ def initialize(
 
 
 @rule(object.__new__)
-def _object_new(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+def _object_new(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
     if not args or not isinstance(args[0], ClassVariable):
         ctx.break_graph("DX205", function="object.__new__", arguments=", ".join(arg.type_name() for arg in args))
+    if len(args) > 1 or kwargs:
+        _refuse_arguments(ctx, args[0].value)
     return new_instance(ctx, args[0], (), {})
 
 
+def _refuse_arguments(ctx: TraceContext, cls: type[Any]) -> None:
+    """`object.__new__(cls, 42)`: CPython's Objects/typeobject.c (object_new) takes what an `__init__` of the class may want."""
+    if raw_lookup(ctx, cls, "__new__") is not object.__new__:
+        ctx.raise_exception(TypeError, "object.__new__() takes exactly one argument (the type to instantiate)")
+    if raw_lookup(ctx, cls, "__init__") is object.__init__:
+        ctx.raise_exception(TypeError, f"{cls.__name__}() takes no arguments")
+
+
 @rule(object)
-def _object(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+def _object(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
     if args or kwargs:
         ctx.raise_exception(TypeError, "object() takes no arguments")
     return UserObjectVariable(object, class_variable=ctx.build(object, None))
 
 
 @rule(type.__call__)
-def _type_call(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+def _type_call(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
     """super().__call__(...) in a metaclass."""
     if not args or not isinstance(args[0], ClassVariable):
         ctx.break_graph("DX205", function="type.__call__", arguments=", ".join(arg.type_name() for arg in args))
@@ -313,7 +323,7 @@ def _metaclass(ctx: TraceContext, cls: ClassVariable) -> VariableTracker:
 
 def _classes(which: str) -> Callable[[Any, ClassVariable], VariableTracker]:
     def give(ctx: TraceContext, cls: ClassVariable) -> VariableTracker:
-        ctx.module_guards.rely_on_bases(cls.value)
+        ctx.module_guards.guard_on_bases(cls.value)
         for base in cls.value.__mro__:
             class_tracker(ctx, base)
         return ctx.build(getattr(cls.value, which), None)

@@ -1,8 +1,8 @@
 """Exceptions: made by the program, raised by it or by a rule, caught, and passed on.
 
 The idea: an exception is an object of the program whose class extends a C type that keeps `args`. Raising one while tracing unwinds
-symbolic frames (`UserRaised`) until a handler of the traced program takes it; one that leaves the root frame is no capture at
-all: the graph ends before the instruction that raised, and Python raises it for real, from the same line.
+symbolic frames (`ObservedException`) until a handler of the traced program takes it; one that leaves the root frame is no capture
+at all: the graph ends before the instruction that raised, and Python raises it for real, from the same line.
 
 One that existed before the frame (a resume function that goes on in an `except` block gets it as an argument) is read
 from its source. One made here and passed on is made again: `cls.__new__(cls, *args)`, the C type's own `__init__`, then the
@@ -16,20 +16,20 @@ from __future__ import annotations
 
 import sys
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.raw_attributes import class_mro
 from dynexplore.engine.variables.containers.sequence import TupleVariable
-from dynexplore.engine.variables.contract.base import NotConstant, VariableTracker
+from dynexplore.engine.variables.contract.base import Args, Kwargs, NotConstant, VariableTracker
 from dynexplore.engine.variables.contract.build import builds_when
 from dynexplore.engine.variables.objects.class_ import ClassVariable, initialize, makes
-from dynexplore.engine.variables.objects.class_facts import ClassAttribute, layout_of, raw_lookup, rely_on_class_of
+from dynexplore.engine.variables.objects.type_lookup import ClassAttribute, guard_on_class_of, layout_of, raw_lookup
 from dynexplore.engine.variables.objects.user_object import CMethodVariable, UserObjectVariable
-from dynexplore.engine.variables.rules import rule
-from dynexplore.engine.variables.scalars.concrete_values import live_nest
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
+from dynexplore.engine.variables.scalars.specialize import live_nest
+from dynexplore.engine.variables.signatures import builtin
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
@@ -44,7 +44,7 @@ class ExceptionVariable(UserObjectVariable):
     kind = "exception"
     is_its_attributes = False
 
-    def __init__(self, cls: type[Any], args: Sequence[VariableTracker] = (), *, value: Any = None,
+    def __init__(self, cls: type[Any], args: Args = (), *, value: Any = None,
                  source: Source | None = None, class_variable: VariableTracker | None = None) -> None:
         super().__init__(cls, value=value, source=source, class_variable=class_variable)
         self.args = list(args)
@@ -53,7 +53,7 @@ class ExceptionVariable(UserObjectVariable):
         self.suppress_context = False
         self.traceback: VariableTracker = NONE
 
-    def note_caught(self) -> None:
+    def record_traceback(self) -> None:
         """It was raised in this frame, or below, and is caught: for the program it has a traceback from now on."""
         if self.traceback is NONE:
             self.traceback = TracebackVariable()
@@ -63,7 +63,7 @@ class ExceptionVariable(UserObjectVariable):
         """Its class."""
         return self.cls
 
-    def known_args(self, ctx: TraceContext) -> list[VariableTracker]:
+    def load_args(self, ctx: TraceContext) -> list[VariableTracker]:
         """Its arguments, also of a live one."""
         if self.value is not None:
             self.args = self.get_attribute(ctx, "args").unpack(ctx)
@@ -90,7 +90,7 @@ class ExceptionVariable(UserObjectVariable):
             super().set_c_attribute(ctx, attribute, value)
             return
         self.before_change(ctx, attribute.name)
-        setter(ctx, self, value)
+        setter(ctx, self, value.read(ctx))
 
     def before_change(self, ctx: TraceContext, name: str) -> None:
         """What the C type keeps of an existing exception is not replayed."""
@@ -110,11 +110,7 @@ class ExceptionVariable(UserObjectVariable):
         self.before_change(ctx, "__context__")
         if handled is None and isinstance(self.context, ExceptionVariable):
             ctx.break_graph("DX310", because="it is raised again", type=self.cls.__qualname__)  # its context stays, perhaps
-        other = handled
-        while isinstance(other, ExceptionVariable):  # no circle
-            if other.context is self:
-                other.context = None
-            other = other.context
+        _open_circle(handled, self)
         self.context = handled or CallersExceptionVariable(sys.exception)
 
     # -- methods of the C type
@@ -145,6 +141,20 @@ class ExceptionVariable(UserObjectVariable):
 
     def text(self) -> str:
         return f"{self.cls.__qualname__}({', '.join(arg.text() for arg in self.args)})"
+
+
+def _open_circle(handled: VariableTracker | None, raised: ExceptionVariable) -> None:
+    """Take `raised` out of the contexts of what is being handled; a circle that is there already is walked once, and stays.
+
+    Python/errors.c, _PyErr_SetObject.
+    """
+    seen: set[int] = set()
+    while isinstance(handled, ExceptionVariable) and id(handled) not in seen:
+        seen.add(id(handled))
+        if handled.context is raised:
+            handled.context = None
+            return
+        handled = handled.context
 
 
 class TracebackVariable(VariableTracker):
@@ -197,29 +207,46 @@ def _set_args(ctx: TraceContext, self: ExceptionVariable, value: VariableTracker
     self.args = value.unpack(ctx)
 
 
+def _set_exception(ctx: TraceContext, value: VariableTracker, name: str) -> VariableTracker | None:
+    """What an attribute that holds another exception is to hold; CPython refuses anything but an exception and None."""
+    if _is_none(value):
+        return None
+    if not isinstance(value, ExceptionVariable | CallersExceptionVariable):
+        ctx.raise_exception(TypeError, f"exception {name} must be None or derive from BaseException")
+    return value
+
+
 def _set_context(ctx: TraceContext, self: ExceptionVariable, value: VariableTracker) -> None:
-    self.context = None if _is_none(value) else value
+    self.context = _set_exception(ctx, value, "context")
+
+
+def _set_cause(ctx: TraceContext, self: ExceptionVariable, value: VariableTracker) -> None:
+    self.cause = _set_exception(ctx, value, "cause")
+    self.suppress_context = True
 
 
 def _set_suppress_context(ctx: TraceContext, self: ExceptionVariable, value: VariableTracker) -> None:
-    self.suppress_context = value.truth(ctx) is True
+    truth = value.as_constant() if value.is_constant() else None
+    if not isinstance(truth, bool):
+        ctx.raise_exception(TypeError, "attribute value type must be bool")
+    self.suppress_context = truth
 
 
 def _set_traceback(ctx: TraceContext, self: ExceptionVariable, value: VariableTracker) -> None:
     if not _is_none(value) and not isinstance(value, TracebackVariable):
-        ctx.break_graph("DX310", attribute="__traceback__")
+        if issubclass(value.python_type(), types.TracebackType):
+            ctx.break_graph("DX310", attribute="__traceback__")
+        ctx.raise_exception(TypeError, "__traceback__ must be a traceback or None")
     self.traceback = value
 
 
 _C_SETTERS: dict[str, Callable[[Any, ExceptionVariable, VariableTracker], None]] = {
     "args": _set_args, "__context__": _set_context, "__suppress_context__": _set_suppress_context,
-    "__traceback__": _set_traceback, "__cause__": lambda ctx, self, value: self.set_cause(ctx, value),
+    "__traceback__": _set_traceback, "__cause__": _set_cause,
 }
 
 
-def _init(
-    ctx: TraceContext, self: ExceptionVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-) -> VariableTracker:
+def _init(ctx: TraceContext, self: ExceptionVariable, args: Args, kwargs: Kwargs) -> VariableTracker:
     """BaseException.__init__ keeps the arguments."""
     if kwargs:
         ctx.break_graph("DX310", type=self.cls.__qualname__)
@@ -228,9 +255,7 @@ def _init(
     return NONE
 
 
-def _with_traceback(
-    ctx: TraceContext, self: ExceptionVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-) -> VariableTracker:
+def _with_traceback(ctx: TraceContext, self: ExceptionVariable, args: Args, kwargs: Kwargs) -> VariableTracker:
     if len(args) != 1:
         ctx.break_graph("DX310", method="with_traceback")
     self.before_change(ctx, "__traceback__")
@@ -238,16 +263,22 @@ def _with_traceback(
     return self
 
 
-def _str(
-    ctx: TraceContext, self: ExceptionVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-) -> VariableTracker:
+def _str(ctx: TraceContext, self: ExceptionVariable, args: Args, kwargs: Kwargs) -> VariableTracker:
+    if not is_worded_by_its_arguments(self):
+        ctx.break_graph("DX310", method="__str__", type=self.cls.__qualname__)  # it says what attributes hold, which may be others
     try:
-        values = tuple([arg.read(ctx).as_constant() for arg in self.known_args(ctx)])
+        values = tuple([arg.read(ctx).as_constant() for arg in self.load_args(ctx)])
     except NotConstant:
         ctx.break_graph("DX310", method="__str__")
     return ConstantVariable(str(remade(layout_of(self.cls), values)))
 
 
+def is_worded_by_its_arguments(value: ExceptionVariable) -> bool:
+    """Whether the text of an exception is that of its arguments: a live OSError says what its attributes hold."""
+    return value.value is None or not issubclass(value.cls, _SAY_THEIR_ATTRIBUTES)
+
+
+_SAY_THEIR_ATTRIBUTES = (OSError, ImportError, SyntaxError, UnicodeError)
 _C_METHODS: dict[str, Any] = {"__init__": _init, "with_traceback": _with_traceback, "__str__": _str}
 
 
@@ -267,9 +298,9 @@ def instantiate(ctx: TraceContext, value: VariableTracker) -> VariableTracker:
     if isinstance(value, CallersExceptionVariable):
         ctx.break_graph("DX310", type=value.text())
     if isinstance(value, ClassVariable) and issubclass(value.value, BaseException):
-        made = ctx.call_function(value, [], {})
-        if isinstance(made, ExceptionVariable):
-            return made
+        instance = value.call(ctx, [], {})
+        if isinstance(instance, ExceptionVariable):
+            return instance
     ctx.raise_exception(TypeError, "exceptions must derive from BaseException")
 
 
@@ -283,19 +314,19 @@ def set_cause(ctx: TraceContext, exception: VariableTracker, cause: VariableTrac
 def set_context(ctx: TraceContext, exception: VariableTracker) -> None:
     """What is raised while another exception is handled has that as its context (Python/errors.c, _PyErr_SetObject)."""
     if isinstance(exception, ExceptionVariable):
-        exception.set_context(ctx, ctx.handled_exception())
+        exception.set_context(ctx, ctx.frames.handled_exception())
 
 
-def matches(ctx: TraceContext, exception: VariableTracker, wanted: VariableTracker) -> bool:
+def matches(ctx: TraceContext, exception: VariableTracker, handled: VariableTracker) -> bool:
     """Whether `except wanted` catches the exception: by its bases alone (Python/errors.c, PyErr_GivenExceptionMatches)."""
     try:
-        classes = live_nest(wanted)
+        classes = live_nest(handled)
     except NotConstant:
-        ctx.break_graph("DX310", type=wanted.type_name())
+        ctx.break_graph("DX310", type=handled.type_name())
     for cls in classes if isinstance(classes, tuple) else (classes,):
         if not (isinstance(cls, type) and issubclass(cls, BaseException)):
             ctx.raise_exception(TypeError, "catching classes that do not inherit from BaseException is not allowed")
-    ctx.module_guards.rely_on_bases(exception.python_type())
+    ctx.module_guards.guard_on_bases(exception.python_type())
     wanted_ids = set(map(id, classes if isinstance(classes, tuple) else (classes,)))  # `==` may be the program's
     return any(id(base) in wanted_ids for base in class_mro(exception.python_type()))
 
@@ -329,22 +360,18 @@ def _callers_traceback() -> Any:
     return sys.exc_info()[2]
 
 
-@rule(sys.exc_info)
-def _exc_info(
-    ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-) -> VariableTracker:
+@builtin(sys.exc_info)
+def _exc_info(ctx: TraceContext) -> VariableTracker:
     """Type, value and traceback of the exception being handled; a traceback exists only where something really was raised."""
-    if ctx.handled_exception() is not None:
+    if ctx.frames.handled_exception() is not None:
         ctx.break_graph("DX217", function="sys.exc_info")
     return TupleVariable([CallersExceptionVariable(fetch) for fetch in (_callers_type, sys.exception, _callers_traceback)])
 
 
-@rule(sys.exception)
-def _exception(
-    ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-) -> VariableTracker:
+@builtin(sys.exception)
+def _exception(ctx: TraceContext) -> VariableTracker:
     """The exception being handled."""
-    return ctx.handled_exception() or CallersExceptionVariable(sys.exception)
+    return ctx.frames.handled_exception() or CallersExceptionVariable(sys.exception)
 
 
 # -- building ---------------------------------------------------------------------------------------------------------
@@ -356,18 +383,16 @@ _READ_THEIR_ARGUMENTS = (BaseExceptionGroup, SyntaxError, UnicodeDecodeError, Un
 
 
 @makes(BaseException)
-def _make_exception(
-    ctx: TraceContext, cls: ClassVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-) -> VariableTracker:
+def _make_exception(ctx: TraceContext, cls: ClassVariable, args: Args, kwargs: Kwargs) -> VariableTracker:
     """BaseException.__new__ keeps the arguments; then `__init__`, of the program or of the C type."""
     layout = layout_of(cls.value)
     if isinstance(raw_lookup(ctx, cls.value, "__new__"), staticmethod | types.FunctionType):
         return cls.make_instance(ctx, args, kwargs)
     if issubclass(layout, _READ_THEIR_ARGUMENTS) or (issubclass(layout, OSError) and len(args) > 1):
         ctx.break_graph("DX310", type=cls.value.__qualname__)
-    made = ExceptionVariable(cls.value, args, class_variable=cls)
-    initialize(ctx, made, args, kwargs)
-    return made
+    exception = ExceptionVariable(cls.value, args, class_variable=cls)
+    initialize(ctx, exception, args, kwargs)
+    return exception
 
 
 @builds_when(lambda value: issubclass(type(value), BaseException), rank=50)
@@ -376,5 +401,5 @@ def build_exception(ctx: TraceContext, value: BaseException, source: Source | No
     if source is None:
         source = ctx.module_guards.source_of(value, f"a {type(value).__qualname__}")
         ctx.module_guards.know(source)
-    rely_on_class_of(ctx, value, source)
+    guard_on_class_of(ctx, value, source)
     return ExceptionVariable(type(value), value=value, source=source)

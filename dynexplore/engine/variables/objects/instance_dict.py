@@ -1,17 +1,16 @@
-"""`obj.__dict__`: the attributes of a user object, seen as a dict.
+"""`obj.__dict__` of a user-defined object: a view of its attributes as a dict.
 
-The idea: the dictionary is the object's own attributes under another face; every question is passed on to the
-object's tracker, so that guards and the journal stay in one place.
+The idea: the dict and the attributes alias each other; every operation is forwarded to the object's tracker, so that guards and
+the journal stay in one place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.raw_attributes import has_python_getattribute, instance_dict
 from dynexplore.engine.variables.containers.mapping import DictVariable
-from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.contract.base import Args, Kwargs, VariableTracker
 from dynexplore.engine.variables.objects.user_object import C_ATTRIBUTES, UserObjectVariable
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
 
@@ -61,7 +60,7 @@ class InstanceDictVariable(VariableTracker):
         return None
 
     def set_item(self, ctx: TraceContext, key: VariableTracker, value: VariableTracker) -> None:
-        if not key.is_constant() or self.owner.has_slot(key.as_constant()):
+        if not key.is_constant() or type(key.as_constant()) is not str or self.owner.has_slot(key.as_constant()):
             ctx.break_graph("DX306", question="item assignment", type="__dict__")
         self.owner.store_own(ctx, key.as_constant(), value)
 
@@ -70,16 +69,14 @@ class InstanceDictVariable(VariableTracker):
             return _InstanceDictMethodVariable(self, name)
         return super().get_attribute(ctx, name)
 
-    def call_method(
-        self, ctx: TraceContext, name: str, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-    ) -> VariableTracker:
+    def call_method(self, ctx: TraceContext, name: str, args: Args, kwargs: Kwargs) -> VariableTracker:
         if name == "get" and args and not kwargs:
             default = args[1] if len(args) > 1 else ConstantVariable(None)
             return self.get_item(ctx, args[0]) if self.contains(ctx, args[0]).as_constant() else default
         if name == "update":
-            given = DictVariable()
-            given.call_method(ctx, "update", args, kwargs)
-            for key, value in given.entries.values():
+            updates = DictVariable()
+            updates.call_method(ctx, "update", args, kwargs)
+            for key, value in updates.entries.values():
                 self.set_item(ctx, key, value)
             return ConstantVariable(None)
         if name in _READING:
@@ -123,9 +120,7 @@ class _InstanceDictMethodVariable(VariableTracker):
     def __init__(self, mapping: InstanceDictVariable, name: str) -> None:
         self.mapping, self.name = mapping, name
 
-    def call(
-        self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-    ) -> VariableTracker:
+    def call(self, ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
         return self.mapping.call_method(ctx, self.name, args, kwargs)
 
 

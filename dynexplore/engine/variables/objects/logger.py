@@ -1,8 +1,8 @@
-"""Logging that says nothing: a call below a logger's level leaves no trace.
+"""Logging below the logger's level: a call without effect leaves no trace.
 
-The idea: models log, and mostly nobody listens. Whether anybody does is a matter of levels: the logger's own or that of the
-first parent which has one, and the one below which all logging is off. They are read, and so guarded, like any attribute; a call
-that would be heard breaks the graph, for its text is seen by people.
+The idea: models log, and mostly no handler listens. Whether a record is emitted depends on levels: the effective level (the
+logger's own, or that of the first parent which has one), and the level that `logging.disable` sets. They are read, and so
+guarded, like any attribute; a call that would emit a record is a side effect, and breaks the graph.
 
 In: calls of logging.Logger's methods. Out: None. Mirrors CPython's Lib/logging/__init__.py (Logger.isEnabledFor).
 """
@@ -10,14 +10,14 @@ In: calls of logging.Logger's methods. Out: None. Mirrors CPython's Lib/logging/
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.objects.builtin_value import NONE
-from dynexplore.engine.variables.objects.class_facts import raw_lookup
-from dynexplore.engine.variables.rules import Answer, rule
+from dynexplore.engine.variables.objects.type_lookup import raw_lookup
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, constant_of
+from dynexplore.engine.variables.signatures import builtin
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
@@ -53,31 +53,31 @@ def _effective_level(ctx: TraceContext, logger: VariableTracker, read: Callable[
     return int(level)
 
 
-def _logs_at(level: int, name: str) -> Answer:
-    def answer(
-        ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+def _logs_at(level: int, name: str) -> Callable[..., VariableTracker]:
+    def row(
+        ctx: TraceContext, self: VariableTracker, msg: VariableTracker, *args: VariableTracker, **kwargs: VariableTracker
     ) -> VariableTracker:
-        if _is_enabled(ctx, args[0], level):
+        if _is_enabled(ctx, self, level):
             ctx.break_graph("DX206", function=f"logging.Logger.{name}")
         return NONE
 
-    return answer
+    return row
 
 
 for _function, _level in _LEVELS:
-    rule(_function)(_logs_at(_level, _function.__name__))
+    builtin(_function)(_logs_at(_level, _function.__name__))
 
 
-@rule(logging.Logger.log)
-def _log(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
-    if _is_enabled(ctx, args[0], constant_of(ctx, args[1], "Logger.log")):
+@builtin(logging.Logger.log)
+def _log(
+    ctx: TraceContext, self: VariableTracker, level: VariableTracker, msg: VariableTracker, *args: VariableTracker,
+    **kwargs: VariableTracker,
+) -> VariableTracker:  # fmt: skip
+    if _is_enabled(ctx, self, constant_of(ctx, level, "Logger.log")):
         ctx.break_graph("DX206", function="logging.Logger.log")
     return NONE
 
 
-@rule(logging.Logger.isEnabledFor)
-def _is_enabled_for(
-    ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-) -> VariableTracker:
-    level = args[1] if len(args) > 1 else kwargs["level"]
-    return ConstantVariable(_is_enabled(ctx, args[0], constant_of(ctx, level, "Logger.isEnabledFor")))
+@builtin(logging.Logger.isEnabledFor)
+def _is_enabled_for(ctx: TraceContext, self: VariableTracker, level: VariableTracker) -> VariableTracker:
+    return ConstantVariable(_is_enabled(ctx, self, constant_of(ctx, level, "Logger.isEnabledFor")))

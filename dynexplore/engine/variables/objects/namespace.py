@@ -18,7 +18,7 @@ from dynexplore.engine.provenance.guards import Identity
 from dynexplore.engine.provenance.module_guards import ABSENT
 from dynexplore.engine.provenance.sources import BuiltinSource, GlobalSource, GlobalsSource, ModuleSource, Source
 from dynexplore.engine.variables.contract.base import VariableTracker
-from dynexplore.engine.variables.objects.own_attributes import needs_no_source
+from dynexplore.engine.variables.objects.instance_attribute_guards import needs_no_source
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
@@ -65,8 +65,8 @@ class NamespaceVariable(VariableTracker):
             return self._global(ctx, name)
         if hasattr(builtins, name):
             return self._builtin(ctx, name)
-        self._rely_on_absence(ctx, name)
-        ctx.module_guards.rely_on_process(builtins, "builtins", name, ABSENT)
+        self._guard_on_absence(ctx, name)
+        ctx.module_guards.guard_on_process(builtins, "builtins", name, ABSENT)
         ctx.raise_exception(NameError, f"name {name!r} is not defined")
 
     def _global(self, ctx: TraceContext, name: str) -> VariableTracker:
@@ -82,14 +82,14 @@ class NamespaceVariable(VariableTracker):
         assert self._module is not None
         return read_fixed(ctx, sys.modules[self._module], ModuleSource(self._module).attribute(name), name, value)
 
-    def _rely_on_absence(self, ctx: TraceContext, name: str) -> None:
+    def _guard_on_absence(self, ctx: TraceContext, name: str) -> None:
         """These globals have no such name."""
         if name in self.stored:
             return
         if self.of_frame:
             ctx.guard(ctx_root(self), "NAME_ABSENT", name)
         elif self._module is not None:
-            ctx.module_guards.rely_on_process(sys.modules[self._module], self._module, name, ABSENT)
+            ctx.module_guards.guard_on_process(sys.modules[self._module], self._module, name, ABSENT)
         elif self.owner is not None:
             ctx.guard(self.owner.attribute("__globals__", "getattr"), "NAME_ABSENT", name)
 
@@ -107,11 +107,11 @@ class NamespaceVariable(VariableTracker):
         tracker = self._read.get(name)
         if tracker is None:
             value = getattr(builtins, name)
-            self._rely_on_absence(ctx, name)
+            self._guard_on_absence(ctx, name)
             if self.of_frame:
                 ctx.guard(BuiltinSource(name), "ID_MATCH", Identity(value, keep=True))
             else:
-                ctx.module_guards.rely_on_process(builtins, "builtins", name, value)
+                ctx.module_guards.guard_on_process(builtins, "builtins", name, value)
             tracker = self._read[name] = ctx.build(value, None)
         return tracker
 
@@ -165,9 +165,9 @@ class NamespaceVariable(VariableTracker):
 
 def read_fixed(ctx: TraceContext, module: ModuleType, source: Source, name: str, value: Any) -> VariableTracker:
     """What a module of a library holds: which object it is, is a fact about the process; what is in it may change."""
-    if not ctx.is_stable(source):
+    if not ctx.specializer.is_stable(source):
         return ctx.build(value, source)
-    ctx.module_guards.rely_on_process(module, module.__name__, name, value)
+    ctx.module_guards.guard_on_process(module, module.__name__, name, value)
     ctx.module_guards.know(source)
     return ctx.build(value, None if needs_no_source(value) else source)
 

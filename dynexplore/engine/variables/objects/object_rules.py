@@ -2,7 +2,7 @@
 
 The idea: a tracker knows its Python type, so `isinstance` is `issubclass` of that type. Attributes are asked of
 the tracker; an AttributeError of the program that `hasattr` or a default of `getattr` swallows arrives here as
-UserRaised.
+ObservedException.
 
 In: calls of these builtins. Out: constants, attributes. torch/_dynamo/variables/builtin.py does the same job.
 """
@@ -23,26 +23,26 @@ from dynexplore.engine.raw_attributes import class_mro
 from dynexplore.engine.variables.containers.sequence import TupleVariable
 from dynexplore.engine.variables.containers.set_ import is_by_identity
 from dynexplore.engine.variables.contract.base import NotConstant, VariableTracker
-from dynexplore.engine.variables.contract.context import UserRaised
+from dynexplore.engine.variables.contract.context import ObservedException
 from dynexplore.engine.variables.objects.builtin_value import NONE
 from dynexplore.engine.variables.objects.class_ import ClassVariable
-from dynexplore.engine.variables.objects.class_facts import has_name, peek, rely_on_names
+from dynexplore.engine.variables.objects.type_lookup import guard_on_names, has_name, peek
 from dynexplore.engine.variables.operators import binary_rule
-from dynexplore.engine.variables.scalars.concrete_values import is_settled, is_tensor, live_nest, settled
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, run_now
+from dynexplore.engine.variables.scalars.specialize import is_specializable, is_tensor, live_nest, specialize
 from dynexplore.engine.variables.signatures import builtin
-from dynexplore.engine.variables.torch_.marked_tensor import bears_mark_of
-from dynexplore.engine.variables.torch_.tensor import TensorVariable
+from dynexplore.engine.variables.torch_.nn.parameter_instancecheck import instancecheck
+from dynexplore.engine.variables.torch_.tensor.tensor import TensorVariable
 from dynexplore.engine.variables.type_errors import type_of
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
 
 _OF_TYPE = type.__dict__["__instancecheck__"]
-_KNOWN_METACLASSES = (type.__instancecheck__, ABCMeta.__instancecheck__, type(torch.nn.Parameter).__instancecheck__)
+_KNOWN_METACLASSES = tuple(peek(metaclass, "__instancecheck__") for metaclass in (type, ABCMeta, type(torch.nn.Parameter)))
 
 
-def _known_type(ctx: TraceContext, value: VariableTracker, function: str) -> type[Any]:
+def _required_type(ctx: TraceContext, value: VariableTracker, function: str) -> type[Any]:
     python_type = type_of(value)
     if python_type is None:
         ctx.break_graph("DX205", function=function, arguments=value.kind)
@@ -57,53 +57,54 @@ def live(ctx: TraceContext, value: VariableTracker, question: str) -> Any:
         ctx.break_graph("DX205", function=question, arguments=value.type_name())
 
 
-def _classes(ctx: TraceContext, wanted: VariableTracker, function: str) -> Iterator[Any]:
+def _classes(ctx: TraceContext, class_or_tuple: VariableTracker, function: str) -> Iterator[Any]:
     """The classes of `isinstance`'s second argument: a class, a union, or a nest of tuples of them."""
-    if isinstance(wanted, TupleVariable):
-        for item in wanted.unpack(ctx):
+    if isinstance(class_or_tuple, TupleVariable):
+        for item in class_or_tuple.unpack(ctx):
             yield from _classes(ctx, item, function)
     else:
-        yield live(ctx, wanted, function)
+        yield live(ctx, class_or_tuple, function)
 
 
 @builtin(isinstance)
-def _isinstance(ctx: TraceContext, value: VariableTracker, wanted: VariableTracker, /) -> VariableTracker:
-    python_type = _known_type(ctx, value, "isinstance")
-    return ConstantVariable(any(is_instance(ctx, value, python_type, cls) for cls in _classes(ctx, wanted, "isinstance")))
+def _isinstance(ctx: TraceContext, value: VariableTracker, class_or_tuple: VariableTracker, /) -> VariableTracker:
+    python_type = _required_type(ctx, value, "isinstance")
+    classes = _classes(ctx, class_or_tuple, "isinstance")
+    return ConstantVariable(any(guarded_isinstance(ctx, value, python_type, cls) for cls in classes))
 
 
-def is_instance(ctx: TraceContext, value: VariableTracker, python_type: type[Any], cls: Any) -> bool:
+def guarded_isinstance(ctx: TraceContext, value: VariableTracker, python_type: type[Any], cls: Any) -> bool:
     """Whether `isinstance(value, cls)`; what the answer depends on is relied on."""
     if python_type is cls:
         return True
     if isinstance(cls, types.UnionType):
-        return any(is_instance(ctx, value, python_type, one) for one in cls.__args__)
+        return any(guarded_isinstance(ctx, value, python_type, member) for member in cls.__args__)
     extends = any(base is cls for base in class_mro(python_type))  # `in` would ask the `__eq__` of a metaclass
     if extends and peek(type(cls), "__instancecheck__") is _OF_TYPE:  # `__class__` is only asked where not
-        _rely_on_answer_of(ctx, python_type, cls)
+        _guard_on_answer_of(ctx, python_type, cls)
         return True
-    python_type = _class_it_names(ctx, value, python_type)
-    _rely_on_answer_of(ctx, python_type, cls)
+    python_type = _class_by_dunder(ctx, value, python_type)
+    _guard_on_answer_of(ctx, python_type, cls)
     if isinstance(cls, type(torch.FloatTensor)):
         fake = value.fake if isinstance(value, TensorVariable) else None
         return fake is not None and fake.dtype is cls.dtype and fake.is_cuda == cls.is_cuda
     if cls is torch.nn.Buffer or cls is torch.nn.Parameter:
-        return issubclass(python_type, cls) or (is_tensor(value) and bears_mark_of(ctx, value, cls))
-    check = getattr(type(cls), "__instancecheck__", None)
+        return issubclass(python_type, cls) or (is_tensor(value) and instancecheck(ctx, value, cls))
+    check = peek(type(cls), "__instancecheck__")
     if isinstance(cls, type) and check not in _KNOWN_METACLASSES and not type(cls).__module__.startswith("typing"):
-        return _asked_live(ctx, value, cls)
+        return _instancecheck_on_live(ctx, value, cls)
     if getattr(cls, "_is_protocol", False) and cls is not typing.Protocol:
         return _fits_protocol(ctx, value, python_type, cls)
     if isinstance(cls, ABCMeta):
         _refuse_own_check(ctx, cls, "isinstance")
-    return _answered(ctx, python_type, cls, _check_class)
+    return _run_check(ctx, python_type, cls, _check_class)
 
 
-def _class_it_names(ctx: TraceContext, value: VariableTracker, python_type: type[Any]) -> type[Any]:
+def _class_by_dunder(ctx: TraceContext, value: VariableTracker, python_type: type[Any]) -> type[Any]:
     """What `isinstance` goes by: the class that an object says it has."""
-    rely_on_names(ctx, python_type, "__getattribute__", "__class__")
-    asked = (peek(python_type, "__getattribute__"), peek(python_type, "__class__"))
-    if not any(isinstance(one, types.FunctionType | property) for one in asked):
+    guard_on_names(ctx, python_type, "__getattribute__", "__class__")
+    lookups = (peek(python_type, "__getattribute__"), peek(python_type, "__class__"))
+    if not any(isinstance(raw, types.FunctionType | property) for raw in lookups):
         return python_type
     named: type[Any] = live(ctx, value.get_attribute(ctx, "__class__"), "isinstance")
     if named is not python_type:
@@ -111,15 +112,15 @@ def _class_it_names(ctx: TraceContext, value: VariableTracker, python_type: type
     return python_type
 
 
-def _rely_on_answer_of(ctx: TraceContext, python_type: type[Any], cls: Any) -> None:
+def _guard_on_answer_of(ctx: TraceContext, python_type: type[Any], cls: Any) -> None:
     """What the answer depends on besides the two classes' identities: bases, and who answers."""
-    ctx.module_guards.rely_on_bases(python_type)
-    rely_on_names(ctx, type(cls), "__instancecheck__", "__subclasscheck__")
+    ctx.module_guards.guard_on_bases(python_type)
+    guard_on_names(ctx, type(cls), "__instancecheck__", "__subclasscheck__")
     if isinstance(cls, type):
-        rely_on_names(ctx, cls, "__subclasshook__")
+        guard_on_names(ctx, cls, "__subclasshook__")
 
 
-def _answered(ctx: TraceContext, python_type: type[Any], cls: Any, ask: Any) -> bool:
+def _run_check(ctx: TraceContext, python_type: type[Any], cls: Any, ask: Any) -> bool:
     answer = bool(run_now(ctx, ask, python_type, cls))
     if isinstance(cls, ABCMeta):
         ctx.module_guards.subclass_answers.note(python_type, cls, answer)
@@ -131,7 +132,7 @@ def _fits_protocol(ctx: TraceContext, value: VariableTracker, python_type: type[
     if not getattr(cls, "_is_runtime_protocol", False):
         run_now(ctx, isinstance, None, cls)  # raises
     names = sorted(typing._get_protocol_attrs(cls))  # type: ignore[attr-defined]
-    rely_on_names(ctx, python_type, *names)
+    guard_on_names(ctx, python_type, *names)
     expected = all(attribute_or_none(ctx, value, name) is not None for name in names)
     real = isinstance(live(ctx, value, "isinstance"), cls)
     if expected != real:
@@ -139,7 +140,7 @@ def _fits_protocol(ctx: TraceContext, value: VariableTracker, python_type: type[
     return real
 
 
-def _asked_live(ctx: TraceContext, value: VariableTracker, cls: type[Any]) -> bool:
+def _instancecheck_on_live(ctx: TraceContext, value: VariableTracker, cls: type[Any]) -> bool:
     """A class whose metaclass has an `__instancecheck__` of its own: torch's may be asked about the live object."""
     if not type(cls).__module__.startswith("torch"):
         ctx.break_graph("DX205", function="isinstance", arguments=f"class {cls.__qualname__}")
@@ -156,30 +157,30 @@ def _check_class(python_type: type[Any], cls: Any) -> bool:
 
 
 @builtin(issubclass)
-def _issubclass(ctx: TraceContext, value: VariableTracker, wanted: VariableTracker, /) -> VariableTracker:
+def _issubclass(ctx: TraceContext, value: VariableTracker, class_or_tuple: VariableTracker, /) -> VariableTracker:
     cls = live(ctx, value, "issubclass")
-    return ConstantVariable(any(_is_subclass(ctx, cls, base) for base in _classes(ctx, wanted, "issubclass")))
+    return ConstantVariable(any(_guarded_issubclass(ctx, cls, base) for base in _classes(ctx, class_or_tuple, "issubclass")))
 
 
-def _is_subclass(ctx: TraceContext, cls: Any, base: Any) -> bool:
+def _guarded_issubclass(ctx: TraceContext, cls: Any, base: Any) -> bool:
     """Whether `issubclass(cls, base)`; what the answer depends on is relied on."""
     _refuse_own_check(ctx, base, "issubclass")
     if isinstance(cls, type):
-        _rely_on_answer_of(ctx, cls, base)
+        _guard_on_answer_of(ctx, cls, base)
     if getattr(base, "_is_protocol", False) and base is not typing.Protocol:
-        rely_on_names(ctx, cls, *typing._get_protocol_attrs(base))  # type: ignore[attr-defined]
-    return _answered(ctx, cls, base, issubclass)
+        guard_on_names(ctx, cls, *typing._get_protocol_attrs(base))  # type: ignore[attr-defined]
+    return _run_check(ctx, cls, base, issubclass)
 
 
 def _refuse_own_check(ctx: TraceContext, cls: Any, function: str) -> None:
     """A `__subclasscheck__` that the program wrote runs for real, as often as it is asked."""
     metaclass = type(cls)
-    if isinstance(peek(metaclass, "__subclasscheck__"), types.FunctionType) and not _is_of_a_library(metaclass):
+    if isinstance(peek(metaclass, "__subclasscheck__"), types.FunctionType) and not _is_library_metaclass(metaclass):
         ctx.break_graph("DX205", function=function, arguments=f"class {cls.__qualname__}")
 
 
-def _is_of_a_library(metaclass: type[Any]) -> bool:
-    return any(metaclass is one for one in (type, ABCMeta)) or metaclass.__module__.startswith(("typing", "torch"))
+def _is_library_metaclass(metaclass: type[Any]) -> bool:
+    return any(metaclass is known_class for known_class in (type, ABCMeta)) or metaclass.__module__.startswith(("typing", "torch"))
 
 
 @builtin(type)
@@ -191,23 +192,23 @@ def _type(ctx: TraceContext, value: VariableTracker, /, *rest: VariableTracker) 
 
 @binary_rule(ClassVariable, VariableTracker, "|", rank=60)
 @binary_rule(VariableTracker, ClassVariable, "|", rank=60)
-def _union(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
+def _union(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: VariableTracker) -> VariableTracker:
     """`int | str` as an annotation, or as the second argument of isinstance."""
-    return ctx.build(run_now(ctx, operator.or_, live(ctx, left, "|"), live(ctx, right, "|")), None)
+    return ctx.build(run_now(ctx, operator.or_, live(ctx, lhs, "|"), live(ctx, rhs, "|")), None)
 
 
 @builtin(callable)
 def _callable(ctx: TraceContext, value: VariableTracker, /) -> VariableTracker:
-    return ConstantVariable(has_name(ctx, _known_type(ctx, value, "callable"), "__call__"))
+    return ConstantVariable(has_name(ctx, _required_type(ctx, value, "callable"), "__call__"))
 
 
 # -- attributes -------------------------------------------------------------------------------------------------------
 
 
 def _name(ctx: TraceContext, name: VariableTracker, function: str) -> str:
-    if not is_settled(name):
+    if not is_specializable(name):
         ctx.break_graph("DX205", function=function, arguments=name.type_name())
-    text = settled(name)
+    text = specialize(name)
     if not isinstance(text, str):
         ctx.raise_exception(TypeError, f"attribute name must be string, not {type(text).__name__!r}")
     return text
@@ -217,7 +218,7 @@ def attribute_or_none(ctx: TraceContext, value: VariableTracker, name: str) -> V
     """`value.name`, or None when the program would raise AttributeError."""
     try:
         return value.get_attribute(ctx, name)
-    except UserRaised as raised:
+    except ObservedException as raised:
         if issubclass(raised.exception.python_type(), AttributeError):
             return None
         raise
@@ -227,10 +228,10 @@ def attribute_or_none(ctx: TraceContext, value: VariableTracker, name: str) -> V
 def _getattr(
     ctx: TraceContext, value: VariableTracker, name: VariableTracker, default: VariableTracker | None = None, /
 ) -> VariableTracker:
-    wanted = _name(ctx, name, "getattr")
+    attribute_name = _name(ctx, name, "getattr")
     if default is None:
-        return value.get_attribute(ctx, wanted)
-    attribute = attribute_or_none(ctx, value, wanted)
+        return value.get_attribute(ctx, attribute_name)
+    attribute = attribute_or_none(ctx, value, attribute_name)
     return default if attribute is None else attribute
 
 
@@ -280,8 +281,8 @@ def _id(ctx: TraceContext, value: VariableTracker, /) -> VariableTracker:
 
 @builtin(hash)
 def _hash(ctx: TraceContext, value: VariableTracker, /) -> VariableTracker:
-    if is_settled(value):
-        return ConstantVariable(run_now(ctx, hash, settled(value)))
+    if is_specializable(value):
+        return ConstantVariable(run_now(ctx, hash, specialize(value)))
     key = value.hash_key(ctx)
     if not is_by_identity(key):
         return ConstantVariable(hash(key))

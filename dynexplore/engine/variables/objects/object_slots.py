@@ -12,72 +12,69 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.objects.descriptors import bind
+from dynexplore.engine.variables.objects.type_lookup import find
 from dynexplore.engine.variables.objects.user_object import UserObjectVariable
-from dynexplore.engine.variables.operators import compare
-from dynexplore.engine.variables.rules import rule
-from dynexplore.engine.variables.scalars.concrete_values import known_truth
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, constant_of
 from dynexplore.engine.variables.scalars.identity import identical
+from dynexplore.engine.variables.scalars.specialize import specialize_bool
+from dynexplore.engine.variables.signatures import builtin
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from dynexplore.engine.variables.contract.context import TraceContext
 
 NONE = ConstantVariable(None)
 
 
-def _object(ctx: TraceContext, args: Sequence[VariableTracker], count: int, name: str) -> UserObjectVariable:
-    if len(args) != count:
-        ctx.break_graph("DX218", callee=f"object.{name}")
-    if not isinstance(args[0], UserObjectVariable):
-        ctx.break_graph("DX205", function=f"object.{name}", arguments=args[0].type_name())
-    return args[0]
+def _object(ctx: TraceContext, value: VariableTracker, slot: str) -> UserObjectVariable:
+    if not isinstance(value, UserObjectVariable):
+        ctx.break_graph("DX205", function=f"object.{slot}", arguments=value.type_name())
+    return value
 
 
-@rule(object.__init__)
-def _init(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+@builtin(object.__init__)
+def _init(ctx: TraceContext, this: VariableTracker, /, *args: VariableTracker, **kwargs: VariableTracker) -> VariableTracker:
     """Does nothing; more arguments are an error if the class has no `__new__` that takes them (object_init)."""
-    if len(args) > 1 or kwargs:
+    if args or kwargs:
         ctx.break_graph("DX218", callee="object.__init__")
     return NONE
 
 
-@rule(object.__setattr__)
-def _setattr(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
-    _object(ctx, args, 3, "__setattr__").generic_set(ctx, constant_of(ctx, args[1], "object.__setattr__"), args[2])
+@builtin(object.__setattr__)
+def _setattr(ctx: TraceContext, this: VariableTracker, name: VariableTracker, value: VariableTracker, /) -> VariableTracker:
+    _object(ctx, this, "__setattr__").generic_set(ctx, constant_of(ctx, name, "object.__setattr__"), value)
     return NONE
 
 
-@rule(object.__delattr__)
-def _delattr(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
-    _object(ctx, args, 2, "__delattr__").generic_delete(ctx, constant_of(ctx, args[1], "object.__delattr__"))
+@builtin(object.__delattr__)
+def _delattr(ctx: TraceContext, this: VariableTracker, name: VariableTracker, /) -> VariableTracker:
+    _object(ctx, this, "__delattr__").generic_delete(ctx, constant_of(ctx, name, "object.__delattr__"))
     return NONE
 
 
-@rule(object.__getattribute__)
-def _getattribute(
-    ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-) -> VariableTracker:
-    return _object(ctx, args, 2, "__getattribute__").plain_get(ctx, constant_of(ctx, args[1], "object.__getattribute__"))
+@builtin(object.__getattribute__)
+def _getattribute(ctx: TraceContext, this: VariableTracker, name: VariableTracker, /) -> VariableTracker:
+    return _object(ctx, this, "__getattribute__").plain_get(ctx, constant_of(ctx, name, "object.__getattribute__"))
 
 
-@rule(object.__eq__)
-def _eq(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+@builtin(object.__eq__)
+def _eq(ctx: TraceContext, this: VariableTracker, other: VariableTracker, /) -> VariableTracker:
     """True for the very same object, else NotImplemented."""
-    same = identical(ctx, _object(ctx, args, 2, "__eq__"), args[1])
+    same = identical(ctx, _object(ctx, this, "__eq__"), other)
     return ConstantVariable(True if same else NotImplemented)
 
 
-@rule(object.__ne__)
-def _ne(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
-    """The opposite of `__eq__`."""
-    _object(ctx, args, 2, "__ne__")
-    return ConstantVariable(not known_truth(ctx, compare(ctx, "==", args[0], args[1])))
+@builtin(object.__ne__)
+def _ne(ctx: TraceContext, value: VariableTracker, other: VariableTracker, /) -> VariableTracker:
+    """The opposite of what the object's own `__eq__` says, if it says anything; the other operand is not asked."""
+    this = _object(ctx, value, "__ne__")
+    own = find(ctx, this.cls, "__eq__")
+    assert own is not None
+    answer = bind(ctx, own, this, this.cls).call(ctx, [other], {})
+    refused = answer.is_constant() and answer.as_constant() is NotImplemented
+    return answer if refused else ConstantVariable(not specialize_bool(ctx, answer))
 
 
-@rule(object.__init_subclass__)
-def _init_subclass(
-    ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-) -> VariableTracker:
+@builtin(object.__init_subclass__)
+def _init_subclass(ctx: TraceContext) -> VariableTracker:
     return NONE

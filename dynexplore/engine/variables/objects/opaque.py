@@ -11,16 +11,15 @@ torch/_dynamo/variables/user_defined.py does the same job for objects it cannot 
 from __future__ import annotations
 
 import types
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dynexplore.engine.policy.outside import kind_of_break
+from dynexplore.engine.policy.external_effects import kind_of_break
 from dynexplore.engine.provenance.guards import Identity
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.raw_attributes import tells_its_class
-from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.contract.base import Args, Kwargs, VariableTracker
 from dynexplore.engine.variables.contract.build import builds_when
-from dynexplore.engine.variables.objects.class_facts import raw_lookup, rely_on_class_of
+from dynexplore.engine.variables.objects.type_lookup import guard_on_class_of, raw_lookup
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
@@ -54,17 +53,23 @@ class OpaqueVariable(VariableTracker):
     def hash_key(self, ctx: TraceContext) -> object:
         if type(self.value).__hash__ is not object.__hash__:  # type: ignore[comparison-overlap]
             return super().hash_key(ctx)
-        ctx.journal.tell_apart(self)
+        ctx.journal.observe_identity(self)
         return self
 
     def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
         if name == "__class__" and tells_its_class(type(self.value)):
             return ctx.build(type(self.value), self.source.type() if self.source is not None else None)
-        if type(self.value).__getattribute__ is object.__getattribute__ and name not in getattr(self.value, "__dict__", ()):  # type: ignore[comparison-overlap]
+        if type(self.value).__getattribute__ is object.__getattribute__:  # type: ignore[comparison-overlap]
             function = raw_lookup(ctx, type(self.value), name)
-            if isinstance(function, types.MethodDescriptorType):
+            if isinstance(function, types.MethodDescriptorType) and self._has_the_method(name):
                 return OpaqueMethodVariable(self, function)
         return super().get_attribute(ctx, name)
+
+    def _has_the_method(self, name: str) -> bool:
+        """Whether no attribute of its own hides a method. Its `__dict__` is not asked for: that would make one, and a `partial`
+        that has one is not taken apart by another.
+        """
+        return getattr(object.__getattribute__(self.value, name), "__self__", None) is self.value
 
     def reconstruct(self, build: Reconstruction) -> None:
         build.push_object(self.value)
@@ -87,9 +92,7 @@ class OpaqueMethodVariable(VariableTracker):
     def truth(self, ctx: TraceContext) -> bool:
         return True
 
-    def call(
-        self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-    ) -> VariableTracker:
+    def call(self, ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
         ctx.break_graph(kind_of_break(self.function, "DX201"), function=self.text())
 
     def reconstruct(self, build: Reconstruction) -> None:
@@ -104,7 +107,7 @@ class OpaqueMethodVariable(VariableTracker):
 def build_opaque(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
     """Any object: its type is guarded, because every answer that is given depends on it."""
     if source is not None:
-        rely_on_class_of(ctx, value, source)
+        guard_on_class_of(ctx, value, source)
     return OpaqueVariable(value, source)
 
 

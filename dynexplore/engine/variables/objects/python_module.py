@@ -18,10 +18,10 @@ from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds, builds_when
 from dynexplore.engine.variables.contract.write_back import write_attributes
-from dynexplore.engine.variables.objects.class_facts import is_fixed_module, peek, rely_on_names, rely_on_plain_access
+from dynexplore.engine.variables.objects.instance_attribute_guards import read_instance_attribute
 from dynexplore.engine.variables.objects.namespace import read_fixed
 from dynexplore.engine.variables.objects.opaque import guard_identity
-from dynexplore.engine.variables.objects.own_attributes import read_own
+from dynexplore.engine.variables.objects.type_lookup import guard_on_names, guard_on_plain_access, is_fixed_module, peek
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
@@ -53,7 +53,7 @@ class PythonModuleVariable(VariableTracker):
         return True
 
     def hash_key(self, ctx: TraceContext) -> object:
-        ctx.journal.tell_apart(self)
+        ctx.journal.observe_identity(self)
         return self
 
     def names_used(self) -> set[str]:
@@ -68,8 +68,8 @@ class PythonModuleVariable(VariableTracker):
 
     def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
         if type(self.value) is not types.ModuleType and not self.fixed:
-            rely_on_plain_access(ctx, type(self.value), name)
-            rely_on_names(ctx, type(self.value), "__getattr__")
+            guard_on_plain_access(ctx, type(self.value), name)
+            guard_on_names(ctx, type(self.value), "__getattr__")
             own = peek(type(self.value), name) is not peek(types.ModuleType, name)
             if own or peek(type(self.value), "__getattr__") is not None:
                 ctx.break_graph("DX303", name=name, type=type(self.value).__qualname__)
@@ -87,7 +87,7 @@ class PythonModuleVariable(VariableTracker):
     def _own(self, ctx: TraceContext, name: str) -> VariableTracker:
         value = self.value.__dict__[name]
         if not self.fixed:
-            return read_own(ctx, self.value, self.source, name, value)
+            return read_instance_attribute(ctx, self.value, self.source, name, value)
         return read_fixed(ctx, self.value, self.source.attribute(name), name, value)
 
     def _not_in_dictionary(self, ctx: TraceContext, name: str) -> VariableTracker:
@@ -97,18 +97,18 @@ class PythonModuleVariable(VariableTracker):
             ctx.break_graph("DX303", name=name, type="module")
         value = getattr(self.value, name, _MISSING) if self.fixed else _MISSING  # torch and numpy load some lazily
         if self.fixed and name not in self.stored and name not in self.value.__dict__:
-            ctx.module_guards.rely_on_process(self.value, self.value.__name__, name, ABSENT)
+            ctx.module_guards.guard_on_process(self.value, self.value.__name__, name, ABSENT)
         if value is not _MISSING:
             source = self.source.attribute(name, "getattr")
             if not hasattr(type(self.value), name):  # `torch.backends.cudnn.benchmark` is computed whenever it is read
                 ctx.module_guards.know(source)
             return ctx.build(value, source)
         if not self.fixed and name not in self.stored:
-            ctx.module_guards.rely_on_absence(self.value, name)
+            ctx.module_guards.guard_on_absence(self.value, name)
         if "__getattr__" in self.value.__dict__ and not self.fixed:
-            return ctx.call_function(self.get_attribute(ctx, "__getattr__"), [ctx.build(name, None)], {})
+            return self.get_attribute(ctx, "__getattr__").call(ctx, [ctx.build(name, None)], {})
         if not self.fixed and "__getattr__" not in self.stored:
-            ctx.module_guards.rely_on_absence(self.value, "__getattr__")
+            ctx.module_guards.guard_on_absence(self.value, "__getattr__")
         ctx.raise_exception(AttributeError, f"module {self.value.__name__!r} has no attribute {name!r}")
 
     def set_attribute(self, ctx: TraceContext, name: str, value: VariableTracker) -> None:

@@ -11,15 +11,15 @@ torch/_dynamo/variables/misc.py (SuperVariable) does the same job.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from dynexplore.engine.errors import EngineError
-from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.contract.base import Args, Kwargs, VariableTracker
 from dynexplore.engine.variables.objects.class_ import ClassVariable
-from dynexplore.engine.variables.objects.class_facts import find, rely_on_absence
-from dynexplore.engine.variables.objects.class_lookup import bind, class_tracker
+from dynexplore.engine.variables.objects.descriptors import bind, class_tracker
+from dynexplore.engine.variables.objects.type_lookup import find, guard_on_absence
 from dynexplore.engine.variables.rules import rule
+from dynexplore.engine.variables.signatures import refuse_arguments
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
@@ -44,11 +44,11 @@ class SuperVariable(VariableTracker):
     def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
         if name == "__class__":
             return class_tracker(ctx, super)
-        after = self.after.live_value()
-        start, instance = self._start(after)
-        attribute = find(ctx, start, name, after=after)
+        start_class = self.after.live_value()
+        start, instance = self._start(start_class)
+        attribute = find(ctx, start, name, after=start_class)
         if attribute is None:
-            rely_on_absence(ctx, start, name)
+            guard_on_absence(ctx, start, name)
             return self._own_attribute(ctx, name, start)
         return bind(ctx, attribute, instance, start)
 
@@ -64,10 +64,10 @@ class SuperVariable(VariableTracker):
 
     def refuse_unrelated(self, ctx: TraceContext) -> None:
         """Raise what `super()` itself raises, before anything is looked up, where the object is none of the class."""
-        after = self.after.live_value()
-        start, instance = self._start(after)
-        if all(base is not after for base in start.__mro__):
-            self._refuse(ctx, after, start, instance)
+        start_class = self.after.live_value()
+        start, instance = self._start(start_class)
+        if all(base is not start_class for base in start.__mro__):
+            self._refuse(ctx, start_class, start, instance)
 
     def _refuse(self, ctx: TraceContext, after: type[Any], start: type[Any], instance: VariableTracker | None) -> NoReturn:
         """The TypeError of this Python, whose words name the type: what it says of another object of a type by that name."""
@@ -92,14 +92,14 @@ class SuperVariable(VariableTracker):
 
 
 @rule(super)
-def _super(
-    ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-) -> VariableTracker:
+def _super(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
     """super() and super(cls, obj). Of None it is unbound, as that of one argument: then it has its own attributes only."""
-    after, receiver = args if len(args) == 2 else ctx.super_arguments()
+    if kwargs or len(args) > 2:
+        refuse_arguments(ctx, super, "super", args, kwargs)
+    start_class, receiver = args if len(args) == 2 else ctx.frames.super_arguments(ctx)
     unbound = len(args) == 1 or receiver.python_type() is type(None)
-    if kwargs or unbound or not isinstance(after, ClassVariable):
+    if unbound or not isinstance(start_class, ClassVariable):
         ctx.break_graph("DX313", arguments=", ".join(arg.type_name() for arg in args))
-    made = SuperVariable(after, receiver)
-    made.refuse_unrelated(ctx)
-    return made
+    super_object = SuperVariable(start_class, receiver)
+    super_object.refuse_unrelated(ctx)
+    return super_object

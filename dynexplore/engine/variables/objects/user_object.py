@@ -18,37 +18,38 @@ torch/_dynamo/variables/user_defined.py does the same job.
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.raw_attributes import class_dict
+from dynexplore.engine.variables.callables.function import BoundCMethodVariable, BoundMethodVariable, BuiltinVariable
 from dynexplore.engine.variables.containers.iterator import ByIndexIteratorVariable, item_or_end
 from dynexplore.engine.variables.containers.lazy import LazyVariable
-from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.contract.base import Args, Kwargs, VariableTracker
 from dynexplore.engine.variables.contract.build import builds_when
-from dynexplore.engine.variables.contract.context import UserRaised
+from dynexplore.engine.variables.contract.context import ObservedException
 from dynexplore.engine.variables.contract.hash_keys import FieldsKey
 from dynexplore.engine.variables.contract.write_back import write_attributes
-from dynexplore.engine.variables.objects.class_facts import (
+from dynexplore.engine.variables.objects.descriptors import accessor, bind, binds, class_tracker
+from dynexplore.engine.variables.objects.instance_attribute_guards import instance_attribute_source, read_instance_attribute
+from dynexplore.engine.variables.objects.opaque import guard_identity
+from dynexplore.engine.variables.objects.type_lookup import (
     ClassAttribute,
     find,
+    guard_on_absence,
+    guard_on_class_of,
     has_name,
-    is_made_in_python,
+    is_python_class,
     layout_of,
     peek,
     raw_lookup,
-    rely_on_absence,
-    rely_on_class_of,
 )
-from dynexplore.engine.variables.objects.class_lookup import accessor, bind, binds, class_tracker
-from dynexplore.engine.variables.objects.function import BoundMethodVariable
-from dynexplore.engine.variables.objects.opaque import guard_identity
-from dynexplore.engine.variables.objects.own_attributes import own_source, read_own
-from dynexplore.engine.variables.objects.program_key import key_by_program
-from dynexplore.engine.variables.scalars.concrete_values import equal
+from dynexplore.engine.variables.objects.user_hash_key import user_hash_key
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, run_now
-from dynexplore.engine.variables.scalars.special_results import taken, taken_iterator, taken_truth
+from dynexplore.engine.variables.scalars.special_results import checked_iterator, checked_result, checked_truth
+from dynexplore.engine.variables.scalars.specialize import equal
+from dynexplore.engine.variables.sentences import no_boolean, no_container
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
@@ -107,7 +108,7 @@ class UserObjectVariable(VariableTracker):
     def live_names(self) -> Mapping[str, Any]:
         return self.live_dictionary() or {}
 
-    def attributes_made(self) -> list[tuple[str, VariableTracker]] | None:
+    def new_object_attributes(self) -> list[tuple[str, VariableTracker]] | None:
         if self.value is not None or not self.is_its_attributes:
             return None
         return [(name, value) for name, value in self.stored.items() if value is not None]
@@ -124,7 +125,7 @@ class UserObjectVariable(VariableTracker):
         if raw_lookup(ctx, self.cls, "__getattribute__") is not object.__getattribute__:
             hook = self.special(ctx, "__getattribute__")
             if hook is not None:
-                return self._get_through(ctx, name, lambda: ctx.call_function(hook, [ConstantVariable(name)], {}))
+                return self._get_through(ctx, name, lambda: hook.call(ctx, [ConstantVariable(name)], {}))
         return self.generic_get(ctx, name)
 
     def generic_get(self, ctx: TraceContext, name: str) -> VariableTracker:
@@ -134,30 +135,30 @@ class UserObjectVariable(VariableTracker):
     def _get_through(self, ctx: TraceContext, name: str, getter: Callable[[], VariableTracker]) -> VariableTracker:
         try:
             return getter()
-        except UserRaised as error:
+        except ObservedException as error:
             if not issubclass(error.exception.python_type(), AttributeError):
                 raise
             raised = error
         return self._ask_fallback(ctx, name, raised)
 
-    def _ask_fallback(self, ctx: TraceContext, name: str, raised: UserRaised) -> VariableTracker:
+    def _ask_fallback(self, ctx: TraceContext, name: str, raised: ObservedException) -> VariableTracker:
         """What `__getattr__` says where the lookup raised AttributeError."""
         hook = self._fallback(ctx)
         if hook is None:
             raise raised
-        return ctx.call_function(hook, [ConstantVariable(name)], {})
+        return hook.call(ctx, [ConstantVariable(name)], {})
 
     def plain_get(self, ctx: TraceContext, name: str) -> VariableTracker:
         """object.__getattribute__ alone."""
         attribute = find(ctx, self.cls, name)
-        if attribute is not None and attribute.hides_own:
+        if attribute is not None and attribute.overrides_instance_dict:
             return bind(ctx, attribute, self, self.cls)
         own = self.own_attribute(ctx, name)
         if own is not None:
             return own
         if attribute is not None:
             return bind(ctx, attribute, self, self.cls)
-        rely_on_absence(ctx, self.cls, name)
+        guard_on_absence(ctx, self.cls, name)
         return self.missing_attribute(ctx, name)
 
     def _fallback(self, ctx: TraceContext) -> VariableTracker | None:
@@ -186,7 +187,7 @@ class UserObjectVariable(VariableTracker):
         if own is None:
             return None
         if name not in own:
-            self.rely_on_absence(ctx, name)
+            self.guard_on_absence(ctx, name)
             return None
         return self.attribute_at_entry(ctx, name, own[name])
 
@@ -195,7 +196,7 @@ class UserObjectVariable(VariableTracker):
         tracker = self._read.get(name)
         if tracker is None:
             assert self.source is not None
-            tracker = self._read[name] = read_own(ctx, self.value, self.source, name, value)
+            tracker = self._read[name] = read_instance_attribute(ctx, self.value, self.source, name, value)
         return tracker
 
     def lazy_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
@@ -209,10 +210,10 @@ class UserObjectVariable(VariableTracker):
             return None
         return object.__getattribute__(self.value, "__dict__")  # type: ignore[no-any-return]
 
-    def rely_on_absence(self, ctx: TraceContext, name: str) -> None:
+    def guard_on_absence(self, ctx: TraceContext, name: str) -> None:
         """The object itself has no attribute of this name."""
-        if ctx.module_guards.is_held(self.value):
-            ctx.module_guards.rely_on_absence(self.value, name)
+        if ctx.module_guards.has_facts_of(self.value):
+            ctx.module_guards.guard_on_absence(self.value, name)
         elif self.source is not None:
             ctx.guard(self.source, "ATTRIBUTE_ABSENT", name)
 
@@ -225,7 +226,7 @@ class UserObjectVariable(VariableTracker):
         if setter not in _PLAIN_SETTERS and (isinstance(setter, types.FunctionType) or _is_borrowed(setter, "__setattr__")):
             hook = self._attribute_hook(ctx, "__setattr__")
             assert hook is not None
-            ctx.call_function(hook, [ConstantVariable(name), value], {})
+            hook.call(ctx, [ConstantVariable(name), value], {})
         else:
             self.generic_set(ctx, name, value)
 
@@ -246,7 +247,7 @@ class UserObjectVariable(VariableTracker):
             if attribute.raw.fset is None:
                 ctx.raise_exception(
                     AttributeError, f"property {attribute.name!r} of {self.cls.__qualname__!r} object has no setter")
-            ctx.call_function(accessor(ctx, attribute, "fset"), [self, value], {})
+            accessor(ctx, attribute, "fset").call(ctx, [self, value], {})
         else:
             self._call_descriptor(ctx, attribute, "__set__", value)
 
@@ -255,7 +256,7 @@ class UserObjectVariable(VariableTracker):
         if setter is None or not setter.is_python_function:
             ctx.break_graph("DX303", name=attribute.name, type=self.cls.__qualname__)
         descriptor = bind_raw(ctx, attribute)
-        ctx.call_function(bind(ctx, setter, descriptor, type(attribute.raw)), [self, *args], {})
+        bind(ctx, setter, descriptor, type(attribute.raw)).call(ctx, [self, *args], {})
 
     def store_own(self, ctx: TraceContext, name: str, value: VariableTracker) -> None:
         """Put a value into the object's own dictionary."""
@@ -278,7 +279,7 @@ class UserObjectVariable(VariableTracker):
         if isinstance(deleter, types.FunctionType) or _is_borrowed(deleter, "__delattr__"):
             hook = self._attribute_hook(ctx, "__delattr__")
             assert hook is not None
-            ctx.call_function(hook, [ConstantVariable(name)], {})
+            hook.call(ctx, [ConstantVariable(name)], {})
         else:
             self.generic_delete(ctx, name)
 
@@ -297,7 +298,7 @@ class UserObjectVariable(VariableTracker):
             self.read_slot(ctx, attribute)
             self.forget(ctx, attribute.name)
         elif isinstance(attribute.raw, property) and attribute.raw.fdel is not None:
-            ctx.call_function(accessor(ctx, attribute, "fdel"), [self], {})
+            accessor(ctx, attribute, "fdel").call(ctx, [self], {})
         else:
             self._call_descriptor(ctx, attribute, "__delete__")
 
@@ -378,22 +379,24 @@ class UserObjectVariable(VariableTracker):
 
     def truth(self, ctx: TraceContext) -> bool | VariableTracker:
         method = self.special(ctx, "__bool__")
+        if method is not None and method.is_constant() and method.as_constant() is None:
+            ctx.raise_exception(TypeError, no_boolean(self.cls.__name__))
         if method is not None:
-            return taken_truth(ctx, self.cls, ctx.call_function(method, [], {}))
+            return checked_truth(ctx, self.cls, method.call(ctx, [], {}))
         if self.storage is not None and not self.special(ctx, "__len__"):
             return self.storage.truth(ctx)
         return self.length(ctx).truth(ctx) if has_name(ctx, self.cls, "__len__") else True
 
     def length(self, ctx: TraceContext) -> VariableTracker:
-        found = self._ask(ctx, "__len__")
-        if found is not None:
-            return taken(ctx, len, self.cls, "__len__", found)
+        length = self._ask(ctx, "__len__")
+        if length is not None:
+            return checked_result(ctx, len, self.cls, "__len__", length)
         return self._of_storage(ctx, "len()").length(ctx)
 
     def iterate(self, ctx: TraceContext) -> VariableTracker:
         iterator = self._ask(ctx, "__iter__", refusal="is not iterable")
         if iterator is not None:
-            return taken_iterator(ctx, iterator)
+            return checked_iterator(ctx, iterator)
         if raw_lookup(ctx, self.cls, "__iter__") is None and self.special(ctx, "__getitem__") is not None:
             return ByIndexIteratorVariable(self)
         if raw_lookup(ctx, self.cls, "__iter__") is None:
@@ -414,7 +417,7 @@ class UserObjectVariable(VariableTracker):
             if self.storage is None and raw_lookup(ctx, self.cls, "__next__") is None:
                 ctx.raise_exception(TypeError, f"{self.cls.__name__!r} object is not an iterator")
             ctx.break_graph("DX307", question="next()", type=self.type_name())
-        return ctx.call_function(method, [], {})
+        return method.call(ctx, [], {})
 
     def own_less_than(self, ctx: TraceContext, other: VariableTracker) -> VariableTracker | None:
         answer = self._ask(ctx, "__lt__", other)
@@ -428,15 +431,15 @@ class UserObjectVariable(VariableTracker):
         if self.storage is not None and self.special(ctx, "__iter__") is None and self._is_container(ctx):
             return self.storage.contains(ctx, item)
         if not any(raw_lookup(ctx, self.cls, name) is not None for name in ("__iter__", "__getitem__")):
-            ctx.raise_exception(TypeError, f"argument of type {self.cls.__name__!r} is not iterable")
+            ctx.raise_exception(TypeError, no_container(self.cls.__name__))
         try:
             iterator = self.iterate(ctx)
-        except UserRaised as raised:  # CPython's Objects/abstract.c (_PySequence_IterSearch) says it in its own words
+        except ObservedException as raised:  # CPython's Objects/abstract.c (_PySequence_IterSearch) says it in its own words
             if not issubclass(raised.exception.python_type(), TypeError):
                 raise
-            ctx.raise_exception(TypeError, f"argument of type {self.cls.__name__!r} is not iterable")
-        while (one := iterator.next_item(ctx)) is not None:
-            if equal(ctx, one, item):
+            ctx.raise_exception(TypeError, no_container(self.cls.__name__))
+        while (candidate := iterator.next_item(ctx)) is not None:
+            if equal(ctx, candidate, item):
                 return ConstantVariable(True)
         return ConstantVariable(False)
 
@@ -459,12 +462,11 @@ class UserObjectVariable(VariableTracker):
             ctx.raise_exception(TypeError, f"{self.cls.__name__!r} object {words[method]}")
         return self._of_storage(ctx, method)
 
-    def call(
-        self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-    ) -> VariableTracker:
+    def call(self, ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
         method = self.special(ctx, "__call__")
         if method is not None:
-            return ctx.call_function(method, args, kwargs)
+            ctx.frames.forward_call(self, method)
+            return method.call(ctx, args, kwargs)
         if not has_name(ctx, self.cls, "__call__"):
             ctx.raise_exception(TypeError, f"{self.cls.__name__!r} object is not callable")
         return super().call(ctx, args, kwargs)
@@ -472,13 +474,13 @@ class UserObjectVariable(VariableTracker):
     def hash_key(self, ctx: TraceContext) -> object:
         hasher = raw_lookup(ctx, self.cls, "__hash__")
         if hasher is object.__hash__:
-            ctx.journal.tell_apart(self)
+            ctx.journal.observe_identity(self)
             return self
         if hasher is None:
             ctx.raise_exception(TypeError, f"unhashable type: {self.cls.__name__!r}")
         if self.storage is not None and not isinstance(hasher, types.FunctionType):
             own_equality = isinstance(raw_lookup(ctx, self.cls, "__eq__"), types.FunctionType)
-            return key_by_program(ctx, self) if own_equality else self.storage.hash_key(ctx)
+            return user_hash_key(ctx, self) if own_equality else self.storage.hash_key(ctx)
         return self._hash_of_fields(ctx)
 
     def _hash_of_fields(self, ctx: TraceContext) -> object:
@@ -486,7 +488,7 @@ class UserObjectVariable(VariableTracker):
         parameters = getattr(self.cls, "__dataclass_params__", None)
         written = any(_is_written_by_hand(raw_lookup(ctx, self.cls, name)) for name in ("__hash__", "__eq__"))
         if parameters is None or written or not (parameters.eq and parameters.frozen):
-            return key_by_program(ctx, self) if self.special(ctx, "__hash__") is not None else super().hash_key(ctx)
+            return user_hash_key(ctx, self) if self.special(ctx, "__hash__") is not None else super().hash_key(ctx)
         fields = [field for field in self.cls.__dataclass_fields__.values()
                   if (field.hash if field.hash is not None else field.compare)]
         return FieldsKey((self.cls, *(self.get_attribute(ctx, field.name).hash_key(ctx) for field in fields)))
@@ -496,7 +498,7 @@ class UserObjectVariable(VariableTracker):
         method = self.special(ctx, name)
         if refusal and method is not None and method.is_constant() and method.as_constant() is None:
             ctx.raise_exception(TypeError, f"{self.cls.__name__!r} object {refusal}")
-        return ctx.call_function(method, args, {}) if method is not None else None
+        return method.call(ctx, args, {}) if method is not None else None
 
     def _of_storage(self, ctx: TraceContext, question: str) -> VariableTracker:
         if self.storage is None:
@@ -537,14 +539,9 @@ class UserObjectVariable(VariableTracker):
             build.writer.store_attr(name)
             return
         target, value = build.store_temporary(), build.store_temporary()
-        build.writer.begin_call()
-        build.push_object(how)
-        build.writer.callable_ready()
-        build.writer.load_fast(target)
-        build.writer.load_const(name)
-        build.writer.load_fast(value)
-        build.writer.call(3)
-        build.writer.pop_top()
+        writer = build.writer
+        build.call_helper(how, lambda: writer.load_fast(target), lambda: writer.load_const(name), lambda: writer.load_fast(value))
+        writer.pop_top()
 
     def how_to_store(self, name: str) -> Any:
         """`setattr` when the plain statement does it, else the function that does, past the program's own code."""
@@ -561,12 +558,7 @@ class UserObjectVariable(VariableTracker):
             build.writer.delete_attr(name)
             return
         target = build.store_temporary()
-        build.writer.begin_call()
-        build.push_object(how)
-        build.writer.callable_ready()
-        build.writer.load_fast(target)
-        build.writer.load_const(name)
-        build.writer.call(2)
+        build.call_helper(how, lambda: build.writer.load_fast(target), lambda: build.writer.load_const(name))
         build.writer.pop_top()
 
     def how_to_delete(self, name: str) -> Any:
@@ -598,7 +590,7 @@ class _LazyAttribute(LazyVariable):
         own = owner.live_dictionary()
         assert own is not None
         assert owner.source is not None
-        super().__init__(own[name], own_source(owner.value, owner.source, name))
+        super().__init__(own[name], instance_attribute_source(owner.value, owner.source, name))
         self.owner, self.name = owner, name
 
     def read(self, ctx: TraceContext) -> VariableTracker:
@@ -645,9 +637,7 @@ class CMethodVariable(VariableTracker):
     def python_type(self) -> type[Any]:
         return types.MethodWrapperType
 
-    def call(
-        self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-    ) -> VariableTracker:
+    def call(self, ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
         if self.receiver is None and not args:
             ctx.break_graph("DX218", callee=self.name)
         receiver, *rest = (self.receiver, *args) if self.receiver is not None else args
@@ -664,9 +654,7 @@ class CMethodVariable(VariableTracker):
         return f"{self.receiver.type_name()}.{self.name}" if self.receiver is not None else self.name
 
 
-def _fill_namespace(
-    ctx: TraceContext, self: UserObjectVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-) -> VariableTracker:
+def _fill_namespace(ctx: TraceContext, self: UserObjectVariable, args: Args, kwargs: Kwargs) -> VariableTracker:
     """SimpleNamespace.__init__: keywords become attributes."""
     if args:
         ctx.break_graph("DX209", type=self.cls.__qualname__)
@@ -684,7 +672,7 @@ _C_DESCRIPTORS = (types.GetSetDescriptorType, types.MemberDescriptorType)
 
 def is_slot(attribute: ClassAttribute) -> bool:
     """Whether a class attribute is a place that `__slots__` made."""
-    return isinstance(attribute.raw, types.MemberDescriptorType) and is_made_in_python(attribute.owner)
+    return isinstance(attribute.raw, types.MemberDescriptorType) and is_python_class(attribute.owner)
 
 
 @binds(*_C_DESCRIPTORS)
@@ -709,7 +697,10 @@ def _bind_c_method(
         if method is not None:
             return method
     function = ctx.build(attribute.raw, None)
-    return function if instance is None else BoundMethodVariable(function, instance)
+    if instance is None:
+        return function
+    bound = BoundCMethodVariable if isinstance(function, BuiltinVariable) else BoundMethodVariable
+    return bound(function, instance)
 
 
 def is_user_object(value: Any) -> bool:
@@ -722,7 +713,7 @@ def hold_if_fixed(ctx: TraceContext, value: Any, source: Source | None) -> bool:
     if source is None:
         return False
     if not ctx.module_guards.knows(source):
-        if source.base is not None or not ctx.is_stable(source) or type(source).__name__ not in _LASTING:
+        if source.base is not None or not ctx.specializer.is_stable(source) or type(source).__name__ not in _LASTING:
             return False
         guard_identity(ctx, value, source)
     return ctx.module_guards.hold(value, source.text(), source) is not None
@@ -738,5 +729,5 @@ def build_user_object(ctx: TraceContext, value: Any, source: Source | None) -> V
         source = ctx.module_guards.source_of(value, f"a {type(value).__qualname__}")
         ctx.module_guards.know(source)
     if not hold_if_fixed(ctx, value, source):
-        rely_on_class_of(ctx, value, source)
+        guard_on_class_of(ctx, value, source)
     return UserObjectVariable(type(value), value=value, source=source)

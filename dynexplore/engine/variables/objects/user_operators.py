@@ -12,17 +12,19 @@ Mirrors CPython's Objects/abstract.c (binary_op1) and Objects/object.c (do_richc
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from dynexplore.engine.provenance.sources import Source
+from dynexplore.engine.raw_attributes import class_mro
 from dynexplore.engine.variables.containers.sequence import ListVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds
-from dynexplore.engine.variables.contract.context import UserRaised
-from dynexplore.engine.variables.objects.class_facts import find, raw_lookup
-from dynexplore.engine.variables.objects.user_object import UserObjectVariable
+from dynexplore.engine.variables.contract.context import ObservedException
+from dynexplore.engine.variables.objects.type_lookup import defines, find, raw_lookup
+from dynexplore.engine.variables.objects.user_object import CMethodVariable, UserObjectVariable
 from dynexplore.engine.variables.operators import (
     BINARY,
     COMPARE,
@@ -35,11 +37,11 @@ from dynexplore.engine.variables.operators import (
     unary,
     unary_rule,
 )
-from dynexplore.engine.variables.scalars.concrete_values import fitting_index, known_truth
-from dynexplore.engine.variables.scalars.constant import ConstantVariable, computed
+from dynexplore.engine.variables.scalars.constant import ConstantVariable, computed, is_same_text
 from dynexplore.engine.variables.scalars.identity import identical
+from dynexplore.engine.variables.scalars.specialize import fitting_index, specialize_bool
 from dynexplore.engine.variables.scalars.text_rules import percent
-from dynexplore.engine.variables.torch_.tensor import TensorVariable
+from dynexplore.engine.variables.torch_.tensor.tensor import TensorVariable
 from dynexplore.engine.variables.type_errors import STAND_INS
 
 if TYPE_CHECKING:
@@ -52,9 +54,10 @@ MethodCall = tuple[VariableTracker, str, VariableTracker]  # the receiver, the m
 _UNARY_DUNDER = {"neg": "__neg__", "pos": "__pos__", "invert": "__invert__"}
 
 
-@builds(type(NotImplemented))
-def build_not_implemented(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
-    """The one object of its type."""
+# functools.Placeholder: from Python 3.14 on
+@builds(type(NotImplemented), *[type(value) for name, value in vars(functools).items() if name == "Placeholder"])
+def build_singleton(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
+    """The only object of its type."""
     if source is not None:
         ctx.guard(source, "TYPE_MATCH", type(value))
     return ConstantVariable(value, source)
@@ -71,12 +74,12 @@ def _result_of(ctx: TraceContext, receiver: VariableTracker, method: str, other:
         return None
     bound = receiver.special(ctx, method)
     if bound is not None:
-        returned = ctx.call_function(bound, [other], {})
+        returned = bound.call(ctx, [other], {})
         return None if is_not_implemented(returned) else returned
     if method != "__ne__" or raw_lookup(ctx, receiver.cls, "__ne__") is not object.__ne__:
         return None
     equal = _result_of(ctx, receiver, "__eq__", other)  # object.__ne__ negates the result of __eq__
-    return ConstantVariable(not known_truth(ctx, equal)) if equal is not None else None
+    return ConstantVariable(not specialize_bool(ctx, equal)) if equal is not None else None
 
 
 def _first_result(ctx: TraceContext, calls: Iterable[MethodCall]) -> VariableTracker | None:
@@ -88,15 +91,15 @@ def _first_result(ctx: TraceContext, calls: Iterable[MethodCall]) -> VariableTra
     return None
 
 
-def _calls(left: VariableTracker, right: VariableTracker, methods: tuple[str, str], *, if_overridden: bool) -> list[MethodCall]:
+def _calls(lhs: VariableTracker, rhs: VariableTracker, methods: tuple[str, str], *, if_overridden: bool) -> list[MethodCall]:
     """The methods of both operands, in the order in which Python calls them.
 
     The right operand comes first if its class extends the left one's; in arithmetic only if it also overrides the method.
     """
     forward, reflected = methods
-    calls = [(left, forward, right), (right, reflected, left)]
-    first, second = left.python_type(), right.python_type()
-    right_first = first is not second and issubclass(second, first)
+    calls = [(lhs, forward, rhs), (rhs, reflected, lhs)]
+    first, second = lhs.python_type(), rhs.python_type()
+    right_first = first is not second and any(base is first for base in class_mro(second))  # `issubclass` asks an ABC
     if right_first and if_overridden:
         right_first = getattr(second, reflected, _ABSENT) is not getattr(first, reflected, _ABSENT)
     return calls[::-1] if right_first else calls
@@ -105,99 +108,115 @@ def _calls(left: VariableTracker, right: VariableTracker, methods: tuple[str, st
 _ABSENT = object()  # None is a method, too: one that refuses to be called
 
 
-def _arithmetic(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
-    _refuse_torch_functions(ctx, left, right)
-    if any(_knows_others(left, method) for method in dunders(symbol)[:-1]):
-        _leave_to_python(ctx, symbol, left, right)
+def _arithmetic(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: VariableTracker) -> VariableTracker:
+    _refuse_torch_functions(ctx, lhs, rhs)
+    if any(_handles_other_types(lhs, method) for method in dunders(symbol)[:-1]):
+        _leave_to_python(ctx, symbol, lhs, rhs)
     if symbol in COMPARE:
-        return _comparison(ctx, symbol, left, right)
+        return _comparison(ctx, symbol, lhs, rhs)
     plain = symbol
     if symbol.endswith("="):
         plain = symbol[:-1]
-        changed = _result_of(ctx, left, f"__i{DUNDER[plain]}__", right)
+        changed = _result_of(ctx, lhs, f"__i{DUNDER[plain]}__", rhs)
         if changed is not None:
             return changed
-        if _changes_in_c(ctx, f"__i{DUNDER[plain]}__", left, right):
-            return _by_content(ctx, symbol, left, right)
-    calls = _calls(left, right, (f"__{DUNDER[plain]}__", f"__r{DUNDER[plain]}__"), if_overridden=True)
-    if left.python_type() is right.python_type():
+        if _content(lhs) is not lhs and lhs.special(ctx, f"__i{DUNDER[plain]}__") is not None:  # type: ignore[attr-defined]
+            _leave_to_python(ctx, symbol, lhs, rhs)
+        if _changes_in_c(ctx, f"__i{DUNDER[plain]}__", lhs, rhs):
+            return _by_content(ctx, symbol, lhs, rhs)
+    calls = _calls(lhs, rhs, (f"__{DUNDER[plain]}__", f"__r{DUNDER[plain]}__"), if_overridden=True)
+    if lhs.python_type() is rhs.python_type():
         calls = calls[:1]
-    if calls[0][0] is left and _answers_first(plain, left, right):
-        return _by_content(ctx, symbol, left, right)
+    if calls[0][0] is lhs and _answers_first(plain, lhs, rhs):
+        return _by_content(ctx, symbol, lhs, rhs)
     result = _first_result(ctx, calls)
-    return result if result is not None else _by_content(ctx, symbol, left, right)
+    return result if result is not None else _unanswered(ctx, symbol, lhs, rhs, calls)
 
 
-def _changes_in_c(ctx: TraceContext, method: str, left: VariableTracker, right: VariableTracker) -> bool:
+def _unanswered(
+    ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: VariableTracker, calls: Iterable[MethodCall]
+) -> VariableTracker:
+    """No method in Python answered: what the C types below say.
+
+    A method that returned NotImplemented stands in the place of that of the C type: Python goes on with what is left.
+    """
+    was_inlined = any(isinstance(receiver, UserObjectVariable) and receiver.special(ctx, method) is not None
+                for receiver, method, _ in calls)
+    if was_inlined and (_content(lhs) is not lhs or _content(rhs) is not rhs):
+        _leave_to_python(ctx, symbol, lhs, rhs)
+    return _by_content(ctx, symbol, lhs, rhs)
+
+
+def _changes_in_c(ctx: TraceContext, method: str, lhs: VariableTracker, rhs: VariableTracker) -> bool:
     """Whether the C type below changes its object in place: then no `__add__` of the object's class is asked."""
-    if not isinstance(left, UserObjectVariable) or left.storage is None or not left.storage.mutable:
+    if not isinstance(lhs, UserObjectVariable) or lhs.storage is None or not lhs.storage.mutable:
         return False
-    in_c = raw_lookup(ctx, left.cls, method)
+    in_c = raw_lookup(ctx, lhs.cls, method)
     if in_c is None or isinstance(in_c, FunctionType):
         return False
-    return not issubclass(left.python_type(), set) or issubclass(right.python_type(), (set, frozenset))
+    return not issubclass(lhs.python_type(), set) or issubclass(rhs.python_type(), (set, frozenset))
 
 
-def _refuse_torch_functions(ctx: TraceContext, left: VariableTracker, right: VariableTracker) -> None:
+def _refuse_torch_functions(ctx: TraceContext, lhs: VariableTracker, rhs: VariableTracker) -> None:
     """A tensor asks the `__torch_function__` of the other operand, whatever class that is of, before any other method."""
-    for tensor, other in ((left, right), (right, left)):
-        asked = isinstance(tensor, TensorVariable) and isinstance(other, UserObjectVariable)
-        if asked and raw_lookup(ctx, other.python_type(), "__torch_function__") is not None:
+    for tensor, other in ((lhs, rhs), (rhs, lhs)):
+        is_mixed = isinstance(tensor, TensorVariable) and isinstance(other, UserObjectVariable)
+        if is_mixed and raw_lookup(ctx, other.python_type(), "__torch_function__") is not None:
             ctx.break_graph("DX419", what="an operand that is no tensor has a `__torch_function__`")
 
 
-def _answers_first(symbol: str, left: VariableTracker, right: VariableTracker) -> bool:
+def _answers_first(symbol: str, lhs: VariableTracker, rhs: VariableTracker) -> bool:
     """Whether the C type of the left operand takes the object on the right for a number, or for what goes into a text.
 
     Then the methods of that object are not asked, unless its class extends the left one's.
     """
-    if symbol == "%" and issubclass(left.python_type(), (str, bytes)):
+    if symbol == "%" and issubclass(lhs.python_type(), (str, bytes)):
         return True
-    number = _content(right)
-    if number is right or not issubclass(number.python_type(), complex | float | int):
+    number = _content(rhs)
+    if number is rhs or not issubclass(number.python_type(), complex | float | int):
         return False
-    if isinstance(left, TensorVariable):
+    if isinstance(lhs, TensorVariable):
         return True
-    accepted = next((types for cls, types in _NUMBERS_TAKEN if issubclass(left.python_type(), cls)), ())
-    return not isinstance(left, UserObjectVariable) and issubclass(number.python_type(), accepted)
+    accepted = next((types for cls, types in _NUMBERS_TAKEN if issubclass(lhs.python_type(), cls)), ())
+    return not isinstance(lhs, UserObjectVariable) and issubclass(number.python_type(), accepted)
 
 
 # A number type in C, and the types that its own arithmetic and comparisons know (Objects/longobject.c and its kin).
 _NUMBERS_TAKEN = ((int, (int,)), (float, (float, int)), (complex, (complex, float, int)))
 
 
-def _by_content(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
+def _by_content(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: VariableTracker) -> VariableTracker:
     """Each Python method returned NotImplemented, or there is none: what the C types below say, or TypeError."""
-    if symbol in ("%", "%=") and left.kind == "constant" and isinstance(left.as_constant(), str):
-        return percent(ctx, symbol, left, right)  # text of any object
-    first, second = _content(left), _content(right)
-    if first is not left or second is not right:
-        return _of_content(ctx, symbol, (left, right), (first, second))
-    if symbol == "+=" and isinstance(left, ListVariable):  # takes any iterable
-        left.call_method(ctx, "extend", [right], {})
-        return left
-    for sequence, count in ((left, right), (right, left))[: 1 if symbol == "*=" else 2]:
-        if symbol in ("*", "*=") and _is_sequence(sequence) and hasattr(count.python_type(), "__index__"):
+    if symbol in ("%", "%=") and lhs.kind == "constant" and isinstance(lhs.as_constant(), str):
+        return percent(ctx, symbol, lhs, rhs)  # text of any object
+    first, second = _content(lhs), _content(rhs)
+    if first is not lhs or second is not rhs:
+        return _of_content(ctx, symbol, (lhs, rhs), (first, second))
+    if symbol == "+=" and isinstance(lhs, ListVariable):  # takes any iterable
+        lhs.call_method(ctx, "extend", [rhs], {})
+        return lhs
+    for sequence, count in ((lhs, rhs), (rhs, lhs))[: 1 if symbol == "*=" else 2]:
+        if symbol in ("*", "*=") and _is_sequence(sequence) and defines(count.python_type(), "__index__"):
             number = ConstantVariable(fitting_index(ctx, count, "repetition", OverflowError))
-            return binary(ctx, symbol, *((left, number) if sequence is left else (number, right)))
-    if _knows_others(right, dunders(symbol)[-1]):
-        _leave_to_python(ctx, symbol, left, right)
-    return computed(ctx, BINARY.get(symbol) or COMPARE[symbol], _example(left), _example(right))  # raises C's own TypeError
+            return binary(ctx, symbol, *((lhs, number) if sequence is lhs else (number, rhs)))
+    if _handles_other_types(rhs, dunders(symbol)[-1]):
+        _leave_to_python(ctx, symbol, lhs, rhs)
+    return computed(ctx, BINARY.get(symbol) or COMPARE[symbol], _example(lhs), _example(rhs))  # raises C's own TypeError
 
 
-def _knows_others(value: VariableTracker, method: str) -> bool:
+def _handles_other_types(value: VariableTracker, method: str) -> bool:
     """Whether an operand that is no object of the program has a method that may answer for one. Those of the builtin types leave
     the answer to the object, but a Decimal takes a Fraction, and numpy whatever it can make an array of.
     """
     if isinstance(value, UserObjectVariable | TensorVariable):
         return False
     cls = value.python_type()
-    found = getattr(cls, method, None)
-    return found is not None and cls not in STAND_INS and getattr(found, "__objclass__", cls).__module__ != "builtins"
+    raw = getattr(cls, method, None)
+    return raw is not None and cls not in STAND_INS and getattr(raw, "__objclass__", cls).__module__ != "builtins"
 
 
-def _leave_to_python(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> NoReturn:
-    ctx.break_graph("DX305" if symbol in COMPARE else "DX304", operator=symbol, left=left.type_name(), right=right.type_name())
+def _leave_to_python(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: VariableTracker) -> NoReturn:
+    ctx.break_graph("DX305" if symbol in COMPARE else "DX304", operator=symbol, left=lhs.type_name(), right=rhs.type_name())
 
 
 def _is_sequence(value: VariableTracker) -> bool:
@@ -220,42 +239,61 @@ _EMPTY = (list, tuple, dict, set, frozenset)
 
 def _of_content(ctx: TraceContext, symbol: str, objects: Pair, contents: Pair) -> VariableTracker:
     """What the C types answer; where they refuse, the TypeError names the classes of the objects."""
-    for value in objects if symbol in ("|", "|=") else ():
-        method = find(ctx, value.cls, "__or__") if isinstance(value, UserObjectVariable) else None
-        if method is not None and isinstance(value, UserObjectVariable):
-            value.c_method(ctx, method)  # which refuses what is not traced
+    union = _union(ctx, symbol, *objects) if symbol in ("|", "|=") else None
+    if union is not None:
+        return union
     try:
         result = (compare if symbol in COMPARE else binary)(ctx, symbol, *contents)
+        if symbol in ("%", "%=") and is_same_text(result, contents[0]):
+            return objects[0]
         return objects[0] if result is contents[0] and result.mutable and symbol in BINARY else result
-    except UserRaised as raised:
+    except ObservedException as raised:
         if raised.exception.python_type() is not TypeError:
             raise
         computed(ctx, BINARY.get(symbol) or COMPARE[symbol], *map(_example, objects))
         raise
 
 
+def _union(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: VariableTracker) -> VariableTracker | None:
+    """What the C type below makes of the class of one of the two; None where it makes a value of its own type, or changes it."""
+    if symbol == "|=" and not isinstance(lhs, UserObjectVariable):
+        return None
+    for value, other, name in ((lhs, rhs, "__or__"), (rhs, lhs, "__ror__")):
+        if not isinstance(value, UserObjectVariable):
+            continue
+        for dunder in (f"__i{name[2:]}", name) if symbol == "|=" and value is lhs else (name,):
+            method = find(ctx, value.cls, dunder)
+            bound = value.c_method(ctx, method) if method is not None else None  # which refuses what is not traced
+            if isinstance(bound, CMethodVariable):
+                answer = bound.call(ctx, [other], {})
+                return None if is_not_implemented(answer) else answer
+            if dunder.startswith("__i") and method is not None:
+                return None
+    return None
+
+
 def _content(value: VariableTracker) -> VariableTracker:
     return value.storage if isinstance(value, UserObjectVariable) and value.storage is not None else value
 
 
-def _comparison(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
-    calls = _calls(left, right, COMPARE_DUNDER[symbol], if_overridden=False)
-    asks_first = calls[0][0] is right or not _answers_first(symbol, left, right)
+def _comparison(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: VariableTracker) -> VariableTracker:
+    calls = _calls(lhs, rhs, COMPARE_DUNDER[symbol], if_overridden=False)
+    asks_first = calls[0][0] is rhs or not _answers_first(symbol, lhs, rhs)
     result = _first_result(ctx, calls) if asks_first else None
     if result is not None:
         return result
-    if symbol in ("==", "!=") and _content(left) is left and _content(right) is right:
-        return _by_identity(ctx, symbol, left, right)
-    return _by_content(ctx, symbol, left, right)
+    if symbol in ("==", "!=") and _content(lhs) is lhs and _content(rhs) is rhs:
+        return _by_identity(ctx, symbol, lhs, rhs)
+    return _unanswered(ctx, symbol, lhs, rhs, calls)
 
 
-def _by_identity(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
-    same = identical(ctx, left, right)
-    if _knows_others(right, "__eq__"):
+def _by_identity(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: VariableTracker) -> VariableTracker:
+    same = identical(ctx, lhs, rhs)
+    if _handles_other_types(rhs, "__eq__"):
         same = None
-    own = [value for value in (left, right) if isinstance(value, UserObjectVariable)]
+    own = [value for value in (lhs, rhs) if isinstance(value, UserObjectVariable)]
     if same is None or any(raw_lookup(ctx, value.cls, "__eq__") is not object.__eq__ and not value.special(ctx, "__eq__") for value in own):  # noqa: E501
-        ctx.break_graph("DX305", operator=symbol, left=left.type_name(), right=right.type_name())
+        ctx.break_graph("DX305", operator=symbol, left=lhs.type_name(), right=rhs.type_name())
     return ConstantVariable(same == (symbol == "=="))
 
 
@@ -268,8 +306,8 @@ for _operator_rank, _other in ((_BEFORE_TENSORS, TensorVariable), (_BEFORE_CONTA
 def _unary(ctx: TraceContext, symbol: str, operand: UserObjectVariable) -> VariableTracker:
     method = operand.special(ctx, _UNARY_DUNDER[symbol])
     if method is not None:
-        return ctx.call_function(method, [], {})
-    if operand.storage is not None:
+        return method.call(ctx, [], {})
+    if operand.storage is not None and raw_lookup(ctx, operand.cls, _UNARY_DUNDER[symbol]) is not None:
         return unary(ctx, symbol, operand.storage)
     words = {"neg": "-", "pos": "+", "invert": "~"}[symbol]
     ctx.raise_exception(TypeError, f"bad operand type for unary {words}: {operand.cls.__name__!r}")
@@ -277,4 +315,4 @@ def _unary(ctx: TraceContext, symbol: str, operand: UserObjectVariable) -> Varia
 
 @unary_rule(UserObjectVariable, "not", rank=_BEFORE_CONTAINERS)
 def _not(ctx: TraceContext, symbol: str, operand: UserObjectVariable) -> VariableTracker:
-    return ConstantVariable(not known_truth(ctx, operand))
+    return ConstantVariable(not specialize_bool(ctx, operand))

@@ -12,11 +12,10 @@ torch/_dynamo/variables/misc.py (WeakRefVariable) does the same job.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.provenance.sources import CallSource, Source
-from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.contract.base import Args, Kwargs, VariableTracker
 from dynexplore.engine.variables.contract.build import builds
 from dynexplore.engine.variables.rules import rule
 
@@ -45,13 +44,12 @@ class WeakReferenceVariable(VariableTracker):
     def truth(self, ctx: TraceContext) -> bool | VariableTracker:
         return True
 
-    def call(
-        self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-    ) -> VariableTracker:
+    def call(self, ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
         if args or kwargs:
             ctx.break_graph("DX218", callee="weakref.ref")
         if self.referent is None:
             self.referent = ctx.build(self.value(), self._behind())
+            _refuse_owned_by_frame(ctx, self.referent)
         return self.referent
 
     def _behind(self) -> Source | None:
@@ -79,8 +77,20 @@ def referent_of(reference: Any) -> Any:
     return reference()
 
 
+_WATCHERS = ("dynexplore", "torch", "builtins")  # whose callbacks are none of the program's
+
+
+def is_weakly_referenced(value: Any) -> bool:
+    """Whether the program hears of the end of an object: a weak reference to it has a callback, as those of weak containers do."""
+    callbacks = [reference.__callback__ for reference in weakref.getweakrefs(value)]
+    return any(
+        callback is not None and str(getattr(callback, "__module__", None)).partition(".")[0] not in _WATCHERS
+        for callback in callbacks
+    )
+
+
 @rule(weakref.ref)
-def _make(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+def _make(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
     """weakref.ref(obj); one with a callback is left to Python."""
     _refuse_new_objects(ctx, args)
     if len(args) != 1 or kwargs:
@@ -89,24 +99,35 @@ def _make(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[st
 
 
 @rule(weakref.proxy)
-def _make_proxy(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+def _make_proxy(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
     """A stand-in, whose every use asks what it stands for, is left to Python."""
     _refuse_new_objects(ctx, args)
     ctx.break_graph("DX201", function="proxy")
 
 
 @rule(weakref.ref.__new__)
-def _make_derived(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+def _make_derived(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
     """One of a class derived from it, as a WeakValueDictionary has, is left to Python."""
     _refuse_new_objects(ctx, args[1:])
     ctx.break_graph("DX201", function="ReferenceType.__new__")
 
 
-def _refuse_new_objects(ctx: TraceContext, args: Sequence[VariableTracker]) -> None:
-    """An object that the program made in this frame, and refers to weakly, ends when the program lets it go."""
-    if args and getattr(args[0], "source", None) is None:
-        facts = {"how": HELD_BY_THE_FRAME} if ctx.is_held_by_the_frame(args[0]) else {}
-        ctx.break_graph("DX321", type=args[0].type_name(), **facts)
+def _refuse_new_objects(ctx: TraceContext, args: Args) -> None:
+    """An object that the program made in this frame, and refers to weakly, ends when the program lets it go.
+
+    It may have been made before a break, too: then it is a local of the resume function.
+    """
+    if not args:
+        return
+    _refuse_owned_by_frame(ctx, args[0])
+    if args[0].source is None:
+        ctx.break_graph("DX321", type=args[0].type_name())
+
+
+def _refuse_owned_by_frame(ctx: TraceContext, referent: VariableTracker) -> None:
+    """The reference ends when the frame lets its local go."""
+    if ctx.frames.is_owned_by_root(referent):
+        ctx.break_graph("DX321", type=referent.type_name(), how=HELD_BY_THE_FRAME)
 
 
 @builds(weakref.ref)

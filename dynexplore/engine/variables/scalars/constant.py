@@ -12,19 +12,19 @@ from __future__ import annotations
 import contextlib
 import operator
 import sys
+import types
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
 
-from dynexplore.engine.graph.written_numbers import as_meant
-from dynexplore.engine.graph_breaks import GraphBreak
+from dynexplore.engine.graph.constant_codegen import round_trippable_constant
+from dynexplore.engine.graph_breaks import GraphBreak, SkipFrame
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.raw_attributes import name_in_messages
-from dynexplore.engine.variables.contract.base import NotConstant, NotProxyable, VariableTracker
-from dynexplore.engine.variables.contract.build import builds, builds_when
-from dynexplore.engine.variables.contract.context import UserRaised
+from dynexplore.engine.variables.contract.base import Args, Kwargs, NotConstant, NotProxyable, VariableTracker
+from dynexplore.engine.variables.contract.context import ObservedException
 from dynexplore.engine.variables.contract.inspection import Contents
 from dynexplore.engine.variables.operators import BINARY, COMPARE, UNARY, binary_rule, unary_rule
 from dynexplore.engine.variables.rules import METHODS
@@ -37,7 +37,13 @@ if TYPE_CHECKING:
 LITERALS: tuple[type[Any], ...] = (int, float, complex, bool, str, bytes, type(None), type(Ellipsis))
 # Immutable values of torch that FX accepts as arguments. They are held by the cache entry, not by the code object.
 TORCH_CONSTANTS: tuple[type[Any], ...] = (
-    torch.dtype, torch.device, torch.layout, torch.memory_format, torch.qscheme, torch.finfo, torch.iinfo,
+    torch.dtype,
+    torch.device,
+    torch.layout,
+    torch.memory_format,
+    torch.qscheme,
+    torch.finfo,
+    torch.iinfo,
 )
 # Constant attributes are computed at once; these values have no attribute with a side effect.
 _NO_FOLD = frozenset({"__class__", "__dict__", "__doc__"})
@@ -67,13 +73,13 @@ class ConstantVariable(VariableTracker):
         return self.value
 
     def truth(self, ctx: TraceContext) -> bool | VariableTracker:
-        return bool(self.value)
+        return _truth_of_not_implemented(ctx) if self.value is NotImplemented else bool(self.value)
 
     def length(self, ctx: TraceContext) -> VariableTracker:
         return computed(ctx, len, self.value)
 
     def iterate(self, ctx: TraceContext) -> VariableTracker:
-        return ctx.build(run_now(ctx, iter, self.value), None)
+        return computed(ctx, iter, self.value)
 
     def unpack(self, ctx: TraceContext) -> list[VariableTracker]:
         try:
@@ -113,9 +119,7 @@ class ConstantVariable(VariableTracker):
             return ConstantMethodVariable(self, name)
         return ctx.build(value, None)
 
-    def call_method(
-        self, ctx: TraceContext, name: str, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-    ) -> VariableTracker:
+    def call_method(self, ctx: TraceContext, name: str, args: Args, kwargs: Kwargs) -> VariableTracker:
         row = METHODS.get((type(self.value), name))
         if row is not None:
             return row(ctx, self, args, kwargs)
@@ -128,7 +132,7 @@ class ConstantVariable(VariableTracker):
     def as_proxy(self) -> Any:
         """FX writes its arguments down as text, which for some complex numbers is the text of another."""
         value = plain_number(self.value) if is_numpy_number(self.value) else self.value
-        return as_meant(value) if isinstance(value, complex) else value
+        return round_trippable_constant(value) if isinstance(value, complex) else value
 
     def reconstruct(self, build: Reconstruction) -> None:
         if is_literal(self.value):
@@ -145,7 +149,7 @@ class ConstantVariable(VariableTracker):
     def unguarded_value(self, depth: int = 8) -> Any:
         return self.value
 
-    def contents(self) -> Contents | None:
+    def contents(self, most: int | None = None) -> Contents | None:
         return Contents([], self.value) if type(self.value) in (str, bytes, tuple) else None
 
 
@@ -169,6 +173,16 @@ def plain_number(value: Any) -> int | float:
     return number  # type: ignore[no-any-return]
 
 
+def is_same_text(result: VariableTracker, text: VariableTracker) -> bool:
+    """Whether formatting a text gave that very text, because nothing in it is to be replaced.
+
+    Python's writer of texts then gives the object itself, whatever its class (Objects/unicodeobject.c, _PyUnicodeWriter_Finish).
+    """
+    if type(result) is not ConstantVariable or type(text) is not ConstantVariable:
+        return False
+    return type(result.value) is str and result.value is text.value
+
+
 class ConstantMethodVariable(VariableTracker):
     """A bound method of a constant, such as `", ".join`."""
 
@@ -179,11 +193,10 @@ class ConstantMethodVariable(VariableTracker):
         self.receiver, self.name = receiver, name
 
     def python_type(self) -> type[Any]:
-        return type("".join)
+        raw = getattr(self.receiver.python_type(), self.name, None)
+        return types.MethodWrapperType if isinstance(raw, types.WrapperDescriptorType) else types.BuiltinMethodType
 
-    def call(
-        self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-    ) -> VariableTracker:
+    def call(self, ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
         return self.receiver.call_method(ctx, self.name, args, kwargs)
 
     def reconstruct(self, build: Reconstruction) -> None:
@@ -217,14 +230,6 @@ def is_numpy_type(value_type: type[Any]) -> bool:
     return numpy is not None and issubclass(value_type, numpy.generic)
 
 
-@builds_when(is_numpy_number, rank=5)
-def build_numpy_number(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
-    """A scalar of numpy is a constant."""
-    if source is not None:
-        ctx.guard(source, "EQUALS", value)
-    return ConstantVariable(value, source)
-
-
 def is_plain_value(value: object) -> bool:
     """Whether a live value is constant all the way down: a key or member that is compared by value."""
     return is_constant_value(value) or (type(value) in (tuple, frozenset) and all(map(is_plain_value, value)))  # type: ignore[call-overload]
@@ -249,9 +254,17 @@ def _plain(ctx: TraceContext, value: VariableTracker, question: str) -> Any:
 
 
 def computed(ctx: TraceContext, function: Any, *args: Any, **kwargs: Any) -> VariableTracker:
-    """Run a C function on constants now; what it raises, the program raises."""
+    """Run a C function on constants now; what it raises, the program raises.
+
+    A result of a type that is not known here may be used up, or changed, by its use, as a scanner is: the program makes its own.
+    """
     value = run_now(ctx, function, *args, **kwargs)
-    return ComputedNumberVariable(value) if is_numpy_number(value) else ctx.build(value, None)
+    if is_numpy_number(value):
+        return ComputedNumberVariable(value)
+    result = ctx.build(value, None)
+    if result.kind == "object" and result.source is None:
+        ctx.break_graph("DX213", method=getattr(function, "__qualname__", str(function)))
+    return result
 
 
 def run_now(ctx: TraceContext, function: Any, *args: Any, **kwargs: Any) -> Any:
@@ -262,7 +275,7 @@ def run_now(ctx: TraceContext, function: Any, *args: Any, **kwargs: Any) -> Any:
     try:
         with _warnings_break(ctx) if any(type(arg).__module__ == "numpy" for arg in args) else contextlib.nullcontext():
             return function(*args, **kwargs)
-    except (UserRaised, GraphBreak):
+    except (ObservedException, GraphBreak, SkipFrame):
         raise
     except Exception as error:  # any C function may raise anything; the program sees the same
         ctx.raise_exception(type(error), *error.args)
@@ -280,28 +293,19 @@ def _warnings_break(ctx: TraceContext) -> Iterator[None]:
         ctx.break_graph("DX207", function="arithmetic that warns or raises (np.seterr)")
 
 
-@builds(*LITERALS, torch.dtype, torch.device, torch.layout, torch.memory_format, torch.finfo, torch.iinfo)
-def build_constant(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
-    """A constant, guarded by type and value; an int that changes from call to call is a symbol."""
-    if source is not None and type(value) in (int, float, str):
-        changing = ctx.unspecialized_value(value, source)
-        if changing is not None:
-            return changing
-    if source is not None and type(value) is int:
-        symbol = ctx.dynamic_number(value, source)
-        if symbol is not None:
-            return symbol
-    if source is not None:
-        ctx.guard(source, "EQUALS", value)
-    constant = ConstantVariable(value, source if not is_literal(value) else None)
-    constant.origin = source
-    return constant
-
-
 @binary_rule(ConstantVariable, ConstantVariable, rank=10)
 def _constants(ctx: TraceContext, symbol: str, left: ConstantVariable, right: ConstantVariable) -> VariableTracker:
     function = BINARY.get(symbol) or COMPARE[symbol]
     return computed(ctx, function, left.value, right.value)
+
+
+@binary_rule(ConstantMethodVariable, ConstantMethodVariable, "==", "!=")
+def _methods(ctx: TraceContext, symbol: str, left: ConstantMethodVariable, right: ConstantMethodVariable) -> VariableTracker:
+    """Two bound methods of C are equal if they are one method of one object."""
+    same = left.name == right.name and left.receiver.same_object(right.receiver)
+    if same is None:
+        ctx.break_graph("DX305", operator=symbol, left=left.text(), right=right.text())
+    return ConstantVariable(same == (symbol == "=="))
 
 
 @unary_rule(ConstantVariable, rank=10)
@@ -309,6 +313,15 @@ def _constant(ctx: TraceContext, symbol: str, operand: ConstantVariable) -> Vari
     if symbol == "invert" and type(operand.value) is bool and _warns(UNARY[symbol], operand.value):
         ctx.break_graph("DX205", function="~", arguments="bool")  # it warns in each call: for real
     return computed(ctx, UNARY[symbol], operand.value)
+
+
+def _truth_of_not_implemented(ctx: TraceContext) -> NoReturn:
+    """Python warns in each call that asks for it, and raises from 3.14 on."""
+    try:
+        _warns(bool, NotImplemented)
+    except TypeError as error:
+        ctx.raise_exception(TypeError, *error.args)
+    ctx.break_graph("DX302", question="truth value", type="NotImplemented")
 
 
 def _warns(function: Any, *args: Any) -> bool:

@@ -12,27 +12,27 @@ from __future__ import annotations
 import enum
 import operator
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.raw_attributes import instance_dict
-from dynexplore.engine.variables.contract.base import NotProxyable, VariableTracker
+from dynexplore.engine.variables.contract.base import Args, Kwargs, NotProxyable, VariableTracker
 from dynexplore.engine.variables.contract.build import builds_when
 from dynexplore.engine.variables.objects.class_ import ClassVariable, hold_class
-from dynexplore.engine.variables.objects.class_facts import (
+from dynexplore.engine.variables.objects.descriptors import bind, class_tracker
+from dynexplore.engine.variables.objects.opaque import guard_identity
+from dynexplore.engine.variables.objects.type_lookup import (
     SPECIAL_NAMES,
     find,
+    guard_on_name_of,
+    guard_on_names,
+    guard_on_plain_access,
     is_fixed_module,
     peek,
     raw_lookup,
     refuse_missing,
-    rely_on_name_of,
-    rely_on_names,
-    rely_on_plain_access,
 )
-from dynexplore.engine.variables.objects.class_lookup import bind, class_tracker
-from dynexplore.engine.variables.objects.opaque import guard_identity
 from dynexplore.engine.variables.scalars.constant import ConstantMethodVariable, ConstantVariable, computed, constant_of, is_literal
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class EnumVariable(ConstantVariable):
 
     def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
         cls = type(self.value)
-        rely_on_plain_access(ctx, cls, name)
+        guard_on_plain_access(ctx, cls, name)
         if name == "__class__":
             return class_tracker(ctx, cls)
         if name == "__dict__":
@@ -64,7 +64,7 @@ class EnumVariable(ConstantVariable):
             if attribute is not None and attribute.is_data_descriptor and not is_fixed_module(type(attribute.raw).__module__):
                 ctx.break_graph("DX303", name=name, type=cls.__qualname__)
             return self._own(ctx, name)
-        self._rely_on_absence(ctx, name)
+        self._guard_on_absence(ctx, name)
         if attribute is not None and isinstance(attribute.raw, _INLINED) and not is_fixed_module(attribute.owner.__module__):
             return bind(ctx, attribute, self, cls)
         if attribute is None:
@@ -79,10 +79,10 @@ class EnumVariable(ConstantVariable):
     def set_attribute(self, ctx: TraceContext, name: str, value: VariableTracker) -> None:
         ctx.break_graph("DX303", name=name, type=self.type_name())
 
-    def _rely_on_absence(self, ctx: TraceContext, name: str) -> None:
+    def _guard_on_absence(self, ctx: TraceContext, name: str) -> None:
         """The member itself has no such attribute; one that is an int cannot be held weakly, and is asked in Python."""
         if ctx.module_guards.hold(self.value, self.text()) is not None:
-            ctx.module_guards.rely_on_absence(self.value, name)
+            ctx.module_guards.guard_on_absence(self.value, name)
         else:
             ctx.guard(ctx.module_guards.source_of(self.value, self.text()), "ATTRIBUTE_ABSENT", name)
 
@@ -97,23 +97,21 @@ class EnumVariable(ConstantVariable):
         """What stands in the member's own dictionary; only something that can change needs a source."""
         value = instance_dict(self.value)[name]
         source = ctx.module_guards.source_of(self.value, self.text()).attribute(name)
-        if ctx.module_guards.hold(self.value, self.text()) is not None and ctx.is_stable(source):
-            ctx.module_guards.rely_on_value(self.value, name, value)
+        if ctx.module_guards.hold(self.value, self.text()) is not None and ctx.specializer.is_stable(source):
+            ctx.module_guards.guard_on_value(self.value, name, value)
             if is_literal(value):
                 return ConstantVariable(value)
             ctx.module_guards.know(source)
         return ctx.build(value, source)
 
-    def call_method(
-        self, ctx: TraceContext, name: str, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-    ) -> VariableTracker:
-        rely_on_plain_access(ctx, type(self.value), name)
+    def call_method(self, ctx: TraceContext, name: str, args: Args, kwargs: Kwargs) -> VariableTracker:
+        guard_on_plain_access(ctx, type(self.value), name)
         if name in instance_dict(self.value):
             return self._own(ctx, name).call(ctx, args, kwargs)
         method = find(ctx, type(self.value), name)
         if method is not None and isinstance(method.raw, _INLINED) and not is_fixed_module(method.owner.__module__):
-            return ctx.call_function(bind(ctx, method, self, type(self.value)), args, kwargs)
-        rely_on_name_of(ctx, type(self.value))
+            return bind(ctx, method, self, type(self.value)).call(ctx, args, kwargs)
+        guard_on_name_of(ctx, type(self.value))
         return super().call_method(ctx, name, args, kwargs)
 
     def same_object(self, other: VariableTracker) -> bool | None:
@@ -139,62 +137,63 @@ class EnumClassVariable(ClassVariable):
     """
 
     def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
-        rely_on_plain_access(ctx, type(self.value), name)
+        guard_on_plain_access(ctx, type(self.value), name)
         members: Mapping[str, Any] = self.value.__members__
         if name not in members or peek(self.value, name) is not members[name]:
             return super().get_attribute(ctx, name)
-        rely_on_names(ctx, self.value, name, *SPECIAL_NAMES)
+        guard_on_names(ctx, self.value, name, *SPECIAL_NAMES)
         return EnumVariable(members[name])
 
-    def call(
-        self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-    ) -> VariableTracker:
-        if not self._is_as_at_first(ctx, "__call__"):
+    def call(self, ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
+        if not self._guard_on_stdlib_method(ctx, "__call__"):
             return super().call(ctx, args, kwargs)
-        self._rely_on_members(ctx)
+        self._guard_on_members(ctx)
+        if len(self.value.__members__) == 0 and (len(args) > 1 or "names" in kwargs):
+            return ctx.calls.make_enumeration(self, args, kwargs)
         if not issubclass(self.value, enum.Flag):  # a flag notes there what `Flag(3)` made
-            self._rely_on_members(ctx, "_value2member_map_")
+            self._guard_on_members(ctx, "_value2member_map_")
         values = [constant_of(ctx, arg, self.text()) for arg in args]
         return computed(ctx, self.value, *values, **{name: constant_of(ctx, arg, name) for name, arg in kwargs.items()})
 
-    def _rely_on_members(self, ctx: TraceContext, table: str = "_member_map_") -> None:
+    def _guard_on_members(self, ctx: TraceContext, table: str = "_member_map_") -> None:
         """The table has the members that it has. Those of libraries stay as they are."""
-        if ctx.module_guards.is_held(self.value):
+        if ctx.module_guards.has_facts_of(self.value):
+            ctx.module_guards.guard_on_keys(self.value, table)
             for key in instance_dict(self.value)[table]:
-                ctx.module_guards.rely_on_item(self.value, table, key)
+                ctx.module_guards.guard_on_item(self.value, table, key)
 
-    def _is_as_at_first(self, ctx: TraceContext, name: str) -> bool:
+    def _guard_on_stdlib_method(self, ctx: TraceContext, name: str) -> bool:
         """Whether the metaclass's own method, which is run now, has the code that the standard library gave it; it is relied on."""
         method = raw_lookup(ctx, type(self.value), name)
         if isinstance(method, types.FunctionType):
-            ctx.module_guards.rely_on_function(method)
+            ctx.module_guards.guard_on_function(method)
             return _CODES.get(method, method.__code__) is method.__code__
         return True
 
     def length(self, ctx: TraceContext) -> VariableTracker:
-        if not self._is_as_at_first(ctx, "__len__"):
+        if not self._guard_on_stdlib_method(ctx, "__len__"):
             return super().length(ctx)
-        self._rely_on_members(ctx)
+        self._guard_on_members(ctx)
         return computed(ctx, len, self.value)
 
     def iterate(self, ctx: TraceContext) -> VariableTracker:
-        if not self._is_as_at_first(ctx, "__iter__"):
+        if not self._guard_on_stdlib_method(ctx, "__iter__"):
             return super().iterate(ctx)
-        self._rely_on_members(ctx)
-        rely_on_names(ctx, self.value, *SPECIAL_NAMES)
+        self._guard_on_members(ctx)
+        guard_on_names(ctx, self.value, *SPECIAL_NAMES)
         members: Any = self.value
-        return ctx.iterator_over([EnumVariable(member) for member in members])
+        return ctx.values.iterator_over([EnumVariable(member) for member in members])
 
     def contains(self, ctx: TraceContext, item: VariableTracker) -> VariableTracker:
-        if not self._is_as_at_first(ctx, "__contains__"):
+        if not self._guard_on_stdlib_method(ctx, "__contains__"):
             return super().contains(ctx, item)
-        self._rely_on_members(ctx)
+        self._guard_on_members(ctx)
         return computed(ctx, operator.contains, self.value, constant_of(ctx, item, "`in`"))
 
     def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
-        if not self._is_as_at_first(ctx, "__getitem__"):
+        if not self._guard_on_stdlib_method(ctx, "__getitem__"):
             return super().get_item(ctx, key)
-        self._rely_on_members(ctx)
+        self._guard_on_members(ctx)
         return computed(ctx, operator.getitem, self.value, constant_of(ctx, key, "subscript"))
 
 
@@ -203,7 +202,7 @@ def build_member(ctx: TraceContext, value: enum.Enum, source: Source | None) -> 
     """A member, guarded by identity."""
     guard_identity(ctx, value, source)
     ctx.module_guards.hold(value, f"{type(value).__qualname__}.{instance_dict(value)['_name_']}", source)
-    rely_on_names(ctx, type(value), *SPECIAL_NAMES)
+    guard_on_names(ctx, type(value), *SPECIAL_NAMES)
     return EnumVariable(value)
 
 
@@ -212,5 +211,5 @@ def build_enum_class(ctx: TraceContext, value: type[Any], source: Source | None)
     """An enumeration, guarded by identity; its members do not change."""
     guard_identity(ctx, value, source)
     hold_class(ctx, value)
-    rely_on_names(ctx, type(value), *SPECIAL_NAMES)
+    guard_on_names(ctx, type(value), *SPECIAL_NAMES)
     return EnumClassVariable(value, source)

@@ -2,8 +2,8 @@
 
 The idea: `a is b` is decided by the objects of this call, and the next call may bring others: one object twice, or two where there
 was one. Two that are one object have one tracker, and a guard says so from the start (ALIAS). Two that are different are noted, and
-the frame relies on their difference at its end (`Journal.tell_apart`). So does whatever compares by identity in passing: `==` of
-plain objects, `in`, keys of dicts and members of sets.
+the frame relies on their difference at its end (`Journal.observe_identity`). So does whatever compares by identity in passing: `==`
+of plain objects, `in`, keys of dicts and members of sets.
 
 Equal numbers and texts are constants and stand for their objects; where these come from is remembered (`ConstantVariable.origin`)
 and guarded here. Of some values CPython has one object only.
@@ -34,7 +34,7 @@ def identical(ctx: TraceContext, left: VariableTracker, right: VariableTracker) 
     if same is None or right.same_object(left) is None:
         return None
     if not same:
-        ctx.journal.tell_apart(left, right)
+        ctx.journal.observe_identity(left, right)
     return same
 
 

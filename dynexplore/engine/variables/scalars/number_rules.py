@@ -13,19 +13,22 @@ from __future__ import annotations
 
 import cmath
 import math
-from collections.abc import Callable, Mapping, Sequence
+import struct
+import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from dynexplore.engine.variables.containers.sequence import SequenceVariable, TupleVariable
-from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.contract.base import Args, Kwargs, VariableTracker
+from dynexplore.engine.variables.objects.type_lookup import defines
 from dynexplore.engine.variables.operators import binary
 from dynexplore.engine.variables.rules import rule
-from dynexplore.engine.variables.scalars.concrete_values import is_settled, is_tensor, settled
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, computed, run_now
-from dynexplore.engine.variables.scalars.special_results import taken
-from dynexplore.engine.variables.scalars.symbolic_number import SymbolicNumberVariable
+from dynexplore.engine.variables.scalars.special_results import checked_result
+from dynexplore.engine.variables.scalars.specialize import is_specializable, is_tensor, specialize
+from dynexplore.engine.variables.scalars.symint import SymbolicNumberVariable
 from dynexplore.engine.variables.signatures import builtin
 from dynexplore.engine.variables.type_errors import raise_type_error, type_of
 
@@ -38,11 +41,11 @@ _SYMBOLIC: dict[Any, Any] = {math.sqrt: torch.sym_sqrt} if hasattr(torch, "sym_s
 
 def plain(ctx: TraceContext, value: VariableTracker, function: str) -> Any:
     """The Python value behind an argument of a C function: a constant, or a sequence of constants."""
-    if isinstance(value, SequenceVariable) and not is_settled(value):
+    if isinstance(value, SequenceVariable) and not is_specializable(value):
         items = [plain(ctx, item, function) for item in value.unpack(ctx)]
         return tuple(items) if isinstance(value, TupleVariable) else items
-    if is_settled(value):
-        return settled(value)
+    if is_specializable(value):
+        return specialize(value)
     if is_tensor(value):
         return plain(ctx, value.call_method(ctx, "item", [], {}), function)
     if value.kind in ("iterator", "generator", "range"):
@@ -53,9 +56,9 @@ def plain(ctx: TraceContext, value: VariableTracker, function: str) -> Any:
 def runs_on_constants(function: Any) -> None:
     """Declare that a C function acts on nothing but its arguments and is run at once on constants."""
 
-    def row(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    def row(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
         symbolic = _SYMBOLIC.get(function)
-        if symbolic is not None and isinstance(args[0], SymbolicNumberVariable):
+        if symbolic is not None and len(args) == 1 and isinstance(args[0], SymbolicNumberVariable):
             return ctx.operation("call_function", symbolic, args, kwargs)
         values = [plain(ctx, arg, function.__name__) for arg in args]
         named = {name: plain(ctx, arg, function.__name__) for name, arg in kwargs.items()}
@@ -69,7 +72,7 @@ for _module in (math, cmath):
     for _function in vars(_module).values():
         if callable(_function) and _function not in _SPECIAL_MATH:
             runs_on_constants(_function)
-for _function in (bin, oct, hex, chr, ord, bytes, complex):
+for _function in (bin, oct, hex, chr, ord, bytes, complex, sys.intern, struct.pack, struct.unpack, struct.calcsize):
     runs_on_constants(_function)
 
 
@@ -80,7 +83,7 @@ def _special(function: Any, name: str) -> None:
         if value.is_constant():
             return computed(ctx, function, value.as_constant())
         value_type = type_of(value)
-        if value_type is not None and not hasattr(value_type, name):
+        if value_type is not None and not defines(value_type, name):
             raise_type_error(ctx, function, value, kind="DX205", function=function.__name__, arguments=value_type.__name__)
         if isinstance(value, SymbolicNumberVariable):
             is_whole = function in _SPECIAL_MATH and value.python_type() is int  # torch would take it for a float, and round it
@@ -99,7 +102,7 @@ _special(math.trunc, "__trunc__")
 def _conversion(python_type: type[Any], name: str, symbolic: Callable[[Any], Any]) -> None:
     """`int(value)` and `float(value)`."""
 
-    def row(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    def row(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
         if len(args) == 1 and not kwargs:
             value = args[0]
             if is_tensor(value):
@@ -122,8 +125,8 @@ def _by_method(ctx: TraceContext, python_type: type[Any], name: str, value: Vari
     """What is neither number nor string has a special method, or cannot be converted."""
     value_type = type_of(value)
     for method in (name, "__index__"):
-        if value_type is not None and hasattr(value_type, method):
-            return taken(ctx, python_type, value_type, method, value.call_method(ctx, method, [], {}))
+        if value_type is not None and defines(value_type, method):
+            return checked_result(ctx, python_type, value_type, method, value.call_method(ctx, method, [], {}))
     raise_type_error(ctx, python_type, value, kind="DX205", function=python_type.__name__, arguments=value.type_name())
 
 
@@ -142,7 +145,7 @@ def _round(ctx: TraceContext, number: VariableTracker, ndigits: VariableTracker 
         places = [ConstantVariable(plain(ctx, digit, "round")) for digit in digits]
         return ctx.operation("call_function", round, [number, *places], {})
     number_type = type_of(number)
-    if number_type is not None and not hasattr(number_type, "__round__"):
+    if number_type is not None and not defines(number_type, "__round__"):
         raise_type_error(ctx, round, number, kind="DX205", function="round", arguments=number_type.__name__)
     return number.call_method(ctx, "__round__", digits, {})
 
@@ -158,7 +161,7 @@ def _pow(ctx: TraceContext, base: VariableTracker, exp: VariableTracker, mod: Va
 def _divmod(ctx: TraceContext, left: VariableTracker, right: VariableTracker, /) -> VariableTracker:
     if left.is_constant() and right.is_constant():
         return computed(ctx, divmod, left.as_constant(), right.as_constant())
-    if not (is_settled(left) and is_settled(right)):  # torch.Tensor has no __divmod__, an object of the program may have one
+    if not (is_specializable(left) and is_specializable(right)):  # torch.Tensor has no __divmod__, an object of a program may
         ctx.break_graph("DX205", function="divmod", arguments=f"{left.type_name()} and {right.type_name()}")
     return TupleVariable([binary(ctx, "//", left, right), binary(ctx, "%", left, right)])
 

@@ -12,11 +12,11 @@ torch/_dynamo/variables/user_defined.py (call_random) does the same job.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.provenance.sources import DrawnSource
-from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.contract.base import Args, Kwargs, VariableTracker
 from dynexplore.engine.variables.rules import rule
 from dynexplore.engine.variables.scalars.constant import run_now
 from dynexplore.engine.variables.scalars.unspecialized import DrawnVariable
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 def _draws(function: Callable[..., Any]) -> None:
     """Declare that a function draws a number."""
 
-    def draw(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
-        known = [arg for arg in (*args, *kwargs.values()) if arg.is_constant() and not isinstance(arg, DrawnVariable)]
-        if kwargs or len(known) < len(args):
+    def draw(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
+        constants = [arg for arg in (*args, *kwargs.values()) if arg.is_constant() and not isinstance(arg, DrawnVariable)]
+        if kwargs or len(constants) < len(args):
             ctx.break_graph("DX219", function=f"random.{function.__name__}")
         values = [arg.as_constant() for arg in args]
         state = random.getstate()
@@ -40,8 +40,8 @@ def _draws(function: Callable[..., Any]) -> None:
             random.setstate(state)
         if type(number) not in (int, float):
             ctx.break_graph("DX219", function=f"random.{function.__name__}")
-        name = f"___drawn_{len(ctx.draws)}"
-        ctx.draws.append((name, function, tuple(values)))
+        name = f"___drawn_{len(ctx.effects.draws)}"
+        ctx.effects.draws.append((name, function, tuple(values)))
         return DrawnVariable(ctx, number, DrawnSource(name, f"random.{function.__name__}()"))
 
     rule(function)(draw)

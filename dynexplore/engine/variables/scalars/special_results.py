@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.operators import compare
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, run_now
-from dynexplore.engine.variables.scalars.symbolic_number import SymbolicNumberVariable
+from dynexplore.engine.variables.scalars.symint import SymbolicNumberVariable
 from dynexplore.engine.variables.type_errors import type_of
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
 
 
-def taken(
+def checked_result(
     ctx: TraceContext, function: Callable[..., Any], cls: type[Any], method: str, result: VariableTracker, *more: Any
 ) -> VariableTracker:
     """What `function(obj)` gives, when `obj` is of this class and its special method returned `result`."""
@@ -37,16 +37,16 @@ def taken(
         value = result.as_constant() if result.is_constant() else _nothing_of(ctx, result, method)
     if type(value) is not int and issubclass(type(value), int) and method in ("__int__", "__index__"):
         ctx.break_graph("DX205", function=method, arguments=result.type_name())  # it warns: for real
-    stand_in = type(cls.__name__, (), {method: lambda self, *given: value})()
+    stand_in = type(cls.__name__, (), {method: lambda self, *args: value})()
     return ConstantVariable(run_now(ctx, function, stand_in, *more))
 
 
-def taken_truth(ctx: TraceContext, cls: type[Any], result: VariableTracker) -> bool | VariableTracker:
+def checked_truth(ctx: TraceContext, cls: type[Any], result: VariableTracker) -> bool | VariableTracker:
     """bool(obj), when `__bool__` returned `result`."""
-    return taken(ctx, bool, cls, "__bool__", result).truth(ctx)
+    return checked_result(ctx, bool, cls, "__bool__", result).truth(ctx)
 
 
-def taken_iterator(ctx: TraceContext, result: VariableTracker) -> VariableTracker:
+def checked_iterator(ctx: TraceContext, result: VariableTracker) -> VariableTracker:
     """iter(obj), when `__iter__` returned `result`."""
     returned = type_of(result)
     if returned is not None and not hasattr(returned, "__next__"):

@@ -14,7 +14,7 @@ import operator
 import re
 import types
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -22,26 +22,26 @@ import torch
 
 from dynexplore.engine.provenance.guards import Identity
 from dynexplore.engine.provenance.sources import Source
+from dynexplore.engine.variables.callables.function import BuiltinVariable, FunctionVariable
 from dynexplore.engine.variables.containers.deque import DequeVariable
 from dynexplore.engine.variables.containers.mapping import DictVariable
 from dynexplore.engine.variables.containers.named_tuple import NamedTupleVariable, make
 from dynexplore.engine.variables.containers.ranges import ThreeNumbersVariable
 from dynexplore.engine.variables.containers.sequence import SequenceVariable
 from dynexplore.engine.variables.containers.set_ import SetVariable
-from dynexplore.engine.variables.contract.base import NotConstant, VariableTracker
+from dynexplore.engine.variables.contract.base import Args, Kwargs, NotConstant, VariableTracker
 from dynexplore.engine.variables.contract.build import builds
-from dynexplore.engine.variables.objects.class_facts import peek, rely_on_name_of, rely_on_names
-from dynexplore.engine.variables.objects.exception import ExceptionVariable, remade
-from dynexplore.engine.variables.objects.function import BuiltinVariable, FunctionVariable
+from dynexplore.engine.variables.objects.exception import ExceptionVariable, is_worded_by_its_arguments, remade
+from dynexplore.engine.variables.objects.type_lookup import defines, guard_on_name_of, guard_on_names, peek
 from dynexplore.engine.variables.operators import binary_rule
-from dynexplore.engine.variables.rules import method, rule
-from dynexplore.engine.variables.scalars.concrete_values import is_settled, is_tensor, settled
+from dynexplore.engine.variables.rules import method, rule, rule_for
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, computed, run_now
 from dynexplore.engine.variables.scalars.enumeration import EnumVariable
 from dynexplore.engine.variables.scalars.number_rules import runs_on_constants
-from dynexplore.engine.variables.scalars.special_results import taken
+from dynexplore.engine.variables.scalars.special_results import checked_result
+from dynexplore.engine.variables.scalars.specialize import is_specializable, is_tensor, specialize
 from dynexplore.engine.variables.signatures import builtin, builtin_method
-from dynexplore.engine.variables.torch_.tensor import TensorVariable
+from dynexplore.engine.variables.torch_.tensor.tensor import TensorVariable
 from dynexplore.engine.variables.type_errors import type_of
 
 if TYPE_CHECKING:
@@ -51,22 +51,24 @@ if TYPE_CHECKING:
 class Shown:
     """A value in the hands of Python's formatting, which asks for its text only if it needs it.
 
-    All its attributes are the value's, `__class__` too: what it keeps itself is read past `__getattribute__`.
+    All its attributes are the value's, `__class__` too: what it keeps itself is read past `__getattribute__`. A container that it
+    is shown in is a copy: where the value's own method changes that container, the graph breaks.
     """
 
-    __slots__ = ("behind",)
+    __slots__ = ("around", "behind")
 
-    def __init__(self, ctx: TraceContext, value: VariableTracker) -> None:
+    def __init__(self, ctx: TraceContext, value: VariableTracker, around: Sequence[Watched] = ()) -> None:
         self.behind = ctx, value
+        self.around = around
 
     def __str__(self) -> str:
-        return text_of(*_behind(self), "__str__")
+        return _text_of_shown(self, "__str__")
 
     def __repr__(self) -> str:
-        return text_of(*_behind(self), "__repr__")
+        return _text_of_shown(self, "__repr__")
 
     def __format__(self, spec: str) -> str:
-        return text_of(*_behind(self), "__format__", spec)
+        return _text_of_shown(self, "__format__", spec)
 
     def __getattribute__(self, name: str) -> Any:
         ctx, value = _behind(self)
@@ -83,16 +85,47 @@ class ShownItems(Shown):
         return shape_of(ctx, value.get_item(ctx, ConstantVariable(key)))
 
 
+class Watched:
+    """A container whose copy is shown."""
+
+    def __init__(self, container: VariableTracker) -> None:
+        self.container = container
+        self.items: list[VariableTracker] = []
+
+    def begin(self, ctx: TraceContext) -> None:
+        """The copy is complete."""
+        self.items = self._items(ctx)
+
+    def check(self, ctx: TraceContext, name: str) -> None:
+        """Break where the container holds something else by now."""
+        items = self._items(ctx)
+        if len(items) != len(self.items) or any(item is not earlier for item, earlier in zip(items, self.items, strict=True)):
+            ctx.break_graph("DX205", function=name, arguments=f"an item that changes its {self.container.type_name()}")
+
+    def _items(self, ctx: TraceContext) -> list[VariableTracker]:
+        contents = self.container.contents()
+        items = [] if contents is None else contents.items
+        return [part.read(ctx) for item in items for part in (item if isinstance(item, tuple) else (item,))]
+
+
+def _text_of_shown(shown: Shown, name: str, *spec: str) -> str:
+    ctx, value = _behind(shown)
+    text = text_of(ctx, value, name, *spec)
+    for watched in object.__getattribute__(shown, "around"):
+        watched.check(ctx, name)
+    return text
+
+
 def _behind(shown: Shown) -> tuple[TraceContext, VariableTracker]:
     return object.__getattribute__(shown, "behind")  # type: ignore[no-any-return]
 
 
-def _shown(ctx: TraceContext, value: VariableTracker) -> Shown:
+def _shown(ctx: TraceContext, value: VariableTracker, around: Sequence[Watched] = ()) -> Shown:
     cls = type_of(value)
-    shown: type[Shown] = ShownItems if hasattr(cls, "__getitem__") else Shown
+    shown: type[Shown] = ShownItems if isinstance(cls, type) and defines(cls, "__getitem__") else Shown
     if isinstance(cls, type):
         shown = type(cls.__name__, (shown,), {"__slots__": ()})  # what Python refuses, it calls by the name of the class
-    return shown(ctx, value)
+    return shown(ctx, value, around)
 
 
 def text_of(ctx: TraceContext, value: VariableTracker, name: str, *spec: str) -> str:
@@ -102,7 +135,7 @@ def text_of(ctx: TraceContext, value: VariableTracker, name: str, *spec: str) ->
     python_type: Any = type_of(value)
     if python_type is None:
         ctx.break_graph("DX205", function=name, arguments=value.kind)
-    rely_on_names(ctx, python_type, "__getattribute__", "__format__", "__str__", "__repr__")
+    guard_on_names(ctx, python_type, "__getattribute__", "__format__", "__str__", "__repr__")
     if issubclass(python_type, type):
         own = any(isinstance(peek(python_type, part), types.FunctionType) for part in ("__str__", "__format__"))
         if own:
@@ -113,7 +146,7 @@ def text_of(ctx: TraceContext, value: VariableTracker, name: str, *spec: str) ->
     if isinstance(value, FunctionVariable) and not value.by_code:
         value.get_attribute(ctx, "__qualname__")  # is relied on
         return run_now(ctx, _GIVERS[name], value.live_value(), *spec)  # type: ignore[no-any-return]
-    asked = name
+    requested = name
     if name == "__str__" and python_type.__str__ is object.__str__:
         name = "__repr__"
     if name == "__format__" and python_type.__format__ is object.__format__:
@@ -122,10 +155,10 @@ def text_of(ctx: TraceContext, value: VariableTracker, name: str, *spec: str) ->
         ctx.break_graph("DX205", function=name, arguments=value.type_name())  # names the object's address
     text = value.call_method(ctx, name, [ConstantVariable(part) for part in spec], {})
     if type_of(text) is not str:
-        text = taken(ctx, _GIVERS[asked], python_type, name, text, *spec)
-    if not is_settled(text):
+        text = checked_result(ctx, _GIVERS[requested], python_type, name, text, *spec)
+    if not is_specializable(text):
         ctx.break_graph("DX205", function=name, arguments=value.type_name())
-    return settled(text)  # type: ignore[no-any-return]
+    return specialize(text)  # type: ignore[no-any-return]
 
 
 _GIVERS: dict[str, Any] = {"__str__": str, "__repr__": repr, "__format__": format}
@@ -143,43 +176,46 @@ def _class_text(ctx: TraceContext, value: VariableTracker) -> str:
     return repr(cls)
 
 
-def shape_of(ctx: TraceContext, value: VariableTracker) -> Any:
-    """A real object of the same look."""
+def shape_of(ctx: TraceContext, value: VariableTracker, around: Sequence[Watched] = ()) -> Any:
+    """A real object of the same look; `around`: the containers that it is an item of."""
     value = value.read(ctx)
     if isinstance(value, EnumVariable):  # its text names its class
-        rely_on_name_of(ctx, type(value.value))
-    if is_settled(value):
-        return settled(value)
+        guard_on_name_of(ctx, type(value.value))
+    if is_specializable(value):
+        return specialize(value)
     for tracker, rebuild in _REBUILT:
         if isinstance(value, tracker):
-            return rebuild(ctx, value)
-    return _shown(ctx, value)
+            watched = Watched(value)
+            shape = rebuild(ctx, value, (*around, watched))
+            watched.begin(ctx)
+            return shape
+    return _shown(ctx, value, around)
 
 
-def _pairs(ctx: TraceContext, value: DictVariable) -> Any:
-    pairs = [(shape_of(ctx, key), shape_of(ctx, item)) for key, item in value.pairs(ctx)]
+def _pairs(ctx: TraceContext, value: DictVariable, around: Sequence[Watched]) -> Any:
+    pairs = [(shape_of(ctx, key, around), shape_of(ctx, item, around)) for key, item in value.pairs(ctx)]
     if value.value_type is OrderedDict:
         return OrderedDict(pairs)
     if value.value_type is defaultdict:
-        return defaultdict(None, pairs) if getattr(value, "factory", None) is None else _with_factory(ctx, value, pairs)
+        return defaultdict(None, pairs) if getattr(value, "factory", None) is None else _with_factory(ctx, value, pairs, around)
     return MappingProxyType(dict(pairs)) if value.value_type is MappingProxyType else dict(pairs)
 
 
-def _with_factory(ctx: TraceContext, value: Any, pairs: list[Any]) -> Any:
+def _with_factory(ctx: TraceContext, value: Any, pairs: list[Any], around: Sequence[Watched]) -> Any:
     try:
         factory = value.factory.read(ctx)
         live = factory.as_constant() if factory.is_constant() else factory.live_value()
     except NotConstant:
-        return _shown(ctx, value)
+        return _shown(ctx, value, around)
     return defaultdict(live, pairs)
 
 
-def _named(ctx: TraceContext, value: NamedTupleVariable) -> Any:
-    rely_on_names(ctx, value.cls, "__str__", "__repr__", "__format__")
-    rely_on_name_of(ctx, value.cls)
+def _named(ctx: TraceContext, value: NamedTupleVariable, around: Sequence[Watched]) -> Any:
+    guard_on_names(ctx, value.cls, "__str__", "__repr__", "__format__")
+    guard_on_name_of(ctx, value.cls)
     if not _generated_repr(value.cls) or _is_python(value.cls, "__format__") or _is_python(value.cls, "__str__"):
-        return _shown(ctx, value)
-    return make(value.cls, tuple(shape_of(ctx, item) for item in value.items))
+        return _shown(ctx, value, around)
+    return make(value.cls, tuple(shape_of(ctx, item, around) for item in value.items))
 
 
 def _generated_repr(cls: type[Any]) -> bool:
@@ -187,32 +223,34 @@ def _generated_repr(cls: type[Any]) -> bool:
     return getattr(cls.__repr__, "__module__", "") in ("collections", None) or not hasattr(cls.__repr__, "__code__")
 
 
-def _exception(ctx: TraceContext, value: ExceptionVariable) -> Any:
-    rely_on_names(ctx, value.cls, "__str__", "__repr__", "__format__")
-    rely_on_name_of(ctx, value.cls)
+def _exception(ctx: TraceContext, value: ExceptionVariable, around: Sequence[Watched]) -> Any:
+    guard_on_names(ctx, value.cls, "__str__", "__repr__", "__format__")
+    guard_on_name_of(ctx, value.cls)
     if any(_is_python(value.cls, name) for name in ("__new__", "__str__", "__repr__", "__format__")):
-        return _shown(ctx, value)
-    return remade(value.cls, tuple(shape_of(ctx, arg) for arg in value.known_args(ctx)))
+        return _shown(ctx, value, around)
+    if not is_worded_by_its_arguments(value):
+        ctx.break_graph("DX310", method="__str__", type=value.cls.__qualname__)  # it says what attributes hold, which may be others
+    return remade(value.cls, tuple(shape_of(ctx, arg, around) for arg in value.load_args(ctx)))
 
 
-def _sequence(ctx: TraceContext, value: SequenceVariable) -> Any:
-    items = [shape_of(ctx, item) for item in value.items]
+def _sequence(ctx: TraceContext, value: SequenceVariable, around: Sequence[Watched]) -> Any:
+    items = [shape_of(ctx, item, around) for item in value.items]
     if value.value_type is torch.Size:
         return torch.Size(items)
     return value.value_type(items)
 
 
-def _set(ctx: TraceContext, value: SetVariable) -> Any:
-    return value.value_type([shape_of(ctx, item) for item in value.ordered(ctx)])
+def _set(ctx: TraceContext, value: SetVariable, around: Sequence[Watched]) -> Any:
+    return value.value_type([shape_of(ctx, item, around) for item in value.ordered(ctx)])
 
 
-_REBUILT: tuple[tuple[type[VariableTracker], Callable[[Any, Any], Any]], ...] = (
+_REBUILT: tuple[tuple[type[VariableTracker], Callable[[Any, Any, Any], Any]], ...] = (
     (NamedTupleVariable, _named),
-    (DequeVariable, lambda ctx, value: deque([shape_of(ctx, item) for item in value.items], value.maxlen)),
+    (DequeVariable, lambda ctx, value, around: deque([shape_of(ctx, item, around) for item in value.items], value.maxlen)),
     (SequenceVariable, _sequence),
     (DictVariable, _pairs),
     (SetVariable, _set),
-    (ThreeNumbersVariable, lambda ctx, value: value.value_type(*(shape_of(ctx, part) for part in value.parts))),
+    (ThreeNumbersVariable, lambda ctx, value, around: value.value_type(*(shape_of(ctx, part, around) for part in value.parts))),
     (ExceptionVariable, _exception),
 )
 
@@ -221,7 +259,7 @@ _REBUILT: tuple[tuple[type[VariableTracker], Callable[[Any, Any], Any]], ...] = 
 
 
 @rule(str)
-def _str(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+def _str(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
     if len(args) == 1 and isinstance(args[0], ConstantVariable) and type(args[0].value) is str and not kwargs:
         return args[0]
     shapes = [shape_of(ctx, arg) for arg in args]
@@ -244,9 +282,7 @@ def _format(ctx: TraceContext, value: VariableTracker, spec: VariableTracker | N
 
 
 @method(str, "format")
-def _str_format(
-    ctx: TraceContext, self: ConstantVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-) -> VariableTracker:
+def _str_format(ctx: TraceContext, self: ConstantVariable, args: Args, kwargs: Kwargs) -> VariableTracker:
     shapes = [shape_of(ctx, arg) for arg in args]
     return computed(ctx, self.value.format, *shapes, **{name: shape_of(ctx, arg) for name, arg in kwargs.items()})
 
@@ -260,9 +296,9 @@ def _format_map(ctx: TraceContext, self: ConstantVariable, mapping: VariableTrac
 def _join(ctx: TraceContext, self: ConstantVariable, iterable: VariableTracker, /) -> VariableTracker:
     items = iterable.unpack(ctx)
     for item in items:
-        if not is_settled(item):
+        if not is_specializable(item):
             ctx.break_graph("DX205", function="str.join", arguments=item.type_name())
-    return computed(ctx, self.value.join, [settled(item) for item in items])
+    return computed(ctx, self.value.join, [specialize(item) for item in items])
 
 
 @binary_rule(ConstantVariable, TensorVariable, "%", rank=19)
@@ -291,5 +327,18 @@ def build_regular_expression(ctx: TraceContext, value: Any, source: Source | Non
     return ConstantVariable(value, source)
 
 
+def _declare_regular(function: Any) -> None:
+    runs_on_constants(function)
+    constant_row = rule_for(function)
+    assert constant_row is not None
+
+    @rule(function)
+    def row(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
+        for flags in (*args, *kwargs.values()):
+            if flags.is_constant() and isinstance(flags.as_constant(), int) and flags.as_constant() & re.DEBUG:
+                ctx.break_graph("DX205", function=f"re.{function.__name__}", arguments="re.DEBUG")  # it prints
+        return constant_row.answer(ctx, args, kwargs)
+
+
 for _function in (re.compile, re.match, re.search, re.fullmatch, re.findall, re.split, re.sub, re.subn, re.escape):
-    runs_on_constants(_function)
+    _declare_regular(_function)

@@ -8,27 +8,37 @@ compiled once, and not for each total. What decides something (`if loss < best`)
 Only where the value itself is needed (a size, an index, a key) is it taken as a constant, or as an input of the graph:
 `UnspecializedVariable` is a constant whose guard is installed when its `value` is asked for.
 
-In: numbers and strings that resume functions get, floats that were seen to change. Out: computed sources, constants, graph inputs.
+In: numbers and strings that resume functions get, floats that were seen to change, arguments that are numbers of numpy.
+Out: computed sources, constants, graph inputs.
 torch/_dynamo/variables/lazy.py (LazyConstantVariable) and the symbolic floats of variables/builder.py do the same job.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch.fx
 
-from dynexplore.engine.provenance.sources import AttributeSource, ComputedSource, LiteralSource, Source
+from dynexplore.engine.provenance.sources import CallSource, ComputedSource, LiteralSource, Source
+from dynexplore.engine.specialization.shape_env import unbacked_number
+from dynexplore.engine.specialization.tables import DRAWN
 from dynexplore.engine.variables import builtin_rules
-from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.contract.base import Args, Kwargs, VariableTracker
 from dynexplore.engine.variables.contract.inspection import Contents, Unknown
 from dynexplore.engine.variables.operators import BINARY, COMPARE, UNARY, binary, binary_rule, compare, unary_rule
 from dynexplore.engine.variables.rules import rule, rule_for
 from dynexplore.engine.variables.scalars import number_rules, text_rules
-from dynexplore.engine.variables.scalars.constant import ConstantVariable, computed, run_now
-from dynexplore.engine.variables.scalars.symbolic_number import SymbolicNumberVariable
+from dynexplore.engine.variables.scalars.constant import (
+    ConstantMethodVariable,
+    ConstantVariable,
+    computed,
+    is_numpy_number,
+    plain_number,
+    run_now,
+)
+from dynexplore.engine.variables.scalars.symint import SymbolicNumberVariable, symbolic_input
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
@@ -36,18 +46,19 @@ if TYPE_CHECKING:
 _ROWS = (builtin_rules, number_rules, text_rules)  # their rows for constants are the ones that are asked first below
 _DEEPEST = 24  # computations of computations: beyond, the value is taken as it is
 _NUMBERS = (int, float)
+_COMPUTABLE = (int, float, str, bool)
 _ALWAYS_WORKS = frozenset({"+", "-", "*"})
 _WORKS_UNLESS_ZERO = frozenset({"/", "//", "%"})
 
 
 class UnspecializedVariable(ConstantVariable):
-    """A number or string that a later call may have otherwise. `known` is the one of this call; reading it relies on nothing."""
+    """A number or string that a later call may have otherwise. `current` is the one of this call; reading it relies on nothing."""
 
     kind = "changing value"
     source: Source
 
-    def __init__(self, ctx: TraceContext, known: Any, source: Source) -> None:
-        self.ctx, self.known, self.source = ctx, known, source
+    def __init__(self, ctx: TraceContext, current: Any, source: Source) -> None:
+        self.ctx, self.current, self.source = ctx, current, source
         self.relied_on = False
         self._proxy: Any = None
 
@@ -55,21 +66,35 @@ class UnspecializedVariable(ConstantVariable):
     def value(self) -> Any:
         """The value, from now on guarded."""
         if not self.relied_on:
-            self.relied_on = True
-            self.ctx.guard(self.source, "EQUALS", self.known)
-            self.ctx.note_number(self.source, self.known)  # another one here varies, where a graph wants it
-        return self.known
+            self.ctx.specializer.note_value_needed(self.source, self.current)  # another one here varies, if a graph needs it
+            self._guard_value()
+        return self.current
+
+    def _guard_value(self) -> None:
+        self.relied_on = True
+        self.ctx.guard(self.source, "EQUALS", self.current)
+
+    def symbol(self, ctx: TraceContext) -> SymbolicNumberVariable | None:
+        """The symbol that stands for the number as an input of the graph; None where it is a constant there, which is guarded."""
+        if self.relied_on or type(self.current) not in _NUMBERS:
+            return None
+        if ctx.specializer.decide_number(self.source, self.current, in_graph=True).is_symbol:
+            return symbolic_input(ctx, self.current, self.source)
+        ctx.specializer.profile.note_constant(self.source.text(), self.current)
+        self._guard_value()
+        return None
 
     def python_type(self) -> type[Any]:
-        self.ctx.guard(self.source, "TYPE_MATCH", type(self.known))
-        return type(self.known)
+        self.ctx.guard(self.source, "TYPE_MATCH", type(self.current))
+        return type(self.current)
 
     def varying_key(self) -> tuple[object, Source] | None:
         source = self.source
-        return (self.known, source) if source.guardable and not self.relied_on and _varies(self.ctx, source) else None
+        changes = source.guardable and not self.relied_on and self.ctx.specializer.is_dynamic_index(source)
+        return (self.current, source) if changes else None
 
     def type_name(self) -> str:
-        return type(self.known).__name__
+        return type(self.current).__name__
 
     def truth(self, ctx: TraceContext) -> bool | VariableTracker:
         return decided(ctx, bool, [self], "bool({})")
@@ -84,24 +109,62 @@ class UnspecializedVariable(ConstantVariable):
 
     def as_proxy(self) -> Any:
         if self._proxy is None:
-            symbol = None if self.relied_on else self.ctx.dynamic_number(self.known, self.source)
+            symbol = self.symbol(self.ctx)
             self._proxy = self.value if symbol is None else symbol.as_proxy()
         return self._proxy
 
     def text(self) -> str:
-        text = repr(self.known)
+        text = repr(self.current)
         return text if len(text) <= 60 else text[:57] + "..."
 
     # -- for those who watch
 
     def unguarded_value(self, depth: int = 8) -> Any:
-        return self._proxy if isinstance(self._proxy, torch.fx.Node) else self.known
+        return self._proxy if isinstance(self._proxy, torch.fx.Node) else self.current
 
     def may_vary(self) -> bool:
         return not self.relied_on and not isinstance(self._proxy, torch.fx.Node)
 
-    def contents(self) -> Contents | None:
+    def contents(self, most: int | None = None) -> Contents | None:
         return None
+
+
+_OF_ITS_TYPE = frozenset({"dtype", "itemsize", "nbytes", "ndim", "shape", "size"})
+
+
+class NumpyNumberVariable(UnspecializedVariable):
+    """A number of numpy that the caller passes. Beside tensors torch takes Python's number for it: that is the graph's input."""
+
+    kind = "number of numpy"
+
+    def plain(self) -> UnspecializedVariable:
+        """Python's number of the same value, which changes as this one does."""
+        self.python_type()
+        source = CallSource(self.source, plain_number, "item")
+        self.ctx.specializer.note_change(source, "numpy")
+        return UnspecializedVariable(self.ctx, plain_number(self.current), source)
+
+    def symbol(self, ctx: TraceContext) -> SymbolicNumberVariable | None:
+        """None: a number of numpy beside one of the graph is one of numpy again."""
+        return None
+
+    def same_object(self, other: VariableTracker) -> bool | None:
+        return True if other is self else ConstantVariable.same_object(self, other)
+
+    def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
+        if name in _OF_ITS_TYPE:
+            return ctx.build(getattr(self.python_type()(), name), None)
+        return ConstantMethodVariable(self, name) if name == "item" else super().get_attribute(ctx, name)
+
+    def as_proxy(self) -> Any:
+        if self._proxy is None:
+            self._proxy = ConstantVariable.as_proxy(self) if self.relied_on else self.plain().as_proxy()
+        return self._proxy
+
+    def call_method(self, ctx: TraceContext, name: str, args: Args, kwargs: Kwargs) -> VariableTracker:
+        if name == "item" and not args and not kwargs and not self.relied_on:
+            return self.plain()
+        return super().call_method(ctx, name, args, kwargs)
 
 
 class DrawnVariable(UnspecializedVariable):
@@ -115,17 +178,18 @@ class DrawnVariable(UnspecializedVariable):
         self.ctx.break_graph("DX219", value=self.source.text())
 
     def python_type(self) -> type[Any]:
-        return type(self.known)
+        return type(self.current)
 
     def is_constant(self) -> bool:
         return False
 
     def as_proxy(self) -> Any:
         if self._proxy is None:
-            node = self.ctx.drawn_number(self.known, self.source)
-            if node is None:
+            if not self.ctx.specializer.takes_floats:
                 self.ctx.break_graph("DX219", value=self.source.text())
-            self._proxy = node
+            graph, where = self.ctx.graph, self.source.text()
+            self._proxy = graph.placeholder(where, self.source, self.current, unbacked_number(graph, self.current))
+            self.ctx.specializer.tell(where, DRAWN)
         return self._proxy
 
     def text(self) -> str:
@@ -137,18 +201,16 @@ class DrawnVariable(UnspecializedVariable):
         return self._proxy
 
 
-def _varies(ctx: TraceContext, source: Source) -> bool:
-    """Whether a number is known to be another one in each call: one of an object that is one of several is, too."""
-    if isinstance(source, ComputedSource):
-        return any(_varies(ctx, operand) for operand in (source.base, *source.others))
-    return source.varies or (isinstance(source, AttributeSource) and not ctx.is_stable(source))
+def may_vary_as_numpy(value: Any) -> bool:
+    """Whether a value is a number of numpy that torch takes for Python's number: whole, or a float."""
+    return is_numpy_number(value) and value.dtype.kind in "iuf" and type(value.item()) in _NUMBERS
 
 
 # -- computing --------------------------------------------------------------------------------------------------------
 
 
-def _known(value: VariableTracker) -> Any:
-    return value.known if isinstance(value, UnspecializedVariable) else value.as_constant()
+def _current_value(value: VariableTracker) -> Any:
+    return value.current if isinstance(value, UnspecializedVariable) else value.as_constant()
 
 
 def _source(value: VariableTracker) -> Source:
@@ -164,50 +226,78 @@ def _computable(operands: Sequence[VariableTracker]) -> bool:
     """Whether the operands are numbers and strings, not too deep, one of which changes."""
     return (
         any(isinstance(operand, UnspecializedVariable) and not operand.relied_on for operand in operands)
-        and all(isinstance(operand, ConstantVariable) and type(_known(operand)) in (int, float, str, bool) for operand in operands)
+        and all(isinstance(operand, ConstantVariable) and _is_computable(_current_value(operand)) for operand in operands)
         and max(map(_depth, operands)) < _DEEPEST
     )
 
 
-def _rely_on_kinds(ctx: TraceContext, operands: Sequence[VariableTracker]) -> None:
+def _is_computable(value: Any) -> bool:
+    return type(value) in _COMPUTABLE or may_vary_as_numpy(value)
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float, bool) or may_vary_as_numpy(value)
+
+
+def _guard_on_kinds(ctx: TraceContext, operands: Sequence[VariableTracker]) -> None:
     """A number stays a number, whichever; a string a string."""
     for operand in operands:
         if isinstance(operand, UnspecializedVariable) and not isinstance(operand, DrawnVariable):
-            if type(operand.known) in _NUMBERS:
+            if type(operand.current) in _NUMBERS:
                 ctx.guard(operand.source, "NUMBER", None)
             else:
-                ctx.guard(operand.source, "TYPE_MATCH", type(operand.known))
+                ctx.guard(operand.source, "TYPE_MATCH", type(operand.current))
 
 
 def deferred(
     ctx: TraceContext, function: Callable[..., Any], operands: Sequence[VariableTracker], text: str
 ) -> UnspecializedVariable:
     """The result of a C function that acts on nothing but its operands, to be computed again in each call."""
-    _rely_on_kinds(ctx, operands)
-    result = run_now(ctx, function, *map(_known, operands))
+    _guard_on_kinds(ctx, operands)
+    result = run_now(ctx, function, *map(_current_value, operands))
     first, *others = map(_source, operands)
-    kind = DrawnVariable if any(isinstance(operand, DrawnVariable) for operand in operands) else UnspecializedVariable
+    kind = NumpyNumberVariable if may_vary_as_numpy(result) else UnspecializedVariable
+    if any(isinstance(operand, DrawnVariable) for operand in operands):
+        kind = DrawnVariable
     return kind(ctx, result, ComputedSource(first, function, tuple(others), text))
 
 
 def decided(ctx: TraceContext, function: Callable[..., Any], operands: Sequence[VariableTracker], text: str) -> bool:
     """What a question about the operands is answered now; the answer is guarded, and not the operands."""
-    answer = deferred(ctx, function, operands, text).value
-    assert isinstance(answer, bool)
-    return answer
+    return bool(_comparison(ctx, function, operands, text))
+
+
+def _comparison(ctx: TraceContext, function: Callable[..., Any], operands: Sequence[VariableTracker], text: str) -> Any:
+    """The answer itself, which numpy has a type of its own for."""
+    return deferred(ctx, function, operands, text).value
 
 
 def _operate(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
     plain = symbol[:-1] if symbol in BINARY and symbol.endswith("=") else symbol
-    if _computable([left, right]):
-        kinds = {type(_known(left)) in (int, float, bool), type(_known(right)) in (int, float, bool)}
+    if _computable([left, right]) and not _may_overflow(plain, left, right):
+        kinds = {_is_number(_current_value(left)), _is_number(_current_value(right))}
         if plain in COMPARE and (len(kinds) == 1 or plain in ("==", "!=")):
-            return ConstantVariable(decided(ctx, COMPARE[plain], [left, right], f"({{}} {plain} {{}})"))
+            return ConstantVariable(_comparison(ctx, COMPARE[plain], [left, right], f"({{}} {plain} {{}})"))
         if kinds == {True} and _works(ctx, plain, right):
             return deferred(ctx, BINARY[plain], [left, right], f"({{}} {plain} {{}})")
         if kinds == {False} and plain == "+":
             return deferred(ctx, operator.add, [left, right], "({} + {})")
     return computed(ctx, BINARY.get(plain) or COMPARE[plain], left.as_constant(), right.as_constant())
+
+
+def _may_overflow(symbol: str, left: VariableTracker, right: VariableTracker) -> bool:
+    """Whether numpy may refuse or warn: a number of Python's that its type does not hold, or a guard that computes with it."""
+    operands = [operand for operand in (left, right) if is_numpy_number(_current_value(operand))]
+    if not operands:
+        return False
+    others = [operand for operand in (left, right) if operand not in operands]
+    if any(isinstance(operand, UnspecializedVariable) for operand in others) or any(map(_is_drawn, (left, right))):
+        return True
+    return symbol in COMPARE and any(map(_depth, operands))
+
+
+def _is_drawn(operand: VariableTracker) -> bool:
+    return isinstance(operand, DrawnVariable)
 
 
 def _works(ctx: TraceContext, symbol: str, right: VariableTracker) -> bool:
@@ -225,7 +315,7 @@ def _with_symbol(ctx: TraceContext, symbol: str, left: VariableTracker, right: V
             node = operand.as_proxy()
             operands.append(SymbolicNumberVariable(node, node.meta["example_value"]))
         elif isinstance(operand, UnspecializedVariable):
-            number = None if operand.relied_on else ctx.dynamic_number(operand.known, operand.source)
+            number = operand.symbol(ctx)
             operands.append(ConstantVariable(operand.value) if number is None else number)
         else:
             operands.append(operand)
@@ -240,8 +330,8 @@ binary_rule(SymbolicNumberVariable, UnspecializedVariable, rank=5)(_with_symbol)
 
 @unary_rule(UnspecializedVariable, rank=5)
 def _unary(ctx: TraceContext, symbol: str, operand: UnspecializedVariable) -> VariableTracker:
-    has_sign = symbol in ("neg", "pos") and type(operand.known) in _NUMBERS
-    if (has_sign or (symbol == "invert" and type(operand.known) is int)) and _computable([operand]):
+    has_sign = symbol in ("neg", "pos") and type(operand.current) in _NUMBERS
+    if (has_sign or (symbol == "invert" and type(operand.current) is int)) and _computable([operand]):
         return deferred(ctx, UNARY[symbol], [operand], {"neg": "-{}", "pos": "+{}", "invert": "~{}"}[symbol])
     return computed(ctx, UNARY[symbol], operand.value)
 
@@ -251,33 +341,49 @@ def _unary(ctx: TraceContext, symbol: str, operand: UnspecializedVariable) -> Va
 
 def _works_on(function: Any, operands: Sequence[VariableTracker]) -> bool:
     """Whether a function of `_DEFERRED` cannot raise for operands of these types."""
-    known = [_known(operand) for operand in operands]
+    values = [_current_value(operand) for operand in operands]
     if function in (min, max):
-        return len(known) > 1 and all(type(value) in _NUMBERS for value in known)
+        return len(values) > 1 and all(type(value) in _NUMBERS for value in values)
     if function is format:
-        return len(known) == 1 or not isinstance(operands[1], UnspecializedVariable)  # a specification that works now works later
+        return len(values) == 1 or not isinstance(operands[1], UnspecializedVariable)  # a specification that works now works later
     if function in (str, repr):
-        return len(known) == 1
-    return len(known) == 1 and type(known[0]) in _NUMBERS  # abs, float
+        return len(values) == 1
+    return len(values) == 1 and (type(values[0]) in _NUMBERS or may_vary_as_numpy(values[0]))  # abs, float
 
 
 def _defer(function: Any) -> None:
     """Let a builtin be computed again in each call, where an argument changes; its row for constants answers else."""
     row = rule_for(function)
     assert row is not None, function
-    answer_known = row.answer
+    answer_constants = row.answer
 
-    def answer(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    def answer(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
         if args and not kwargs and _computable(args) and _works_on(function, args):
             for arg in args:
                 if function in (format, str, repr) and isinstance(arg, UnspecializedVariable):
                     arg.python_type()
             return deferred(ctx, function, args, f"{function.__name__}({', '.join(['{}'] * len(args))})")
-        return answer_known(ctx, args, kwargs)
+        return answer_constants(ctx, args, kwargs)
 
     rule(function)(answer)
 
 
+def _int_of_numpy() -> None:
+    """`int(n)` of a whole number of numpy is Python's number of the same value."""
+    row = rule_for(int)
+    assert row is not None
+    answer_constants = row.answer
+
+    def answer(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
+        number = args[0] if len(args) == 1 and not kwargs else None
+        if isinstance(number, NumpyNumberVariable) and not number.relied_on and type(plain_number(number.current)) is int:
+            return number.plain()
+        return answer_constants(ctx, args, kwargs)
+
+    rule(int)(answer)
+
+
+_int_of_numpy()
 for _function in (abs, float, format, max, min, repr, str):
     _defer(_function)
 

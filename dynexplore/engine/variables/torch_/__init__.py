@@ -1,1 +1,1 @@
-"""Tensors, nn.Modules, optimizers, autograd functions, and the rules for torch callables that are no operators."""
+"""Tensors, modules, autograd functions, higher-order operators, and the rules for torch functions that are no operators."""

@@ -1,9 +1,9 @@
-"""Rules for torch callables that are no operators: questions about the process, types and settings.
+"""Rules for torch functions that are no operators: queries of the process, of metadata and of settings.
 
-The idea: the default for a torch callable is one node of the graph (function.py); the rows here are the exceptions. What they
-answer while tracing is guarded by GLOBAL_STATE, or constant.
+The idea: a torch function becomes one node by default (callables/function.py); the rules here are the exceptions. Their results
+are guarded by GLOBAL_STATE, by a guard that calls the function again, or constant.
 
-torch/_dynamo/variables/torch.py does the same job.
+PyTorch's counterpart: torch/_dynamo/variables/torch.py.
 """
 
 from __future__ import annotations
@@ -17,21 +17,22 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch._higher_order_ops.invoke_subgraph import invoke_subgraph_placeholder
 
-from dynexplore.engine.policy import constants
+from dynexplore.engine.policy import constant_functions
 from dynexplore.engine.provenance.sources import CallSource, ObjectSource
+from dynexplore.engine.variables.callables.function import BoundMethodVariable, FunctionVariable
 from dynexplore.engine.variables.contract.base import NotConstant, VariableTracker
-from dynexplore.engine.variables.objects.function import BoundMethodVariable, FunctionVariable
 from dynexplore.engine.variables.operators import compare
 from dynexplore.engine.variables.rules import Answer, rule
-from dynexplore.engine.variables.scalars.concrete_values import known_truth
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, constant_of, run_now
-from dynexplore.engine.variables.torch_.tensor import TensorVariable
+from dynexplore.engine.variables.scalars.specialize import specialize_bool
+from dynexplore.engine.variables.signatures import builtin
+from dynexplore.engine.variables.torch_.tensor.tensor import TensorVariable
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
 
 # Functions of constants, or of the process's state that GLOBAL_STATE guards: run while tracing.
-RUN_NOW: tuple[Callable[..., Any], ...] = (
+CONSTANT_FOLDED: tuple[Callable[..., Any], ...] = (
     torch.is_grad_enabled, torch.is_inference_mode_enabled, torch.get_default_dtype, torch.finfo, torch.iinfo,
     torch.promote_types, torch.can_cast, torch.is_autocast_enabled, torch.get_autocast_dtype,
     torch.is_autocast_cache_enabled, torch.are_deterministic_algorithms_enabled, torch.device, torch.cuda.is_available,
@@ -47,18 +48,19 @@ RUN_NOW: tuple[Callable[..., Any], ...] = (
 )
 
 
-def _runs_now(function: Callable[..., Any]) -> Answer:
+def _constant_folded(function: Callable[..., Any]) -> Answer:
     def answer(ctx: TraceContext, args: Sequence[VariableTracker],
                kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
         name = getattr(function, "__name__", str(function))
-        answer = ctx.ask_function_mode("call_function", function, args, kwargs) if ctx.function_modes.may_be_asked else None
-        if answer is not None:
-            return answer
+        if ctx.function_modes.may_dispatch:
+            answer = ctx.calls.dispatch_torch_function("call_function", function, args, kwargs)
+            if answer is not None:
+                return answer
         ctx.graph.asked_about_gradients |= function is torch.is_grad_enabled
         values = [constant_of(ctx, arg, name) for arg in args]
         named = {key: constant_of(ctx, arg, name) for key, arg in kwargs.items()}
         if function is torch.get_autocast_dtype:
-            ctx.global_state.rely_on_cast_type(str([*values, *named.values(), ""][0]))
+            ctx.global_state.guard_on_cast_type(str([*values, *named.values(), ""][0]))
         return ctx.build(run_now(ctx, function, *values, **named), None)
 
     return answer
@@ -74,7 +76,7 @@ _SETTINGS = (
 )
 
 
-def _setting(function: Callable[..., Any], name: str) -> Answer:
+def _process_setting(function: Callable[..., Any], name: str) -> Answer:
     path = name if name.startswith("torch.") else f"torch._C.{name}"
     source = CallSource(ObjectSource(function, path), operator.call, "operator.call")
 
@@ -89,30 +91,30 @@ def _setting(function: Callable[..., Any], name: str) -> Answer:
 
 for _name in _SETTINGS:
     if (_function := getattr(torch._C, _name, None)) is not None:
-        rule(_function)(_setting(_function, _name))
-rule(torch.get_float32_matmul_precision)(_setting(torch.get_float32_matmul_precision, "_get_float32_matmul_precision"))
+        rule(_function)(_process_setting(_function, _name))
+rule(torch.get_float32_matmul_precision)(_process_setting(torch.get_float32_matmul_precision, "_get_float32_matmul_precision"))
 
 
-def _of_process_group(name: str) -> Answer:
+def _process_group_query(name: str) -> Answer:
     """The rule of a question about the processes that work together: a group may be made, and left, between two calls."""
-    in_group = _setting(torch.distributed.is_initialized, "torch.distributed.is_initialized")
-    asked = _setting(getattr(torch.distributed, name), f"torch.distributed.{name}")
+    in_group = _process_setting(torch.distributed.is_initialized, "torch.distributed.is_initialized")
+    query = _process_setting(getattr(torch.distributed, name), f"torch.distributed.{name}")
 
     def answer(ctx: TraceContext, args: Sequence[VariableTracker],
                kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
         in_group(ctx, (), {})  # where there is none the question may raise, and nothing else would be guarded
-        return asked(ctx, args, kwargs)
+        return query(ctx, args, kwargs)
 
     return answer
 
 
 for _name in ("is_initialized", "get_rank", "get_world_size", "is_torchelastic_launched"):
     if hasattr(torch.distributed, _name):
-        rule(getattr(torch.distributed, _name))(_of_process_group(_name))
+        rule(getattr(torch.distributed, _name))(_process_group_query(_name))
 
 
-for _function in RUN_NOW:
-    rule(_function)(_runs_now(_function))
+for _function in CONSTANT_FOLDED:
+    rule(_function)(_constant_folded(_function))
 
 
 @rule(torch.is_tensor)
@@ -121,41 +123,41 @@ def _is_tensor(ctx: TraceContext, args: Sequence[VariableTracker],
     return ConstantVariable(isinstance(args[0], TensorVariable))
 
 
-def _always(function: Callable[..., Any]) -> Any:
+def _constant_result(function: Callable[..., Any]) -> Any:
     """The rule of a function that is a constant while tracing."""
 
-    def answer(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
-        value = constants.constant_result(function)
-        ctx.told_compiling |= value is True
+    def row(ctx: TraceContext) -> VariableTracker:
+        value = constant_functions.constant_result(function)
+        ctx.effects.observed_is_compiling |= value is True
         return ConstantVariable(value)
 
-    return answer
+    return row
 
 
-for _function, _ in constants.table():
-    rule(_function)(_always(_function))
+for _function, _ in constant_functions.table():
+    builtin(_function)(_constant_result(_function))
 
 
 # Questions about what a tensor is: the fake tensor answers, and nothing goes into the graph.
-ABOUT_TENSORS: tuple[Callable[..., Any], ...] = (
+METADATA_FUNCTIONS: tuple[Callable[..., Any], ...] = (
     torch.is_complex, torch.is_floating_point, torch.is_signed, torch.is_conj, torch.is_neg, torch.is_same_size,
     torch.is_distributed, torch.is_inference, torch.numel, torch.result_type, torch.get_device,
 )
 
 
-def _asked(function: Callable[..., Any]) -> Answer:
+def _metadata_query(function: Callable[..., Any]) -> Answer:
     def answer(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
         return ctx.operation("call_function", function, args, kwargs)
 
     return answer
 
 
-for _function in ABOUT_TENSORS:
-    rule(_function)(_asked(_function))
+for _function in METADATA_FUNCTIONS:
+    rule(_function)(_metadata_query(_function))
 
 
 @rule(torch.nn.parallel.DistributedDataParallel.forward)
-def _replicated(ctx: TraceContext, args: Sequence[VariableTracker],
+def _ddp_forward(ctx: TraceContext, args: Sequence[VariableTracker],
                 kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
     """It runs as plain Python: what it does before and after the module inside is about other processes."""
     ctx.break_graph("DX418", type=args[0].python_type().__qualname__)
@@ -177,11 +179,11 @@ def _assert(ctx: TraceContext, args: Sequence[VariableTracker],
 def _nested_region(ctx: TraceContext, args: Sequence[VariableTracker],
                    kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
     """A function under `torch.compiler.nested_compile_region` is a part of the graph like any other."""
-    return ctx.call_function(args[0], args[1:], kwargs)
+    return args[0].call(ctx, args[1:], kwargs)
 
 
 @rule(torch._C._log_api_usage_once)
-def _nothing(ctx: TraceContext, args: Sequence[VariableTracker],
+def _log_api_usage(ctx: TraceContext, args: Sequence[VariableTracker],
              kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
     return ConstantVariable(None)
 
@@ -192,13 +194,13 @@ def _dropout(function: Callable[..., Any]) -> Answer:
     def answer(ctx: TraceContext, args: Sequence[VariableTracker],
                kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
         result = ctx.operation("call_function", function, args, kwargs)
-        given = {**dict(zip(("input", "p", "training", "inplace"), args, strict=False)), **kwargs}
-        tensor = given.get("input")
-        if ctx.function_modes.may_be_asked or type(tensor) is not TensorVariable or type(result) is not TensorVariable:
+        arguments = {**dict(zip(("input", "p", "training", "inplace"), args, strict=False)), **kwargs}
+        tensor = arguments.get("input")
+        if ctx.function_modes.may_dispatch or type(tensor) is not TensorVariable or type(result) is not TensorVariable:
             return result
-        training = given.get("training", given.get("train", ConstantVariable(True)))
-        share = given.get("p", ConstantVariable(0.5))
-        drops = known_truth(ctx, training) and not known_truth(ctx, compare(ctx, "==", share, ConstantVariable(0)))
+        training = arguments.get("training", arguments.get("train", ConstantVariable(True)))
+        share = arguments.get("p", ConstantVariable(0.5))
+        drops = specialize_bool(ctx, training) and not specialize_bool(ctx, compare(ctx, "==", share, ConstantVariable(0)))
         return result if drops and 0 not in tensor.fake.shape else tensor
 
     return answer
@@ -238,23 +240,23 @@ def _signature(ctx: TraceContext, args: Sequence[VariableTracker],
     """The signature of a function is a constant while all that it is made of stays."""
     target = args[0]
     function = target.function if isinstance(target, BoundMethodVariable) else target
-    if kwargs or len(args) != 1 or not _keeps_its_signature(ctx, function):
+    if kwargs or len(args) != 1 or not _guard_on_signature(ctx, function):
         ctx.break_graph("DX203", function="inspect.signature")
     if isinstance(target, BoundMethodVariable):
         return ctx.build(inspect.signature(types.MethodType(target.function.live_value(), object())), None)
     return ctx.build(inspect.signature(target.live_value()), None)
 
 
-def _keeps_its_signature(ctx: TraceContext, function: VariableTracker) -> bool:
+def _guard_on_signature(ctx: TraceContext, function: VariableTracker) -> bool:
     """Guard what `inspect.signature` reads: code and defaults, through `__wrapped__`; whether that can be guarded."""
     while isinstance(function, FunctionVariable) and not function.by_code:
-        function.rely_on_code(ctx)
+        function.guard_on_code(ctx)
         own = function.function.__dict__
         if "__signature__" in own:
             return False
-        function.rely_on_absence(ctx, "__signature__")
+        function.guard_on_absence(ctx, "__signature__")
         if "__wrapped__" not in own:
-            function.rely_on_absence(ctx, "__wrapped__")
+            function.guard_on_absence(ctx, "__wrapped__")
             return True
         function = function.get_attribute(ctx, "__wrapped__")
     return False
@@ -269,14 +271,14 @@ def _signature_parameters(ctx: TraceContext, args: Sequence[VariableTracker],
     return ctx.build(args[0].live_value().parameters, None)
 
 
-_LazyOnClass: Any = vars(torch.distributions.utils)["_lazy_property_and_property"]
+_LAZY_PROPERTY: Any = vars(torch.distributions.utils)["_lazy_property_and_property"]
 
 
-@rule(_LazyOnClass)
-def _lazy_property_of_a_class(ctx: TraceContext, args: Sequence[VariableTracker],
+@rule(_LAZY_PROPERTY)
+def _lazy_property(ctx: TraceContext, args: Sequence[VariableTracker],
                               kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
     """`Categorical.logits`, which a distribution that validates its arguments asks for: a property of a known function."""
     try:
-        return ctx.build(run_now(ctx, _LazyOnClass, args[0].live_value()), None)
+        return ctx.build(run_now(ctx, _LAZY_PROPERTY, args[0].live_value()), None)
     except NotConstant:
         ctx.break_graph("DX203", function="lazy_property")

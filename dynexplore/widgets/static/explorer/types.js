@@ -19,7 +19,8 @@
  *   module: string, line: number, inputs?: number[], piece?: number}} GraphNode
  * @typedef {{path: string, title: string, nodes: number[], inner: Group[]}} Group  `nodes` by their number in the graph
  * @typedef {{name: string, backend: string, calls: number, nodes: GraphNode[], group: Group, startClosed: string[],
- *   stayClosed: string[], pieces?: string[], artifacts?: Artefact[]}} Graph
+ *   stayClosed: string[], pieces?: string[], artifacts?: Artefact[], skipped?: string, why?: string, fix?: string}} Graph  `skipped`: why its
+ *   backend did not get it
  * @typedef {{part: string, title: string, language: string, text: string}} Artefact  a text that a compiler made
  * @typedef {{key: string, index: number, source: string, kind: string, expected: string, check: string,
  *   reason: string}} Guard

@@ -36,9 +36,11 @@ def test_an_existing_iterator_is_looked_into() -> None:
     next(live)
     iterator = ctx.argument(live)
     assert [plain(ctx, iterator.next_item(ctx)) for _ in range(2)] == [6, 7]
-    assert ctx.guards == [("arg", "TYPE_MATCH"), ("item 0 of (arg)", "EQUALS"), ("item 1 of (arg)", "EQUALS")]
+    assert ctx.guards == [
+        ("arg", "TYPE_MATCH"), ("arg", "ITERATOR_HAS_MORE"), ("item 0 of (arg)", "EQUALS"), ("item 1 of (arg)", "EQUALS"),
+    ]  # fmt: skip
     assert iterator.next_item(ctx) is None
-    assert ctx.guards[-1] == ("arg", "SEQUENCE_ITERATOR_LEFT")
+    assert ctx.guards[-1] == ("arg", "ITERATOR_REMAINING")
     assert ctx.journal.is_changed(iterator)
     assert list(live) == [6, 7]
 

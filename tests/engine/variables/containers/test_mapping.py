@@ -10,20 +10,36 @@ import torch
 from engine.variables.fake_context import FakeContext, plain, raised
 
 from dynexplore.engine.variables.containers.mapping import DictVariable
-from dynexplore.engine.variables.contract.context import UserRaised
+from dynexplore.engine.variables.contract.context import ObservedException
 from dynexplore.engine.variables.operators import binary, compare
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
+from dynexplore.engine.variables.sentences import no_key
 
 pytestmark = pytest.mark.plain("asks trackers in a context without translator")
 
+UNHASHABLE = "unhashable type: 'list'"
 
-def test_an_existing_dict_guards_type_and_keys() -> None:
-    """Building a dict costs a guard on its type, looking into it one on its keys; a value costs its own when it is read."""
+
+def test_an_existing_dict_guards_what_is_asked_of_it() -> None:
+    """Building a dict costs a guard on its type; a value its own when it is read, a question its answer, a walk one on all keys."""
     ctx = FakeContext()
-    d = ctx.argument({"a": 1, "b": 2})
+    d = ctx.argument({"a": 1, "b": 2, 3: 4})
     assert ctx.guards == [("arg", "TYPE_MATCH")]
     assert plain(ctx, d.get_item(ctx, ConstantVariable("b"))) == 2
-    assert ctx.guards[1:] == [("arg", "DICT_KEYS"), ("arg['b']", "EQUALS")]
+    assert plain(ctx, d.get_item(ctx, ConstantVariable(3))) == 4
+    assert plain(ctx, d.contains(ctx, ConstantVariable("a"))) is True
+    assert plain(ctx, d.contains(ctx, ConstantVariable("c"))) is False
+    assert ctx.guards[1:] == [("arg['b']", "EQUALS"), ("arg[3]", "EQUALS"), ("arg", "NAME_PRESENT"), ("arg", "NAME_ABSENT")]
+    assert plain(ctx, d.length(ctx)) == 3
+    assert ("arg", "DICT_KEYS") in ctx.guards
+
+
+@pytest.mark.parametrize("odd", [True, 1.0, 1 + 0j], ids=repr)
+def test_a_key_that_equals_an_integer_is_that_key(odd: Any) -> None:
+    """Where a dict has a key that equals the one asked for without being of its type, all keys are relied on."""
+    ctx = FakeContext()
+    d = ctx.argument({odd: 5})
+    assert plain(ctx, d.get_item(ctx, ConstantVariable(1))) == 5
 
 
 def test_keys_that_are_objects_are_guarded_by_identity() -> None:
@@ -73,7 +89,7 @@ def test_a_change_is_noted_and_made_in_place(change: tuple[Any, ...], expected: 
     ("call", "message"),
     [
         (("__getitem__", "q"), "KeyError: q"), (("pop", "q"), "KeyError: q"), (("__delitem__", "q"), "KeyError: q"),
-        (("__getitem__", []), "TypeError: unhashable type: 'list'"),
+        (("__getitem__", []), f"TypeError: {no_key('list', UNHASHABLE)}"),
         (("gone",), "AttributeError: 'dict' object has no attribute 'gone'"),
     ],
     ids=str,
@@ -81,7 +97,7 @@ def test_a_change_is_noted_and_made_in_place(change: tuple[Any, ...], expected: 
 def test_errors(call: tuple[Any, ...], message: str) -> None:
     """What is not there raises what Python raises."""
     ctx = FakeContext()
-    with pytest.raises(UserRaised) as error:
+    with pytest.raises(ObservedException) as error:
         ctx.method(ctx.made({"a": 1}), *call)
     assert raised(error.value) == message
 
@@ -95,7 +111,7 @@ def test_views_are_live_and_iterators_notice_growth() -> None:
     assert iterator.next_item(ctx) is not None
     ctx.method(d, "__setitem__", "b", 2)
     assert plain(ctx, keys) == ["a", "b"]
-    with pytest.raises(UserRaised) as error:
+    with pytest.raises(ObservedException) as error:
         iterator.next_item(ctx)
     assert raised(error.value) == "RuntimeError: dictionary changed size during iteration"
 

@@ -12,7 +12,7 @@ from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.variables.containers.lazy import LazyVariable
 from dynexplore.engine.variables.containers.sequence import ListVariable, TupleVariable
 from dynexplore.engine.variables.contract.base import NotConstant
-from dynexplore.engine.variables.contract.context import UserRaised
+from dynexplore.engine.variables.contract.context import ObservedException
 from dynexplore.engine.variables.operators import binary, compare
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
 
@@ -93,7 +93,7 @@ def test_tuples_of_constants_are_constants() -> None:
 def test_lists_cannot_be_hashed() -> None:
     """A list as a key raises what Python raises."""
     ctx = FakeContext()
-    with pytest.raises(UserRaised) as error:
+    with pytest.raises(ObservedException) as error:
         ctx.made([1]).hash_key(ctx)
     assert raised(error.value) == "TypeError: unhashable type: 'list'"
 
@@ -124,7 +124,7 @@ def test_operands_that_do_not_fit_raise_pythons_error(symbol: str, left: Any, ri
     ctx = FakeContext()
     with pytest.raises(TypeError) as expected:
         {**BINARY, **COMPARE}[symbol](left, right)
-    with pytest.raises(UserRaised) as found:
+    with pytest.raises(ObservedException) as found:
         (compare if symbol in COMPARE else binary)(ctx, symbol, ctx.made(left), ctx.made(right))
     assert raised(found.value) == f"TypeError: {expected.value}"
 
@@ -133,7 +133,7 @@ def test_an_item_that_is_no_index_breaks_or_raises() -> None:
     """An index that Python refuses raises; one that only the graph knows breaks the graph."""
     ctx = FakeContext()
     items = ctx.made([1])
-    with pytest.raises(UserRaised) as error:
+    with pytest.raises(ObservedException) as error:
         items.get_item(ctx, ctx.made("a"))
     assert raised(error.value) == "TypeError: list indices must be integers or slices, not str"
     with pytest.raises(GraphBreak):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from engine.variables.fake_context import FakeContext, plain, raised
 
-from dynexplore.engine.variables.contract.context import UserRaised
+from dynexplore.engine.variables.contract.context import ObservedException
 from dynexplore.engine.variables.operators import binary, compare
 
 pytestmark = pytest.mark.plain("asks trackers in a context without translator")
@@ -70,7 +70,7 @@ def test_pop_takes_what_python_takes() -> None:
     live = {7, 3, 99}
     s = ctx.argument(live)
     assert [ctx.method(s, "pop") for _ in range(3)] == [live.pop() for _ in range(3)]
-    with pytest.raises(UserRaised) as error:
+    with pytest.raises(ObservedException) as error:
         ctx.method(s, "pop")
     assert raised(error.value) == "KeyError: pop from an empty set"
 
@@ -90,6 +90,6 @@ def test_growing_while_walked_raises() -> None:
     iterator = s.iterate(ctx)
     iterator.next_item(ctx)
     ctx.method(s, "add", 3)
-    with pytest.raises(UserRaised) as error:
+    with pytest.raises(ObservedException) as error:
         iterator.next_item(ctx)
     assert raised(error.value) == "RuntimeError: Set changed size during iteration"

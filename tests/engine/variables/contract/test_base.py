@@ -24,7 +24,7 @@ def test_the_place_of_an_attempt_is_its_threads_own() -> None:
         thread = threading.Thread(target=another)
         thread.start()
         thread.join()
-        assert ConstantVariable(1).made_at == 4
+        assert ConstantVariable(1).created_at_step == 4
     assert steps == [0]
 
 
@@ -34,6 +34,6 @@ def test_an_attempt_inside_another_begins_at_zero() -> None:
     with progress.of_an_attempt():
         progress.step = 4
         with progress.of_an_attempt():
-            assert ConstantVariable(1).made_at == 0
+            assert ConstantVariable(1).created_at_step == 0
             progress.step = 7
         assert progress.step == 4

@@ -9,7 +9,7 @@ import torch
 from engine.variables.fake_context import FakeContext
 
 from dynexplore.engine.graph_breaks import GraphBreak
-from dynexplore.engine.variables.contract.context import UserRaised
+from dynexplore.engine.variables.contract.context import ObservedException
 from dynexplore.engine.variables.scalars.constant import computed, run_now
 from engine_checks import assert_same_as_eager
 
@@ -28,16 +28,16 @@ def test_a_break_in_what_a_c_function_calls_back_is_a_break(run: Any) -> None:
 def test_what_the_program_raises_in_there_is_raised_once(run: Any) -> None:
     """The exception that unwinds is the one that was raised, not one made of it anew."""
     ctx: Any = FakeContext()
-    raised: list[UserRaised] = []
+    raised: list[ObservedException] = []
 
     def key(_: int) -> Any:
         try:
             ctx.raise_exception(ValueError, "no key")
-        except UserRaised as error:
+        except ObservedException as error:
             raised.append(error)
             raise
 
-    with pytest.raises(UserRaised) as caught:
+    with pytest.raises(ObservedException) as caught:
         run(ctx, sorted, [2, 1], key=key)
     assert raised == [caught.value]
 

@@ -21,7 +21,9 @@ export const realControl = {
       jump.title = first.text;
       place.append(jump);
     } else if (data.real.runs.length) {
-      const clean = make("span", "dynx-clean", data.real.verdict.startsWith("Nothing") ? "✓ real run: nothing diverges" : "");
+      const { verdict } = data.real;
+      const raised = verdict.startsWith("It ended in") ? `real run: ${verdict.split(";")[0].replace("It ended", "ended")}` : "";
+      const clean = make("span", "dynx-clean", verdict.startsWith("Nothing") ? "✓ real run: nothing diverges" : raised);
       clean.title = data.real.verdict;
       place.append(clean);
     }

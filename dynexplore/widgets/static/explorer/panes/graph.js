@@ -20,8 +20,8 @@ export const graphPane = {
         const tables = graphs.map((graph) => longTable(body, graph.name, Object.keys(columnsOf(graph)), graph.nodes.map((node) => rowOf(explorer, graph, node))));
         view.lists = tables;
         body.replaceChildren(
-          ...graphs.map(({ name, calls, backend, pieces = [] }, at) =>
-            make("div", "", "", note(`${name}: ${plural(calls, "operator")}, backend ${backend}`), ...pieces.map(pieceLine), tables[at].element),
+          ...graphs.map((graph, at) =>
+            make("div", "", "", note(titleOf(graph)), ...skipLines(graph), ...(graph.pieces ?? []).map(pieceLine), tables[at].element),
           ),
         );
         if (!graphs.length) body.append(note("no graph"));
@@ -31,10 +31,23 @@ export const graphPane = {
   },
 };
 
+/** @param {import("../types.js").Graph} graph */
+function titleOf({ name, calls, backend, skipped }) {
+  return `${name}: ${plural(calls, "operator")}, backend ${backend}${skipped ? ` skipped, ${skipped}` : ""}`;
+}
+
+/**
+ * Why the backend did not get the graph, and what to do about it.
+ * @param {import("../types.js").Graph} graph
+ */
+function skipLines({ why, fix }) {
+  return [why, fix].filter((text) => text).map((text) => note(/** @type {string} */ (text)));
+}
+
 /** @param {import("../page.js").Explorer} explorer @param {import("../types.js").Graph} graph @returns {string} */
 function graphText(explorer, graph) {
   const rows = graph.nodes.map((node) => rowOf(explorer, graph, node).cells);
-  return [graph.name, textTable(Object.keys(columnsOf(graph)), rows), ...(graph.pieces ?? [])].join("\n");
+  return [...(graph.skipped ? [titleOf(graph)] : [graph.name]), textTable(Object.keys(columnsOf(graph)), rows), ...(graph.pieces ?? [])].join("\n");
 }
 
 /** @param {import("../types.js").Graph} graph */

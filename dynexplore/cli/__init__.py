@@ -1,0 +1,122 @@
+"""The command line: `bench`, and the commands of captures.py, tools.py, files.py and lab.py beside this file.
+
+Which idea lives here: a thin layer over the public API. Each command is one function that takes parsed arguments and
+returns an exit status; a mistake in the input is reported in one sentence on standard error (status 2), and a
+failing script keeps its own traceback and status. The rooms a command needs are imported inside it, so that
+`dynexplore --help` is quick and `dynexplore open` works without torch.
+
+In:  the words after `dynexplore`.
+Out: text on standard output, files where --html, --json and --save say so, the exit status.
+
+PyTorch has no counterpart; its reports come from the environment variables TORCH_LOGS and TORCH_TRACE.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+import dynexplore
+from dynexplore.cli import captures, files, lab, tools
+from dynexplore.cli.program import Mistake, script_words_last
+
+CHECKOUT = Path(__file__).resolve().parent.parent.parent
+"""The folder with benchmarks/, where dynexplore runs from a checkout."""
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status."""
+    looks = parser()
+    arguments, others = looks.parse_known_args(script_words_last(sys.argv[1:] if words is None else words))
+    if others and not arguments.passes_on:
+        looks.error(f"unrecognized arguments: {' '.join(others)}")
+    arguments.others = others
+    try:
+        status: int = arguments.command(arguments)
+    except Mistake as mistake:
+        print(f"dynexplore: {mistake}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("dynexplore: interrupted before anything was recorded", file=sys.stderr)
+        return 128 + signal.SIGINT
+    except ModuleNotFoundError as error:
+        from dynexplore.views.packages import MissingPackage
+
+        if not isinstance(error, MissingPackage):
+            raise
+        print(f"dynexplore: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:
+        # `dynexplore explain ... | head` is no failure; nothing may be written at exit either
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return status
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of the command line."""
+    top = argparse.ArgumentParser(prog="dynexplore", description="See what a TorchDynamo does with your code.")
+    top.add_argument("--version", action="version", version=f"dynexplore {dynexplore.__version__}")
+    commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    captures.add_to(commands)
+    tools.add_to(commands)
+    files.add_to(commands)
+
+    command = commands.add_parser(
+        "lab", help="open the tutorials in JupyterLab", epilog="Other options go to jupyter lab (--no-browser, --port)."
+    )
+    command.set_defaults(command=open_lab, passes_on=True)
+
+    command = commands.add_parser(
+        "bench",
+        help="run the benchmarks beside torch.compile",
+        add_help=False,  # each benchmark has its own
+    )
+    command.set_defaults(command=run_benchmark, passes_on=True)
+    return top
+
+
+def open_lab(arguments: argparse.Namespace) -> NoReturn:
+    """JupyterLab on the tutorials."""
+    lab.open_lab(arguments.others)
+
+
+def run_benchmark(arguments: argparse.Namespace) -> int:
+    """Run every benchmark of the checkout, or the one that is named first; what else stands there is its own."""
+    benchmarks = {path.stem: path for path in sorted((CHECKOUT / "benchmarks").glob("*.py"))}
+    if not benchmarks:
+        raise Mistake("the benchmarks come with a checkout of the project, not with the installed package")
+    options = list(arguments.others)
+    if options and not options[0].startswith("-"):
+        name = options.pop(0)
+        if name not in benchmarks:
+            raise Mistake(f"there is no benchmark {name!r}; there are: {', '.join(benchmarks)}")
+        benchmarks = {name: benchmarks[name]}
+    elif {"-h", "--help"} & set(options):
+        print(_help_of_benchmarks(benchmarks))
+        return 0
+    # the benchmarks measure this checkout, whether or not it is installed
+    paths = os.pathsep.join(filter(None, (str(CHECKOUT), os.environ.get("PYTHONPATH"))))
+    environment = {**os.environ, "PYTHONPATH": paths}
+    return max(subprocess.call([sys.executable, str(path), *options], env=environment) for path in benchmarks.values())
+
+
+def _help_of_benchmarks(benchmarks: dict[str, Path]) -> str:
+    """Their names, each with the first line of its own description."""
+    about = {name: (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "") for name, path in benchmarks.items()}
+    lines = [f"  {name:<{max(map(len, benchmarks))}}  {text.partition(chr(10))[0]}" for name, text in about.items()]
+    return "\n".join([
+        "usage: dynexplore bench [NAME] [OPTIONS ...]", "", *lines, "",
+        "Without a NAME all of them run; options go to the benchmark, and dynexplore bench NAME --help lists them.",
+    ])  # fmt: skip
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,349 @@
+"""`dynexplore explain` and `dynexplore watch`: an unchanged program, and what was captured of it.
+
+Which idea lives here: a program runs once. `explain` captures its targets (session/targets.py) with this engine, until the program
+calls torch.compile: from then on that is watched, because what counts is what ran, and not the text of the file. `watch` is about
+torch.compile from the start. Each can be told otherwise. Under torchrun, `watch --ranks` leaves a file for each process, and
+the first one joins them.
+
+In:  parsed arguments. Out: the report as text, files where --html, --json and --save say so, the program's own status.
+
+PyTorch has no counterpart; its reports come from the environment variables TORCH_LOGS and TORCH_TRACE.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import dynexplore
+from dynexplore.cli import output_files, tools
+from dynexplore.cli.output_files import Outputs
+from dynexplore.cli.program import AS_MODULE, Mistake, Program, as_python_starts_it, ends_in_good_order, imports_use_torch_compile
+from dynexplore.cli.progress import Progress
+from dynexplore.engine.gc_control import importing
+from dynexplore.recording.engines import DYNEXPLORE, TORCH
+
+if TYPE_CHECKING:
+    from dynexplore.ranks.ranks import Ranks
+    from dynexplore.recording.recording import Recording
+    from dynexplore.session.program_capture import TargetCapture
+    from dynexplore.session.target_search import TargetSearch
+    from dynexplore.session.targets import Choice
+    from dynexplore.watching.watch import Watch
+
+_OUTPUTS = "[--html OUT] [--json OUT] [--save OUT] [--graphviz] [--redact]"
+_ANYWHERE = " These options may also follow ARGS; everything after -- belongs to the script."
+
+
+def add_to(commands: Any) -> None:
+    """Add `explain` and `watch` to the command line's parser."""
+    command = commands.add_parser(
+        "explain",
+        help="run a script and report its graphs, graph breaks and recompiles",
+        usage=f"dynexplore explain [--only NAME] [--not NAME] [--all] {_OUTPUTS} [--no-real] [--full] [--for SECONDS] [--calls N] "
+        f"[--engine NAME] {tools.PROGRAM}",
+        description="Run SCRIPT.py unchanged and report what was captured: the outermost calls of modules, and the script's "
+        "functions on tensors. Imports, construction and training loops run as plain Python. Once the script calls torch.compile, "
+        "that is watched instead." + _ANYWHERE,
+    )
+    _add_program(command, explain_script)
+    tools.add_targets(command)
+    command.add_argument("--all", action="store_true", help="capture everything that runs, imports and construction included")
+    command.add_argument("--no-real", action="store_true", help="record no real values beside the symbolic ones, replay nothing")
+    command.add_argument("--calls", type=int, default=0, metavar="N", help="end the script when N calls were captured")
+    tools.add_engine(command, "whose captures: dynexplore or torch.compile (torch.compile's once the script calls it)")
+
+    command = commands.add_parser(
+        "watch",
+        help="run a script that uses torch.compile and report what torch.compile did",
+        usage=f"dynexplore watch [--only NAME] [--not NAME] {_OUTPUTS} [--artifacts] [--no-steps] [--full] [--for SECONDS] "
+        f"[--engine NAME] [--ranks OUT] {tools.PROGRAM}",
+        description="Run SCRIPT.py unchanged, as Python would, and report what torch.compile did in it: graphs, guards, breaks, "
+        "recompiles, and each step of its capture." + _ANYWHERE,
+        epilog="Under torchrun: torchrun --nproc-per-node N -m dynexplore watch --ranks OUT SCRIPT.py",
+    )
+    _add_program(command, watch_script)
+    tools.add_targets(command)
+    command.add_argument("--artifacts", action="store_true", help="add what AOTAutograd and Inductor make: graphs, code, times")
+    command.add_argument("--no-steps", action="store_true", help="leave out the symbolic stack after each instruction")
+    tools.add_engine(
+        command, "whose captures: torch.compile, or dynexplore, which captures what the script gives to torch.compile", TORCH
+    )
+    command.add_argument(
+        "--ranks",
+        type=Path,
+        metavar="OUT",
+        help="of a job of several processes: gather a file for each in this folder",
+    )
+
+
+def _add_program(command: argparse.ArgumentParser, run: Callable[..., int]) -> None:
+    command.add_argument("--json", type=Path, metavar="OUT", help="write the recording, for `dynexplore open`")
+    output_files.add_to(command)
+    command.add_argument("--full", action="store_true", help="print the whole report; without it, one screen of it")
+    command.add_argument(
+        "--for", dest="seconds", type=seconds, default=0.0, metavar="SECONDS", help="end the script after so long (30s)"
+    )
+    command.add_argument(AS_MODULE, action="store_true", help=argparse.SUPPRESS)
+    command.add_argument("script", metavar="SCRIPT.py")
+    command.add_argument("args", nargs=argparse.REMAINDER, metavar="ARGS", help="the script's own arguments")
+    command.set_defaults(command=run, passes_on=False)
+
+
+def seconds(text: str) -> float:
+    """A span of time as people write it.
+
+    >>> seconds("30s"), seconds("2m"), seconds("1.5")
+    (30.0, 120.0, 1.5)
+    """
+    units = {"s": 1, "m": 60, "h": 3600}
+    number, unit = (text[:-1], units[text[-1]]) if text[-1:] in units else (text, 1)
+    try:
+        span = float(number) * unit
+    except ValueError:
+        span = 0.0
+    if not 0 < span < 1e7:
+        raise argparse.ArgumentTypeError(f"{text!r} is no span of time, such as 30s or 2m")
+    return span
+
+
+def explain_script(arguments: argparse.Namespace) -> int:
+    """Run a program under the engine, print the report, write the files that were asked for."""
+    outputs = output_files.requested_files(arguments)
+    program, names = tools.program_of(arguments)
+    process = os.getpid()
+    if arguments.engine == TORCH:
+        report = _watched(program, arguments)
+        return _finish(report.recording, program, outputs, arguments, notices=report.notices, process=process)
+    capture, watch = _captured(program, names, arguments)
+    recording, notices = capture.recording, capture.notices
+    if watch is not None and (watch.recording.frames or (watch.frames_seen and not capture.chosen)):
+        recording, notices = watch.recording, [*watch.notices, _about_torch_compile(program)]
+    elif arguments.engine is None and _has_compiled():
+        notices = [*notices, f"torch.compile compiled something, too. To see what: dynexplore watch {arguments.script}"]
+    return _finish(recording, program, outputs, arguments, notices=notices, process=process)
+
+
+def _has_compiled() -> bool:
+    from dynexplore.engine.runtime.foreign_modes import has_compiled
+
+    return has_compiled()
+
+
+def _about_torch_compile(program: Program) -> str:
+    return (
+        f"{program.name} calls torch.compile, so this report is about torch.compile. To use dynexplore's engine instead, pass "
+        f"--engine {DYNEXPLORE}."
+    )
+
+
+def watch_script(arguments: argparse.Namespace) -> int:
+    """Run a program while torch.compile is watched, print the report, write the files that were asked for."""
+    outputs = output_files.requested_files(arguments)
+    program, names = tools.program_of(arguments)
+    process = os.getpid()
+    if arguments.ranks is not None:
+        return _watch_as_rank(program, names, outputs, arguments)
+    recording, notices = _run_under_engine(program, names, arguments)
+    return _finish(recording, program, outputs, arguments, notices=notices, process=process)
+
+
+# -- a run under one engine ----------------------------------------------------------------------------------
+
+
+def _run_under_engine(program: Program, names: list[str], arguments: argparse.Namespace) -> tuple[Recording, list[str]]:
+    if arguments.engine == DYNEXPLORE:
+        arguments.no_real, arguments.calls, arguments.all = True, 0, False
+        capture, _ = _captured(program, names, arguments)
+        return capture.recording, capture.notices
+    watch = _watched(program, arguments, steps=not arguments.no_steps, artifacts=arguments.artifacts)
+    return _narrowed(watch.recording, program, names, arguments), watch.notices
+
+
+def _narrowed(recording: Recording, program: Program, names: list[str], arguments: argparse.Namespace) -> Recording:
+    """What a watch saw of the functions that --only and --not leave: torch.compile itself compiles them all."""
+    if not names and not arguments.excluded:
+        return recording
+    from dynexplore.views.targets_table import functions_of
+
+    targets = tools.targets_of(program, names, arguments)
+    selected = [each for each in functions_of(recording) if targets.leaves(each.name, each.file, each.first_line, each.last_line)]
+    if not selected:
+        compiled = ", ".join(function.name for function in functions_of(recording)[:12]) or "nothing"
+        raise Mistake(f"torch.compile compiled no function of that name; it compiled: {compiled}")
+    return recording.only_frames({frame for function in selected for frame in function.frames})
+
+
+def _captured(program: Program, names: list[str], arguments: argparse.Namespace) -> tuple[TargetSearch, Watch | None]:
+    """Run a program, capture its targets, and watch torch.compile from the moment that the program calls it.
+
+    Graph breaks are not logged as they happen: the report has all of them.
+    """
+    watching = contextlib.ExitStack()
+    watches: list[Watch] = []
+
+    def begin_to_watch() -> None:
+        if not watches:
+            watches.append(watching.enter_context(dynexplore.watch()))
+
+    search = _search(program, names, arguments, begin_to_watch)
+    if arguments.engine is None and not program.module and imports_use_torch_compile(program.script):
+        begin_to_watch()
+    progress = Progress(search)
+    with watching, as_python_starts_it(program, arguments.args), dynexplore.config.patch(log_level="ERROR"), progress:
+        with ends_in_good_order(arguments.seconds, search.end):
+            search.run(program.as_function())
+    search.note_passed()
+    return search, watches[0] if watches else None
+
+
+def _search(
+    program: Program, names: list[str], arguments: argparse.Namespace, on_torch_compile: Callable[[], None]
+) -> TargetSearch:
+    """What looks for the targets of a program; the engine is imported for the first of them, with --all at once."""
+    targets = tools.targets_of(program, names, arguments, compile_targets=[] if arguments.engine == DYNEXPLORE else None)
+    if arguments.all:
+        from dynexplore.session.program_capture import ProgramCapture
+
+        return ProgramCapture(program.name, targets, real=not arguments.no_real, captures_all=True)
+    from dynexplore.recording.recording import Recording
+    from dynexplore.session.target_search import TargetSearch
+
+    path = list(sys.path)
+
+    def begin(search: TargetSearch) -> TargetCapture:
+        with _path_before(path), importing():
+            from dynexplore.session.program_capture import TargetCapture
+
+        return TargetCapture(search, real=not arguments.no_real)
+
+    return TargetSearch(
+        targets,
+        Recording(title=program.name),
+        begin,
+        most_calls=arguments.calls,
+        on_target=_announce,
+        on_torch_compile=on_torch_compile,
+    )
+
+
+@contextlib.contextmanager
+def _path_before(path: list[str]) -> Iterator[None]:
+    """Modules are imported as before the program ran: a file beside the script may have the name of what the engine needs."""
+    of_the_program = list(sys.path)
+    sys.path[:] = path
+    try:
+        yield
+    finally:
+        sys.path[:] = of_the_program
+
+
+_announced: list[str] = []
+
+
+def _announce(choice: Choice) -> None:
+    """Which target was chosen first, and how to choose otherwise: one line."""
+    if not _announced:
+        _announced.append(choice.name)
+        print(
+            f"dynexplore: capturing {choice.name} ({choice.shown_place}); --only NAME or --all chooses otherwise", file=sys.stderr
+        )
+
+
+def _watched(program: Program, arguments: argparse.Namespace, **options: bool) -> Watch:
+    """Run a program as it is, while torch.compile is watched."""
+    with as_python_starts_it(program, arguments.args), dynexplore.watch(**options) as seen:
+        with ends_in_good_order(arguments.seconds):
+            program.run()
+    return seen
+
+
+# -- the report ----------------------------------------------------------------------------------------------
+
+
+def _finish(
+    recording: Recording, program: Program, outputs: Outputs, arguments: argparse.Namespace, *, notices: list[str], process: int
+) -> int:
+    """Print the report and write the files; a process that was forked from this one leaves no second report."""
+    if os.getpid() != process:
+        return program.status
+    with _uninterrupted():
+        _note_end(recording, program)
+        _tell(recording, program, notices, full=arguments.full)
+        output_files.write(outputs, recording, arguments)
+    return program.status
+
+
+def _note_end(recording: Recording, program: Program) -> None:
+    from dynexplore.engine import events as ev
+
+    if not recording.title:
+        recording.title = program.name
+    file, line = program.error_at
+    recording.record(
+        ev.ProgramEnded(frame=0, status=program.status, error=program.error, file=file, line=line, stopped=program.stopped)
+    )
+
+
+def _tell(recording: Recording, program: Program, notices: list[str], *, full: bool) -> None:
+    """Print what was captured; where nothing was, which command fits."""
+    from dynexplore.views import program_report, text
+
+    print(text.explanation(recording) if full else program_report.report(recording))
+    for notice in notices:
+        print(notice)
+
+
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """While the report is written the first Ctrl-C says so, and the second one counts."""
+    before = None
+    with contextlib.suppress(ValueError):  # not the main thread
+
+        def first(number: int, frame: object) -> None:
+            print("\ndynexplore: writing the report; press Ctrl-C again to stop", file=sys.stderr)
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+        before = signal.signal(signal.SIGINT, first)
+    try:
+        yield
+    finally:
+        if before is not None:
+            signal.signal(signal.SIGINT, before)
+
+
+# -- one process of a job ------------------------------------------------------------------------------------
+
+
+def _watch_as_rank(program: Program, names: list[str], outputs: Outputs, arguments: argparse.Namespace) -> int:
+    """Watch this process of a job, and leave its file; the first one shows all of them when they are there."""
+    from dynexplore.watching.rank_job import NoJob, RankJob
+
+    folder: Path = arguments.ranks
+    output_files.check_forms_of_ranks(outputs)
+    try:
+        job = RankJob(folder)
+        job.begin()
+        recording, _ = _run_under_engine(program, names, arguments)
+        recording.title = program.name
+        job.leave(recording, redact=arguments.redact)
+        if job.rank == 0:
+            ranks = job.joined()
+            _tell_ranks(ranks)
+            output_files.write_ranks(outputs, ranks, arguments)
+            print(f"The ranks side by side: dynexplore open {folder}")
+    except OSError as error:
+        raise Mistake(f"{folder} cannot be written: {error.strerror}") from None
+    except (NoJob, dynexplore.exc.RecordingError) as error:
+        raise Mistake(str(error)) from None
+    return program.status
+
+
+def _tell_ranks(ranks: Ranks) -> None:
+    print(ranks)

@@ -1,0 +1,186 @@
+"""`dynexplore open` and `dynexplore replay`: what is shown of a file that a run has left.
+
+Which idea lives here: a file is read as what it is: a recording that was saved, a folder or a log of TORCH_TRACE, the ranks of
+a job that a watch gathered, a saved frame. What is seen of it, in the browser or as text, does not ask where it came from.
+
+In:  parsed arguments. Out: a page in the browser, text where the output is no terminal, or the files that were asked for.
+
+PyTorch has no counterpart; tlparse, a program of its own, does this for TORCH_TRACE.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import webbrowser
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import dynexplore
+from dynexplore.cli import output_files
+from dynexplore.cli.output_files import Outputs
+from dynexplore.cli.program import Mistake
+
+if TYPE_CHECKING:
+    from dynexplore.recording.recording import Recording
+
+
+def add_to(commands: Any) -> None:
+    """Add `open` and `replay` to the command line's parser."""
+    command = commands.add_parser(
+        "open",
+        help="show a saved recording, a folder of ranks, or one of TORCH_TRACE",
+        description="Show a recording in the browser, or as text where the output is no terminal: one that was saved, or what "
+        "TORCH_TRACE=DIR left of a job that used torch.compile (the folder, or one log), or the ranks that a watch gathered; "
+        "of several ranks all, side by side. Needs no torch.",
+    )
+    command.add_argument("recording", type=Path, metavar="REC.json|DIR")
+    command.add_argument("--rank", type=int, metavar="N", help="this rank alone, of a folder that has several")
+    command.add_argument("--text", action="store_true", help="print it as text")
+    output_files.add_to(command)
+    command.set_defaults(command=open_recording, passes_on=False)
+
+    command = commands.add_parser(
+        "replay",
+        help="show a saved frame, or run it again",
+        description="Show a frame that config.replay_record_enabled or record_frame saved; nothing of it is run without --trust.",
+    )
+    command.add_argument("frame", type=Path, metavar="ONE.frame")
+    command.add_argument("--trust", action="store_true", help="run it in a process of its own: the file holds code")
+    output_files.add_to(command)
+    command.set_defaults(command=replay_frame, passes_on=False)
+
+
+def open_recording(arguments: argparse.Namespace) -> int:
+    """Show a saved recording in the browser or as text, or write the files that were asked for."""
+    path: Path = arguments.recording
+    outputs = output_files.requested_files(arguments)
+    if arguments.rank is None and _holds_ranks(path):
+        return _open_ranks(path, outputs, arguments)
+    if path.is_dir() and arguments.rank is not None:
+        path = _file_of_rank(path, arguments.rank)
+    recording = _read_traces(path, arguments.rank) if path.is_dir() or path.suffix == ".log" else _read_recording(path)
+    if outputs:
+        output_files.write(outputs, recording, arguments)
+    elif arguments.text or not sys.stdout.isatty():
+        from dynexplore.views import text
+
+        print(text.report(recording))
+    else:
+        _open_in_browser(recording.save, path.stem, arguments.redact)
+    return 0
+
+
+def _holds_ranks(path: Path) -> bool:
+    from dynexplore.ranks.folder import holds_ranks
+
+    try:
+        return holds_ranks(path)
+    except dynexplore.exc.RecordingError as error:
+        raise Mistake(str(error)) from None
+
+
+def _file_of_rank(path: Path, rank: int) -> Path:
+    """The file of one rank in a folder that a watch gathered; the folder itself where it holds logs."""
+    from dynexplore.ranks.folder import files_in
+
+    files = files_in(path)
+    if files and rank not in files:
+        raise Mistake(f"{path} has no file of rank {rank}; it has {', '.join(map(str, files))}")
+    return files.get(rank, path)
+
+
+def _open_ranks(path: Path, outputs: Outputs, arguments: argparse.Namespace) -> int:
+    """Show the ranks of a job side by side."""
+    from dynexplore.ranks.folder import open_ranks
+
+    output_files.check_forms_of_ranks(outputs)
+    bar = _ProgressBar(path.name)
+    try:
+        ranks = open_ranks(path, progress=bar)
+    except dynexplore.exc.RecordingError as error:
+        raise Mistake(str(error)) from None
+    finally:
+        bar.end()
+    if outputs:
+        output_files.write_ranks(outputs, ranks, arguments)
+    elif arguments.text or not sys.stdout.isatty():
+        print(ranks)
+    else:
+        _open_in_browser(ranks.save_html, path.name, arguments.redact)
+    return 0
+
+
+def _read_recording(path: Path) -> Recording:
+    try:
+        return dynexplore.Recording.from_json(path.read_bytes())
+    except OSError as error:
+        raise Mistake(f"{path} cannot be read: {error.strerror}") from None
+    except dynexplore.exc.RecordingError as error:
+        raise Mistake(f"{path}: {error}") from None
+
+
+def _read_traces(path: Path, rank: int | None) -> Recording:
+    """What TORCH_TRACE left; what could not be read of it is told on standard error."""
+    from dynexplore.traces.folder import open_traces
+
+    if not path.exists():
+        raise Mistake(f"there is no log {path}")
+    bar = _ProgressBar(path.name)
+    try:
+        opened = open_traces(path, rank=rank, progress=bar)
+    except dynexplore.exc.RecordingError as error:
+        raise Mistake(str(error)) from None
+    finally:
+        bar.end()
+    for notice in opened.notices:
+        print(notice, file=sys.stderr)
+    return opened.recording
+
+
+class _ProgressBar:
+    """How much of a long work is done, in one line of a terminal; nothing elsewhere, and nothing of what is quickly done."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._is_shown = sys.stderr.isatty()
+        self._next = 20_000_000
+        self._drawn = False
+
+    def __call__(self, done: int, of: int) -> None:
+        if self._is_shown and done >= self._next:
+            self._next = done + max(of // 100, 1_000_000)
+            filled = 30 * done // max(of, 1)
+            megabytes = f"{done / 1e6:,.0f} of {of / 1e6:,.0f} MB"
+            print(f"\r{self._name} [{'#' * filled}{'.' * (30 - filled)}] {megabytes}", end="", file=sys.stderr, flush=True)
+            self._drawn = True
+
+    def end(self) -> None:
+        """The line is free again."""
+        if self._drawn:
+            print(file=sys.stderr)
+
+
+def _open_in_browser(save: Callable[..., str], name: str, redact: bool) -> None:
+    """Write the page where it stays until the system cleans up, for the browser reads it later."""
+    page = Path(tempfile.mkdtemp(prefix="dynexplore-")) / f"{name}.html"
+    save(page, redact=redact)
+    is_open = webbrowser.open(page.as_uri())
+    print(f"{'opened' if is_open else 'there is no browser here; open'} {page}")
+
+
+def replay_frame(arguments: argparse.Namespace) -> int:
+    """Show a saved frame; with --trust run it, and write the files that were asked for. Status 1: its translation fails."""
+    outputs = output_files.requested_files(arguments)
+    if outputs and not arguments.trust:
+        raise Mistake("files are written of a run, and nothing runs without --trust")
+    try:
+        frame = dynexplore.replay(arguments.frame, trust=arguments.trust)
+    except dynexplore.exc.ReplayError as error:
+        raise Mistake(str(error)) from None
+    print(frame)
+    if frame.recording is not None:
+        output_files.write(outputs, frame.recording, arguments)
+    return int(frame.outcome is not None and frame.outcome.kind in ("failed", "died"))

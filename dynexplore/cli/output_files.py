@@ -1,0 +1,101 @@
+"""The files that commands of the command line write: --html, --json and --save, and how each is reported.
+
+Which idea lives here: a mistake about a file is reported before a long run, not after it. So a command asks for its outputs
+first, which checks folders and forms, and writes them last.
+
+In:  parsed arguments; then a recording, or the ranks of a job.
+Out: the places with their forms; files; a sentence for each that says what it holds.
+
+PyTorch has no counterpart.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import dynexplore
+from dynexplore.cli.program import Mistake
+
+if TYPE_CHECKING:
+    from dynexplore.ranks.ranks import Ranks
+    from dynexplore.recording.recording import Recording
+
+Outputs = Sequence[tuple[Path, str]]
+"""Places, each with the ending that says its form."""
+
+
+def add_to(command: argparse.ArgumentParser) -> None:
+    """Add the options for files to a command."""
+    command.add_argument("--html", type=Path, metavar="OUT", help="write the explorer as one HTML file")
+    command.add_argument(
+        "--save", type=Path, metavar="OUT", help="write a file of the form that its ending names: .html, .json, .txt, .dot or .svg"
+    )
+    command.add_argument(
+        "--graphviz",
+        action="store_true",
+        help="put graphviz into HTML files (0.8 MB more): groups of a diagram open and close there",
+    )
+    command.add_argument("--redact", action="store_true", help="leave tensor elements, string constants and paths out of the files")
+
+
+def requested_files(arguments: argparse.Namespace) -> list[tuple[Path, str]]:
+    """The files that are asked for, each with the ending that says its form; files that cannot be written are reported now.
+
+    What writes them is imported only where there is one: it takes longer than the report does.
+    """
+    options = [(arguments.html, ".html"), (getattr(arguments, "json", None), ".json"), (arguments.save, "")]
+    outputs = [(out, ending or out.suffix.lower()) for out, ending in options if out is not None]
+    if arguments.graphviz and ".html" not in [ending for _, ending in outputs]:
+        raise Mistake("--graphviz applies to HTML files: add --html OUT")
+    if not outputs:
+        return outputs
+    from dynexplore.widgets.exports import check_form
+
+    for out, ending in outputs:
+        if not out.resolve().parent.is_dir():
+            raise Mistake(f"{out} cannot be written: there is no folder {out.parent}")
+        try:
+            check_form(out, ending)
+        except dynexplore.exc.ExportError as error:
+            raise Mistake(str(error)) from None
+    return outputs
+
+
+def write(outputs: Outputs, recording: Recording, arguments: argparse.Namespace) -> None:
+    """Write a recording in each form that was asked for."""
+    if not outputs:
+        return
+    from dynexplore.widgets import exports
+
+    for out, ending in outputs:
+        try:
+            holds = exports.write(recording, out, ending, redact=arguments.redact, graphviz=arguments.graphviz)
+        except dynexplore.exc.ExportError as error:
+            raise Mistake(str(error)) from None
+        print(f"wrote {out} ({out.stat().st_size / 1024:.0f} KB). {holds}")
+
+
+def check_forms_of_ranks(outputs: Outputs) -> None:
+    """Report a form that several ranks have not, before a long run."""
+    from dynexplore.widgets.exports import check_form_of_ranks
+
+    try:
+        for out, ending in outputs:
+            check_form_of_ranks(out, ending)
+    except dynexplore.exc.ExportError as error:
+        raise Mistake(str(error)) from None
+
+
+def write_ranks(outputs: Outputs, ranks: Ranks, arguments: argparse.Namespace) -> None:
+    """Write the ranks of a job in each form that was asked for."""
+    from dynexplore.widgets import exports
+
+    for out, ending in outputs:
+        try:
+            holds = exports.write_ranks(ranks, out, ending, redact=arguments.redact)
+        except dynexplore.exc.ExportError as error:
+            raise Mistake(str(error)) from None
+        print(f"wrote {out} ({out.stat().st_size / 1024:.0f} KB). {holds}")

@@ -1,0 +1,415 @@
+"""A program as the command line runs it: a script, a notebook, or a module, as Python would run it.
+
+Which idea lives here: a program runs unchanged, once, under whatever observes it. However it ends (an exception, `sys.exit`,
+Ctrl-C, SIGTERM, or because enough was seen), its end is remembered and not passed on, so that the report still follows. Its own
+words are kept apart from the command's options.
+
+In:  the path of a script or notebook, or the name of a module, and its arguments. Out: `Program`, a function that runs it, and the
+status it ended with; `script_words_last`, the command line in the order that argparse understands.
+
+PyTorch has no counterpart.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import importlib.util
+import linecache
+import os
+import runpy
+import signal
+import sys
+import threading
+import time
+import traceback
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import dynexplore
+
+
+class Mistake(Exception):
+    """The command cannot be carried out; the message says why in one sentence."""
+
+
+class Terminated(BaseException):
+    """SIGTERM reached the program: it ends as with `sys.exit`, so that its `finally` blocks run."""
+
+
+class Program:
+    """A program as a function: run as `python SCRIPT.py ARGS` would, its end remembered and not passed on.
+
+    Attributes: `name`, for titles; `file`, the file of its code; `status`, what Python's exit status would be; `error`, how it died
+    ("" for an orderly end), `error_at`, the file and line of its own code where it did, and `stopped`, when it was ended because
+    enough was seen.
+    """
+
+    def __init__(self, script: Path, *, is_module: bool = False) -> None:
+        self.script = script
+        self.module = str(script) if is_module else ""
+        self.file = Path(_file_of_module(self.module)) if is_module else script
+        self.name = self.module or script.name
+        self.status = 0
+        self.error = ""
+        self.error_at: tuple[str, int] = ("", 0)
+        self.stopped = ""
+
+    def as_function(self) -> Callable[[], None]:
+        """A function of the program's file, named like it (what the engine explains and puts in its title), that runs it.
+
+        Its own frame is no part of what is explained; what it calls is. So nothing of this package's may stand between
+        the two: frames of this package run with all that they call as plain Python.
+        """
+
+        from dynexplore.engine.native import skip_code
+
+        run = self._runner()
+        code = run.__code__.replace(co_filename=str(self.file), co_name=self.name, co_qualname=self.name)
+        program = types.FunctionType(code, run.__globals__, self.name, None, run.__closure__)
+        skip_code(code)
+        return program
+
+    def run(self) -> None:
+        """Run it, with this engine off."""
+        self._runner()()
+
+    def _runner(self) -> types.FunctionType:
+        start = self._start()
+
+        def run() -> None:
+            try:
+                start()
+            except SystemExit as end:
+                self.exited(end)
+            except BaseException as error:  # Ctrl-C, too: the report still follows
+                self.failed(error)
+
+        return cast(types.FunctionType, run)
+
+    def _start(self) -> Callable[[], object]:
+        if self.module:
+            return lambda: runpy.run_module(self.module, run_name="__main__", alter_sys=True)
+        if self.script.suffix == ".ipynb":
+            cells, left_out = cells_of(self.script)
+            return lambda: run_notebook(self.script, cells, left_out)
+        return lambda: runpy.run_path(str(self.script), run_name="__main__")
+
+    def is_own(self, file: str) -> bool:
+        """Whether code of this file is the program's main file, or one of its cells."""
+        return file == str(self.file) or file.startswith(f"{self.file}[")
+
+    def exited(self, end: SystemExit) -> None:
+        """The program ended itself; the report still follows."""
+        self.status = end.code if isinstance(end.code, int) else int(end.code is not None)
+        if isinstance(end.code, str):
+            print(end.code, file=sys.stderr)
+
+    def failed(self, error: BaseException) -> None:
+        """The program raised: print its own frames only, as Python would; the report still follows."""
+        from dynexplore.session.target_search import ProgramStopped
+
+        if isinstance(error, ProgramStopped):
+            self.stopped = str(error)
+            return
+        if isinstance(error, Terminated):
+            self.status, self.error = 128 + signal.SIGTERM, "SIGTERM"
+            return
+        frames = self._first_of_its_own(error.__traceback__)
+        shown = traceback.TracebackException(type(error), error, frames or error.__traceback__)
+        if not isinstance(error, dynexplore.exc.DynexploreError):
+            _leave_out_this_package(shown)
+        print("".join(shown.format()), end="", file=sys.stderr)
+        self.status = 128 + signal.SIGINT if isinstance(error, KeyboardInterrupt) else 1
+        self.error = traceback.format_exception_only(error)[-1].strip()
+        own = [(entry.filename, entry.lineno or 0) for entry in traceback.extract_tb(frames) if self.is_own(entry.filename)]
+        self.error_at = own[-1] if own else ("", 0)
+
+    def _first_of_its_own(self, entry: types.TracebackType | None) -> types.TracebackType | None:
+        """The part of a traceback after the frames of this package and of runpy, which Python would not show."""
+        while entry is not None and self._is_launcher(entry.tb_frame.f_code):
+            entry = entry.tb_next
+        return entry
+
+    def _is_launcher(self, code: types.CodeType) -> bool:
+        return code.co_name == self.name or code.co_filename in (__file__, runpy.__file__, "<frozen runpy>")
+
+
+def _file_of_module(name: str) -> str:
+    """The file of a module, or of the `__main__` of a package."""
+    sys.path.insert(0, "")
+    try:
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.submodule_search_locations is not None:
+            spec = importlib.util.find_spec(f"{name}.__main__")
+    except (ImportError, ValueError):
+        spec = None
+    finally:
+        sys.path.remove("")
+    if spec is None or spec.origin is None:
+        raise Mistake(f"there is no module {name} that can be run")
+    return spec.origin
+
+
+def _leave_out_this_package(shown: traceback.TracebackException) -> None:
+    """Leave the frames that the program would have had without this package, in a traceback and those it came from.
+
+    What ends the program while this package works (Ctrl-C, the death of a worker) stands, for the program, at the line that it was
+    about to run. What only looks on, as a watch does, is left out, and what torch does below it stays.
+    """
+    from dynexplore.engine.policy.trace_rules import is_of_the_program
+
+    folder = os.path.dirname(dynexplore.__file__) + os.sep
+    onlooker = os.path.join(folder, "watching") + os.sep
+    entry: traceback.TracebackException | None = shown
+    while entry is not None:
+        files = [frame.filename for frame in entry.stack]
+        last = max((number for number, file in enumerate(files) if is_of_the_program(file)), default=-1)
+        works = (number for number, file in enumerate(files) if file.startswith(folder) and not file.startswith(onlooker))
+        end = next((number for number in works if number > last), len(files))
+        if last >= 0 or entry is not shown:
+            entry.stack[:] = [frame for frame in entry.stack[:end] if not frame.filename.startswith(folder)]
+        entry = entry.__cause__ or (None if entry.__suppress_context__ else entry.__context__)
+
+
+# -- notebooks ----------------------------------------------------------------------------------------------------------------
+
+
+def run_notebook(path: Path, cells: Sequence[tuple[str, str]], left_out: int) -> None:
+    """Run the code cells of a notebook in order, as one program; magics and shell commands are left out, with a notice."""
+    if left_out:
+        print(f"dynexplore: {left_out} lines of magics and shell commands of {path.name} were left out", file=sys.stderr)
+    main = types.ModuleType("__main__")
+    main.__file__ = str(path)
+    before = sys.modules["__main__"]
+    sys.modules["__main__"] = main
+    try:
+        for name, source in cells:
+            linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+            exec(compile(source, name, "exec"), vars(main))
+    finally:
+        sys.modules["__main__"] = before
+
+
+def cells_of(path: Path) -> tuple[list[tuple[str, str]], int]:
+    """The code cells of a notebook, each with the name of its file (`demo.ipynb[2]`), and how many lines were left out."""
+    import json
+
+    try:
+        notebook = json.loads(path.read_text(encoding="utf-8"))
+        cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+        sources = ["".join(cell["source"]) for cell in cells]
+    except (ValueError, KeyError, TypeError):
+        raise Mistake(f"{path} is no notebook: it has no JSON with cells") from None
+    plain = [_without_magics(source) for source in sources]
+    return [(f"{path}[{number}]", source) for number, (source, _) in enumerate(plain, 1)], sum(count for _, count in plain)
+
+
+def _without_magics(source: str) -> tuple[str, int]:
+    """The source with lines of magics and shell commands as comments, so that line numbers stay."""
+    lines = source.splitlines()
+    count = 0
+    for number, line in enumerate(lines):
+        if line.lstrip().startswith(("%", "!")):
+            indent = line[: len(line) - len(line.lstrip())]
+            lines[number] = f"{indent}pass  # {line.lstrip()}"
+            count += 1
+    return "\n".join(lines) + "\n", count
+
+
+# -- torch.compile --------------------------------------------------------------------------------------------------------------
+
+
+def imports_use_torch_compile(script: Path) -> bool:
+    """Whether a file beside the script that it imports names `torch.compile`, or calls the `.compile()` of some object.
+
+    Asked before it runs, because imports run unobserved. What the script itself does is seen when it does it; what uses
+    torch.compile from further off is noticed when the script has ended.
+    """
+    waiting: list[Path] = [script]
+    seen: set[Path] = set()
+    while waiting:
+        file = waiting.pop()
+        if file in seen or not file.is_file():
+            continue
+        seen.add(file)
+        try:
+            nodes = list(ast.walk(ast.parse(file.read_bytes())))
+        except SyntaxError:  # running it will say so
+            continue
+        if file != script and any(map(_is_torch_compile, nodes)):
+            return True
+        waiting += [script.parent / f"{name.partition('.')[0]}.py" for node in nodes for name in _imported(node)]
+    return False
+
+
+def _is_torch_compile(node: ast.AST) -> bool:
+    if isinstance(node, ast.ImportFrom):
+        return node.module == "torch" and any(name.name == "compile" for name in node.names)
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        return (node.value.id, node.attr) == ("torch", "compile")
+    is_method = isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute)
+    return is_method and node.value.func.attr == "compile"  # type: ignore[attr-defined]
+
+
+def _imported(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.ImportFrom):
+        return [node.module or ""]
+    return [name.name for name in node.names] if isinstance(node, ast.Import) else []
+
+
+# -- how it starts and ends -------------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def as_python_starts_it(program: Program, args: Sequence[str]) -> Iterator[None]:
+    """What `python SCRIPT.py ARGS` sets up: the script's own arguments, and its folder first on the path (-m: the working one)."""
+    path, argv = list(sys.path), list(sys.argv)
+    sys.path.insert(0, "" if program.module else str(program.script.resolve().parent))
+    sys.argv[:] = [str(program.file) if program.module else str(program.script), *args]
+    try:
+        yield
+    finally:
+        sys.path[:], sys.argv[:] = path, argv
+
+
+FINISHING = 30.0
+"""Seconds that a call which is being captured gets when the time of its program is over."""
+
+_AGAIN = 0.5
+
+
+@contextlib.contextmanager
+def ends_in_good_order(seconds: float = 0.0, end: Callable[..., None] | None = None) -> Iterator[None]:
+    """While the block runs, SIGTERM ends the program as an exception does, and so does the time that it may take (0: any).
+
+    end: ends it when its time is over, `TargetSearch.end`. It is called again until it does, and then with `at_once`.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    clock = _Clock(seconds, end or _end_at_once)
+
+    def terminated(number: int, frame: types.FrameType | None) -> None:
+        raise Terminated
+
+    def interrupted(number: int, frame: types.FrameType | None) -> None:
+        if not clock.rings():
+            signal.default_int_handler(number, frame)
+
+    before = {signal.SIGTERM: signal.signal(signal.SIGTERM, terminated), signal.SIGINT: signal.signal(signal.SIGINT, interrupted)}
+    if seconds:
+        clock.start()
+    try:
+        yield
+    finally:
+        clock.stop()
+        _put_back(before)
+
+
+def _end_at_once(reason: str, *, at_once: bool) -> None:
+    from dynexplore.session.target_search import ProgramStopped
+
+    raise ProgramStopped(reason)
+
+
+class _Clock(threading.Thread):
+    """Interrupts the main thread when the time is over, and again until the program has ended."""
+
+    def __init__(self, seconds: float, end: Callable[..., None]) -> None:
+        super().__init__(daemon=True, name="dynexplore --for")
+        self._seconds = seconds
+        self._end = end
+        self._is_stopped = threading.Event()
+        self._has_rung = False
+        self._last = float("inf")
+
+    def run(self) -> None:
+        """Wait, then ring."""
+        if self._is_stopped.wait(self._seconds):
+            return
+        self._last = time.monotonic() + FINISHING
+        while not self._is_stopped.is_set():
+            self._has_rung = True
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+            self._is_stopped.wait(_AGAIN)
+
+    def rings(self) -> bool:
+        """In the main thread, which was interrupted: whether this clock did it. Then the program is ended, if it can be."""
+        if not self._has_rung:
+            return False
+        self._has_rung = False
+        if not self._is_stopped.is_set():
+            self._end(f"after {self._seconds:g} s (--for)", at_once=time.monotonic() > self._last)
+        return True
+
+    def stop(self) -> None:
+        """The program is over; no ring comes later."""
+        self._is_stopped.set()
+        if self.is_alive():
+            self.join()
+
+
+def _put_back(handlers: Mapping[signal.Signals, Any]) -> None:
+    for number, handler in handlers.items():
+        signal.signal(number, handler if handler is not None else signal.SIG_DFL)
+
+
+# -- the words of the command line ------------------------------------------------------------------------------------------------
+
+_TARGETS = ("--only", "--not")
+_FILES = ("--html", "--json", "--save")
+
+OWN_OPTIONS = {
+    "explain": (
+        ("--redact", "--graphviz", "--no-real", "--all", "--full"), (*_FILES, *_TARGETS, "--engine", "--for", "--calls"),
+    ),
+    "watch": (
+        ("--redact", "--graphviz", "--artifacts", "--no-steps", "--full"), (*_FILES, *_TARGETS, "--engine", "--ranks", "--for"),
+    ),
+    "diagnose": ((), ("--html", "--backend", "--tolerance", "--engine", *_TARGETS)),
+    "minify": ((), ("--html", "--backend", "--tolerance", "--after", "--out", "--engine", *_TARGETS)),
+    "breaks": (("--full",), ("--html", "--engine", *_TARGETS)),
+    "coverage": (("--full",), ("--html", "--engine", "--backend", *_TARGETS)),
+    "compare": (("--engines",), ("--html", "--json", "--methods", "--seconds", *_TARGETS)),
+}  # fmt: skip
+"""Commands that take a script and its arguments -> their own options: those that stand alone, those with a value."""
+
+AS_MODULE = "--run-module"
+"""How `-m NAME` reaches the parser: this flag, and NAME in the place of the script."""
+
+
+def script_words_last(words: Sequence[str]) -> list[str]:
+    """The command's own options moved before the script, wherever they stand before a `--`.
+
+    >>> script_words_last(["explain", "s.py", "3", "--html", "out.html", "--", "--json"])
+    ['explain', '--html', 'out.html', 's.py', '3', '--json']
+    >>> script_words_last(["explain", "-m", "tool.main", "3"])
+    ['explain', '--run-module', 'tool.main', '3']
+    """
+    if not words or words[0] not in OWN_OPTIONS:
+        return list(words)
+    alone, with_value = OWN_OPTIONS[words[0]]
+    rest = list(words[1:])
+    after: list[str] = []
+    if "--" in rest:
+        cut = rest.index("--")
+        rest, after = rest[:cut], rest[cut + 1 :]
+    own: list[str] = []
+    others: list[str] = []
+    while rest:
+        word = rest.pop(0)
+        name, is_joined, _ = word.partition("=")
+        if name in alone:
+            own.append(word)
+        elif name in with_value:
+            own += [word] if is_joined or not rest else [word, rest.pop(0)]
+        elif word == "-m" and not others:
+            own.append(AS_MODULE)
+        elif word in ("-h", "--help") and not others:
+            own.append(word)
+        else:
+            others.append(word)
+    return [words[0], *own, *others, *after]

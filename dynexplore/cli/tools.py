@@ -1,0 +1,259 @@
+"""The tools on the command line: `dynexplore diagnose`, `minify`, `breaks`, `coverage` and `compare`, on a script's own call.
+
+Which idea lives here: the tools want a function and its arguments, and a script makes that call already. So it runs, unchanged,
+up to the first call of the function that SCRIPT.py:FUNCTION names, and the tool works on that very call; without a name on the
+first function, or module, that gets a tensor.
+
+In:  parsed arguments. Out: what the tool says as text, files where --html, --json and --out say so, the status: 0 where
+nothing is wrong, 1 where something fails, 2 for a mistake.
+
+PyTorch has no counterpart.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import dynexplore
+from dynexplore.cli.program import AS_MODULE, Mistake, Program, as_python_starts_it
+from dynexplore.recording.engines import DYNEXPLORE, ENGINES, TORCH
+from dynexplore.views.text import MOST_LINES
+
+if TYPE_CHECKING:
+    from dynexplore.session.targets import Targets
+
+_WHICH = (
+    "SCRIPT.py runs unchanged up to the first call of FUNCTION (a function, Class.method, FILE:LINE, a glob, or the class or global"
+    " name of a module; without one: the first call that `dynexplore explain` would capture), and ends there."
+    " These options may also follow ARGS; everything after -- belongs to the script."
+)
+
+
+def add_to(commands: Any) -> None:
+    """Add the tools to the command line's parser."""
+    by_layer = ("--backend NAME", "--tolerance X", _ENGINE, "--html OUT")
+    command = _command(commands, "diagnose", "find the first layer that fails", _diagnose, *by_layer)
+    _add_backend(command)
+
+    options = (_ENGINE, "--backend NAME", "--after dynamo|aot", "--tolerance X", "--out REPRO.py", "--html OUT")
+    command = _command(commands, "minify", "find the smallest graph that fails, as a program of its own", _minify, *options)
+    _add_backend(command)
+    command.add_argument(
+        "--after", choices=("dynamo", "aot"), default="dynamo", help="what is cut: captured graphs, or those of aten operators"
+    )
+    command.add_argument("--out", type=Path, default=Path("repro.py"), metavar="REPRO.py", help="the program to write (repro.py)")
+
+    command = _command(commands, "breaks", "list every graph break by what it costs", _breaks, _ENGINE, _FULL, "--html OUT")
+    _add_engine_of_call(command)
+    _add_full(command)
+
+    summary = "measure how much of a call runs inside graphs"
+    command = _command(commands, "coverage", summary, _coverage, _ENGINE, "--backend NAME", _FULL, "--html OUT")
+    _add_engine_of_call(command)
+    _add_full(command)
+    command.add_argument("--backend", default="eager", metavar="NAME", help="what runs the graphs (eager: operators as they are)")
+
+    command = _command(
+        commands,
+        "compare",
+        "capture the call in every way that PyTorch knows",
+        _compare,
+        "--methods A,B",
+        "--engines",
+        "--html OUT",
+        "--json OUT",
+    )
+    command.add_argument("--methods", metavar="A,B", help="these only: fx, jit.trace, jit.script, lazy, export, dynamo, dynexplore")
+    command.add_argument("--engines", action="store_true", help="torch.compile and this engine alone, step by step")
+    command.add_argument("--seconds", type=float, default=120.0, metavar="N", help="how long each may take (120)")
+    command.add_argument("--json", type=Path, metavar="OUT", help="write everything as JSON")
+
+
+def _command(commands: Any, name: str, summary: str, run: Callable[..., int], *options: str) -> argparse.ArgumentParser:
+    usage = " ".join([f"dynexplore {name}", *(f"[{option}]" for option in options), "[--only NAME]", "[--not NAME]", PROGRAM])
+    command: argparse.ArgumentParser = commands.add_parser(
+        name, help=summary, usage=usage, description=f"{summary[0].upper()}{summary[1:]}. {_WHICH}"
+    )
+    command.add_argument("--html", type=Path, metavar="OUT", help="write it as one HTML file")
+    add_targets(command)
+    command.add_argument(AS_MODULE, action="store_true", help=argparse.SUPPRESS)
+    command.add_argument("script", metavar="SCRIPT.py[:FUNCTION]")
+    command.add_argument("args", nargs=argparse.REMAINDER, metavar="ARGS", help="the script's own arguments")
+    command.set_defaults(command=run, passes_on=False)
+    return command
+
+
+_ENGINE, _FULL = "--engine NAME", "--full"
+PROGRAM = "SCRIPT.py[:FUNCTION] | NOTEBOOK.ipynb | -m MODULE [ARGS ...]"
+
+
+def add_targets(command: argparse.ArgumentParser) -> None:
+    """Add the options that choose what is captured."""
+    names = "NAME, Class.method, FILE:LINE or a glob; may be repeated"
+    command.add_argument("--only", action="append", default=[], metavar="NAME", help=f"these functions and modules only: {names}")
+    command.add_argument("--not", action="append", default=[], dest="excluded", metavar="NAME", help=f"not these: {names}")
+
+
+def program_of(arguments: argparse.Namespace) -> tuple[Program, list[str]]:
+    """The program, and the names of functions to capture: those of --only, and what follows a colon in SCRIPT.py:FUNCTION."""
+    script: str = arguments.script
+    if arguments.run_module:
+        return Program(Path(script), is_module=True), list(arguments.only)
+    path, _, name = script.rpartition(":")
+    file = Path(script if not path or Path(script).is_file() else path)  # a colon may also be a part of its name
+    if not file.is_file():
+        raise Mistake(f"there is no script {file}")
+    return Program(file), [*arguments.only, *([name] if file != Path(script) and name else [])]
+
+
+def targets_of(
+    program: Program, names: list[str], arguments: argparse.Namespace, *, compile_targets: list[Any] | None = None
+) -> Targets:
+    """Which calls of the program are captured."""
+    from dynexplore.session.targets import Pattern, Targets
+
+    folder = str(program.file.resolve().parent) + os.sep if program.module else ""
+    return Targets(tuple(map(Pattern, names)), tuple(map(Pattern, arguments.excluded)), compile_targets, folder)
+
+
+def add_engine(command: argparse.ArgumentParser, words: str, default: str | None = None) -> None:
+    """Add the option that names an engine."""
+    command.add_argument("--engine", metavar="NAME", choices=ENGINES, default=default, help=words)
+
+
+def _add_engine_of_call(command: argparse.ArgumentParser) -> None:
+    words = "whose graphs: dynexplore or torch.compile (that of the call: torch.compile's where the script compiles it)"
+    add_engine(command, words)
+
+
+def _add_full(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--full", action="store_true", help="print the whole report; without it, one screen of it")
+
+
+def _add_backend(command: argparse.ArgumentParser) -> None:
+    _add_engine_of_call(command)
+    command.add_argument("--backend", metavar="NAME", help="the backend that is suspected (that of torch.compile, else inductor)")
+    command.add_argument(
+        "--tolerance", type=float, metavar="X", help="how far results may be apart, relative to the largest element"
+    )
+
+
+# -- the tools -----------------------------------------------------------------------------------------------
+
+
+def _diagnose(arguments: argparse.Namespace) -> int:
+    """Status 1: a layer fails."""
+    options = {"backend": arguments.backend, "tolerance": arguments.tolerance, "engine": arguments.engine}
+    status, diagnosis = _run_on_call(arguments, dynexplore.diagnose, options)
+    return int(diagnosis.failing is not None) if status is None else status
+
+
+def _minify(arguments: argparse.Namespace) -> int:
+    """Status 1: something fails, and REPRO.py shows it."""
+    from dynexplore.tools.minifier import NothingFails
+
+    out: Path = arguments.out
+    _check_place(out)
+    options = {"backend": arguments.backend, "tolerance": arguments.tolerance, "after": arguments.after, "engine": arguments.engine}
+    try:
+        status, minified = _run_on_call(arguments, dynexplore.minify, options)
+    except NothingFails as error:
+        print(error)
+        return 0
+    if status is not None:
+        return status
+    print(f"wrote {minified.write(out)}: run it with python {out}")
+    return 1
+
+
+def _breaks(arguments: argparse.Namespace) -> int:
+    return _run_on_call(arguments, dynexplore.all_breaks, {"engine": arguments.engine})[0] or 0
+
+
+def _coverage(arguments: argparse.Namespace) -> int:
+    return _run_on_call(arguments, dynexplore.coverage, {"engine": arguments.engine, "backend": arguments.backend})[0] or 0
+
+
+def _compare(arguments: argparse.Namespace) -> int:
+    if arguments.json is not None:
+        _check_place(arguments.json)
+    if arguments.engines:
+        if arguments.methods:
+            raise Mistake("--engines is about torch.compile and this engine: --methods has no place beside it")
+        status, comparison = _run_on_call(arguments, dynexplore.compare_engines, {})
+    else:
+        methods = arguments.methods.split(",") if arguments.methods else None
+        status, comparison = _run_on_call(arguments, dynexplore.compare, {"methods": methods, "seconds": arguments.seconds})
+    if status is None and arguments.json is not None:
+        arguments.json.write_text(comparison.to_json(), encoding="utf-8")
+        print(f"wrote {arguments.json}")
+    return status or 0
+
+
+# -- a call of a script --------------------------------------------------------------------------------------
+
+
+def _run_on_call(arguments: argparse.Namespace, tool: Callable[..., Any], options: dict[str, Any]) -> tuple[int | None, Any]:
+    """The result of a tool on the script's call; or the status of a script that failed before it, or in it."""
+    from dynexplore.lenses.compare import NothingToCompare
+    from dynexplore.tools.first_call import FirstCall, NotCalled, at_first_call
+    from dynexplore.tools.minifier import NothingFails
+
+    program, names = program_of(arguments)
+    _check_place(arguments.html)
+
+    def look(call: FirstCall) -> Any:
+        clashing = sorted(options.keys() & call.kwargs.keys())
+        if clashing:
+            raise Mistake(
+                f"{call.name} has an argument named {clashing[0]!r}, as this command has: call dynexplore.{tool.__name__} in Python"
+            )
+        whose = ""
+        if options.get("engine", DYNEXPLORE) is None and call.is_compiled:
+            options["engine"] = TORCH
+            whose = ", which torch.compile compiles (--engine dynexplore: what this engine does)"
+        print(f"the first call of {call.name} in {program.script}{whose}:")
+        return tool(call.target, *call.args, **options, **call.kwargs)
+
+    with as_python_starts_it(program, arguments.args), dynexplore.config.patch(log_level="ERROR"):
+        try:
+            result = at_first_call(program.as_function(), targets_of(program, names, arguments), look)
+        except NotCalled as error:
+            if program.status or program.error:
+                return program.status, None
+            raise Mistake(str(error)) from None
+        except (NothingFails, Mistake):
+            raise
+        except (dynexplore.exc.DynexploreError, NothingToCompare) as error:
+            raise Mistake(str(error)) from None
+        except Exception as error:  # the function's own: printed as the script would print it
+            program.failed(error)
+            return program.status, None
+    _show(result, arguments)
+    return None, result
+
+
+def _check_place(out: Path | None) -> None:
+    """Report a file that cannot be written before a long run."""
+    if out is not None and (not out.resolve().parent.is_dir() or out.is_dir() or not os.access(out.resolve().parent, os.W_OK)):
+        raise Mistake(
+            f"{out} cannot be written: {'it is a folder' if out.is_dir() else f'there is no folder {out.parent} to write to'}"
+        )
+
+
+def _show(result: Any, arguments: argparse.Namespace) -> None:
+    is_cut = not getattr(arguments, "full", True)  # of a command that has the option
+    print(result.text(MOST_LINES - 1) if is_cut else result)  # a line stands above it
+    out: Path | None = arguments.html
+    if out is not None:
+        from dynexplore.views.html_text import document
+
+        if hasattr(result, "save_html"):  # a page with scripts of its own
+            result.save_html(out)
+        else:
+            out.write_text(document(Path(arguments.script).name, result._repr_html_()), encoding="utf-8")
+        print(f"wrote {out} ({out.stat().st_size / 1024:.0f} KB)")

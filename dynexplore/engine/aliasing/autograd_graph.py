@@ -1,0 +1,147 @@
+"""Autograd's graph behind fake tensors: grad_fn nodes, leaves, saved tensors, creation metas.
+
+The idea: operators run on fake tensors while a graph is captured, so autograd records them as it does for real ones. What backward
+would go through can be read from there before there is a number. Words:
+
+- *grad_fn*: the node of autograd's graph that made a tensor; a *leaf* has none, and gets a gradient
+- *saved tensors*: what a node holds for backward, each with the *version counter* that it had then. Each mutation bumps the
+  counter of a storage, and a node whose saved tensor has another version raises. A mutation through `.data` bumps no counter
+- *creation meta*: how autograd decides whether a view may be mutated: in which grad mode it was made, and by what. A *no_grad
+  view*, made where grad mode is off, has no grad_fn, though its base may have one
+
+In:  fake tensors. Out: answers; none of these functions has an effect. `have_same_grad_leaves` is one walk for all tensors, in
+     which each node gets the leaves of those behind it.
+torch/csrc/autograd/variable.h (CreationMeta), torch/csrc/autograd/saved_variable.cpp.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import torch
+
+
+def grad_nodes(tensors: Iterable[Any]) -> Iterator[Any]:
+    """Autograd's nodes behind these values, each once; what is no tensor, or has no grad_fn, has none."""
+    waiting = [grad_fn_of(tensor) for tensor in tensors if isinstance(tensor, torch.Tensor)]
+    seen: set[Any] = set()
+    while waiting:
+        node = waiting.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        yield node
+        waiting += [following for following, _ in node.next_functions]
+
+
+def grad_fn_of(tensor: torch.Tensor) -> Any:
+    """The node that made a tensor; None where there is none, or autograd refuses to say."""
+    return tensor.grad_fn if grad_fn_is_accessible(tensor) else None
+
+
+def grad_fn_is_accessible(tensor: torch.Tensor) -> bool:
+    """Whether autograd says what made a tensor; of a view made without gradients it does not, once its memory was written to."""
+    try:
+        _ = tensor.grad_fn
+    except RuntimeError:
+        return False
+    return True
+
+
+def is_no_grad_view(value: Any) -> bool:
+    """Whether it is a view that was made in `no_grad`, be it of what requires grad.
+
+    >>> x = torch.ones(2, requires_grad=True)
+    >>> with torch.no_grad():
+    ...     view = x[:1]
+    >>> is_no_grad_view(view), is_no_grad_view(x[:1])
+    (True, False)
+    """
+    if not isinstance(value, torch.Tensor) or not value._is_view():
+        return False
+    autograd: Any = torch._C._autograd
+    return bool(autograd._get_creation_meta(value) == autograd.CreationMeta.NO_GRAD_MODE)
+
+
+def ends_ahead_of_base(value: Any) -> bool:
+    """Whether it is a view whose history ends ahead of what it is a view of: at a view that was made in `no_grad`.
+
+    >>> x = torch.ones(2, requires_grad=True)
+    >>> with torch.no_grad():
+    ...     view = x[:1]
+    >>> ends_ahead_of_base(view.view(-1)), ends_ahead_of_base(x[:1])
+    (True, False)
+    """
+    if not isinstance(value, torch.Tensor) or not (value.requires_grad and value._is_view()) or grad_fn_of(value) is None:
+        return False
+    base: Any = value._base
+    base_grad_fn = grad_fn_of(base)
+    return not any(node == base_grad_fn or getattr(node, "variable", None) is base for node in grad_nodes([value]))
+
+
+def have_same_grad_leaves(tensors: Iterable[torch.Tensor]) -> bool:
+    """Whether backward from each of these tensors gives a gradient to the same leaves; a leaf itself has none behind it.
+
+    >>> x, w = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    >>> have_same_grad_leaves([x.sin(), x.cos()]), have_same_grad_leaves([x.sin(), x * w]), have_same_grad_leaves([x.sin(), x])
+    (True, False, False)
+    """
+    behind: dict[Any, int] = {None: 0}
+    return len({_leaves_behind(grad_fn_of(tensor), behind) for tensor in tensors}) <= 1
+
+
+def _leaves_behind(start: Any, behind: dict[Any, int]) -> int:
+    """The leaves behind a node, each of them one bit; `behind` holds what is known of other nodes, and gets what is found."""
+    waiting = [start]
+    while waiting:
+        node = waiting[-1]
+        following = [grad_fn for grad_fn, _ in node.next_functions] if node not in behind else ()
+        unknown = [grad_fn for grad_fn in following if grad_fn not in behind]
+        if unknown:  # they come first, and the node is looked at again
+            waiting += unknown
+            continue
+        waiting.pop()
+        if node not in behind:
+            own = 1 << len(behind) if hasattr(node, "variable") else 0
+            behind[node] = functools.reduce(operator.or_, (behind[grad_fn] for grad_fn in following), own)
+    return behind[start]
+
+
+# -- saved tensors -----------------------------------------------------------------------------------------------------
+
+
+def has_stale_saved_tensors(outputs: Iterable[Any]) -> bool:
+    """Whether something was changed that autograd has saved for the backward of these tensors.
+
+    The saved ones know which version they were, and raise when they are looked at in another one.
+
+    >>> x = torch.ones(2, requires_grad=True)
+    >>> y = x.exp()
+    >>> has_stale_saved_tensors([y]), has_stale_saved_tensors([y.add_(1)])
+    (False, True)
+    """
+    return any(map(_has_stale_tensors, grad_nodes(outputs)))
+
+
+def _has_stale_tensors(node: Any) -> bool:
+    if node.name() == "CopySlices":  # a write to a view: nobody sees into it, so it is taken for stale
+        return True
+    try:
+        for name in _saved_names(type(node)):
+            getattr(node, name)
+    except RuntimeError:
+        return True
+    return False
+
+
+def _saved_names(kind: type[Any]) -> tuple[str, ...]:
+    """The attributes of a kind of autograd's nodes that hold what it saved."""
+    if kind not in _names:
+        _names[kind] = tuple(name for name in dir(kind) if name.startswith("_saved_") or name == "saved_tensors")
+    return _names[kind]
+
+
+_names: dict[type[Any], tuple[str, ...]] = {}

@@ -1,0 +1,116 @@
+"""Collects the metadata of a graph, in one walk over its inputs and outputs, when it is closed.
+
+The idea: while operators ran on fake tensors, the fake mode noted which storages they mutate, and autograd recorded them. Here that
+is turned round: what does it mean for each input and each output? Version counters say whether autograd noticed a mutation: a
+mutation through `.data` bumps the counter of the alias, not that of the input.
+
+In:  inputs (node and real example), output nodes, the effects that the fake mode noted. Out: `GraphMetadata`.
+torch/_functorch/_aot_autograd/collect_metadata_analysis.py does the same job by running the graph on functional tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import torch
+import torch.fx
+
+from dynexplore.engine.aliasing.autograd_graph import grad_fn_of, is_no_grad_view
+from dynexplore.engine.aliasing.metadata import GraphMetadata, InputAliasInfo, OutputAliasInfo
+from dynexplore.engine.aliasing.storage import storage_of
+
+
+class Input(Protocol):
+    """An input of a graph: its node, and the value of this call."""
+
+    node: torch.fx.Node
+    example: Any
+
+
+class Effects(Protocol):
+    """What the fake mode noted of the operators (graph/fake_mode.py)."""
+
+    written: set[int]
+    as_strided_storages: set[int]
+    data_aliases: list[tuple[torch.Tensor, int]]
+    draws_random_numbers: bool
+    may_fail: bool
+    has_overlapping_write: bool
+
+
+def collect_metadata(
+    module: torch.fx.GraphModule, inputs: Sequence[Input], outputs: Sequence[torch.fx.Node], effects: Effects,
+    versions: Mapping[int, int], *, mutates_saved_data: bool, mutates_recompute_inputs: bool,
+) -> GraphMetadata:  # fmt: skip
+    """The metadata of a graph. `versions`: the version with which the fake value of an input was made, by its identity."""
+    with torch._C.DisableTorchFunctionSubclass():  # a class of the program does not see the calls
+        hidden = _hidden_storages(inputs, effects, versions)
+        input_infos = tuple(_input_info(entry, effects, hidden) for entry in inputs)
+        fakes = [node.meta["example_value"] for node in outputs]
+        values = (*fakes, *(entry.node.meta["example_value"] for entry in inputs))
+        storages = {storage_of(value) for value in values if _is_strided(value) and value.requires_grad}
+        output_infos = tuple(_output_info(fake, fakes, storages) for fake in fakes)
+    return GraphMetadata(
+        input_infos, output_infos,
+        op_count=_op_count(module), has_mutation=bool(effects.written), may_raise=effects.may_fail,
+        draws_rng=effects.draws_random_numbers,
+        has_overlapping_write=effects.has_overlapping_write, mutates_saved_data=mutates_saved_data,
+        mutates_recompute_inputs=mutates_recompute_inputs,
+    )  # fmt: skip
+
+
+def _hidden_storages(inputs: Sequence[Input], effects: Effects, versions: Mapping[int, int]) -> set[int]:
+    """The storages that are mutated through `.data` alone.
+
+    Where one storage has several inputs, they may count together, and a mutation that one noticed the others have noticed.
+    """
+    owned = {storage_of(owner) for owner, _ in effects.data_aliases} & effects.written
+    fakes = [entry.node.meta["example_value"] for entry in inputs] if owned else []
+    aliases = [fake for fake in fakes if isinstance(fake, torch.Tensor) and storage_of(fake) in owned]
+    return owned - {storage_of(fake) for fake in aliases if _was_bumped(fake, versions)}
+
+
+def _was_bumped(fake: torch.Tensor, versions: Mapping[int, int]) -> bool:
+    return fake.is_inference() or fake._version != versions.get(id(fake), 0)
+
+
+def _input_info(entry: Input, effects: Effects, hidden: set[int]) -> InputAliasInfo:
+    fake, real = entry.node.meta["example_value"], entry.example
+    if not isinstance(fake, torch.Tensor):
+        return _NO_TENSOR
+    storage = storage_of(fake) if effects.written or effects.as_strided_storages else None
+    if storage not in effects.written or not isinstance(real, torch.Tensor):
+        return InputAliasInfo(storage in effects.written, storage in hidden, storage in effects.as_strided_storages)
+    return InputAliasInfo(
+        True, storage in hidden, storage in effects.as_strided_storages, real.requires_grad, real.is_leaf, real.is_inference(),
+        not real.requires_grad and not real.is_meta and fake.requires_grad,
+    )  # fmt: skip
+
+
+_NO_TENSOR = InputAliasInfo()
+
+
+def _op_count(module: torch.nn.Module) -> int:
+    graphs = [inner.graph for inner in module.modules() if isinstance(inner, torch.fx.GraphModule)]
+    return sum(node.op.startswith("call_") for graph in graphs for node in graph.nodes)
+
+
+def _is_strided(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.layout is torch.strided
+
+
+def _output_info(fake: Any, fakes: Sequence[Any], storages: set[int]) -> OutputAliasInfo:
+    """`storages`: those of what requires grad."""
+    if not isinstance(fake, torch.Tensor):
+        return _NO_TENSOR_OUT
+    is_view = fake._is_view()
+    base = next((place for place, other in enumerate(fakes) if other is fake._base), None) if is_view else None
+    has_grad_fn = grad_fn_of(fake) is not None
+    loses_grad_fn = not has_grad_fn and bool(storages) and _is_strided(fake) and storage_of(fake) in storages
+    return OutputAliasInfo(
+        True, is_view, base, fake.requires_grad, has_grad_fn, fake.is_inference(), is_view and is_no_grad_view(fake), loses_grad_fn
+    )
+
+
+_NO_TENSOR_OUT = OutputAliasInfo()

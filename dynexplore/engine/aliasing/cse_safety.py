@@ -1,0 +1,69 @@
+"""Common subexpression elimination (CSE): equal calls whose results are graph outputs must stay separate tensors.
+
+The idea: where gradients are wanted, AOTAutograd computes equal calls once. Of an operator with one result it leaves those alone
+that the graph hands out, since in eager they are two tensors, and writing to one does not change the other. But it overlooks
+operators with several results (`max(0)`, `sort`), also those that only become such when torch takes an operator apart
+(`layer_norm`). So a graph that hands out the results of two equal calls is compiled without that optimization.
+
+In:  a graph module, before its backend gets it. Out: a block in which it may be compiled.
+torch/_functorch/compile_utils.py (fx_graph_cse) is what merges; PyTorch's Dynamo hands out one tensor there.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+from typing import Any
+
+import torch
+import torch.fx
+import torch.utils._pytree as pytree
+
+from dynexplore.engine.aliasing.mutation import tensors_of
+from dynexplore.engine.aliasing.storage import storage_of
+
+
+def disable_cse() -> AbstractContextManager[Any]:
+    """A block in which AOTAutograd merges no calls."""
+    settings: Any = importlib.import_module("torch._functorch.config")
+    block: AbstractContextManager[Any] = settings.patch(cse=False)
+    return block
+
+
+def hands_out_equal_calls(graph: torch.fx.Graph) -> bool:
+    """Whether two nodes call the same with the same, and something of each is among the outputs, one of which has a gradient."""
+    outputs = _tensors_of_all(next(node for node in graph.nodes if node.op == "output").all_input_nodes)
+    if not any(value.requires_grad for value in outputs):
+        return False
+    handed_out = set(map(storage_of, outputs))
+    first: dict[Any, torch.fx.Node] = {}
+    equal: dict[torch.fx.Node, torch.fx.Node] = {}  # a node -> the first one that is equal
+    seen: set[torch.fx.Node] = set()  # the first ones whose results are handed out
+    for node in graph.nodes:
+        if node.op not in ("call_function", "call_method"):
+            continue
+        same = equal[node] = first.setdefault(_call(node, equal), node)
+        if any(storage_of(value) in handed_out for value in tensors_of(node)) and not _gives_a_view(node):
+            if same in seen:
+                return True
+            seen.add(same)
+    return False
+
+
+def _call(node: torch.fx.Node, equal: dict[torch.fx.Node, torch.fx.Node]) -> Any:
+    """What a node calls with what, so that it can be compared: a method is the function of its name."""
+    name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", node.target)
+    leaves, spec = pytree.tree_flatten((node.args, node.kwargs))
+    parts = [id(equal.get(leaf, leaf)) if isinstance(leaf, torch.fx.Node) else (type(leaf), repr(leaf)) for leaf in leaves]
+    return name, tuple(parts), repr(spec)
+
+
+def _gives_a_view(node: torch.fx.Node) -> bool:
+    """Whether its result lies in the memory of what it was given: then it is no new tensor."""
+    input_storages = {storage_of(value) for value in _tensors_of_all(node.all_input_nodes)}
+    return any(storage_of(value) in input_storages for value in tensors_of(node))
+
+
+def _tensors_of_all(nodes: Iterable[torch.fx.Node]) -> list[torch.Tensor]:
+    return [value for node in nodes for value in tensors_of(node)]

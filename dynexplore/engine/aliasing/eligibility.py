@@ -1,0 +1,730 @@
+"""The table of reasons for which a graph does not go to its backend.
+
+A backend gets a graph of fake tensors and returns a callable. Backends built on AOTAutograd return one that computes the same
+values; but mutations, views and autograd's graph come out in another order or shape than in eager, and some programs can see that.
+For those the engine skips the backend: the graph runs as it was captured, one operator after another, as under "eager". Slower
+and right. The idea of this file: *why* is data. Each reason is one row of `RULES` with a stable id, a title without run-time text,
+why it is so, how to avoid it, a predicate, and a program that meets it. The first row whose predicate holds is the reason. It goes
+to the event `SubgraphCompiled`, to `counters["backend_skipped"]`, to the headline and the explorer, and to the docs.
+
+The rows are in the order in which they are asked. Rows of a later `stage` are asked where no other row holds and a guard is to be
+installed, where the graph is cut into pieces, and when the backend has failed.
+To add a reason: one row here, and `python -m dynexplore.engine.aliasing.eligibility > docs/backend-eligibility.md`.
+
+In:  a `Candidate`: the finished graph, the breaks it ends at, what installs a guard. Out: `skip_backend(candidate)` notes the
+     reason on the graph; `docs_page()`.
+torch.compile has no such table: AOTAutograd raises, or its result differs from eager.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Sequence
+
+import torch
+
+from dynexplore.engine.aliasing import aotautograd_limits as limits
+from dynexplore.engine.aliasing.lowerings import (
+    DATA,
+    FUNCTION,
+    INDEX,
+    LEAF,
+    LOOP,
+    REDRAW,
+    cannot_be_cut_at,
+    has_eager_nodes,
+    passes_functorch_tensors,
+)
+from dynexplore.engine.aliasing.mutation import dead_raising_ops
+from dynexplore.engine.aliasing.overlap_guard import (
+    InstallGuard,
+    Varies,
+    guard_on_overlap,
+    guard_on_storage_offsets,
+    guard_on_whole_storages,
+    no_guard,
+)
+from dynexplore.engine.aliasing.synthetic_bases import Base
+from dynexplore.engine.counters import counters
+from dynexplore.engine.events import SkipReason
+from dynexplore.engine.graph.builder import FinishedGraph
+from dynexplore.engine.graph.recurrent_meta_kernels import is_recurrent
+from dynexplore.engine.graph_breaks import GraphBreak
+from dynexplore.engine.records import record
+
+
+class Candidate:
+    """A graph that may go to its backend, what is known when that is decided, and what was done for it."""
+
+    def __init__(
+        self, graph: FinishedGraph, breaks: Sequence[GraphBreak] = (), guard: InstallGuard = no_guard,
+        varies: Varies = lambda where, layout: False,
+    ) -> None:  # fmt: skip
+        """`guard`: installs a guard, and `varies`: whether inputs overlapped otherwise before (for the rows of stage "guarded")."""
+        self.graph, self.breaks, self.guard, self.varies = graph, breaks, guard, varies
+        self.error: BaseException | None = None  # what the backend raised
+        self.runs_as_captured = True  # no backend compiles it
+        self.inputs_to_clone: tuple[int, ...] = ()  # the backend is to read them from clones, as they are mutated later
+        self.bases: list[Base] = []  # the backend is to get inputs that overlap as views of these
+        self.passes: list[str] = []  # those that ran, by name
+        self.wrappers: list[str] = []  # those around what the backend returned
+
+    def names(self, places: Sequence[int]) -> list[str]:
+        """The names of the placeholders of inputs."""
+        return [self.graph.inputs[place].node.name for place in places]
+
+
+Predicate = Callable[[Candidate], bool]
+
+CAPTURED, GUARDED, SPLIT, RECURRENT, FAILED, NO_COMPILER = STAGES = (
+    "captured", "guarded", "split", "recurrent", "failed", "no compiler",
+)  # fmt: skip
+"""When a row is asked: the graph is captured; no other row holds, and this one installs a guard; the graph is cut into pieces; it
+is cut around recurrent layers; its backend has raised; its backend has found no compiler.
+"""
+
+
+@record()
+class Rule:
+    """One reason to skip the backend. `title` holds no run-time text; `why` and `fix` are plain sentences.
+
+    `example` is a program that meets it: its function `f` does when it is compiled with the backend "aot_eager" and called with a
+    tensor of three ones, or with the `args` that the program defines.
+    """
+
+    id: str
+    title: str
+    why: str
+    fix: str
+    predicate: Predicate
+    stage: str = CAPTURED
+    example: str = ""
+
+    @property
+    def reason(self) -> SkipReason:
+        """The row as events carry it."""
+        return SkipReason(self.id, self.title, self.why, self.fix)
+
+
+def _cannot_be_cut(candidate: Candidate) -> bool:
+    """A piece is cut from the graph as it was captured: no bases, no clones, no dead operator that raises."""
+    graph = candidate.graph
+    is_rewritten = bool(candidate.inputs_to_clone or candidate.bases)
+    return is_rewritten or (graph.meta.may_raise and bool(dead_raising_ops(graph.module.graph)))
+
+
+def _is_recurrent_alone(candidate: Candidate) -> bool:
+    calls = candidate.graph.call_nodes()
+    only_layers = all(is_recurrent(node.target) or node.target is operator.getitem for node in calls)
+    return only_layers and not has_eager_nodes(candidate.graph.module)
+
+
+def _refuses_no_grad_view(candidate: Candidate) -> bool:
+    is_about_a_view = isinstance(candidate.error, RuntimeError) and "view" in str(candidate.error).lower()
+    return is_about_a_view and limits.mutates_with_no_grad_views(candidate.graph)
+
+
+def _backward_fails_alike(candidate: Candidate) -> bool:
+    return candidate.error is not None and limits.backward_raises(candidate.graph, type(candidate.error))
+
+
+RULES: dict[str, Rule] = {
+    rule.id: rule
+    for rule in (
+        Rule(
+            "BE01",
+            "an operator writes to one place in memory twice",
+            "The same if it writes to a place that it also reads as another element. The result depends on the order of the "
+            "writes inside one operator. A functional form of the operator has no such order.",
+            "Pass each tensor once, and clone() a view before an operator reads and writes the same memory.",
+            lambda candidate: candidate.graph.meta.has_overlapping_write,
+            example="""
+def f(x):
+    torch._foreach_add_([x, x], 1)
+    return x * 2
+""",
+        ),
+        Rule(
+            "BE02",
+            "a mutation through `.data` of what autograd saved",
+            "A mutation through `.data` does not bump the version counter. Eager's backward computes with the new data; "
+            "AOTAutograd decides by itself what backward saves, and may compute with the old.",
+            "Mutate under torch.no_grad() instead of through .data, or mutate a clone.",
+            lambda candidate: candidate.graph.meta.mutates_saved_data,
+            example="""
+def f(x, w):
+    y = x * w
+    w.data.mul_(2)
+    return y.sum()
+
+args = (torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True))
+""",
+        ),
+        Rule(
+            "BE03",
+            "an input of a checkpoint is mutated after the checkpoint",
+            "checkpoint recomputes its block during backward, from its inputs as they are then. AOTAutograd recomputes it from "
+            "what the inputs were.",
+            "Pass the checkpoint a clone of what is mutated later.",
+            lambda candidate: candidate.graph.meta.mutates_recompute_inputs,
+            example="""
+from torch.utils.checkpoint import checkpoint
+
+def f(x, u):
+    y = checkpoint(lambda z: (z * x).sin(), u, use_reentrant=False)
+    u.add_(1)
+    return y * x
+
+args = (torch.ones(3, requires_grad=True), torch.ones(3))
+""",
+        ),
+        Rule(
+            "BE04",
+            "an operation after the graph uses autograd's graph inside it",
+            "torch.autograd.grad, backward(create_graph=True), a hook on a tensor and retain_grad() see the nodes that eager "
+            "autograd records for each operator. A compiled graph is one node: unused gradients are zeros instead of None, and "
+            "there is no second derivative.",
+            "Compute the gradient outside of the compiled function, or call loss.backward() without create_graph.",
+            lambda candidate: limits.needs_eager_autograd(candidate.breaks),
+            example="""
+def f(x):
+    y = x.sin()
+    y.retain_grad()
+    y.sum().backward()
+    return y.grad
+
+args = (torch.ones(3, requires_grad=True),)
+""",
+        ),
+        Rule(
+            "BE05",
+            "`_version` is read after a graph that mutates a tensor",
+            "The version counter counts mutations. AOTAutograd's graph has other mutations than the program.",
+            "Read _version outside of the compiled function.",
+            lambda candidate: limits.reads_version_counter(candidate.graph, candidate.breaks),
+            example="""
+def f(x):
+    x.add_(1)
+    x.mul_(2)
+    return x._version
+""",
+        ),
+        Rule(
+            "BE06",
+            "gradients are computed while the graph's outputs depend on different leaves",
+            "To autograd a compiled graph is one operation, so each output seems to depend on each input. A leaf that eager's "
+            "backward does not reach would get a gradient of zeros instead of None.",
+            "Call backward() outside of the compiled function, or return just the loss from it.",
+            lambda candidate: limits.shows_grad_leaves(candidate.graph, candidate.breaks),
+            example="""
+def f(x, w):
+    loss, other = (x * 2).sum(), (w * 3).sum()
+    loss.backward()
+    return other, w.grad
+
+args = (torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True))
+""",
+        ),
+        Rule(
+            "BE07",
+            "backward(retain_graph=True) while one output of the graph is computed from another",
+            "A later backward may start at the inner output, and reach the inputs through the outer one's operators. A compiled "
+            "graph has a single backward for all outputs.",
+            "Return only the outermost of the two, or call backward() once on their sum.",
+            lambda candidate: limits.retains_chained_outputs(candidate.graph, candidate.breaks),
+            example="""
+def f(x):
+    inner = x.sin()
+    loss = inner.cos().sum()
+    loss.backward(retain_graph=True)
+    return inner, loss
+
+args = (torch.ones(3, requires_grad=True),)
+""",
+        ),
+        Rule(
+            "BE08",
+            "an operator fails after a graph that returns views with a gradient",
+            "Autograd refuses to mutate some views, such as one of several that split() returns. It does not refuse the view "
+            "that AOTAutograd regenerates in its place, so the operator would not fail.",
+            "Mutate the base, or a clone of the view.",
+            lambda candidate: limits.operator_refuses_a_view(candidate.graph, candidate.breaks),
+            example="""
+def f(x):
+    first, second = (x * 2).split(2)
+    try:
+        first.mul_(2)
+    except RuntimeError:
+        return first + 1
+    return first
+
+args = (torch.ones(4, requires_grad=True),)
+""",
+        ),
+        Rule(
+            "BE09",
+            "an output is a mutated or repeated view of a view that was made in `no_grad`",
+            "Eager's autograd graph ends at the inner view. AOTAutograd regenerates the output from the base, and gradients "
+            "would flow through. Mostly the views are replayed behind the graph. But not if the memory is mutated, or if one such "
+            "output is a view of another.",
+            "detach() the inner view, which says the same.",
+            lambda candidate: limits.returns_view_that_cannot_be_replayed(candidate.graph),
+            example="""
+def f(x):
+    with torch.no_grad():
+        v = x[:2]
+    w = v.view(-1)
+    return w, w[:1], x * 2
+
+args = (torch.ones(3, requires_grad=True),)
+""",
+        ),
+        Rule(
+            "BE10",
+            "the graph mutates a tensor that autograd saved for backward",
+            "In eager, backward raises a version error if it is called at all. AOTAutograd raises at once, or computes with the "
+            "old data.",
+            "Mutate a clone, or use the out-of-place operator.",
+            lambda candidate: limits.mutates_saved_tensor(candidate.graph),
+            example="""
+def f(x):
+    y = x.exp()
+    z = y * 2
+    y.add_(1)
+    return z
+
+args = (torch.ones(3, requires_grad=True),)
+""",
+        ),
+        Rule(
+            "BE11",
+            "a storage is mutated of which `as_strided` took a view of a view",
+            "Functionalization replays a mutation on the base by undoing each view on the way. It cannot undo as_strided of a "
+            "view.",
+            "Call as_strided on the base, or index it instead.",
+            lambda candidate: limits.mutates_storage_of_as_strided_view(candidate.graph),
+            example="""
+def f(x):
+    y = (x * 2).view(-1)
+    y.as_strided((2,), (1,), 1).add_(1)
+    return y
+""",
+        ),
+        Rule(
+            "BE12",
+            "an input with a grad_fn is mutated",
+            "The mutation becomes part of the autograd graph that the caller holds. AOTAutograd copies the new data into the "
+            "input after the graph, so hooks and the grad_fn of the input are others than in eager.",
+            "Use the out-of-place operator, and return the result.",
+            lambda candidate: limits.mutates_non_leaf(candidate.graph),
+            example="""
+def f(x):
+    x.mul_(2)
+    return x.sum()
+
+args = (torch.ones(3, requires_grad=True) * 1,)
+""",
+        ),
+        Rule(
+            "BE13",
+            "a mutation gives an input a grad_fn",
+            "The input enters the autograd graph in the middle of the function. AOTAutograd saves the input for backward and "
+            "then writes to it.",
+            "Return the new tensor instead of writing it into the input, or detach() it first.",
+            lambda candidate: limits.gives_input_a_grad_fn(candidate.graph),
+            example="""
+def f(buffer, w):
+    buffer.copy_(w * 2)
+    return buffer.sum()
+
+args = (torch.ones(3), torch.ones(3, requires_grad=True))
+""",
+        ),
+        Rule(
+            "BE14",
+            "a mutated output shares its storage with a tensor that is not its base",
+            "What detach() returns has an autograd history of its own on the same memory. AOTAutograd regenerates it as a view "
+            "of the tensor it was detached from.",
+            "Use .clone() after detach() before you mutate.",
+            lambda candidate: limits.returns_aliases_with_distinct_bases(candidate.graph),
+            example="""
+def f(x):
+    y = x * 2
+    z = y.detach()
+    z.add_(1)
+    return y, z
+
+args = (torch.ones(3, requires_grad=True),)
+""",
+        ),
+        Rule(
+            "BE15",
+            "backward needs an input as it was before the graph mutated it",
+            "AOTAutograd's partitioner may recompute a value during backward from an input that the graph has overwritten by "
+            "then. Elsewhere the graph reads such an input from a clone; here a view of it is read after the mutation, or "
+            "another input shares its storage.",
+            "clone() the input before you mutate it.",
+            lambda candidate: not limits.can_clone_recomputed_inputs(candidate.graph),
+            example="""
+def f(state, w):
+    view = state[:2]
+    y = (view * 2 + w).sin()
+    state.add_(1)
+    return y + view
+
+args = (torch.ones(3), torch.ones(2, requires_grad=True))
+""",
+        ),
+        Rule(
+            "BE16",
+            "inputs that overlap in memory have no common base, and one of them is mutated",
+            "AOTAutograd's graph reads its inputs first and mutates them last. Eager does it in the program's order. Mostly the "
+            "backend gets the storage as one input, and the graph takes views of it. But not if there is more than one mutation, "
+            "or if the inputs differ in dtype, are no views of one tensor, require grad, are of varying size, or overlap "
+            "otherwise than in an earlier call.",
+            "Pass a clone of one of the overlapping tensors, or views of one tensor of their dtype.",
+            lambda candidate: guard_on_overlap(candidate.guard, candidate.graph, candidate.varies, candidate.bases),
+            GUARDED,
+            example="""
+def f(a, b):
+    a.add_(1)
+    return a * b
+
+a = torch.arange(6.)
+args = (a, a.view(torch.int32))
+""",
+        ),
+        Rule(
+            "BE17",
+            "a view of varying size is returned of a mutated input that does not begin its storage",
+            "AOTAutograd regenerates the view from an offset that counts from the start of the storage.",
+            "Pass a clone of the slice, or a tensor of fixed size.",
+            lambda candidate: not guard_on_storage_offsets(candidate.guard, candidate.graph),
+            GUARDED,
+            example="""
+def f(x):
+    x.add_(1)
+    return x[: x.shape[0] // 2]
+
+x = torch.arange(9.)[1:]
+torch._dynamo.mark_dynamic(x, 0)
+args = (x,)
+""",
+        ),
+        Rule(
+            "BE18",
+            "`as_strided` of an input that is only a part of its storage",
+            "as_strided counts from the start of the storage. A backend knows the input, not what lies around it.",
+            "Pass the whole tensor, or use indexing instead of as_strided.",
+            lambda candidate: not guard_on_whole_storages(candidate.guard, candidate.graph),
+            GUARDED,
+            example="""
+def f(x):
+    return x.as_strided((3,), (1,), 0) + 1
+
+args = (torch.arange(6.)[3:],)
+""",
+        ),
+        Rule(
+            "BE19",
+            "an output is a view with a gradient, and the graph begins without gradients",
+            "AOTAutograd regenerates views after the graph, in the grad mode with which the frame began.",
+            "Enter enable_grad outside of the compiled function.",
+            lambda candidate: limits.returns_view_with_grad_from_no_grad(candidate.graph),
+            example="""
+def inner(x):
+    with torch.enable_grad():
+        return x[:2], x * 2
+
+def f(x):
+    with torch.no_grad():
+        torch._dynamo.graph_break()
+        return inner(x)
+
+args = (torch.ones(3, requires_grad=True),)
+""",
+        ),
+        Rule(
+            "BE20",
+            "the graph leaves inference mode",
+            "AOTAutograd traces and runs the whole graph in the mode with which it begins.",
+            "Call the compiled function outside of inference mode.",
+            lambda candidate: limits.leaves_inference_mode(candidate.graph),
+            example="""
+def inner(x):
+    with torch.inference_mode(False):
+        return torch.ones(3).add_(1) * 2
+
+def f(x):
+    with torch.inference_mode():
+        torch._dynamo.graph_break()
+        return inner(x)
+""",
+        ),
+        Rule(
+            "BE21",
+            "an inference tensor is mutated inside an inference mode block",
+            "AOTAutograd mutates inputs after the graph, outside of the block, where torch refuses to mutate an inference tensor.",
+            "Enter inference mode outside of the compiled function.",
+            lambda candidate: limits.mutates_inference_tensor(candidate.graph),
+            example="""
+def f(x):
+    with torch.inference_mode():
+        x.add_(1)
+    return torch.ones(3) * 2
+
+with torch.inference_mode():
+    args = (torch.ones(3),)
+""",
+        ),
+        Rule(
+            "BE22",
+            "a graph that is cut into pieces needs clones or bases of inputs, or operators that raise",
+            "A graph is cut at the buckets of DistributedDataParallel and around recurrent layers. A piece reads the inputs as "
+            "they are, and a backend drops an operator from it whose result nobody uses, though it may raise.",
+            "Use the result of the operator, and clone() the input before you mutate it.",
+            _cannot_be_cut,
+            SPLIT,
+            example="""
+lstm = torch.nn.LSTM(3, 3)
+
+def f(x, i):
+    out, _ = lstm(x)
+    out[i]
+    return out * 2
+
+args = (torch.ones(2, 1, 3), torch.tensor([0]))
+""",
+        ),
+        Rule(
+            "BE23",
+            "all operators of the graph are recurrent layers",
+            "Devices have one kernel for all steps of an LSTM, GRU or RNN. A backend would unroll it into thousands of "
+            "operators, which takes minutes and runs slower. So a recurrent layer is left as it is, and here nothing else is in "
+            "the graph.",
+            "Nothing to do.",
+            _is_recurrent_alone,
+            RECURRENT,
+            example="""
+lstm = torch.nn.LSTM(3, 3)
+
+def f(x, h, c):
+    return lstm(x, (h, c))[0]
+
+args = (torch.ones(2, 1, 3), torch.ones(1, 1, 3), torch.ones(1, 1, 3))
+""",
+        ),
+        Rule(
+            "BE24",
+            "AOTAutograd refuses a mutation beside a view that was made in `no_grad`",
+            "It refuses to mutate such a view, or its base, in cases that eager allows.",
+            "detach() the view, or make it where gradients are recorded.",
+            _refuses_no_grad_view,
+            FAILED,
+            example="""
+def f(x):
+    with torch.no_grad():
+        view = x[:2]
+        x.add_(1)
+    return x, view
+
+args = (torch.ones(3, requires_grad=True),)
+""",
+        ),
+        Rule(
+            "BE25",
+            "the backward of the graph raises",
+            "An operator in the graph has no derivative, or an autograd.Function has no backward. Eager raises only when "
+            "backward is called. AOTAutograd traces backward together with forward.",
+            "Wrap the part in torch.no_grad() if you do not need its gradient.",
+            _backward_fails_alike,
+            FAILED,
+            example="""
+class NoBackward(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        raise NotImplementedError("no backward")
+
+def f(x):
+    return NoBackward.apply(x) + 1
+
+args = (torch.ones(3, requires_grad=True),)
+""",
+        ),
+        Rule(
+            "BE26",
+            "a view at an index that a tensor holds, in a graph that cannot be cut there",
+            "Eager reads the integer of t and takes a view, as in x[t]. AOTAutograd cannot read it while it traces. Where "
+            "a copy serves as well, the backend gets an index operator, and else the graph is cut around the subscript. "
+            "But a graph that mutates tensors is not cut, since its pieces could see each other's memory.",
+            "Use x.index_select(0, t.view(1)), or clone() the view before you mutate it, or pass the index as an int.",
+            lambda candidate: cannot_be_cut_at(candidate.graph, INDEX),
+            example="""
+def f(x, t):
+    y = x * 2
+    row = y[t]
+    row.add_(1)
+    return y
+
+args = (torch.ones(3, 3), torch.tensor(1))
+""",
+        ),
+        Rule(
+            "BE27",
+            "a tensor made with requires_grad=True, in a graph that cannot be cut there",
+            "The new tensor is a leaf, which gets a .grad of its own. AOTAutograd knows no leaves but inputs, so the graph is cut "
+            "behind the operator that makes the leaf. But a graph that mutates tensors is not cut.",
+            "Create the tensor outside of the compiled function.",
+            lambda candidate: cannot_be_cut_at(candidate.graph, LEAF),
+            example="""
+def f(x):
+    weight = torch.ones(3, requires_grad=True)
+    x.add_(1)
+    return weight * x, weight
+""",
+        ),
+        Rule(
+            "BE28",
+            "a view of `x.data` is returned, in a graph that cannot be cut there",
+            "x.data shares the memory of x and has a version counter of its own. AOTAutograd would regenerate the view from x. So "
+            "the graph is cut at x.data. But a graph that mutates tensors is not cut.",
+            "Return a clone(), or take the view of x.detach().",
+            lambda candidate: cannot_be_cut_at(candidate.graph, DATA),
+            example="""
+def f(x):
+    x.data.add_(1)
+    return x.data[1:], x * 2
+""",
+        ),
+        Rule(
+            "BE29",
+            "the backend found no compiler",
+            "The backend generates C++ or Triton, and this machine has no compiler for it. Tools such as explain go on without; "
+            "a program gets the error.",
+            "Install a C++ compiler (or Triton, for a GPU), or use another backend.",
+            lambda candidate: True,
+            NO_COMPILER,
+        ),
+        Rule(
+            "BE30",
+            "a tensor inside a transform of torch.func enters or leaves the graph",
+            "torch.func.vjp returns a function that keeps tensors of its level. A graph of AOTAutograd knows no levels.",
+            "Call the function that vjp returns in the same graph.",
+            lambda candidate: passes_functorch_tensors(candidate.graph),
+            example="""
+def f(x):
+    y, pull = torch.func.vjp(torch.sin, x)
+    torch._dynamo.graph_break()
+    return pull(y)[0]
+""",
+        ),
+        Rule(
+            "BE31",
+            "an autograd.Function reads what may change, in a graph that cannot be cut there",
+            "A backend runs forward and backward once, when it traces them, with the values that globals, cells and attributes "
+            "have then. So the graph is cut around the function. But a graph that mutates tensors is not cut.",
+            "Pass what forward reads as an argument, and what backward reads on ctx.",
+            lambda candidate: cannot_be_cut_at(candidate.graph, FUNCTION),
+            example="""
+scale = [2.0]
+
+class Scaled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * scale[0]
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * scale[0]
+
+def f(x, y):
+    y.add_(1)
+    return Scaled.apply(x) + y
+
+args = (torch.ones(3, requires_grad=True), torch.ones(3))
+""",
+        ),
+        Rule(
+            "BE32",
+            "a checkpoint draws other random numbers during backward, in a graph that cannot be cut there",
+            "With preserve_rng_state=False, eager draws new random numbers when backward recomputes the block. AOTAutograd draws "
+            "the same again. So the graph is cut around the checkpoint. But a graph that mutates tensors is not cut.",
+            "Leave preserve_rng_state at True.",
+            lambda candidate: cannot_be_cut_at(candidate.graph, REDRAW),
+            example="""
+from torch.utils.checkpoint import checkpoint
+
+def block(x):
+    return x.sin() + torch.rand_like(x) * 0
+
+def f(x, y):
+    y.add_(1)
+    return checkpoint(block, x, use_reentrant=False, preserve_rng_state=False) * y
+
+args = (torch.ones(3, requires_grad=True), torch.ones(3))
+""",
+        ),
+        Rule(
+            "BE33",
+            "a while_loop with gradients, in a graph that cannot be cut there",
+            "How many steps the loop takes, and so what backward saves, only the data tells. AOTAutograd does not trace it. So the "
+            "graph is cut around the loop. But a graph that mutates tensors is not cut.",
+            "Use a scan of fixed length, or call the loop under torch.no_grad().",
+            lambda candidate: cannot_be_cut_at(candidate.graph, LOOP),
+            example="""
+def f(x, y):
+    y.add_(1)
+    start = torch.tensor(0), x
+    return torch.ops.higher_order.while_loop(lambda i, z: i < 3, lambda i, z: (i + 1, z.sin()), start, ())[1] * y
+
+args = (torch.ones(3, requires_grad=True), torch.ones(3))
+""",
+        ),
+    )
+}
+"""The reasons by id, in the order in which they are asked."""
+
+
+def skip_backend(candidate: Candidate, stage: str = CAPTURED) -> None:
+    """Skip the backend if a row of this stage holds: note the first one on the graph, and count it; a graph has one reason."""
+    graph = candidate.graph
+    if graph.backend_skipped is not None:
+        return
+    with torch._C.DisableTorchFunctionSubclass():  # a class of the program does not see the calls
+        rule = next((rule for rule in RULES.values() if rule.stage == stage and rule.predicate(candidate)), None)
+    if rule is not None:
+        graph.backend_skipped = rule.reason
+        counters["backend_skipped"][f"{rule.id}: {rule.title}"] += 1
+
+
+def docs_page() -> str:
+    """The text of docs/backend-eligibility.md, generated from the table."""
+    return "\n".join([*_INTRODUCTION, *(line for rule in RULES.values() for line in _section(rule))]) + "\n"
+
+
+_INTRODUCTION = (
+    "# When the backend is skipped",
+    "",
+    "<!-- Generated: python -m dynexplore.engine.aliasing.eligibility > docs/backend-eligibility.md -->",
+    "",
+    "A graph without a graph break can still run uncompiled. Where a compiled graph would differ from eager in a way that the",
+    "program can see, dynexplore skips the backend: the captured graph runs one operator after another, as with the backend",
+    '`"eager"`. `explain` names each such graph with one of the reasons below, and',
+    '`dynexplore.counters["backend_skipped"]` counts them.',
+    "torch.compile compiles most of these graphs, and raises or returns something else than eager.",
+)
+
+
+def _section(rule: Rule) -> Iterator[str]:
+    yield from ("", f'<a id="{rule.id.lower()}"></a>', f"## {rule.id}: {rule.title}", "")
+    yield from (f"**Why.** {rule.why}", "", f"**Fix.** {rule.fix}")
+    if rule.example:
+        yield from ("", "```python", rule.example.strip(), "```")
+
+
+if __name__ == "__main__":
+    print(docs_page(), end="")

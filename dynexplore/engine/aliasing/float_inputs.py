@@ -1,0 +1,146 @@
+"""Float inputs of a graph as 0-dim tensors, for backends on AOTAutograd, which takes tensors and SymInts only.
+
+The idea: `x * rate` with a rate that changes from call to call is one graph with a float among its inputs. AOTAutograd takes
+tensors and symbolic ints only, but it turns `tensor.item()` into tensor arithmetic where it can (its pass
+tensorify_python_scalars). So the graph that goes to such a backend begins with `rate_tensor.item()`, and what comes back is
+called with a tensor in the place of the float. The operators that this pass leaves alone (`a - x`, `a ** x`, `x > a`) get the
+tensor already here (float_operators.py). Where a float has to stay a float (the `alpha=` of an addition) the caller compiles
+for this value.
+
+In:  the graph and its example inputs. Out: the same with tensors, and a callable that takes the floats again.
+torch/_dynamo/variables/builder.py (wrap_symfloat) does the same job.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+
+from dynexplore.engine.aliasing import float_operators
+from dynexplore.engine.provenance.sources import LocalSource
+
+#: torch's backends that hand the graph to AOTAutograd, by name
+_THROUGH_AOT = frozenset({"aot_eager", "aot_eager_decomp_partition", "aot_eager_default_partitioner", "inductor"})
+
+_NAMES = ("add", "sub", "mul", "truediv", "iadd", "isub", "imul", "itruediv")
+_FUNCTIONS = frozenset({*(getattr(operator, name) for name in _NAMES), torch.add, torch.sub, torch.mul, torch.div})
+#: with the float on the left, too: `a / x` is `x.reciprocal() * a`
+_COMMUTE = frozenset({operator.add, operator.mul, operator.truediv, torch.add, torch.mul})
+_METHODS = frozenset({"add", "sub", "mul", "div", "add_", "sub_", "mul_", "div_"})
+
+
+def are_served(backend_name: str) -> bool:
+    """Whether a backend of torch's takes floats this way."""
+    return backend_name in _THROUGH_AOT
+
+
+def places(examples: Sequence[object]) -> list[int]:
+    """Which inputs are floats."""
+    return [place for place, example in enumerate(examples) if isinstance(example, torch.SymFloat)]
+
+
+def computes_floats(module: Any) -> bool:
+    """Whether floats that vary are among the values of a graph (None: it is not known)."""
+    nodes = module.graph.nodes if isinstance(module, torch.fx.GraphModule) else ()
+    return any(isinstance(node.meta.get("example_value"), torch.SymFloat) for node in nodes)
+
+
+def with_hints(examples: Sequence[Any], floats: Sequence[int]) -> list[Any]:
+    """The example inputs, with a symbol that has a present value for each float that has none: a number that the program draws.
+
+    What is read out of a fake tensor is remembered for such a symbol alone (torch/_subclasses/fake_tensor.py,
+    SymNumberMemoDescriptor).
+    """
+    from torch.fx.experimental.symbolic_shapes import DimDynamic
+
+    hinted = list(examples)
+    for place in floats:
+        node = hinted[place].node
+        if node.hint is None:
+            source = LocalSource(f"drawn_number_{place}", place)
+            symbol = node.shape_env.create_unspecified_symbol(_ANY_NUMBER, source=source, dynamic_dim=DimDynamic.DYNAMIC)
+            hinted[place] = node.shape_env.create_symfloatnode(symbol, hint=_ANY_NUMBER, source=source)
+    return hinted
+
+
+_ANY_NUMBER = 0.6180339887
+
+
+def as_tensors(
+    module: torch.fx.GraphModule, examples: Sequence[Any], floats: Sequence[int], fake_mode: Any
+) -> tuple[torch.fx.GraphModule, list[Any]]:
+    """A copy of the graph that takes tensors of no dimensions in the places of floats, and its example inputs."""
+    copied = torch.fx.GraphModule(module, copy.deepcopy(module.graph))  # it shares the parameters
+    inputs = [node for node in copied.graph.nodes if node.op == "placeholder"]
+    tensors = list(examples)
+    for place in floats:
+        with fake_mode:
+            tensors[place] = torch.empty((), dtype=torch.float64, device="cpu")
+        tensors[place].item_memo = examples[place]
+        _read_out(copied.graph, inputs[place], inputs[-1])
+        inputs[place].meta["example_value"] = tensors[place]
+    float_operators.give_tensors(copied.graph)
+    copied.recompile()
+    return copied, tensors
+
+
+def _read_out(graph: torch.fx.Graph, tensor: torch.fx.Node, after: torch.fx.Node) -> None:
+    with graph.inserting_after(after):
+        number = graph.call_method("item", (tensor,))
+    number.meta = dict(tensor.meta)
+    tensor.replace_all_uses_with(number, delete_user_cb=lambda user: user is not number)
+
+
+def can_become_tensors(module: torch.fx.GraphModule) -> bool:
+    """Whether every float of the graph is only computed with in ways that tensors of no dimensions can take over."""
+    is_float = float_operators.is_float
+    return all(_is_arithmetic(user) for number in module.graph.nodes if is_float(number) for user in number.users)
+
+
+def _is_arithmetic(node: torch.fx.Node) -> bool:
+    if node.op == "output" or float_operators.same_with_a_tensor(node) is not None:
+        return True
+    if node.kwargs:
+        return False
+    first, *others = [argument.meta.get("example_value") for argument in node.args if isinstance(argument, torch.fx.Node)] or [None]
+    if isinstance(first, torch.SymFloat) and any(isinstance(other, torch.Tensor) for other in others):
+        return node.target in _COMMUTE
+    return node.target in (_METHODS if node.op == "call_method" else _FUNCTIONS)
+
+
+@contextlib.contextmanager
+def require_symbolic_floats(examples: Sequence[Any], floats: Sequence[int]) -> Iterator[None]:
+    """While the backend compiles: fail if it has to specialize a float to its present value.
+
+    Raises TypeError at the end, if so. By itself, the pass specializes a float that it cannot use.
+    """
+    from torch.fx.passes._tensorify_python_scalars import TensorifyState  # type: ignore[attr-defined]
+
+    symbols = {examples[place].node._expr for place in floats}
+    unknown = {str(symbol) for symbol in symbols} - TensorifyState.force_specializations
+    TensorifyState.force_specializations.update(unknown)
+    env = examples[floats[0]].node.shape_env
+    relied_on = len(env.guards)
+    try:
+        yield
+    finally:
+        TensorifyState.force_specializations.difference_update(unknown)
+    if symbols & env.replacements.keys() or any(symbols & guard.expr.free_symbols for guard in env.guards[relied_on:]):
+        raise TypeError("a float among the inputs is needed as a number")
+
+
+def taking_floats(compiled: Callable[..., Any], floats: Sequence[int]) -> Callable[..., Any]:
+    """What the backend made, called with floats again."""
+
+    def call(*inputs: Any) -> Any:
+        arguments = list(inputs)
+        for place in floats:
+            arguments[place] = torch.tensor(arguments[place], dtype=torch.float64, device="cpu")
+        return compiled(*arguments)
+
+    return call

@@ -1,0 +1,109 @@
+"""Operators between a SymFloat and a tensor that torch's pass tensorify_python_scalars leaves: they get a 0-dim tensor instead.
+
+The idea: torch's pass tensorify_python_scalars knows `x + a`, `x * a`, and little more. But `a - x` with a tensor of no
+dimensions in the place of the float a is the very kernel that runs for the float, which torch wraps into such a tensor
+itself. Only what the two count as in type promotion differs: a float never widens a tensor of floats, and makes a tensor of
+integers one of the default dtype. So the tensor is given the dtype that the float would have counted as.
+
+`x ** a` is not among them: torch has quicker ways for the exponents 0.5, 2, 3 that round otherwise.
+
+In:  the nodes of a graph whose floats are read out of tensors (`tensor.item()`, float_inputs.py).
+Out: the same graph, in which these operators take the tensors.
+torch/fx/passes/_tensorify_python_scalars.py does the same job for the others.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+#: operators, and the function that does the same when both are tensors
+_ON_TENSORS: dict[Any, Callable[..., Any]] = {
+    operator.floordiv: torch.floor_divide, operator.mod: torch.remainder, torch.where: torch.where,
+    operator.gt: torch.gt, operator.lt: torch.lt, operator.ge: torch.ge, operator.le: torch.le, operator.eq: torch.eq,
+    operator.ne: torch.ne, torch.gt: torch.gt, torch.lt: torch.lt, torch.ge: torch.ge, torch.le: torch.le, torch.eq: torch.eq,
+    torch.ne: torch.ne,
+}  # fmt: skip
+#: the same for those that only count if the float stands on the left
+_FLOAT_ON_THE_LEFT: dict[Any, Callable[..., Any]] = {
+    **_ON_TENSORS, operator.sub: torch.sub, torch.sub: torch.sub, operator.pow: torch.pow, torch.pow: torch.pow,
+}  # fmt: skip
+#: kernels compute these with 32 bits, out of which the float comes unrounded
+_ROUND_TWICE = frozenset({torch.float16, torch.bfloat16})
+#: how a float is made of floats; on tensors of no dimensions and 64 bits the same operators do the same
+_MAKES_A_FLOAT = frozenset({operator.add, operator.sub, operator.mul, operator.truediv})
+
+
+def is_float(argument: object) -> bool:
+    """Whether an argument of a node is a float that the graph computes."""
+    return isinstance(argument, torch.fx.Node) and isinstance(argument.meta.get("example_value"), torch.SymFloat)
+
+
+def _tensor_of(argument: object) -> torch.Tensor | None:
+    """The fake value of an argument that is a tensor; None for one of 16 bits without dimensions, which rounds otherwise."""
+    value = argument.meta.get("example_value") if isinstance(argument, torch.fx.Node) else None
+    return value if isinstance(value, torch.Tensor) and (value.dim() > 0 or value.dtype not in _ROUND_TWICE) else None
+
+
+def same_with_a_tensor(node: torch.fx.Node) -> Callable[..., Any] | None:
+    """What is to be called in the place of this node, with a tensor for its float; None if it is not one of those."""
+    if node.op != "call_function" or node.kwargs or len(node.args) != (3 if node.target is torch.where else 2):
+        return None
+    lhs, rhs = node.args[-2:]
+    if is_float(lhs) and _tensor_of(rhs) is not None and _is_plain_arithmetic(lhs):
+        return _FLOAT_ON_THE_LEFT.get(node.target)
+    if is_float(rhs) and _tensor_of(lhs) is not None and _is_plain_arithmetic(rhs):
+        return _ON_TENSORS.get(node.target)
+    return None
+
+
+def _is_plain_arithmetic(number: Any) -> bool:
+    """Whether a float is an input, or computed from inputs and numbers by plain arithmetic."""
+    if not is_float(number) or number.op == "placeholder" or (number.op == "call_method" and number.target == "item"):
+        return True
+    return number.target in _MAKES_A_FLOAT and not number.kwargs and all(_is_plain_arithmetic(argument) for argument in number.args)
+
+
+def give_tensors(graph: torch.fx.Graph) -> None:
+    """Give every such operator of the graph tensors as operands."""
+    conversions: dict[torch.fx.Node, torch.fx.Node] = {}
+    for node in list(graph.nodes):
+        target = same_with_a_tensor(node)
+        if target is not None:
+            _give(graph, node, target, conversions)
+
+
+def _give(
+    graph: torch.fx.Graph, node: torch.fx.Node, target: Callable[..., Any], conversions: dict[torch.fx.Node, torch.fx.Node]
+) -> None:
+    other = next(value for value in map(_tensor_of, node.args[-2:]) if value is not None)
+    arguments = [
+        _counted_as_a_float(graph, node, _as_tensor(graph, argument, conversions), other) if is_float(argument) else argument
+        for argument in node.args
+    ]
+    node.target, node.args = target, tuple(arguments)
+
+
+def _as_tensor(graph: torch.fx.Graph, number: Any, conversions: dict[torch.fx.Node, torch.fx.Node]) -> Any:
+    """The tensor of no dimensions and 64 bits that holds a float of the graph; what is none stays."""
+    if not is_float(number):
+        return number
+    if number.op == "call_method":
+        return number.args[0]
+    if number not in conversions:
+        arguments = tuple(_as_tensor(graph, argument, conversions) for argument in number.args)
+        with graph.inserting_after(number):
+            conversions[number] = graph.call_function(number.target, arguments)
+    return conversions[number]
+
+
+def _counted_as_a_float(graph: torch.fx.Graph, before: torch.fx.Node, tensor: Any, other: torch.Tensor) -> Any:
+    """`tensor` in the dtype with which it changes the result's type no more than the float would."""
+    counts = other.dtype.is_floating_point or other.dtype.is_complex
+    if counts and other.dim() > 0:
+        return tensor  # among tensors with dimensions one without does not count
+    with graph.inserting_before(before):
+        return graph.call_method("to", (tensor, other.dtype.to_real() if counts else torch.get_default_dtype()))

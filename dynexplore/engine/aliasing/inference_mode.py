@@ -1,0 +1,111 @@
+"""Inference mode inside a graph, for AOTAutograd: lowered to no_grad blocks, whose outputs become inference tensors afterwards.
+
+The idea: AOTAutograd traces a graph on functional tensors, and in inference mode a view of one of them has no version to share:
+torch raises, and leaves its dispatcher unusable for the whole process (torch.compile, too). But a graph needs no more of inference
+mode than that nothing is noted for gradients. So the compiler gets blocks without gradients in its place, and what comes out of
+the graph as a tensor of inference mode is made one afterwards: a new tensor on the same memory.
+
+Of a view that a graph takes without gradients AOTAutograd gives one that it takes again when the graph has run, with gradients
+(torch.compile, too). Such a result is taken off autograd's graph afterwards.
+
+In:  a graph that was captured outside of inference mode. Out: the graph for the compiler, and a callable that marks what comes out.
+torch/_functorch/_aot_autograd has no counterpart.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch.autograd import grad_mode
+
+from dynexplore.engine.aliasing.autograd_graph import grad_fn_of
+from dynexplore.engine.aliasing.metadata import OutputAliasInfo
+from dynexplore.engine.graph.modes import inference_mode_entered
+
+_EXIT: Any = grad_mode._exit_inference_mode
+_SETTERS = (torch._C._set_grad_enabled, torch.set_grad_enabled)
+
+
+def has_blocks(module: torch.fx.GraphModule) -> bool:
+    """Whether a graph enters or leaves inference mode by itself."""
+    return any(inference_mode_entered(node) is not None for node in module.graph.nodes)
+
+
+def without_gradients(module: torch.fx.GraphModule) -> torch.fx.GraphModule:
+    """A copy of the graph whose blocks of inference mode are blocks without gradients (with them: `inference_mode(False)`).
+
+    What is set inside of inference mode is remembered, and has no effect: nothing is noted for gradients there.
+    """
+    copied = torch.fx.GraphModule(module, copy.deepcopy(module.graph))  # it shares the parameters
+    began = grad_enabled = torch.is_grad_enabled()
+    before: dict[torch.fx.Node, bool] = {}
+    open_blocks: list[bool] = []  # for each block that is open, whether it is one of inference mode
+    for node in list(copied.graph.nodes):
+        mode = inference_mode_entered(node)
+        if mode is not None:
+            before[node] = grad_enabled
+            open_blocks.append(mode)
+            grad_enabled = not mode
+            _set_before(copied.graph, node, grad_enabled)
+        elif node.target is _EXIT:
+            grad_enabled = before[node.args[0]]
+            open_blocks.pop()
+            _set_before(copied.graph, node, grad_enabled)
+            copied.graph.erase_node(node)
+        elif node.target in _SETTERS:
+            grad_enabled = node.args[0] and True not in open_blocks[-1:]
+            node.args = (grad_enabled,)
+    for entered in before:
+        if not entered.users:
+            copied.graph.erase_node(entered)
+    if grad_enabled is not began:
+        _set_before(copied.graph, copied.graph.output_node(), began)  # the graph ends inside a block, which the frame leaves
+    copied.recompile()
+    return copied
+
+
+def _set_before(graph: torch.fx.Graph, node: torch.fx.Node, enabled: bool) -> None:
+    with graph.inserting_before(node):
+        graph.call_function(torch._C._set_grad_enabled, (enabled,))
+
+
+def wrap_inference_outputs(compiled: Callable[..., Any], outputs: Sequence[OutputAliasInfo]) -> Callable[..., Any]:
+    """What the compiler made; of the outputs those that the program makes in inference mode are inference tensors."""
+    places = [place for place, info in enumerate(outputs) if info.is_inference]
+
+    def call(*inputs: Any) -> Any:
+        results = list(compiled(*inputs))
+        for place in places:
+            results[place] = _marked(results[place])
+        return tuple(results)
+
+    return call
+
+
+def _marked(tensor: torch.Tensor) -> torch.Tensor:
+    if tensor.is_inference():
+        return tensor
+    with torch.inference_mode():
+        inference_tensor = torch.empty((0,), dtype=tensor.dtype, device=tensor.device)
+        return inference_tensor.set_(tensor.untyped_storage(), tensor.storage_offset(), tensor.shape, tensor.stride())
+
+
+def detach_no_grad_views(compiled: Callable[..., Any], views: Mapping[int, bool]) -> Callable[..., Any]:
+    """What the compiler made; these outputs have no grad_fn, as in eager."""
+
+    def call(*inputs: Any) -> Any:
+        results = list(compiled(*inputs))
+        for place, requires_grad in views.items():
+            if grad_fn_of(results[place]) is not None:
+                results[place] = _view_without_gradient(results[place]) if requires_grad else results[place].detach()
+        return tuple(results)
+
+    return call
+
+
+@torch.no_grad()
+def _view_without_gradient(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.view_as(tensor)  # such a view says that it requires grad, and is a leaf

@@ -1,0 +1,57 @@
+"""Anti-DCE: an operator that may raise survives the backend's dead code elimination, though its result is unused.
+
+The idea: data decides whether `x[index]` raises. Where the program does not use the result, a compiler leaves the operator out,
+and the error with it. So the compiler gets a graph that hands out such results, too, behind its own outputs, and the caller of
+what it makes never sees them. They are handed out without gradients: to autograd nothing depends on them.
+
+In:  a graph whose nodes say in `meta["may_fail"]` that data decides whether they raise. Out: the graph for the compiler.
+torch._dynamo has no counterpart: under torch.compile such an error is gone.
+"""
+
+from __future__ import annotations
+
+import copy
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torch.fx
+
+from dynexplore.engine.aliasing.mutation import dead_raising_ops
+
+
+def with_raising_ops_as_outputs(module: torch.fx.GraphModule) -> torch.fx.GraphModule:
+    """The graph, or a copy of it that also gives what nobody uses of operators that may raise."""
+    if not dead_raising_ops(module.graph):
+        return module
+    copied = torch.fx.GraphModule(module, copy.deepcopy(module.graph))  # it shares the parameters
+    output = copied.graph.output_node()
+    raising = [
+        output_node for node in dead_raising_ops(copied.graph) if (output_node := _extra_output(copied.graph, node)) is not None
+    ]
+    output.args = ((*output.args[0], *raising),)  # type: ignore[misc]
+    copied.recompile()
+    return copied
+
+
+def drop_extra_outputs(compiled: Callable[..., Any], count: int) -> Callable[..., Any]:
+    """What the compiler made of such a graph; its callers see the graph's own outputs, of which there are `count`."""
+    return lambda *inputs: tuple(compiled(*inputs)[:count])
+
+
+def _extra_output(graph: torch.fx.Graph, node: torch.fx.Node) -> torch.fx.Node | None:
+    """A tensor or number of what a node gives, without gradients; None where it gives neither."""
+    value = node.meta.get("example_value")
+    with graph.inserting_after(node):
+        if isinstance(value, Sequence) and value:
+            node, value = _with_example_value(graph.call_function(operator.getitem, (node, 0)), value[0]), value[0]
+    if isinstance(value, torch.Tensor) and value.requires_grad:
+        with graph.inserting_after(node):
+            return _with_example_value(graph.call_method("detach", (node,)), value.detach())
+    return node if isinstance(value, (torch.Tensor, torch.SymInt, torch.SymFloat, torch.SymBool)) else None
+
+
+def _with_example_value(node: torch.fx.Node, value: Any) -> torch.fx.Node:
+    node.meta["example_value"] = value
+    return node

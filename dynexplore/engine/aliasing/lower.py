@@ -1,0 +1,221 @@
+"""The one way from a captured graph to the callable that runs it.
+
+The idea: whatever the backend, the steps are the same, and each leaves a trace:
+
+1. lowerings     the captured graph becomes one that a backend can trace (lowerings.py)
+2. eligibility   may the backend compile it? If not, the first row of the table says why (eligibility.py)
+3. pieces        buckets of DistributedDataParallel; stretches around nodes that no backend gets (eager_pieces.py)
+4. passes        rewrites of what the backend gets (passes.py)
+5. the backend
+6. wrappers      around what it returned (wrappers.py), and around the call (translate/call_wrappers.py)
+
+With the backend "eager", and where the backend is skipped, the graph runs as captured: 1, 2 and 4 are left out, and of 6 what is
+about a compiled graph.
+
+In:  a finished graph, who compiles it (a `GraphCompiler`), what ends the graph. Out: `Lowered`: the callable, what runs it and why,
+     the passes and wrappers, by name. Raises what the compiler raises.
+torch/_functorch/aot_autograd.py (create_aot_dispatcher_function) does the same job.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+import torch
+
+from dynexplore.engine.aliasing import float_inputs
+from dynexplore.engine.aliasing.aotautograd_limits import inputs_recomputed_after_mutation
+from dynexplore.engine.aliasing.cse_safety import disable_cse, hands_out_equal_calls
+from dynexplore.engine.aliasing.eager_pieces import compile_pieces, has_eager_node, pieces_of
+from dynexplore.engine.aliasing.eligibility import CAPTURED, FAILED, GUARDED, RECURRENT, SPLIT, Candidate, skip_backend
+from dynexplore.engine.aliasing.lowerings import has_eager_nodes, lower_captured
+from dynexplore.engine.aliasing.overlap_guard import InstallGuard, Varies
+from dynexplore.engine.aliasing.passes import run_passes
+from dynexplore.engine.aliasing.storage import layout_of
+from dynexplore.engine.aliasing.synthetic_bases import taking_views, with_bases
+from dynexplore.engine.aliasing.wrappers import CALL, OUTPUTS, VIEWS, Compiled, apply_wrappers, rows_of
+from dynexplore.engine.counters import counters
+from dynexplore.engine.errors import BackendCompilerError
+from dynexplore.engine.events import SkipReason
+from dynexplore.engine.graph.builder import FinishedGraph, GraphInput, example_value
+from dynexplore.engine.graph.partition import Piece
+from dynexplore.engine.graph_breaks import GraphBreak
+from dynexplore.engine.phases import timed
+from dynexplore.engine.records import record
+
+Module = torch.fx.GraphModule
+
+
+class GraphCompiler(Protocol):
+    """Who compiles the graphs of a frame: the backend, and those who observe it."""
+
+    name: str
+    is_eager: bool  # it runs graphs as captured
+    is_of_torch: bool  # it is one of torch's, which are built on AOTAutograd
+    takes_floats_as_tensors: bool
+
+    def buckets(self, graph: FinishedGraph) -> list[Piece]:
+        """The pieces that end where buckets of DistributedDataParallel do."""
+
+    def run_as_captured(self, module: Module) -> Compiled:
+        """The graph itself, operator by operator."""
+
+    def compile_module(
+        self, module: Module, examples: Sequence[Any], name: str, fake_mode: Any, around: Sequence[AbstractContextManager[Any]]
+    ) -> Compiled:
+        """What the backend makes of one module, compiled inside of these blocks. Raises BackendCompilerError."""
+
+    def begin(self, graph: FinishedGraph, name: str) -> Callable[[Compiled], Compiled]:
+        """A graph is about to be compiled; the function that finishes what comes of it."""
+
+    def observed(self, graph: FinishedGraph, name: str, compile_graph: Callable[[], Compiled]) -> Compiled:
+        """Compile a graph while observers look on."""
+
+
+@record(frozen=False)
+class Lowered:
+    """A callable graph, and how it came to be: `because` says why the backend was skipped."""
+
+    function: Compiled
+    ran_by: str
+    because: SkipReason | None
+    passes: tuple[str, ...]
+    wrappers: tuple[str, ...]
+    runs_as_captured: bool
+
+
+def lower(
+    graph: FinishedGraph, name: str, compiler: GraphCompiler, fake_mode: Any, breaks: Sequence[GraphBreak], guard: InstallGuard,
+    varies: Varies,
+) -> Lowered:  # fmt: skip
+    """Lower a captured graph to the callable that runs it. `breaks`: those that it ends at; `guard`: installs a guard; `varies`:
+    whether inputs overlapped otherwise in an earlier call.
+    """
+    if not compiler.is_eager:
+        lower_captured(graph, fake_mode, guard)
+    candidate = Candidate(graph, breaks, guard, varies)
+    if not compiler.is_eager:
+        for stage in (CAPTURED, GUARDED):
+            skip_backend(candidate, stage)
+        candidate.inputs_to_clone = () if graph.backend_skipped is not None else inputs_recomputed_after_mutation(graph)
+    function = compiler.observed(graph, name, functools.partial(_compile, candidate, name, compiler, fake_mode))
+    function = apply_wrappers(function, rows_of(CALL), candidate, candidate.wrappers)
+    ran_by = "eager" if graph.backend_skipped is not None else compiler.name
+    passes, wrappers = tuple(dict.fromkeys(candidate.passes)), tuple(dict.fromkeys(candidate.wrappers))
+    return Lowered(function, ran_by, graph.backend_skipped, passes, wrappers, candidate.runs_as_captured)
+
+
+@timed("backend")
+def _compile(candidate: Candidate, name: str, compiler: GraphCompiler, fake_mode: Any) -> Compiled:
+    """Hand the graph, or its pieces, to the backend, and wrap what comes back."""
+    graph = candidate.graph
+    candidate.passes.clear()
+    candidate.wrappers.clear()
+    buckets = compiler.buckets(graph)
+    is_cut = compiler.is_of_torch or has_eager_nodes(graph.module)
+    pieces = pieces_of(graph) if is_cut and graph.backend_skipped is None and not buckets else []
+    if buckets or pieces:  # a piece is cut from the graph as it was captured
+        skip_backend(candidate, SPLIT)
+    if pieces:
+        skip_backend(candidate, RECURRENT)
+    candidate.runs_as_captured = compiler.is_eager or graph.backend_skipped is not None
+    is_whole = not (candidate.runs_as_captured or buckets or pieces)
+    module = run_passes(candidate) if is_whole else graph.module
+    finish = compiler.begin(graph, name)
+    compile_module = functools.partial(_compile_module, candidate, compiler, fake_mode)
+    if buckets:
+        function = compile_pieces(graph, buckets, name, compile_module)
+    elif is_whole:
+        function = _compile_whole(candidate, module, name, compiler, compile_module, fake_mode)
+    elif candidate.runs_as_captured:
+        function = compile_module(module, [], name)
+    else:
+        function = compile_pieces(graph, pieces, name, functools.partial(_compile_piece, compiler, compile_module))
+    if not candidate.runs_as_captured:
+        function = apply_wrappers(function, rows_of(VIEWS), candidate, candidate.wrappers)
+    return finish(function)
+
+
+def _compile_piece(
+    compiler: GraphCompiler, compile_module: Callable[..., Compiled], module: Module, examples: list[Any], name: str
+) -> Compiled:
+    """What the backend makes of a piece; one with a node that no backend gets runs as captured."""
+    return compiler.run_as_captured(module) if has_eager_node(module) else compile_module(module, examples, name)
+
+
+def _compile_whole(
+    candidate: Candidate, module: Module, name: str, compiler: GraphCompiler, compile_module: Callable[..., Compiled],
+    fake_mode: Any,
+) -> Compiled:  # fmt: skip
+    """What the backend makes of a graph that is not split; after a failure that eligibility.py knows, the graph itself."""
+    graph = candidate.graph
+    try:
+        examples = list(map(_fake_before_mutation, graph.inputs))
+        if candidate.bases:
+            candidate.passes.append("synthetic bases")
+            module, examples = with_bases(module, examples, candidate.bases, fake_mode)
+        function = compile_module(module, examples, name)
+    except BackendCompilerError as error:
+        candidate.error = error.__cause__
+        skip_backend(candidate, FAILED)
+        if graph.backend_skipped is None:
+            raise
+        candidate.passes.clear()
+        candidate.runs_as_captured = True
+        return compiler.run_as_captured(graph.module)
+    if candidate.bases:
+        function = taking_views(function, graph, candidate.bases)
+    return apply_wrappers(function, rows_of(OUTPUTS), candidate, candidate.wrappers)
+
+
+def _compile_module(
+    candidate: Candidate, compiler: GraphCompiler, fake_mode: Any, module: Module, examples: list[Any], name: str
+) -> Compiled:
+    """What the backend makes of a graph or piece, with floats as tensors and without CSE where that is not safe."""
+    if candidate.runs_as_captured:
+        counters["backend"][compiler.name if compiler.is_eager else "eager"] += 1
+        return compiler.run_as_captured(module)
+    floats = float_inputs.places(examples) if compiler.takes_floats_as_tensors else []
+    if floats and not float_inputs.can_become_tensors(module):
+        raise BackendCompilerError(name, module, TypeError("a float among the inputs"), backend=compiler.name)
+    around: list[AbstractContextManager[Any]] = []
+    if hands_out_equal_calls(module.graph):
+        candidate.passes.append("no CSE")
+        around.append(disable_cse())
+    if not floats:
+        return compiler.compile_module(module, examples, name, fake_mode, around)
+    candidate.passes.append("floats as tensors")
+    examples = float_inputs.with_hints(examples, floats)
+    around.append(float_inputs.require_symbolic_floats(examples, floats))
+    module, examples = float_inputs.as_tensors(module, examples, floats, fake_mode)
+    return float_inputs.taking_floats(compiler.compile_module(module, examples, name, fake_mode, around), floats)
+
+
+# -- what a backend is shown --------------------------------------------------------------------------------------------
+
+
+def _fake_before_mutation(graph_input: GraphInput) -> Any:
+    """The fake value of an input before the graph ran, which may write into it what requires grad, or give it other sizes."""
+    fake, real = example_value(graph_input.node), graph_input.example
+    if not (isinstance(fake, torch.Tensor) and isinstance(real, torch.Tensor)):
+        return fake
+    if fake.requires_grad and not real.requires_grad:
+        fake = fake.detach()
+    return fake if not _has_other_sizes(fake, real) else _with_sizes_of(real, fake)
+
+
+def _has_other_sizes(fake: torch.Tensor, real: torch.Tensor) -> bool:
+    """Whether the program gave an input other sizes or strides in place (one of symbolic sizes breaks the graph there)."""
+    with torch._C.DisableTorchFunctionSubclass():  # a class of the program does not see the calls
+        if real.layout is not torch.strided or any(isinstance(number, torch.SymInt) for number in (*fake.shape, *fake.stride())):
+            return False
+        return layout_of(fake)[:2] != layout_of(real)[:2]
+
+
+def _with_sizes_of(real: torch.Tensor, fake: torch.Tensor) -> torch.Tensor:
+    """Another fake tensor in the same storage."""
+    with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():
+        return fake.detach().as_strided_(*layout_of(real))

@@ -1,0 +1,89 @@
+"""Mutation analysis of a graph: which nodes mutate what, which alias which storage, and which raising nodes are dead.
+
+The idea: what an operator writes is noted when it runs on fake tensors (graph/fake_mode.py), by the storage that it writes to: a
+batch norm mutates its running statistics, and its name does not say so. Where nothing was noted, the name of the operator says it.
+
+In:  nodes whose fake values stand in `meta["example_value"]`, what they mutate in `meta["writes"]`, and in `meta["may_fail"]` that
+     data decides whether they raise. Out: answers.
+torch/_functorch/_aot_autograd/collect_metadata_analysis.py collects such facts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+import torch.fx
+import torch.utils._pytree as pytree
+
+from dynexplore.engine.aliasing.storage import storage_of
+
+_IN_PLACE_FUNCTIONS = frozenset({"setitem", "iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "iand", "ior", "ixor"})
+
+
+def target_name(target: Any) -> str:
+    """The name of a method, a function, or an operator of torch.ops, without that of its overload (`squeeze_.dim`)."""
+    return str(target if isinstance(target, str) else getattr(target, "__name__", "")).partition(".")[0]
+
+
+def operator_name(node: torch.fx.Node) -> str:
+    """The name of what a node calls."""
+    return target_name(node.target)
+
+
+def mutated_args(node: torch.fx.Node) -> list[torch.fx.Node]:
+    """The nodes among its inputs whose values an operator changes."""
+    storages = node.meta.get("writes", ())
+    mutated = [arg for arg in node.all_input_nodes if any(aliases_storage(arg, storage) for storage in storages)]
+    if mutated:
+        return mutated
+    if "out" in node.kwargs:
+        return [out for out in pytree.tree_leaves(node.kwargs["out"]) if isinstance(out, torch.fx.Node)]
+    name = operator_name(node)
+    return node.all_input_nodes[:1] if name.endswith("_") or name in _IN_PLACE_FUNCTIONS else []
+
+
+def aliases_storage(node: torch.fx.Node, storage: int) -> bool:
+    """Whether its value, or a part of it, is a tensor in this memory."""
+    return any(storage_of(value) == storage for value in tensors_of(node))
+
+
+def dead_raising_ops(graph: torch.fx.Graph) -> list[torch.fx.Node]:
+    """The operators of which data decides if they raise, and which give what nobody uses: a compiler would leave them out.
+
+    Of several, one of which needs the other, the last.
+    """
+    used: set[torch.fx.Node] = set()
+    dropped: list[torch.fx.Node] = []
+    memories = outside_storages(graph)
+    for node in reversed(graph.nodes):
+        written = set().union(*map(storages_of, mutated_args(node)))
+        unseen = not written and (node.op == "output" or node.is_impure() or node.meta.get("example_value") is None)
+        would_be_dropped = not (node in used or unseen or written & memories)
+        if would_be_dropped and node.meta.get("may_fail"):
+            dropped.append(node)
+        if not would_be_dropped or node.meta.get("may_fail"):
+            used.update(node.all_input_nodes)
+            memories.update(*map(storages_of, node.all_input_nodes))
+    return dropped
+
+
+def mutated_storages(graph: torch.fx.Graph) -> set[int]:
+    """The memory that the operators of a graph change."""
+    return set().union(*(storages_of(target) for node in graph.nodes for target in mutated_args(node)))
+
+
+def outside_storages(graph: torch.fx.Graph) -> set[int]:
+    """The memory that was there before the graph: that of its inputs and attributes."""
+    return set().union(*(storages_of(node) for node in graph.nodes if node.op in ("placeholder", "get_attr")))
+
+
+def storages_of(node: torch.fx.Node) -> set[int]:
+    """Where the tensors lie that its value is, or is made of."""
+    return set(map(storage_of, tensors_of(node)))
+
+
+def tensors_of(node: torch.fx.Node) -> Iterator[torch.Tensor]:
+    """The tensors that its value is, or is made of."""
+    return (value for value in pytree.tree_leaves(node.meta.get("example_value")) if isinstance(value, torch.Tensor))

@@ -1,0 +1,231 @@
+"""View regeneration and creation meta: outputs that alias others come back as views that the program may change in place.
+
+The idea: of `y = x * 2; y.view(-1).mul_(3)` AOTAutograd makes a functional graph: `y` comes back as a view that was made inside a
+custom autograd.Function, and autograd refuses to change such a view in place. So an output that is a view here and none in the
+program is cloned, and outputs that alias it are regenerated as views of the clone. Where no output requires grad, the whole
+compiled graph runs in no_grad mode, so its views get the creation meta of no_grad views; here each gets the creation meta that it
+has in eager (a view that the program itself made under no_grad is still refused). Such a view has no grad_fn though its base has
+one: AOTAutograd regenerates it from the base, and gradients would flow through it.
+
+Inductor's outputs that share a storage are not views of each other when no gradient is recorded; they become views of one base,
+so that they share a version counter.
+
+In:  a finished graph, and the callable that a backend returned. Out: a callable whose outputs can be changed in place as in eager.
+PyTorch's counterpart: `AliasOfInputHandler` and `AliasOfIntermediateHandler` (torch/_functorch/_aot_autograd/runtime_wrappers.py);
+under torch.compile the in-place change raises.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torch.fx
+from torch._subclasses import FakeTensor
+
+from dynexplore.engine.aliasing.autograd_graph import ends_ahead_of_base, grad_fn_of, is_no_grad_view
+from dynexplore.engine.aliasing.mutation import mutated_storages, outside_storages
+from dynexplore.engine.aliasing.storage import storage_of
+from dynexplore.engine.graph.builder import FinishedGraph, example_value
+
+DEFAULT_CREATION_META = torch._C._autograd.CreationMeta.DEFAULT
+
+
+def wrap_output_aliases(compiled: Callable[..., Any], graph: FinishedGraph) -> Callable[..., Any]:
+    """What a backend made of the graph; its outputs may be changed in place where those of the program may."""
+    values = list(map(example_value, graph.outputs))
+    copied = _mutated_intermediates(graph) if graph.meta.has_mutation else []
+    views = [(place, _kind(value), _viewed(values, place)) for place, value in enumerate(values) if _is_bare_view(value)]
+    apart = _views_of_dead_bases(values, [place for place, _, viewed in views if viewed is None])
+    cut_off = [place for place, value in enumerate(values) if _is_cut_off(value)]
+    if not (copied or views or cut_off):
+        return compiled
+
+    def call(*inputs: Any) -> Sequence[Any]:
+        outputs = list(compiled(*inputs))
+        with torch.enable_grad():  # whatever the block that the graph ends in: a copy has the history of what it is one of
+            for places in copied:
+                if any(_is_unlike(outputs[place], values[place]) for place in places):
+                    _copy(outputs, values, places)
+            for places in apart:
+                _rebase_views(outputs, places)
+            for place, kind, viewed in views:
+                outputs[place] = _set_creation_meta(kind, outputs[place], None if viewed is None else outputs[viewed])
+        with torch.no_grad():
+            for place in cut_off:
+                outputs[place] = outputs[place].view_as(outputs[place])
+        return outputs
+
+    return call
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether it stands for a tensor of torch's own class, with sizes and strides."""
+    return isinstance(value, FakeTensor) and value.layout is torch.strided
+
+
+def _is_bare_view(value: Any) -> bool:
+    """Whether it is a view without a history."""
+    return _is_plain(value) and value._is_view() and not value.requires_grad and not value.is_inference()
+
+
+def _is_cut_off(value: Any) -> bool:
+    """Whether it is a view without a history, made where no gradients are noted, of what has one."""
+    return _is_plain(value) and value.requires_grad and is_no_grad_view(value) and grad_fn_of(value) is None
+
+
+def _kind(view: torch.Tensor) -> Any:
+    """In which block a view was made, and by what: autograd goes by it where the view is changed."""
+    return torch._C._autograd._get_creation_meta(view)
+
+
+def _viewed(values: Sequence[Any], place: int) -> int | None:
+    """The place of the output that this one is a view of, if it is one of them."""
+    return next((other for other, value in enumerate(values) if value is values[place]._base), None)
+
+
+def _views_of_dead_bases(values: Sequence[Any], places: Sequence[int]) -> list[list[int]]:
+    """The places of views of one base that is no output, two or more of them together."""
+    groups: defaultdict[int, list[int]] = defaultdict(list)
+    for place in places:
+        groups[id(values[place]._base)].append(place)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def _rebase_views(outputs: list[Any], places: Sequence[int]) -> None:
+    """Make views of one base of what a compiler took of another one, or did not know for views."""
+    first = outputs[places[0]]
+    detached = first.detach()
+    alike = all(storage_of(outputs[place]) == storage_of(first) and outputs[place].dtype is first.dtype for place in places)
+    bases = [outputs[place]._base for place in places]
+    if alike and any(base is None or base is not bases[0] or base.requires_grad for base in bases):
+        for place in places:
+            outputs[place] = _view_of(detached, outputs[place])
+
+
+def _view_of(base: torch.Tensor, output: torch.Tensor) -> torch.Tensor:
+    """What lies in the memory of a tensor as a view of that tensor."""
+    return base.as_strided(output.shape, output.stride(), output.storage_offset())
+
+
+def _set_creation_meta(kind: Any, output: Any, viewed: Any) -> Any:
+    """A view that may be changed as the program's; of what is none, but lies in the memory of what it was taken of, one is made."""
+    if type(output) is not torch.Tensor or output.requires_grad or output.is_inference():
+        return output
+    has_same_kind = viewed is not None and viewed.dtype is output.dtype and not viewed.requires_grad and viewed._base is None
+    if has_same_kind and output._base is not viewed and storage_of(viewed) == storage_of(output):
+        output = _view_of(viewed, output)
+    if output._base is not None and (kind != DEFAULT_CREATION_META or not output._base.requires_grad):
+        torch._C._autograd._set_creation_meta(output, kind)
+    return output
+
+
+# -- views whose history ends at a view made where no gradients are noted ------------------------------------------
+
+
+def cut_history(compiled: Callable[..., Any], graph: FinishedGraph) -> Callable[..., Any]:
+    """What a backend made of the graph; of `no_grad` views the program took views, through which no gradient flows to the base."""
+    cut = {place: value for place, value in enumerate(map(example_value, graph.outputs)) if ends_ahead_of_base(value)}
+    if not cut:
+        return compiled
+
+    def call(*inputs: Any) -> Sequence[Any]:
+        outputs = list(compiled(*inputs))
+        for place, value in cut.items():
+            outputs[place] = _replayed(outputs[place], value)
+        return outputs
+
+    return call
+
+
+def _replayed(output: torch.Tensor, captured: Any) -> torch.Tensor:
+    """The views that the program took, on a view of the base that has no history."""
+    base: Any = output if output._base is None else output._base
+    with torch.no_grad():
+        start = base.view_as(base)
+    with torch.enable_grad():
+        if base is output:
+            return start.view_as(start)  # type: ignore[no-any-return]
+        has_fixed_layout = all(type(number) is int for number in (*captured.shape, *captured.stride(), captured.storage_offset()))
+        replay: Any = captured._view_func_unsafe if has_fixed_layout else output._view_func_unsafe
+        view: torch.Tensor = replay(start)
+        return view
+
+
+# -- views that the program did not make -----------------------------------------------------------------------------
+
+
+def _mutated_intermediates(graph: FinishedGraph) -> list[list[int]]:
+    """The outputs in storages that the graph allocates and mutates; those of one storage in order."""
+    written = mutated_storages(graph.module.graph) - outside_storages(graph.module.graph)
+    groups: defaultdict[int, list[int]] = defaultdict(list)
+    order = {node: number for number, node in enumerate(graph.module.graph.nodes)}
+    for place, node in sorted(enumerate(graph.outputs), key=lambda output: order[output[1]]):
+        if _is_plain(value := example_value(node)) and storage_of(value) in written:
+            groups[storage_of(value)].append(place)
+    return list(groups.values())
+
+
+def _is_unlike(output: torch.Tensor, captured: torch.Tensor) -> bool:
+    """Whether it is laid out otherwise, is a view that the program did not make, or refuses to be changed where that does not."""
+    if _is_laid_out_otherwise(output, captured):
+        return True
+    if not output._is_view():
+        return False
+    return not captured._is_view() or (_kind(output) != DEFAULT_CREATION_META and _kind(captured) == DEFAULT_CREATION_META)
+
+
+def _is_laid_out_otherwise(output: torch.Tensor, captured: torch.Tensor) -> bool:
+    return all(type(step) is int for step in captured.stride()) and output.stride() != captured.stride()
+
+
+def _copy(outputs: list[Any], values: Sequence[Any], places: Sequence[int]) -> None:
+    """Copy the output that the others were made of; without it they become views of a memory of their own."""
+    base_places = [place for place in places if not values[place]._is_view()]
+    if len({values[place].dtype for place in places}) > 1:
+        return
+    if not base_places:
+        _place_in_one_memory(outputs, values, places)
+        return
+    base = outputs[base_places[0]]
+    copied = _copied(base, values[base_places[0]])
+    if len(places) > 1 and copied.stride() != base.stride():
+        return
+    bases = {id(values[base_places[0]]): copied}
+    for place in places:
+        captured, layout = values[place], _layout_in(base, outputs[place])
+        if not captured._is_view():  # it was detached from the first one
+            outputs[place] = bases.setdefault(id(captured), copied.as_strided(*layout).detach())
+        else:
+            outputs[place] = bases.setdefault(id(captured._base), copied.detach()).as_strided(*layout)
+
+
+def _place_in_one_memory(outputs: list[Any], values: Sequence[Any], places: Sequence[int]) -> None:
+    """What are views of something that is gone lie in a new memory as in the program's."""
+    layouts = [(values[place].shape, values[place].stride(), values[place].storage_offset()) for place in places]
+    if any(torch._debug_has_internal_overlap(values[place]) == 1 for place in places):
+        return  # several elements in one place: nothing is copied there
+    first = values[places[0]]
+    size = first.untyped_storage().nbytes()
+    if not all(type(number) is int for layout in layouts for part in layout[:2] for number in part) or type(size) is not int:
+        return
+    memory = torch.zeros(size // first.itemsize, dtype=first.dtype, device=first.device)
+    for place, layout in zip(places, layouts, strict=True):
+        memory.as_strided(*layout).copy_(outputs[place])
+    for place, layout in zip(places, layouts, strict=True):
+        outputs[place] = memory.as_strided(*layout)
+
+
+def _copied(output: torch.Tensor, captured: torch.Tensor) -> torch.Tensor:
+    """A copy that is laid out as in the program."""
+    copied = output.clone()
+    if not _is_laid_out_otherwise(copied, captured):
+        return copied
+    return torch.empty_strided(output.shape, captured.stride(), dtype=output.dtype, device=output.device).copy_(output)
+
+
+def _layout_in(whole: torch.Tensor, part: torch.Tensor) -> tuple[Any, Any, Any]:
+    """Sizes, strides, and how far from the whole a part of it begins."""
+    return part.shape, part.stride(), part.storage_offset() - whole.storage_offset()

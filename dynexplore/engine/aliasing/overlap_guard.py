@@ -1,0 +1,234 @@
+"""Guards on how the inputs of a graph alias, as far as its backend depends on it.
+
+The idea: AOTAutograd's graph reads inputs first and mutates them last, so it is right for inputs that do not overlap. Parts of one
+storage that do not overlap are fine, as long as no gradients are computed. Where they are, autograd counts the mutations of a
+whole storage, and backward raises where one part was saved and another one mutated. The fake tensors share their storage as the
+real ones do, so the capture is right; but then for inputs that share storages in the same way alone. Inputs that overlap reach the
+backend as views of a synthetic base (synthetic_bases.py), in the layout of this call, which is guarded. Where there can be no base,
+and from the second layout on, there is another entry, whose backend is skipped, and which serves every way of overlapping. Mostly
+the whole check is to compare two pointers.
+
+AOTAutograd also regenerates a view of an input from numbers that count from the input's first element, and it knows an input, not
+the whole storage. Whether a graph depends on one of these facts, its nodes say; whether the fact holds is asked of the real
+inputs, and guarded. Where it does not hold the backend is skipped (eligibility.py), and the entry serves the calls in which it does
+not hold either. Graphs whose backend is "eager" depend on nothing of this, and have no such guard.
+
+In:  a finished graph, and what installs a guard. Out: a STORAGE_OVERLAP guard, EQUALS guards; answers.
+torch/_guards.py (StorageOverlap) and AOTAutograd's synthetic bases do the same job; torch._C._dynamo.guards checks it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import torch
+
+from dynexplore.engine.aliasing.storage import (
+    Span,
+    address_of,
+    are_disjoint,
+    begins_its_storage,
+    extent,
+    fills_its_storage,
+    fits_between,
+    groups_that_alias,
+    groups_that_overlap,
+    storage_begin,
+    storage_of,
+)
+from dynexplore.engine.aliasing.synthetic_bases import Base, are_views_in_graph, bases_of
+from dynexplore.engine.graph.builder import FinishedGraph, GraphInput, example_value
+from dynexplore.engine.provenance.sources import CallSource, Namer, PinnedSource, Source
+
+InstallGuard = Callable[[Source, str, Any], None]
+Varies = Callable[[str, object], bool]
+"""Notes how the inputs overlap, by the source of a mutated one; whether an earlier call was compiled for another layout."""
+
+
+class StorageOverlap:
+    """Whether the tensors overlapped at the capture, and whether those of another call do: the payload of a guard."""
+
+    __slots__ = (
+        "_extents", "_others", "_pinned", "_pinned_addresses", "_pinned_spans", "_pinned_storages", "bases", "groups", "mutated",
+        "overlap", "sources", "whole_storages",
+    )  # fmt: skip
+
+    def __init__(
+        self, sources: Sequence[Source], tensors: Sequence[torch.Tensor], fixed: Sequence[bool], mutated: Iterable[int],
+        whole_storages: bool, bases: tuple[Base, ...] | None = None,
+    ) -> None:  # fmt: skip
+        """`fixed`: whether the sizes of each are guarded; `mutated`: the numbers of those that the graph mutates.
+
+        `whole_storages`: whether to be in one storage is to overlap. `bases`: the tensors overlap, and must do so in this layout.
+        """
+        self.sources = tuple(sources)
+        self.mutated = frozenset(mutated)
+        self.whole_storages = whole_storages
+        self.overlap = bool(groups_that_overlap(tensors, self.mutated))
+        self.bases = bases
+        self.groups = self._groups_that_alias(tensors) if not self.overlap or bases else []
+        self._extents = [extent(tensor) if is_fixed else None for tensor, is_fixed in zip(tensors, fixed, strict=True)]
+        pinned = [isinstance(source, PinnedSource) and is_fixed for source, is_fixed in zip(sources, fixed, strict=True)]
+        self._pinned = [place for place, is_pinned in enumerate(pinned) if is_pinned]
+        self._others = [place for place, is_pinned in enumerate(pinned) if not is_pinned]
+        self._pinned_addresses: list[int] = []
+        self._pinned_spans: list[Span] | None = None
+        self._pinned_storages: frozenset[int] = frozenset()
+
+    def holds(self, *tensors: torch.Tensor) -> bool:
+        """Whether these are disjoint, share storages or overlap as those of the capture did."""
+        if self._are_disjoint(tensors):
+            return not self.overlap and not self.groups
+        if groups_that_overlap(tensors, self.mutated):
+            return self.overlap and (self.bases is None or self._has_layout(tensors))
+        return not self.overlap and self._groups_that_alias(tensors) == self.groups
+
+    def _has_layout(self, tensors: Sequence[torch.Tensor]) -> bool:
+        """Whether tensors that overlap do so in the layout of the capture; their sizes and strides have guards of their own."""
+        return bases_of(tensors, self.mutated) == self.bases and self._groups_that_alias(tensors) == self.groups
+
+    def _groups_that_alias(self, tensors: Sequence[torch.Tensor]) -> list[list[int]]:
+        """The groups of tensors in one storage, where that counts."""
+        return groups_that_alias(tensors, self.mutated) if self.whole_storages else []
+
+    def _are_disjoint(self, tensors: Sequence[torch.Tensor]) -> bool:
+        """Whether no two overlap. Those that the cache entry holds (parameters) are sorted once, as long as none of them moves."""
+        addresses = [address_of(tensors[place]) for place in self._pinned]
+        if addresses != self._pinned_addresses or self._pinned_spans is None:
+            self._pinned_addresses, self._pinned_spans = addresses, None
+            spans = sorted(self._span(tensors, place, at) for place, at in zip(self._pinned, addresses, strict=True))
+            spans = [span for span in spans if span[0] < span[1]]
+            self._pinned_storages = frozenset(storage_begin(tensors[place]) for place in self._pinned)
+            if not are_disjoint(spans) or (self.whole_storages and len(self._pinned_storages) < len(addresses)):
+                return False
+            self._pinned_spans = spans
+        others = sorted(self._span(tensors, place, address_of(tensors[place])) for place in self._others)
+        if not are_disjoint(others) or not all(fits_between(span, self._pinned_spans) for span in others):
+            return False
+        if not self.whole_storages:
+            return True
+        storages = {storage_begin(tensors[place]) for place in self._others}
+        return len(storages) == len(self._others) and storages.isdisjoint(self._pinned_storages)
+
+    def _span(self, tensors: Sequence[torch.Tensor], place: int, start: int) -> Span:
+        fixed = self._extents[place]
+        return start, start + (extent(tensors[place]) if fixed is None else fixed), place
+
+    def condition(self, values: Sequence[str], namer: Namer) -> str:
+        """The check as Python text; for two tensors that were disjoint it compares two pointers."""
+        whole = f"{namer.name(self.holds)}({', '.join(values)})"
+        first, *rest = self._extents
+        if self.overlap or self.whole_storages or len(rest) != 1 or first is None or rest[0] is None:
+            return whole
+        first_input, second_input = values
+        return f"(p := {first_input}.data_ptr()) + {first} <= (q := {second_input}.data_ptr()) or q + {rest[0]} <= p or {whole}"
+
+    def actual(self, *tensors: torch.Tensor) -> str:
+        """How the tensors of another call alias, in words."""
+        groups = groups_that_overlap(tensors, self.mutated)
+        if groups and self.bases:
+            begins = zip(self.sources, tensors, strict=True)
+            return ", ".join(f"{source.text()} begins at {tensor.storage_offset()}" for source, tensor in begins)
+        return self._words(groups, "overlap in memory") if groups else self._words(self._groups_that_alias(tensors))
+
+    def expression(self) -> str:
+        """The check as people read it."""
+        names = [source.text() for source in self.sources]
+        listed = ", ".join(names if len(names) <= 6 else [*names[:5], "..."])
+        if self.bases:
+            return f"overlap_in_this_layout({listed})"
+        return f"share_storages({listed})" if self.groups else f"{'not ' * self.overlap}lie_apart({listed})"
+
+    def _words(self, groups: Sequence[Sequence[int]], verb: str = "share memory") -> str:
+        names = [source.text() for source in self.sources]
+        if groups:
+            return "; ".join(f"{' and '.join(names[place] for place in group)} {verb}" for group in groups)
+        if len(names) == 2:
+            return f"{names[0]} and {names[1]} do not {self._verb}"
+        return f"{', '.join(names[place] for place in sorted(self.mutated))} and other inputs do not {self._verb}"
+
+    @property
+    def _verb(self) -> str:
+        return "share memory" if self.whole_storages else "overlap in memory"
+
+    def __str__(self) -> str:
+        if not self.overlap:
+            return self._words(self.groups)
+        names = [source.text() for source in self.sources]
+        begins = [(names[place], offset) for places, offsets, *_ in self.bases or ()
+                  for place, offset in zip(places, offsets, strict=True)]  # fmt: skip
+        return ", ".join(f"{name} begins at {offset}" for name, offset in begins) or "some of them overlap in memory"
+
+
+# -- which graphs need which guard -------------------------------------------------------------------------------------
+
+
+def no_guard(source: Source, kind: str, expected: Any) -> None:
+    """Installs no guard: of a graph for which no row that needs one is asked."""
+    raise AssertionError(kind)
+
+
+def guard_on_overlap(guard: InstallGuard, graph: FinishedGraph, varies: Varies, to_pass: list[Base]) -> bool:
+    """Guard on whether inputs of a graph that mutates some of them overlap; whether they do, and no base can stand for them.
+
+    The bases through which the backend can get them, by the places of inputs, are added to `to_pass`.
+    """
+    places = [place for place, entry in enumerate(graph.inputs) if _has_memory(entry) and entry.source.guardable]  # new ones do not
+    inputs = [graph.inputs[place] for place in places]
+    mutated = [number for number, place in enumerate(places) if place in graph.meta.mutated_inputs]
+    if len(inputs) < 2 or not mutated:
+        return False
+    fixed = list(map(_has_fixed_sizes, inputs))
+    tensors = [entry.example for entry in inputs]
+    bases = bases_of(tensors, mutated) or ()
+    of_inputs: tuple[Base, ...] = tuple(
+        (tuple(places[number] for number in numbers), offsets, count, has_one_base)
+        for numbers, offsets, count, has_one_base in bases
+    )
+    if not bases or not are_views_in_graph(of_inputs, graph) or varies(inputs[mutated[0]].source.text(), bases):
+        bases = of_inputs = ()
+    trains = any(isinstance(fake := example_value(node), torch.Tensor) and fake.requires_grad for node in graph.outputs)
+    overlap = StorageOverlap([entry.source for entry in inputs], tensors, fixed, mutated, trains, bases or None)
+    guard(inputs[mutated[0]].source, "STORAGE_OVERLAP", overlap)
+    to_pass += of_inputs
+    return overlap.overlap and not bases
+
+
+def guard_on_storage_offsets(guard: InstallGuard, graph: FinishedGraph) -> bool:
+    """Guard on whether each mutated input of which a view of symbolic size is returned begins its storage; the answer."""
+    fakes = [example_value(node) for node in graph.outputs] if graph.meta.mutated_inputs else []
+    views = {storage_of(fake) for fake in fakes if isinstance(fake, torch.Tensor) and _has_symbolic_layout(fake)}
+    mutated = [graph.inputs[place] for place in graph.meta.mutated_inputs] if views else []
+    viewed = [entry for entry in mutated if storage_of(example_value(entry.node)) in views]
+    return _guard_on_each(guard, viewed, begins_its_storage)
+
+
+def guard_on_whole_storages(guard: InstallGuard, graph: FinishedGraph) -> bool:
+    """Guard on whether each input that `as_strided` takes apart is all of its storage; the answer."""
+    strided = [graph.inputs[place] for place in graph.meta.as_strided_inputs]
+    return _guard_on_each(guard, [entry for entry in strided if entry.source.guardable], fills_its_storage)
+
+
+def _guard_on_each(guard: InstallGuard, inputs: list[GraphInput], holds: Callable[[torch.Tensor], bool]) -> bool:
+    """Guard on the answer to a question about each input, up to the first no."""
+    for entry in inputs:
+        answer = holds(entry.example)
+        guard(CallSource(entry.source, holds, holds.__name__), "EQUALS", answer)
+        if not answer:
+            return False
+    return True
+
+
+def _has_memory(graph_input: GraphInput) -> bool:
+    value = graph_input.example
+    return isinstance(value, torch.Tensor) and not value.is_meta and not torch._C._functorch.is_functorch_wrapped_tensor(value)
+
+
+def _has_symbolic_layout(fake: torch.Tensor) -> bool:
+    return not all(isinstance(number, int) for number in (*fake.shape, *fake.stride(), fake.storage_offset()))
+
+
+def _has_fixed_sizes(graph_input: GraphInput) -> bool:
+    fake = example_value(graph_input.node)
+    return all(isinstance(size, int) for size in (*fake.shape, *fake.stride()))

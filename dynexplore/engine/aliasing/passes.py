@@ -1,0 +1,107 @@
+"""The passes that a graph goes through before its backend gets it: a table.
+
+The idea: AOTAutograd's graph differs from eager in ways that a small rewrite can make up for. Each rewrite is one row: a name, why
+it is needed, when, and what runs. A pass works on a copy: the captured graph stays as it is, for the recording, for a fallback, and
+for whoever runs it eagerly. What ran is in the event SubgraphCompiled (`passes`). The rows run in this order, on graphs that go to
+their backend whole; pieces are cut from the graph as it was captured (eligibility.py: BE22).
+
+In:  a module and the candidate that it belongs to. Out: the module for the backend.
+torch/_functorch/_aot_autograd/runtime_wrappers.py (CompilerWrapper.pre_compile) is such a list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from dynexplore.engine.aliasing.clone_inputs import save_mutated_inputs, with_cloned_inputs
+from dynexplore.engine.aliasing.eligibility import Candidate
+from dynexplore.engine.aliasing.inference_mode import without_gradients
+from dynexplore.engine.aliasing.keep_raising_ops import with_raising_ops_as_outputs
+from dynexplore.engine.aliasing.mutation import dead_raising_ops
+from dynexplore.engine.graph.modes import inference_mode_entered
+from dynexplore.engine.records import record
+
+Module = torch.fx.GraphModule
+
+
+@record()
+class Pass:
+    """One row: `run` gives the module for the backend, where `wants` says that the graph needs it."""
+
+    name: str
+    why: str
+    wants: Callable[[Candidate], bool]
+    run: Callable[[Module, Candidate], Module]
+
+
+NO_GRAD, CLONES, RAISING = "inference mode to no_grad", "clone mutated inputs", "keep raising operators"
+SAVED = "save mutated inputs"
+
+
+def _enters_inference_mode(candidate: Candidate) -> bool:
+    nodes = candidate.graph.module.graph.nodes
+    return not torch.is_inference_mode_enabled() and any(inference_mode_entered(node) is not None for node in nodes)
+
+
+def _has_dead_raising_ops(candidate: Candidate) -> bool:
+    return candidate.graph.meta.may_raise and bool(dead_raising_ops(candidate.graph.module.graph))
+
+
+def _mutates_inputs_of_symbolic_size(candidate: Candidate) -> bool:
+    fakes = [candidate.graph.inputs[place].node.meta["example_value"] for place in candidate.graph.meta.mutated_inputs]
+    return any(isinstance(size, torch.SymInt) for fake in fakes for size in fake.shape)
+
+
+def _clone_inputs(module: Module, candidate: Candidate) -> Module:
+    return with_cloned_inputs(module, candidate.names(candidate.inputs_to_clone))
+
+
+def _save_mutated_inputs(module: Module, candidate: Candidate) -> Module:
+    save_mutated_inputs(module, candidate.names(candidate.graph.meta.mutated_inputs))
+    return module
+
+
+PASSES: dict[str, Pass] = {
+    row.name: row
+    for row in (
+        Pass(
+            NO_GRAD,
+            "AOTAutograd traces on functional tensors, of which inference mode can make no views. A graph needs no more of "
+            "inference mode than that nothing is recorded.",
+            _enters_inference_mode,
+            lambda module, candidate: without_gradients(module),
+        ),
+        Pass(
+            CLONES,
+            "What the partitioner recomputes in backward from a mutated input would be computed from the new data. So what is read "
+            "before the mutation is read from a clone, which is saved.",
+            lambda candidate: bool(candidate.inputs_to_clone),
+            _clone_inputs,
+        ),
+        Pass(
+            RAISING,
+            "A compiler drops an operator whose result nobody uses, and with it the error that eager raises. An output stays.",
+            _has_dead_raising_ops,
+            lambda module, candidate: with_raising_ops_as_outputs(module),
+        ),
+        Pass(
+            SAVED,
+            "Where sizes are symbolic, the partitioner may keep a mutated input for its sizes, and recompute from it.",
+            _mutates_inputs_of_symbolic_size,
+            _save_mutated_inputs,
+        ),
+    )
+}
+"""The passes by name, in order."""
+
+
+def run_passes(candidate: Candidate) -> Module:
+    """The module that the backend gets; the names of the passes that ran are noted on the candidate."""
+    module = candidate.graph.module
+    for row in PASSES.values():
+        if row.wants(candidate):
+            module = row.run(module, candidate)
+            candidate.passes.append(row.name)
+    return module

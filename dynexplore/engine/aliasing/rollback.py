@@ -1,0 +1,200 @@
+"""Rollback: what a graph has mutated when an operator raises is put back, so that the segment can run again as plain Python.
+
+The idea: when an operator raises, what the graph has mutated is put back from copies, and the segment runs again as plain Python
+(translate/graph_failure.py decides that). Inputs are copied only in the first run (it shows whether there are kernels for these
+types), and in each run where the data of tensors decides whether an operator raises.
+
+A cache of keys and values is large, and each step writes one place of it. But a graph that only overwrites places of an input,
+once, and reads the input afterwards alone, leaves nothing behind that the second run would notice: it writes the same numbers to
+the same places, up to where it fails. Such a mutation is idempotent, and its input needs no copy. A compiler may have moved the
+write before an operator that fails. So there the write must depend on all that may fail ahead of it, or fail as that does:
+`index_copy_` of one place, by the same index.
+
+In:  a callable, its graph, and what decides about an exception. Out: the callable, which leaves inputs and random numbers as they
+     were where the segment runs again.
+PyTorch has no counterpart: torch.compile puts nothing back.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import torch
+import torch.fx
+
+from dynexplore.engine.aliasing.mutation import mutated_args, operator_name, storages_of
+from dynexplore.engine.aliasing.storage import are_alone_in_their_storages
+from dynexplore.engine.graph.builder import FinishedGraph
+
+
+class Segment(Protocol):
+    """What the frame knows of an exception of its graph (translate/graph_failure.py)."""
+
+    in_order: bool  # the operators run in the program's order
+    has_side_effects: bool  # side effects came before the graph
+
+    def may_run_program_code(self) -> bool:
+        """Whether code of the program may run while the graph does, in this call."""
+
+    def runs_again(self, raised: BaseException) -> bool:
+        """Whether the segment runs again after this exception."""
+
+    def note_half_done(self, raised: BaseException) -> None:
+        """The exception is of a graph that had mutated its inputs by then: it passes on."""
+
+
+def with_rollback(function: Callable[..., Any], graph: FinishedGraph, segment: Segment) -> Callable[..., Any]:
+    """A compiled graph, made so that it leaves inputs and random numbers as they were where its segment runs again."""
+    meta = graph.meta
+    if not meta.mutated_inputs and not meta.draws_rng:
+        return function
+    restoring = _restoring(function, graph, segment)
+    if meta.may_raise or not meta.mutated_inputs:
+        return restoring
+    is_first = True
+
+    def run(*inputs: Any) -> Any:
+        nonlocal is_first
+        if is_first or (segment.has_side_effects and segment.may_run_program_code()):
+            outputs, is_first = restoring(*inputs), False
+            return outputs
+        try:
+            return function(*inputs)
+        except BaseException as raised:
+            segment.note_half_done(raised)
+            raise
+
+    return run
+
+
+def _restoring(function: Callable[..., Any], graph: FinishedGraph, segment: Segment) -> Callable[..., Any]:
+    mutated, draws_rng = graph.meta.mutated_inputs, graph.meta.draws_rng
+    idempotent = inputs_that_need_no_copy(graph.module.graph, [graph.inputs[place].node for place in mutated], segment.in_order)
+    uncopied = [place for place in mutated if graph.inputs[place].node in idempotent]
+    copied = [place for place in mutated if place not in uncopied]
+
+    def run(*inputs: Any) -> Any:
+        places: Sequence[int] = copied
+        if uncopied and not are_alone_in_their_storages(inputs, uncopied):
+            places = mutated
+        undo = [_copy_of(inputs[place]) for place in places]
+        states = _random_states(inputs) if draws_rng else ()
+        try:
+            return function(*inputs)
+        except BaseException as raised:
+            if segment.runs_again(raised):
+                for put_back in (*undo, *states):
+                    put_back()
+            raise
+
+    return run
+
+
+def _copy_of(tensor: torch.Tensor) -> Callable[[], object]:
+    """Copy a tensor; gives the function that puts the copy back, in the layout that it had."""
+    data = tensor.detach()
+    copy, layout = data.clone(), (data.size(), data.stride(), data.storage_offset())
+
+    def put_back() -> None:
+        detached = tensor.detach()
+        if (detached.size(), detached.stride(), detached.storage_offset()) != layout:
+            with torch.no_grad():
+                tensor.as_strided_(*layout)
+        tensor.data.copy_(copy)
+
+    return put_back
+
+
+def _random_states(inputs: Sequence[Any]) -> list[Callable[[], object]]:
+    states: list[Callable[[], object]] = [functools.partial(torch.set_rng_state, torch.get_rng_state())]
+    if any(isinstance(value, torch.Tensor) and value.is_cuda for value in inputs):
+        states.append(functools.partial(torch.cuda.set_rng_state, torch.cuda.get_rng_state()))
+    return states
+
+
+# -- which inputs need no copy -----------------------------------------------------------------------------------------
+
+_OVERWRITE = frozenset({"index_copy_", "index_put_", "index_fill_", "copy_", "fill_", "zero_", "masked_fill_", "setitem"})
+_ASK_FOR_SIZES = frozenset({"size", "stride", "dim", "numel", "storage_offset", "getattr"})
+
+
+def inputs_that_need_no_copy(graph: torch.fx.Graph, written: Sequence[torch.fx.Node], in_order: bool) -> set[torch.fx.Node]:
+    """Those of the inputs written to that need no copy. `in_order`: the operators run one by one, as they stand."""
+    state = _DataflowState(in_order)
+    inputs = [node for node in graph.nodes if node.op in ("placeholder", "get_attr")]
+    for node in inputs:
+        for storage in storages_of(node):
+            state.uncopied[storage] = node if node in written and storage not in state.uncopied else None
+    for node in graph.nodes:
+        state.visit(node)
+    return {node for storage, node in state.uncopied.items() if node is not None and storage in state.mutated}
+
+
+@dataclass
+class _DataflowState:
+    """What is known of storages and of operators that may fail, node by node. Sets of such operators are the bits of numbers."""
+
+    in_order: bool
+    uncopied: dict[int, torch.fx.Node | None] = field(default_factory=dict)  # the input in a storage; None: it needs a copy
+    mutated: set[int] = field(default_factory=set)  # storages that were written to
+    storages: dict[torch.fx.Node, set[int]] = field(default_factory=dict)
+    may_raise: list[torch.fx.Node] = field(default_factory=list)
+    depends_on: dict[torch.fx.Node, int] = field(default_factory=dict)  # of which of these a node needs the result
+    writers: dict[int, int] = field(default_factory=dict)  # of which of these what lies in a storage does
+
+    def visit(self, node: torch.fx.Node) -> None:
+        """Take the next node into account."""
+        self.storages[node] = storages_of(node)
+        used = node.all_input_nodes
+        touched = set().union(*(self.storages[arg] for arg in used))
+        self.depends_on[node] = 0
+        for arg in used:
+            self.depends_on[node] |= self.depends_on[arg]
+        for storage in touched:
+            self.depends_on[node] |= self.writers.get(storage, 0)
+        targets = mutated_args(node)
+        changed = set().union(*(self.storages[target] for target in targets))
+        for storage in touched & self.uncopied.keys():
+            is_looked_at = any(storage in self.storages[arg] for arg in used if arg not in targets)
+            if storage in changed:
+                is_the_first = storage not in self.mutated and not is_looked_at
+                if not (is_the_first and _overwrites(node) and (self.in_order or self._fails_before(node))):
+                    self.uncopied[storage] = None
+            elif storage not in self.mutated and not self._only_makes_a_view(node, storage):
+                self.uncopied[storage] = None
+        self.mutated |= changed
+        if node.meta.get("may_fail"):
+            self.depends_on[node] |= 1 << len(self.may_raise)
+            self.may_raise.append(node)
+        for storage in changed:
+            self.writers[storage] = self.writers.get(storage, 0) | self.depends_on[node]
+
+    def _only_makes_a_view(self, node: torch.fx.Node, storage: int) -> bool:
+        return storage in self.storages[node] or operator_name(node) in _ASK_FOR_SIZES
+
+    def _fails_before(self, write: torch.fx.Node) -> bool:
+        """Whether a write is never reached where something ahead of it fails, in whatever order a compiler runs them."""
+        needed = self.depends_on[write]
+        return all(needed >> bit & 1 or _fail_alike(raising, write) for bit, raising in enumerate(self.may_raise))
+
+
+def _overwrites(node: torch.fx.Node) -> bool:
+    """Whether what an operator writes does not depend on what was there."""
+    name = operator_name(node)
+    accumulates = name == "index_put_" and (len(node.args) > 3 or bool(node.kwargs))
+    return name in _OVERWRITE and not accumulates
+
+
+def _fail_alike(raising: torch.fx.Node, write: torch.fx.Node) -> bool:
+    """Whether the write raises where this one does: both to one place, by the same index, of which it has no more."""
+    if not operator_name(raising) == operator_name(write) == "index_copy_" or raising.kwargs or write.kwargs:
+        return False
+    (first, dim, index, _), (second, other_dim, other_index, _) = raising.args, write.args
+    if index is not other_index or not isinstance(dim, int) or not isinstance(other_dim, int):
+        return False
+    places = [node.meta["example_value"] for node in (index, first, second) if isinstance(node, torch.fx.Node)]
+    counts = places[0].numel(), places[1].shape[dim], places[2].shape[other_dim]
+    return all(isinstance(count, int) for count in counts) and counts[0] == 1 and counts[2] <= counts[1]

@@ -1,0 +1,126 @@
+"""The wrappers around what a backend returned: a table.
+
+The idea: what AOTAutograd makes of a graph computes the same values; but views are regenerated, mutations are copied in afterwards,
+and modes are those of the call. Some programs can see that. Each wrapper makes up for one such difference; it is one row: a name,
+why it is needed, when, and what wraps. What wraps a graph is in the event SubgraphCompiled (`wrappers`). The rows apply in this
+order, the first one innermost. `stage`: "outputs" rows are for graphs that went to their backend whole, "views" rows for pieces as
+well, "call" rows come after the observers (recorders, step checkers) have wrapped the callable.
+
+The translator has rows of its own, which need to know the frame (translate/call_wrappers.py).
+
+In:  a callable and the candidate that it was made of. Out: the callable, wrapped.
+torch/_functorch/_aot_autograd/runtime_wrappers.py (CompilerWrapper.post_compile) is such a list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Generic, TypeVar
+
+from torch.autograd.grad_mode import _unsafe_preserve_version_counter as preserve_version_counter
+
+from dynexplore.engine.aliasing.eligibility import Candidate
+from dynexplore.engine.aliasing.inference_mode import detach_no_grad_views, wrap_inference_outputs
+from dynexplore.engine.aliasing.keep_raising_ops import drop_extra_outputs
+from dynexplore.engine.aliasing.output_aliases import cut_history, wrap_output_aliases
+from dynexplore.engine.aliasing.passes import NO_GRAD, RAISING
+from dynexplore.engine.records import record
+
+Compiled = Callable[..., Any]
+Facts = TypeVar("Facts")
+
+OUTPUTS, VIEWS, CALL = "outputs", "views", "call"
+
+
+@record()
+class Wrapper(Generic[Facts]):
+    """One row: `wrap` gives the callable, wrapped, where `wants` says that the graph needs it."""
+
+    name: str
+    why: str
+    wants: Callable[[Facts], bool]
+    wrap: Callable[[Compiled, Facts], Compiled]
+    stage: str = CALL
+
+
+def apply_wrappers(function: Compiled, rows: Iterable[Wrapper[Facts]], facts: Facts, names: list[str]) -> Compiled:
+    """The callable in the wrappers that it needs; their names are added to `names`."""
+    for row in rows:
+        if row.wants(facts):
+            wrapped = row.wrap(function, facts)
+            if wrapped is not function:
+                names.append(row.name)
+            function = wrapped
+    return function
+
+
+def _preserve_version_counters(function: Compiled, candidate: Candidate) -> Compiled:
+    """The graph mutates the input itself, where the program mutates its `.data`."""
+    places = candidate.graph.meta.hidden_mutations
+
+    def run(*inputs: Any) -> Any:
+        with preserve_version_counter(tuple(inputs[place] for place in places)):
+            return function(*inputs)
+
+    return run
+
+
+def _detach_no_grad_views(function: Compiled, candidate: Candidate) -> Compiled:
+    if getattr(function, "__self__", None) is candidate.graph.module:
+        return function  # the backend returned the graph itself, which runs as captured
+    outputs = enumerate(candidate.graph.meta.outputs)
+    return detach_no_grad_views(function, {place: info.requires_grad for place, info in outputs if info.loses_grad_fn})
+
+
+WRAPPERS: dict[str, Wrapper[Candidate]] = {
+    row.name: row
+    for row in (
+        Wrapper[Candidate](
+            "drop extra outputs",
+            "The pass that keeps raising operators made them outputs.",
+            lambda candidate: RAISING in candidate.passes,
+            lambda function, candidate: drop_extra_outputs(function, len(candidate.graph.outputs)),
+            OUTPUTS,
+        ),
+        Wrapper[Candidate](
+            "detach no_grad views",
+            "A view that the program took in `no_grad` of what requires grad is regenerated with a grad_fn.",
+            lambda candidate: any(info.loses_grad_fn for info in candidate.graph.meta.outputs),
+            _detach_no_grad_views,
+            OUTPUTS,
+        ),
+        Wrapper[Candidate](
+            "mark inference tensors",
+            "The pass that replaced inference mode by no_grad made plain tensors of inference tensors.",
+            lambda candidate: NO_GRAD in candidate.passes and any(info.is_inference for info in candidate.graph.meta.outputs),
+            lambda function, candidate: wrap_inference_outputs(function, candidate.graph.meta.outputs),
+            OUTPUTS,
+        ),
+        Wrapper[Candidate](
+            "regenerate output aliases",
+            "A view that is none in the program, or has another creation meta, refuses mutations that eager allows.",
+            lambda candidate: True,
+            lambda function, candidate: wrap_output_aliases(function, candidate.graph),
+            VIEWS,
+        ),
+        Wrapper[Candidate](
+            "cut history at no_grad views",
+            "A view of a view that was made in `no_grad` is regenerated from the base, and gradients would flow through.",
+            lambda candidate: True,
+            lambda function, candidate: cut_history(function, candidate.graph),
+            VIEWS,
+        ),
+        Wrapper[Candidate](
+            "preserve version counters",
+            "The program mutates an input through `.data`, which bumps no version counter; the compiled graph mutates the input.",
+            lambda candidate: not candidate.runs_as_captured and bool(candidate.graph.meta.hidden_mutations),
+            _preserve_version_counters,
+        ),
+    )
+}
+"""The wrappers by name, in order."""
+
+
+def rows_of(stage: str) -> list[Wrapper[Candidate]]:
+    """The rows of one stage."""
+    return [row for row in WRAPPERS.values() if row.stage == stage]

@@ -1,0 +1,46 @@
+"""The concrete value of a node of the graph under construction, as `get_real_value` of torch/_dynamo/utils.py gives it.
+
+The idea: while a frame is translated its inputs exist, only nobody has run the operators yet. A function whose result is assumed
+to be constant wants real arguments: so all nodes so far run once (a later one may change an earlier one's value in place), on
+copies of the inputs, with the random state put back.
+
+In: the builder and one of its nodes. Out: its value. torch/_dynamo/utils.py (get_real_value) does the same job.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.fx
+from torch.fx.node import map_arg
+
+from dynexplore.engine.graph.builder import GraphBuilder
+
+
+def concrete_value(builder: GraphBuilder, target: torch.fx.Node) -> Any:
+    """The value of `target` in this call, on no storage of the program's. Raises what an operator raises."""
+    examples = {graph_input.node: graph_input.example for graph_input in builder.inputs}
+    values: dict[torch.fx.Node, Any] = {}
+    with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        for node in builder.graph.nodes:
+            if node.op == "placeholder":
+                values[node] = _copy(examples[node])
+            elif node.op == "get_attr":
+                values[node] = _copy(builder.attributes[str(node.target)])
+            else:
+                values[node] = _run(node, values)
+    return values[target]
+
+
+def _copy(value: Any) -> Any:
+    return value.detach().clone() if isinstance(value, torch.Tensor) else value
+
+
+def _run(node: torch.fx.Node, values: dict[torch.fx.Node, Any]) -> Any:
+    args = map_arg(node.args, values.__getitem__)
+    kwargs = map_arg(node.kwargs, values.__getitem__)
+    if node.op == "call_method":
+        return getattr(args[0], str(node.target))(*args[1:], **kwargs)
+    assert callable(node.target)
+    return node.target(*args, **kwargs)

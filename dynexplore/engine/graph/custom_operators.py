@@ -1,0 +1,115 @@
+"""Custom operators and autograd.Functions in a graph: nodes with side effects, because they run the program's own Python code.
+
+The idea: most nodes are kernels of torch. A custom operator (`torch.library`) or an `autograd.Function` runs Python that the
+program wrote: it may print, count and raise, and must run once. So a graph that runs as it stands calls such an operator through
+a function that notes the result, or the exception. Where the segment has to run as plain Python after all, the operator is
+answered from these notes (translate/replay.py).
+
+In:  the graph module that was captured. Out: `runs_program_code(module)`; `with_recorded_results(module)`, a copy that records
+them; `calls`, the notes of the graph call that runs in this thread.
+
+PyTorch has no counterpart: what a graph raises there leaves the compiled function as it is.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+import torch
+import torch.fx
+from torch._ops import OpOverload, OpOverloadPacket
+
+_LIBRARIES = frozenset({"torch", "dynexplore", "numpy", "_operator", "operator", "builtins", "math"})
+_NAMESPACES = frozenset({
+    "aten", "prim", "prims", "c10d", "_c10d_functional", "_c10d_functional_autograd", "c10d_functional", "inductor", "profiler",
+    "quantized", "quantized_decomposed", "mkldnn", "mkl", "onednn", "rngprims", "torchvision", "torchaudio", "streams", "bsymint",
+})  # fmt: skip
+
+
+class CallNotes:
+    """What the program's code did in one call of a graph: results in order, and the call that raised."""
+
+    def __init__(self) -> None:
+        self.operators: list[tuple[OpOverload | OpOverloadPacket[..., Any], Any]] = []
+        self.packed: list[Any] = []
+        self.raised: tuple[str, int, BaseException] | None = None
+        """"operator" or "hook", how many such calls came before it, the exception."""
+
+
+class _ThreadNotes(threading.local):
+    current: CallNotes | None = None
+
+
+calls = _ThreadNotes()
+
+
+def is_of_program(node: torch.fx.Node) -> bool:
+    """Whether running this node runs Python code that is neither torch's nor the engine's."""
+    if node.op != "call_function":
+        return False
+    target: Any = node.target
+    if type(target) is OpOverload:
+        return is_operator_of_program(target)
+    if isinstance(target, OpOverloadPacket):
+        return target._qualified_op_name.partition("::")[0] not in _NAMESPACES
+    if isinstance(target, FunctionType):
+        return (target.__module__ or "").partition(".")[0] not in _LIBRARIES
+    owner = getattr(target, "__self__", None)
+    return isinstance(owner, type) and issubclass(owner, torch.autograd.Function)
+
+
+def runs_program_code(module: torch.fx.GraphModule) -> bool:
+    """Whether any node of a graph, or of its bodies, does."""
+    graphs = [inner.graph for inner in module.modules() if isinstance(inner, torch.fx.GraphModule)]
+    return any(map(is_of_program, (node for graph in graphs for node in graph.nodes)))
+
+
+def with_recorded_results(module: torch.fx.GraphModule) -> torch.fx.GraphModule:
+    """The graph with its custom operators called through a function that notes what they give; itself where it has none."""
+    if not any(_is_recorded_operator(node) for node in module.graph.nodes):
+        return module
+    copied_module = torch.fx.GraphModule(module, torch.fx.Graph())
+    copies: dict[torch.fx.Node, torch.fx.Node] = {}
+    result = copied_module.graph.graph_copy(module.graph, copies)
+    if result is not None:
+        copied_module.graph.output(result)
+    for node, copy in copies.items():
+        copy.name = node.name
+        if _is_recorded_operator(node):
+            copy.target = noting(node.target)
+    copied_module.recompile()
+    return copied_module
+
+
+def _is_recorded_operator(node: torch.fx.Node) -> bool:
+    return isinstance(node.target, OpOverload | OpOverloadPacket) and is_of_program(node)
+
+
+def is_operator_of_program(operator: OpOverload) -> bool:
+    """Whether an operator is none of torch's own."""
+    return operator.namespace not in _NAMESPACES
+
+
+def noting(operator: Any) -> Callable[..., Any]:
+    """An operator of the program, as a function that notes what it gives in this call of a graph."""
+
+    @functools.wraps(operator, assigned=())
+    def call(*args: Any, **kwargs: Any) -> Any:
+        notes = calls.current
+        if notes is None:
+            return operator(*args, **kwargs)
+        try:
+            result = operator(*args, **kwargs)
+        except BaseException as raised:
+            notes.raised = "operator", len(notes.operators), raised
+            raise
+        notes.operators.append((operator, result))
+        return result
+
+    call.__name__ = call.__qualname__ = str(operator).replace("::", "_").replace(".", "_")
+    call.__module__ = "noted"
+    return call

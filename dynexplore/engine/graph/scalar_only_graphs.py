@@ -1,0 +1,73 @@
+"""Scalar-only graphs: nodes that compute nothing but sizes and numbers run in Python, without a backend.
+
+The idea: where a tensor's size varies, `x.shape[0] * 2` is a node of the graph, as every number that is not known is. A graph that
+holds nothing else and gives nothing else is worth no backend, and is none of the graphs that people count: what FX wrote for it is
+a plain function of integers, and the modified code calls that. Guards, and what happens where such a line fails (a division by
+zero), are as for any graph.
+
+In: a finished graph. Out: whether it is such a one; the function.
+torch/_dynamo/output_graph.py (`count_calls`) skips graphs without calls; there numbers are no calls, but expressions that are
+written into the code.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.fx
+import torch.utils._pytree as pytree
+
+from dynexplore.engine.graph.builder import FinishedGraph
+from dynexplore.engine.native import skip_code_recursively
+
+_NUMBERS = (int, float, complex, torch.SymInt, torch.SymFloat, torch.SymBool)
+
+
+def gives_numbers(node: torch.fx.Node) -> bool:
+    """Whether what a node computes is a number, or several."""
+    leaves = pytree.tree_leaves(node.meta.get("example_value"))
+    return bool(leaves) and all(isinstance(leaf, _NUMBERS) for leaf in leaves)
+
+
+def gives_numbers_alone(graph: FinishedGraph) -> bool:
+    """Whether all that a graph computes, and all that it gives, are numbers."""
+    computed = [node for node in graph.module.graph.nodes if node.op not in ("placeholder", "output")]
+    return bool(graph.outputs) and all(map(gives_numbers, (*computed, *graph.outputs)))
+
+
+def takes_rows_alone(graph: FinishedGraph) -> bool:
+    """Whether all that a graph does is to take tensors apart into rows and to look at an element, as a loop over them does."""
+    computed = [node for node in graph.module.graph.nodes if node.op not in ("placeholder", "output")]
+    has_rows = any(_is_unbind(node) for node in computed)
+    return has_rows and all(_takes_rows(node) or _looks_at_element(node) or gives_numbers(node) for node in computed)
+
+
+def _is_unbind(node: torch.fx.Node) -> bool:
+    return node.op == "call_method" and node.target == "unbind"
+
+
+def _takes_rows(node: torch.fx.Node) -> bool:
+    """Whether a node takes rows, or a part under an index that is known, of a tensor or of rows."""
+    is_item = node.op == "call_function" and node.target is operator.getitem
+    return _is_unbind(node) or (is_item and len(node.all_input_nodes) == 1)
+
+
+_COMPARISONS = frozenset({operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge})
+
+
+def _looks_at_element(node: torch.fx.Node) -> bool:
+    """Whether a node compares one element of a row with a number, as the condition that breaks such a loop does."""
+    if node.op != "call_function" or node.target not in _COMPARISONS or len(node.all_input_nodes) != 1:
+        return False
+    value, of = node.meta.get("example_value"), node.all_input_nodes[0]
+    return isinstance(value, torch.Tensor) and value.dim() == 0 and _takes_rows(of)
+
+
+def run_by_python(graph: FinishedGraph) -> Callable[..., Any]:
+    """The graph as a function that the frame hook leaves alone."""
+    forward: Any = graph.module.forward
+    skip_code_recursively(forward.__func__.__code__)
+    return forward  # type: ignore[no-any-return]

@@ -1,0 +1,37 @@
+"""`Tensor.set_data` as an operator of the graph: what `tensor.data = data` means for autograd.
+
+The idea: after the assignment the program computes with the new data, and gradients still go to the old tensor. To autograd that is
+a function that takes both and gives the data. The assignment itself is done for real when the graph has run.
+
+In: the tensor, the new data. Out: the data, with the tensor's history.
+torch/_dynamo/variables/tensor.py (method_setattr) writes a node of `set_` instead.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+
+class _TakeData(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, tensor: torch.Tensor, data: torch.Tensor) -> torch.Tensor:
+        return data.view_as(data)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None]:
+        return gradient, None
+
+
+def take_data(tensor: torch.Tensor, data: torch.Tensor) -> torch.Tensor:
+    """The data, on its own memory; its gradient is that of the tensor.
+
+    >>> weight = torch.ones(2, requires_grad=True)
+    >>> (take_data(weight, torch.tensor([3.0, 4.0])) ** 2).sum().backward()
+    >>> weight.grad
+    tensor([6., 8.])
+    """
+    with torch.enable_grad():  # the tensor may be used in another mode than that in which it was assigned to
+        aliased: torch.Tensor = _TakeData.apply(tensor, data.data)  # type: ignore[no-untyped-call]  # it counts changes apart
+    return aliased

@@ -1,0 +1,112 @@
+"""`mark_dynamic`, `mark_static`, `mark_unbacked`: which dimensions of a tensor vary, may vary, or never do.
+
+The idea: the first call is compiled for its sizes, unless the program says what it knows of later calls. A mark is an attribute of
+the tensor itself, under torch's own name, so that torch's marks count here, and ours there.
+
+In:  `mark_dynamic(x, 0)`, `maybe_mark_dynamic(x, 0)`, `mark_static(x, 0)`, `mark_unbacked(x, 0)`, or torch._dynamo's functions of
+     these names.
+Out: the marked dimensions of a tensor; `violation`, the sentence for a promise that did not hold.
+
+torch/_dynamo/decorators.py does the same job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import torch
+
+_DYNAMIC, _MAYBE, _STATIC = "_dynamo_dynamic_indices", "_dynamo_weak_dynamic_indices", "_dynamo_static_indices"
+_UNBACKED, _STRICTLY_UNBACKED = "_dynamo_unbacked_indices", "_dynamo_strict_unbacked_indices"
+_NAMES = frozenset({_DYNAMIC, _MAYBE, _STATIC, _UNBACKED, _STRICTLY_UNBACKED})
+_RANGE = "_dynamo_dynamic_range"  # torch._dynamo reads a range for each dimension in the first
+
+
+class _DimRange(NamedTuple):
+    """The sizes that a dimension marked dynamic may have, as torch._dynamo reads them; None: any."""
+
+    dim: int
+    min: int | None = None
+    max: int | None = None
+
+
+def mark_dynamic(tensor: torch.Tensor, index: int | Iterable[int]) -> None:
+    """Compile for any size of this dimension (or these) from the first call on.
+
+    Where the function asks for one certain size all the same, compiling it raises `exc.MarkViolated`, which says which guard it is.
+
+    >>> x = torch.ones(4, 3)
+    >>> mark_dynamic(x, 0)
+    >>> sorted(dynamic(x))
+    [0]
+    """
+    dims = _mark(tensor, index, _DYNAMIC)
+    vars(tensor).setdefault(_RANGE, set()).update(map(_DimRange, dims))
+
+
+def maybe_mark_dynamic(tensor: torch.Tensor, index: int | Iterable[int]) -> None:
+    """Compile for any size of this dimension (or these), unless the function asks for a certain one."""
+    _mark(tensor, index, _MAYBE)
+
+
+def mark_static(tensor: torch.Tensor, index: int | Iterable[int] | None = None) -> None:
+    """Compile for the very size of this dimension (None: of all), however often it changes."""
+    _mark(tensor, range(tensor.dim()) if index is None else index, _STATIC)
+
+
+def mark_unbacked(tensor: torch.Tensor, index: int | Iterable[int]) -> None:
+    """Compile for any size of this dimension (or these), 0 and 1 too, and take nothing of the first call's size for granted.
+
+    Where the function asks for a certain size, or whether it is one, the graph breaks.
+
+    >>> x = torch.ones(1, 3)
+    >>> mark_unbacked(x, 0)
+    >>> sorted(unbacked(x))
+    [0]
+    """
+    _mark(tensor, index, _UNBACKED)
+
+
+def _mark(tensor: torch.Tensor, index: int | Iterable[int], name: str) -> set[int]:
+    """Mark dimensions, and return all that have this mark."""
+    marked: set[int] = vars(tensor).setdefault(name, set())
+    for dim in [index] if isinstance(index, int) else index:
+        if not -tensor.dim() <= dim < tensor.dim():
+            raise IndexError(f"a tensor of {tensor.dim()} dimensions has no dimension {dim}")
+        marked.add(dim % tensor.dim())
+    return marked
+
+
+def dynamic(tensor: torch.Tensor) -> frozenset[int]:
+    """The dimensions that are promised to be served at any size."""
+    return _of(tensor, _DYNAMIC) - _of(tensor, _STATIC)
+
+
+def unbacked(tensor: torch.Tensor) -> frozenset[int]:
+    """The dimensions of whose size nothing is known."""
+    return (_of(tensor, _UNBACKED) | _of(tensor, _STRICTLY_UNBACKED)) - _of(tensor, _STATIC)
+
+
+def marks_of(tensor: torch.Tensor) -> Mapping[int, str]:
+    """The mark that counts of each marked dimension: "static", "unbacked", "dynamic" or "maybe", the first of these that it has."""
+    attributes = vars(tensor)
+    if attributes.keys().isdisjoint(_NAMES):
+        return {}
+    weakest_first = (("maybe", _MAYBE), ("dynamic", _DYNAMIC), ("unbacked", _STRICTLY_UNBACKED), ("unbacked", _UNBACKED),
+                     ("static", _STATIC))  # fmt: skip
+    return {dim: mark for mark, name in weakest_first for dim in attributes.get(name, ())}
+
+
+def _of(tensor: torch.Tensor, name: str) -> frozenset[int]:
+    marked: Any = vars(tensor).get(name, ())
+    return frozenset(marked)
+
+
+def violation(source: str, dimension: int, size: int) -> str:
+    """What is said where a promise did not hold: the guard that would have to stand in the entry."""
+    asks = "sizes 0 and 1 are compiled for themselves" if size in (0, 1) else "the function asks for this very size"
+    return (
+        f"{source} is marked dynamic in dimension {dimension}, but what was compiled holds only for "
+        f"{source}.size()[{dimension}] == {size}: {asks}; maybe_mark_dynamic allows that"
+    )

@@ -1,0 +1,85 @@
+"""Classes of modules that a model has several instances of (repeated blocks): compiled for every instance from their first
+frame on.
+
+The idea: a module that is an argument of a frame is guarded by its identity at first, and when another instance comes, the frame is
+compiled once more, for all of them. A model that is one graph never gets there: its blocks are inlined. But where a block breaks,
+Python calls each block by itself, and the frame of the first would be compiled twice. So at a break the frames around it are looked
+at: if a method of a block was being interpreted, and the model that it was reached through has another block of its class, then
+frames that this class comes to as an argument do not guard which instance it is (`Translator.is_stable`).
+
+In: the modules whose methods are interpreted at a break. Out: `ModuleClasses`, one per store, which each translation is given.
+torch/_dynamo guards no module by
+identity where modules are inlined (`inline_inbuilt_nn_modules`), and pays for it in each call.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable, Iterator, Mapping
+from types import CellType
+from typing import Any
+
+from torch import nn
+
+from dynexplore.engine.provenance.attribute_dicts import REGISTRIES
+from dynexplore.engine.provenance.guards import is_empty
+from dynexplore.engine.provenance.sources import Scope, Source
+from dynexplore.engine.raw_attributes import instance_dict, is_a
+
+_MODULES = REGISTRIES[2]
+
+
+class ModuleClasses:
+    """The classes of which several instances are known to come; they are held weakly, and none of their code is run."""
+
+    def __init__(self) -> None:
+        self._classes: weakref.WeakValueDictionary[int, type[Any]] = weakref.WeakValueDictionary()
+
+    def forget(self) -> None:
+        """What was learned belongs to what was compiled, and goes with it."""
+        self._classes.clear()
+
+    def __contains__(self, value: object) -> bool:
+        """Whether a live value is a module of such a class."""
+        return self._classes.get(id(type(value))) is type(value)
+
+    def among(self, values: Mapping[str, object], cells: Mapping[str, CellType]) -> frozenset[str]:
+        """The names of the arguments, and of the variables of a closure, that are such modules."""
+        full = (name for name, cell in cells.items() if not is_empty(cell) and cell.cell_contents in self)
+        return frozenset(name for name, value in values.items() if value in self).union(full)
+
+    def note(self, receivers: Iterable[tuple[object, Source]], scope: Scope) -> None:
+        """A break: Python will call the methods of these modules, which were being interpreted, by itself."""
+        for block, source in receivers:
+            if block in self:
+                continue
+            owner = _outermost_module(source, scope)
+            if owner in self or _has_several(owner, type(block)):
+                self._classes[id(type(block))] = type(block)
+
+
+def _outermost_module(source: Source, scope: Scope) -> object:
+    """The first module on the path to a module."""
+    path: list[Source] = []
+    step: Source | None = source
+    while step is not None:
+        path.append(step)
+        step = step.base
+    values = (place.fetch(scope) for place in reversed(path) if place.guardable)
+    return next((value for value in values if is_a(value, nn.Module)), None)
+
+
+def _has_several(owner: object, cls: type[Any]) -> bool:
+    """Whether more than one module of a class hangs on a module, itself among them."""
+    instances = (module for module in _modules_below(owner, set()) if type(module) is cls)
+    return next(instances, None) is not None and next(instances, None) is not None
+
+
+def _modules_below(module: object, met: set[int]) -> Iterator[object]:
+    if not is_a(module, nn.Module) or id(module) in met:
+        return
+    met.add(id(module))
+    yield module
+    children = instance_dict(module).get(_MODULES)  # none where its class never called `Module.__init__`
+    for child in dict.values(children) if is_a(children, dict) else ():  # type: ignore[arg-type]
+        yield from _modules_below(child, met)

@@ -1,0 +1,71 @@
+"""The wrappers around the call of a compiled graph that need to know its frame: a table.
+
+The idea: what keeps the call of a graph as eager's does not depend on the backend: failures, modes, classes of tensors. Each
+wrapper is one row, as in aliasing/wrappers.py, and applies after those. What wraps a graph is in the event SubgraphCompiled.
+
+In:  a callable, and the frame that it is called from. Out: the callable, wrapped.
+PyTorch's Dynamo writes bytecode for some of this (torch/_dynamo/output_graph.py), and has no counterpart of the rest.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dynexplore.engine.aliasing.rollback import with_rollback
+from dynexplore.engine.aliasing.wrappers import Wrapper
+from dynexplore.engine.graph.builder import FinishedGraph
+from dynexplore.engine.records import record
+from dynexplore.engine.translate.graph_failure import Segment
+from dynexplore.engine.variables.modes.active_modes import restoring_modes
+from dynexplore.engine.variables.torch_.tensor.tensor_subclass import with_torch_function_disabled
+from dynexplore.engine.variables.torch_.tensor.traceable_wrapper_subclass import without_capture
+
+if TYPE_CHECKING:
+    from dynexplore.engine.translate.contract.interpreter import Interpreter
+
+
+@record(eq=False)
+class Call:
+    """The call of a graph in a frame."""
+
+    ctx: Interpreter
+    graph: FinishedGraph
+    segment: Segment
+
+
+CALL_WRAPPERS: dict[str, Wrapper[Call]] = {
+    row.name: row
+    for row in (
+        Wrapper[Call](
+            "note program code",
+            "What hooks and operators of the program do while the graph runs is noted, and not done twice after a failure.",
+            lambda call: True,
+            lambda function, call: call.segment.with_hook_notes(function),
+        ),
+        Wrapper[Call](
+            "rollback",
+            "When an operator raises, the segment runs again as plain Python: what the graph has mutated by then is put back.",
+            lambda call: bool(call.graph.meta.mutated_inputs) or call.graph.meta.draws_rng,
+            lambda function, call: with_rollback(function, call.graph, call.segment),
+        ),
+        Wrapper[Call](
+            "no capture inside wrapper subclasses",
+            "The code of a wrapper subclass runs plainly while the graph does.",
+            lambda call: call.ctx.function_modes.has_wrappers,
+            lambda function, call: without_capture(function),
+        ),
+        Wrapper[Call](
+            "disable __torch_function__",
+            "Tensor subclasses were asked while the frame was captured; the graph runs without them.",
+            lambda call: call.ctx.function_modes.has_subclasses,
+            lambda function, call: with_torch_function_disabled(function),
+        ),
+        Wrapper[Call](
+            "restore modes",
+            "A graph that sets modes leaves them as they were also when one of its operators raises.",
+            lambda call: call.ctx.graph.sets_modes,
+            lambda function, call: restoring_modes(function),
+        ),
+    )
+}
+"""The wrappers by name, in order."""

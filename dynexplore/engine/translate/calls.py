@@ -1,0 +1,60 @@
+"""Calls, as trackers ask for them: inlining, resumed generators, and the TorchFunctionModes that a call of torch asks first.
+
+In: trackers of functions and arguments. Out: trackers of what they return. inlining.py, operations.py and
+variables/modes/torch_function_modes.py do the work; trackers lie below all three.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dynexplore.engine.graph.torch_function_probe import TorchFunctionDispatched
+from dynexplore.engine.translate import class_statement, inlining, operations
+from dynexplore.engine.variables.callables.generator import GeneratorVariable
+from dynexplore.engine.variables.contract.base import Args, Kwargs, VariableTracker
+from dynexplore.engine.variables.modes.torch_function_modes import dispatch_torch_function
+from dynexplore.engine.variables.objects.namespace import NamespaceVariable
+
+if TYPE_CHECKING:
+    from dynexplore.engine.translate.contract.interpreter import Interpreter
+
+
+class CallDispatcher:
+    """The calls of one attempt; implements `Calls` of the trackers' context."""
+
+    def __init__(self, ctx: Interpreter) -> None:
+        self._ctx = ctx
+        self.generators: list[GeneratorVariable] = []
+        self.module_path: list[tuple[str, str]] = []  # the nn.Modules whose forward is being interpreted
+        root = NamespaceVariable(ctx.request.globals, of_frame=True)
+        self.namespaces: dict[int, NamespaceVariable] = {id(ctx.request.globals): root}
+
+    def inline(self, function: VariableTracker, args: Args, kwargs: Kwargs) -> VariableTracker:
+        """Interpret a Python function's body as a nested symbolic frame."""
+        return inlining.inline(self._ctx, function, args, kwargs)
+
+    def make_enumeration(self, base: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
+        """`Enum("Color", "RED GREEN")`: the class that a class statement would make."""
+        return class_statement.make_enumeration(self._ctx, base, args, kwargs)
+
+    def resume_generator(
+        self, generator: VariableTracker, sent: VariableTracker, thrown: VariableTracker | None = None
+    ) -> VariableTracker | None:
+        """Run an inlined generator to its next `yield`."""
+        return inlining.resume_generator(self._ctx, generator, sent, thrown)
+
+    def dispatch_torch_function(self, op: str, target: Any, args: Args, kwargs: Kwargs) -> VariableTracker | None:
+        """The result that the innermost TorchFunctionMode returns for a call; None where torch does not dispatch to it."""
+        return dispatch_torch_function(self._ctx, op, target, args, kwargs)
+
+    def torch_function_call(self, op: str, target: Any, args: Args, kwargs: Kwargs) -> TorchFunctionDispatched | None:
+        """What torch passes to `__torch_function__` when this call is made."""
+        return operations.torch_function_call(self._ctx, op, target, args, kwargs)
+
+    def namespace_of(self, function: Any) -> NamespaceVariable:
+        """The tracker of a function's globals."""
+        values = function.global_namespace()
+        namespace = self.namespaces.get(id(values))
+        if namespace is None:
+            namespace = self.namespaces[id(values)] = NamespaceVariable(values, of_frame=False, owner=function.source)
+        return namespace

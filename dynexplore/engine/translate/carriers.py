@@ -1,0 +1,162 @@
+"""Carriers: the frames in which the instruction that broke runs, where a callee of the frame broke.
+
+The idea: the graph is over, and the instruction that broke it runs for real, under one frame for each callee that was being
+interpreted. Such a carrier has the name, the file and the globals of the callee, stands at the same position, has its live locals
+under their names, and catches what the callee would catch. So stacks, tracebacks, `warnings.warn(stacklevel=2)` and handlers are
+those of eager. The innermost carrier puts back the part of the stack that the instruction reads, and runs it; each of the others
+calls the next one. They return what happened, an `Outcome`: the number of the outcome if there is more than one, and its values.
+
+    modified code of the frame     calls a carrier where the frame calls `middle`
+      carrier of middle              calls a carrier where `middle` calls `leaf`
+        carrier of leaf                print(...), and returns its value
+
+An exception that no frame catches passes through all of them.
+
+In: a callee, what its frame holds, and the outcomes. Out: a code object. PyTorch has no counterpart: there the instruction runs in
+the outermost frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import CodeType
+
+from dynexplore.engine.bytecode import Instruction, Label, Writer, assemble
+from dynexplore.engine.native import skip_code
+from dynexplore.engine.records import record
+from dynexplore.engine.translate.broken_unit import BrokenUnit
+from dynexplore.engine.translate.nested_resume import callee_parameters
+from dynexplore.engine.translate.resume import write_stack
+
+_VARARGS, _VARKEYWORDS, _NESTED = 0x04, 0x08, 0x10
+_FIRST_CONTENT = "___first_argument"
+
+
+@record(eq=False)
+class Outcome:
+    """One of the ways in which Python goes on after the instruction that broke.
+
+    It goes on at `target` in the frame `level` calls deep: where the instruction fell through or jumped, with its results (True for
+    a value, False for a NULL), or in a handler, with the exception.
+    """
+
+    level: int
+    target: Instruction
+    results: tuple[bool, ...]
+    jumped: bool = False
+    caught: bool = False
+
+
+@record(eq=False)
+class Carrier:
+    """The code of a carrier. Its arguments: locals, stack values, and those of its callee's carrier, a function of that first."""
+
+    code: CodeType
+    parameters: tuple[str, ...]
+
+
+class CarrierWriter:
+    """Writes the carrier of one callee."""
+
+    def __init__(
+        self, unit: BrokenUnit, locals: Sequence[str], outcomes: Sequence[Outcome], level: int, first_content: bool
+    ) -> None:
+        self.unit, self.outcomes, self.level = unit, outcomes, level
+        self.original = unit.parsed.code
+        self.freevars = (*self.original.co_cellvars, *self.original.co_freevars)
+        self.parameters = [_FIRST_CONTENT, *locals] if first_content else list(locals)
+        self.temporaries: list[str] = []
+        self.writer = Writer(self.original)
+
+    def innermost(self, stack: Sequence[bool]) -> Carrier:
+        """The carrier that runs the instruction. `stack`: what of it that reads, bottom first; a value (True) or NULL."""
+        names = [f"___stack{depth}" if is_value else None for depth, is_value in enumerate(stack)]
+        self.parameters += [name for name in names if name is not None]
+        fell, jumped = self._outcome(jumped=False), self._outcome(jumped=True)
+        label, failed = Label("jumped"), Label("failed")
+        writer = self.writer
+        writer.prologue((), self.freevars, self.original.co_cellvars)
+        with writer.at(self.unit.broken, self.unit.parsed.nearest_with_line(self.unit.broken).position):
+            write_stack(writer, names)
+            with writer.covered_by(failed if self._caught is not None else None), writer.role("original instruction"):
+                self.unit.write(writer, label if jumped is not None else None)
+            if fell is not None:
+                self._return(fell)
+            if jumped is not None:
+                writer.mark(label)
+                jump = self.unit.jump
+                assert jump is not None
+                self.unit.write_fillers(writer, jump)
+                self._return(jumped)
+            self._write_handler(failed)
+        return self._carrier()
+
+    def around(self, callee: Carrier) -> Carrier:
+        """The carrier that calls that of its callee."""
+        function, *arguments = callee_parameters(callee.parameters)
+        self.parameters += [function, *arguments]
+        failed = Label("failed")
+        writer = self.writer
+        writer.prologue((), self.freevars, self.original.co_cellvars)
+        with writer.at(self.unit.broken, self.unit.parsed.nearest_with_line(self.unit.broken).position):
+            with writer.covered_by(failed if self._caught is not None else None), writer.role("call carrier"):
+                writer.emit("NOP")
+                writer.call_helper(
+                    lambda: writer.load_fast(function), *[lambda name=name: writer.load_fast(name) for name in arguments]
+                )
+            with writer.role("return"):
+                writer.return_value()
+            self._write_handler(failed)
+        return self._carrier()
+
+    @property
+    def _caught(self) -> Outcome | None:
+        return next((outcome for outcome in self.outcomes if outcome.caught and outcome.level == self.level), None)
+
+    def _outcome(self, *, jumped: bool) -> Outcome | None:
+        return next((outcome for outcome in self.outcomes if not outcome.caught and outcome.jumped == jumped), None)
+
+    def _write_handler(self, failed: Label) -> None:
+        if self._caught is not None:
+            self.writer.mark(failed)
+            self._return(self._caught)
+
+    def _return(self, outcome: Outcome) -> None:
+        """Return what happened; its results are on the stack."""
+        writer = self.writer
+        names = []
+        with writer.role("return"):
+            for is_value in reversed(outcome.results):
+                name = f"___result{len(self.temporaries)}"
+                self.temporaries.append(name)
+                writer.store_fast(name)
+                names += [name] if is_value else []
+            several = len(self.outcomes) > 1
+            if several:
+                writer.load_const(self.outcomes.index(outcome))
+            for name in reversed(names):
+                writer.load_fast(name)
+                if outcome.caught:  # no cycle through the frame of the traceback
+                    writer.load_const(None)
+                    writer.store_fast(name)
+            writer.build_tuple(len(names) + several)
+            writer.return_value()
+
+    def _carrier(self) -> Carrier:
+        original, parameters = self.original, tuple(self.parameters)
+        parameters_and_cells = {*parameters, *self.freevars}
+        others = [name for name in original.co_varnames if name not in parameters_and_cells]
+        code = assemble(
+            self.writer,
+            original,
+            argcount=len(parameters),
+            posonlyargcount=0,
+            kwonlyargcount=0,
+            flags=original.co_flags & ~(_VARARGS | _VARKEYWORDS) | (_NESTED if self.freevars else 0),
+            varnames=(*parameters, *self.temporaries, *others, *original.co_cellvars),
+            cellvars=(),
+            freevars=self.freevars,
+            moved=original.co_cellvars,
+        )
+        skip_code(code)
+        return Carrier(code, parameters)

@@ -1,0 +1,218 @@
+"""Class statements inside the frame: the body is interpreted, and a class of the attempt's own stands for the new one.
+
+The idea: each call of the frame makes another class. One that stays inside need not be made at all: its body is interpreted like a
+callee with a namespace, and `type(name, bases, namespace)` makes a *stand-in* once, in which lookups end as they
+would in the real one. A function of the body becomes a twin with the same code, whose cells lead to the frame's trackers; what is
+no constant stands in `stored`, as if the frame had assigned it. Nothing of a stand-in can leave the frame: the code generator
+refuses to push it (StandInLeaves), and so the next attempt stops before the statement, which Python then runs.
+
+A class whose making calls code of the program (a metaclass, `__init_subclass__`, `__set_name__`) is left to Python.
+
+In: the call of `builtins.__build_class__`. Out: a `FrameClassVariable`.
+torch/_dynamo/variables/builtin.py (call___build_class__) runs the statement for real, once, and gives that class to each call.
+"""
+
+from __future__ import annotations
+
+import builtins
+import enum
+import types
+from abc import ABCMeta
+from typing import TYPE_CHECKING, Any
+
+from dynexplore.engine.bytecode import read
+from dynexplore.engine.translate.enum_statement import (
+    RecordedNamespace,
+    is_auto,
+    is_enumeration,
+    new_enumeration,
+    plain_value,
+    runs_code_of_program,
+)
+from dynexplore.engine.translate.inlining import run, set_up_cells
+from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
+from dynexplore.engine.variables.callables.function import (
+    CellVariable,
+    FunctionVariable,
+    LiveCallableVariable,
+    NestedFunctionVariable,
+)
+from dynexplore.engine.variables.contract.base import Args, Kwargs, NotConstant, VariableTracker
+from dynexplore.engine.variables.contract.frame_effects import StandIn
+from dynexplore.engine.variables.objects.class_ import ClassVariable
+from dynexplore.engine.variables.objects.frame_class import FrameClassVariable
+from dynexplore.engine.variables.objects.new_descriptor import NewDescriptorVariable
+from dynexplore.engine.variables.objects.type_lookup import peek
+from dynexplore.engine.variables.rules import rule
+from dynexplore.engine.variables.scalars.constant import ConstantVariable
+from dynexplore.engine.variables.scalars.enumeration import EnumClassVariable
+
+if TYPE_CHECKING:
+    from dynexplore.engine.translate.contract.interpreter import Interpreter
+
+
+@rule(builtins.__build_class__)
+def _build_class(ctx: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
+    """A class statement."""
+    if len(args) < 2:
+        ctx.raise_exception(TypeError, "__build_class__: not enough arguments")
+    body, name, *bases = args
+    statement: type[ClassStatement] = EnumStatement if is_enumeration(bases) else ClassStatement
+    if not isinstance(body, NestedFunctionVariable) or not statement.can_derive(bases, kwargs):
+        ctx.break_graph("DX315")
+    assert isinstance(body, NestedFunctionVariable)
+    return statement(ctx, name.as_constant(), bases, kwargs, _interpret_body(ctx, body)).make()
+
+
+def _is_plain_base(base: VariableTracker) -> bool:
+    """Whether deriving from a class runs no code of the program."""
+    if not isinstance(base, ClassVariable) or type(base.value) not in (type, ABCMeta):
+        return False
+    return peek(base.value, "__init_subclass__") is vars(object)["__init_subclass__"]
+
+
+def _interpret_body(ctx: Interpreter, body: NestedFunctionVariable) -> RecordedNamespace:
+    """The namespace that the body of a class leaves."""
+    frame = SymbolicFrame(read(body.code), ctx.calls.namespace_of(body), body, ctx.frames.innermost)
+    set_up_cells(ctx, frame, body)
+    frame.namespace = namespace = RecordedNamespace()
+    run(ctx, frame)
+    return namespace
+
+
+class ClassStatement:
+    """Makes one stand-in."""
+
+    def __init__(self, ctx: Interpreter, name: str, bases: list[Any], keywords: Kwargs, namespace: RecordedNamespace) -> None:
+        self.ctx, self.name, self.bases, self.keywords, self.namespace = ctx, name, bases, keywords, namespace
+        self.stored: dict[str, VariableTracker | None] = {}
+        self.parts: list[object] = []
+
+    def make(self) -> VariableTracker:
+        """The tracker of the new class."""
+        ctx = self.ctx
+        classcell = self.namespace.get("__classcell__")
+        real = {name: self._real(name, value) for name, value in self.namespace.items() if name != "__classcell__"}
+        for base in self.bases:
+            ctx.module_guards.guard_on_bases(base.value)
+        try:
+            cls = self._new(tuple(base.value for base in self.bases), real)
+        except (TypeError, ValueError) as error:
+            ctx.raise_exception(type(error), *error.args)
+        tracker = self._tracker(cls)
+        ctx.journal.remember(cls, tracker)
+        if isinstance(classcell, CellVariable):
+            classcell.content = tracker
+        _note_stand_ins(ctx, tracker, cls, *self.parts)
+        return tracker
+
+    @staticmethod
+    def can_derive(bases: list[Any], keywords: Kwargs) -> bool:
+        """Whether such a class can have a stand-in, by its bases."""
+        return not keywords and all(map(_is_plain_base, bases))
+
+    def _new(self, bases: tuple[type[Any], ...], namespace: dict[str, object]) -> type[Any]:
+        """The class itself; raises what Python raises."""
+        return types.new_class(self.name, bases, {}, lambda new: new.update(namespace))
+
+    def _tracker(self, cls: type[Any]) -> ClassVariable:
+        return FrameClassVariable(cls, self.stored)
+
+    def _real(self, name: str, value: VariableTracker) -> object:
+        """What stands in the dictionary of the stand-in for a value of the body."""
+        if isinstance(value, NestedFunctionVariable | NewDescriptorVariable):
+            return self._twin(value)
+        if isinstance(value, LiveCallableVariable | ClassVariable):
+            return value.live_value()
+        if value.is_constant() and type(value.as_constant()).__hash__ is not None:
+            return value.as_constant()
+        kind = value.python_type()
+        if name.startswith("__") or hasattr(kind, "__get__") or peek(kind, "__set_name__") is not None:
+            self.ctx.break_graph("DX315")
+        self.stored[name] = value
+        return object()
+
+    def _twin(self, value: VariableTracker) -> Any:
+        if isinstance(value, NewDescriptorVariable):
+            return self._part(value.descriptor(*map(self._part_of_descriptor, value.parts)))
+        assert isinstance(value, NestedFunctionVariable)
+        defaults = (*value.defaults, *value.keyword_defaults.values())
+        if value.annotate is not None or value.annotations is not None or not all(part.is_constant() for part in defaults):
+            self.ctx.break_graph("DX315")
+        function = types.FunctionType(
+            value.code, value.namespace, value.code.co_name, tuple(part.as_constant() for part in value.defaults) or None,
+            tuple(map(self._twin_of_cell, value.cells)),
+        )  # fmt: skip
+        if value.keyword_defaults:
+            function.__kwdefaults__ = {name: part.as_constant() for name, part in value.keyword_defaults.items()}
+        for name, attribute in value.attributes.items():
+            if not attribute.is_constant():
+                self.ctx.break_graph("DX315")
+            setattr(function, name, attribute.as_constant())
+        return self._part(function)
+
+    def _part_of_descriptor(self, value: VariableTracker) -> Any:
+        if isinstance(value, NestedFunctionVariable | NewDescriptorVariable):
+            return self._twin(value)
+        if isinstance(value, FunctionVariable | ConstantVariable):
+            return value.as_constant()
+        self.ctx.break_graph("DX315")
+
+    def _twin_of_cell(self, tracker: CellVariable) -> types.CellType:
+        cell = types.CellType()
+        self.ctx.journal.remember(cell, tracker)
+        return cell
+
+    def _part(self, part: Any) -> Any:
+        self.parts.append(part)
+        return part
+
+
+class EnumStatement(ClassStatement):
+    """Makes the stand-in of an enumeration."""
+
+    @staticmethod
+    def can_derive(bases: list[Any], keywords: Kwargs) -> bool:
+        """Whether such a class can have a stand-in, by its bases."""
+        return all(value.is_constant() for value in keywords.values()) and not runs_code_of_program(bases, {})
+
+    def _new(self, bases: tuple[type[Any], ...], namespace: dict[str, object]) -> type[Any]:
+        if self.stored or not self.namespace.is_in_order or runs_code_of_program([], self.namespace):
+            self.ctx.break_graph("DX315")
+        return new_enumeration(self.name, bases, namespace, {name: value.as_constant() for name, value in self.keywords.items()})
+
+    def _tracker(self, cls: type[Any]) -> ClassVariable:
+        return EnumClassVariable(cls, None)
+
+    def _real(self, name: str, value: VariableTracker) -> object:
+        return enum.auto() if is_auto(value) else super()._real(name, value)
+
+    def _twin_of_cell(self, tracker: CellVariable) -> types.CellType:
+        self.ctx.break_graph("DX315")
+
+
+def make_enumeration(ctx: Interpreter, base: EnumClassVariable, args: Args, kwargs: Kwargs) -> VariableTracker:
+    """An enumeration that is made by a call: of constants, where `enum` runs no code of the program."""
+    if runs_code_of_program([base, *(value for value in kwargs.values() if isinstance(value, ClassVariable))], {}):
+        ctx.break_graph("DX315")
+    try:
+        names = [plain_value(value) for value in args]
+        keywords = {name: plain_value(value) for name, value in kwargs.items()}
+    except NotConstant:
+        ctx.break_graph("DX315")
+    keywords.setdefault("module", ctx.frames.innermost.globals.values.get("__name__"))  # enum would ask the frame that calls it
+    make: Any = base.value
+    try:
+        cls = make(*names, **keywords)
+    except (TypeError, ValueError) as error:
+        ctx.raise_exception(type(error), *error.args)
+    tracker = EnumClassVariable(cls, None)
+    ctx.journal.remember(cls, tracker)
+    _note_stand_ins(ctx, tracker, cls)
+    return tracker
+
+
+def _note_stand_ins(ctx: Interpreter, tracker: VariableTracker, *parts: object) -> None:
+    """A class of the attempt's own and its parts, none of which may leave the frame."""
+    for part in parts:
+        ctx.effects.stand_ins[id(part)] = StandIn(part, tracker.created_at_step, ctx.frames.user_stack())

@@ -1,0 +1,123 @@
+"""The stack of symbolic frames: the root, and the callees that are being inlined.
+
+The idea: the translator interprets one frame at a time, and a callee's frame lies on top of its caller's, as in CPython.
+"The frame" means the innermost one to `super()`, the exception that is being handled, where a node or a break stands.
+
+In: the root frame, and each callee as it is interpreted. Out: `FrameStack`; `user_frame`, a frame as a traceback shows it.
+CPython's counterpart is the frame chain of `_PyInterpreterFrame.previous`; PyTorch's is `InstructionTranslatorBase.parent`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import linecache
+from collections.abc import Iterator, Sequence
+from types import FunctionType
+from typing import TYPE_CHECKING
+
+from dynexplore.engine.bytecode import argument_slots
+from dynexplore.engine.display_paths import shown_file
+from dynexplore.engine.events import UserFrame
+from dynexplore.engine.provenance.sources import LocalSource
+from dynexplore.engine.variables.contract.context import ObservedException
+
+if TYPE_CHECKING:
+    from dynexplore.engine.translate.contract.interpreter import Interpreter
+    from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
+    from dynexplore.engine.variables.contract.base import VariableTracker
+
+
+class FrameStack:
+    """The frames of one attempt, the root first; implements `ActiveFrames` of the trackers' context."""
+
+    def __init__(self, root: SymbolicFrame) -> None:
+        self.root = root
+        self.running: list[SymbolicFrame] = []
+        self.chain: list[SymbolicFrame] = [root]  # the frames that nest
+        self._unwinding: BaseException | None = None
+        self._unwound: tuple[SymbolicFrame, ...] = ()
+
+    @contextlib.contextmanager
+    def entered(self, frame: SymbolicFrame) -> Iterator[None]:
+        """While a frame is interpreted. However that ends, no frame that an exception abandoned stays on the stack."""
+        self.running.append(frame)
+        try:
+            yield
+        except (ObservedException, RuntimeError) as error:
+            if error is not self._unwinding:
+                self._unwinding, self._unwound = error, tuple(self.running)
+            raise
+        finally:
+            self.running.pop()
+
+    def unwound_by(self, error: BaseException | None) -> Sequence[SymbolicFrame]:
+        """The frames that an exception came through; those that are being interpreted for any other, or none."""
+        return self._unwound if error is not None and error is self._unwinding else self.running
+
+    @property
+    def innermost(self) -> SymbolicFrame:
+        """The frame that is being interpreted; the root between two instructions of it."""
+        return self.running[-1] if self.running else self.root
+
+    @property
+    def stopping(self) -> SymbolicFrame:
+        """The frame in which the graph ends if it breaks here."""
+        return next(frame for frame in reversed(self.chain) if frame.stops)
+
+    def user_stack(self) -> tuple[UserFrame, ...]:
+        """The frames as a traceback shows them, outermost first."""
+        return tuple(map(user_frame, self.running or [self.root]))
+
+    def forward_call(
+        self, caller: VariableTracker, function: VariableTracker, through: Sequence[FunctionType] = ()
+    ) -> None:
+        """Calling `caller` only calls `function`, with the result unchanged: so does an instruction that only calls `caller`.
+
+        `through`: methods of `caller` that do so in eager and are not interpreted, outermost first.
+        """
+        frame = self.innermost
+        if frame.only_calls is caller:
+            frame.only_calls = function
+            frame.calls_through += tuple((method, caller) for method in through)
+
+    def handled_exception(self) -> VariableTracker | None:
+        """The exception that an `except` or `finally` block of the innermost frame, or of one around it, handles."""
+        return next((frame.exceptions[-1] for frame in reversed(self.running) if frame.exceptions), None)
+
+    def is_owned_by_root(self, value: VariableTracker) -> bool:
+        """Whether a local of the frame that is translated, not of a callee or caller, holds the object that it made.
+
+        In a resume function the object may come in, too, in a local that is no argument of the original function. No local owns a
+        class: it is in cycles, and only the garbage collector ends it.
+        """
+        if issubclass(value.python_type(), type):
+            return False
+        if value.source is None:
+            return any(local is value for local in self.root.locals.values())
+        root = value.source.root()
+        return isinstance(root, LocalSource) and root.local not in argument_slots(self.root.parsed.code)
+
+    def super_arguments(self, ctx: Interpreter) -> tuple[VariableTracker, VariableTracker]:
+        """What `super()` means in the innermost frame: its `__class__` cell's content and its first argument."""
+        frame = self.innermost
+        code = frame.parsed.code
+        if "__class__" not in frame.cells or not code.co_argcount:
+            ctx.break_graph("DX313", function=code.co_qualname)
+        first = code.co_varnames[0]
+        receiver = frame.cells[first].load(ctx) if first in frame.cells else frame.locals.get(first)
+        if receiver is None:
+            ctx.break_graph("DX313", function=code.co_qualname)
+        return frame.cells["__class__"].load(ctx), receiver.read(ctx)
+
+
+def user_frame(frame: SymbolicFrame) -> UserFrame:
+    """The position of a symbolic frame, as a traceback shows it."""
+    code = frame.parsed.code
+    instruction = frame.parsed.nearest_with_line(frame.current)
+    position = instruction.position
+    line = instruction.lineno or code.co_firstlineno
+    text = linecache.getline(code.co_filename, line, frame.globals.values).rstrip("\n")
+    column = position.col if position is not None and position.col is not None else 0
+    same_line = position is not None and position.end_lineno == position.lineno
+    end_column = position.end_col if position is not None and same_line and position.end_col is not None else len(text)
+    return UserFrame(shown_file(code.co_filename), line, code.co_qualname, text, column, end_column)

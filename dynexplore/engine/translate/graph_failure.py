@@ -1,0 +1,260 @@
+"""Exceptions that a graph raises: which code raised, and whether the segment reruns as plain Python.
+
+The idea: when an operator of the graph raises (an index out of range), the segment reruns as plain Python in the frame's place, and
+raises with the side effects, the line and the handlers of eager. When the program's own code raises while the graph runs (a hook of
+saved tensors, a custom operator, a signal handler, a dispatch mode, Ctrl-C), that code must not run twice. So the exception
+
+    propagates         where the segment has no side effects: the traceback gets the line of the node, and the frames inlined there
+    is replayed        where side effects came before it, or an exception handler covers it: plain Python reruns, and calls of the
+                          program's code return what they returned the first time (replay.py)
+
+In: the exception, a segment (what its graph contains, whether it has side effects). Out: `Segment.must_rerun`, which the handler in
+the modified code calls, and then `Segment.rerun`. PyTorch has no counterpart: there every exception of a graph propagates, without
+side effects.
+"""
+
+from __future__ import annotations
+
+import enum
+import linecache
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from types import CodeType, FrameType, FunctionType, TracebackType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
+
+from dynexplore.engine.counters import counters
+from dynexplore.engine.errors import DynexploreError
+from dynexplore.engine.graph.builder import FinishedGraph
+from dynexplore.engine.graph.custom_operators import CallNotes, runs_program_code
+from dynexplore.engine.native import TailCall
+from dynexplore.engine.policy.trace_rules import OWN_FOLDER
+from dynexplore.engine.translate.replay import Replay, innermost_hooks, notes_of, record_hook_calls
+from dynexplore.engine.translate.stack_traces import NodeLocation, node_locations, traceback_at, traceback_from
+
+if TYPE_CHECKING:
+    from dynexplore.engine.translate.contract.interpreter import Interpreter
+
+_MODE_WRAPPER_FILES = ("torch/_compile.py", "torch/_dynamo/eval_frame.py")
+_GENERATED = "<eval_with_key>"
+_FOLDERS = (OWN_FOLDER, torch.__path__[0], np.__path__[0])
+
+
+class Verdict(enum.Enum):
+    """What becomes of a segment whose graph raised."""
+
+    PROPAGATE = enum.auto()
+    RERUN = enum.auto()
+    REPLAY = enum.auto()
+
+
+class Failure:
+    """One exception of one graph call, and what was decided about it."""
+
+    def __init__(self, raised: BaseException, segment: Segment) -> None:
+        self.raised, self.segment = raised, segment
+        self.notes = notes_of(raised) or CallNotes()
+        self.entries = [(entry.tb_frame, entry.tb_lineno) for entry in _entries(raised.__traceback__)]
+        self.is_raised_by_program = segment.is_raised_by_program(self)
+        self.verdict = segment.verdict(self)
+
+
+class _Thread(threading.local):
+    decided: Failure | None = None  # the latest
+    note_partial_mutation: BaseException | None = None  # the exception of a graph that had changed its inputs by then
+
+
+_thread = _Thread()
+
+
+class Segment:
+    """The part of a frame that one graph computes: the facts that decide what happens when the graph raises."""
+
+    def __init__(self, ctx: Interpreter, graph: FinishedGraph, *, in_order: bool) -> None:
+        self.in_order = in_order
+        self.locations = node_locations(graph.module.graph)
+        self.has_program_code = runs_program_code(graph.module) or ctx.function_modes.has_wrappers
+        in_a_block = any(node.meta.get("in_a_block") for node in graph.module.graph.nodes)
+        self.has_side_effects = bool(ctx.journal.changed or ctx.effects.draws or in_a_block or ctx.graph.sets_modes)
+
+    def with_hook_notes(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The compiled graph, as it notes what the program's code does; itself where nobody will ask."""
+        return record_hook_calls(function) if self.has_side_effects or self.has_program_code else function
+
+    def may_run_program_code(self) -> bool:
+        """Whether code of the program may run while the graph does, in this call."""
+        return self.has_program_code or innermost_hooks() is not None or bool(torch._C._len_torch_dispatch_stack())
+
+    def runs_again(self, raised: BaseException) -> bool:
+        """Whether the segment runs again after this exception."""
+        return self.decide(raised).verdict is not Verdict.PROPAGATE
+
+    def note_half_done(self, raised: BaseException) -> None:
+        """The exception is of a graph that had changed its inputs by then."""
+        note_partial_mutation(raised)
+
+    # -- deciding
+
+    def decide(self, raised: BaseException) -> Failure:
+        """Who raised, and what becomes of the segment; decided once."""
+        decided = _thread.decided
+        if decided is None or decided.raised is not raised or decided.segment is not self:
+            decided = _thread.decided = Failure(raised, self)
+        return decided
+
+    def verdict(self, failure: Failure) -> Verdict:
+        """What becomes of the segment."""
+        raised = failure.raised
+        if isinstance(raised, DynexploreError) or raised is _thread.note_partial_mutation:
+            return Verdict.PROPAGATE
+        if failure.is_raised_by_program:
+            can_replay = failure.notes.raised is not None or self._location_of(failure) is not None
+            return Verdict.REPLAY if can_replay and (self.has_side_effects or self.has_program_code) else Verdict.PROPAGATE
+        if not isinstance(raised, Exception):
+            return Verdict.PROPAGATE
+        if failure.notes.operators or failure.notes.packed:
+            return Verdict.REPLAY
+        is_once = self.in_order and not self.has_side_effects and self.may_run_program_code()
+        return Verdict.PROPAGATE if is_once else Verdict.RERUN
+
+    def is_raised_by_program(self, failure: Failure) -> bool:
+        """Whether the program's own code raised: no operator of the graph."""
+        if failure.notes.raised is not None or not isinstance(failure.raised, Exception):
+            return not isinstance(failure.raised, DynexploreError)
+        codes = set(_callback_codes())
+        frames = [frame for frame, _ in failure.entries]
+        if any(frame.f_code in codes for frame in frames):
+            return True
+        generated = [location for location, frame in enumerate(frames) if frame.f_code.co_filename.startswith(_GENERATED)]
+        below = frames[generated[-1] + 1 :] if generated else _from_signal_handler(frames)
+        return any(not frame.f_code.co_filename.startswith((*_FOLDERS, "<")) for frame in below)
+
+    def _location_of(self, failure: Failure) -> NodeLocation | None:
+        """The location of the node that was running."""
+        for frame, line in failure.entries:
+            if frame.f_code.co_filename.startswith(_GENERATED):
+                return next(self._locations_in(frame, line), None)
+        return None
+
+    def _locations_in(self, frame: FrameType, line: int) -> Iterator[NodeLocation]:
+        """The places of the nodes that a line of a graph's code stands for; of a compiler's graph, of what they were made from."""
+        module = frame.f_locals.get("self")
+        if not isinstance(module, torch.fx.GraphModule):
+            return
+        text = linecache.getline(frame.f_code.co_filename, line, frame.f_globals)
+        name = text.strip().partition("=")[0].partition(":")[0].strip()
+        nodes = {node.name: node for node in module.graph.nodes}
+        if name not in nodes:  # `x[0] = y;  setitem = x`
+            name = next((name for name in nodes if f"{name} = " in text), "")
+        if name not in nodes:
+            return
+        names, sources = [name], list(nodes[name].meta.get("from_node") or ())
+        while sources:
+            source = sources.pop()
+            names.append(source.name)
+            sources += source.from_node
+        locations = [self.locations[name] for name in (names[1:] or names) if name in self.locations]
+        yield from locations[-1:]
+
+    # -- what the modified code asks
+
+    def must_rerun(self, raised: BaseException) -> bool:
+        """Whether the segment runs again; where it does not, the exception has the traceback of eager."""
+        failure = self.decide(raised)
+        if failure.verdict is not Verdict.PROPAGATE:
+            counters["graph_failure"][f"{type(raised).__name__}: {raised}"] += 1
+            return True
+        _thread.decided = _thread.note_partial_mutation = None
+        if not isinstance(raised, DynexploreError) and raised.__traceback__ is not None:
+            location = self._location_of(failure) or self._first_location()
+            if location is not None:
+                raised.__traceback__ = traceback_at(raised.__traceback__.tb_frame, location, self._tail(failure))
+        return False
+
+    def rerun(self, function: FunctionType, *args: Any) -> Any:
+        """The tail call of the plain function; or its result, where the program's code must not be called again."""
+        failure, _thread.decided = _thread.decided, None
+        assert failure is not None
+        if failure.verdict is Verdict.RERUN:
+            return TailCall(function, *args)
+        location = self._location_of(failure) or self._first_location()
+        replay = Replay(
+            failure.raised,
+            failure.notes,
+            location,
+            in_order=self.in_order,
+            is_raised_again=failure.is_raised_by_program,
+            tail=self._tail(failure),
+        )
+        failure.raised.__traceback__ = None
+        del failure
+        return replay.run(function, args)
+
+    def _first_location(self) -> NodeLocation | None:
+        """Where a compiler's graph is one operation: as if its first operator had raised."""
+        return next(iter(self.locations.values()), None)
+
+    def _tail(self, failure: Failure) -> TracebackType | None:
+        """The part of the traceback that eager has, too: what lies below the operator."""
+        whole = failure.raised.__traceback__
+        called_back = traceback_from(whole, list(_callback_codes()))
+        if called_back is not None:
+            return called_back
+        last = None
+        for entry in _entries(whole):
+            if entry.tb_frame.f_code.co_filename.startswith(_GENERATED):
+                last = entry
+        if last is not None:
+            return last.tb_next
+        return next((entry for entry in _entries(whole) if entry is not whole and _is_user_frame(entry.tb_frame)), None)
+
+
+def _from_signal_handler(frames: Sequence[FrameType]) -> Sequence[FrameType]:
+    """The frames from a signal handler of the program on; where none runs, a backend of the program has raised by itself."""
+    handlers = [signal.getsignal(number) for number in signal.valid_signals()]
+    codes = {getattr(getattr(handler, "__func__", handler), "__code__", None) for handler in handlers} - {None}
+    first = next((location for location, frame in enumerate(frames) if frame.f_code in codes), len(frames))
+    return frames[first:]
+
+
+def strip_engine_frames(raised: BaseException) -> None:
+    """Take the entries of the engine out of a traceback that a replay left, and that of the modified frame at its head."""
+    entries: list[TracebackType] = []
+    for entry in _entries(raised.__traceback__.tb_next if raised.__traceback__ is not None else None):
+        if not entry.tb_frame.f_code.co_filename.startswith(OWN_FOLDER):
+            entries.append(entry)
+        elif entry.tb_frame.f_code.co_name == "__torch_dispatch__":
+            while entries and entries[-1].tb_frame.f_code.co_filename.endswith(_MODE_WRAPPER_FILES):
+                entries.pop()  # torch wraps the method of a mode
+    for entry, following in zip(entries, [*entries[1:], None], strict=True):
+        if entry.tb_next is not following:
+            entry.tb_next = following
+    raised.__traceback__ = entries[0] if entries else None
+
+
+def _is_user_frame(frame: FrameType) -> bool:
+    return not frame.f_code.co_filename.startswith((*_FOLDERS, "<"))
+
+
+def _entries(tb: TracebackType | None) -> Iterator[TracebackType]:
+    while tb is not None:
+        yield tb
+        tb = tb.tb_next
+
+
+def _callback_codes() -> Iterator[CodeType]:
+    """The code of what torch calls while operators run: hooks of saved tensors, dispatch modes."""
+    for function in (*(innermost_hooks() or ()), *(type(mode).__torch_dispatch__ for mode in _get_current_dispatch_mode_stack())):
+        target = getattr(function, "__func__", function)
+        code = getattr(target, "__code__", None) or getattr(vars(type(target)).get("__call__"), "__code__", None)
+        if isinstance(code, CodeType):
+            yield code
+
+
+def note_partial_mutation(raised: BaseException) -> None:
+    """The graph that raised this has changed its inputs, and nobody can put them back."""
+    _thread.note_partial_mutation = raised

@@ -1,0 +1,333 @@
+"""Code generation at a graph break in a callee: one graph before it, for all frames, and one resume function for the rest of all.
+
+The idea: as in break_code.py, values go into temporaries and side effects are replayed; here those of every frame around the
+break. Then, where the frame stands in its call, carriers run the instruction that broke (carriers.py), and for each outcome the
+frame returns the call of one resume function for the rest of the chain (nested_resume.py). Shared objects are made once, new cells
+are real cells by then, and iterators are made after the side effects, whichever frame holds them.
+
+In: an attempt that stopped in a callee, `FrameStack.chain`. Out: a `Translation` of the first part.
+torch/_dynamo/symbolic_convert.py (`compile_subgraph` and `create_call_resume_at` with several frames) does the same job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from types import CodeType, FunctionType
+from typing import TYPE_CHECKING
+
+from dynexplore.engine.bytecode import Label
+from dynexplore.engine.graph_breaks import GraphBreak
+from dynexplore.engine.specialization.loop_carried import note_data_dependent_size
+from dynexplore.engine.translate.break_code import SIZE_OF_DATA, BreakWriter, may_hold_tensor
+from dynexplore.engine.translate.broken_unit import BrokenUnit
+from dynexplore.engine.translate.carriers import Carrier, CarrierWriter, Outcome
+from dynexplore.engine.translate.contract.request import SkipFrame, Translation
+from dynexplore.engine.translate.handlers.names import guard_on_binding
+from dynexplore.engine.translate.nested_frames import frames_called_through
+from dynexplore.engine.translate.nested_resume import write_callee_call
+from dynexplore.engine.translate.resume import ResumeCode
+from dynexplore.engine.translate.resume_call import ResumeCalls, Slot
+from dynexplore.engine.translate.stack_shape import Shape, shape_after
+from dynexplore.engine.translate.symbolic_frame import NULL, SymbolicFrame
+from dynexplore.engine.variables.callables.function import FunctionVariable, NestedFunctionVariable
+from dynexplore.engine.variables.containers.iterator import IteratorVariable
+from dynexplore.engine.variables.contract.base import VariableTracker
+
+if TYPE_CHECKING:
+    from dynexplore.engine.translate.codegen import CodeGenerator
+    from dynexplore.engine.translate.contract.interpreter import Interpreter
+
+_CHANGES_LOCALS = frozenset({"STORE_FAST", "DELETE_FAST", "LOAD_FAST_AND_CLEAR", "RETURN_VALUE"})
+_CALLS = frozenset({"CALL", "CALL_KW", "CALL_FUNCTION_EX", "LOAD_ATTR"})
+_Late = list[tuple[Callable[[str], None], VariableTracker]]
+
+
+class CalleeAtBreak(ResumeCalls):
+    """What a callee holds where the graph ends; its locals, cells and stack are in temporaries of the frame."""
+
+    def __init__(self, generator: CodeGenerator, frame: SymbolicFrame) -> None:
+        self.unit = BrokenUnit(frame.parsed, frame.current)
+        super().__init__(generator, self.unit.broken, frame)
+        self.slots: list[Slot] = []
+        self.locals: dict[str, str] = {}
+        self.cells: dict[str, str] = {}
+        self._late: _Late = []
+
+    def leave_state(self) -> None:
+        """Put everything into temporaries, but for iterators."""
+        for depth, value in enumerate(self.frame.stack):
+            self.slots.append(None)
+            if value is not NULL:
+                self._leave(value, partial(self.slots.__setitem__, depth))
+        needed = self._live()
+        for name, value in self.frame.locals.items():
+            if name in needed:
+                self._leave(value, partial(self.locals.__setitem__, name))
+        code = self.parsed.code
+        for name in (*code.co_cellvars, *code.co_freevars):
+            if name in self.frame.locals or name not in self.frame.cells:  # in a comprehension that is inlined
+                raise SkipFrame("a callee is in a comprehension")
+            self._leave(self.frame.cells[name], partial(self.cells.__setitem__, name))
+
+    def leave_late(self) -> None:
+        """Make the iterators."""
+        for note, value in self._late:
+            self.generator.push(value)
+            note(self.generator.store_temporary())
+
+    def _leave(self, value: VariableTracker, note: Callable[[str], None]) -> None:
+        if isinstance(value, IteratorVariable):
+            self.generator.hold_walked(value)
+            self._late.append((note, value))
+            note("")
+        else:
+            self.generator.push(value)
+            note(self.generator.store_temporary())
+
+    def _live(self) -> frozenset[str]:
+        live = frozenset(self.passed_locals(self.unit.instructions[0]))
+        for target in self.unit.targets():
+            live |= self.passed_locals(target)
+        return live
+
+    @property
+    def shape(self) -> Shape:
+        """Which slots of the stack hold values."""
+        return tuple(value is not NULL for value in self.frame.stack)
+
+    # -- how resume functions are written
+
+    def load_local(self, name: str) -> None:
+        """Push a local; one of which nobody has asked whether it is bound is an argument of the frame's resume function."""
+        self.writer.load_fast(self.locals[name] if name in self.locals else self.frame.as_passed[name][0].local)  # type: ignore[attr-defined]
+
+    def load_cell_content(self, name: str) -> None:
+        self.writer.load_fast(self.cells[name])
+        self.writer.load_attr("cell_contents")
+
+    def push_function_of(self, code: CodeType) -> None:
+        """Push a function with this code, and with the globals of the callee."""
+        writer, function = self.writer, self.frame.function
+        if code.co_freevars:
+            for name in code.co_freevars:
+                writer.load_fast(self.cells[name])
+            writer.build_tuple(len(code.co_freevars))
+        if isinstance(function, NestedFunctionVariable) and function.in_frame:
+            writer.make_function(code, closure=bool(code.co_freevars))
+            return
+        is_constant = isinstance(function, NestedFunctionVariable) or not function.by_code  # type: ignore[union-attr]
+        if is_constant and not code.co_freevars:
+            self.generator.push_object(FunctionType(code, self.frame.globals.values))
+            return
+        closure = self.generator.store_temporary() if code.co_freevars else None
+        self.generator.call_helper(
+            FunctionType,
+            lambda: writer.load_const(code),
+            lambda: self._push_globals(is_constant=is_constant),
+            lambda: writer.load_const(code.co_name),
+            lambda: writer.load_const(None),
+            lambda: writer.load_const(None) if closure is None else writer.load_fast(closure),
+        )
+
+    def _push_globals(self, *, is_constant: bool) -> None:
+        if is_constant:
+            self.generator.push_object(self.frame.globals.values)
+        else:
+            assert isinstance(self.frame.function, FunctionVariable)
+            assert self.frame.function.source is not None
+            self.frame.function.source.attribute("__globals__", "getattr").load(self.writer, self.generator.injected)
+
+
+class NestedBreakWriter(BreakWriter):
+    """Writes what follows a graph that ends at a break in a callee."""
+
+    def __init__(self, ctx: Interpreter, graph_break: GraphBreak) -> None:
+        super().__init__(ctx, graph_break)
+        frames = [standing for frame in ctx.frames.chain[1:] for standing in (*frames_called_through(frame), frame)]
+        self.callees = [CalleeAtBreak(self.generator, frame) for frame in frames]
+        self.leaf = self.callees[-1]
+        units = [self.unit, *(callee.unit for callee in self.callees[:-1])]
+        if not all(unit.steps[-1].op in _CALLS for unit in units):
+            raise SkipFrame("a frame stands in an instruction that does more than the call")
+        if any(step.op in _CHANGES_LOCALS for step in self.leaf.unit.steps):
+            raise SkipFrame("the instruction that breaks changes a local variable")
+        for step in self.leaf.unit.steps:
+            if "FAST" in step.op:
+                guard_on_binding(self.leaf.frame, step.arg, ctx)
+
+    def _refuse_idle_loop(self) -> None:
+        loops = self.resumes.is_resume and any(frame.loops for frame in (self.resumes, *self.callees))
+        if not loops or self.ctx.graph.call_count:
+            return
+        for frame in self.ctx.frames.chain:
+            values = [*frame.stack, *frame.locals.values(), *(cell.content for cell in frame.cells.values())]
+            if any(value is not None and may_hold_tensor(value) for value in values):
+                return
+        raise SkipFrame("a loop without tensors")
+
+    def _push_callees(self) -> None:
+        for callee in self.callees:
+            callee.leave_state()
+
+    def _push_late_callees(self) -> None:
+        for callee in self.callees:
+            callee.leave_late()
+
+    # -- the instruction that broke, and what follows
+
+    def _write_original(self, slots: list[Slot]) -> None:
+        unit, writer = self.leaf.unit, self.writer
+        shape = self.leaf.shape
+        after, untouched = shape_after(shape, unit.steps, jumped=False)
+        outcomes = []
+        if unit.jump is not None:
+            after_jump, untouched_jump = shape_after(shape, unit.steps, jumped=True)
+            untouched = min(untouched, untouched_jump)
+            outcomes.append(Outcome(len(self.callees), unit.targets()[-1 - (self.leaf.broken.handler is not None)],
+                                    after_jump[untouched:], jumped=True))
+        if not unit.ends_here:
+            outcomes.append(Outcome(len(self.callees), unit.targets()[0], after[untouched:]))
+        for level, callee in enumerate(self.callees, 1):
+            if callee.broken.handler is not None:
+                outcomes.append(Outcome(level, callee.broken.handler.target, (True,), caught=True))
+        is_here = len(self.graph_break.user_stack) == len(self.ctx.frames.chain)
+        if self.graph_break.kind.id == SIZE_OF_DATA and is_here and not unit.ends_here:
+            note_data_dependent_size(self.leaf.parsed, self.leaf.parsed.next_unit(self.leaf.broken))
+        failed = Label("failed")
+        handler = self.broken.handler
+        with writer.covered_by(failed if handler is not None else None), writer.role("call carrier"):
+            writer.emit("NOP")
+            self._call_carriers(outcomes, untouched)
+        with writer.role("resume"):
+            self._go_on_after(outcomes, slots, untouched)
+        if handler is not None:
+            writer.mark(failed)
+            self.resumes.resume_handler(slots)
+
+    def _call_carriers(self, outcomes: Sequence[Outcome], untouched: int) -> None:
+        """Call the outermost carrier with its own arguments and those of all others."""
+        carriers: list[Carrier] = []
+        passed: list[list[str]] = []
+        for level in range(len(self.callees), 0, -1):
+            callee = self.callees[level - 1]
+            code = callee.parsed.code
+            first = code.co_varnames[0] if code.co_argcount else ""
+            in_first_slot = [first] if first in callee.locals else []
+            names = [*in_first_slot, *(name for name in callee.locals if name != first)]
+            has_first_content = first in callee.cells and "__class__" in callee.cells  # zero-argument super() reads slot 0
+            writer = CarrierWriter(callee.unit, names, outcomes, level, has_first_content)
+            values = [callee.locals[name] for name in names]
+            if carriers:
+                carriers.insert(0, writer.around(carriers[0]))
+            else:
+                on_stack = callee.slots[untouched:]
+                carriers.append(writer.innermost([slot is not None for slot in on_stack]))
+                values += [slot for slot in on_stack if slot is not None]
+            passed.insert(0, ["", *values] if has_first_content else values)
+        self.writer.begin_call()
+        self.callees[0].push_function_of(carriers[0].code)
+        self.writer.callable_ready()
+        count = 0
+        for level, callee in enumerate(self.callees):
+            if level:
+                callee.push_function_of(carriers[level].code)
+                count += 1
+            for name in passed[level]:
+                if name:
+                    self.writer.load_fast(name)
+                else:
+                    callee.load_cell_content(callee.parsed.code.co_varnames[0])
+            count += len(passed[level])
+        self.writer.call(count)
+
+    def _go_on_after(self, outcomes: Sequence[Outcome], slots: list[Slot], untouched: int) -> None:
+        """What the carriers returned is on the stack: call the resume function of that outcome."""
+        writer = self.writer
+        if not outcomes:
+            writer.return_value()  # never reached: the instruction raises
+            return
+        several = len(outcomes) > 1
+        outcome_name, number = self.generator.store_temporary(), ""
+        if several:
+            writer.load_fast(outcome_name)
+            writer.load_const(0)
+            writer.binary_subscr()
+            number = self.generator.store_temporary()
+        for index, outcome in enumerate(outcomes):
+            following = Label("another outcome")
+            if index < len(outcomes) - 1:
+                writer.load_fast(number)
+                writer.load_const(index)
+                writer.is_op()
+                writer.pop_jump_if_false(following)
+            count = sum(outcome.results)
+            writer.load_fast(outcome_name)
+            writer.unpack_sequence(count + several)
+            if several:
+                writer.pop_top()
+            values = [self.generator.store_temporary() for _ in range(count)]
+            writer.load_const(None)
+            writer.store_fast(outcome_name)
+            self._go_on(outcome, values, slots, untouched)
+            if index < len(outcomes) - 1:
+                writer.mark(following)
+
+    def _go_on(self, outcome: Outcome, values: list[str], slots: list[Slot], untouched: int) -> None:
+        """Return the call of the resume function of the chain up to the frame that goes on."""
+        writer = self.writer
+        innermost = self.callees[outcome.level - 1]
+        handler = innermost.broken.handler
+        if outcome.caught:
+            assert handler is not None
+            below, results = innermost.slots[: handler.depth], [True] * (1 + handler.lasti)
+        else:
+            below, results = innermost.slots[:untouched], list(outcome.results)
+        shape = (*(slot is not None for slot in below), *results)
+        resumes: list[ResumeCode] = [innermost.resume_code(outcome.target, shape)]
+        for callee in reversed(self.callees[: outcome.level - 1]):
+            resumes.insert(0, callee.resume_code(callee.unit.targets()[0], callee.shape, resumes[0]))
+        root = self.resumes.resume_code(self.unit.targets()[0], tuple(slot is not None for slot in slots), resumes[0])
+        self.resumes.note(root)
+        if outcome.caught and handler is not None and handler.lasti:
+            writer.load_const(resumes[-1].lasti_of(innermost.broken))
+            values = [self.generator.store_temporary(), *values]
+        waiting = iter(values)
+        top: list[Slot] = [next(waiting) if is_value else None for is_value in results]
+        self.resumes.begin_tail_call()
+        self.resumes.push_resume_function(root)
+        count = self.resumes.push_arguments(root, slots)
+        for callee, resume in zip(self.callees, resumes, strict=False):
+            callee.push_function_of(resume.code)
+            on_stack = [*below, *top] if resume is resumes[-1] else callee.slots
+            count += 1 + callee.push_arguments(resume, on_stack)
+        if outcome.caught:  # no cycle through the frame of the traceback
+            writer.load_const(None)
+            writer.store_fast(values[-1])
+        writer.call(count + 1)
+        with writer.role("return"):
+            writer.return_value()
+
+
+class CallOfCallee(BreakWriter):
+    """A chain that cannot go on as one: the rest of the callee runs as a function of its own, and then that of the frame."""
+
+    def __init__(self, ctx: Interpreter, resume: ResumeCode) -> None:
+        super().__init__(ctx, GraphBreak("DX310", because="the callee runs as a frame of its own"))
+        assert resume.inner is not None
+        self.callee = resume.inner
+
+    def finish(self) -> Translation:
+        with self.writer.at(self.broken, self.parsed.nearest_with_line(self.broken).position):
+            self._write_original(self._leave_state())
+        return self.generator.finish([])
+
+    def _write_original(self, slots: list[Slot]) -> None:
+        failed, handler = Label("failed"), self.broken.handler
+        with self.writer.covered_by(failed if handler is not None else None):
+            self.writer.emit("NOP")
+            write_callee_call(self.writer, self.callee.parameters)
+        self.resumes.resume(self.unit.targets()[0], slots, (True,))
+        if handler is not None:
+            self.writer.mark(failed)
+            self.resumes.resume_handler(slots)

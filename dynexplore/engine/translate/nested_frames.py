@@ -1,0 +1,112 @@
+"""Which inlined callees nest: a graph break in them ends the graph there, and not at the call in the root frame.
+
+The idea: a break in a callee can run under frames that look like those of eager if each frame around it stands in a call that only
+runs the next one and pushes what that returns. So the callable says what its call comes to (`FrameStack.forward_call`): a bound
+method calls its function with the receiver, and nothing else happens. What runs a callee in any other way (a key of `sort`, an
+operator, `__init__`, the body of a higher-order operator) breaks where it is called, as does what a frame calls while it
+handles an exception: which one that is, no bytecode puts back.
+
+A call of a module runs two methods of `nn.Module` before `forward`, which are not interpreted: they only pass the call on. Where
+the graph ends in `forward` they get frames all the same (`frames_called_through`), as tracebacks and stacks show them in eager.
+
+In: a symbolic frame that is about to be interpreted. Out: `may_nest`. A frame in which the graph ends. Out: those around it.
+PyTorch: `should_compile_partial_graph` in torch/_dynamo/symbolic_convert.py, with `nested_graph_breaks`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
+
+from torch import nn
+
+from dynexplore.engine.bytecode import Instruction, ParsedCode, read
+from dynexplore.engine.graph_breaks import SkipFrame
+from dynexplore.engine.policy.skip import reads_its_frame, reads_its_locals, skip_reason
+from dynexplore.engine.policy.trace_rules import OWN_FOLDER
+from dynexplore.engine.translate.resume import ResumeCode
+from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
+from dynexplore.engine.variables.callables.function import CellVariable, FunctionVariable, NestedFunctionVariable
+from dynexplore.engine.variables.objects.namespace import NamespaceVariable
+
+if TYPE_CHECKING:
+    from dynexplore.engine.translate.contract.interpreter import Interpreter
+
+_MODULE: Any = nn.Module
+_CALLEES: dict[FunctionType, str] = {_MODULE._wrapped_call_impl: "_call_impl", _MODULE._call_impl: "forward_call"}
+"""The methods of `nn.Module` that pass a call on, and under which name each calls the next."""
+DEEPEST = 16
+"""How many callees nest: each is a frame more, and a piece of each resume function."""
+_NO_PLAIN_FUNCTION = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+
+
+def may_nest(ctx: Interpreter, frame: SymbolicFrame) -> bool:
+    """Whether a callee nests that its caller calls by an instruction which does nothing else."""
+    caller = frame.parent
+    assert caller is not None
+    code = frame.parsed.code
+    return (
+        ctx.request.nested_breaks
+        and caller.nests
+        and frame.depth <= DEEPEST
+        and not code.co_flags & _NO_PLAIN_FUNCTION
+        and not frame.parsed.ambiguous_names
+        and isinstance(frame.function, FunctionVariable | NestedFunctionVariable)
+        and not code.co_filename.startswith(OWN_FOLDER)
+        and not reads_its_frame(code)
+        and not reads_its_locals(code)
+        and all(other.parsed.code is not code for other in ctx.frames.chain)
+        and can_stand_in_call(caller, is_root=caller is ctx.frames.root)
+    )
+
+
+def may_stop(frame: SymbolicFrame) -> bool:
+    """Whether a break in a callee that nests may end the graph there: not in code that runs plain as a frame of its own."""
+    return skip_reason(frame.parsed.code) is None
+
+
+def frames_called_through(frame: SymbolicFrame) -> list[SymbolicFrame]:
+    """The frames of the methods through which a frame was called, outermost first; each stands in its call."""
+    frames = []
+    for method, receiver in frame.called_through:
+        parsed = read(method.__code__)
+        namespace = NamespaceVariable(method.__globals__, of_frame=False)
+        standing = SymbolicFrame(parsed, namespace, FunctionVariable(method), frame.parent)
+        standing.current = _passing_call(parsed, _CALLEES[method])
+        first = parsed.code.co_varnames[0]
+        for name in parsed.code.co_cellvars:
+            standing.cells[name] = CellVariable(name, receiver if name == first else None)
+        if first not in standing.cells:
+            standing.locals[first] = receiver
+        frames.append(standing)
+    return frames
+
+
+def method_that_passes_on(resume: ResumeCode) -> FunctionType | None:
+    """The method that is not interpreted, where a resume function of it only waits for its callee."""
+    if resume.inner is None or resume.parsed is None or resume.target.opname != "RETURN_VALUE":
+        return None
+    return next((method for method in _CALLEES if method.__code__ is resume.parsed.code), None)
+
+
+def _passing_call(parsed: ParsedCode, callee: str) -> Instruction:
+    """The first call with unpacked arguments behind the place where the callee is loaded by its name; it is returned from there."""
+    loaded = next((load for load in parsed.instructions if load.argval == callee and load.opname.startswith("LOAD")), None)
+    behind = parsed.instructions[loaded.index :] if loaded is not None else []
+    call = next((instruction for instruction in behind if instruction.opname == "CALL_FUNCTION_EX"), None)
+    if call is None or parsed.next_unit(call).opname != "RETURN_VALUE":
+        raise SkipFrame(f"{parsed.code.co_qualname} does not return what its callee returns")
+    return call
+
+
+def can_stand_in_call(frame: SymbolicFrame, *, is_root: bool) -> bool:
+    """Whether a frame can be put back into the call that it makes: it handles no exception, and its cells are its own."""
+    if frame.caught_at or frame.in_flight_since is not None or frame.parsed.ambiguous_names:
+        return False
+    code = frame.parsed.code
+    for name in (*code.co_cellvars, *code.co_freevars):
+        cell = frame.cells.get(name)
+        if name in frame.locals or cell is None or (is_root and not cell.frame_cell):  # in a comprehension that is inlined
+            return False
+    return True

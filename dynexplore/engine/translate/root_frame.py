@@ -1,0 +1,180 @@
+"""The root frame of an attempt: its arguments, cells and, for a resume function, the stack it resumes with.
+
+In: a `TranslationRequest`, the resume point of its code. Out: a `SymbolicFrame` whose values are lazy trackers with sources.
+torch/_dynamo/symbolic_convert.py (`InstructionTranslator.__init__`) does the same job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
+
+from dynexplore.engine.bytecode import ParsedCode
+from dynexplore.engine.provenance.sources import CellSource, ClosureSource, LocalSource
+from dynexplore.engine.specialization.decide import Specializer
+from dynexplore.engine.specialization.loop_carried import has_data_dependent_size, loop_carried_locals, stored_around
+from dynexplore.engine.translate.contract.request import TranslationRequest
+from dynexplore.engine.translate.nested_frames import may_stop, method_that_passes_on
+from dynexplore.engine.translate.nested_resume import function_parameter, parameter_at
+from dynexplore.engine.translate.resume import NotBound, ResumeCode
+from dynexplore.engine.translate.symbolic_frame import NULL, SymbolicFrame
+from dynexplore.engine.variables.callables.function import CellVariable, FunctionVariable
+from dynexplore.engine.variables.containers.lazy import LazyVariable
+from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.contract.side_effects import Journal
+
+if TYPE_CHECKING:
+    from dynexplore.engine.translate.contract.interpreter import Interpreter
+    from dynexplore.engine.variables.objects.namespace import NamespaceVariable
+
+
+class RootFrame:
+    """Fills the root frame, and notes what of it is another value in the next call."""
+
+    def __init__(
+        self, request: TranslationRequest, journal: Journal, resume: ResumeCode | None, specializer: Specializer
+    ) -> None:
+        self._request = request
+        self._journal = journal
+        self._resume = resume
+        cells = dict(zip(request.code.co_freevars, request.closure or (), strict=True))
+        self._specializer = specializer
+        specializer.note_unstable_variables(request.module_classes.among(request.values, cells), "block")
+
+    def build(self, parsed: ParsedCode, namespace: NamespaceVariable) -> SymbolicFrame:
+        """The frame as it begins, or as it resumes."""
+        frame = SymbolicFrame(parsed, namespace, None, None)
+        for index, name in enumerate(self._request.code.co_freevars):
+            frame.cells[name] = self._free_variable(name, index)
+        if self._resume is not None:
+            self._fill_resumed(frame, self._resume)
+        else:
+            self._fill_arguments(frame)
+        return frame
+
+    def build_callees(self, ctx: Interpreter, root: SymbolicFrame) -> list[SymbolicFrame]:
+        """The callees in which a resume function goes on (nested_resume.py), outermost first; each caller stands in its call."""
+        frames: list[SymbolicFrame] = []
+        resume, caller, in_loop, level = self._resume, root, False, 0
+        through: list[tuple[FunctionType, VariableTracker]] = []
+        while resume is not None and resume.inner is not None:
+            assert resume.call is not None
+            if not through:
+                caller.current, caller.unit_began_at = resume.call, -1
+                in_loop = in_loop or stored_around(caller.parsed, resume.target) is not None
+            resume, level = resume.inner, level + 1
+            if in_loop:
+                self._note_unstable(level, resume.own_parameters, "loop")
+            frame = self._callee(ctx, caller, resume, level)
+            method = method_that_passes_on(resume)
+            if method is not None:
+                through.append((method, _first_argument(frame)))
+                continue
+            frame.called_through = tuple(through)
+            through.clear()
+            frames.append(frame)
+            caller = frame
+        return frames
+
+    def _callee(self, ctx: Interpreter, caller: SymbolicFrame, resume: ResumeCode, level: int) -> SymbolicFrame:
+        parsed, name = resume.parsed, function_parameter(level)
+        assert parsed is not None
+        live: Any = self._request.values[name]
+        function = FunctionVariable(live, LocalSource(name, self._request.slot_names.index(name)), by_code=True)
+        frame = SymbolicFrame(parsed, ctx.calls.namespace_of(function), function, caller)
+        frame.nests, frame.stops = True, may_stop(frame)
+        for index, variable in enumerate(resume.freevars):
+            frame.cells[variable] = function.cell(ctx, index)
+        self._fill_resumed(frame, resume, level)
+        return frame
+
+    def _argument(self, slot: int, name: str, is_cell: bool = False) -> VariableTracker:
+        return LazyVariable(self._request.values[name], LocalSource(name, slot, is_cell=is_cell))
+
+    def _fill_arguments(self, frame: SymbolicFrame) -> None:
+        """A function begins: its arguments are bound, those that closures share live in cells."""
+        code = self._request.code
+        for slot, name in enumerate(self._request.slot_names):
+            if name not in self._request.values:
+                continue
+            if name in code.co_cellvars:
+                frame.cells[name] = CellVariable(name, self._argument(slot, name, True), frame_cell=True)
+            else:
+                frame.locals[name] = self._argument(slot, name)
+        for name in code.co_cellvars:
+            frame.cells.setdefault(name, CellVariable(name, None, frame_cell=True))
+
+    def _fill_resumed(self, frame: SymbolicFrame, resume: ResumeCode, level: int = 0) -> None:
+        """A resume function begins: the original code is interpreted from the middle, with locals and stack as passed.
+
+        `level`: how many calls deep the frame is in whose name the resume function goes on.
+        """
+
+        def passed(parameter: str) -> VariableTracker:
+            name = parameter_at(level, parameter)
+            return self._argument(self._request.slot_names.index(name), name)
+
+        for original, parameter in zip(resume.arguments, resume.parameters, strict=False):
+            if original in resume.bound_args and original not in frame.cells:
+                frame.locals[original] = passed(parameter)
+        for name in resume.locals:
+            value = passed(name)
+            if name in resume.maybe_unbound:
+                assert value.source is not None
+                frame.as_passed[name] = value.source, value.python_type()
+            if value.python_type() is not NotBound:
+                frame.locals[name] = value
+        for name in (*resume.shadowed, *resume.cleared):  # in a comprehension whose variable is also a closure variable
+            del frame.cells[name]
+        for name in resume.shadowed:
+            frame.locals[name] = passed(f"___slot_{name}")
+        frame.stack = [NULL if name is None else passed(name) for name in resume.stack_parameters]
+        self._note_what_varies(frame, resume, level)
+        frame.pc = frame.parsed.step_of(resume.target)
+
+    def _note_what_varies(self, frame: SymbolicFrame, resume: ResumeCode, level: int) -> None:
+        """Which locals and stack values are other numbers, other objects, or data-dependent sizes in the next iteration."""
+        specializer = self._specializer
+        loop_carried = loop_carried_locals(frame.parsed)
+        for name, value in frame.locals.items():
+            if value.source is not None and name in loop_carried:
+                specializer.note_change(value.source, "loop")
+        for value in frame.stack:
+            if value.source is not None:
+                specializer.note_change(value.source, "stack")
+        if has_data_dependent_size(frame.parsed, resume.target) and frame.stack and frame.stack[-1].source is not None:
+            specializer.note_data_dependent_size(frame.stack[-1].source)
+        in_loop = stored_around(frame.parsed, resume.target)
+        on_stack = [name for name in resume.stack_parameters if name is not None]
+        if specializer.has_unstable_variables:  # what is live around one of several blocks may depend on it
+            self._note_unstable(level, (*resume.locals, *on_stack), "beside block")
+        if in_loop is not None:
+            self._note_unstable(level, (*in_loop, *on_stack), "loop")
+
+    def _note_unstable(self, level: int, names: Iterable[str], why: str) -> None:
+        self._specializer.note_unstable_variables([parameter_at(level, name) for name in names], why)
+
+    def _free_variable(self, name: str, index: int) -> CellVariable:
+        assert self._request.closure is not None
+        cell = self._request.closure[index]
+        same_cell = self._journal.tracker_of(cell)
+        if isinstance(same_cell, CellVariable):
+            return same_cell
+        content: VariableTracker | None
+        was_empty_at: CellSource | None = None
+        try:
+            content = LazyVariable(cell.cell_contents, ClosureSource(name, index))
+        except ValueError:  # an unbound cell
+            content, was_empty_at = None, CellSource(name, index)
+        tracker = CellVariable(name, content, frame_cell=True, was_empty_at=was_empty_at)
+        self._journal.remember(cell, tracker)
+        return tracker
+
+
+def _first_argument(frame: SymbolicFrame) -> VariableTracker:
+    """The receiver of a method, which it has not bound anew."""
+    first = frame.parsed.code.co_varnames[0]
+    receiver = frame.cells[first].content if first in frame.cells else frame.locals[first]
+    assert receiver is not None
+    return receiver

@@ -1,0 +1,79 @@
+"""What no bytecode can leave behind correctly when the graph ends: the frame then stops earlier, or runs plain.
+
+The idea: three kinds of state belong to Python. A generator that is suspended inside `try` or `with` runs code when finalized;
+a dictionary that two trackers stand for was changed through one of them; an object that `functools.lru_cache` holds was changed.
+
+In: a finished attempt. Out: nothing, or ReconstructionError (stop before the value came up), or SkipFrame.
+PyTorch has no counterpart.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dynexplore.engine.graph_breaks import SkipFrame
+from dynexplore.engine.translate.codegen import ReconstructionError
+from dynexplore.engine.translate.dict_aliasing import first_change_through_alias, guard_on_dict_aliasing
+from dynexplore.engine.translate.generator_finalization import has_finalizer_code, may_have_finalizer_code
+
+if TYPE_CHECKING:
+    from dynexplore.engine.translate.contract.interpreter import Interpreter
+    from dynexplore.engine.variables.callables.generator import GeneratorVariable
+
+_FINALIZED_IN_TIME = "a generator is suspended inside `try` or `with`: only plain Python closes it as soon as it is dropped"
+
+
+def refuse_unreconstructible(ctx: Interpreter) -> None:
+    """Refuse each of the three."""
+    _refuse_unfinished_generators(ctx)
+    _refuse_changes_of_aliased_dicts(ctx)
+    _refuse_changes_of_cached_objects(ctx)
+
+
+def refuse_generators_created_at(ctx: Interpreter, step: int) -> None:
+    """Refuse a generator that the frame itself made at this step and that an instruction needs for real."""
+    for generator in ctx.calls.generators:
+        is_created_here = generator.created_at_step == step and _is_owned_here(ctx, generator) and not ctx.request.nopython
+        if is_created_here and may_have_finalizer_code(generator.frame):
+            raise SkipFrame(_FINALIZED_IN_TIME)
+
+
+def _refuse_unfinished_generators(ctx: Interpreter) -> None:
+    """A generator that is suspended inside `try` or `with` has code to run when it is finalized: Python must make it.
+
+    The frame itself then runs plain: what a resume function is called with stays alive on its caller's stack.
+    """
+    for generator in ctx.calls.generators:
+        if generator.started and has_finalizer_code(generator.frame):
+            if _is_owned_here(ctx, generator) and not ctx.request.nopython:
+                raise SkipFrame(_FINALIZED_IN_TIME)
+            raise ReconstructionError("generator", "it is suspended inside `try` or `with`", generator.created_at_step)
+
+
+def _is_owned_here(ctx: Interpreter, generator: GeneratorVariable) -> bool:
+    """Whether a frame in which the graph may end made it, or another generator of that frame did (`yield from`)."""
+    makers = {id(other.frame): other.holder for other in ctx.calls.generators}
+    holder = generator.holder
+    while id(holder) in makers:
+        holder = makers[id(holder)]
+    return holder is not None and bool(holder.nests)
+
+
+def _refuse_changes_of_aliased_dicts(ctx: Interpreter) -> None:
+    """Python makes the change of a dictionary that has another tracker, too."""
+    if not ctx.journal.changed:
+        return
+    namespaces = ctx.calls.namespaces.values()
+    changed = first_change_through_alias(ctx.journal, namespaces)
+    if changed is None:
+        guard_on_dict_aliasing(ctx, namespaces)
+    else:
+        because = "it is changed, and known to the function in another way, too"
+        raise ReconstructionError(changed.type_name(), because, ctx.journal.changed[changed])
+
+
+def _refuse_changes_of_cached_objects(ctx: Interpreter) -> None:
+    """Python makes what a cache of the program returns where the frame changes it: later calls see the change."""
+    changed = ctx.journal.changed_in_a_cache
+    if changed is not None:
+        raise ReconstructionError(changed.type_name(), "functools.lru_cache holds the object itself", changed.created_at_step)

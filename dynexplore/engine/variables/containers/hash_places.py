@@ -1,0 +1,51 @@
+"""Where a value stands in a dict or a set: its hash key, and what Python says of a value that has none.
+
+The idea: from Python 3.14 on a dict and a set say which of them a value was meant for, around what its hash raised.
+
+In: a tracker. Out: its hash key, or the program's TypeError in the running Python's words.
+torch/_dynamo has one sentence for it (variables/dicts.py, raise_unhashable).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from dynexplore.engine.raw_attributes import class_dict
+from dynexplore.engine.variables.contract.context import ObservedException
+from dynexplore.engine.variables.sentences import NAMES_THE_PLACE, no_key, no_member
+from dynexplore.engine.variables.type_errors import type_of
+
+if TYPE_CHECKING:
+    from dynexplore.engine.variables.contract.base import VariableTracker
+    from dynexplore.engine.variables.contract.context import TraceContext
+
+
+def key_place(ctx: TraceContext, key: VariableTracker) -> object:
+    """The hash key of a value under which a dict is asked."""
+    return _place(ctx, key, no_key)
+
+
+def member_place(ctx: TraceContext, item: VariableTracker) -> object:
+    """The hash key of a value that a set is to hold or to find."""
+    return _place(ctx, item, no_member)
+
+
+def _place(ctx: TraceContext, value: VariableTracker, sentence: Callable[[str, str], str]) -> object:
+    try:
+        return value.hash_key(ctx)
+    except ObservedException as raised:
+        exception: Any = raised.exception
+        cls = type_of(value)
+        if not NAMES_THE_PLACE or cls is None or exception.python_type() is not TypeError:
+            raise
+        reason = exception.load_args(ctx)
+        if len(reason) != 1 or not reason[0].is_constant():
+            ctx.break_graph("DX310", exception="a TypeError of a hash")
+        ctx.raise_exception(TypeError, sentence(_full_name(cls), str(reason[0].as_constant())))
+
+
+def _full_name(cls: type[Any]) -> str:
+    """What `%T` is for CPython's messages (PyType_GetFullyQualifiedName)."""
+    module, name = (class_dict(type)[attribute].__get__(cls) for attribute in ("__module__", "__qualname__"))
+    return str(name) if module in ("builtins", "__main__") else f"{module}.{name}"

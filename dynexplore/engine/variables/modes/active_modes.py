@@ -1,0 +1,73 @@
+"""Modes of torch that are on while a frame is interpreted: their nodes, and how they are left.
+
+The idea: entering a mode (`torch.no_grad()`) while tracing applies it for real, so that fake results are right, and
+adds a node that sets it to the graph, as PyTorch's Dynamo does. When the graph ends inside the block, nodes that leave the mode
+are added at its end. A mode that was set by a call (`torch.set_grad_enabled(False)`) outlives the frame: the modified code sets it
+when the graph has run.
+
+In: `ctx.active_modes`, which the managers of this folder fill. Out: nodes, and a process whose modes are restored.
+torch/_dynamo/variables/ctx_manager.py (set_cleanup_hook, _call_func) does the same job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from dynexplore.engine.graph.modes import Modes, leave_inference_modes
+
+if TYPE_CHECKING:
+    from dynexplore.engine.variables.contract.active_mode import ActiveMode
+    from dynexplore.engine.variables.contract.context import TraceContext
+
+_transforms: Any = torch._C._functorch
+
+
+def leave_all(modes: list[ActiveMode]) -> None:
+    """Restore the process's real modes, last entered first."""
+    while modes:
+        modes.pop().leave()
+
+
+def leave_in_graph(ctx: TraceContext, modes: list[ActiveMode]) -> None:
+    """Add the nodes that leave the modes, for a graph that ends inside them."""
+    for mode in reversed(modes):
+        mode.leave_in_graph(ctx)
+
+
+def leave_mode(ctx: TraceContext, mode: ActiveMode) -> None:
+    """Leave a mode, and what was set inside for the rest of it."""
+    mode.leave()
+    mode.leave_in_graph(ctx)
+    place = ctx.active_modes.index(mode)
+    inner_modes = ctx.active_modes[place + 1:]
+    ctx.active_modes[place:] = [other for other in inner_modes if other.of != mode.of or other.set_for_real is None]
+
+
+def add_mode_node(ctx: TraceContext, function: Any, *args: Any) -> Any:
+    """A node that changes a mode; no operation of the program, so it is not counted as one."""
+    node = ctx.graph.graph.create_node("call_function", function, args, {})
+    node.meta["example_value"] = None
+    node.meta["sets_mode"] = True
+    ctx.graph.sets_modes = True
+    ctx.graph.grad_mode = None  # most functions of modes set more than one
+    return node
+
+
+def restoring_modes(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A compiled graph that sets modes, made so that it leaves them as they were also when one of its operators raises."""
+
+    def run(*inputs: Any) -> Any:
+        modes = Modes.now()
+        depth = _transforms.get_dynamic_layer_stack_depth()
+        try:
+            return function(*inputs)
+        except BaseException as raised:
+            _transforms.pop_dynamic_layer_stack_and_undo_to_depth(depth)
+            leave_inference_modes(raised)
+            modes.put_back()
+            raise
+
+    return run

@@ -1,0 +1,150 @@
+"""Grad mode: `torch.no_grad()`, `torch.enable_grad()`, `torch.set_grad_enabled(mode)`.
+
+The idea: grad mode is one flag of the thread. A node sets it, unless the graph has it at its end already; of two such nodes in a
+row only the last counts. As a `with` block it is restored at the end; `torch.set_grad_enabled(False)` as a call outlives the frame.
+
+In: calls of these managers, `torch._C._set_grad_enabled`. Out: nodes and active modes.
+torch/_dynamo/variables/ctx_manager.py (GradModeVariable) does the same job.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from dynexplore.engine.variables.contract.active_mode import ActiveMode
+from dynexplore.engine.variables.contract.base import Args, Kwargs, VariableTracker
+from dynexplore.engine.variables.modes.active_modes import add_mode_node, leave_mode
+from dynexplore.engine.variables.modes.protocol import ModeManagerVariable
+from dynexplore.engine.variables.objects.builtin_value import NONE
+from dynexplore.engine.variables.rules import rule
+from dynexplore.engine.variables.scalars.constant import ConstantVariable, constant_of
+from dynexplore.engine.variables.signatures import builtin
+
+if TYPE_CHECKING:
+    from dynexplore.engine.variables.contract.context import TraceContext
+    from dynexplore.engine.variables.contract.reconstruction import Reconstruction
+
+
+def set_grad_mode(ctx: TraceContext, enabled: bool, *, lasting: bool) -> ActiveMode:
+    """Set the mode for real and in the graph."""
+    before = torch.is_grad_enabled()
+
+    def for_real(build: Reconstruction) -> None:
+        build.call_object(torch._C._set_grad_enabled, ConstantVariable(enabled))
+        build.writer.pop_top()
+
+    mode = ActiveMode(
+        lambda: torch._C._set_grad_enabled(before),
+        lambda inner: _set_in_graph(inner, before),
+        for_real if lasting else None,
+        of="grad",
+    )
+    torch._C._set_grad_enabled(enabled)
+    _set_in_graph(ctx, enabled)
+    ctx.active_modes.append(mode)
+    return mode
+
+
+def change_grad_mode(ctx: TraceContext, enabled: bool) -> VariableTracker:
+    """What `torch._C._set_grad_enabled(enabled)` does; TorchFunctionModes that traced code has entered are asked about it, too."""
+    if ctx.function_modes.entered:
+        answer = ctx.calls.dispatch_torch_function("call_function", torch._C._set_grad_enabled, [ConstantVariable(enabled)], {})
+        if answer is not None:
+            return answer
+    set_grad_mode(ctx, enabled, lasting=True)
+    return NONE
+
+
+def _set_in_graph(ctx: TraceContext, enabled: bool) -> None:
+    """A node, unless the graph has this mode at its end already; of two in a row only the last counts."""
+    nodes = ctx.graph.graph.nodes
+    last = next(iter(reversed(nodes)), None)
+    if last is not None and last.target is torch._C._set_grad_enabled:
+        ctx.graph.grad_mode = last.meta["mode_before"]
+        ctx.graph.graph.erase_node(last)
+    before = ctx.graph.grad_mode
+    if before is not enabled:
+        add_mode_node(ctx, torch._C._set_grad_enabled, enabled).meta["mode_before"] = before
+        ctx.graph.grad_mode = enabled
+
+
+class GradModeVariable(ModeManagerVariable):
+    """torch.no_grad(), torch.enable_grad(), torch.set_grad_enabled(mode)."""
+
+    def __init__(self, cls: type[Any], enabled: bool, arguments: tuple[Any, ...] = ()) -> None:
+        super().__init__(cls, arguments)
+        self.enabled = enabled
+        self.nested_calls: list[tuple[bool, int]] = []  # under function modes: the mode before, the count of active modes
+
+    def enter(self, ctx: TraceContext) -> VariableTracker:
+        if ctx.function_modes.entered:
+            self.nested_calls.append((torch.is_grad_enabled(), len(ctx.active_modes)))
+            change_grad_mode(ctx, self.enabled)
+        else:
+            self.entered.append(set_grad_mode(ctx, self.enabled, lasting=False))
+        return NONE
+
+    def exit(self, ctx: TraceContext) -> None:
+        if not self.nested_calls:
+            leave_mode(ctx, self.entered.pop())
+            return
+        before, count = self.nested_calls.pop()
+        change_grad_mode(ctx, before)
+        if torch.is_grad_enabled() is before:  # what was set in between is taken back, so nothing is to be set for real
+            ctx.active_modes[count:] = [mode for mode in ctx.active_modes[count:] if mode.of != "grad"]
+
+    def exit_class(self) -> type[Any]:
+        if self.nested_calls:
+            raise NotImplementedError("a TorchFunctionMode that traced code has entered was asked about it")
+        return super().exit_class()
+
+
+class SetGradModeVariable(GradModeVariable):
+    """torch.set_grad_enabled(mode): the call itself sets it; as a context manager it is taken back at the end."""
+
+    def begin(self, ctx: TraceContext) -> None:
+        """What the call does."""
+        if ctx.function_modes.entered:  # they are asked at the call, at `with` and at its end
+            ctx.break_graph("DX419", what="torch.set_grad_enabled is called in its block")
+        self.entered.append(set_grad_mode(ctx, self.enabled, lasting=True))
+
+    def enter(self, ctx: TraceContext) -> VariableTracker:
+        self.entered[-1].set_for_real = None  # the `with` block takes care of it
+        return NONE
+
+
+def _grad_mode(maker: type[Any], enabled: bool) -> None:
+    """`with maker():`, or `maker(function)`."""
+
+    def row(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
+        manager = GradModeVariable(maker, enabled)
+        return manager.call(ctx, args, kwargs) if args else manager
+
+    rule(maker)(row)
+
+
+_grad_mode(torch.no_grad, False)
+_grad_mode(torch.enable_grad, True)
+
+
+@builtin(torch.set_grad_enabled)
+def _set_grad_enabled(ctx: TraceContext, mode: VariableTracker) -> VariableTracker:
+    value = constant_of(ctx, mode, "set_grad_enabled")
+    manager = SetGradModeVariable(torch.set_grad_enabled, bool(value), (value,))
+    manager.begin(ctx)
+    return manager
+
+
+@builtin(torch._C._set_grad_enabled)
+def _c_set_grad_enabled(ctx: TraceContext, enabled: VariableTracker, /) -> VariableTracker:
+    return change_grad_mode(ctx, bool(constant_of(ctx, enabled, "_set_grad_enabled")))
+
+
+@builtin(torch.no_grad.__exit__, torch.enable_grad.__exit__, torch.set_grad_enabled.__exit__)
+def _live_exit(ctx: TraceContext, manager: VariableTracker, *raised: VariableTracker, **named: VariableTracker) -> VariableTracker:
+    """The `__exit__` of a manager that Python entered (a resume function gets it with its stack)."""
+    before = constant_of(ctx, manager.get_attribute(ctx, "prev").read(ctx), "the mode before")
+    change_grad_mode(ctx, bool(before))
+    return NONE

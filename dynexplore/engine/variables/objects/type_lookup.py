@@ -1,0 +1,262 @@
+"""Attribute lookup in a class: CPython's `_PyType_Lookup`, and the guard on its result.
+
+The idea: the first class of the MRO whose `__dict__` has the name wins. `find` does the same and guards the result, a miss
+included: a fact of `provenance/module_guards.py`, checked through the version tag of the class. A plain value that changes from
+call to call (`K.count += 1`) gets a source, and only the class that defines it is guarded. `peek` looks and guards nothing.
+
+In: a class and a name. Out: the raw attribute. How it binds to an instance is in descriptors.py.
+Mirrors CPython's Objects/typeobject.c (_PyType_Lookup).
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+import weakref
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dynexplore.engine.provenance.guards import Identity
+from dynexplore.engine.provenance.module_guards import ABSENT, IMMUTABLE
+from dynexplore.engine.provenance.sources import Source
+from dynexplore.engine.raw_attributes import class_dict, class_mro
+from dynexplore.engine.records import record
+from dynexplore.engine.variables.contract.base import VariableTracker
+
+if TYPE_CHECKING:
+    from dynexplore.engine.variables.contract.context import TraceContext
+
+FIXED_PACKAGES = frozenset(sys.stdlib_module_names | {"builtins", "torch", "numpy"}) - {"__main__"}
+
+
+@record()
+class ClassAttribute:
+    """What a name means in a class: the class of the MRO that has it, and what stands in its `__dict__`.
+
+    `stored`: the tracker that this frame has assigned there instead.
+    """
+
+    owner: type[Any]
+    name: str
+    raw: Any
+    stored: VariableTracker | None = None
+
+    @property
+    def is_data_descriptor(self) -> bool:
+        """Whether it wins over the object's own dictionary."""
+        return self.stored is None and (hasattr(type(self.raw), "__set__") or hasattr(type(self.raw), "__delete__"))
+
+    @property
+    def overrides_instance_dict(self) -> bool:
+        """Whether it answers although the object has an attribute of that name: a data descriptor that can be read."""
+        return self.is_data_descriptor and hasattr(type(self.raw), "__get__")
+
+    @property
+    def is_python_function(self) -> bool:
+        """Whether it is a function with bytecode (or one made in this frame)."""
+        return self.stored is not None or isinstance(self.raw, types.FunctionType)
+
+
+def is_python_class(cls: type[Any]) -> bool:
+    """Whether a class was made by a `class` statement (or the like), not in C."""
+    _, is_python = _PYTHON_CLASSES.get(id(cls), (None, None))
+    if is_python is None:
+        is_python = bool(cls.__flags__ & _HEAP_TYPE) and not any(
+            isinstance(value, _MADE_BY_C) and value.__objclass__ is cls and name not in ("__dict__", "__weakref__")
+            for name, value in class_dict(cls).items()
+        )
+        key = id(cls)
+        _PYTHON_CLASSES[key] = weakref.ref(cls, lambda _: _PYTHON_CLASSES.pop(key, None)), is_python
+    return is_python
+
+
+_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE; types made in C may have it too
+_MADE_BY_C = (types.MethodDescriptorType, types.WrapperDescriptorType, types.GetSetDescriptorType)
+_PYTHON_CLASSES: dict[int, tuple[weakref.ref[type[Any]], bool]] = {}  # by identity: a metaclass may have an `__eq__`
+
+
+def layout_of(cls: type[Any]) -> type[Any]:
+    """The C type on which a class is built: `object` for plain classes, `dict` for one that extends dict."""
+    return next((base for base in class_mro(cls) if not is_python_class(base)), object)
+
+
+def is_fixed_class(cls: type[Any]) -> bool:
+    """Whether a class is taken as fixed: torch's, the standard library's, any C type."""
+    if not is_python_class(cls):
+        return True
+    return is_fixed_module(class_dict(cls).get("__module__"))
+
+
+def is_fixed_module(name: object) -> bool:
+    """Whether the attributes of this module are taken as fixed."""
+    return isinstance(name, str) and name.partition(".")[0] in FIXED_PACKAGES
+
+
+def peek(cls: type[Any], name: str) -> Any:
+    """What stands in the first class of the MRO that has the name, or None; nothing is relied on."""
+    for owner in class_mro(cls):
+        own = class_dict(owner)
+        if name in own:
+            return own[name]
+    return None
+
+
+def defines(cls: type[Any], name: str) -> bool:
+    """Whether a class or a base has the name, be it None; nothing is relied on, and no descriptor is asked."""
+    return any(name in class_dict(owner) for owner in class_mro(cls))
+
+
+def raw_lookup(ctx: TraceContext, cls: type[Any], name: str) -> Any:
+    """What stands in the first class of the MRO that has the name, or None; it is relied on, found or not."""
+    for owner in class_mro(cls):
+        own = class_dict(owner)
+        if name in own:
+            ctx.module_guards.guard_on_lookup(cls, name, own[name], owner=owner)
+            return own[name]
+    ctx.module_guards.guard_on_lookup(cls, name, ABSENT)
+    return None
+
+
+def has_name(ctx: TraceContext, cls: type[Any], name: str) -> bool:
+    """Whether a class of the MRO has the name, be it for None; relied on, found or not."""
+    return raw_lookup(ctx, cls, name) is not None or any(name in class_dict(owner) for owner in class_mro(cls))
+
+
+def find(ctx: TraceContext, cls: type[Any], name: str, *, after: type[Any] | None = None) -> ClassAttribute | None:
+    """Look a name up in the MRO of `cls` (behind the class `after`, as `super` does), relying on where that ends.
+
+    The identity of `cls` must be guarded already.
+    """
+    mro = class_mro(cls)[class_mro(cls).index(after) + 1 :] if after is not None else class_mro(cls)
+    touched = False
+    for place, owner in enumerate(mro):
+        changed = _changed_in(ctx, owner)
+        stored = changed.get(name)
+        if stored is not None:
+            _guard_on_absence_in(ctx, mro[:place], name)
+            return ClassAttribute(owner, name, None, stored)
+        own = class_dict(owner)
+        if name in own and name not in changed:
+            _guard_on_lookup(ctx, cls, after, owner, name, own[name])
+            return ClassAttribute(owner, name, own[name])
+        touched |= name in changed
+    if not touched:
+        ctx.module_guards.guard_on_lookup(cls, name, ABSENT, after=after)
+    return None
+
+
+def _guard_on_lookup(ctx: TraceContext, cls: type[Any], after: type[Any] | None, owner: type[Any], name: str, raw: Any) -> None:
+    """The lookup ends in this attribute; where it is another one in each call, only in its class."""
+    if is_matched_by_identity(ctx, owner, name, raw):
+        is_program_class = not is_fixed_class(owner)
+        ctx.module_guards.guard_on_lookup(cls, name, raw, owner=owner, after=after, is_explicit=is_program_class)
+        _guard_on_binding(ctx, raw, f"{owner.__qualname__}.{name}")
+    else:
+        ctx.module_guards.guard_on_owner(cls, name, owner, after=after)
+
+
+def _guard_on_binding(ctx: TraceContext, raw: Any, label: str) -> None:
+    """Whether the attribute is a descriptor, and wins over the object's own dictionary, its class says, which may change."""
+    cls = type(raw)
+    if not is_fixed_class(cls):
+        ctx.module_guards.hold(raw, label)
+        for method in ("__get__", "__set__", "__delete__"):
+            raw_lookup(ctx, cls, method)
+
+
+def is_matched_by_identity(ctx: TraceContext, owner: type[Any], name: str, raw: Any) -> bool:
+    """Whether a class attribute is told by its identity; not a plain value that has been seen to change (`K.count += 1`)."""
+    return hasattr(type(raw), "__get__") or name.startswith("__") or ctx.specializer.is_stable(_source_in(ctx, owner, name))
+
+
+def _source_in(ctx: TraceContext, owner: type[Any], name: str) -> Source:
+    return ctx.module_guards.source_of(owner, owner.__qualname__).attribute(name, "getattr")
+
+
+def source_in(ctx: TraceContext, attribute: ClassAttribute) -> Source:
+    """Where the class holds the attribute. What `owner.name` would call for an answer is read from the dictionary of the class."""
+    if not isinstance(peek(type(attribute.raw), "__get__"), types.FunctionType):
+        return _source_in(ctx, attribute.owner, attribute.name)
+    owner = ctx.module_guards.source_of(attribute.owner, attribute.owner.__qualname__)
+    return owner.attribute("__dict__", "getattr").item(attribute.name)
+
+
+def guard_on_absence(ctx: TraceContext, cls: type[Any], name: str) -> None:
+    """No class of the MRO has this name, for which the program asked."""
+    if not any(name in _changed_in(ctx, owner) for owner in class_mro(cls)):
+        ctx.module_guards.guard_on_lookup(cls, name, ABSENT, is_explicit=True)
+
+
+def _guard_on_absence_in(ctx: TraceContext, classes: Sequence[type[Any]], name: str) -> None:
+    """None of these classes has the name itself: what the frame stores in a class behind them is found."""
+    for owner in classes:
+        if not is_fixed_class(owner):
+            ctx.module_guards.hold(owner, owner.__qualname__)
+            ctx.module_guards.guard_on_absence(owner, name)
+
+
+def _changed_in(ctx: TraceContext, owner: type[Any]) -> Mapping[str, VariableTracker | None]:
+    """The attributes of a class that this frame has assigned, or deleted (None)."""
+    changed: Mapping[str, VariableTracker | None] | None = getattr(ctx.journal.tracker_of(owner), "stored", None)
+    return changed or {}
+
+
+# What CPython asks of a type by itself, without the program naming it.
+SPECIAL_NAMES = tuple(
+    f"__{name}__"
+    for name in (
+        *("getattribute", "getattr", "setattr", "class", "call", "bool", "len", "iter", "next", "getitem", "setitem", "contains"),
+        *("missing", "eq", "ne", "lt", "le", "gt", "ge", "hash", "add", "radd", "sub", "rsub", "mul", "rmul"),
+        *("truediv", "rtruediv", "floordiv", "rfloordiv", "mod", "rmod", "pow", "rpow", "matmul", "rmatmul", "and", "rand"),
+        *("or", "ror", "xor", "rxor"),
+        *("lshift", "rlshift", "rshift", "rrshift", "neg", "pos", "invert", "abs", "float", "int", "index", "str", "repr"),
+        *("format", "enter", "exit"),
+    )
+)
+
+
+def guard_on_names(ctx: TraceContext, cls: type[Any], *names: str) -> None:
+    """Lookups of these names through the class end where they end now: for trackers that answer for a class by themselves."""
+    if not cls.__flags__ & IMMUTABLE:
+        for name in names:
+            find(ctx, cls, name)
+
+
+def guard_on_class_of(ctx: TraceContext, value: object, source: Source) -> None:
+    """An existing object is of the class that it is of, also where its identity is known: `__class__` can be assigned."""
+    ctx.guard(source, "TYPE_MATCH", type(value))
+    if ctx.module_guards.knows(source) and ctx.module_guards.hold(value, source.text(), source) is None:
+        ctx.guard(source.type(), "ID_MATCH", Identity(type(value), keep=False))
+
+
+def guard_on_name_of(ctx: TraceContext, cls: type[Any]) -> None:
+    """The class has the name that it has: its version does not always tell (3.13)."""
+    if not cls.__flags__ & IMMUTABLE:
+        source = ctx.module_guards.source_of(cls, cls.__qualname__).attribute("__name__", "getattr")
+        ctx.guard(source, "EQUALS", cls.__name__)
+
+
+def guard_on_plain_access(ctx: TraceContext, cls: type[Any], name: str) -> None:
+    """For a tracker that answers `value.name` by itself: no code of the program does, and none comes between later."""
+    guard_on_names(ctx, cls, "__getattribute__", name)
+    if isinstance(peek(cls, "__getattribute__"), types.FunctionType):
+        ctx.break_graph("DX303", name=name, type=cls.__qualname__)
+
+
+def refuse_missing(ctx: TraceContext, cls: type[Any], name: str) -> None:
+    """A name is missing: a `__getattr__` of the program would be asked now, and none is added later."""
+    guard_on_absence(ctx, cls, name)
+    guard_on_names(ctx, cls, "__getattr__")
+    if isinstance(peek(cls, "__getattr__"), types.FunctionType):
+        ctx.break_graph("DX303", name=name, type=cls.__qualname__)
+
+
+def attribute_source(ctx: TraceContext, attribute: ClassAttribute) -> Source | None:
+    """The source of a class attribute: `getattr(owner, name)`, whose identity is a known fact. None where it is fixed."""
+    by_identity = is_matched_by_identity(ctx, attribute.owner, attribute.name, attribute.raw)
+    if by_identity and is_fixed_class(attribute.owner):
+        return None
+    source = source_in(ctx, attribute)
+    if by_identity:
+        ctx.module_guards.know_value(source)
+    return source

@@ -1,0 +1,317 @@
+"""Symbolic numbers: sizes that may vary from call to call, and what is computed from them.
+
+The idea: with dynamic shapes a size is a `torch.SymInt` that ShapeEnv reasons about. Arithmetic on it becomes nodes
+of the graph and symbolic expressions at once; when the program branches on one, ShapeEnv decides with the value at
+hand and notes a guard. What only the data can tell (`x.item()` under `config.capture_scalar_outputs`) decides nothing: there
+the graph breaks.
+
+torch/_dynamo/variables/tensor.py (SymNodeVariable) does the same job.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import sympy
+import torch
+import torch.fx
+from torch.utils._sympy.functions import ToFloat
+
+from dynexplore.engine.graph.unbacked_symints import evaluate_bool
+from dynexplore.engine.provenance.sources import Source
+from dynexplore.engine.specialization.shape_env import dynamic_number, is_computed_from_sizes, specialize_float, specialized_size
+from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.operators import BINARY, COMPARE, UNARY, binary, binary_rule, unary_rule
+from dynexplore.engine.variables.scalars.constant import ConstantVariable, computed
+
+if TYPE_CHECKING:
+    from dynexplore.engine.variables.contract.context import TraceContext
+    from dynexplore.engine.variables.contract.reconstruction import Reconstruction
+
+_EXACT_AS_FLOAT = 2**53
+"""Up to here each int is the same number as a float."""
+
+_PYTHON_TYPES = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
+
+
+class SymbolicNumberVariable(VariableTracker):
+    """A number that the graph computes: `value` is torch's SymInt, SymFloat or SymBool."""
+
+    kind = "symbolic number"
+
+    def __init__(self, node: torch.fx.Node, value: Any, source: Source | None = None) -> None:
+        self.node = node
+        self.value = value
+        self.source = source
+
+    def python_type(self) -> type[Any]:
+        return _PYTHON_TYPES[type(self.value)]
+
+    def varying_key(self) -> tuple[object, Source] | None:
+        varies = self.source is not None and self.source.guardable and isinstance(self.value, torch.SymInt) and _have_values(self)
+        return (self.value.node.hint, self.source) if varies and self.source is not None else None
+
+    def truth(self, ctx: TraceContext) -> bool | VariableTracker:
+        truth = evaluate_bool(self.value)
+        return self if truth is None else truth
+
+    def hash_key(self, ctx: TraceContext) -> object:
+        return self.specialize()
+
+    def specialize(self) -> Any:
+        """The number of this call; from now on guarded to be this one. What is computed in floats, by what it is computed from."""
+        if isinstance(self.value, torch.SymFloat) and _have_values(self):
+            specialize_float(self.value)
+            return self.value.node.hint
+        return self.python_type()(self.value)
+
+    def same_object(self, other: VariableTracker) -> bool | None:
+        if self is other:
+            return True
+        return False if other.python_type() not in (int, float, bool) else None
+
+    def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
+        return ConstantVariable(self.specialize()).get_attribute(ctx, name)
+
+    def as_proxy(self) -> Any:
+        return self.node
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        build.push_output(self.node)
+
+    def text(self) -> str:
+        return str(self.value)
+
+    # -- for those who watch
+
+    def unguarded_value(self, depth: int = 8) -> Any:
+        return self.node
+
+    def identity(self) -> object | None:
+        return self.node
+
+
+def symbolic_input(ctx: TraceContext, value: float, source: Source) -> SymbolicNumberVariable:
+    """The symbol of a number that is an input of the graph: an int, or a float."""
+    symbolic = ctx.values.symbolic_inputs.get(source)
+    if symbolic is None:
+        ctx.guard(source, "TYPE_MATCH", type(value))
+        symbol = dynamic_number(ctx.graph, value, source)
+        node = ctx.graph.placeholder(source.text(), source, value, symbol)
+        symbolic = ctx.values.symbolic_inputs[source] = SymbolicNumberVariable(node, symbol, source)
+        ctx.specializer.note_symbol(source.text(), symbol)
+    assert isinstance(symbolic, SymbolicNumberVariable)
+    return symbolic
+
+
+def wrap_number(ctx: TraceContext, node: torch.fx.Node, value: Any) -> VariableTracker:
+    """The tracker of a symbolic result; one that turns out to be a constant is a constant."""
+    constant = value.node.maybe_as_int() if isinstance(value, torch.SymInt) else None
+    return ConstantVariable(constant) if constant is not None else SymbolicNumberVariable(node, value)
+
+
+def _operate(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
+    if symbol in BINARY and symbol.endswith("="):
+        symbol = symbol[:-1]
+    if symbol in ("&", "|", "^") and left.python_type() is bool and right.python_type() is bool and not _have_values(left, right):
+        return _node(ctx, symbol, left, right)  # a truth value again
+    left, right = _decided(ctx, left), _decided(ctx, right)
+    if not (isinstance(left, SymbolicNumberVariable) or isinstance(right, SymbolicNumberVariable)):
+        return _with_constants(ctx, symbol, left, right)
+    if not (_is_reasoned_about(symbol, left) and _is_reasoned_about(symbol, right)):
+        return _with_constants(ctx, symbol, left, right)
+    if _is_whole_constant(left) and _is_whole_constant(right):
+        return _with_constants(ctx, symbol, left, right)
+    if _have_values(left, right) and not _agrees_with_python(ctx, symbol, left, right):
+        return _with_constants(ctx, symbol, left, right)
+    left, right = _as_number(left, right), _as_number(right, left)
+    if symbol in ("<<", ">>"):
+        return _shift(ctx, symbol, left, right)
+    return _power(ctx, left, right) if symbol == "**" else _node(ctx, symbol, left, right)
+
+
+def _decided(ctx: TraceContext, value: VariableTracker) -> VariableTracker:
+    """A truth value as the number that it is to an operator: sympy's false is not equal to 0, and no sum has it for a part."""
+    if not isinstance(value, SymbolicNumberVariable) or not isinstance(value.value, torch.SymBool):
+        return value
+    if _have_values(value):
+        return ConstantVariable(value.specialize())
+    return ctx.operation("call_function", torch.sym_ite, [value, ConstantVariable(1), ConstantVariable(0)], {})
+
+
+def _is_whole_constant(value: VariableTracker) -> bool:
+    """Whether it can be one whole number only. Of two such Python computes: sympy takes a large result for infinite."""
+    if isinstance(value, SymbolicNumberVariable):
+        return isinstance(value.value, torch.SymInt) and specialized_size(value.value) is not None
+    return isinstance(value, ConstantVariable) and isinstance(value.value, int)
+
+
+def _have_values(*operands: VariableTracker) -> bool:
+    """Whether all numbers are known in this call; those that only the graph's data can tell are not."""
+    return all(not isinstance(operand, SymbolicNumberVariable) or operand.value.node.has_hint() for operand in operands)
+
+
+def _agrees_with_python(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> bool:
+    """Whether ShapeEnv computes what Python does: its numbers are exact, and know no sign of zero, no infinity and no nan.
+
+    Its range of `a & b` is wrong where both may be negative (torch/utils/_sympy/value_ranges.py, bitwise_and).
+    """
+    if float not in (left.python_type(), right.python_type()):
+        return symbol != "&" or not (_compared_to_zero(ctx, left, "<") or _compared_to_zero(ctx, right, "<"))
+    if symbol in ("%", "//") or not (_is_exact_as_float(left) and _is_exact_as_float(right)) or _merge(symbol, left, right):
+        return False
+    return symbol in COMPARE or _is_plain_float(BINARY[symbol], _number(left), _number(right))
+
+
+def _merge(symbol: str, left: VariableTracker, right: VariableTracker) -> bool:
+    """Whether sympy makes one of parts of both numbers. Floats are rounded after each step: `(s + 1e18) - 1e18` is not `s`."""
+    first, second = _exactly(left), _exactly(right)
+    if symbol == "*":
+        return _parts(sympy.Mul, first, second) != _parts(sympy.Mul, first * second)
+    if symbol in ("+", "-") or (symbol in COMPARE and first != second):
+        return _parts(sympy.Add, first, second) != _parts(sympy.Add, first + second if symbol == "+" else first - second)
+    return False  # a division is one symbol to sympy
+
+
+def _exactly(operand: VariableTracker) -> Any:
+    """What sympy reasons about, as a float; a bool, and what is infinite, is one part of which it makes nothing else."""
+    if isinstance(operand, SymbolicNumberVariable):
+        expression, kind = operand.value.node.expr, operand.python_type()
+        return expression if kind is float else ToFloat(expression) if kind is int else sympy.Dummy()
+    constant = float(operand.as_constant())
+    return sympy.Float(constant) if math.isfinite(constant) else sympy.Dummy()
+
+
+def _parts(operator: Any, *numbers: Any) -> int:
+    """How many terms, or factors, numbers have; 0, or 1, is none."""
+    parts = [part for number in numbers for part in operator.make_args(number)]
+    return sum(not (part.is_number and float(part) == float(operator.identity)) for part in parts)
+
+
+def _is_exact_as_float(operand: VariableTracker) -> bool:
+    """Whether a number stays the same when it becomes a float; of one that varies this is relied on."""
+    if operand.python_type() is not int or (isinstance(operand, SymbolicNumberVariable) and is_computed_from_sizes(operand.value)):
+        return True
+    number = operand.value if isinstance(operand, SymbolicNumberVariable) else operand.as_constant()
+    return bool(number <= _EXACT_AS_FLOAT) and bool(number >= -_EXACT_AS_FLOAT)
+
+
+def _number(operand: VariableTracker) -> Any:
+    """The number of this call; nothing is relied on."""
+    return operand.value.node.hint if isinstance(operand, SymbolicNumberVariable) else operand.as_constant()
+
+
+def _is_plain_float(operator: Callable[..., Any], left: Any, right: Any) -> bool:
+    try:
+        result = operator(left, right)
+    except (ArithmeticError, TypeError):
+        return False
+    return not isinstance(result, float) or (math.isfinite(result) and result != 0)
+
+
+def _node(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
+    return ctx.operation("call_function", BINARY.get(symbol) or COMPARE[symbol], [left, right], {})
+
+
+def _is_reasoned_about(symbol: str, value: VariableTracker) -> bool:
+    """Whether ShapeEnv concludes what is right with this operand; with nan it does not, with infinities only in comparisons.
+
+    Remainders it knows of integers alone (torch/utils/_sympy/value_ranges.py, mod): the range of `s0 % 0.5` ends before it begins.
+    """
+    if not isinstance(value, ConstantVariable):
+        return True
+    constant = value.value
+    if not isinstance(constant, (int, float)):
+        return False  # `n == None`, `"%d" % n`, `"ab" * n`
+    return not isinstance(constant, float) or math.isfinite(constant) or (symbol in COMPARE and not math.isnan(constant))
+
+
+def _as_number(value: VariableTracker, other: VariableTracker) -> VariableTracker:
+    """A constant True beside a number as the 1 that it is: sympy's true is none."""
+    is_bool = isinstance(value, ConstantVariable) and value.python_type() is bool
+    return ConstantVariable(int(value.as_constant())) if is_bool and other.python_type() is not bool else value
+
+
+def _power(ctx: TraceContext, left: VariableTracker, right: VariableTracker) -> VariableTracker:
+    """`left ** right`: ShapeEnv knows no power of a negative constant, and none that is complex; `0 ** n` it takes for 0."""
+    if isinstance(left, ConstantVariable) and left.value == 0:
+        return _power_of_zero(ctx, left, right)
+    negative = _compared_to_zero(ctx, left, "<")
+    if isinstance(left, ConstantVariable) and negative and right.python_type() is int:
+        downwards = _compared_to_zero(ctx, right, "<")
+        if downwards is False:
+            return _alternating(ctx, left, right)
+        return _with_constants(ctx, "**", left, right) if downwards else _node(ctx, "**", left, right)
+    whole = right.python_type() is not float or (isinstance(right, ConstantVariable) and right.value.is_integer())
+    return _node(ctx, "**", left, right) if whole or negative is not True else _with_constants(ctx, "**", left, right)
+
+
+def _power_of_zero(ctx: TraceContext, zero: ConstantVariable, exponent: VariableTracker) -> VariableTracker:
+    """`0 ** n`: 1 if n is 0, and 0 for all other natural numbers."""
+    is_natural = type(zero.value) is int and exponent.python_type() is int and _compared_to_zero(ctx, exponent, "<") is False
+    is_zero = _compared_to_zero(ctx, exponent, "==") if is_natural else None
+    return _with_constants(ctx, "**", zero, exponent) if is_zero is None else ConstantVariable(int(is_zero))
+
+
+def _alternating(ctx: TraceContext, base: ConstantVariable, exponent: VariableTracker) -> VariableTracker:
+    """`(-2) ** n` of a natural n as `2 ** n * (1 - n % 2 * 2)`."""
+    parity = binary(ctx, "%", exponent, ConstantVariable(2))
+    sign = binary(ctx, "-", ConstantVariable(1), binary(ctx, "*", parity, ConstantVariable(2)))
+    size = -base.value
+    return sign if size == 1 and type(size) is int else binary(ctx, "*", binary(ctx, "**", ConstantVariable(size), exponent), sign)
+
+
+def _compared_to_zero(ctx: TraceContext, value: VariableTracker, symbol: str) -> bool | None:
+    """How a number compares to 0; None where only the data of the graph can tell."""
+    live = value.value  # type: ignore[attr-defined]
+    return evaluate_bool(COMPARE[symbol](live, 0))
+
+
+def _shift(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
+    """`left << right`. By a number that varies it is a product with a power of 2: torch 2.11 knows no shift by a symbol."""
+    if float in (left.python_type(), right.python_type()):
+        return _node(ctx, symbol, left, right)  # raises, for every number
+    negative = _compared_to_zero(ctx, right, "<")
+    if negative:
+        return _with_constants(ctx, symbol, left, right)  # raises
+    if isinstance(right, ConstantVariable) or negative is None:
+        return _node(ctx, symbol, left, right)
+    return binary(ctx, "*" if symbol == "<<" else "//", left, binary(ctx, "**", ConstantVariable(2), right))
+
+
+@binary_rule(SymbolicNumberVariable, SymbolicNumberVariable, rank=30)
+def _symbol_with_symbol(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
+    return _operate(ctx, symbol, left, right)
+
+
+@binary_rule(SymbolicNumberVariable, ConstantVariable, rank=30)
+def _symbol_with_constant(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
+    return _operate(ctx, symbol, left, right)
+
+
+@binary_rule(ConstantVariable, SymbolicNumberVariable, rank=30)
+def _constant_with_symbol(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
+    return _operate(ctx, symbol, left, right)
+
+
+def _with_constants(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
+    """What no symbol stands for: the numbers are specialized."""
+    constants = [v.specialize() if isinstance(v, SymbolicNumberVariable) else v.as_constant() for v in (left, right)]
+    return computed(ctx, BINARY.get(symbol) or COMPARE[symbol], *constants)
+
+
+@unary_rule(SymbolicNumberVariable, rank=30)
+def _unary(ctx: TraceContext, symbol: str, operand: SymbolicNumberVariable) -> VariableTracker:
+    if symbol == "not":
+        truth = operand.truth(ctx)
+        if isinstance(truth, bool):
+            return ConstantVariable(not truth)
+        return ctx.operation("call_function", torch.sym_not, [operand], {})
+    number = _decided(ctx, operand)
+    if not isinstance(number, SymbolicNumberVariable):
+        return computed(ctx, UNARY[symbol], number.as_constant())
+    if symbol == "invert" and number.python_type() is int:
+        return binary(ctx, "-", ConstantVariable(-1), number)  # a SymInt has no `~`
+    return ctx.operation("call_function", UNARY[symbol], [number], {})

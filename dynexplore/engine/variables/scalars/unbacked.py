@@ -1,0 +1,155 @@
+"""Numbers that only the data of the graph can tell, and what the program promises about them.
+
+The idea: `x.item()` breaks the graph, because a Python number must exist there. Under `config.capture_scalar_outputs` it
+becomes a node whose result is a symbol instead, good for arithmetic and as an argument of operators. What is not known
+of such a symbol (that a size is positive, say) the program can promise with `torch._check`, which the graph then checks; of
+all elements of a tensor with `torch._check_tensor_all`.
+
+In: `item`, `tolist`, `torch._check...`. Out: symbolic numbers, lists of them.
+torch/_dynamo/variables/tensor.py (method_item, method_tolist) and torch.py (handle_check) do the same job.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from dynexplore.engine.config import config
+from dynexplore.engine.variables.containers.sequence import ListVariable
+from dynexplore.engine.variables.contract.base import Args, Kwargs, VariableTracker
+from dynexplore.engine.variables.operators import compare
+from dynexplore.engine.variables.rules import method, rule
+from dynexplore.engine.variables.scalars.constant import ConstantVariable
+from dynexplore.engine.variables.signatures import builtin
+from dynexplore.engine.variables.torch_.tensor.tensor import DATA_DEPENDENT_METHODS, TensorVariable
+
+if TYPE_CHECKING:
+    from dynexplore.engine.variables.contract.context import TraceContext
+
+_FAILED = "a check of the program fails: the frame runs again as plain Python"
+LONGEST_LIST = 64
+"""`tolist` reads each element out by itself: of more than these it breaks the graph."""
+
+
+@method(torch.Tensor, "item")
+def _item(ctx: TraceContext, tensor: TensorVariable, args: Args, kwargs: Kwargs) -> VariableTracker:
+    if not config.capture_scalar_outputs or args or kwargs or tensor.fake.is_complex():
+        ctx.break_graph(DATA_DEPENDENT_METHODS["item"], operation="Tensor.item()")
+    return ctx.operation("call_method", "item", [tensor], {})
+
+
+@method(torch.Tensor, "tolist")
+def _tolist(ctx: TraceContext, tensor: TensorVariable, args: Args, kwargs: Kwargs) -> VariableTracker:
+    """A number, or nested lists of them."""
+    fake = tensor.fake
+    small = all(isinstance(size, int) for size in fake.shape) and fake.numel() <= LONGEST_LIST
+    if not config.capture_scalar_outputs or args or kwargs or not small:
+        ctx.break_graph(DATA_DEPENDENT_METHODS["tolist"], operation="Tensor.tolist()")
+    if fake.dim() == 0:
+        return tensor.call_method(ctx, "item", (), {})
+    return ListVariable([row.call_method(ctx, "tolist", (), {}) for row in tensor.unpack(ctx)])
+
+
+# -- promises ---------------------------------------------------------------------------------------------------------
+
+_KINDS: dict[Any, type[Exception]] = {
+    torch._check: RuntimeError,
+    torch._check_index: IndexError,
+    torch._check_value: ValueError,
+    torch._check_type: TypeError,
+    torch._check_not_implemented: NotImplementedError,
+}
+
+
+def _promise(function: Any, error: type[Exception]) -> None:
+    def row(ctx: TraceContext, cond: VariableTracker, message: VariableTracker | None = None) -> VariableTracker:
+        return _promised(ctx, function.__name__, error, cond, message)
+
+    builtin(function)(row)
+
+
+def _promised(
+    ctx: TraceContext, name: str, error: type[Exception], cond: VariableTracker, message: VariableTracker | None
+) -> VariableTracker:
+    if cond.python_type() is not bool:  # torch refuses it
+        ctx.break_graph("DX205", function=f"torch.{name}", arguments=cond.type_name())
+    truth = cond.truth(ctx)
+    if truth is False:
+        ctx.raise_exception(error, _text(ctx, message))
+    if truth is not True:
+        # if it is broken the graph fails, and the program runs again as plain Python, which makes the message
+        ctx.operation("call_function", torch._assert_scalar, [cond, ConstantVariable(f"{name} failed")], {})
+    return ConstantVariable(None)
+
+
+@builtin(torch._check_with)
+def _check_with(ctx: TraceContext, error_type: VariableTracker, cond: VariableTracker, message: VariableTracker) -> VariableTracker:
+    error = error_type.live_value()
+    if not (isinstance(error, type) and issubclass(error, Exception)) or issubclass(error, Warning):
+        ctx.break_graph("DX205", function="torch._check_with", arguments=error_type.type_name())
+    return _promised(ctx, "_check_with", error, cond, message)
+
+
+def _text(ctx: TraceContext, message: VariableTracker | None) -> Any:
+    """What the exception says: the message is a function, called only now."""
+    if message is None or (message.is_constant() and message.as_constant() is None):
+        return _NO_MESSAGE
+    text = message.call(ctx, (), {})
+    if not text.is_constant():
+        ctx.break_graph("DX205", function="torch._check", arguments=text.type_name())
+    return str(text.as_constant())
+
+
+def _message_of_none() -> str:
+    """What torch says when the program says nothing."""
+    check: Any = torch._check
+    try:
+        check(False)
+    except RuntimeError as error:
+        return str(error)
+    raise AssertionError("torch._check(False) raises")
+
+
+_NO_MESSAGE = _message_of_none()
+
+for _function, _error in _KINDS.items():
+    _promise(_function, _error)
+
+
+@builtin(torch._check_tensor_all_with)
+def _check_all_with(
+    ctx: TraceContext, error_type: VariableTracker, cond: VariableTracker, message: VariableTracker | None = None
+) -> VariableTracker:
+    """A promise about each element of a tensor; another kind of condition is refused by torch."""
+    if not isinstance(cond, TensorVariable) or cond.fake.dtype is not torch.bool:
+        ctx.break_graph("DX205", function="torch._check_tensor_all", arguments=cond.type_name())
+    check_when_run(ctx, ctx.operation("call_method", "all", [cond], {}))
+    return ConstantVariable(None)
+
+
+@builtin(torch._check_tensor_all)
+def _check_all(ctx: TraceContext, cond: VariableTracker, message: VariableTracker | None = None) -> VariableTracker:
+    return _check_all_with(ctx, ctx.build(RuntimeError, None), cond, message)
+
+
+def check_when_run(ctx: TraceContext, truth: VariableTracker) -> None:
+    """A node that fails where a tensor's truth is not what the program goes on with; the segment then runs again as plain Python.
+
+    Only the CPU tells of such a failure when the node runs. A GPU tells later, and is of no use to the process from then on. So the
+    truth is brought to the CPU first, which costs the wait that the program's own check would cost.
+    """
+    if truth.fake.device.type != "cpu":  # type: ignore[attr-defined]
+        truth = ctx.operation("call_method", "cpu", [truth], {})
+    ctx.operation("call_function", torch._assert_async, [truth, ConstantVariable(_FAILED)], {})
+
+
+@rule(torch._check_is_size)
+def _check_is_size(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
+    """A promise that a number is no negative size; an upper bound may stand beside it."""
+    bounds = [compare(ctx, ">=", args[0], ConstantVariable(0))]
+    if "max" in kwargs:
+        bounds.append(compare(ctx, "<=", args[0], kwargs["max"]))
+    for bound in bounds:
+        ctx.build(torch._check, None).call(ctx, [bound, *args[1:]], {})
+    return ConstantVariable(None)

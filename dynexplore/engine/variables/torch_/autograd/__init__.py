@@ -1,0 +1,1 @@
+"""`torch.autograd.Function`: one node, or its forward inlined."""

@@ -1,0 +1,1 @@
+"""`torch.nn.Module`, parameters and buffers, optimizers."""

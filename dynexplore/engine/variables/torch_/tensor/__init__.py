@@ -1,0 +1,1 @@
+"""`torch.Tensor` and its subclasses: TensorVariable, metadata guards, constructors, subscripts, traceable wrapper subclasses."""

@@ -1,0 +1,642 @@
+"""Targets: the calls of a program that a person would compile.
+
+Which idea lives here: a script imports, parses arguments, builds modules, reads data and trains. Of all the frames that begin
+while it runs, only some are worth a graph: the outermost calls of modules, and the program's own functions on tensors. Each frame
+is decided at its entry, from its code, its arguments and the call stack, by the first row that applies of one table:
+`FUNCTION_ROWS` for a function of the program, `MODULE_ROWS` for a call of a module. The outer target wins: what runs inside it is
+part of it. Names that a person gives (`--only`, `--not`) come before the tables.
+
+Imports never get here: they run with the frame hook off. Class bodies, module bodies and generators are no functions
+that the hook looks at.
+
+In:  a frame that is about to begin (`FrameState`), patterns. Out: a `Choice`: whether it is a target, what people call it, and
+which row decided, in words.
+
+PyTorch has no counterpart: there a person says what is compiled.
+"""
+
+from __future__ import annotations
+
+import dis
+import fnmatch
+import functools
+import inspect
+import io
+import os
+import sys
+import types
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import torch
+
+from dynexplore.engine.bytecode import argument_slots
+from dynexplore.engine.native import UNBOUND, FrameState, function_of
+from dynexplore.engine.policy.trace_rules import is_of_the_program
+from dynexplore.engine.records import record
+from dynexplore.engine.runtime import foreign_modes
+
+MODULE_CALL: types.CodeType = torch.nn.Module.__call__.__code__
+"""The code of the frame with which each call of a module begins."""
+
+_Named = tuple[str, str, int, int]
+"""The name of a function, its file, and its first and last line."""
+
+Answer = Literal["target", "never", "not now"]
+"""`never`: no call of this code can be a target. `not now`: this call is none; others may be."""
+
+
+# -- names that a person gives ------------------------------------------------------------------------------------------------
+
+
+@record()
+class Pattern:
+    """`NAME`, `Class.method`, `FILE:LINE` or a glob of names, as a person writes it on the command line.
+
+    >>> [Pattern(text).fits("Net.forward", "/src/mnist.py", 12, 20) for text in ("Net.*", "forward", "mnist.py:14", "Net")]
+    [True, True, True, False]
+    >>> Pattern("Net").fits("Net.forward", "/src/mnist.py", 12, 20, is_module=True)
+    True
+    """
+
+    text: str
+
+    def fits(self, name: str, file: str, first_line: int, last_line: int, *, is_module: bool = False) -> bool:
+        """Whether it names this function: by its qualified name, its last part, a line inside it, or, of a module's call, its
+        class."""
+        path, _, line = self.text.rpartition(":")
+        if path and line.isdigit():
+            return first_line <= int(line) <= last_line and _ends_with(file, path)
+        owner, _, last = name.rpartition(".")
+        names = (name, last, owner) if is_module else (name, last)
+        return any(fnmatch.fnmatchcase(candidate, self.text) for candidate in names if candidate)
+
+
+def _ends_with(file: str, path: str) -> bool:
+    return file == path or os.path.abspath(file).endswith(os.sep + os.path.normpath(path).lstrip(f".{os.sep}"))
+
+
+# -- what a code object tells ---------------------------------------------------------------------------------------------------
+
+_CALLS_BACKWARD = "it calls backward()"
+_STEPS = "it steps an optimizer or an environment"
+_LOADS = "it makes a data loader"
+_USES_FILES = "it reads or writes files"
+_READS_ARGUMENTS = "it reads the command line"
+
+NAMES_OF_DRIVERS: Mapping[str, str] = {
+    "backward": _CALLS_BACKWARD,
+    "zero_grad": _STEPS,
+    "DataLoader": _LOADS,
+    **dict.fromkeys(
+        ("open", "load", "save", "dump", "makedirs", "mkdir", "loadtxt", "savetxt", "imread", "imwrite", "read_csv"), _USES_FILES
+    ),
+    **dict.fromkeys(("load_state_dict", "save_pretrained", "from_pretrained"), _USES_FILES),
+    **dict.fromkeys(("ArgumentParser", "parse_args"), _READS_ARGUMENTS),
+}
+"""A name that a function uses -> why the function drives a program and is no part of a model."""
+
+METHODS_OF_DRIVERS: Mapping[str, str] = {"step": _STEPS}
+"""The same of names that are called as methods; as plain attributes they mean something else."""
+
+_FILLS_PARAMETERS = frozenset(name for name in vars(torch.nn.init) if name.endswith("_") and not name.startswith("_"))
+_NAMES_OF_FILLING = frozenset({"reset_parameters", "_reset_parameters", "init_weights", "_init_weights"})
+_COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
+_JUMPS_BACK = "JUMP_BACKWARD"
+
+
+@dataclass(frozen=True)
+class CodeFacts:
+    """What the instructions of a function, and of the program's functions that it calls, tell.
+
+    drives: why the function drives a program, in words; "" where nothing says so. fills_parameters: it initializes parameters.
+    loops: it has a loop. calls_itself: it calls its first argument (`self(x)`), or the `forward` of something.
+    """
+
+    drives: str = ""
+    fills_parameters: bool = False
+    loops: bool = False
+    calls_itself: bool = False
+
+
+def facts_of(function: types.FunctionType, is_own: Callable[[str], bool] = is_of_the_program) -> CodeFacts:
+    """The facts of a function's code, those of its callees in the program included; `is_own` says which files are the program's.
+
+    >>> def train(loss):
+    ...     loss.backward()
+    >>> facts_of(train).drives
+    'it calls backward()'
+    """
+    own = _own_facts(function.__code__)
+    drives = own.drives or next((reason for reason in map(_drives, callees_of(function, is_own)) if reason), "")
+    return CodeFacts(drives, own.fills_parameters, own.loops, own.calls_itself)
+
+
+def _drives(function: types.FunctionType) -> str:
+    why = _own_facts(function.__code__).drives
+    return f"{why}, in {function.__qualname__}" if why else ""
+
+
+def _own_facts(code: types.CodeType) -> CodeFacts:
+    """Facts of one code object and those nested in it."""
+    names: set[str] = set()
+    drives = ""
+    loops = calls_itself = False
+    for nested in with_nested(code):
+        names.update(nested.co_names)
+        drives = drives or next((NAMES_OF_DRIVERS[name] for name in nested.co_names if name in NAMES_OF_DRIVERS), "")
+        steps = list(dis.get_instructions(nested))
+        methods = [step.argval for step in steps if _loads_method(step)]
+        drives = drives or next((METHODS_OF_DRIVERS[name] for name in methods if name in METHODS_OF_DRIVERS), "")
+        loops |= any(step.opname.startswith(_JUMPS_BACK) for step in steps)
+        calls_itself |= "forward" in methods or _calls_first_argument(nested, steps)
+    fills = code.co_name in _NAMES_OF_FILLING or ("init" in names and not names.isdisjoint(_FILLS_PARAMETERS))
+    return CodeFacts(drives, fills, loops, calls_itself)
+
+
+def _loads_method(step: dis.Instruction) -> bool:
+    return step.opname == "LOAD_METHOD" or "NULL|self" in step.argrepr
+
+
+_READS_A_PART = frozenset({"LOAD_ATTR", "LOAD_METHOD", "BINARY_SUBSCR", "BINARY_OP"})
+
+
+def _calls_first_argument(code: types.CodeType, steps: list[dis.Instruction]) -> bool:
+    """Whether the first argument itself is called: it is loaded beside the NULL that stands below or above a callee."""
+    if not code.co_argcount:
+        return False
+    first = code.co_varnames[0]
+
+    def is_first(step: dis.Instruction) -> bool:
+        return step.opname.startswith("LOAD_FAST") and step.argval == first  # checked, borrowed: of one name
+
+    triples = zip(steps, steps[1:], steps[2:], strict=False)
+    return any(
+        (a.opname == "PUSH_NULL" and is_first(b) and c.opname not in _READS_A_PART) or (is_first(a) and b.opname == "PUSH_NULL")
+        for a, b, c in triples
+    )
+
+
+def with_nested(code: types.CodeType) -> Iterator[types.CodeType]:
+    """A code object and those of what is defined in it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from with_nested(constant)
+
+
+MOST_CALLEES = 200
+"""So many functions are looked at for what a function calls."""
+
+
+def callees_of(function: types.FunctionType, is_own: Callable[[str], bool] = is_of_the_program) -> Iterator[types.FunctionType]:
+    """The functions of the program that a function calls, directly or not, as far as names tell."""
+    seen = {id(function.__code__)}
+    waiting = [function]
+    while waiting and len(seen) < MOST_CALLEES:
+        for callee in _named_by(waiting.pop(), is_own):
+            if id(callee.__code__) not in seen:
+                seen.add(id(callee.__code__))
+                waiting.append(callee)
+                yield callee
+
+
+def _named_by(function: types.FunctionType, is_own: Callable[[str], bool]) -> Iterator[types.FunctionType]:
+    """The program's functions that a function names: globals, and methods of its own class."""
+    owner = _owner_of(function)
+    for code in with_nested(function.__code__):
+        for name in code.co_names:
+            for value in (function.__globals__.get(name), inspect.getattr_static(owner, name, None) if owner else None):
+                value = inspect.unwrap(value) if isinstance(value, types.FunctionType) else getattr(value, "__func__", value)
+                if isinstance(value, types.FunctionType) and is_own(value.__code__.co_filename):
+                    yield value
+
+
+def _owner_of(function: types.FunctionType) -> type | None:
+    name = function.__qualname__.rpartition(".")[0]
+    owner = function.__globals__.get(name)
+    return owner if isinstance(owner, type) else None
+
+
+# -- what a call tells ------------------------------------------------------------------------------------------------------------
+
+
+class Call:
+    """A frame that is about to begin, and what the rows ask of it."""
+
+    def __init__(self, state: FrameState, targets: Targets) -> None:
+        self.state = state
+        self.code = state.code
+        self.targets = targets
+
+    @functools.cached_property
+    def arguments(self) -> list[Any]:
+        """The values of the arguments, in order."""
+        return [value for value in self.state.values if value is not UNBOUND]
+
+    @functools.cached_property
+    def module(self) -> torch.nn.Module:
+        """The module that is called, in a frame of `Module.__call__`."""
+        module: torch.nn.Module = self.state.values[0]
+        return module
+
+    @functools.cached_property
+    def name(self) -> str:
+        """The function's name without the functions that it was defined in."""
+        return self.code.co_qualname.rpartition("<locals>.")[2]
+
+    @functools.cached_property
+    def facts(self) -> CodeFacts:
+        """What its code tells."""
+        return self.targets.facts_of(function_of(self.state))
+
+    @functools.cached_property
+    def around(self) -> str:
+        """Why nothing that the stack around this frame runs is a target; "" where it may be."""
+        return why_around(sys._getframe(1))
+
+    @functools.cached_property
+    def has_tensor(self) -> bool:
+        """Whether a tensor is among the arguments, or close below one."""
+        return any(holds_tensor(value) for value in self.arguments)
+
+    @functools.cached_property
+    def drives_a_model(self) -> bool:
+        """Whether a module is run in a loop of this function: the module is what a person compiles."""
+        if not self.facts.loops or self._is_forward():
+            return False
+        others = self.arguments[1:] if self.is_method else self.arguments
+        if any(isinstance(value, torch.nn.Module) for value in others):
+            return True
+        return self.facts.calls_itself or any(isinstance(value, torch.nn.Module) for value in self._named_globals())
+
+    def _is_forward(self) -> bool:
+        """Whether it is what a module's call runs, called by its name."""
+        return self.code.co_name == "forward" and isinstance(self.arguments[0] if self.arguments else None, torch.nn.Module)
+
+    @property
+    def is_method(self) -> bool:
+        """Whether it is defined in a class, and gets an object first."""
+        return bool(self.arguments) and "." in self.name
+
+    def _named_globals(self) -> Iterator[Any]:
+        values = self.state.globals
+        return (values[name] for name in self.code.co_names if name in values)
+
+
+_DEPTH = 3
+_MOST_ITEMS = 50
+
+
+def holds_tensor(value: Any, depth: int = _DEPTH) -> bool:
+    """Whether a value is a tensor, or a container or record with one a few levels below.
+
+    >>> holds_tensor({"ids": [torch.ones(1)]}), holds_tensor("text")
+    (True, False)
+    """
+    if isinstance(value, torch.Tensor):
+        return True
+    if depth == 0 or isinstance(value, str | bytes | int | float | torch.nn.Module | types.FunctionType):
+        return False
+    items: Iterable[Any]
+    if isinstance(value, list | tuple | set | frozenset):
+        items = list(value)[:_MOST_ITEMS]
+    elif isinstance(value, dict):
+        items = list(value.values())[:_MOST_ITEMS]
+    elif hasattr(type(value), "__dataclass_fields__"):
+        items = list(getattr(value, "__dict__", {}).values())[:_MOST_ITEMS]
+    else:
+        return False
+    return any(holds_tensor(item, depth - 1) for item in items)
+
+
+DRIVING_TYPES: tuple[type, ...] = (
+    torch.optim.Optimizer,
+    torch.optim.lr_scheduler.LRScheduler,
+    torch.utils.data.Dataset,
+    torch.utils.data.Sampler,
+    torch.utils.data.DataLoader,
+    io.IOBase,
+    torch.autograd.function.FunctionCtx,
+)
+"""Who gets one of these drives a program, reads data, or belongs to a custom autograd function."""
+
+
+_AROUND: tuple[tuple[str, str], ...] = (
+    (f"{os.sep}torch{os.sep}utils{os.sep}data{os.sep}", "a data loader runs it"),
+    (f"{os.sep}torch{os.sep}autograd{os.sep}", "autograd runs it"),
+    (f"{os.sep}torch{os.sep}optim{os.sep}", "an optimizer runs it"),
+    (f"{os.sep}torch{os.sep}export{os.sep}", "torch.export runs it"),
+    (f"{os.sep}torch{os.sep}onnx{os.sep}", "torch.onnx runs it"),
+    (f"{os.sep}torch{os.sep}jit{os.sep}", "torch.jit runs it"),
+    (f"{os.sep}torch{os.sep}fx{os.sep}", "torch.fx runs it"),
+)
+"""Part of the path of a file -> why what runs below a frame of it is no target."""
+
+_MODULE_FILE = MODULE_CALL.co_filename
+_STATE_DICT = frozenset({"load_state_dict", "state_dict", "_load_from_state_dict", "_save_to_state_dict"})
+"""Methods of modules that move parameters and call hooks of the program."""
+
+_OF_AUTOGRAD_AROUND_USERS = ("grad_mode.py", f"{os.sep}function.py", "profiler.py", "anomaly_mode.py")
+
+
+@functools.cache
+def _why_below(file: str) -> str:
+    if file.endswith(_OF_AUTOGRAD_AROUND_USERS):
+        return ""
+    return next((why for part, why in _AROUND if part in file), "")
+
+
+def why_around(frame: types.FrameType | None) -> str:
+    """Why nothing that is called below this frame is a target; "" where it may be."""
+    while frame is not None:
+        code = frame.f_code
+        if why := _why_below(code.co_filename):
+            return why
+        if code.co_name in _STATE_DICT and code.co_filename == _MODULE_FILE:
+            return "a state dict is loaded or saved"
+        if code.co_name == "__init__" and code.co_varnames and isinstance(frame.f_locals.get(code.co_varnames[0]), torch.nn.Module):
+            return "a module is being made"
+        if _is_class_body(code):
+            return "a class is being defined"
+        frame = frame.f_back
+    return ""
+
+
+def _is_class_body(code: types.CodeType) -> bool:
+    """Whether this is the body of a `class` statement: it has no fast locals, and begins by storing the name of the class."""
+    return not code.co_flags & inspect.CO_OPTIMIZED and code.co_names[:3] == ("__name__", "__module__", "__qualname__")
+
+
+# -- the tables -------------------------------------------------------------------------------------------------------------------
+
+
+@record()
+class Row:
+    """One rule: when it applies, the answer, and the reason in words (or what `applies` itself returns)."""
+
+    id: str
+    applies: Callable[[Call], object]
+    answer: Answer
+    why: str
+
+    def reason(self, call: Call) -> str | None:
+        """The reason where the row applies, else None."""
+        verdict = self.applies(call)
+        if not verdict:
+            return None
+        return verdict if isinstance(verdict, str) else self.why
+
+
+def _is_library(call: Call) -> bool:
+    return not call.targets.is_own(call.code.co_filename)
+
+
+def _is_special(call: Call) -> bool:
+    name = call.code.co_name
+    return name.startswith("__") and name.endswith("__") and name != "__call__"
+
+
+def _is_method_of_driver(call: Call) -> bool:
+    return call.is_method and isinstance(call.arguments[0], DRIVING_TYPES)
+
+
+FUNCTION_ROWS: tuple[Row, ...] = (
+    Row("library", _is_library, "never", "it is a function of a library"),
+    Row("special", _is_special, "never", "Python calls it by itself"),
+    Row("comprehension", lambda call: call.code.co_name in _COMPREHENSIONS, "never", "it is part of another function"),
+    Row("driver", lambda call: call.facts.drives, "never", "it drives the program"),
+    Row("parameters", lambda call: call.facts.fills_parameters, "never", "it initializes parameters"),
+    Row("around", lambda call: call.around, "not now", "something runs it that is never captured"),
+    Row("method of a driver", _is_method_of_driver, "not now", "it is a method of an optimizer, a data set or a file"),
+    Row(
+        "driving arguments",
+        lambda call: any(isinstance(value, DRIVING_TYPES) for value in call.arguments),
+        "not now",
+        "it gets an optimizer, a data set or a file",
+    ),
+    Row("no tensor", lambda call: not call.has_tensor, "not now", "it gets no tensor"),
+    Row("loop around a model", lambda call: call.drives_a_model, "not now", "it runs a module in a loop; the module is captured"),
+    Row("function on tensors", lambda call: True, "target", "a function of the program that gets a tensor"),
+)
+"""For a function: the first row that applies decides."""
+
+MODULE_ROWS: tuple[Row, ...] = (
+    Row(
+        "compiled",
+        lambda call: foreign_modes.is_compiled_module(call.module),
+        "not now",
+        "torch.compile has wrapped it",
+    ),
+    Row("around", lambda call: call.around, "not now", "something runs it that is never captured"),
+    Row("outermost module", lambda call: True, "target", "the outermost call of a module"),
+)
+"""For a call of a module: the first row that applies decides."""
+
+
+@record()
+class Choice:
+    """What was decided about a frame: the row, its reason in words, and what people call the frame."""
+
+    answer: Answer
+    row: str
+    why: str
+    name: str
+    file: str
+    line: int
+    caller: str = ""
+    """Where the program calls it, where its code is a library's: `train.py:30`."""
+
+    @property
+    def is_target(self) -> bool:
+        """Whether the frame is captured."""
+        return self.answer == "target"
+
+    @property
+    def place(self) -> str:
+        """`mnist.py:12`."""
+        return f"{os.path.basename(self.file)}:{self.line}"
+
+    @property
+    def shown_place(self) -> str:
+        """The program's own line: where it is defined, or else where it is called."""
+        return f"called at {self.caller}" if self.caller else self.place
+
+
+@dataclass
+class Targets:
+    """Which frames of a program are targets.
+
+    only, excluded: patterns of a person. given_to_compile: functions and modules that the program gave to torch.compile, captured
+    in its place (`--engine dynexplore`); once there is one the tables are not asked any more. None: torch.compile compiles them.
+    """
+
+    only: tuple[Pattern, ...] = ()
+    excluded: tuple[Pattern, ...] = ()
+    given_to_compile: list[Any] | None = None
+    folder: str = ""
+    """Files below this folder belong to the program, too: a package that is run with -m may be installed."""
+    passed: dict[tuple[str, str, int], Passed] = field(default_factory=dict)
+    """What was called and not captured, by name and place: for the reader who looks for it."""
+
+    _forwards: dict[type, tuple[Any, _Named]] = field(default_factory=dict)
+    _facts: dict[int, tuple[types.CodeType, CodeFacts]] = field(default_factory=dict)
+
+    def is_own(self, file: str) -> bool:
+        """Whether a file belongs to the program; code that a library executes as text does not."""
+        if file.startswith("<") and not file.startswith(_TYPED):
+            return False
+        return is_of_the_program(file) or bool(self.folder and os.path.abspath(file).startswith(self.folder))
+
+    def facts_of(self, function: types.FunctionType) -> CodeFacts:
+        """What the code of a function tells, found out once."""
+        code = function.__code__
+        cached = self._facts.get(id(code))
+        if cached is None:
+            cached = self._facts[id(code)] = code, facts_of(function, self.is_own)
+        return cached[1]
+
+    def decide(self, state: FrameState) -> Choice:
+        """What this frame is."""
+        call = Call(state, self)
+        choice = self._of_module(call) if state.code is MODULE_CALL else self._of_function(call)
+        if not choice.is_target and choice.row not in _UNINTERESTING and state.code.co_name not in _COMPREHENSIONS:
+            self.note(choice)
+        return choice
+
+    def leaves(self, name: str, file: str, first_line: int, last_line: int) -> bool:
+        """Whether the patterns of a person leave a function that something else has compiled."""
+        is_module = name.endswith(".forward")
+        by_name = self._by_name((name, file, first_line, last_line), is_module=is_module)
+        return by_name is None or by_name[0] == "target"
+
+    def _of_module(self, call: Call) -> Choice:
+        module = call.module
+        named = self._forward_of(type(module))
+        by_name = self._by_name(named, module)
+        if by_name is not None:
+            return Choice(*by_name, *named[:3])
+        if self.given_to_compile:
+            return Choice(*self._by_compile_calls(module), *named[:3])
+        return Choice(*_first_row(MODULE_ROWS, call), *named[:3])
+
+    def _forward_of(self, owner: type) -> _Named:
+        """The name, the file and the lines of the `forward` of a class of modules: each call of a module asks for them."""
+        forward = next((vars(base)["forward"] for base in owner.__mro__ if "forward" in vars(base)), None)
+        cached = self._forwards.get(owner)
+        if cached is None or cached[0] is not forward:
+            code = getattr(inspect.unwrap(forward) if isinstance(forward, types.FunctionType) else forward, "__code__", None)
+            name = f"{owner.__qualname__.rpartition('<locals>.')[2]}.forward"
+            lines = (code.co_filename, code.co_firstlineno, _last_line(code)) if code is not None else ("", 0, 0)
+            cached = self._forwards[owner] = forward, (name, *lines)
+        return cached[1]
+
+    def _of_function(self, call: Call) -> Choice:
+        code = call.code
+        named = (call.name, code.co_filename, code.co_firstlineno, _last_line(code))
+        if self.only or self.excluded:
+            by_name = self._by_name(named) if self.is_own(code.co_filename) or self._names_library(named) else None
+            if by_name is not None:
+                return Choice(*by_name, *named[:3])
+        if self.given_to_compile:
+            return Choice(*self._by_compile_calls(function_of(call.state)), *named[:3])
+        return Choice(*_first_row(FUNCTION_ROWS, call), *named[:3])
+
+    def _by_name(
+        self, named: _Named, module: torch.nn.Module | None = None, *, is_module: bool = False
+    ) -> tuple[Answer, str, str] | None:
+        """What the patterns of a person say; None where they say nothing."""
+        if not self.only and not self.excluded:
+            return None
+
+        def is_named(pattern: Pattern) -> bool:
+            if pattern.fits(*named, is_module=is_module or module is not None):
+                return True
+            return module is not None and vars(sys.modules["__main__"]).get(pattern.text) is module
+
+        if any(map(is_named, self.excluded)):
+            return "not now", "not", "--not names it"
+        if not self.only:
+            return None
+        if any(map(is_named, self.only)):
+            return "target", "only", "--only names it"
+        return "not now", "not named", "--only does not name it"
+
+    def _names_library(self, named: _Named) -> bool:
+        return any("." in pattern.text and pattern.fits(*named) for pattern in (*self.only, *self.excluded))
+
+    def _by_compile_calls(self, target: Any) -> tuple[Answer, str, str]:
+        for compiled in self.given_to_compile or ():
+            if (
+                compiled is target
+                or getattr(compiled, "__func__", None) is target
+                or getattr(compiled, "__code__", _NOTHING) is getattr(target, "__code__", None)
+            ):
+                return "target", "given", "the script gives it to torch.compile"
+        return "not now", "not compiled", "the script does not give it to torch.compile"
+
+    def note(self, choice: Choice) -> None:
+        """Remember what was called and not captured."""
+        key = choice.name, choice.file, choice.line
+        earlier = self.passed.get(key)
+        if earlier is None:
+            if len(self.passed) < _MOST_PASSED:
+                self.passed[key] = Passed(choice)
+        else:
+            earlier.calls += 1
+
+
+@dataclass
+class Passed:
+    """A frame that was not captured, and how often it began until nobody asked any more."""
+
+    choice: Choice
+    calls: int = 1
+
+
+_TYPED = ("<stdin>", "<ipython-input", "<cell")
+
+_UNINTERESTING = frozenset({"library", "special", "comprehension", "compiled", "not compiled"})
+_MOST_PASSED = 500
+_NOTHING = object()
+
+
+def _first_row(rows: tuple[Row, ...], call: Call) -> tuple[Answer, str, str]:
+    for row in rows:
+        why = row.reason(call)
+        if why is not None:
+            if row.answer == "target" and (tracer := foreign_modes.active()) is not None:
+                return "not now", "tracer", tracer
+            return row.answer, row.id, why
+    raise AssertionError("the last row of a table applies always")
+
+
+def _last_line(code: types.CodeType) -> int:
+    return max((line for _, _, line in code.co_lines() if line), default=code.co_firstlineno)
+
+
+def call_of(state: FrameState) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+    """The call that begins a frame, `function(*args, **kwargs)`, from its argument slots; a method is bound to its object."""
+    code = state.code
+    slots = dict(zip(argument_slots(code), state.values, strict=True))
+    names = code.co_varnames
+    kwonly_end = code.co_argcount + code.co_kwonlyargcount
+    args = [slots[name] for name in names[: code.co_argcount]]
+    kwargs = {name: slots[name] for name in names[code.co_argcount : kwonly_end]}
+    others = list(names[kwonly_end : len(slots)])
+    if code.co_flags & inspect.CO_VARARGS:
+        args += slots[others.pop(0)]
+    if code.co_flags & inspect.CO_VARKEYWORDS:
+        kwargs.update(slots[others.pop(0)])
+    if args and _is_method_of(code, args[0]):
+        receiver, *args = args
+        return types.MethodType(function_of(state), receiver), tuple(args), kwargs
+    return function_of(state), tuple(args), kwargs
+
+
+def _is_method_of(code: types.CodeType, first: Any) -> bool:
+    """Whether a function is defined in the class of its first argument, or in the class that this argument is."""
+    owner, _, _ = code.co_qualname.rpartition(".")
+    classes = first.__mro__ if isinstance(first, type) else type(first).__mro__
+    return any(cls.__qualname__ == owner for cls in classes)

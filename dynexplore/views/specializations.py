@@ -1,0 +1,57 @@
+"""Why sizes, numbers and objects are static, dynamic or inputs: the decisions of a frame, as sentences.
+
+In:  a Recording, a frame of it, a source (`x`, `n`).
+Out: `decisions(recording, frame)`, the latest decision about each source; of these, `sentences_about(source, decided)`, with the
+     sizes and strides of a tensor, and `specialized_by(guard, decided)`; `recompiled_because(recording)`, those of the recompiles.
+
+PyTorch's counterpart: TORCH_LOGS="dynamic", and the decisions of torch/_dynamo/pgo.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dynexplore.engine import events as ev
+from dynexplore.recording.recording import Recording
+
+
+def decisions(recording: Recording, frame: int) -> Mapping[str, ev.Specialized]:
+    """Source -> the latest decision about it, of the frame's final attempt."""
+    final = recording.final_attempt(frame)
+    return {event.source: event for event in recording.of_frame(frame, ev.Specialized) if event.attempt == final}
+
+
+def sentence(decision: ev.Specialized) -> str:
+    """One decision in words.
+
+    >>> sentence(ev.Specialized(frame=1, source="x.size()[0]", kind="dynamic", because="dynamic=True was set"))
+    'x.size()[0] is dynamic: dynamic=True was set'
+    """
+    return f"{decision.source} is {decision.kind}: {decision.because}"
+
+
+def sentences_about(source: str, decided: Mapping[str, ev.Specialized]) -> list[str]:
+    """The decisions about a source, and about the sizes and strides of the tensor there."""
+    parts = (f"{source}.size()", f"{source}.stride()")
+    return [sentence(decision) for where, decision in decided.items() if where == source or where.startswith(parts)]
+
+
+_OF_VALUES = ("TENSOR_MATCH", "EQUALS", "NUMBER")
+"""The kinds of guards on the values that are specialized; other guards on the same source do not repeat the decision."""
+
+
+def specialized_by(guard: ev.GuardInstalled, decided: Mapping[str, ev.Specialized]) -> list[str]:
+    """The decisions behind a guard: why the sizes of a tensor, or a number, are guarded as they are."""
+    return sentences_about(guard.source, decided) if guard.kind in _OF_VALUES else []
+
+
+def recompiled_because(recording: Recording) -> list[str]:
+    """What each recompile decided about the source whose guard had failed: whether another value will recompile again."""
+    texts: dict[str, None] = {}
+    for again in recording.of(ev.Recompiled):
+        decided = decisions(recording, again.frame)
+        sources = dict.fromkeys(failed.source for failed in recording.of_frame(again.frame, ev.GuardFailed))
+        for source in sources:
+            if source and "___" not in source:  # a value on the stack of a resume function has no name in the program
+                texts.update(dict.fromkeys(sentences_about(source, decided)))
+    return list(texts)

@@ -1,0 +1,133 @@
+"""cli_lab.py: `dynexplore lab` opens the tutorials in JupyterLab, and JupyterLab trusts those that are the project's own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from jupyter_server.services.contents.filemanager import FileContentsManager
+
+import dynexplore
+from dynexplore import cli
+from dynexplore.cli import lab as cli_lab
+from source_tree import ROOT
+
+pytestmark = pytest.mark.plain("it opens JupyterLab, and captures nothing")
+
+Started = list[list[str]]
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Started:
+    """The words of each process that `lab` would have become; signatures go into a folder of the test's own."""
+    words: Started = []
+    monkeypatch.setattr(os, "execv", lambda program, these: words.append(these))
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.chdir(tmp_path)
+    return words
+
+
+def write_notebook(path: Path, words: str) -> None:
+    """A notebook with one output that JupyterLab shows as bare words until it trusts it."""
+    output = {"output_type": "display_data", "metadata": {}, "data": {"text/html": f"<svg>{words}</svg>", "text/plain": words}}
+    cell = {"cell_type": "code", "id": "c", "metadata": {}, "execution_count": 1, "source": "", "outputs": [output]}
+    path.write_text(json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
+
+
+def trusted(folder: Path) -> dict[str, bool]:
+    """Notebook -> whether JupyterLab's server trusts all of its cells."""
+    server = FileContentsManager(root_dir=str(folder))
+    cells = {one.name: server.get(one.name)["content"]["cells"] for one in sorted(folder.glob("*.ipynb"))}
+    server.notary.close()
+    return {name: all(one["metadata"].get("trusted", True) for one in found) for name, found in cells.items()}
+
+
+def git(folder: Path, *words: str) -> None:
+    subprocess.run(["git", "-c", "user.name=t", "-c", "user.email=t@t", *words], cwd=folder, check=True, capture_output=True)
+
+
+def test_lab_opens_the_first_tutorial(started: Started) -> None:
+    """`lab` becomes JupyterLab in the checkout, whose address leads to the first tutorial; options go along."""
+    cli.main(["lab", "--no-browser"])
+    ((_, *words),) = started
+    assert words[:2] == ["-m", "jupyterlab"] and words[-1] == "--no-browser"
+    (first,) = [word for word in words if word.startswith("--LabApp.default_url=/lab/tree/notebooks/01_")]
+    assert (ROOT / first.partition("/lab/tree/")[2]).is_file() and f"--ServerApp.root_dir={ROOT}" in words
+
+
+def test_a_checkouts_own_tutorials_are_trusted_and_no_others(
+    started: Started, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is as the last commit has it; not what was changed since, and not what somebody has put beside it."""
+    folder = tmp_path / "notebooks"
+    folder.mkdir()
+    for name in ("01_first", "02_second"):
+        write_notebook(folder / f"{name}.ipynb", name)
+    git(tmp_path, "init")
+    git(tmp_path, "add", "notebooks")
+    git(tmp_path, "commit", "-m", "tutorials")
+    write_notebook(folder / "02_second.ipynb", "changed")
+    write_notebook(folder / "03_theirs.ipynb", "theirs")
+    monkeypatch.setattr(cli_lab, "CHECKOUT", tmp_path)
+    assert trusted(folder) == {"01_first.ipynb": False, "02_second.ipynb": False, "03_theirs.ipynb": False}
+    cli.main(["lab"])
+    assert trusted(folder) == {"01_first.ipynb": True, "02_second.ipynb": False, "03_theirs.ipynb": False}
+    assert len(started) == 1 and capsys.readouterr().err == ""
+
+
+def test_what_cannot_be_signed_is_opened_all_the_same(
+    started: Started, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One sentence says why: no git, a folder that git does not know, and no place for the signatures."""
+    folder = tmp_path / "notebooks"
+    folder.mkdir()
+    write_notebook(folder / "01_first.ipynb", "first")
+    monkeypatch.setattr(cli_lab, "CHECKOUT", tmp_path)
+    begins = "dynexplore: the drawings of a tutorial are words until its cells are run, for "
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    cli.main(["lab"])
+    assert capsys.readouterr().err == f"{begins}git knows nothing of this folder\n"
+    with monkeypatch.context() as no_programs:
+        no_programs.setenv("PATH", "")
+        cli.main(["lab"])
+    assert capsys.readouterr().err == f"{begins}there is no git, which knows the project's own\n"
+    git(tmp_path, "init")
+    git(tmp_path, "add", "notebooks")
+    git(tmp_path, "commit", "-m", "tutorials")
+    (tmp_path / "data").write_text("")
+    cli.main(["lab"])
+    told = capsys.readouterr().err
+    assert told.startswith(f"{begins}{tmp_path}/data cannot keep their signatures: ") and told.count("\n") == 1
+    assert len(started) == 3
+
+
+def test_lab_of_an_installed_package_opens_a_copy(
+    started: Started, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Outside of a checkout the tutorials are copied from the package; what somebody has changed in a copy stays, untrusted."""
+    package, here = tmp_path / "site" / "dynexplore", tmp_path / "here"
+    (package / "tutorials").mkdir(parents=True)
+    here.mkdir()
+    for name in ("02_second.ipynb", "01_first.ipynb"):
+        write_notebook(package / "tutorials" / name, "new")
+    monkeypatch.setattr(cli_lab, "CHECKOUT", package.parent)
+    monkeypatch.setattr(dynexplore, "__file__", str(package / "__init__.py"))
+    monkeypatch.chdir(here)
+    copies = here / "dynexplore-tutorials"
+    cli.main(["lab"])
+    assert trusted(copies) == {"01_first.ipynb": True, "02_second.ipynb": True}
+    write_notebook(copies / "01_first.ipynb", "changed")
+    monkeypatch.chdir(here)
+    cli.main(["lab"])
+    assert trusted(copies) == {"01_first.ipynb": False, "02_second.ipynb": True}
+    assert "changed" in (copies / "01_first.ipynb").read_text()
+    assert all("--LabApp.default_url=/lab/tree/dynexplore-tutorials/01_first.ipynb" in words for words in started)
+    assert f"--ServerApp.root_dir={here}" in started[-1]
+    assert capsys.readouterr().out == f"the tutorials are in {copies}\n" * 2
+    (here / "full").write_text("")
+    monkeypatch.setattr(Path, "cwd", lambda: here / "full")
+    assert cli.main(["lab"]) == 2
+    assert capsys.readouterr().err.startswith("dynexplore: the tutorials cannot be copied to ")

@@ -1,0 +1,175 @@
+"""Graphs that are captured once, whatever the backend, and lowered for those that cannot trace them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from engine.variables.torch_.test_data_dependent_indexing import ALIASES, ONE_GRAPH, X, asks_by_layout, narrows
+from recorded import recorded
+from torch.utils.checkpoint import checkpoint
+
+import dynexplore
+from dynexplore.engine import events as ev
+from engine_checks import CountingBackend, assert_same_as_eager, graphs_compiled
+
+OF_THE_BACKEND = {"STORAGE_OVERLAP"}  # what AOTAutograd relies on; a graph that runs as captured relies on nothing of it
+
+
+def captured(program: Any, backend: Any) -> list[Any]:
+    """The nodes of each graph and the guards of each frame, as the recording has them."""
+    recording = recorded(program, (X.clone(), torch.tensor(1)), backend=backend)
+    nodes = [
+        [(node.op, node.name, node.target, node.args, node.kwargs, node.dtype, node.shape) for node in graph.nodes]
+        for graph in recording.graphs
+    ]
+    guards = [(one.source, one.kind, one.expected) for one in recording.of(ev.GuardInstalled) if one.kind not in OF_THE_BACKEND]
+    return [nodes, guards, [broke.kind for broke in recording.breaks]]
+
+
+@pytest.mark.parametrize("program", [*ONE_GRAPH, *(program for program in ALIASES if program is not asks_by_layout), narrows])
+def test_what_is_captured_does_not_depend_on_the_backend(program: Any) -> None:
+    """Nodes, guards and breaks under "eager", AOTAutograd and a backend of the program's own are the same, one by one."""
+    first, *others = (captured(program, backend) for backend in ("eager", "aot_eager", CountingBackend()))
+    assert first[0]
+    assert all(other == first for other in others)
+
+
+def test_a_backend_gets_an_index_operator_and_the_recording_says_so() -> None:
+    """`w[t]` is captured as written, and is `aten.index` where the backend gets it."""
+    backend = CountingBackend()
+    (compiled,) = recorded(lambda x, t: (x[t] * 2).sum(), (X, torch.tensor(1)), backend=backend).of(ev.SubgraphCompiled)
+    assert backend.targets() == [["index.Tensor", "mul", "sum"]]
+    assert compiled.lowerings == ("data-dependent indexing: getitem",)
+    assert "index" not in compiled.code
+
+
+def test_a_view_that_is_returned_is_cut_out() -> None:
+    """The rest of the graph goes to the backend, and the view is taken as written."""
+    backend = CountingBackend("aot_eager")
+
+    def row_and_more(x: torch.Tensor, t: torch.Tensor) -> Any:
+        y = x.sin()
+        return y, y[t], (y * 2).cos()
+
+    assert_same_as_eager(row_and_more, X, torch.tensor(1), then=[(X, torch.tensor(0))], backend=backend, breaks=0)
+    assert backend.targets() == [["sin"], ["mul", "cos"]]
+    assert not dynexplore.counters["backend_skipped"]
+
+
+def test_a_new_leaf_is_made_outside_of_what_the_backend_gets() -> None:
+    """It is the leaf that gets the gradient, and what is computed from it is compiled with the leaf as an input."""
+
+    def new_leaf(x: torch.Tensor) -> Any:
+        weight = torch.ones(2, requires_grad=True)
+        return (weight * x).sin(), weight
+
+    backend = CountingBackend("aot_eager")
+    x = torch.tensor([1.0, 2.0])
+    (expected, leaf), (result, own) = new_leaf(x), dynexplore.optimize(backend, nopython=True)(new_leaf)(x)
+    expected.sum().backward(), result.sum().backward()
+    assert own.is_leaf and torch.equal(own.grad, leaf.grad)
+    assert backend.targets() == [["mul", "sin"]]
+
+
+def test_a_view_of_data_has_the_version_counter_of_the_data() -> None:
+    """`x.data[1:]` is taken as written, and the rest is compiled."""
+
+    def view_of_data(x: torch.Tensor) -> Any:
+        return x.data[1:], (x * 2).sin()
+
+    backend = CountingBackend("aot_eager")
+    x = torch.ones(3, requires_grad=True)
+    view, _ = dynexplore.optimize(backend, nopython=True)(view_of_data)(x)
+    view.add_(1)
+    assert x.tolist() == [1.0, 2.0, 2.0]
+    assert x._version == 0 and not view.requires_grad
+    assert backend.targets() == [["getitem", "mul", "sin"]]
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_a_row_inside_a_checkpoint(backend: str) -> None:
+    """A subgraph is lowered as the graph around it is."""
+
+    def run(x: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
+        return checkpoint(lambda y: y.sin()[t] * 2, x, use_reentrant=False).sum()
+
+    calls = [(X.clone().requires_grad_(), torch.tensor(number)) for number in (1, 0, 2)]
+    assert_same_as_eager(run, *calls[0], then=calls[1:], graphs=range(2), breaks=0, backend=backend)
+
+
+SCALE = [2.0]
+FACTOR = 3.0
+
+
+class Scaled(torch.autograd.Function):
+    """Reads a list from outside, which may change between calls."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        return x * SCALE[0]
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:
+        return gradient * SCALE[0]
+
+
+class Multiplied(torch.autograd.Function):
+    """Reads a number from outside, which a guard can hold to its value."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        return x * FACTOR
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:
+        return gradient * 3
+
+
+def test_a_function_that_reads_what_may_change_is_cut_out() -> None:
+    """Its code runs in each call, with the list as it is then, and the rest goes to the backend."""
+
+    def scales(x: torch.Tensor) -> torch.Tensor:
+        return Scaled.apply(x.sin()).cos()
+
+    backend = CountingBackend("aot_eager")
+    x = torch.ones(3, requires_grad=True)
+    compiled = dynexplore.optimize(backend, nopython=True)(scales)
+    for SCALE[0] in (2.0, 5.0):
+        assert torch.equal(compiled(x), scales(x))
+        assert torch.equal(*(torch.autograd.grad(fn(x).sum(), x)[0] for fn in (compiled, scales)))
+    assert backend.targets() == [["sin"], ["cos"]]
+
+
+@pytest.mark.parametrize(("backend", "recompiles"), [("eager", 0), ("aot_eager", 1)])
+def test_a_number_that_forward_reads_is_guarded_for_a_backend_that_traces_it(
+    backend: str, recompiles: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under "eager" forward itself reads the number in each call."""
+
+    def multiplies(x: torch.Tensor) -> torch.Tensor:
+        return Multiplied.apply(x.sin())
+
+    x = torch.ones(3, requires_grad=True)
+    compiled = dynexplore.optimize(backend, nopython=True)(multiplies)
+    assert torch.equal(compiled(x), multiplies(x))
+    monkeypatch.setitem(globals(), "FACTOR", 7.0)
+    assert torch.equal(compiled(x), multiplies(x))
+    assert dynexplore.counters["stats"]["recompiles"] == recompiles
+    assert graphs_compiled() == 1 + recompiles
+
+
+def fills_rows(mask: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+    mask = mask.clone()
+    mask[0, lengths[0] :] = 0
+    mask[1, : lengths[1]] = 7
+    mask[..., -2 : lengths[2]] = 5
+    return mask * 2
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", CountingBackend()])
+def test_slices_that_end_where_tensors_say(backend: Any) -> None:
+    """Ends that are negative or lie outside fill what eager fills, and each backend gets the same capture."""
+    calls = [(torch.ones(2, 5), torch.tensor(ends)) for ends in ([1, 3, 4], [-2, -1, 9], [9, 0, -1])]
+    assert_same_as_eager(fills_rows, *calls[0], then=calls[1:], graphs=1, breaks=0, backend=backend)

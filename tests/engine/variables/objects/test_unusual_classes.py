@@ -1,0 +1,245 @@
+"""Odd classes, arguments and numbers: what used to be an error of the engine, or of a compiler, and is none.
+
+Theme: keyword arguments named like the engine's own parameters, special methods behind descriptors that raise, dicts that lie,
+numbers that are too large, sizes of a view's base, numbers that the program draws."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+import os
+import random
+import types
+from collections import Counter, OrderedDict, defaultdict
+
+import pytest
+import torch
+
+import dynexplore
+from dynexplore.engine.errors import Unsupported
+
+X = torch.ones(2)
+
+
+def said(function):
+    try:
+        return function()
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
+class BadKey(str):
+    """A key that is no plain string."""
+
+    def __eq__(self, other):
+        return str.__eq__(self, other)
+
+    __hash__ = str.__hash__
+
+
+class NoModule(type):
+    """A metaclass that hides what every class has."""
+
+    @property
+    def __module__(cls):
+        return 1 / 0
+
+
+class Hidden(metaclass=NoModule):
+    """Has no `__module__` to show."""
+
+
+class Lies(dict):
+    """A dict whose items are none."""
+
+    def items(self):
+        return [(1,)]
+
+
+class Raising:
+    """A descriptor that raises when it is looked at."""
+
+    def __get__(self, instance, owner=None):
+        raise ValueError("looked at")
+
+
+class Descripted:
+    """Each special method of a number and of a container stands behind it."""
+
+    __ceil__ = __floor__ = __trunc__ = __round__ = __index__ = __float__ = __int__ = __abs__ = Raising()
+    __len__ = __getitem__ = __reversed__ = __contains__ = keys = Raising()
+
+
+LIES = types.MappingProxyType(Lies(a=1))
+NAMES = ["self", "ctx", "cls", "args", "kwargs", "other", "key", "function", "row", "receiver", "iterable"]
+
+
+def wraps_of_a_method_in_c():
+    def outer(method):
+        @functools.wraps(method)
+        def inner(self):
+            return method(self)
+
+        return inner
+
+    keys = outer(dict.keys)
+    return list(keys({"a": 1})), keys.__name__, said(lambda: dict.keys.__module__)
+
+
+PROGRAMS = {
+    "keyword of ordered dict": lambda: [dict(OrderedDict(**{name: 1})) for name in NAMES],
+    "keyword of update": lambda: [(lambda d: (d.update(**{name: 2, "b": 3}), dict(d)))(OrderedDict(b=1)) for name in NAMES],
+    "keyword of dict": lambda: [dict(**{name: 1}) for name in NAMES],
+    "keyword of counter": lambda: [dict(Counter(**{name: 1})) for name in NAMES],
+    "keyword of defaultdict": lambda: [dict(defaultdict(list, **{name: 1})) for name in NAMES],
+    "keyword of a function": lambda: [(lambda **kwargs: kwargs)(**{name: 1}) for name in NAMES],
+    "keyword of partial": lambda: [functools.partial(dict, **{name: 1})(b=2) for name in NAMES],
+    "update with both": lambda: said(lambda: OrderedDict().update(1, self=2)),
+    "no arguments": lambda: [
+        said(function) for function in (math.sqrt, math.trunc, math.ceil, math.floor, abs, round, len, range, divmod)
+    ],
+    "range too long": lambda: [said(lambda: len(range(10**30))), said(lambda: bool(range(10**30))), 10**29 in range(10**30)],
+    "infinite": lambda: [said(lambda: function(float(text))) for function in (math.ceil, round, int) for text in ("nan", "inf")],
+    "hidden module": lambda: [said(lambda: Hidden.__module__), Hidden.__name__, isinstance(Hidden(), Hidden)],
+    "lying dict": lambda: [types.MappingProxyType(Lies(a=1))["a"], LIES["a"], len(LIES)],
+    "odd key": lambda: said(lambda: min([1], **{BadKey("key"): None})),
+    "wraps of a method in C": wraps_of_a_method_in_c,
+    "descriptors that raise": lambda: [
+        said(lambda: function(Descripted()))
+        for function in (math.ceil, math.floor, math.trunc, round, int, float, abs, list, len, reversed, tuple, dict, hex)
+    ],
+    "spread of descriptors that raise": lambda: [
+        said(lambda: [*Descripted()]),
+        said(lambda: {**Descripted()}),
+        said(lambda: max(*Descripted())),
+    ],
+    "signature": lambda: list(inspect.signature(said).parameters),
+}
+
+
+@pytest.mark.parametrize("name", list(PROGRAMS))
+def test_odd_arguments_are_no_error_of_the_engine(name):
+    """The result is that of plain Python, twice, and no bug of the engine is reported."""
+    program = PROGRAMS[name]
+
+    def function(x):
+        return x + 1, program()
+
+    dynexplore.reset()
+    compiled = dynexplore.optimize("eager")(function)
+    expected = repr(function(X))
+    with dynexplore.config.patch(cache_size_limit=64):  # one lambda is called for many functions
+        assert [repr(compiled(X)) for _ in range(2)] == [expected] * 2
+    assert dynexplore.counters["stats"]["graphs"] >= 1
+    assert not dynexplore.counters["engine_error"]
+
+
+VIEWS = {
+    "slice": lambda n: torch.randn(n, 3, 4)[::1],
+    "all": lambda n: torch.randn(n, 3, 4)[:],
+    "detached": lambda n: torch.randn(n, 3, 4).detach(),
+    "head": lambda n: torch.randn(n, 3)[:n],
+    "permuted": lambda n: torch.randn(n, 16, 20).permute(0, 2, 1)[::1],
+    "of a longer one": lambda n: torch.randn(n * 2, 20, 16)[:2],
+    "columns": lambda n: torch.randn(2, 20 * n, 16)[:, :20],
+    "corner": lambda n: torch.randn(n, 20 + n, 16 + n)[:, :20, :16],
+    "flat": lambda n: torch.randn(n, 3, 4).view(n, 12),
+    "row": lambda n: torch.randn(2, n, 4)[1],
+}
+WALKS = {
+    "comprehension": lambda v: [part * 2 for part in v],
+    "subscript": lambda v: [v[0] * 2],
+    "unbind": lambda v: [v.unbind(0)[0] + 1],
+    "sum": lambda v: [v.sum(-1), v * 2],
+}
+
+
+@pytest.mark.parametrize("walk", list(WALKS))
+@pytest.mark.parametrize("view", list(VIEWS))
+def test_views_whose_sizes_change(view, walk):
+    """A view of a tensor is walked, subscripted and summed while its sizes change from call to call."""
+    function = WALKS[walk]
+    dynexplore.reset()
+    compiled = dynexplore.optimize("eager")(function)
+    for size in (2, 3, 4, 1, 2):
+        value = VIEWS[view](size)
+        for part, expected in zip(compiled(value), function(value), strict=True):
+            assert torch.equal(part, expected)
+    assert dynexplore.counters["stats"]["graphs"] >= 1
+    assert not dynexplore.counters["engine_error"]
+
+
+NUMBERS = {
+    "random alone": lambda x, k: x * random.random(),
+    "uniform": lambda x, k: x + random.uniform(0, 1),
+    "two draws": lambda x, k: (x * random.random()).sin() * random.random(),
+    "in a constructor": lambda x, k: torch.full((2,), random.random()) + x,
+    "exponent": lambda x, k: x ** random.random(),
+    "gauss": lambda x, k: x - random.gauss(0, 1),
+    "remainder": lambda x, k: x + float(k % 3),
+    "negative remainder": lambda x, k: x + float(-k % 3),
+    "half of a remainder": lambda x, k: x * ((k % 3) * 0.5),
+    "quotient": lambda x, k: x * float(k // 3),
+    "comparison": lambda x, k: x * float(k > 5),
+}
+
+
+@pytest.mark.parametrize("name", list(NUMBERS))
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_numbers_that_the_program_draws_or_computes(backend, name):
+    """A number that another call has another value of is no failure of a compiler."""
+    function = NUMBERS[name]
+
+    def results(function):
+        random.seed(0)
+        return [function(X, k) for k in (5, 7, 9, 11, 5)]
+
+    dynexplore.reset()
+    for result, expected in zip(results(dynexplore.optimize(backend)(function)), results(function), strict=True):
+        torch.testing.assert_close(result, expected)
+    assert dynexplore.counters["frames"]["total"] >= 1
+    if name != "exponent":  # a compiler takes no such float: Python does all of it
+        assert dynexplore.counters["stats"]["graphs"] >= 1
+
+
+def test_a_translation_has_a_budget_of_seconds():
+    """Past `config.translation_seconds` the frame is plain Python, for the reason DX505; under nopython it is an error."""
+
+    def function(x):
+        for round in range(400):
+            x = x + round
+        return x
+
+    dynexplore.reset()
+    with dynexplore.config.patch(translation_seconds=1e-9):
+        assert torch.equal(dynexplore.optimize("eager")(function)(X), function(X))
+        assert dynexplore.counters["frames"]["skipped"] == 1
+        with pytest.raises(Unsupported, match="DX505"):
+            dynexplore.optimize("eager", nopython=True)(function)(X)
+    dynexplore.reset()
+    assert torch.equal(dynexplore.optimize("eager")(function)(X), function(X))
+    assert dynexplore.counters["stats"]["graphs"] == 1
+
+
+def test_resume_functions_share_the_budget():
+    """A function that breaks again and again without a tensor operation is left to Python after a time; its callees are not."""
+
+    def function(x):
+        names = []
+        for place in range(3):
+            names.append(str(place) + os.path.basename(os.getcwd()))
+            names.append(os.path.basename(os.getcwd()))
+        return names, callee(x)
+
+    def callee(x):
+        return x + 1
+
+    dynexplore.reset()
+    compiled = dynexplore.optimize("eager")(function)
+    with dynexplore.config.patch(translation_seconds=1e-9):
+        for _ in range(2):
+            names, value = compiled(X)
+            assert (names, value.tolist()) == (function(X)[0], [2.0, 2.0])
+    assert dynexplore.counters["frames"]["skipped"] >= 1
+    assert dynexplore.counters["stats"]["graphs"] == 1

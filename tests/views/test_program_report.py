@@ -1,0 +1,151 @@
+"""views/program_report.py: the report of a program is one screen, whatever the program."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from dynexplore.engine import events as ev
+from dynexplore.recording.recording import Recording
+from dynexplore.session.program_capture import ProgramCapture
+from dynexplore.session.targets import Pattern, Targets
+from dynexplore.views.program_report import MOST_LINES, costs_of, report
+from dynexplore.views.targets_table import functions_of
+
+
+def captured(program: Any) -> Recording:
+    """The recording of a program, which is a function of this file."""
+    capture = ProgramCapture("train.py", Targets())
+    capture.run(program)
+    capture.note_passed()
+    capture.recording.record(ev.ProgramEnded(frame=0, status=0))
+    return capture.recording
+
+
+def breaks_often(x: torch.Tensor) -> torch.Tensor:
+    """Breaks at two lines."""
+    print(end="")
+    y = x + 1
+    print(end="")
+    return y * 2
+
+
+def grows(x: torch.Tensor) -> torch.Tensor:
+    """Is compiled again for another size."""
+    return x.sum() + x.shape[0]
+
+
+def trains() -> None:
+    """A program with two targets and a driver."""
+    for size in (2, 3):
+        breaks_often(torch.ones(2))
+        grows(torch.ones(size))
+    steps(torch.ones(2, requires_grad=True).sum())
+
+
+def steps(loss: torch.Tensor) -> None:
+    """Drives the program."""
+    loss.backward()  # type: ignore[no-untyped-call]
+
+
+def measures(x: torch.Tensor, text: str) -> torch.Tensor:
+    """Relies on a text."""
+    return x * len(text)
+
+
+def test_a_value_that_is_new_in_each_call_is_no_choice_between_two() -> None:
+    """A recompile that comes again and again is not called expected, and the advice is not about two values."""
+    (cost,) = costs_of(captured(lambda: [measures(torch.ones(2), "a" * length) for length in range(5)]))
+    assert cost.times == 4 and not cost.is_expected and cost.advice.startswith("Each new value recompiles")
+
+
+def test_places_are_ranked_by_what_they_cost() -> None:
+    """Each graph break and each recompile is one place, with how often and how many seconds; functions have a row each. What needs
+    no action, such as the size of the last batch, comes last, whatever it took to compile."""
+    recording = captured(trains)
+    costs = costs_of(recording)
+    assert sorted((cost.kind, cost.times) for cost in costs) == [("graph break", 1), ("graph break", 1), ("recompile", 1)]
+    breaks = [cost.seconds for cost in costs if cost.kind == "graph break"]
+    assert breaks == sorted(breaks, reverse=True)
+    assert costs[-1].kind == "recompile" and costs[-1].remedy.startswith("No action needed: the new version accepts any such size")
+    rows = {one.name: (one.calls, one.graphs, one.breaks, one.recompiles) for one in functions_of(recording)}
+    assert rows["breaks_often"] == (2, 2, 2, 0) and rows["grows"] == (2, 2, 0, 1)
+    text = report(recording)
+    first = breaks_often.__code__.co_firstlineno
+    assert f"graph break at test_program_report.py:{first + 2} in breaks_often" in text
+    assert 'print(end="")' in text and "recompile of grows" in text
+    flat = " ".join(text.split())
+    assert "Not captured: " in flat and "steps (test_program_report.py:" in flat and "it calls backward()" in flat
+    assert len(text.split("\n")) <= MOST_LINES
+
+
+def reads_a_number(x: torch.Tensor) -> torch.Tensor:
+    """Breaks where it reads a number, and what continues relies on the number."""
+    return x * int(x[0].item())
+
+
+def test_a_recompile_that_goes_with_its_break_is_counted_there() -> None:
+    """What continues after a break recompiles for each value that was read: it is one place, that of the break."""
+    (cost,) = costs_of(captured(lambda: [reads_a_number(torch.full((2,), float(number))) for number in range(3)]))
+    assert cost.kind == "graph break" and cost.recompiles > 0
+
+
+def test_why_a_program_recompiled_is_listed_where_it_died() -> None:
+    """The headline is about the exception, so the one cause of its recompiles stands below."""
+    capture = ProgramCapture("train.py", Targets())
+    capture.run(lambda: [grows(torch.ones(size)) for size in (2, 3)])
+    capture.recording.record(ev.ProgramEnded(frame=0, status=1, error="ValueError: no", file="train.py", line=3))
+    text = report(capture.recording)
+    assert text.startswith("train.py ended with ValueError: no at train.py:3.") and "`x` had 2 elements, now 3" in text
+
+
+def test_one_screen_is_enough_for_any_program() -> None:
+    """A program of fifty functions that each break at five lines has a report of 40 lines, which counts the rest."""
+    lines = ["import torch"]
+    for number in range(50):
+        lines += [f"def f{number}(x):", *(["    print(end='')", "    x = x + 1"] * 5), "    return x"]
+    lines += [f"f{number}(torch.ones(2))" for number in range(50)]
+    code = compile("\n".join(lines), "many.py", "exec")
+    recording = captured(lambda: exec(code, {"__name__": "many"}))
+    assert len(recording.breaks) == 250
+    text = report(recording)
+    assert len(text.split("\n")) <= MOST_LINES
+    assert "... and 42 more functions (--full)" in text and "more places (--full)" in text
+
+
+@pytest.mark.plain("nothing of this program is captured")
+def test_where_nothing_fits_the_likeliest_candidates_are_named() -> None:
+    """What was called and not captured is there with its reason, and how to choose it."""
+
+    def program() -> None:
+        half(3)
+        half(5)
+
+    def half(n: int) -> float:
+        return n / 2
+
+    text = " ".join(report(captured(program)).split())
+    assert text.startswith("train.py: nothing was captured. It calls no nn.Module, and none of its own functions on a tensor.")
+    assert "Closest candidates (--only NAME captures one):" in text and "half (test_program_report.py:" in text
+
+
+@pytest.mark.plain("nothing of this program is captured")
+def test_a_name_that_nothing_bears_is_answered_by_what_was_called() -> None:
+    """With --only the report says that nothing of that name was called, and what was."""
+    capture = ProgramCapture("train.py", Targets((Pattern("nothing"),)))
+    capture.run(trains)
+    capture.note_passed()
+    text = " ".join(report(capture.recording).split())
+    assert text.startswith("train.py: nothing was captured. No function or module that --only names was called. ")
+    assert "The script called: " in text
+    assert "breaks_often" in text and "grows" in text
+
+
+@pytest.mark.plain("a recording without captures")
+def test_a_program_that_died_says_so_first() -> None:
+    """The error, and the line of the program, come before anything that was seen."""
+    recording = Recording(title="train.py")
+    recording.record(ev.ProgramEnded(frame=0, status=1, error="ValueError: mine", file="/src/train.py", line=7))
+    assert report(recording) == "train.py ended with ValueError: mine at train.py:7.\nNothing was captured before that."
