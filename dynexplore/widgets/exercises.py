@@ -4,7 +4,7 @@ Which idea lives here: a wrong answer is worth a sentence about what is wrong wi
 whoever looked at it. So `check` raises, and cells below wait; but a notebook shows its sentence alone.
 
 In:  an answer, and a function that says what is wrong with one.
-Out: `check(exercise, answer, what_is_wrong)`, `WrongAnswer`.
+Out: `check(exercise, answer, what_is_wrong)`, `solve(answer, what_is_wrong)`, `WrongAnswer`.
 
 PyTorch has no counterpart.
 """
@@ -42,6 +42,15 @@ def check(exercise: str, answer: Any, what_is_wrong: Callable[[Any], str | None]
     if wrong:
         raise WrongAnswer(f"{exercise}: {wrong}")
     print(f"{exercise}: right")
+
+
+def solve(answer: Any, what_is_wrong: Callable[[Any], str | None]) -> None:
+    """Hold a solution against the same question without a word: below an exercise that is still open, "right" would mislead.
+
+    >>> solve(4, lambda answer: None if answer == 4 else "count the graphs again")
+    """
+    if wrong := what_is_wrong(answer):
+        raise WrongAnswer(wrong)
 
 
 def _how_it_failed(error: Exception) -> str:

@@ -103,6 +103,12 @@ WRONG: dict[str, list[tuple[int, str, str]]] = {
         (2, "lambda graph, inputs: graph.forward", "the graph still has"),
         (3, "lambda frame, step, ctx: original(frame, step, ctx)", "the division is still there"),
     ],
+    "12": [
+        (1, "pop_top", "trying your answer raised"),
+        (1, "lambda frame, step: None", "the value is"),
+        (2, "negated", "it has 0 graphs"),
+        (2, "scaled", "trying your answer raised TypeError"),
+    ],
     "11": [
         (1, "4", "not 4: the second size tells torch.compile that sizes change."),
         (2, "chosen", "it still breaks, at: if x.sum() > 0:"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
-from dynexplore.widgets.exercises import WrongAnswer, check
+from dynexplore.widgets.exercises import WrongAnswer, check, solve
 
 pytestmark = pytest.mark.plain("words about answers; what is asked in the tutorials is tested in tests/docs")
 
@@ -40,3 +40,11 @@ def test_a_notebook_shows_the_sentence_alone(capsys: pytest.CaptureFixture[str])
     shown = capsys.readouterr()
     assert "exercise 2: not so" in shown.out + shown.err
     assert "Traceback" not in shown.out + shown.err and "lambda" not in shown.out + shown.err
+
+
+def test_a_solution_is_held_against_its_exercise_in_silence(capsys: pytest.CaptureFixture[str]) -> None:
+    """A right one prints nothing; a wrong one raises."""
+    solve(4, of_four)
+    assert capsys.readouterr().out == ""
+    with pytest.raises(WrongAnswer, match="twice 5 is not 8"):
+        solve(5, of_four)

@@ -1,0 +1,83 @@
+"""Predictions: a question that a tutorial asks before it runs a cell, and that the recording answers.
+
+Which idea lives here: people learn from a guess that turned out wrong. The reader picks a choice, the next cell runs the program,
+and `judge` compares the choice with what the recording counted, so the right answer is never written down. Each choice has a
+sentence that says why somebody picks it, or why it is right. Without a reader (nbval, a saved page) the question is text, and
+`judge` prints what the recording says.
+
+In:  a question, and the choices with their sentences; then a number or a word from a recording.
+Out: `predict(question, choices)`, a `Prediction` to be displayed; `prediction.judge(fact)` prints the comparison.
+
+PyTorch has no counterpart.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Mapping
+from typing import Any
+
+import ipywidgets
+
+from dynexplore.views.html_text import escape
+
+WIDTH = 100
+
+
+class Prediction:
+    """A question with buttons. `choice` is what the reader picked, or None; code may set it, too."""
+
+    def __init__(self, question: str, choices: Mapping[Any, str]) -> None:
+        self.question, self.choices = question, dict(choices)
+        self._buttons = ipywidgets.ToggleButtons(options=[(str(choice), choice) for choice in choices], value=None)
+        self.widget = ipywidgets.VBox([ipywidgets.HTML(f"<b>Predict:</b> {_with_code(question)}"), self._buttons])
+
+    @property
+    def choice(self) -> Any:
+        """What the reader picked; None: nothing yet."""
+        return self._buttons.value
+
+    @choice.setter
+    def choice(self, choice: Any) -> None:
+        self._buttons.value = choice
+
+    def judge(self, fact: Any) -> None:
+        """Print whether the recording agrees with the choice, and the sentence of that choice.
+
+        ValueError: the tutorial has no such choice, so it no longer describes the program.
+        """
+        if fact not in self.choices:
+            raise ValueError(f"the recording says {fact!r}, which is none of the choices {list(self.choices)}")
+        if self.choice is None:
+            verdict, chosen = f"No prediction made. The recording says: {fact}.", fact
+        elif self.choice == fact:
+            verdict, chosen = f"Right, {fact}.", fact
+        else:
+            verdict, chosen = f"You predicted {self.choice}. The recording says: {fact}.", self.choice
+        print(textwrap.fill(f"{verdict} {self.choices[chosen]}".strip(), WIDTH))
+
+    def __repr__(self) -> str:
+        options = "   ".join(map(str, self.choices))
+        return f"{textwrap.fill(f'Predict: {self.question}', WIDTH)}\n  {options}"
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
+        data = self.widget._repr_mimebundle_(**options) or {}
+        listed = " · ".join(f"<code>{choice}</code>" for choice in self.choices)
+        html = f"<p><b>Predict:</b> {_with_code(self.question)}<br>{listed}</p>"
+        return {**data, "text/plain": repr(self), "text/html": html}
+
+
+def predict(question: str, choices: Mapping[Any, str]) -> Prediction:
+    """A question before a cell runs: each choice with what there is to say to whoever picks it.
+
+    >>> graphs = predict("How many graphs?", {1: "The `if` depends on data.", 2: "One on each side of the break."})
+    >>> graphs.choice = 1
+    >>> graphs.judge(2)
+    You predicted 1. The recording says: 2. The `if` depends on data.
+    """
+    return Prediction(question, choices)
+
+
+def _with_code(question: str) -> str:
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(question))

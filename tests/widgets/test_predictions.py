@@ -1,0 +1,51 @@
+"""widgets/predictions.py: a question before a cell runs, and what is printed of the choice once the recording has the answer."""
+
+from __future__ import annotations
+
+import pytest
+
+from dynexplore.widgets.predictions import Prediction, predict
+
+pytestmark = pytest.mark.plain("words about choices; the recordings that judge them are those of the tutorials")
+
+
+def graphs() -> Prediction:
+    return predict("How many graphs has `f`?", {1: "The `if` needs a number.", 2: "One on each side."})
+
+
+def test_the_recording_answers_a_wrong_choice(capsys: pytest.CaptureFixture[str]) -> None:
+    """With the sentence of the choice that was made; a right one has its own."""
+    question = graphs()
+    question.choice = 1
+    question.judge(2)
+    question.choice = 2
+    question.judge(2)
+    assert capsys.readouterr().out == (
+        "You predicted 1. The recording says: 2. The `if` needs a number.\nRight, 2. One on each side.\n"
+    )
+
+
+def test_nobody_needs_to_choose(capsys: pytest.CaptureFixture[str]) -> None:
+    """Run without a reader, the answer is printed and nothing is said to be right."""
+    graphs().judge(2)
+    assert capsys.readouterr().out == "No prediction made. The recording says: 2. One on each side.\n"
+
+
+def test_a_click_is_a_choice() -> None:
+    """The buttons and `choice` are one thing."""
+    question = graphs()
+    question.widget.children[1].value = 2
+    assert question.choice == 2
+
+
+def test_a_fact_without_a_choice_is_the_tutorials_fault() -> None:
+    """A program that came to mean something else does not pass unseen."""
+    with pytest.raises(ValueError, match=r"the recording says 3, which is none of the choices \[1, 2\]"):
+        graphs().judge(3)
+
+
+def test_a_saved_page_keeps_the_question() -> None:
+    """Text and HTML stand in for the buttons where no kernel runs."""
+    data = graphs()._repr_mimebundle_()
+    assert data["text/plain"] == "Predict: How many graphs has `f`?\n  1   2"
+    assert "<code>f</code>" in data["text/html"] and "<code>2</code>" in data["text/html"]
