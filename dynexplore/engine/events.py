@@ -244,12 +244,14 @@ class InstructionEvent(Event):
 class FrameEntered(Event):
     """The hook intercepted a frame for which no cache entry hit, and translation begins.
 
-    `parent` is the frame in whose modified code this one was called, None at the top.
+    `parent` is the frame in whose modified code this one was called, None at the top. `caller` is the line of the program that
+    made the call (None: nobody knows, as in recordings that are older than the field).
     """
 
     parent: int | None
     code: CodeView
     arguments: tuple[tuple[str, ValueView], ...] = ()
+    caller: UserFrame | None = None
 
 
 @record(kw_only=True)
@@ -641,7 +643,11 @@ class CacheHit(Event):
 
 @record(kw_only=True)
 class GuardFailed(Event):
-    """A guard of an existing cache entry said no to this call: what it expected, what it found."""
+    """The guard of an existing cache entry that said no to this call: what it expected, what it found.
+
+    It is the first of its entry that fails, which ends the check; those behind it follow as `GuardAlsoFailed`. `needed_at` is the
+    line of the program that the guard rests on, where the engine says it itself; else the `GuardInstalled` of the entry does.
+    """
 
     entry: int = EARLIER
     index: int
@@ -650,6 +656,14 @@ class GuardFailed(Event):
     kind: str
     expected: str
     actual: str
+    needed_at: UserFrame | None = None
+
+
+@record(kw_only=True)
+class GuardAlsoFailed(GuardFailed):
+    """A further guard of the same entry that fails for this call. The check had ended before it; it was asked by itself, because
+    a recorder listens. Who mends the first one alone meets it next.
+    """
 
 
 @record(kw_only=True)
@@ -662,11 +676,12 @@ class Recompiled(Event):
 
 @record(kw_only=True)
 class CacheLimitReached(Event):
-    """The code has as many entries as allowed: this call and later misses run as plain Python."""
+    """The code has as many entries as allowed: this call and later misses run as plain Python. `caller` as in `FrameEntered`."""
 
     function: str
     limit: int
     reason: str
+    caller: UserFrame | None = None
 
 
 @record(kw_only=True)
@@ -701,7 +716,8 @@ class ValueObserved(InstructionEvent):
     the random number generator. `name` is the node's or local's name, for "stack" the number of the slot. `moment` says
     when a local was seen: "entry", "graph call", "break" or "return". `after` names the node that wrote to the tensor in
     place, "" for the value as it was made; a replay records no gradients, so it does not know `requires_grad`. Numbers
-    that are not finite are text ("nan", "inf"). `why` says why there is no value.
+    that are not finite are text ("nan", "inf"). `why` says why there is no value. `seconds` is how long the operator of a node took
+    in the replay, run by itself (0: not measured).
     """
 
     role: str
@@ -721,6 +737,7 @@ class ValueObserved(InstructionEvent):
     moment: str = ""
     after: str = ""
     why: str = ""
+    seconds: float = 0.0
 
 
 @record(kw_only=True)
@@ -791,6 +808,28 @@ class RunLeftOut(Event):
     graph: str
     run: int
     reason: str
+
+
+# -- remedies -------------------------------------------------------------------------------------------------
+
+
+@record(kw_only=True)
+class RemedyTried(Event):
+    """A remedy was applied to a copy of the program, and its calls were run again: what that changed.
+
+    `row` is the id of the remedy in its table, `text` what was pasted, `place` where. `before` and `after` are the (graphs, graph
+    breaks, recompiles) of both runs; `same_values` says whether they gave the same results (None: there were none to compare).
+    `error` is what the changed program raised, "" for nothing. `helped` is the verdict.
+    """
+
+    row: str
+    text: str
+    place: str = ""
+    before: tuple[int, int, int] = (0, 0, 0)
+    after: tuple[int, int, int] = (0, 0, 0)
+    same_values: bool | None = None
+    error: str = ""
+    helped: bool = False
 
 
 # -- comparison ---------------------------------------------------------------------------------------------

@@ -42,10 +42,11 @@ from dynexplore.recording.upgrades import upgraded
 E = TypeVar("E", bound=ev.Event)
 T = TypeVar("T")
 
-SCHEMA = 5
+SCHEMA = 6
 """Version of the JSON form. A reader takes this version and older ones. 2: the real run beside the symbolic one. 3: whose
 engine, process and rank, and the clock. 4: the targets of a program, how it ended, and why a graph went to no backend.
-5: the field's names for kinds of guards (upgrades.py), and how sizes, numbers and objects are specialized.
+5: the field's names for kinds of guards (upgrades.py), and how sizes, numbers and objects are specialized. 6: every guard that
+fails in a miss, the line that made the call, seconds of each operator in a replay, and remedies that were tried.
 """
 
 _SCHEMA_OF_ORIGIN = 3

@@ -27,6 +27,10 @@ _PATH = re.compile(r"""(?:[A-Za-z]:)?(?:[/\\][^\s/\\'":,;()<>]+){2,}""")
 _STRINGS = {getattr(tokenize, name) for name in ("STRING", "FSTRING_MIDDLE") if hasattr(tokenize, name)}
 
 
+_CALLS = (ev.CallBegan, ev.FrameEntered, ev.CacheLimitReached)
+"""Events that name the line which made a call."""
+
+
 def redacted_record(value: Any, done: dict[int, Any]) -> Any:
     """A record without what is private; `done` holds what was redacted before, by id, and is added to."""
     if isinstance(value, str):
@@ -43,7 +47,7 @@ def redacted_record(value: Any, done: dict[int, Any]) -> Any:
             fields |= {"source": _redact_source(value.source)}
         if isinstance(value, ev.UserFrame):  # a line of the program, with its comment
             fields |= {"code": _redact_source(value.code)}
-        if isinstance(value, ev.CallBegan) and value.caller is not None:  # where the call stands, not what it was called with
+        if isinstance(value, _CALLS) and value.caller is not None:  # where the call stands, not what it was called with
             fields |= {"caller": ev.UserFrame(fields["caller"].file, value.caller.line, value.caller.function, "")}
         if isinstance(value, ev.ArtifactEmitted):
             fields |= {"text": _redact_artifact(value)}

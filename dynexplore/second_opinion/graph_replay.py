@@ -11,6 +11,7 @@ inputs.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -41,8 +42,8 @@ class PlannedCheck:
 class Listener(Protocol):
     """Receives values and divergences."""
 
-    def observed(self, name: str, summarized: Mapping[str, Any], after: str = "") -> None:
-        """The value of a node; `after` is the node that wrote to it."""
+    def observed(self, name: str, summarized: Mapping[str, Any], after: str = "", seconds: float = 0.0) -> None:
+        """The value of a node; `after` is the node that wrote to it, `seconds` is how long its operator took."""
 
     def not_observed(self, name: str, why: str) -> None:
         """A node has no value, and why."""
@@ -109,16 +110,18 @@ class Replay:
         if row.op != "placeholder":
             versions = [_version(self.values[name]) for name in used]
             state = RandomState(list(self.values.values())) if self.plan.draws_random_numbers else None
+            began = self._moment(used)
             try:
                 self.values[row.name] = self._result(row)
             except Exception as error:  # an operator may raise anything; so did, or did not, the real call
                 self._miss(row.name, f"it raised {type(error).__name__}: {error}")
                 return
+            seconds = self._moment([row.name]) - began
             if versions != [_version(self.values[name]) for name in used]:
                 touched = self._sharing_memory(used)
             self._note_origin(row, [*used, *touched], [row.name, *touched], state)
             if self.records_values and self.values[row.name] is not None:
-                self.listener.observed(row.name, summary(self.values[row.name]))
+                self.listener.observed(row.name, summary(self.values[row.name]), seconds=seconds)
         if self.records_values:
             self._record_writes(row, used, touched)
         self._compare_with_prediction(row)
@@ -162,6 +165,12 @@ class Replay:
         if getattr(row.target, "__name__", "") in _NOT_CARRIED_OUT:
             return None
         return row.target(*args, **kwargs)
+
+    def _moment(self, names: Sequence[str]) -> float:
+        """The time now, when the work on these values is done: a GPU does it later than it is asked."""
+        if any(isinstance(value := self.values[name], torch.Tensor) and value.is_cuda for name in names):
+            torch.cuda.synchronize()
+        return time.perf_counter()
 
     def _note_origin(self, row: PlanRow, used: Sequence[str], outputs: Sequence[str], before: RandomState | None) -> None:
         """Note what the elements of `outputs` depend on besides the inputs."""

@@ -246,12 +246,12 @@ class GraphRunCheck:
 
     # -- replay.Listener
 
-    def observed(self, name: str, summarized: Mapping[str, Any], after: str = "") -> None:
+    def observed(self, name: str, summarized: Mapping[str, Any], after: str = "", seconds: float = 0.0) -> None:
         """The value of a node in the replay."""
         if self.checker.values_left > 0:
             self.checker.values_left -= 1
             place = self.graph.place(after or name)
-            self.checker.note((_value_of_node, name, after, place, self.graph.plan.name, self.run, summarized))
+            self.checker.note((_value_of_node, name, after, place, self.graph.plan.name, self.run, summarized, seconds))
 
     def not_observed(self, name: str, why: str) -> None:
         """A node has no value."""
@@ -289,11 +289,11 @@ class GraphRunCheck:
 
 
 def _value_of_node(
-    name: str, after: str, place: Mapping[str, Any], graph: str, run: int, summarized: Mapping[str, Any]
+    name: str, after: str, place: Mapping[str, Any], graph: str, run: int, summarized: Mapping[str, Any], seconds: float
 ) -> ev.ValueObserved:
     """What is noted of a node's value in the replay, as an event; a replay records no gradients."""
     more = {**place, "graph": graph, "run": run, **summarized, "requires_grad": None}
-    return ev.ValueObserved(role="node", name=name, replayed=True, after=after, **more)
+    return ev.ValueObserved(role="node", name=name, replayed=True, after=after, seconds=seconds, **more)
 
 
 def _position(node: torch.fx.Node | None, positions: Mapping[str, int]) -> int:

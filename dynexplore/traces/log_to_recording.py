@@ -23,6 +23,7 @@ from typing import Any
 
 from dynexplore.engine import events as ev
 from dynexplore.recording.clock import Clock
+from dynexplore.recording.installed_files import is_installed
 from dynexplore.recording.recording import Recording
 from dynexplore.traces import artefact_kinds, entry_limits, graph_text, guard_text, recompile_reasons, torch_words
 from dynexplore.traces.compiles import Artefact, Compile, Contents
@@ -75,7 +76,7 @@ class _LogConverter:
         code, function = self._code_of_frame[_number_of(compile_)] = self._code_of(compile_)
         parent = self._last.get((code.file, function)) if code.resumes >= 0 else None
         self._last[code.file, function] = frame
-        self._record(compile_.began, ev.FrameEntered(frame=frame, parent=parent, code=code))
+        self._record(compile_.began, ev.FrameEntered(frame=frame, parent=parent, code=code, caller=_caller(compile_)))
         self._recompiled(compile_, frame)
         last = compile_.attempts
         for attempt in range(1, last):
@@ -388,6 +389,12 @@ def _user_frame(match: re.Match[str]) -> ev.UserFrame:
 def _plain_frame(frame: ev.UserFrame) -> ev.UserFrame:
     name = torch_words.plain_function(frame.function)
     return ev.UserFrame(frame.file, frame.line, name, frame.code, frame.column, frame.end_column)
+
+
+def _caller(compile_: Compile) -> ev.UserFrame | None:
+    """The line of the program that called what was compiled: the stack ends in the function itself."""
+    own = [place for place in compile_.stack[:-1] if place.line and not is_installed(place.file)]
+    return _plain_frame(own[-1]) if own else None
 
 
 def _torch_name(compile_: Compile) -> str:

@@ -13,14 +13,14 @@ PyTorch's counterpart: `get_guard_fail_reason` in torch/_dynamo/guards.py, which
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from dynexplore.engine import events as ev
 from dynexplore.traces.torch_words import PLAIN_TYPES, plain_source
 
 _PREFIX = re.compile(r"^\s*\d+(?:/\d+)+(?:_\d+)?: ")
-_TENSOR = re.compile(r"tensor '(.*?)' (.*?)\.? expected (.*?),? actual (.*)")
+_TENSOR = re.compile(r"tensor '(.*?)' (.*?)\.? expected (.*?),? actual (.*?)(?:\. Guard failed on .*)?$")
 _SIZE = re.compile(r"size mismatch at index (\d+)")
 _EQUAL = re.compile(r"^(.*?) == (.*)$")
 _CONTAINS = re.compile(r"^(not )?___dict_contains\((.*), (.*)\)$")
@@ -30,6 +30,8 @@ _FREED = re.compile(r"^Cache line invalidated because (.*) got deallocated$")
 _STATE = re.compile(r"^GLOBAL_STATE changed: *(.*)$")
 _OBJECT = re.compile(r"^___check_obj_id\((.*), \d+\)(?:, type=<class '(.*)'>)?$")
 _TYPE = re.compile(r"^___check_type_id\((.*), \d+\)(?:, type=<class '(.*)'>)?$")
+
+_NEEDED_AT = re.compile(r"  # (.*?)\s+# (\S.*?):(\d+) in (\S+)$")
 
 _CODE = ".__code__"
 
@@ -46,6 +48,27 @@ def check_of(reason: str) -> str:
     return _PREFIX.sub("", reason.strip()).partition("\n")[0].partition("  #")[0].strip()
 
 
+def source_in(check: str, sources: Collection[str]) -> str:
+    """The source that a check is about, one of `sources`; "" where it is about none of them.
+
+    >>> source_in("len(L['xs'][0]) == 3", ["L", "L['xs']", "L['xs'][0]"]), source_in("GLOBAL_STATE changed: grad_mode", ["L"])
+    ("L['xs'][0]", '')
+    """
+    if (tensor := _TENSOR.search(check)) and tensor[1] in sources:
+        return tensor[1]
+    return max((source for source in sources if source[1:2] == "[" and source in check), key=len, default="")
+
+
+def needed_at(reason: str) -> ev.UserFrame | None:
+    """The line of the program that asked for a check, which torch writes behind it; None where it does not.
+
+    >>> needed_at("1/0: L['n'] == 3  # y = x * n  # script.py:4 in f")
+    UserFrame(file='script.py', line=4, function='f', code='y = x * n', column=-1, end_column=-1)
+    """
+    line = _NEEDED_AT.search(reason.partition(" (HINT")[0].rstrip())
+    return ev.UserFrame(line[2], int(line[3]), line[4], line[1].strip()) if line else None
+
+
 def plain_reason(reason: str) -> str:
     """The check with sources as Python people read.
 
@@ -58,16 +81,23 @@ def plain_reason(reason: str) -> str:
 
 
 def failed_guard(
-    reason: str, scope: Scope, tensors: Mapping[str, str], numbers: Mapping[str, int], frame: int, entry: int
+    reason: str,
+    scope: Scope,
+    tensors: Mapping[str, str],
+    numbers: Mapping[str, int],
+    frame: int,
+    entry: int,
+    kind_of_event: type[ev.GuardFailed] = ev.GuardFailed,
 ) -> ev.GuardFailed:
     """The guard of an entry that said no; `tensors` and `numbers` have its checks of tensors, and its guards, by source."""
     check = check_of(reason)
     source, kind, expected, actual = _words(check, scope)
     if match := _TENSOR.search(check):
         source, kind, expected, actual = _tensor_words(match, tensors, scope)
-    return ev.GuardFailed(
-        frame=frame, entry=entry, index=numbers.get(source, 0), scope="", source=source, kind=kind, expected=expected, actual=actual
-    )
+    return kind_of_event(
+        frame=frame, entry=entry, index=numbers.get(source, 0), scope="", source=source, kind=kind, expected=expected,
+        actual=actual, needed_at=needed_at(reason),
+    )  # fmt: skip
 
 
 def _words(check: str, scope: Scope) -> tuple[str, str, str, str]:

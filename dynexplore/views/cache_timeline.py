@@ -92,6 +92,8 @@ class _Fold:
             case ev.CacheHit():
                 frame_call = self.frame(event.frame, event.function, event.code)
                 frame_call.outcome, frame_call.entry = "hit", event.entry
+            case ev.GuardAlsoFailed():
+                pass  # `misses.py` has them
             case ev.GuardFailed():
                 self.frame(event.frame, "", self.codes.get(event.entry, -1)).missed[event.entry] = event
             case ev.Recompiled() | ev.CacheLimitReached() | ev.FrameSkipped() | ev.CacheEntryAdded() | ev.FrameFinished():

@@ -19,15 +19,12 @@ from collections.abc import Iterator
 from itertools import chain
 
 from dynexplore.engine import events as ev
+from dynexplore.recording.installed_files import is_installed
 from dynexplore.recording.recording import Recording, resumed_at
 
 ENTRY_FILE = "<dynexplore entry>"
 """The file of the engine's wrappers, as native/native.h names it."""
 
-_LIBRARY = re.compile(r"[/\\](site-packages|dist-packages)[/\\]|[/\\]lib[/\\]python3[.\d]*[/\\]")
-_LAUNCHER = re.compile(
-    r"[/\\](bin|Scripts)[/\\](accelerate|deepspeed|dynexplore|i?python|jupyter|py\.?test|torchrun)[^/\\.]*(\.exe)?$"
-)
 _TORCH = re.compile(r"[/\\](site-packages|dist-packages)[/\\]torch[/\\]")
 _WRAPS = re.compile(r"\s*(?:@.*\n\s*)*?@(?:\w+\.)*wraps\((\w+)\)")
 
@@ -50,7 +47,7 @@ def is_library(file: str) -> bool:
     >>> is_library("/home/me/.venv/bin/dynexplore"), is_library("/home/me/bin/train")
     (True, False)
     """
-    return file == ENTRY_FILE or file.startswith("<frozen ") or bool(_LIBRARY.search(file) or _LAUNCHER.search(file))
+    return file == ENTRY_FILE or is_installed(file)
 
 
 def is_torch(file: str) -> bool:

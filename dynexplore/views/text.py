@@ -570,6 +570,8 @@ def _call_event(event: ev.Event) -> tuple[str, str, str] | None:
                 f"compiled as frame {event.compiled_by}" if event.entry != ev.EARLIER else "compiled before this recording began"
             )
             return "hit", entry_name(event.entry), origin
+        case ev.GuardAlsoFailed():
+            return "guard failed, too", entry_name(event.entry), guard_failure(event)
         case ev.GuardFailed():
             return "guard failed", entry_name(event.entry), guard_failure(event)
         case ev.Recompiled():

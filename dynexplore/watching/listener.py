@@ -22,12 +22,14 @@ from typing import Any
 from dynexplore.engine import events as ev
 from dynexplore.engine.display_paths import shown_file
 from dynexplore.engine.runtime.backend_failures import node_in_hand, raised_at
+from dynexplore.engine.runtime.reports import calling_line
 from dynexplore.recording.recording import Recording
 from dynexplore.traces import recompile_reasons, torch_words
 from dynexplore.watching import break_causes, private_torch
 from dynexplore.watching.attempt import Attempt
 from dynexplore.watching.codes import Codes, resume_codes
 from dynexplore.watching.compiler_output import CompilerOutput
+from dynexplore.watching.failing_guards import failing_checks
 from dynexplore.watching.guard_tree import GuardTree
 from dynexplore.watching.private_torch import Replacements
 from dynexplore.watching.real_guards import BEFORE_THE_WATCH, WatchedEntry
@@ -45,6 +47,7 @@ class FrameWatch:
         self.tree: GuardTree | None = None
         self.guard_count = 0
         self.reasons: list[str] | None = None
+        self.caller: ev.UserFrame | None = None
         self.described = 0
 
     @property
@@ -178,10 +181,12 @@ class Listener:
                 number = len(arguments) + 1
                 unread = ev.ValueView(number, "", "?", name)
                 arguments.append((name, self._look.part(unread, private_torch.argument_view, locals_[name], number, name)))
+        frame.caller = self._look(calling_line)
         self.recording.note((self._frame_entered, frame, self._look(self._parent), tuple(arguments)))
 
     def _frame_entered(self, frame: FrameWatch, parent: int | None, arguments: tuple[tuple[str, ev.ValueView], ...]) -> ev.Event:
-        return ev.FrameEntered(frame=frame.number, parent=parent, code=self.codes.view_of(frame.code), arguments=arguments)
+        code = self.codes.view_of(frame.code)
+        return ev.FrameEntered(frame=frame.number, parent=parent, code=code, arguments=arguments, caller=frame.caller)
 
     def _parent(self) -> int | None:
         """The frame in whose modified code this call was made."""
@@ -265,7 +270,8 @@ class Listener:
             function, last = frame.code.co_qualname, (frame.reasons or [""])[0]
             self.recording.record(
                 ev.CacheLimitReached(
-                    frame=frame.number, function=function, limit=limit, reason=recompile_reasons.plain_reason(last)
+                    frame=frame.number, function=function, limit=limit, reason=recompile_reasons.plain_reason(last),
+                    caller=frame.caller,
                 )
             )
             reason = f"torch.compile's limit of {limit} entries is reached"
@@ -430,12 +436,23 @@ class Listener:
             code = getattr(entry, "code", None)
             known_entry = self.entry_of(next(freed, None) if code is None else code) or BEFORE_THE_WATCH
             words = scope, known_entry.tensors, known_entry.guards
-            failed = self._look(recompile_reasons.failed_guard, reason, *words, frame.number, known_entry.shown)
+            about = *words, frame.number, known_entry.shown
+            failed = self._look(recompile_reasons.failed_guard, reason, *about)
             if failed is not None:
                 self.recording.record(failed)
+            if code is not None:
+                self._look(self._also_failed, entry, failed, about)
         why = recompile_reasons.plain_reason(reasons[0]) if reasons else "torch gives no reason"
         self.recording.record(ev.Recompiled(frame=frame.number, reason=why, entries=len(entries)))
 
+    def _also_failed(self, entry: Any, first: ev.GuardFailed | None, about: tuple[Any, ...]) -> None:
+        """The guards of an entry that torch did not get to."""
+        seen = {(first.source, first.kind)} if first is not None else set()
+        for check in failing_checks(entry, about[0][0]):
+            failed = recompile_reasons.failed_guard(check, *about, ev.GuardAlsoFailed)
+            if (failed.source, failed.kind) not in seen:
+                seen.add((failed.source, failed.kind))
+                self.recording.record(failed)
 
     def _freed_entries(self, code: types.CodeType, entries: Sequence[Any]) -> Iterator[types.CodeType]:
         """The modified code of entries that guarded something which was freed: torch has thrown it away. Newest first, as torch has

@@ -170,6 +170,19 @@ def test_files_of_the_schema_before_targets_load() -> None:
     assert again["schema"] == SCHEMA and Recording.from_plain(again) == r
 
 
+def test_files_of_the_schema_before_all_reasons_load() -> None:
+    """A file of schema 5, saved by the version that wrote it: of each miss the first guard is known, and no line that called."""
+    saved = (Path(__file__).parent / "saved" / "schema_5.json").read_text(encoding="utf-8")
+    assert json.loads(saved)["schema"] == 5
+    r = Recording.from_json(saved)
+    assert len(r.of(ev.GuardFailed)) == 2 and not r.of(ev.GuardAlsoFailed)
+    assert {failed.needed_at for failed in r.of(ev.GuardFailed)} == {None}
+    assert {entered.caller for entered in r.frames} == {None} and {seen.seconds for seen in r.of(ev.ValueObserved)} == {0.0}
+    assert headline(r).summary.startswith("told: 4 graphs, 2 graph breaks on 1 line, 2 recompiles")
+    again = json.loads(r.to_json())
+    assert again["schema"] == SCHEMA and Recording.from_plain(again) == r
+
+
 def test_renamed_kinds_of_guards_are_read_under_their_new_names() -> None:
     """A file of schema 4, saved by the version that wrote it: each of its guards has the kind that it has today."""
     saved = (Path(__file__).parent / "saved" / "schema_4.json").read_text(encoding="utf-8")

@@ -274,6 +274,8 @@ class GuardWalk:
         A dead object is `(index, "", "alive", None)`, another class `(index, "__class__", "type", class)`; a key that is
         not there shows UNBOUND.
         """
+    def failures(self) -> list[tuple[int, str, str, object]]:
+        """Every failure, in order; of a dead object, or of one of another class, that alone."""
 
 @final
 class DictGuard:

@@ -190,39 +190,90 @@ guard_walk_check(GuardWalk *self, PyObject *Py_UNUSED(ignored))
     return PyBool_FromLong(walk_passes(self));
 }
 
-static PyObject *
-guard_walk_first_failure(GuardWalk *self, PyObject *Py_UNUSED(ignored))
+static int
+add_failure(PyObject *failures, PyObject *failure)
 {
-    for (Py_ssize_t i = 0; i < self->spec_count; i++) {
-        ObjectSpec *spec = &self->specs[i];
-        PyObject *object = weakly_referenced(spec->reference);
-        if (object == NULL) {
-            return Py_BuildValue("(nssO)", i, "", "alive", Py_None);
-        }
-        if (Py_TYPE(object) != spec->type) {
-            return Py_BuildValue("(nssO)", i, "__class__", "type", Py_TYPE(object));
-        }
-        PyObject *dictionary = own_dictionary(object);
-        for (Py_ssize_t j = 0; j < spec->check_count; j++) {
-            DictCheck *check = &spec->checks[j];
-            PyObject *value;
-            if (!check_passes(check, dictionary, &value)) {
-                return Py_BuildValue("(nOsO)", i, check->key, kind_names[check->kind],
-                                     value == NULL ? unbound : value);
+    if (failure == NULL) {
+        return -1;
+    }
+    int status = PyList_Append(failures, failure);
+    Py_DECREF(failure);
+    return status;
+}
+
+static int
+add_failures_of_spec(ObjectSpec *spec, Py_ssize_t index, Py_ssize_t limit, PyObject *failures)
+{
+    PyObject *object = weakly_referenced(spec->reference);
+    if (object == NULL) {
+        return add_failure(failures, Py_BuildValue("(nssO)", index, "", "alive", Py_None));
+    }
+    if (Py_TYPE(object) != spec->type) {
+        return add_failure(failures, Py_BuildValue("(nssO)", index, "__class__", "type", Py_TYPE(object)));
+    }
+    PyObject *dictionary = own_dictionary(object);
+    for (Py_ssize_t j = 0; j < spec->check_count && PyList_GET_SIZE(failures) < limit; j++) {
+        DictCheck *check = &spec->checks[j];
+        PyObject *value;
+        if (!check_passes(check, dictionary, &value)) {
+            PyObject *failure =
+                Py_BuildValue("(nOsO)", index, check->key, kind_names[check->kind], value == NULL ? unbound : value);
+            if (add_failure(failures, failure) < 0) {
+                return -1;
             }
         }
     }
-    for (Py_ssize_t i = 0; i < self->class_count; i++) {
-        if (!class_row_passes(&self->classes[i])) {
-            return class_row_failure(&self->classes[i], self->spec_count + i);
+    return 0;
+}
+
+/* At most `limit` facts that do not hold any more, in the order in which they are checked. */
+static PyObject *
+failures_of_walk(GuardWalk *self, Py_ssize_t limit)
+{
+    PyObject *failures = PyList_New(0);
+    if (failures == NULL) {
+        return NULL;
+    }
+    for (Py_ssize_t i = 0; i < self->spec_count && PyList_GET_SIZE(failures) < limit; i++) {
+        if (add_failures_of_spec(&self->specs[i], i, limit, failures) < 0) {
+            goto error;
         }
     }
-    for (Py_ssize_t i = 0; i < self->function_count; i++) {
-        if (!function_row_passes(&self->functions[i])) {
-            return function_row_failure(&self->functions[i], self->spec_count + self->class_count + i);
+    for (Py_ssize_t i = 0; i < self->class_count && PyList_GET_SIZE(failures) < limit; i++) {
+        if (!class_row_passes(&self->classes[i])
+            && add_failure(failures, class_row_failure(&self->classes[i], self->spec_count + i)) < 0) {
+            goto error;
         }
     }
-    Py_RETURN_NONE;
+    for (Py_ssize_t i = 0; i < self->function_count && PyList_GET_SIZE(failures) < limit; i++) {
+        if (!function_row_passes(&self->functions[i])
+            && add_failure(failures, function_row_failure(&self->functions[i], self->spec_count + self->class_count + i)) < 0) {
+            goto error;
+        }
+    }
+    return failures;
+error:
+    Py_DECREF(failures);
+    return NULL;
+}
+
+static PyObject *
+guard_walk_first_failure(GuardWalk *self, PyObject *Py_UNUSED(ignored))
+{
+    PyObject *failures = failures_of_walk(self, 1);
+    if (failures == NULL) {
+        return NULL;
+    }
+    PyObject *first = PyList_GET_SIZE(failures) > 0 ? PyList_GET_ITEM(failures, 0) : Py_None;
+    Py_INCREF(first);
+    Py_DECREF(failures);
+    return first;
+}
+
+static PyObject *
+guard_walk_failures(GuardWalk *self, PyObject *Py_UNUSED(ignored))
+{
+    return failures_of_walk(self, PY_SSIZE_T_MAX);
 }
 
 /* -- making one ------------------------------------------------------------------------------------------------- */
@@ -478,6 +529,7 @@ static PyMethodDef guard_walk_methods[] = {
     {"check", (PyCFunction)guard_walk_check, METH_NOARGS, "check() -> bool: is everything as it was?"},
     {"first_failure", (PyCFunction)guard_walk_first_failure, METH_NOARGS,
      "first_failure() -> (spec index, key, kind, actual value) or None."},
+    {"failures", (PyCFunction)guard_walk_failures, METH_NOARGS, "failures() -> a list of all of these."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -18,7 +18,7 @@ import builtins
 import math
 import re
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
@@ -243,6 +243,22 @@ class GuardCheck:
             return failure
         failures = (self._failure_or_error(guard, scope) for guard in self.guards)
         return next((failure for failure in failures if failure is not None), None) or self._aliased(scope)
+
+    def failures(self, scope: Scope) -> Iterator[Failure]:
+        """Every guard that fails for this call, each asked by itself. What lies below a value of another class is not asked."""
+        of_process = next((guard for guard in self.guards if guard.kind == "GLOBAL_STATE"), None)
+        failure = self._failure_of_process(of_process) if of_process is not None else None
+        if failure is not None:
+            yield failure
+        of_another_class: set[int] = set()
+        for guard in self.guards:
+            if not of_another_class.isdisjoint(map(id, guard.source.path())):
+                continue
+            failure = self._failure_or_error(guard, scope)
+            if failure is not None:
+                if guard.kind == "TYPE_MATCH":
+                    of_another_class.add(id(guard.source))
+                yield failure
 
     def _failure_of_process(self, guard: Guard) -> Failure | None:
         state: GlobalState = guard.expected

@@ -438,8 +438,13 @@ class StateWalk:
     def first_failure(self) -> StateFailure | None:
         """What no longer holds, in words; None when all holds."""
         failure = self.walk.first_failure()
-        if failure is None:
-            return None
+        return None if failure is None else self._in_words(failure)
+
+    def failures(self) -> list[StateFailure]:
+        """Everything that no longer holds, in the order in which it is checked."""
+        return list(map(self._in_words, self.walk.failures()))
+
+    def _in_words(self, failure: tuple[int, str, str, object]) -> StateFailure:
         index, key, kind, actual = failure
         row = self.rows[index]
         path = row.places.get(key) or (f"{row.label}.{key}" if key else row.label)

@@ -13,14 +13,14 @@ torch/_dynamo/cache_size.py and the cache entries of torch/csrc/dynamo do the sa
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import CodeType
 from typing import Any, Protocol
 
 from dynexplore.engine.bytecode import argument_slots
 from dynexplore.engine.config import config
 from dynexplore.engine.native import UNBOUND, CodeCache, Entry, FrameState
-from dynexplore.engine.provenance.guard_check import GuardCheck
+from dynexplore.engine.provenance.guard_check import Failure, GuardCheck
 from dynexplore.engine.provenance.module_guards import StateFailure, StateWalk
 from dynexplore.engine.provenance.sources import Scope
 from dynexplore.engine.records import record
@@ -223,8 +223,19 @@ def _miss(entry: CompiledEntry, scope: Scope) -> Miss | None:
         if changed is not None:
             return _changed_state(entry, changed)
     failure = entry.guards.first_failure(scope)
-    if failure is None:
-        return None
+    return None if failure is None else _failed(entry, failure)
+
+
+def also_failed(miss: Miss, scope: Scope) -> Iterator[Miss]:
+    """The further guards of the entry that fail for this call: the check had ended before them."""
+    entry = miss.entry
+    of_state = entry.state.failures() if entry.state is not None else ()
+    failures = [*(_changed_state(entry, changed) for changed in of_state)]
+    failures += [_failed(entry, failure) for failure in entry.guards.failures(scope)]
+    return (failure for failure in failures if failure != miss)
+
+
+def _failed(entry: CompiledEntry, failure: Failure) -> Miss:
     guard = failure.guard
     return Miss(
         entry,

@@ -173,7 +173,7 @@ class Conversion:
         """Do what was decided: refuse, raise, or translate."""
         if decision.rule == "stance":
             return self._under_stance(decision, entries)
-        reports.missed(self.recorder, self.frame, self.missed)
+        reports.missed(self.recorder, self.frame, self.missed, self.state)
         if decision.rule == "error on recompile":
             raise stance.recompile_error(self.code, entries.why)
         if decision.rule == "limit":

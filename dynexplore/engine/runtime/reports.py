@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import itertools
 import logging
 import os
 import sys
@@ -36,7 +37,7 @@ from dynexplore.engine.policy.skip import is_about_one_function
 from dynexplore.engine.policy.trace_rules import OWN_FOLDER, is_of_the_program, rule_of
 from dynexplore.engine.raw_attributes import is_a
 from dynexplore.engine.recorder import Recorder
-from dynexplore.engine.runtime.cache import CompiledEntry, Miss, slot_values, state_of
+from dynexplore.engine.runtime.cache import CompiledEntry, Miss, also_failed, scope_of, slot_values, state_of
 from dynexplore.engine.runtime.stores import Store
 from dynexplore.engine.translate.code_views import code_view
 
@@ -113,7 +114,7 @@ def _place(stack: tuple[ev.UserFrame, ...]) -> str:
     last = stack[-1]
     if is_of_the_program(last.file):
         return f"{_short(last.file)}:{last.line}"
-    own = next((frame for frame in reversed(stack) if is_of_the_program(frame.file)), None) or _caller()
+    own = next((frame for frame in reversed(stack) if is_of_the_program(frame.file)), None) or calling_line()
     return f"{_short(own.file)}:{own.line} ({os.path.basename(last.file)}:{last.line})" if own else f"{last.file}:{last.line}"
 
 
@@ -168,7 +169,7 @@ def _callers() -> Iterator[FrameType]:
         frame = frame.f_back
 
 
-def _caller() -> ev.UserFrame | None:
+def calling_line() -> ev.UserFrame | None:
     """The innermost line of the program itself that led here; else that of a package that is traced like the program."""
     callers = list(_callers())
     own = next((frame for frame in callers if is_of_the_program(frame.f_code.co_filename)), None)
@@ -200,7 +201,7 @@ def value_view(value: Any, number: int, source: str = "") -> ev.ValueView:
 
 def call_began(call: int, args: Sequence[Any], kwargs: Mapping[str, Any], target: str = "") -> ev.CallBegan:
     """The explained function is called, by the innermost line of the program itself."""
-    caller = _caller()
+    caller = calling_line()
     named = [*((str(place), value) for place, value in enumerate(args)), *kwargs.items()]
     arguments = tuple((name, value_view(value, number)) for number, (name, value) in enumerate(named, 1))
     return ev.CallBegan(frame=0, call=call, arguments=arguments, caller=caller, target=target)
@@ -215,7 +216,8 @@ def entered(recorder: Recorder | None, frame: int, store: Store, state: FrameSta
         return
     arguments = tuple((name, value_view(value, number, name)) for number, (name, value) in enumerate(slot_values(state).items(), 1))
     parent = _parent(store, state.goes_on_from)
-    recorder.record(ev.FrameEntered(frame=frame, parent=parent, code=code_view(state.code), arguments=arguments))
+    code = code_view(state.code)
+    recorder.record(ev.FrameEntered(frame=frame, parent=parent, code=code, arguments=arguments, caller=calling_line()))
 
 
 def _parent(store: Store, goes_on_from: CodeType | None) -> int | None:
@@ -269,23 +271,26 @@ def skipped_by_policy(store: Store, state: FrameState, reason: str) -> None:
 # -- the cache -----------------------------------------------------------------------------------------------
 
 
-def missed(recorder: Recorder | None, frame: int, misses: list[Miss]) -> None:
-    """No entry fits: record the guard of each that failed."""
+MOST_GUARDS = 100
+"""So many failing guards of one entry are told: another batch of a large model's parameters would be as many."""
+
+
+def missed(recorder: Recorder | None, frame: int, misses: list[Miss], state: FrameState) -> None:
+    """No entry fits: record the guard of each that failed, and the further ones that would have."""
     if recorder is None:
         return
+    scope = scope_of(state)
     for miss in misses:
-        recorder.record(
-            ev.GuardFailed(
-                frame=frame,
-                entry=miss.entry.number,
-                index=miss.index,
-                scope=miss.scope,
-                source=miss.source,
-                kind=miss.kind,
-                expected=miss.expected,
-                actual=miss.actual,
-            )
-        )
+        recorder.record(_guard_failed(ev.GuardFailed, frame, miss))
+        for further in itertools.islice(also_failed(miss, scope), MOST_GUARDS):
+            recorder.record(_guard_failed(ev.GuardAlsoFailed, frame, further))
+
+
+def _guard_failed(kind: type[ev.GuardFailed], frame: int, miss: Miss) -> ev.GuardFailed:
+    return kind(
+        frame=frame, entry=miss.entry.number, index=miss.index, scope=miss.scope, source=miss.source, kind=miss.kind,
+        expected=miss.expected, actual=miss.actual,
+    )  # fmt: skip
 
 
 def recompiled(recorder: Recorder | None, frame: int, code: CodeType, misses: list[Miss]) -> None:
@@ -299,7 +304,10 @@ def recompiled(recorder: Recorder | None, frame: int, code: CodeType, misses: li
 def limit_reached(recorder: Recorder | None, frame: int, code: CodeType, limit: int, reason: str, is_news: bool) -> None:
     """The cache limit is reached; `is_news`: for the first time for this code object."""
     if recorder is not None:
-        recorder.record(ev.CacheLimitReached(frame=frame, function=code_view(code).qualname, limit=limit, reason=reason))
+        function = code_view(code).qualname
+        recorder.record(
+            ev.CacheLimitReached(frame=frame, function=function, limit=limit, reason=reason, caller=calling_line())
+        )
     if is_news:
         skipped(recorder, code, f"cache limit {limit} reached", frame)
 

@@ -15,6 +15,7 @@ import pytest
 import torch
 
 import dynexplore
+from dynexplore.engine import events as ev
 from dynexplore.engine.runtime.reports import PRINTED_PLACES
 from source_tree import ROOT
 
@@ -119,3 +120,67 @@ def test_a_process_ends_with_the_count(places: int, last: str) -> None:
     )
     assert done.stderr.splitlines()[-1].startswith(last)
     assert len(done.stderr.splitlines()) == min(places, PRINTED_PLACES) + 2 * (places > PRINTED_PLACES)
+
+
+# -- misses in a recording ---------------------------------------------------------------------------------------------
+
+
+def mix(a: torch.Tensor, b: object, c: int) -> torch.Tensor:
+    return a * len(str(b)) * c
+
+
+class Scaled(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale, self.shift, self.mode = 2.0, 1.0, "a"
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * self.scale + self.shift if self.mode == "a" else x - 1
+
+
+def failures(target: Any, *calls: Callable[[], tuple[Any, ...]]) -> list[tuple[str, str]]:
+    """What failed for the last of these calls, and what was found: the guard that ended the check first, then the others."""
+    explained = dynexplore.explain(target, dynamic=False).calls()
+    for arguments in calls:
+        explained.call(*arguments())
+    recording = explained.recording
+    last = recording.of(ev.Recompiled)[-1].frame
+    (first,) = recording.of_frame(last, ev.GuardFailed)
+    return [(event.source, event.actual) for event in (first, *recording.of_frame(last, ev.GuardAlsoFailed))]
+
+
+def test_every_guard_that_fails_is_recorded() -> None:
+    """The check ends at the first; with a recorder the others are asked, too, and who mends one sees the next."""
+    answer = failures(mix, lambda: (torch.ones(2), "x", 1), lambda: (torch.ones(3), "yy", 5))
+    assert [source for source, _ in answer] == ["a", "b", "c"] and [found for _, found in answer[1:]] == ["'yy'", "5"]
+
+
+def test_what_lies_below_another_class_is_not_asked() -> None:
+    """Of a value that is of another class the class is what failed; its value says nothing more."""
+    answer = failures(mix, lambda: (torch.ones(2), "x", 1), lambda: (torch.ones(2), 7, 5))
+    assert [source for source, _ in answer] == ["b", "c"]
+
+
+def test_every_attribute_of_a_module_that_changed_is_recorded() -> None:
+    """The native walk over modules ends at the first, too."""
+    module = Scaled()
+
+    def changed() -> tuple[torch.Tensor]:
+        module.scale, module.shift, module.mode = 3.0, 4.0, "b"
+        return (torch.ones(3),)
+
+    answer = failures(module, lambda: (torch.ones(2),), changed)
+    assert {source.rpartition(".")[2] for source, _ in answer} == {"scale", "shift", "mode", "args[0]"}
+
+
+def test_the_line_that_called_stands_beside_what_it_compiled() -> None:
+    """Of each compilation, and of the call at which the limit was reached, a person can go to the call."""
+    explained = dynexplore.explain(mix, dynamic=False).calls()
+    lines = []
+    with dynexplore.config.patch(cache_size_limit=2, log_level="ERROR"):
+        for number in range(3):
+            lines.append(sys._getframe().f_lineno + 1)
+            explained.call(X, "x" * number, 1)
+    callers = [entered.caller for entered in explained.recording.frames]
+    callers += [reached.caller for reached in explained.recording.of(ev.CacheLimitReached)]
+    assert [(caller.file, caller.line) for caller in callers if caller is not None] == [(__file__, line) for line in lines]
