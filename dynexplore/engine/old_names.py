@@ -60,7 +60,7 @@ RENAMED: dict[str, dict[str, str]] = {
     },
     "dynexplore.two_engines.two_captures": {"TwoCaptures.beside": "comparison", "TwoCaptures.partings": "divergences"},
     "dynexplore.views.headline": {"Headline.what": "summary"},
-    "dynexplore.views.program_report": {"Cost.what": "kind"},
+    "dynexplore.views.ranked_costs": {"Cost.what": "kind"},
 }
 """Module -> its old names, `Class.attribute` for one of a class, each with the new name of it."""
 

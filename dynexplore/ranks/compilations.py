@@ -18,8 +18,8 @@ from dataclasses import dataclass
 
 from dynexplore.engine import events as ev
 from dynexplore.recording.recording import GraphView, Recording
-from dynexplore.views.changes import as_the_program_says, change
 from dynexplore.views.headline import cause_of
+from dynexplore.views.miss_reasons import reasons_of
 from dynexplore.views.names import calling_line, frame_code, frame_name, is_entry, is_library, is_torchs_entry, short_file
 
 Key = tuple[str, str, int]
@@ -129,12 +129,16 @@ def _key(recording: Recording, entered: ev.FrameEntered) -> Key:
     return short_file(code.file) if is_library(code.file) else code.file, name, code.first_line
 
 
+_MOST_REASONS = 3
+"""So many reasons of a recompile are said in one line."""
+
+
 def _cause(recording: Recording, frame: int) -> str:
     again = recording.of_frame(frame, ev.Recompiled)
-    failed = recording.of_frame(frame, ev.GuardFailed)
     if not again:
         return ""
-    return str(change(as_the_program_says(recording, failed[0]))) if failed else again[0].reason
+    reasons = [str(reason.change) for reason in reasons_of(recording, frame)]
+    return "; ".join(reasons[:_MOST_REASONS]) if reasons else again[0].reason
 
 
 def _failure(recording: Recording, frame: int) -> str:

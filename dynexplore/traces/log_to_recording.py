@@ -27,6 +27,7 @@ from dynexplore.recording.installed_files import is_installed
 from dynexplore.recording.recording import Recording
 from dynexplore.traces import artefact_kinds, entry_limits, graph_text, guard_text, recompile_reasons, torch_words
 from dynexplore.traces.compiles import Artefact, Compile, Contents
+from dynexplore.traces.contradictions import contradictions
 from dynexplore.traces.sources import Sources
 from dynexplore.traces.trace_log import TraceLog
 
@@ -57,6 +58,7 @@ class _LogConverter:
         self._metrics_of: dict[str, dict[str, Any]] = {}  # torch's number of a frame -> of its latest compilation
         self._entry_of: dict[str, int] = {}
         self._expected: dict[str, tuple[dict[str, str], dict[str, int]]] = {}
+        self._printed: dict[str, list[guard_text.PrintedGuard]] = {}
         self._same: dict[str, str] = {}
         self._fits = artefact_kinds.that_fit(contents, ROOM)
         self._times: list[int] = []
@@ -87,6 +89,7 @@ class _LogConverter:
         graph = self._graph(compile_, frame, last)
         self._breaks(compile_, frame, last, function, sum(node.op.startswith("call_") for node in graph))
         guards = self._guards(compile_, frame, last)
+        self._also_failed(compile_, frame)
         self._compiled(compile_, frame, last, graph)
         for artefact in compile_.artefacts:
             self._artefact(frame, compile_.name, artefact, compile_)
@@ -222,7 +225,25 @@ class _LogConverter:
         tensors = {guard.source: guard.expected for guard in guards if guard.kind == "TENSOR_MATCH"}
         numbers = {guard.source: number for number, guard in reversed(list(enumerate(guards))) if guard.source}
         self._expected[_torch_name(compile_)] = tensors, numbers
+        self._printed[_torch_name(compile_)] = guards
         return tree
+
+    def _also_failed(self, compile_: Compile, frame: int) -> None:
+        """The guards of earlier entries that what was compiled instead contradicts."""
+        after = self._printed.get(_torch_name(compile_), [])
+        entries = {number: name for name, number in self._entry_of.items()}
+        for first in self._recording.of_frame(frame, ev.GuardFailed):
+            before = self._printed.get(entries.get(first.entry, ""), [])
+            for guard, expected, actual in contradictions(before, after):
+                if guard.source == first.source:
+                    continue
+                self._record(
+                    compile_.ended,
+                    ev.GuardAlsoFailed(
+                        frame=frame, entry=first.entry, index=before.index(guard), scope=guard.scope, source=guard.source,
+                        kind="EQUALS" if guard.kind == "EQUALS_MATCH" else guard.kind, expected=expected, actual=actual,
+                    ),
+                )  # fmt: skip
 
     def _recompiled(self, compile_: Compile, frame: int) -> None:
         """Why it was compiled although it had entries: torch names each entry by its compilation, `3/0: ...`."""

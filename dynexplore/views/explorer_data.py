@@ -25,7 +25,18 @@ from typing import Any
 from dynexplore.engine import events as ev
 from dynexplore.engine.bytecode.opcodes import OPCODES
 from dynexplore.recording.recording import GraphView, Recording, resumed_at
-from dynexplore.views import anatomy, break_inspection, cache_timeline, groups, links, memory_picture, real_run, story, text
+from dynexplore.views import (
+    anatomy,
+    break_inspection,
+    cache_timeline,
+    groups,
+    links,
+    memory_picture,
+    ranked_costs,
+    real_run,
+    story,
+    text,
+)
 from dynexplore.views.annotated import Annotations
 from dynexplore.views.modified_python import python_of_frame
 from dynexplore.views.names import decorator_of, is_entry, module_name, module_path
@@ -85,6 +96,7 @@ def head_data(recording: Recording, states: Mapping[int, Sequence[State]]) -> Pl
         "cut": str(recording.cut or ""),
         "help": help_of(recording),
         "timeline": cache_timeline.timeline_data(recording),
+        "costs": ranked_costs.plain(ranked_costs.costs_of(recording)),
     }
 
 

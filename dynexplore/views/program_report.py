@@ -12,28 +12,21 @@ PyTorch has no counterpart; tlparse writes its index page for the same reader.
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from dynexplore.engine import events as ev
-from dynexplore.engine.old_names import keep_old_names
 from dynexplore.recording.recording import Recording
 from dynexplore.views import text
-from dynexplore.views.changes import FROM_BEFORE, as_the_program_says, change
-from dynexplore.views.compile_seconds import seconds_of_breaks
 from dynexplore.views.counts import plural
-from dynexplore.views.headline import NO_ACTION, cause_of, headline, place_of_break, remedy_of, remedy_of_recompile
-from dynexplore.views.names import frame_name, is_library, plain_name, short_file
+from dynexplore.views.headline import headline
+from dynexplore.views.names import is_library, plain_name, short_file
+from dynexplore.views.ranked_costs import block, costs_of
 from dynexplore.views.targets_table import Function, functions_of
 
 MOST_LINES = text.MOST_LINES
 _MOST_FUNCTIONS = 8
 _MOST_PLACES = 6
 _MOST_PASSED = 3
-_LONGEST_CODE = 90
-_FEW = 2
-_MANY_VALUES = "Each new value recompiles: pass the same value every time, or pass it as a tensor."
-_MANY_INPUTS = "Make the inputs of all calls alike, or give each kind of input a function of its own."
 
 
 def report(recording: Recording, width: int = ev.WIDTH) -> str:
@@ -85,88 +78,6 @@ def _functions(functions: Sequence[Function]) -> list[str]:
 # -- graph breaks and recompiles, ranked ------------------------------------------------------------------------------
 
 
-@dataclass
-class Cost:
-    """A line of the program that costs something: how often, and the seconds spent compiling what it made necessary."""
-
-    kind: str
-    place: str
-    cause: str
-    remedy: str
-    code: str = ""
-    times: int = 0
-    seconds: float = 0.0
-    recompiles: int = 0
-    """Of a graph break: recompiles of what continues after it, which go with it."""
-
-    @property
-    def is_expected(self) -> bool:
-        """Whether it needs no action: it comes once for each of two values, and is listed after what a person would fix."""
-        return self.remedy.startswith(NO_ACTION) and self.times <= _FEW
-
-    @property
-    def advice(self) -> str:
-        """What to do about it; of two values each may have its own version, of many not."""
-        if self.times <= _FEW or not self.remedy.startswith(NO_ACTION):
-            return self.remedy
-        if self.remedy.startswith(f"{NO_ACTION} if you use both values"):
-            return _MANY_VALUES
-        return _MANY_INPUTS if self.remedy.startswith(f"{NO_ACTION}: the new version accepts") else self.remedy
-
-
-def costs_of(recording: Recording) -> list[Cost]:
-    """Graph breaks and recompiles by place and cause, those that cost most first; those that need no action come last."""
-    costs: dict[tuple[str, str, str], Cost] = {}
-    seconds = {event.frame: event.seconds for event in recording.of(ev.FrameFinished)}
-    of_breaks = seconds_of_breaks(recording)
-    for graph_break in recording.breaks:
-        cost = _of_break(recording, graph_break, costs)
-        cost.times += 1
-        cost.seconds += of_breaks.get(graph_break.frame, 0.0)
-    for event in recording.of(ev.Recompiled):
-        broke = _break_before(recording, event)
-        cost = _of_recompile(recording, event, costs) if broke is None else _of_break(recording, broke, costs)
-        if broke is None:
-            cost.times += 1
-        else:
-            cost.recompiles += 1
-        cost.seconds += seconds.get(event.frame, 0.0)
-    return sorted(costs.values(), key=lambda cost: (cost.is_expected, -cost.seconds, -cost.times))
-
-
-def _break_before(recording: Recording, again: ev.Recompiled) -> ev.GraphBroke | None:
-    """The graph break that a recompile goes with: what continues after it got another value from before it."""
-    failed = next(iter(recording.of_frame(again.frame, ev.GuardFailed)), None)
-    entered = next(iter(recording.of_frame(again.frame, ev.FrameEntered)), None)
-    if failed is None or entered is None or entered.parent is None or change(failed).name != FROM_BEFORE:
-        return None
-    return next(reversed(recording.of_frame(entered.parent, ev.GraphBroke)), None)
-
-
-def _of_break(recording: Recording, broke: ev.GraphBroke, costs: dict[tuple[str, str, str], Cost]) -> Cost:
-    file, line, function = place_of_break(recording, broke)
-    place = f"{short_file(file)}:{line} in {plain_name(function)}" if file and line > 0 else plain_name(function)
-    cause = cause_of(broke)
-    code = next((level.code.strip() for level in reversed(broke.user_stack) if (level.file, level.line) == (file, line)), "")
-    return costs.setdefault(("break", place, cause), Cost("graph break", place, cause, remedy_of(broke), code))
-
-
-def _of_recompile(recording: Recording, again: ev.Recompiled, costs: dict[tuple[str, str, str], Cost]) -> Cost:
-    failed = next(iter(recording.of_frame(again.frame, ev.GuardFailed)), None)
-    function = next((entered for entered in recording.of_frame(again.frame, ev.FrameEntered)), None)
-    place = ""
-    if function is not None:
-        code = recording.original_code(again.frame)
-        own = "" if is_library(code.file) else f" ({short_file(code.file)}:{code.first_line})"
-        place = f"{frame_name(recording, function)}{own}"
-    if failed is None:
-        return costs.setdefault(("recompile", place, again.reason), Cost("recompile", place, again.reason, ""))
-    failed = as_the_program_says(recording, failed)
-    changed = change(failed)
-    remedy = remedy_of_recompile(recording, again, failed)
-    return costs.setdefault(("recompile", place, changed.name), Cost("recompile", place, str(changed), remedy))
-
-
 def _places(recording: Recording, room: int, width: int, headline_lines: Sequence[str]) -> list[str]:
     costs = costs_of(recording)
     has_died = any(ended.error for ended in recording.of(ev.ProgramEnded))
@@ -177,30 +88,16 @@ def _places(recording: Recording, room: int, width: int, headline_lines: Sequenc
     lines = ["Costliest first; what needs no action comes last:" if is_mixed else "Costliest first:"]
     shown = 0
     for number, cost in enumerate(costs[:_MOST_PLACES], 1):
-        block = _block(number, cost, width, shown_advice)
-        if len(lines) + len(block) + 1 > room:
+        lines_of_cost = block(number, cost, width, shown_advice)
+        if len(lines) + len(lines_of_cost) + 1 > room:
             break
-        lines += block
+        lines += lines_of_cost
         shown_advice.add(cost.advice)
         shown += 1
     rest = len(costs) - shown
     if rest:
         lines.append(f"... and {plural(rest, 'more place')} (--full)")
     return lines if shown else []
-
-
-def _block(number: int, cost: Cost, width: int, shown_advice: Set[str]) -> list[str]:
-    often = f", {cost.times} times" if cost.times > 1 else ""
-    often += f", with {plural(cost.recompiles, 'recompile')} after it" if cost.recompiles else ""
-    spent = f", {cost.seconds:.2f} s of compile time" if cost.seconds >= 0.005 else ""
-    lines = ev.wrapped(f"{number}. {cost.kind} at {cost.place}{often}{spent}: {cost.cause}", 3, width).split("\n")
-    if cost.kind == "recompile":
-        lines = ev.wrapped(f"{number}. recompile of {cost.place}{often}{spent}: {cost.cause}", 3, width).split("\n")
-    if cost.code:
-        lines.append(f"     {ev.clip(cost.code, _LONGEST_CODE)}")
-    if cost.advice and cost.advice not in shown_advice:
-        lines += ev.wrapped(f"   {cost.advice}", 3, width).split("\n")
-    return lines
 
 
 # -- what was not captured --------------------------------------------------------------------------------------------
@@ -260,5 +157,3 @@ def _stopped(recording: Recording) -> list[str]:
     ended = next((event for event in recording.of(ev.ProgramEnded) if event.stopped), None)
     return [f"{recording.title} was ended {ended.stopped}."] if ended is not None and recording.graphs else []
 
-
-keep_old_names(globals())

@@ -26,6 +26,7 @@ from dynexplore.views.compile_seconds import seconds_of_breaks
 from dynexplore.views.counts import plural
 from dynexplore.views.headline import headline
 from dynexplore.views.names import ENTRY_FILE, calling_line, frame_code, frame_name, goes_on, is_library, skipped_name
+from dynexplore.views.ranked_costs import block, costs_of
 from dynexplore.views.specializations import decisions, recompiled_because, specialized_by
 from dynexplore.views.timeline import State, Timeline
 
@@ -387,12 +388,18 @@ def _lines(sentence: str, indent: int, width: int) -> list[str]:
 
 
 def _recompile_lines(recording: Recording, width: int, most: int = 0) -> list[str]:
-    """What the recompiles decided about the sizes and numbers that had changed; of many `most` (0: all)."""
+    """The recompiles that had several reasons, ranked; and what they decided about the sizes and numbers that had changed; of many
+    `most` (0: all)."""
+    several = [cost for cost in costs_of(recording) if cost.kind == "recompile" and cost.further]
+    ranked = [line for number, cost in enumerate(several[: most or None], 1) for line in block(number, cost, width, set())]
+    ranked = ["", "Recompiles with several reasons, costliest first:", *ranked] if ranked else []
+    if len(several) > most > 0:
+        ranked.append(f"... and {plural(len(several) - most, 'more recompile')}")
     sentences = recompiled_because(recording)
     shown = sentences[: most or None]
     more = [f"... and {len(sentences) - len(shown)} more"] if len(sentences) > len(shown) else []
     lines = [line for text in shown for line in _lines(f"- {text}", 2, width)]
-    return ["", "After the recompiles:", *lines, *more] if sentences else []
+    return ranked + (["", "After the recompiles:", *lines, *more] if sentences else [])
 
 
 def _skipped_backends(recording: Recording, width: int, most: int = 0) -> list[str]:
@@ -455,7 +462,7 @@ def _costliest_lines(recording: Recording, places: Sequence[Place], width: int, 
     seconds: Counter[tuple[str, ...]] = Counter()
     spent = seconds_of_breaks(recording)
     for broke in recording.breaks:
-        seconds[(broke.kind, *_where(recording, broke))] += int(1e6 * spent.get(broke.frame, 0.0))
+        seconds[(broke.kind, *_where(recording, broke))] += int(1e6 * spent[broke.frame].all)
     ranked = sorted(places, key=lambda place: (-seconds[(place[0].kind, *_where(recording, place[0]))], -place[1]))
     lines = ["Break reasons, costliest first:"] if ranked else []
     for number, place in enumerate(ranked, 1):

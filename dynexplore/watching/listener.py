@@ -16,7 +16,7 @@ import functools
 import sys
 import time
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dynexplore.engine import events as ev
@@ -34,6 +34,9 @@ from dynexplore.watching.guard_tree import GuardTree
 from dynexplore.watching.private_torch import Replacements
 from dynexplore.watching.real_guards import BEFORE_THE_WATCH, WatchedEntry
 from dynexplore.watching.safe_reads import UNREADABLE, SafeReads
+
+_About = tuple[recompile_reasons.Scope, Mapping[str, str], Mapping[str, int], int, int]
+"""What a check that failed is put into words by, as `failed_guard` takes it."""
 
 
 class FrameWatch:
@@ -445,7 +448,7 @@ class Listener:
         why = recompile_reasons.plain_reason(reasons[0]) if reasons else "torch gives no reason"
         self.recording.record(ev.Recompiled(frame=frame.number, reason=why, entries=len(entries)))
 
-    def _also_failed(self, entry: Any, first: ev.GuardFailed | None, about: tuple[Any, ...]) -> None:
+    def _also_failed(self, entry: Any, first: ev.GuardFailed | None, about: _About) -> None:
         """The guards of an entry that torch did not get to."""
         seen = {(first.source, first.kind)} if first is not None else set()
         for check in failing_checks(entry, about[0][0]):

@@ -11,7 +11,8 @@ from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording
 from dynexplore.session.program_capture import ProgramCapture
 from dynexplore.session.targets import Pattern, Targets
-from dynexplore.views.program_report import MOST_LINES, costs_of, report
+from dynexplore.views.program_report import MOST_LINES, report
+from dynexplore.views.ranked_costs import costs_of
 from dynexplore.views.targets_table import functions_of
 
 

@@ -1,0 +1,57 @@
+"""Guards of one compilation that its successor contradicts: in a log, the reasons of a recompile besides the one that torch names.
+
+Which idea lives here: torch writes down the first guard that failed, and no values. But the guards of what was compiled instead
+hold for the call: where both guard the same thing and demand another value of it, the first guard failed, too. A size or number
+that the successor takes as it comes contradicts nothing, so not every reason is found; one that is found is true.
+
+In:  the guards of both, as they were printed. Out: `contradictions(before, after)`: guard, what it expected, and what came.
+
+PyTorch has no counterpart.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from dynexplore.traces.guard_text import PrintedGuard
+
+_EQUAL = re.compile(r"^(.+?) == (.+)$")
+_TENSOR = re.compile(r"^(\w+)\[(.*)\] (\S+)$")
+
+Contradiction = tuple[PrintedGuard, str, str]
+"""A guard that failed, what it expected, and what came."""
+
+
+def contradictions(before: Sequence[PrintedGuard], after: Sequence[PrintedGuard]) -> Iterator[Contradiction]:
+    """The guards of `before` that cannot hold for a call which fits `after`.
+
+    >>> before = PrintedGuard("local", "n", "EQUALS_MATCH", "", "n == 3", 4)
+    >>> [found[1:] for found in contradictions([before], [PrintedGuard("local", "n", "EQUALS_MATCH", "", "n == 5", 4)])]
+    [('3', '5')]
+    """
+    demands = {(guard.source, guard.kind): guard for guard in after}
+    for guard in before:
+        other = demands.get((guard.source, guard.kind))
+        if other is None or not guard.source:
+            continue
+        if guard.kind == "TENSOR_MATCH" and _is_another_tensor(guard.expected, other.expected):
+            yield guard, guard.expected, other.expected
+        elif guard.kind == "EQUALS_MATCH":
+            old, new = _EQUAL.match(guard.expression), _EQUAL.match(other.expression)
+            if old and new and old[1] == new[1] and old[2] != new[2]:
+                yield guard, old[2], new[2]
+
+
+def _is_another_tensor(expected: str, other: str) -> bool:
+    """Whether no tensor is both: dtype, number of dimensions, device, or a size that both fix is another.
+
+    >>> _is_another_tensor("float32[2, 4] cpu", "float32[?, 4] cpu"), _is_another_tensor("float32[2, 4] cpu", "float32[?, 8] cpu")
+    (False, True)
+    """
+    old, new = _TENSOR.match(expected), _TENSOR.match(other)
+    if old is None or new is None:
+        return False
+    sizes, others = ([size.strip() for size in match[2].split(",")] for match in (old, new))
+    fixed = (size != now for size, now in zip(sizes, others, strict=False) if size.isdecimal() and now.isdecimal())
+    return (old[1], len(sizes), old[3]) != (new[1], len(others), new[3]) or any(fixed)

@@ -1,0 +1,229 @@
+"""What a run lost to graph breaks and recompiles: one list, those first that took the most seconds.
+
+Which idea lives here: a person asks "what do I mend first?", and no count answers that. A recompile costs the seconds of its
+compilation, a graph break those of what continues after it. Both stand in one list, by place and cause, so that every report, the
+explorer and the JSON rank by the same function. What needs no action comes last, whatever it took.
+
+In:  a Recording, of this engine, of torch.compile or of a log of it.
+Out: `costs_of(recording)`: `Cost`s; `plain(costs)`, the same for JSON; `block(...)`, one of them as lines of a report.
+
+PyTorch has no counterpart; tlparse lists compilations in the order in which they came.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence, Set
+from dataclasses import dataclass, field
+from typing import Any
+
+from dynexplore.engine import events as ev
+from dynexplore.engine.old_names import keep_old_names
+from dynexplore.recording.recording import Recording
+from dynexplore.views.changes import FROM_BEFORE, as_the_program_says, change
+from dynexplore.views.compile_seconds import Seconds, seconds_by_frame, seconds_of_breaks
+from dynexplore.views.counts import plural
+from dynexplore.views.headline import NO_ACTION, cause_of, place_of_break, remedy_of, remedy_of_recompile
+from dynexplore.views.miss_reasons import Reason, call_of_frame, reasons_of
+from dynexplore.views.names import frame_code, frame_name, is_library, plain_name, short_file
+
+_LONGEST_CODE = 90
+_FEW = 2
+_MOST_REASONS = 3
+_MOST_CALLERS = 2
+_MANY_VALUES = "Each new value recompiles: pass the same value every time, or pass it as a tensor."
+_MANY_INPUTS = "Make the inputs of all calls alike, or give each kind of input a function of its own."
+
+
+@dataclass
+class Cost:
+    """A line of the program that costs something: how often, and the seconds spent compiling what it made necessary.
+
+    `reasons` are the guards that failed, of a recompile: all of them, the one that ended the check first. `callers` are the lines
+    that made the calls, `frames` the frames that were compiled for it; `file` and `line` the place in full.
+    """
+
+    kind: str
+    place: str
+    cause: str
+    remedy: str
+    code: str = ""
+    times: int = 0
+    seconds: float = 0.0
+    recompiles: int = 0
+    """Of a graph break: recompiles of what continues after it, which go with it."""
+    file: str = ""
+    line: int = 0
+    backend_seconds: float = 0.0
+    reasons: dict[str, Reason] = field(default_factory=dict)
+    callers: dict[str, int] = field(default_factory=dict)
+    frames: list[int] = field(default_factory=list)
+
+    @property
+    def is_expected(self) -> bool:
+        """Whether it needs no action: it comes once for each of two values, and is listed after what a person would fix."""
+        return self.remedy.startswith(NO_ACTION) and self.times <= _FEW
+
+    @property
+    def advice(self) -> str:
+        """What to do about it; of two values each may have its own version, of many not."""
+        if self.times <= _FEW or not self.remedy.startswith(NO_ACTION):
+            return self.remedy
+        if self.remedy.startswith(f"{NO_ACTION} if you use both values"):
+            return _MANY_VALUES
+        return _MANY_INPUTS if self.remedy.startswith(f"{NO_ACTION}: the new version accepts") else self.remedy
+
+    @property
+    def id(self) -> str:
+        """The same for the same place and cause in every run: a program may remember it."""
+        words = f"{self.kind} {short_file(self.file)}:{self.line} {self.place} {self.cause if self.kind == 'graph break' else ''}"
+        return hashlib.sha256("\n".join([words, *list(self.reasons)[:1]]).encode()).hexdigest()[:8]
+
+    @property
+    def further(self) -> list[Reason]:
+        """The reasons besides the one that `cause` says."""
+        return list(self.reasons.values())[1:]
+
+    def _add(self, recording: Recording, frame: int, spent: Seconds) -> None:
+        self.seconds += spent.all
+        self.backend_seconds += spent.backend
+        self.frames.append(frame)
+        caller = call_of_frame(recording, frame)
+        if caller is not None and caller.line:
+            where = f"{short_file(caller.file)}:{caller.line}"
+            self.callers[where] = self.callers.get(where, 0) + 1
+
+
+def costs_of(recording: Recording) -> list[Cost]:
+    """Graph breaks and recompiles by place and cause, those that cost most first; those that need no action come last."""
+    costs: dict[tuple[str, str, str], Cost] = {}
+    seconds, of_breaks = seconds_by_frame(recording), seconds_of_breaks(recording)
+    for graph_break in recording.breaks:
+        cost = _of_break(recording, graph_break, costs)
+        cost.times += 1
+        cost._add(recording, graph_break.frame, of_breaks.get(graph_break.frame, Seconds()))
+    for event in recording.of(ev.Recompiled):
+        broke = _break_before(recording, event)
+        cost = _of_recompile(recording, event, costs) if broke is None else _of_break(recording, broke, costs)
+        if broke is None:
+            cost.times += 1
+            for reason in reasons_of(recording, event.frame):
+                cost.reasons.setdefault(reason.change.name, reason)
+        else:
+            cost.recompiles += 1
+        cost._add(recording, event.frame, seconds.get(event.frame, Seconds()))
+    return sorted(costs.values(), key=lambda cost: (cost.is_expected, -cost.seconds, -cost.times))
+
+
+def _break_before(recording: Recording, again: ev.Recompiled) -> ev.GraphBroke | None:
+    """The graph break that a recompile goes with: what continues after it got another value from before it."""
+    failed = next(iter(recording.of_frame(again.frame, ev.GuardFailed)), None)
+    entered = next(iter(recording.of_frame(again.frame, ev.FrameEntered)), None)
+    if failed is None or entered is None or entered.parent is None or change(failed).name != FROM_BEFORE:
+        return None
+    return next(reversed(recording.of_frame(entered.parent, ev.GraphBroke)), None)
+
+
+def _of_break(recording: Recording, broke: ev.GraphBroke, costs: dict[tuple[str, str, str], Cost]) -> Cost:
+    file, line, function = place_of_break(recording, broke)
+    place = f"{short_file(file)}:{line} in {plain_name(function)}" if file and line > 0 else plain_name(function)
+    cause = cause_of(broke)
+    code = next((level.code.strip() for level in reversed(broke.user_stack) if (level.file, level.line) == (file, line)), "")
+    cost = Cost("graph break", place, cause, remedy_of(broke), code, file=file, line=max(line, 0))
+    return costs.setdefault(("break", place, cause), cost)
+
+
+def _of_recompile(recording: Recording, again: ev.Recompiled, costs: dict[tuple[str, str, str], Cost]) -> Cost:
+    failed = next(iter(recording.of_frame(again.frame, ev.GuardFailed)), None)
+    entered = next(iter(recording.of_frame(again.frame, ev.FrameEntered)), None)
+    place, file, line = "", "", 0
+    if entered is not None:
+        code = recording.original_code(again.frame)
+        own = "" if is_library(code.file) else f" ({short_file(code.file)}:{code.first_line})"
+        place = f"{frame_name(recording, entered)}{own}"
+        stands = frame_code(recording, entered)
+        file, line = stands.file, max(stands.first_line, 0)
+    if failed is None:
+        return costs.setdefault(
+            ("recompile", place, again.reason), Cost("recompile", place, again.reason, "", file=file, line=line)
+        )
+    failed = as_the_program_says(recording, failed)
+    changed = change(failed)
+    cost = Cost("recompile", place, str(changed), remedy_of_recompile(recording, again, failed), file=file, line=line)
+    return costs.setdefault(("recompile", place, changed.name), cost)
+
+
+# -- as lines ----------------------------------------------------------------------------------------------------------
+
+
+def block(number: int, cost: Cost, width: int, shown_advice: Set[str]) -> list[str]:
+    """One cost as a few lines of a report; advice that was given before is not repeated."""
+    often = f", {cost.times} times" if cost.times > 1 else ""
+    often += f", with {plural(cost.recompiles, 'recompile')} after it" if cost.recompiles else ""
+    spent = f", {cost.seconds:.2f} s of compile time" if cost.seconds >= 0.005 else ""
+    of = "at" if cost.kind == "graph break" else "of"
+    lines = ev.wrapped(f"{number}. {cost.kind} {of} {cost.place}{often}{spent}: {cost.cause}", 3, width).split("\n")
+    if cost.code:
+        lines.append(f"     {ev.clip(cost.code, _LONGEST_CODE)}")
+    if cost.kind == "recompile":
+        lines += [line for sentence in _sentences(cost) for line in ev.wrapped(f"   {sentence}", 5, width).split("\n")]
+    if cost.advice and cost.advice not in shown_advice:
+        lines += ev.wrapped(f"   {cost.advice}", 3, width).split("\n")
+    return lines
+
+
+def _sentences(cost: Cost) -> list[str]:
+    """What else was another, and who called: only where there is something else, for the first line says one reason."""
+    shown = [reason.line for reason in cost.further[:_MOST_REASONS]]
+    more = [f"{len(cost.further) - len(shown)} more"] if len(cost.further) > len(shown) else []
+    also = [f"also: {'; '.join([*shown, *more])}"] if shown else []
+    callers = sorted(cost.callers, key=lambda where: -cost.callers[where])
+    rest = f" and {len(callers) - _MOST_CALLERS} more" if len(callers) > _MOST_CALLERS else ""
+    return also + ([f"called at {', '.join(callers[:_MOST_CALLERS])}{rest}"] if callers else [])
+
+
+# -- as data -----------------------------------------------------------------------------------------------------------
+
+
+def plain(costs: Sequence[Cost]) -> list[dict[str, Any]]:
+    """The list for JSON and for the explorer, in its order."""
+    return [_plain_cost(cost) for cost in costs]
+
+
+def _plain_cost(cost: Cost) -> dict[str, Any]:
+    return {
+        "id": cost.id,
+        "kind": cost.kind,
+        "place": cost.place,
+        "file": cost.file,
+        "line": cost.line,
+        "cause": cost.cause,
+        "times": cost.times,
+        "recompiles": cost.recompiles,
+        "seconds": round(cost.seconds, 6),
+        "backendSeconds": round(cost.backend_seconds, 6),
+        "expected": cost.is_expected,
+        "advice": cost.advice,
+        "code": cost.code,
+        "reasons": [_plain_reason(reason) for reason in cost.reasons.values()],
+        "callers": [{"place": where, "times": times} for where, times in cost.callers.items()],
+        "frames": list(cost.frames),
+    }
+
+
+def _plain_reason(reason: Reason) -> dict[str, Any]:
+    place = reason.needed_at
+    return {
+        "source": reason.source,
+        "kind": reason.kind,
+        "words": str(reason.change),
+        "expected": reason.expected,
+        "found": reason.actual,
+        "file": place.file if place is not None else "",
+        "line": place.line if place is not None else 0,
+        "code": place.code.strip() if place is not None else "",
+        "entries": list(reason.entries),
+    }
+
+
+keep_old_names(globals())
