@@ -281,6 +281,7 @@ def with_row(field: str, number: int) -> str:
         (with_row("target", 9_999), "the jump at offset 0 goes to 9999, where there is no instruction"),
         (with_row("offset", 9_999), "the rows of toy are not in order"),
     ],
+    ids=lambda text: text if len(text) < 100 else "file",  # a recording as an id would differ between the processes of a run
 )
 def test_a_damaged_recording_gives_one_sentence(text: str, says: str) -> None:
     """Whatever is wrong with a saved recording, the error is one line that says what."""
