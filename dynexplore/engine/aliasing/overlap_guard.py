@@ -50,8 +50,8 @@ class StorageOverlap:
     """Whether the tensors overlapped at the capture, and whether those of another call do: the payload of a guard."""
 
     __slots__ = (
-        "_extents", "_others", "_pinned", "_pinned_addresses", "_pinned_spans", "_pinned_storages", "bases", "groups", "mutated",
-        "overlap", "sources", "whole_storages",
+        "_extents", "_last", "_others", "_pinned", "_pinned_addresses", "_pinned_spans", "_pinned_storages", "bases", "groups",
+        "mutated", "overlap", "sources", "whole_storages",
     )  # fmt: skip
 
     def __init__(
@@ -75,6 +75,9 @@ class StorageOverlap:
         self._pinned_addresses: list[int] = []
         self._pinned_spans: list[Span] | None = None
         self._pinned_storages: frozenset[int] = frozenset()
+        # Where the tensors were in the last call, and whether they were disjoint: so they are if nothing moves. In one attribute:
+        # another thread sees all of it or nothing.
+        self._last: tuple[list[int], list[int], bool] | None = None if whole_storages or not all(fixed) else ([], [], False)
 
     def holds(self, *tensors: torch.Tensor) -> bool:
         """Whether these are disjoint, share storages or overlap as those of the capture did."""
@@ -95,6 +98,17 @@ class StorageOverlap:
     def _are_disjoint(self, tensors: Sequence[torch.Tensor]) -> bool:
         """Whether no two overlap. Those that the cache entry holds (parameters) are sorted once, as long as none of them moves."""
         addresses = [address_of(tensors[place]) for place in self._pinned]
+        if self._last is None:
+            return self._lie_apart(tensors, addresses)
+        others = [address_of(tensors[place]) for place in self._others]
+        pinned_then, others_then, answer = self._last
+        if others != others_then or addresses != pinned_then:
+            answer = self._lie_apart(tensors, addresses)
+            self._last = addresses, others, answer
+        return answer
+
+    def _lie_apart(self, tensors: Sequence[torch.Tensor], addresses: list[int]) -> bool:
+        """`_are_disjoint`, worked out; `addresses` are those of the tensors that the cache entry holds."""
         if addresses != self._pinned_addresses or self._pinned_spans is None:
             self._pinned_addresses, self._pinned_spans = addresses, None
             spans = sorted(self._span(tensors, place, at) for place, at in zip(self._pinned, addresses, strict=True))
@@ -174,12 +188,12 @@ def guard_on_overlap(guard: InstallGuard, graph: FinishedGraph, varies: Varies, 
 
     The bases through which the backend can get them, by the places of inputs, are added to `to_pass`.
     """
-    places = [place for place, entry in enumerate(graph.inputs) if _has_memory(entry) and entry.source.guardable]  # new ones do not
+    places = [place for place, entry in enumerate(graph.inputs) if has_memory(entry) and entry.source.guardable]  # new ones do not
     inputs = [graph.inputs[place] for place in places]
     mutated = [number for number, place in enumerate(places) if place in graph.meta.mutated_inputs]
     if len(inputs) < 2 or not mutated:
         return False
-    fixed = list(map(_has_fixed_sizes, inputs))
+    fixed = list(map(has_fixed_sizes, inputs))
     tensors = [entry.example for entry in inputs]
     bases = bases_of(tensors, mutated) or ()
     of_inputs: tuple[Base, ...] = tuple(
@@ -220,7 +234,8 @@ def _guard_on_each(guard: InstallGuard, inputs: list[GraphInput], holds: Callabl
     return True
 
 
-def _has_memory(graph_input: GraphInput) -> bool:
+def has_memory(graph_input: GraphInput) -> bool:
+    """Whether an input is a tensor with an address."""
     value = graph_input.example
     return isinstance(value, torch.Tensor) and not value.is_meta and not torch._C._functorch.is_functorch_wrapped_tensor(value)
 
@@ -229,6 +244,7 @@ def _has_symbolic_layout(fake: torch.Tensor) -> bool:
     return not all(isinstance(number, int) for number in (*fake.shape, *fake.stride(), fake.storage_offset()))
 
 
-def _has_fixed_sizes(graph_input: GraphInput) -> bool:
+def has_fixed_sizes(graph_input: GraphInput) -> bool:
+    """Whether sizes and strides of an input are numbers, which are guarded."""
     fake = example_value(graph_input.node)
     return all(isinstance(size, int) for size in (*fake.shape, *fake.stride()))

@@ -26,7 +26,8 @@ import torch
 import torch.fx
 
 from dynexplore.engine.aliasing.mutation import mutated_args, operator_name, storages_of
-from dynexplore.engine.aliasing.storage import are_alone_in_their_storages
+from dynexplore.engine.aliasing.overlap_guard import StorageOverlap, has_fixed_sizes, has_memory
+from dynexplore.engine.aliasing.storage import are_alone_in_their_storages, layout_of
 from dynexplore.engine.graph.builder import FinishedGraph
 
 
@@ -75,10 +76,11 @@ def _restoring(function: Callable[..., Any], graph: FinishedGraph, segment: Segm
     idempotent = inputs_that_need_no_copy(graph.module.graph, [graph.inputs[place].node for place in mutated], segment.in_order)
     uncopied = [place for place in mutated if graph.inputs[place].node in idempotent]
     copied = [place for place in mutated if place not in uncopied]
+    are_alone = _alias_check(graph, uncopied)
 
     def run(*inputs: Any) -> Any:
         places: Sequence[int] = copied
-        if uncopied and not are_alone_in_their_storages(inputs, uncopied):
+        if uncopied and not are_alone(inputs):
             places = mutated
         undo = [_copy_of(inputs[place]) for place in places]
         states = _random_states(inputs) if draws_rng else ()
@@ -93,14 +95,36 @@ def _restoring(function: Callable[..., Any], graph: FinishedGraph, segment: Segm
     return run
 
 
+def _alias_check(graph: FinishedGraph, places: Sequence[int]) -> Callable[[Sequence[Any]], bool]:
+    """What says whether the inputs at these places alias none of the others, in a call.
+
+    Of plain tensors it is enough that none overlaps, unless the graph sees an input as a storage (`as_strided`): that reaches
+    beyond the tensor.
+    """
+    tensors = [place for place, entry in enumerate(graph.inputs) if isinstance(entry.example, torch.Tensor)]
+    entries = [graph.inputs[place] for place in tensors]
+    if not all(has_memory(entry) and type(entry.example) in (torch.Tensor, torch.nn.Parameter) for entry in entries):
+        return lambda inputs: are_alone_in_their_storages(inputs, places)
+    overlap = StorageOverlap(
+        [entry.source for entry in entries], [entry.example for entry in entries], list(map(has_fixed_sizes, entries)),
+        map(tensors.index, places), whole_storages=bool(graph.meta.as_strided_inputs),
+    )  # fmt: skip
+    if overlap.overlap or overlap.groups:
+        return lambda inputs: False
+
+    def are_alone(inputs: Sequence[Any]) -> bool:
+        with torch._C.DisableTorchFunctionSubclass():  # a mode of the program does not see the calls of guards
+            return overlap.holds(*[inputs[place] for place in tensors])
+
+    return are_alone
+
+
 def _copy_of(tensor: torch.Tensor) -> Callable[[], object]:
     """Copy a tensor; gives the function that puts the copy back, in the layout that it had."""
-    data = tensor.detach()
-    copy, layout = data.clone(), (data.size(), data.stride(), data.storage_offset())
+    copy, layout = tensor.detach().clone(), layout_of(tensor)
 
     def put_back() -> None:
-        detached = tensor.detach()
-        if (detached.size(), detached.stride(), detached.storage_offset()) != layout:
+        if layout_of(tensor.detach()) != layout:
             with torch.no_grad():
                 tensor.as_strided_(*layout)
         tensor.data.copy_(copy)

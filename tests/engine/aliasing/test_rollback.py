@@ -9,6 +9,7 @@ import torch
 
 import dynexplore
 from dynexplore.engine.aliasing import rollback
+from dynexplore.engine.aliasing.overlap_guard import StorageOverlap
 from engine_checks import assert_same_as_eager
 
 IN_RANGE, OUT_OF_RANGE = torch.tensor([1]), torch.tensor([9])
@@ -148,3 +149,61 @@ def test_inputs_that_share_memory_in_a_later_call():
                 outcomes.append((repr(error), repr(keys)))
         assert outcomes[0] == outcomes[1]
     assert dynexplore.counters["stats"]["graphs"]
+
+
+def test_storages_are_compared_anew_only_when_an_input_has_moved(monkeypatch):
+    """A cache that stays where it is costs a list of addresses a call; new memory is looked at."""
+    asked = []
+    real = StorageOverlap._lie_apart
+    monkeypatch.setattr(StorageOverlap, "_lie_apart", lambda *given: asked.append(1) or real(*given))
+    compiled = dynexplore.optimize("eager")(a_step_of_a_cache)
+    given = inputs(IN_RANGE, IN_RANGE)
+    for _ in range(3):
+        compiled(*given)
+    assert len(asked) == 1
+    compiled(given[0].clone(), *given[1:])
+    assert len(asked) == 2
+    given[0].data = given[1].data
+    compiled(*given)
+    assert len(asked) == 3 and dynexplore.counters["stats"]["graphs"] == 1
+
+
+def test_a_cache_that_is_moved_into_another_input_is_copied(monkeypatch):
+    """`.data =` gives a tensor other memory: from that call on an error leaves what eager leaves there, too."""
+
+    def fn(keys, values, x, index, other):
+        before = values.sum()
+        keys.index_copy_(0, index, x)
+        return before + values[other]
+
+    compiled = dynexplore.optimize("eager")(fn)
+    outcomes = []
+    for call in (fn, compiled):
+        keys, values, *rest = inputs(IN_RANGE, IN_RANGE)
+        texts = [repr(call(keys, values, *rest)) for _ in range(2)]
+        keys.data = values.data
+        with pytest.raises(IndexError) as raised:
+            call(keys, values, *rest[:-1], OUT_OF_RANGE)
+        outcomes.append((texts, repr(raised.value), repr(keys), repr(values)))
+    assert outcomes[0] == outcomes[1] and dynexplore.counters["stats"]["graphs"]
+
+
+def test_a_view_of_a_storage_reaches_beyond_its_input():
+    """Halves of one buffer, of which one is seen as the whole: equal addresses say nothing about what `as_strided` reads."""
+
+    def fn(half, other_half, x, index, other):
+        before = torch.as_strided(other_half, (12,), (1,), 0).sum()
+        half.index_copy_(0, index, x)
+        return before + x[other]
+
+    compiled = dynexplore.optimize("eager")(fn)
+    outcomes = []
+    for call in (fn, compiled):
+        buffer = torch.arange(12.0)
+        _, _, x, index, _ = inputs(IN_RANGE, IN_RANGE)
+        half, other_half = buffer[:6].view(2, 3), buffer[6:].view(2, 3)
+        texts = [repr(call(half, other_half, x, index, torch.tensor([0]))) for _ in range(2)]
+        with pytest.raises(IndexError) as raised:
+            call(half, other_half, x, index, OUT_OF_RANGE)
+        outcomes.append((texts, repr(raised.value), repr(buffer)))
+    assert outcomes[0] == outcomes[1] and dynexplore.counters["stats"]["graphs"]
