@@ -1,6 +1,6 @@
 # Everything a person needs, on a fresh machine too:
 #
-#   make lab      JupyterLab on the first tutorial
+#   make lab      JupyterLab on a copy of the first tutorial, in dynexplore-tutorials/
 #   make demo     the README's example in the terminal, and as one HTML file (demo.html)
 #   make test     the tests;  make tutorials runs the notebooks alone and compares what they print
 #   make lint     ruff and mypy;  make format rewrites the layout

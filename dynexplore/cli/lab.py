@@ -1,9 +1,9 @@
-"""`dynexplore lab`: JupyterLab on the tutorials, whose saved drawings are seen before a cell is run.
+"""`dynexplore lab`: JupyterLab on copies of the tutorials, whose saved drawings are visible before a cell is run.
 
-Which idea lives here: JupyterLab shows what it does not trust as bare words, and it trusts a notebook that was run on this machine,
-or whose signature is in its database. The project's own tutorials are signed here, as `jupyter trust` does it: those that are, byte
-for byte, what the last commit of the checkout or the installed package has. A notebook that somebody has changed or put beside them
-is theirs, and stays as it is.
+Which idea lives here: JupyterLab saves a notebook as it runs, so people work on copies, and no file of the project changes. A copy
+that nobody has changed follows its tutorial when that changes; a changed one is never overwritten. JupyterLab shows an untrusted
+notebook as bare words, and trusts one whose signature is in its database. So the project's own tutorials are signed here, as
+`jupyter trust` does it: copies that are, byte for byte, what the last commit of the checkout or the installed package contains.
 
 In:  the options that are handed on to JupyterLab.
 Out: `open_lab(options)`, which becomes JupyterLab.
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import json
 import os
 import shutil
 import sqlite3
@@ -31,20 +32,26 @@ CHECKOUT = Path(__file__).resolve().parent.parent.parent
 """The folder with notebooks/, where dynexplore runs from a checkout."""
 
 
+COPIES = "dynexplore-tutorials"
+"""The folder of the copies: in the checkout, or in the current folder where the package is installed."""
+
+ORIGINALS = ".originals.json"
+"""The file beside the copies that contains the hash of each tutorial when it was copied."""
+
+
 def open_lab(options: Sequence[str]) -> NoReturn:
-    """Become JupyterLab on the first tutorial: that of the checkout, or a copy of the one that came with the package."""
+    """Become JupyterLab on a copy of the first tutorial."""
     if importlib.util.find_spec("jupyterlab") is None:
         raise Mistake("JupyterLab is not installed: pip install 'dynexplore[lab]'")
-    folder = CHECKOUT / "notebooks"
+    source = CHECKOUT / "notebooks"
+    is_checkout = source.is_dir()
+    tutorials = sorted(source.glob("*.ipynb")) if is_checkout else _packaged()
+    folder = _copied(tutorials, (CHECKOUT if is_checkout else Path.cwd()) / COPIES)
     try:
-        if folder.is_dir():
-            _sign(_as_committed(folder))
-        else:
-            folder = _copied_tutorials(Path.cwd() / "dynexplore-tutorials")
-            _sign(_as_packaged(folder))
+        _sign(_as_original(folder, _as_committed(source) if is_checkout else tutorials))
     except _NotSigned as error:
         print(f"dynexplore: the drawings of a tutorial are words until its cells are run, for {error}", file=sys.stderr)
-    root, first = folder.parent, sorted(folder.glob("*.ipynb"))[0]
+    root, first = folder.parent, folder / tutorials[0].name
     # the address that is printed leads there, too, for whoever opens it by hand on another machine
     address = f"/lab/tree/{folder.name}/{first.name}"
     command = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={root}", f"--LabApp.default_url={address}"]
@@ -62,22 +69,27 @@ def _packaged() -> list[Path]:
     return sorted((Path(dynexplore.__file__).parent / "tutorials").glob("*.ipynb"))
 
 
-def _copied_tutorials(folder: Path) -> Path:
-    """Put the tutorials of the installed package where they can be edited; those that are there already stay as they are."""
+def _copied(tutorials: Sequence[Path], folder: Path) -> Path:
+    """Copy tutorials to a folder; a copy that somebody has changed stays as it is."""
     try:
         folder.mkdir(exist_ok=True)
-        for notebook in _packaged():
-            if not (folder / notebook.name).exists():
-                shutil.copy(notebook, folder)
+        record = folder / ORIGINALS
+        hashes: dict[str, str] = json.loads(record.read_text(encoding="utf-8")) if record.exists() else {}
+        for tutorial in tutorials:
+            copy = folder / tutorial.name
+            if not copy.exists() or _git_hash(copy.read_bytes()) == hashes.get(copy.name):
+                shutil.copyfile(tutorial, copy)
+                hashes[copy.name] = _git_hash(copy.read_bytes())
+        record.write_text(json.dumps(hashes), encoding="utf-8")
     except OSError as error:
         raise Mistake(f"the tutorials cannot be copied to {folder}: {error.strerror}") from None
     print(f"the tutorials are in {folder}")
     return folder
 
 
-def _as_packaged(folder: Path) -> list[Path]:
+def _as_original(folder: Path, tutorials: Sequence[Path]) -> list[Path]:
     """The copies that nobody has changed."""
-    return [folder / notebook.name for notebook in _packaged() if (folder / notebook.name).read_bytes() == notebook.read_bytes()]
+    return [folder / tutorial.name for tutorial in tutorials if (folder / tutorial.name).read_bytes() == tutorial.read_bytes()]
 
 
 def _as_committed(folder: Path) -> list[Path]:

@@ -49,32 +49,59 @@ def git(folder: Path, *words: str) -> None:
     subprocess.run(["git", "-c", "user.name=t", "-c", "user.email=t@t", *words], cwd=folder, check=True, capture_output=True)
 
 
-def test_lab_opens_the_first_tutorial(started: Started) -> None:
-    """`lab` becomes JupyterLab in the checkout, whose address leads to the first tutorial; options go along."""
-    cli.main(["lab", "--no-browser"])
-    ((_, *words),) = started
-    assert words[:2] == ["-m", "jupyterlab"] and words[-1] == "--no-browser"
-    (first,) = [word for word in words if word.startswith("--LabApp.default_url=/lab/tree/notebooks/01_")]
-    assert (ROOT / first.partition("/lab/tree/")[2]).is_file() and f"--ServerApp.root_dir={ROOT}" in words
-
-
-def test_a_checkouts_own_tutorials_are_trusted_and_no_others(
-    started: Started, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """What is as the last commit has it; not what was changed since, and not what somebody has put beside it."""
-    folder = tmp_path / "notebooks"
-    folder.mkdir()
+@pytest.fixture
+def checkout(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A checkout with two tutorials in its last commit."""
+    (tmp_path / "notebooks").mkdir()
     for name in ("01_first", "02_second"):
-        write_notebook(folder / f"{name}.ipynb", name)
+        write_notebook(tmp_path / "notebooks" / f"{name}.ipynb", name)
     git(tmp_path, "init")
     git(tmp_path, "add", "notebooks")
     git(tmp_path, "commit", "-m", "tutorials")
-    write_notebook(folder / "02_second.ipynb", "changed")
-    write_notebook(folder / "03_theirs.ipynb", "theirs")
     monkeypatch.setattr(cli_lab, "CHECKOUT", tmp_path)
-    assert trusted(folder) == {"01_first.ipynb": False, "02_second.ipynb": False, "03_theirs.ipynb": False}
+    return tmp_path
+
+
+def test_lab_opens_a_copy_of_the_first_tutorial(started: Started, checkout: Path) -> None:
+    """`lab` becomes JupyterLab in the checkout, whose address leads to the copy; options go along."""
+    cli.main(["lab", "--no-browser"])
+    ((_, *words),) = started
+    assert words[:2] == ["-m", "jupyterlab"] and words[-1] == "--no-browser"
+    assert "--LabApp.default_url=/lab/tree/dynexplore-tutorials/01_first.ipynb" in words
+    assert f"--ServerApp.root_dir={checkout}" in words
+
+
+def test_running_a_tutorial_changes_no_tracked_file(started: Started, checkout: Path) -> None:
+    """What JupyterLab saves goes to the copy, which git ignores in this repository."""
     cli.main(["lab"])
-    assert trusted(folder) == {"01_first.ipynb": True, "02_second.ipynb": False, "03_theirs.ipynb": False}
+    write_notebook(checkout / "dynexplore-tutorials" / "01_first.ipynb", "run")
+    cli.main(["lab"])
+    assert "run" in (checkout / "dynexplore-tutorials" / "01_first.ipynb").read_text()
+    status = subprocess.run(["git", "status", "--porcelain", "-uno"], cwd=checkout, capture_output=True, text=True, check=True)
+    assert status.stdout == ""
+    assert "/dynexplore-tutorials/" in (ROOT / ".gitignore").read_text().splitlines()
+
+
+def test_a_copy_that_nobody_changed_follows_its_tutorial(started: Started, checkout: Path) -> None:
+    """After a pull the copy is the new tutorial; a copy that somebody has changed stays."""
+    cli.main(["lab"])
+    copies = checkout / "dynexplore-tutorials"
+    write_notebook(copies / "02_second.ipynb", "mine")
+    for name in ("01_first", "02_second"):
+        write_notebook(checkout / "notebooks" / f"{name}.ipynb", "pulled")
+    cli.main(["lab"])
+    assert "pulled" in (copies / "01_first.ipynb").read_text() and "mine" in (copies / "02_second.ipynb").read_text()
+
+
+def test_copies_of_committed_tutorials_are_trusted_and_no_others(
+    started: Started, checkout: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Trusted is what the last commit contains; not what was changed since, and not what somebody has put beside it."""
+    write_notebook(checkout / "notebooks" / "02_second.ipynb", "changed")
+    cli.main(["lab"])
+    copies = checkout / "dynexplore-tutorials"
+    write_notebook(copies / "03_theirs.ipynb", "theirs")
+    assert trusted(copies) == {"01_first.ipynb": True, "02_second.ipynb": False, "03_theirs.ipynb": False}
     assert len(started) == 1 and capsys.readouterr().err == ""
 
 
@@ -107,7 +134,7 @@ def test_what_cannot_be_signed_is_opened_all_the_same(
 def test_lab_of_an_installed_package_opens_a_copy(
     started: Started, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Outside of a checkout the tutorials are copied from the package; what somebody has changed in a copy stays, untrusted."""
+    """Outside of a checkout they come from the package; what somebody has changed in a copy stays, untrusted."""
     package, here = tmp_path / "site" / "dynexplore", tmp_path / "here"
     (package / "tutorials").mkdir(parents=True)
     here.mkdir()

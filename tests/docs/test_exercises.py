@@ -157,10 +157,11 @@ def test_wrong_answers_say_what_is_wrong(tutorial: str, tmp_path: Path) -> None:
 
 
 def code_of(path: Path) -> list[str]:
-    """The code cells of a notebook, without solutions and magics."""
+    """The code cells of a notebook, without solutions and magics. The parts of one file are one cell: they register handlers."""
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    code = [cell for cell in cells if cell["cell_type"] == "code" and "solution" not in cell["metadata"].get("tags", ())]
-    texts = ["".join(cell["source"]) for cell in code]
+    code = [(cell["metadata"].get("tags", ()), "".join(cell["source"])) for cell in cells if cell["cell_type"] == "code"]
+    parts = "\n".join(text for tags, text in code if "mini_dynamo" in tags)
+    texts = [parts, *(text for tags, text in code if "solution" not in tags and "mini_dynamo" not in tags)]
     return [re.sub(r"^%\w.*$", "", text, flags=re.M) for text in texts if not text.startswith("%%")]
 
 
