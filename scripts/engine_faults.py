@@ -3,8 +3,8 @@
 Which idea lives here: a fault is noticed only by a test in which the broken part would have said something else. So each
 part can be watched as well as broken: for a guard a test counts if the guard said *no* in it, for a handler if it ran.
 
-- A guard kind has up to three faces: the condition in the generated check, the compare in a `DictGuard`, and the explanation of a
-  miss. Each is broken by itself, as a test of one says nothing about the others.
+- A guard kind has up to three faces: the condition in the generated check, the compare in a `DictGuard` or `SequenceGuard`, and the
+  explanation of a miss. Each is broken by itself, as a test of one says nothing about the others.
 - What is asked in C is broken in C (native_faults.py).
 - A fact that `ModuleGuards` does not note is asked by nobody.
 - Each row of the tables of aliasing (reasons to skip a backend, passes, wrappers) answers always yes, or always no.
@@ -121,7 +121,7 @@ def _rewrite_conditions(rewrite: Callable[[Any, str, str], str]) -> None:
     right = guard_check._Emitter.require
 
     def require(self: Any, condition: str) -> None:
-        if condition not in ("True", "") and not _is_of_dictionary():
+        if condition not in ("True", "") and not _is_asked_in_c():
             condition = rewrite(self, _part_of(self, condition), condition)
         right(self, condition)
 
@@ -129,14 +129,15 @@ def _rewrite_conditions(rewrite: Callable[[Any, str, str], str]) -> None:
     _tell(guard_check, "_emit_guard", lambda emitter, guard: guard.kind)
     _tell(guard_check, "_emit_tensors", lambda *_: "TENSOR_MATCH")
     _tell(guard_check, "_shape_relations", lambda *_: "SHAPE_ENV")
-    _tell(guard_check._DictFacts, "emit", lambda *_: _DICTIONARY)
+    for grouped in (guard_check._DictFacts, guard_check._SequenceFacts):
+        _tell(grouped, "emit", lambda *_: _ASKED_IN_C)
 
 
-_DICTIONARY = "DictGuard"
+_ASKED_IN_C = "DictGuard or SequenceGuard"
 
 
-def _is_of_dictionary() -> bool:
-    return bool(_writers) and _writers[-1] == _DICTIONARY
+def _is_asked_in_c() -> bool:
+    return bool(_writers) and _writers[-1] == _ASKED_IN_C
 
 
 def _tell(owner: Any, name: str, part: Callable[..., str]) -> None:

@@ -15,20 +15,39 @@ from collections.abc import Iterator
 from types import MappingProxyType, WrapperDescriptorType
 from typing import Any
 
+from dynexplore.engine.native import made_dictionary
+
 class_dict: Any = type.__dict__["__dict__"].__get__
 """A class's own `__dict__`."""
 class_mro: Any = type.__dict__["__mro__"].__get__
 """The classes in which a name is looked up, in order."""
 _class_flags: Any = type.__dict__["__flags__"].__get__
 _class_name: Any = type.__dict__["__name__"].__get__
+_class_offset: Any = type.__dict__["__dictoffset__"].__get__
+_MANAGED_DICT = 1 << 4  # Py_TPFLAGS_MANAGED_DICT: CPython itself keeps the attributes, with or without a dictionary
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: made by a class statement
 _IMMUTABLE = 1 << 8  # Py_TPFLAGS_IMMUTABLETYPE: made in C, where it has the other flag, too
 
 
 def instance_dict(value: object) -> dict[str, Any]:
-    """An object's own `__dict__`."""
+    """An object's own `__dict__`.
+
+    An object of C that has none yet gets none from being looked at: CPython may ask whether it has (a partial of such a partial
+    is one partial, functoolsmodule.c).
+
+    >>> from functools import partial
+    >>> given = partial(print)
+    >>> instance_dict(given), made_dictionary(given)
+    ({}, None)
+    """
     if is_a(value, type):
         return class_dict(value)  # type: ignore[no-any-return]
+    own = made_dictionary(value)
+    if own is not None:
+        return own
+    flags, offset = _class_flags(type(value)), _class_offset(type(value))
+    if offset and not flags & _MANAGED_DICT:
+        return {}
     return object.__getattribute__(value, "__dict__")  # type: ignore[no-any-return]
 
 
@@ -90,13 +109,27 @@ def behind(container: Any) -> Any:
 def keys_of(container: Any) -> list[Any]:
     """`list(container)` of a dict or set, by the C type below its class."""
     container = behind(container)
-    return list(_layout(type(container), OrderedDict, dict, set, frozenset).__iter__(container))
+    if is_a(container, OrderedDict):
+        return _ordered_keys(container)
+    return list(_layout(type(container), dict, set, frozenset).__iter__(container))
 
 
 def values_of(container: Any) -> list[Any]:
     """`list(container.values())`, by the C type below its class."""
     container = behind(container)
-    return list(_layout(type(container), OrderedDict, dict).values(container))
+    if is_a(container, OrderedDict):
+        values = {id(key): value for key, value in dict.items(container)}
+        return [values[id(key)] for key in _ordered_keys(container)]
+    return list(_layout(type(container), dict).values(container))
+
+
+def _ordered_keys(container: OrderedDict[Any, Any]) -> list[Any]:
+    """The keys of an OrderedDict in its order; CPython's own walk looks each of them up again, and asks a `__eq__` of the program."""
+    keys = list(dict.__iter__(container))
+    if all(type(key) is str for key in keys):
+        return list(OrderedDict.__iter__(container))
+    # odictobject.c (odict_traverse): the keys in their order, then what the dict below has, values and keys
+    return gc.get_referents(container)[: -2 * len(keys)][-len(keys) :]
 
 
 def _layout(kind: type[Any], *layouts: Any) -> Any:

@@ -290,6 +290,16 @@ class DictGuard:
     def __call__(self, dictionary: object, /) -> bool: ...
 
 @final
+class SequenceGuard:
+    """The compares of a `DictGuard` over a list or tuple that is handed in: `(index, kind, object)`, of its kinds but for "absent".
+
+    With `length` the sequence has exactly so many items. What is no list or tuple, and of no other class, fails.
+    """
+
+    def __new__(cls, checks: tuple[tuple[int, str, object], ...], length: int = ...) -> Self: ...
+    def __call__(self, sequence: object, /) -> bool: ...
+
+@final
 class TypeGuard:
     """Of which classes the values are that a frame finds under its names, or that stand one step below them; asked in C.
 

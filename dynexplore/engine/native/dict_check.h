@@ -1,4 +1,4 @@
-/* One fact about a dictionary: what stands under a key, compared by pointer, found where it stood last.
+/* One fact about a dictionary: what stands under a key, compared by pointer, found where it stood last.  (Of a list: at an index.)
 
    No user code runs: keys are compared by value only where they are strings or integers, values by identity. */
 

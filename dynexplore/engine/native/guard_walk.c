@@ -600,7 +600,8 @@ init_guard_walk(PyObject *module)
     if (no_attributes == NULL || PyModule_AddType(module, &GuardWalk_Type) < 0) {
         return -1;
     }
-    if (PyModule_AddType(module, &DictGuard_Type) < 0 || PyModule_AddType(module, &TypeGuard_Type) < 0
+    if (PyModule_AddType(module, &DictGuard_Type) < 0 || PyModule_AddType(module, &SequenceGuard_Type) < 0
+        || PyModule_AddType(module, &TypeGuard_Type) < 0
         || PyModule_AddFunctions(module, guard_functions) < 0 || PyModule_AddFunctions(module, item_functions) < 0) {
         return -1;
     }

@@ -8,6 +8,7 @@
        guard_walk.c   GuardWalk: pointer compares over objects' own dictionaries
        lookup_rows.c  parts of a GuardWalk: lookups through classes, and what functions are made of
        dict_guard.c   DictGuard: the same compares over a dictionary that is handed in
+       sequence_guard.c  DictGuard's compares over a list or tuple that is handed in
        dict_versions.c  one integer for "nothing was written to this dictionary", where CPython has none
        type_guard.c   TypeGuard: the classes of what a frame finds under its names, and one step below them
 
@@ -249,6 +250,10 @@ int init_dict_versions(PyObject *module);
 /* -- dict_guard.c ----------------------------------------------------------------------------------------------- */
 
 extern PyTypeObject DictGuard_Type;
+
+/* -- sequence_guard.c ------------------------------------------------------------------------------------------- */
+
+extern PyTypeObject SequenceGuard_Type;
 
 /* -- type_guard.c ------------------------------------------------------------------------------------------------- */
 

@@ -5,8 +5,8 @@ In: the `GuardSet` of a finished attempt, the tensors to match, the shape expres
 walks the same list with `Source.fetch` and says which guard fails, with expected and actual.
 
 The generated function is straight-line code. Each source is evaluated once into a local variable, so the check is linear
-in the number of guards. What stands in one dictionary (the globals, an object's attributes) is asked by one `DictGuard` (C). All
-tensors go to one `TensorGuards` call (C++), all module state to one `GuardWalk` (C), which
+in the number of guards. What stands in one dictionary (the globals, an object's attributes) is asked by one `DictGuard` (C), what
+stands in one list or tuple by one `SequenceGuard` (C). All tensors go to one `TensorGuards` call (C++), all module state to one `GuardWalk` (C), which
 the hook runs before the function is even called.
 
 torch/_dynamo/guards.py (CheckFunctionManager) does the same job.
@@ -26,7 +26,7 @@ import torch
 from torch._C._dynamo.guards import GlobalStateGuard, TensorGuards
 from torch.utils._device import DeviceContext
 
-from dynexplore.engine.native import DictGuard
+from dynexplore.engine.native import DictGuard, SequenceGuard
 from dynexplore.engine.phases import timed
 from dynexplore.engine.provenance.guards import GUARD_KINDS, OF_SEVERAL_SOURCES, Guard, GuardSet, names_of
 from dynexplore.engine.provenance.module_guards import SubclassAnswers
@@ -472,9 +472,9 @@ def compile_check(
     if subclass_answers:
         emitter.require(f"{emitter.namer.name(subclass_answers.hold)}()")
     tensors = [guard for guard in guards.guards if guard.kind == "TENSOR_MATCH"]
-    groups = _facts_of_dictionaries(guards.guards)
+    groups = _facts_of_dictionaries(guards.guards) | _facts_of_sequences(guards.guards)
     for guard in guards.guards:
-        group = groups.get(id(guard))
+        group: _DictFacts | _SequenceFacts | None = groups.get(id(guard))
         if group is None:
             _emit_guard(emitter, guard)
         elif not group.emitted:
@@ -551,6 +551,7 @@ class _DictFacts:
 
 _BUILTINS, _GLOBALS = ObjectSource(builtins.__dict__, "builtins"), GlobalsSource()
 _EXPECTED_ABSENT = frozenset({"NAME_ABSENT", "ATTRIBUTE_ABSENT"})
+_INSIDE = _EXPECTED_ABSENT | {"NAME_PRESENT"}  # kinds about a key of what stands at their source
 _COMPARED_IN_C = (str, int, float, bytes, bool, type(None))  # keys of these types run no code of the program
 _EXPECTED_IDENTITY = frozenset({"ID_MATCH", "FUNCTION_MATCH", "NN_MODULE"})
 
@@ -579,7 +580,7 @@ def _facts_of_dictionaries(guards: Sequence[Guard]) -> dict[int, _DictFacts]:
 def _place_in_dictionary(guard: Guard, dicts: set[int]) -> tuple[Source, bool, object] | None:
     """The dictionary that a guard is about (or whose `__dict__` is), and the key."""
     source = guard.source
-    if guard.kind in _EXPECTED_ABSENT or guard.kind == "NAME_PRESENT":
+    if guard.kind in _INSIDE:
         return (_GLOBALS if isinstance(source, GlobalsSource) else source), guard.kind == "ATTRIBUTE_ABSENT", guard.expected
     if isinstance(source, GlobalSource):
         return _GLOBALS, False, source.variable
@@ -611,6 +612,44 @@ def _dict_check(guard: Guard) -> tuple[str, Any] | None:
     if type(expected) in (int, float, str, bytes):
         return "equal", expected
     return ("is", expected) if expected is None or expected is Ellipsis or type(expected) is bool else None
+
+
+@record(frozen=False)
+class _SequenceFacts:
+    """Guards about what stands in one list or tuple: one `SequenceGuard`, a compare of pointers or numbers for each of them."""
+
+    place: Source
+    checks: list[Any] = field(default_factory=list)
+    length: int = -1  # where it is relied on
+    emitted: bool = False
+
+    def emit(self, emitter: _Emitter) -> None:
+        """One call that checks all of them."""
+        guard = SequenceGuard(tuple(self.checks), self.length)
+        emitter.require(f"{emitter.namer.name(guard)}({emitter.variable(self.place)})")
+        self.emitted = True
+
+
+def _facts_of_sequences(guards: Sequence[Guard]) -> dict[int, _SequenceFacts]:
+    """For each guard on an item or the length of a list or tuple with several such guards, the facts that it is one of."""
+    places = {id(guard.source): _SequenceFacts(guard.source) for guard in guards if _is_of_plain_sequence(guard)}
+    facts = {}
+    for guard in guards:
+        source = guard.source
+        if guard.kind == "LIST_LENGTH" and id(source) in places:
+            group = places[id(source)]
+            group.length = guard.expected
+            facts[id(guard)] = group
+        elif isinstance(source, ItemSource) and id(source.base) in places and type(source.index) is int and source.index >= 0:
+            check = _dict_check(guard) if guard.kind not in _INSIDE else None
+            if check is not None:
+                group = facts[id(guard)] = places[id(source.base)]
+                group.checks.append((source.index, *check))
+    return {key: group for key, group in facts.items() if len(group.checks) > 1}
+
+
+def _is_of_plain_sequence(guard: Guard) -> bool:
+    return guard.kind == "TYPE_MATCH" and (guard.expected is list or guard.expected is tuple)
 
 
 _MANY = 16  # tensors that the entry itself holds: they are matched as a tuple that is ready

@@ -102,11 +102,13 @@ def has_tensor(values: Any, depth: int = 2) -> bool:
     for sequence in (tuple, list):
         if is_a(values, sequence):
             return any(has_tensor(value, depth - 1) for value in sequence.__getitem__(values, slice(20)))
+    if depth == 0 or is_a(values, type):
+        return False
     try:
-        own = object.__getattribute__(values, "__dict__")
+        own = instance_dict(values)
     except AttributeError:
         return False
-    return depth > 0 and has_tensor(own, depth - 1)
+    return has_tensor(own, depth - 1)
 
 
 def leave_to_python(ctx: Interpreter) -> Translation:

@@ -356,6 +356,40 @@ def reads_a_number(x: torch.Tensor) -> torch.Tensor:
     return x[:THING]
 
 
+def reads_items(x: torch.Tensor, items: Any) -> Any:
+    return x * items[0], items[1], items[2](x), len(items)
+
+
+ITEMS = (2.0, "a", torch.sin, None)
+CHANGED_ITEMS = {
+    "a number": (3.0, *ITEMS[1:]), "a zero's sign": (-0.0, *ITEMS[1:]), "a number's class": (2, *ITEMS[1:]),
+    "a string": (2.0, "b", *ITEMS[2:]), "a function": (2.0, "a", torch.cos, None),
+    "one more": (*ITEMS, None), "one less": ITEMS[:3],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "items", "others"),
+    [("NAME_PRESENT", [{"a": 1}, {"a": 1}], [{"a": 1}, {"b": 1}]), ("NAME_ABSENT", [{"b": 1}, {"b": 1}], [{"b": 1}, {"a": 1}])],
+)
+def test_a_key_of_an_item(kind: str, items: Any, others: Any) -> None:
+    """A guard about what an item holds is none about the item."""
+
+    def looks_into_items(x: torch.Tensor, items: Any) -> Any:
+        return x * 2, "a" in items[0], "a" in items[1]
+
+    assert kinds_that_fail(looks_into_items, [(looks_into_items(plain(), each), (each,)) for each in (items, others, items)]) == {kind}
+
+
+@pytest.mark.parametrize("cls", [list, tuple])
+@pytest.mark.parametrize("what", CHANGED_ITEMS)
+def test_an_item_that_changed(cls: Any, what: str) -> None:
+    """What stands in one list or tuple is asked in C, by one `SequenceGuard`."""
+    first, other = (0.0, *ITEMS[1:]) if what == "a zero's sign" else ITEMS, CHANGED_ITEMS[what]
+    calls = [(reads_items(plain(), cls(items)), (cls(items),)) for items in (first, other, first, other)]
+    assert kinds_that_fail(reads_items, calls) & {"EQUALS", "FUNCTION_MATCH", "ID_MATCH", "LIST_LENGTH", "NUMBER"}
+
+
 def test_a_number_that_varies_stays_a_number() -> None:
     """What is computed with it outside of the graph is done for ints and floats, and not for what only knows the operator."""
 

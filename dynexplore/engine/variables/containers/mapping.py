@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from dynexplore.engine.native import nth_value
 from dynexplore.engine.provenance.guards import Identity
 from dynexplore.engine.provenance.sources import CallSource, Source
-from dynexplore.engine.raw_attributes import behind, instance_dict, values_of
+from dynexplore.engine.raw_attributes import behind, instance_dict, keys_of, values_of
 from dynexplore.engine.variables.containers.dict_views import Entries, Pair, complaint_of, part_of, walk
 from dynexplore.engine.variables.containers.hash_places import key_place
 from dynexplore.engine.variables.containers.sequence import TupleVariable
@@ -502,15 +502,16 @@ def _nth_value(index: int) -> Callable[[Any], Any]:
 def existing_entries(ctx: TraceContext, value: Any, source: Source | None) -> Entries:
     """The entries of a live mapping: keys guarded, values unread (of the engine's own making if `source` is None)."""
     try:
-        items = list(value.items())
+        items = list(zip(keys_of(value), values_of(value), strict=True))
     except KeyError:  # an OrderedDict from which dict's own methods took a key
         ctx.break_graph("DX302", question="its items", type=type(value).__name__)
     if source is None:
         pairs = [(ctx.build(key, None), ctx.build(item, None)) for key, item in items]
         return {key.hash_key(ctx): (key, item) for key, item in pairs}
     ctx.guard(source, "TYPE_MATCH", type(value))
-    if all(map(is_plain_value, value)):
-        ctx.guard(source, "DICT_KEYS", tuple(value))
+    keys = tuple(key for key, _ in items)
+    if all(map(is_plain_value, keys)):
+        ctx.guard(source, "DICT_KEYS", keys)
         plain = [(ctx.build(key, None), ctx.values.lazy(item, source.item(key))) for key, item in items]
         return {key.hash_key(ctx): (key, item) for key, item in plain}
     ctx.guard(source, "LIST_LENGTH", len(value))
