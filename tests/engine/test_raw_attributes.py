@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import functools
+import importlib.util
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
 
-from dynexplore.engine.raw_attributes import has_python_getattribute, instance_dict, own_attribute, plain_attribute
+import dynexplore
+from dynexplore.engine.raw_attributes import (
+    has_python_getattribute,
+    instance_dict,
+    keys_of,
+    own_attribute,
+    plain_attribute,
+    values_of,
+)
 from engine_checks import assert_same_as_eager
 
 LOG: list[str] = []
@@ -255,3 +266,69 @@ def test_an_object_beside_the_program_is_not_asked_for_its_class(where: str) -> 
 
     x = torch.ones(2)
     assert_same_as_eager(call, x, then=[(x,), (x + 1,)], setup=start(lambda: host), observe=noted, graphs=ANY)
+
+
+# -- what looking may not do to objects of C -----------------------------------------------------------------------------
+
+
+def another_partial() -> Any:
+    """The class `partial` of a second `_functools`, of which the engine knows nothing."""
+    spec = importlib.util.find_spec("_functools")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.partial
+
+
+def test_an_object_of_c_gets_no_dictionary() -> None:
+    """CPython joins a partial of a partial only where the inner one has no `__dict__`."""
+    partial = another_partial()
+
+    def nested() -> Any:
+        inner = partial(max, 1)
+        outer = partial(inner, 2)
+        return outer.args
+
+    def calls(x: torch.Tensor) -> Any:
+        y = x + 1
+        return y, nested()
+
+    assert partial is not functools.partial
+    assert_same_as_eager(calls, torch.ones(2), graphs=1)
+
+
+class Collides:
+    """Keys of one hash, which note with which other key they are compared."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __hash__(self) -> int:
+        return 1
+
+    def __eq__(self, other: object) -> bool:
+        LOG.append(f"{self.name} == {getattr(other, 'name', other)}")
+        return self is other
+
+
+@pytest.mark.parametrize("cls", [dict, OrderedDict, type("Own", (OrderedDict,), {})])
+def test_keys_are_not_compared(cls: Any) -> None:
+    """An OrderedDict's own walk looks each key up again: the engine reads keys and values in their order without it."""
+    keys = [Collides(name) for name in "abcd"]
+    mapping = cls((key, key.name) for key in keys)
+    mapping["text"] = "e"
+    del mapping[keys[1]]
+    if isinstance(mapping, OrderedDict):
+        mapping.move_to_end(keys[0])
+    names = "cdea" if isinstance(mapping, OrderedDict) else "acde"
+    LOG.clear()
+    assert [getattr(key, "name", "e") for key in keys_of(mapping)] == list(names)
+    assert values_of(mapping) == list(names)
+    assert not LOG
+
+    def length(x: torch.Tensor, mapping: Any) -> Any:
+        return x + len(mapping)
+
+    optimized = dynexplore.optimize("eager")(length)
+    assert [optimized(torch.zeros(1), mapping).item() for _ in range(2)] == [4, 4]
+    assert not LOG
