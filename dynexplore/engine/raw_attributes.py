@@ -124,7 +124,7 @@ def values_of(container: Any) -> list[Any]:
 
 
 def _ordered_keys(container: OrderedDict[Any, Any]) -> list[Any]:
-    """The keys of an OrderedDict in its order; CPython's own walk looks each of them up again, and asks a `__eq__` of the program."""
+    """The keys of an OrderedDict in its order; CPython's own walk looks each of them up again, and may ask a `__eq__`."""
     keys = list(dict.__iter__(container))
     if all(type(key) is str for key in keys):
         return list(OrderedDict.__iter__(container))

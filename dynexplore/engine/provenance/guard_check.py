@@ -6,8 +6,8 @@ walks the same list with `Source.fetch` and says which guard fails, with expecte
 
 The generated function is straight-line code. Each source is evaluated once into a local variable, so the check is linear
 in the number of guards. What stands in one dictionary (the globals, an object's attributes) is asked by one `DictGuard` (C), what
-stands in one list or tuple by one `SequenceGuard` (C). All tensors go to one `TensorGuards` call (C++), all module state to one `GuardWalk` (C), which
-the hook runs before the function is even called.
+stands in one list or tuple by one `SequenceGuard` (C). All tensors go to one `TensorGuards` call (C++), all module state to one
+`GuardWalk` (C), which the hook runs before the function is even called.
 
 torch/_dynamo/guards.py (CheckFunctionManager) does the same job.
 """

@@ -378,7 +378,8 @@ def test_a_key_of_an_item(kind: str, items: Any, others: Any) -> None:
     def looks_into_items(x: torch.Tensor, items: Any) -> Any:
         return x * 2, "a" in items[0], "a" in items[1]
 
-    assert kinds_that_fail(looks_into_items, [(looks_into_items(plain(), each), (each,)) for each in (items, others, items)]) == {kind}
+    calls = [(looks_into_items(plain(), each), (each,)) for each in (items, others, items)]
+    assert kinds_that_fail(looks_into_items, calls) == {kind}
 
 
 @pytest.mark.parametrize("cls", [list, tuple])
