@@ -209,8 +209,11 @@ def _ordered_copy(ctx: TraceContext, self: Any, args: Args, kwargs: Kwargs) -> V
     if args or kwargs:
         ctx.break_graph("DX218", callee="OrderedDict.copy")
     copy = class_tracker(ctx, self.cls).call(ctx, [], {})
-    for key in self.iterate_storage(ctx):
+    keys = self.iterate_storage(ctx)
+    for key in keys:
         copy.set_item(ctx, key, self.get_item(ctx, key))
+        if self.iterate_storage(ctx) != keys:  # the program's own `__getitem__` changed it: each Python says so in its own way
+            ctx.break_graph("DX218", callee="OrderedDict.copy")
     return copy
 
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.raw_attributes import class_mro
-from dynexplore.engine.variables.containers.sequence import TupleVariable
+from dynexplore.engine.variables.containers.sequence import ListVariable, TupleVariable
 from dynexplore.engine.variables.contract.base import Args, Kwargs, NotConstant, VariableTracker
 from dynexplore.engine.variables.contract.build import builds_when
 from dynexplore.engine.variables.objects.class_ import ClassVariable, initialize, makes
@@ -48,6 +48,7 @@ class ExceptionVariable(UserObjectVariable):
                  source: Source | None = None, class_variable: VariableTracker | None = None) -> None:
         super().__init__(cls, value=value, source=source, class_variable=class_variable)
         self.args = list(args)
+        self.made_of = _as_they_are(cls, args)
         self.cause: VariableTracker | None = None
         self.context: VariableTracker | None = None
         self.suppress_context = False
@@ -57,6 +58,10 @@ class ExceptionVariable(UserObjectVariable):
         """It was raised in this frame, or below, and is caught: for the program it has a traceback from now on."""
         if self.traceback is NONE:
             self.traceback = TracebackVariable()
+
+    def has_other_args(self) -> bool:
+        """Whether `args` are others than it was made of."""
+        return len(self.args) != len(self.made_of) or not all(map(_is_as_it_was, self.args, self.made_of))
 
     @property
     def exception_type(self) -> type[Any]:
@@ -125,10 +130,14 @@ class ExceptionVariable(UserObjectVariable):
         if self.traceback is not NONE:
             raise NotImplementedError("it has a traceback")
         assert self.class_variable is not None
-        build.call_object(remade, self.class_variable, TupleVariable(self.args))
+        build.call_object(remade, self.class_variable, TupleVariable(self.made_of if self.has_other_args() else self.args))
 
     def fill(self, build: Reconstruction) -> None:
         super().fill(build)
+        if self.has_other_args():
+            build.push(TupleVariable(self.args))
+            build.push(self)
+            build.writer.store_attr("args")
         for name, value in (("__context__", self.context), ("__cause__", self.cause)):
             if value is not None:
                 build.push(value)
@@ -179,6 +188,19 @@ class TracebackVariable(VariableTracker):
         return "a traceback"
 
 
+def _as_they_are(cls: type[Any], args: Args) -> list[VariableTracker]:
+    """What the C type makes its own attributes of, which stay when `args` is set; a group copies the list that it gets."""
+    return [
+        ListVariable(arg.items) if issubclass(cls, BaseExceptionGroup) and isinstance(arg, ListVariable) else arg for arg in args
+    ]
+
+
+def _is_as_it_was(arg: VariableTracker, made_of: VariableTracker) -> bool:
+    if isinstance(arg, ListVariable) and isinstance(made_of, ListVariable):
+        return [*map(id, arg.items)] == [*map(id, made_of.items)]
+    return arg is made_of
+
+
 def remade(cls: type[BaseException], args: tuple[Any, ...]) -> BaseException:
     """An exception of this class with these `args`; no `__init__` of the program runs."""
     layout: Any = layout_of(cls)
@@ -198,8 +220,8 @@ _C_ATTRIBUTES: dict[str, Callable[[ExceptionVariable], VariableTracker]] = {
     "__context__": lambda self: self.context or NONE,
     "__suppress_context__": lambda self: ConstantVariable(self.suppress_context),
     "__traceback__": lambda self: self.traceback,
-    "value": lambda self: self.args[0] if self.args else NONE,
-    "code": lambda self: self.args[0] if self.args else NONE,
+    "value": lambda self: self.made_of[0] if self.made_of else NONE,
+    "code": lambda self: self.made_of[0] if self.made_of else NONE,
 }
 
 
@@ -252,6 +274,7 @@ def _init(ctx: TraceContext, self: ExceptionVariable, args: Args, kwargs: Kwargs
         ctx.break_graph("DX310", type=self.cls.__qualname__)
     self.before_change(ctx, "args")
     self.args = list(args)
+    self.made_of = _as_they_are(self.cls, args)
     return NONE
 
 
@@ -274,11 +297,11 @@ def _str(ctx: TraceContext, self: ExceptionVariable, args: Args, kwargs: Kwargs)
 
 
 def is_worded_by_its_arguments(value: ExceptionVariable) -> bool:
-    """Whether the text of an exception is that of its arguments: a live OSError says what its attributes hold."""
-    return value.value is None or not issubclass(value.cls, _SAY_THEIR_ATTRIBUTES)
+    """Whether the text of an exception is that of its arguments: an OSError says what its attributes hold, made of earlier ones."""
+    return not issubclass(value.cls, _SAY_THEIR_ATTRIBUTES) or (value.value is None and not value.has_other_args())
 
 
-_SAY_THEIR_ATTRIBUTES = (OSError, ImportError, SyntaxError, UnicodeError)
+_SAY_THEIR_ATTRIBUTES = (OSError, ImportError, SyntaxError, UnicodeError, BaseExceptionGroup)
 _C_METHODS: dict[str, Any] = {"__init__": _init, "with_traceback": _with_traceback, "__str__": _str}
 
 

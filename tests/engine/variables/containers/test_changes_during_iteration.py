@@ -214,3 +214,24 @@ def test_a_key_that_is_put_back_where_it_was_stands_behind_all_places(change: An
     for things in ({"a": 1, "b": 2, "c": 3}, {"a": 1}):
         assert_same_as_eager(program, X, len(things), make(**things))
     assert_same_as_eager(program, X, 1, make(a=1, b=2, c=3))
+
+
+class Growing(OrderedDict[Any, Any]):
+    """Asking for an item adds one. (To take one out crashes CPython itself before 3.14.8.)"""
+
+    def __getitem__(self, key: Any) -> Any:
+        self.setdefault(9, key)
+        return key
+
+
+def test_an_ordered_dict_that_changes_while_it_is_copied() -> None:
+    """`OrderedDict.copy` asks a `__getitem__` of the program: one Python copies the new item, too, another raises."""
+
+    def copies(x: torch.Tensor) -> Any:
+        items = Growing([(1, 2)])
+        try:
+            return x + 1, list(items.copy()), len(items)
+        except (KeyError, RuntimeError) as error:
+            return x + 1, repr(error), len(items)
+
+    assert_same_as_eager(copies, torch.ones(2))

@@ -465,6 +465,63 @@ def tb(x):
         return e.__traceback__.tb_lineno, e.with_traceback(None).__traceback__
 
 
+class Quiet(OSError):
+    def __init__(self, *args):
+        pass
+
+
+OTHER_ARGS = {
+    "an OSError": (OSError, (2, "no"), (7,)),
+    "an OSError of the program": (Quiet, (2, "no"), (7,)),
+    "StopIteration": (StopIteration, (1,), (2,)),
+    "SystemExit": (SystemExit, (1,), ()),
+    "a KeyError": (KeyError, ("a",), ("b", "c")),
+    "a group": (ExceptionGroup, ("g", (ValueError(1),)), ()),
+}
+
+
+def everything(error):
+    made_of = [getattr(error, name, "none") for name in ("errno", "strerror", "value", "code", "message")]
+    return type(error), error.args, made_of, str(error), repr(error)
+
+
+@pytest.mark.parametrize("leaves", [False, True])
+@pytest.mark.parametrize("name", OTHER_ARGS)
+def test_arguments_that_are_set_do_not_make_it_anew(name, leaves):
+    """What the C type keeps beside `args` is of what it was made of, inside the frame and where the exception leaves it."""
+    cls, made_of, others = OTHER_ARGS[name]
+
+    def set_args(x):
+        error = cls(*made_of)
+        error.args = others
+        return x + 1, error if leaves else everything(error)
+
+    dynexplore.reset()
+    compiled = dynexplore.optimize("eager")(set_args)
+    seen = [repr(everything(f(X)[1]) if leaves else f(X)[1]) for f in (set_args, compiled, compiled)]
+    assert seen[1:] == seen[:1] * 2
+    assert dynexplore.counters["stats"]["graphs"] >= 1
+    assert not dynexplore.counters["engine_error"]
+
+
+@pytest.mark.parametrize("change", [lambda items: items.clear(), lambda items: items.append(None), lambda items: None])
+def test_a_group_keeps_what_its_list_held(change):
+    """A group of a list that changes afterwards has the exceptions that were in it."""
+
+    def group(x):
+        errors = [ValueError(1), TypeError(2)]
+        made = ExceptionGroup("g", errors)
+        change(errors)
+        return x + 1, repr(made), len(made.exceptions), errors is made.args[1], made
+
+    dynexplore.reset()
+    compiled = dynexplore.optimize("eager")(group)
+    seen = [repr([*f(X)[1:4], f(X)[4].exceptions, f(X)[4].args]) for f in (group, compiled, compiled)]
+    assert seen[1:] == seen[:1] * 2
+    assert dynexplore.counters["stats"]["graphs"] >= 1
+    assert not dynexplore.counters["engine_error"]
+
+
 @pytest.mark.parametrize("program", CASES, ids=lambda program: program.__name__)
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_exceptions_are_those_of_cpython(program):
