@@ -33,6 +33,7 @@ from dynexplore.views import (
     links,
     memory_picture,
     ranked_costs,
+    overview,
     real_run,
     story,
     text,
@@ -48,7 +49,7 @@ Plain = dict[str, Any]
 Hand = tuple[int, tuple[int, ...]]
 """Which function is at hand in a state: the attempt, and the numbers of the inlined callees that lead to it."""
 
-SCHEMA = 4
+SCHEMA = 5
 """Version of this shape; main.js there refuses another one in a sentence."""
 
 
@@ -84,7 +85,7 @@ def explorer_data(recording: Recording, timeline: Timeline | None = None) -> Pla
 
 
 def head_data(recording: Recording, states: Mapping[int, Sequence[State]]) -> Plain:
-    """What is said of a recording as a whole: its names, the headline and where to begin, its calls, and what opcodes do."""
+    """What is said of a recording as a whole: names, overview, headline and where to begin, calls, what opcodes do."""
     return {
         "schema": SCHEMA,
         "title": recording.title or "recording",
@@ -93,6 +94,7 @@ def head_data(recording: Recording, states: Mapping[int, Sequence[State]]) -> Pl
         "summary": text.summary(recording),
         "explanation": text.explanation(recording, width=0),
         "story": story.story_data(recording, states),
+        "overview": overview.overview_data(recording, states),
         "cut": str(recording.cut or ""),
         "help": help_of(recording),
         "timeline": cache_timeline.timeline_data(recording),

@@ -39,7 +39,7 @@ def story_data(recording: Recording, states: States) -> Plain:
     return {
         "lines": list(story.lines),
         "level": story.level,
-        "place": _place_of(recording, states, story.position),
+        "place": place_of(recording, states, story.position),
         "opening": opening(recording, states),
         "graphs": len(recording.graphs),
         "breaks": len(recording.breaks),
@@ -48,7 +48,7 @@ def story_data(recording: Recording, states: States) -> Plain:
     }
 
 
-def _place_of(recording: Recording, states: States, position: int) -> list[int]:
+def place_of(recording: Recording, states: States, position: int) -> list[int]:
     """Frame and number of the state that an event belongs to; [] where none shows it."""
     if position < 0:
         return []
@@ -69,10 +69,10 @@ def opening(recording: Recording, states: States) -> list[int]:
     else the first step."""
     wrong = recording.divergences
     if wrong and recording.step_of(wrong[0]) is not None:
-        return _place_of(recording, states, recording.events.index(wrong[0]))
+        return place_of(recording, states, recording.events.index(wrong[0]))
     broke = worst_break(recording)
     if broke is not None:
-        return _place_of(recording, states, recording.events.index(broke))
+        return place_of(recording, states, recording.events.index(broke))
     frames = sorted(shown_frames(recording), key=lambda entered: -_work(recording, entered.frame))
     for entered in frames:
         if (number := _first_operator(recording, entered.frame, states.get(entered.frame, ()))) is not None:

@@ -142,5 +142,5 @@ def code_editor() -> str:
     return (_VENDOR / "codemirror.js").read_text(encoding="utf-8")
 
 
-SCRIPT = joined(_read)
+SCRIPT = re.sub(r"^ +", "", joined(_read), flags=re.MULTILINE)  # a tenth of it are spaces that begin lines
 STYLE = _style()

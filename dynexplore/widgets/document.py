@@ -43,8 +43,8 @@ button, select { font: inherit; }
 @media (prefers-color-scheme: dark) { body { background: #17191c; } } /* as the explorer: it has no edge */
 h1 { position: absolute; clip-path: inset(50%); } /* the headline says it, for those who see it */
 nav { margin: 12px 0; }
-.dynexplore { --dynx-height: max(600px, calc(100vh - 60px)); --dynx-tab-height: max(160px, 22vh); }
-footer { font-size: 12px; margin: 8px; }
+.dynexplore { --dynx-height: max(600px, calc(100vh - 60px)); }
+footer { font-size: 13px; margin: 8px; }
 """
 
 _PAGE = """\

@@ -24,6 +24,12 @@ from dynexplore.widgets.document import POLICY, POLICY_WITH_GRAPHVIZ, document, 
 MOST_STATIC = 40_000
 """So many letters of the report stand in the page for those who run no scripts."""
 
+_STYLE = """\
+body { margin: 0; padding: 0; max-width: none; }
+.dynexplore { --dynx-height: max(560px, calc(100vh - 28px)); border-width: 0 0 1px !important; }
+footer { margin: 0; padding: 4px 12px; line-height: 20px; }
+"""
+
 _START = """\
 // by this name a person can ask in the browser's console: dynexplore.links.related("node:1:add")
 const recording = await read(document.getElementById("recording").textContent);
@@ -47,6 +53,7 @@ def page(recording: Recording, title: str = "", *, redact: bool = False, graphvi
         start=_START,
         static=_beginning(text.report(shown, width=0)),
         holds=shown.holds,
+        style=_STYLE,
         policy=POLICY_WITH_GRAPHVIZ if graphviz else POLICY,
     )
 

@@ -47,9 +47,11 @@ class Opened(Heard):
         change: tuple[str, str] = ("", ""),
         graphviz: bool = False,
         place: str = "",
+        view: str = "story",
         **context: object,
     ) -> Page:
-        """The page, at a `place` that its address names (`#frame=1&step=2`); `change` replaces a text of the file."""
+        """The page, at a `place` that its address names (`#frame=1&step=2`); `change` replaces a text of the file. It shows
+        `view` and steps by instruction; "" leaves it as it opens."""
         path = self.folder / "recording.html"
         text = html.page(recording, graphviz=graphviz)
         assert change[0] in text, f"the page holds no {change[0]}"
@@ -59,29 +61,29 @@ class Opened(Heard):
         page.goto(path.as_uri() + place)
         if context.get("java_script_enabled", True):
             page.wait_for_function("'dynexplore' in globalThis")  # the data is unpacked
+            if view:
+                page.evaluate(
+                    "view => { if (globalThis.dynexplore?.frame) { dynexplore.tabs.openAgain(view);"
+                    " dynexplore.stepper.stepBy('instruction'); } }",
+                    view,
+                )
         self.requests.remove(path.as_uri())
         return page
 
 
 TABS = {
-    **dict.fromkeys(("original", "modified"), "Bytecode"),
-    "python": "Python",
-    "state": "Stack & locals",
-    **dict.fromkeys(("graph", "diagram"), "Graph"),
-    **dict.fromkeys(("guards", "timeline"), "Guards & recompiles"),
-    "breaks": "Breaks",
-    "frames": "Frames",
-    "real": "Real run",
-    "memory": "Memory",
-    "artefacts": "Artefacts",
-    **dict.fromkeys(("what-if", "live"), "What-if & live run"),
+    **dict.fromkeys(("source", "boxes", "growing"), "Story"),
+    **dict.fromkeys(("original", "modified", "python", "state", "frames", "breaks", "real", "artefacts"), "Story"),
+    **dict.fromkeys(("graph", "diagram", "memory"), "Graph"),
+    **dict.fromkeys(("guards", "timeline", "what-if", "live"), "Recompiles"),
+    "compare": "Compare",
 }
-"""Pane -> the title of the tab in which it stands."""
+"""Pane -> the title of the view in which it stands."""
 
 
 def tab(page: Page | Locator, pane: str) -> None:
-    """Open the tab in which a pane stands, of a page or of one explorer; the focus stays where it is."""
-    _press(page.get_by_role("tab", name=TABS[pane], exact=True).first, "aria-selected")
+    """Open the view in which a pane stands, of a page or of one explorer; the focus stays where it is."""
+    _press(page.locator(".dynx-tablist [role=tab]", has_text=TABS[pane]).first, "aria-selected")
     turn = page.locator(f".dynx-turn[data-pane='{pane}']").first
     if turn.count():
         _press(turn, "aria-pressed")

@@ -43,24 +43,23 @@ def test_the_source_has_colours(opened: Opened, scheme: str) -> None:
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_bytecode_is_aligned(opened: Opened, name: str) -> None:
-    """Both listings have as many rows, equally high, nothing lost; what comes from an instruction never stands above it."""
+def test_listings_lose_nothing(opened: Opened, name: str) -> None:
+    """Each listing has all its rows, equally high; in the new one no row stands above the instruction that it comes from."""
     recording = SAMPLES[name]()
     page = opened(recording)
     page.evaluate("dynexplore.go(2)")  # in the function itself
-    sides = {
-        side: page.locator(f".dynx-{side} tbody tr").evaluate_all(f"rows => rows.map({OFFSET})")
-        for side in ("original", "modified")
-    }
-    assert len(sides["original"]) == len(sides["modified"])
-    heights = page.locator(".dynx-original tbody tr, .dynx-modified tbody tr").evaluate_all("e => e.map(r => r.offsetHeight)")
-    assert len(set(heights)) == 1
+    sides = {}
+    for side in ("original", "modified"):
+        sides[side] = pane(page, side, " tbody tr").evaluate_all(f"rows => rows.map({OFFSET})")
+        heights = page.locator(f".dynx-{side} tbody tr").evaluate_all("e => e.map(r => r.offsetHeight)")
+        assert len(set(heights)) == 1
     offsets = [cells[1].strip("» \xa0") for cells in sides["original"]]
     code, modified = recording.original_code(1), recording.modified_code(1)
     assert modified is not None
-    assert [offset for offset in offsets if offset] == [str(row.offset) for row in code.rows]
+    assert offsets == [str(row.offset) for row in code.rows]
     shown = [(place, cells) for place, cells in enumerate(sides["modified"]) if cells[0].strip("\xa0")]
     assert [cells[0] for _, cells in shown] == [str(row.offset) for row in modified.rows]
+    assert len(sides["modified"]) >= len(offsets), "what left the code stands there as a gap"
     for place, cells in shown:
         if cells[4]:
             assert offsets.index(cells[4]) <= place
@@ -93,23 +92,19 @@ def long_frame() -> Recording:
     return r
 
 
-def test_aligned_panes_scroll_together(opened: Opened) -> None:
-    """Scrolling one of the two scrolls the other to the same row; a step keeps them together."""
+def test_the_row_at_hand_is_in_view_in_either_listing(opened: Opened) -> None:
+    """After a step, and after a click in one of them, the row that belongs to it is in view in the one that is opened."""
     page = opened(long_frame())
-    tops = "() => [...document.querySelectorAll('.dynx-original .dynx-body, .dynx-modified .dynx-body')].map(e => e.scrollTop)"
+    inside = """side => { const body = document.querySelector(`.dynx-${side} .dynx-body`).getBoundingClientRect();
+      const row = document.querySelector(`.dynx-${side} :is(.dynx-chosen, .dynx-now, .dynx-lit)`).getBoundingClientRect();
+      return row.top >= body.top && row.bottom <= body.bottom; }"""
     for side in ("original", "modified"):
-        page.locator(f".dynx-{side} .dynx-body").evaluate("e => { e.scrollTop = 300 + e.scrollTop; }")
-        page.wait_for_timeout(200)
-        one, other = page.evaluate(tops)
-        assert one == other >= 300
-    page.keyboard.press("End")  # the code that was emitted
-    page.keyboard.press("ArrowLeft")
-    page.wait_for_timeout(200)
-    one, other = page.evaluate(tops)
-    assert abs(one - other) <= 1 and one > 900
-    assert page.evaluate("dynexplore.choose('modified:1:0')") is None  # what is at hand is in view, on both sides
-    page.wait_for_timeout(200)
-    assert page.evaluate(tops) == [0, 0]
+        tab(page, side)
+        page.keyboard.press("End")  # the code that was emitted
+        page.keyboard.press("ArrowLeft")
+        assert page.evaluate(inside, side)
+        page.evaluate("dynexplore.choose('modified:1:0')")
+        assert page.evaluate(inside, side)
 
 
 def test_search_goes_through_all_frames(opened: Opened) -> None:
@@ -178,20 +173,24 @@ def test_copies(opened: Opened) -> None:
     page = opened(r, permissions=["clipboard-read", "clipboard-write"])
     assert copied(page, "source") == r.frames[0].code.source.rstrip("\n")
     assert copied(page, "original bytecode").splitlines()[2].split()[1:3] == ["0", "RESUME"]
+    tab(page, "modified")
     assert "POP_JUMP_IF_FALSE" in copied(page, "modified bytecode")
     pane(page, "graph")
     table = copied(page, "graph table").splitlines()
     assert table[0] == "__compiled_fn_0" and table[1].split()[:3] == ["opcode", "name", "target"]
     assert len(table) == 3 + len(r.graphs[0].nodes)
+    tab(page, "guards")
     assert len(copied(page, "guard").splitlines()) == 2 + 4
     pane(page, "guards", " .dynx-row").nth(2).click()
     assert len(copied(page, "guard").splitlines()) == 3
+    tab(page, "breaks")
     issue = copied(page, "graph break as an issue")
     assert (
         issue.startswith("### Graph break DX104: ")
         and "Python 3.12.1, torch 2.13.0" in issue
         and "```python\ndef toy(a, b):" in issue
     )
+    tab(page, "state")
     assert "stack 0" in copied(page, "stack and locals")
 
 

@@ -1,4 +1,4 @@
-"""The story view in a real Chromium: one screen with headline, source, stack, graph and strip, and one tab below."""
+"""The views in a real Chromium: the overview, and the story with source, stack, graph and strip on one screen."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import nn
 
 import dynexplore
 from browser.large import long_program
-from browser.pages import TABS, Opened, pane, status, tab
+from browser.pages import Opened, pane, status, tab
 from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording
 from dynexplore.views.modified_python import python_of_frame
@@ -96,7 +96,7 @@ SEEN = """() => {
     const r = e.getBoundingClientRect();
     return r.height > 0 && r.top >= b.top - 1 && r.bottom <= b.bottom + 1;
   };
-  const parts = ['.dynx-headline', '.dynx-source .dynx-body', '.dynx-boxes .dynx-body', '.dynx-growing .dynx-body',
+  const parts = ['.dynx-head', '.dynx-stepper', '.dynx-source .dynx-body', '.dynx-boxes .dynx-body', '.dynx-growing .dynx-body',
     '.dynx-strip', '.dynx-tablist'];
   const lost = parts.filter((one) => !inside(root.querySelector(one)));
   const line = root.querySelector('.dynx-source .dynx-line.dynx-now');
@@ -227,35 +227,37 @@ def test_what_is_built_before_it_stands_in_the_page_scrolls_when_it_does(opened:
     assert row.evaluate(inside + " return r.top >= b.top && r.bottom <= b.bottom; }")
 
 
-def test_where_it_is_narrow_source_and_state_take_turns(opened: Opened) -> None:
-    """At 600 pixels headline, strip and tabs stay in view; a button shows the state in place of the source, and one leads back."""
+def test_where_it_is_narrow_source_and_graph_take_turns(opened: Opened) -> None:
+    """At 600 pixels steps, strip and views stay in view; a button shows the graph in place of source and state, one leads back."""
     page = opened(explained(MODEL, X))
     page.set_viewport_size({"width": 600, "height": 700})
     page.evaluate("dynexplore.root.style.setProperty('--dynx-height', '620px')")
+    page.wait_for_function("dynexplore.root.dataset.width === 'narrow'")
     in_view = f"(() => {{ const lost = ({SEEN})()[1]; return lost; }})()"
-    assert page.evaluate(in_view) == [".dynx-boxes .dynx-body", ".dynx-growing .dynx-body"]
-    page.get_by_role("button", name="Stack and graph").click()
-    assert page.evaluate(in_view)[0] == ".dynx-source .dynx-body"
+    assert page.evaluate(in_view) == [".dynx-growing .dynx-body"]
+    page.get_by_role("button", name="Graph", exact=True).click()
+    assert page.evaluate(in_view)[:2] == [".dynx-source .dynx-body", ".dynx-boxes .dynx-body"]
     assert page.locator(".dynx-growing .dynx-newest").is_visible()
     page.get_by_role("button", name="Source", exact=True).click()
-    assert page.evaluate(in_view) == [".dynx-boxes .dynx-body", ".dynx-growing .dynx-body"]
+    assert page.evaluate(in_view) == [".dynx-growing .dynx-body"]
 
 
-def test_where_it_is_narrow_every_tab_is_seen_and_no_opcode_is_cut(opened: Opened) -> None:
-    """Tabs stand in two rows, and the two listings take turns: each has the whole width, which is enough for its texts."""
+def test_where_it_is_narrow_every_view_is_seen_and_no_opcode_is_cut(opened: Opened) -> None:
+    """The five views have room, and a listing has the whole width, which is enough for its texts."""
     page = opened(explained(trains, X))
     page.set_viewport_size({"width": 600, "height": 700})
-    tabs = page.locator(".dynx-tablist")
-    assert page.get_by_role("tab").count() == 10 and tabs.evaluate("e => e.scrollWidth <= e.clientWidth")
+    page.wait_for_function("dynexplore.root.dataset.width === 'narrow'")
+    views = page.locator(".dynx-tablist")
+    assert page.get_by_role("tab").count() == 5 and views.evaluate("e => e.scrollWidth <= e.clientWidth")
     cut = "cells => cells.filter(e => e.scrollWidth > e.clientWidth).map(e => e.textContent)"
-    for shown, hidden in (("Original bytecode", "Modified bytecode"), ("Modified bytecode", "Original bytecode")):
-        page.locator(".dynx-turn:visible", has_text=shown).click()
-        assert page.get_by_role("table", name=hidden).count() == 0
-        assert page.locator(".dynx-panel-bytecode td:nth-child(3):visible").count() > 3
-        assert page.locator(".dynx-panel-bytecode td:nth-child(3):visible").evaluate_all(cut) == []
-    page.set_viewport_size({"width": 1040, "height": 700})
-    assert page.locator(".dynx-turn:visible").count() == 0
-    assert page.locator(".dynx-original").is_visible() and page.locator(".dynx-modified").is_visible()
+    for shown, hidden in (("original", "modified"), ("modified", "original")):
+        tab(page, shown)
+        assert page.locator(f".dynx-{hidden}:visible").count() == 0
+        assert page.locator(f".dynx-{shown} td:nth-child(3):visible").count() > 3
+        assert page.locator(f".dynx-{shown} td:nth-child(3):visible").evaluate_all(cut) == []
+    page.set_viewport_size({"width": 1400, "height": 700})
+    page.wait_for_function("dynexplore.root.dataset.width === 'wide'")
+    assert all(page.locator(f".dynx-{key}").is_visible() for key in ("source", "boxes", "growing", "modified"))
 
 
 def test_inputs_bear_the_names_of_the_program(opened: Opened) -> None:
@@ -368,18 +370,17 @@ def explained_calls(function: Any, *calls: Any) -> Recording:
     return recording
 
 
-def test_the_headline_leads_there(opened: Opened) -> None:
-    """Three lines; the second is a button that goes to the break."""
-    page = opened(toy())
-    alike = "make the inputs of all calls alike, or give each kind of input a function of its own."
-    assert page.locator(".dynx-headline").inner_text().splitlines()[1:] == [
-        "toy: 2 graphs, 1 graph break, 1 recompile (`a` was dtype float32, now dtype float64).",
-        "The graph breaks at example.py:11 in toy: `if` on a tensor value.",
-        f"Use torch.where, or move the `if` out of the compiled function. On the recompile: {alike}",
-    ]
-    page.keyboard.press("End")
-    page.get_by_role("button", name="The graph breaks at example.py:11 in toy").click()
-    assert "graph break DX104" in status(page)
+def test_the_overview_leads_there(opened: Opened) -> None:
+    """The verdict counts in two lines; the row of the break has its place and its remedy, and opens the story at the break."""
+    page = opened(toy(), view="overview")
+    verdict = page.locator(".dynx-verdict-line").inner_text()
+    assert "1 recompile" in verdict and "1 graph break" in verdict
+    row = page.locator(".dynx-cost", has_text="Graph break")
+    told = " ".join(row.inner_text().split())
+    assert "toy example.py:11" in told and "if on a tensor value" in told and "Use torch.where, or move the if out" in told
+    row.get_by_role("button", name="Graph break").click()
+    page.get_by_role("button", name="Open the story").click()
+    assert page.get_by_role("tab", selected=True).inner_text() == "Story" and "graph break DX104" in status(page)
 
 
 def test_the_source_is_annotated(opened: Opened) -> None:
@@ -494,15 +495,17 @@ def test_no_row_of_a_tall_graph_is_cut_at_the_upper_edge(opened: Opened, width: 
     assert {number: seen for number, seen in found.items() if seen != [True, 0]} == {}
 
 
+@pytest.mark.parametrize("view", ["overview", "story", "graph", "recompiles", "compare"])
 @pytest.mark.parametrize("width", [740, 600])
-def test_where_it_is_narrow_a_long_headline_cuts_nothing(opened: Opened, width: int) -> None:
-    """A headline of several lines takes its room from source and open tab, whose lower edge stays inside the 620 pixels."""
-    page = opened(explained(trains, X))
+def test_where_it_is_narrow_nothing_is_cut(opened: Opened, width: int, view: str) -> None:
+    """A verdict of more lines takes its room from the list: the lower edge stays inside the 620 pixels."""
+    page = opened(explained(trains, X), view=view)
     page.set_viewport_size({"width": width, "height": 700})
     page.evaluate("dynexplore.root.style.setProperty('--dynx-height', '620px')")
-    page.evaluate("document.querySelector('.dynx-what').append(' and more words for one more line'.repeat(2))")
-    within = "() => { const root = dynexplore.root; return [root.scrollHeight - root.clientHeight, root.clientHeight <= 620]; }"
-    assert page.evaluate(within) == [0, True]
+    page.wait_for_function("dynexplore.root.dataset.width === 'narrow'")
+    page.evaluate("document.querySelector('.dynx-verdict-line').append(' and more words for one more line'.repeat(2))")
+    within = "(({ root }) => [root.scrollHeight - root.clientHeight, root.scrollWidth - root.clientWidth])(dynexplore)"
+    assert page.evaluate(within) == [0, 0]
 
 
 def test_b_visits_all_breaks_across_frames(opened: Opened) -> None:
@@ -523,37 +526,110 @@ def test_b_visits_all_breaks_across_frames(opened: Opened) -> None:
         assert page.locator(".dynx-source .dynx-line.dynx-now .dynx-number").inner_text().strip() == line
 
 
-def test_tabs(opened: Opened) -> None:
-    """One is open at a time; digits and arrows open others; every pane is in one of them; f gives them room, and takes it."""
+def test_views(opened: Opened) -> None:
+    """Five views, one on show at a time; the digits open them, every pane is in one of them, and arrows step after a click, too."""
     page = opened(toy())
-    names = page.get_by_role("tab").all_inner_texts()
-    assert names == ["Bytecode", "Stack & locals", "Graph", "Guards & recompiles", "Breaks", "Frames", "What-if & live run"]
-    assert set(names) <= set(TABS.values())
+    names = [" ".join(name.split()) for name in page.get_by_role("tab").all_inner_texts()]
+    assert names == ["Overview", "Story", "Graph", "Recompiles 1", "Compare"]
     for at, name in enumerate(names):
         page.keyboard.press(str(at + 1))
-        assert page.get_by_role("tab", selected=True).all_inner_texts() == [name]
+        assert " ".join(page.get_by_role("tab", selected=True).inner_text().split()) == name
         assert page.locator(".dynx-panel:visible").count() == 1
-    page.get_by_role("tab", selected=True).focus()
-    before = status(page)
+    page.get_by_role("tab", name="Story").click()
     page.keyboard.press("Home")
+    before = status(page)
     page.keyboard.press("ArrowRight")
-    assert page.get_by_role("tab", selected=True).all_inner_texts() == [names[1]] and status(page) == before
-    height = "document.querySelector('.dynx-panes').offsetHeight"
-    small = page.evaluate(height)
-    page.keyboard.press("f")
-    assert page.evaluate(height) > 1.5 * small and not page.locator(".dynx-source").is_visible()
-    page.keyboard.press("f")
-    assert page.evaluate(height) == small and page.locator(".dynx-source").is_visible()
+    assert page.get_by_role("tab", selected=True).inner_text() == "Story" and status(page) != before
 
 
-def test_a_tab_follows_when_it_is_opened(opened: Opened) -> None:
+PLACES = """() => {
+  const parts = '.dynx-panel:not([hidden]) > *, .dynx-overview-body > *, .dynx-left > *, .dynx-right > *';
+  const box = (e) => { const { x, y, width, height } = e.getBoundingClientRect(); return [x, y, width, height]; };
+  return [...document.querySelectorAll(parts)].map((e) => [e.className.split(' ')[0], ...box(e)].join(' '));
+}"""
+"""Where the panes of the view on show stand."""
+
+
+@pytest.mark.parametrize("size", [(1440, 900), (1040, 620), (700, 620)])
+def test_no_pane_moves_on_choosing(opened: Opened, size: tuple[int, int]) -> None:
+    """Rows of the overview, filters, steps and searches change what panes show, and the place of none."""
+    page = opened(explained(says_five, X), view="overview")
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    page.evaluate("height => dynexplore.root.style.setProperty('--dynx-height', `${height}px`)", size[1] - 40)
+    page.wait_for_timeout(100)
+    if size[0] > 880:  # in one column what is chosen stands below the list
+        before = page.evaluate(PLACES)
+        for _ in range(3):
+            page.keyboard.press("ArrowDown")
+            assert page.evaluate(PLACES) == before
+        page.locator(".dynx-chip").last.click()
+        assert page.evaluate(PLACES) == before
+    page.keyboard.press("2")
+    page.keyboard.press("Home")
+    before = page.evaluate(PLACES)
+    for _ in range(20):
+        page.keyboard.press("ArrowRight")
+        assert page.evaluate(PLACES) == before
+    page.get_by_role("searchbox").fill("add")
+    assert page.evaluate(PLACES) == before
+
+
+def test_edges_between_panes_move_and_are_remembered(opened: Opened) -> None:
+    """An arrow key moves an edge that has the focus; another explorer has it there, too; a double click puts it back."""
+    page = opened(toy())
+    width = "document.querySelector('.dynx-source').offsetWidth"
+    first = page.evaluate(width)
+    edge = page.locator(".dynx-panel-story > .dynx-edge-code")
+    edge.focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate(width) == pytest.approx(first + 48, abs=4)
+    page.evaluate(
+        "() => { const { data, host, constructor: Explorer } = dynexplore; dynexplore.root.remove();"
+        " globalThis.dynexplore = new Explorer(host, data); }"
+    )
+    page.evaluate("dynexplore.tabs.openAgain('story')")
+    assert page.evaluate(width) == pytest.approx(first + 48, abs=4)
+    page.locator(".dynx-panel-story > .dynx-edge-code").dblclick()
+    assert page.evaluate(width) == pytest.approx(first, abs=2)
+
+
+def test_a_line_is_one_step(opened: Opened) -> None:
+    """Steps go by line unless another unit is chosen, visit no discarded attempt, and the unit is remembered."""
+    page = opened(toy(), view="")
+    page.evaluate("dynexplore.stepper.stepBy('line'); dynexplore.tabs.openAgain('story'); dynexplore.show(dynexplore.walk[0], 0)")
+    seen = []
+    for _ in range(8):
+        page.keyboard.press("ArrowRight")
+        seen.append(page.locator(".dynx-source .dynx-line.dynx-now .dynx-number").inner_text().strip())
+    assert seen[:2] == ["10", "11"] and "12" in seen, seen
+    assert len(set(seen[:4])) == 4
+    page.keyboard.press("i")
+    assert page.locator(".dynx-unit[aria-pressed=true]").inner_text() == "Instruction"
+    before = int(status(page).split()[0])
+    page.keyboard.press("ArrowLeft")
+    assert int(status(page).split()[0]) == before - 1
+
+
+def test_no_text_is_smaller_than_thirteen_pixels(opened: Opened) -> None:
+    """In every view every text that is seen is 13 pixels high or more; drawings of graphviz are fitted and left out."""
+    page = opened(toy())
+    small = """() => [...document.querySelectorAll('.dynexplore *')].filter((e) => e.checkVisibility()
+      && !e.closest('.dynx-figure, .dynx-memory svg') && [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim())
+      && parseFloat(getComputedStyle(e).fontSize) < 13).map((e) => e.className + e.textContent)"""
+    for key in "12345":
+        page.keyboard.press(key)
+        assert page.evaluate(small) == [], key
+
+
+def test_a_pane_follows_when_its_view_is_opened(opened: Opened) -> None:
     """What was hidden while the steps went on shows the step at hand as soon as it is seen."""
     page = opened(toy())
     page.evaluate("dynexplore.choose('node:1:lt')")
-    page.keyboard.press("2")
+    tab(page, "state")
     assert "lt: bool[] cpu" in page.locator(".dynx-state .dynx-new").inner_text()
     page.keyboard.press("ArrowLeft")
-    page.keyboard.press("1")
+    page.keyboard.press("3")
     page.keyboard.press("ArrowRight")
     page.keyboard.press("2")
     assert "lt: bool[] cpu" in page.locator(".dynx-state .dynx-new").inner_text()
@@ -592,7 +668,6 @@ def test_without_steps_the_graph_grows_by_nodes(opened: Opened, name: str) -> No
     page = opened(watched(RECORDINGS[name]()))
     page.set_viewport_size({"width": 1040, "height": 900})
     page.evaluate("dynexplore.root.style.setProperty('--dynx-height', '620px')")
-    assert page.locator(".dynx-headline").inner_text()
     expect(page.locator(".dynx-boxes .dynx-body").get_by_text("not recorded").first).to_be_visible()
     page.locator(".dynexplore").press("Home")
     grown, lines = set(), set()

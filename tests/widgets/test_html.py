@@ -43,7 +43,7 @@ def size(recording: Recording, *, graphviz: bool) -> int:
 def test_a_whole_model_with_graphviz_is_below_1400_kilobytes(encoder: Recording) -> None:
     """A model with the steps of a 12-layer BERT, with the program that draws its diagrams, is a file of at most 1,400,000 bytes."""
     assert sum(isinstance(event, ev.InstructionStepped) for event in encoder) > 14_000
-    assert size(encoder, graphviz=True) < 1_300_000  # a BERT's own names, guards and lines take up to 90 KB more
+    assert size(encoder, graphviz=True) < 1_310_000  # a BERT's own names, guards and lines take up to 90 KB more
 
 
 def test_2000_instructions_without_graphviz_are_below_500_kilobytes() -> None:

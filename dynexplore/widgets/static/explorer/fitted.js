@@ -11,7 +11,7 @@
 import { make } from "./dom.js";
 
 /** The width of a letter of a table in pixels (page.css: --dynx-code at --dynx-text). */
-const LETTER = 7.3;
+const LETTER = 7.9;
 
 /** The widest column, in letters. */
 const WIDEST = 56;

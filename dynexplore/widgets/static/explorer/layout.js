@@ -5,7 +5,7 @@
  */
 
 /** Sizes in pixels; page.css has the fonts that they fit. */
-const [LETTER, PAD, GAP, ROW, LINE] = [6.7, 14, 26, 44, 13];
+const [LETTER, PAD, GAP, ROW, LINE] = [7.9, 14, 26, 50, 15];
 
 /**
  * @typedef {{name: string, inputs: string[], lines: string[]}} Node

@@ -60,8 +60,6 @@ export class LongList {
     this.texts = undefined;
     /** @type {number | undefined} the row that should be in view */
     this.target = undefined;
-    /** Whether another pane says how far this one is scrolled. @type {() => boolean} */
-    this.follows = () => false;
     element.classList.add("dynx-long");
     if (!this.whole) {
       element.setAttribute("aria-rowcount", String(what.count));
@@ -134,7 +132,6 @@ export class LongList {
   aim(marks) {
     this.target = undefined;
     this.rows.goal = undefined;
-    if (this.follows()) return;
     if (this.whole) return this.rows.aim(marks);
     this.target = bestOf(this.indexed(), marks)?.[0];
     if (this.target !== undefined) this.inside = this.inView();

@@ -15,7 +15,7 @@ import { withSketches } from "./sketched.js";
 import { inflated, unpacked } from "./unpack.js";
 
 /** The version of the data's shape that this reads. */
-const SCHEMA = 4;
+const SCHEMA = 5;
 
 /**
  * Show the explorer of `data` in `host`.

@@ -50,7 +50,7 @@ export class Order {
    * The nearest state before or behind another one, in whatever frame.
    * @param {Frame} frame @param {number} position
    * @param {number} by 1 or -1
-   * @param {(state: import("./types.js").State) => boolean} is
+   * @param {(state: import("./types.js").State, frame: Frame, position: number) => boolean} is
    * @returns {{frame: Frame, position: number} | undefined}
    */
   near(frame, position, by, is) {
@@ -58,13 +58,13 @@ export class Order {
     let at = position + by;
     if (!run) {
       // a wrapper of the engine, to which an old address led: it is in no order, and has its own states only
-      for (; at >= 0 && at < frame.states.length; at += by) if (is(frame.states[at])) return { frame, position: at };
+      for (; at >= 0 && at < frame.states.length; at += by) if (is(frame.states[at], frame, at)) return { frame, position: at };
       return undefined;
     }
     for (let number = run.at; number >= 0 && number < this.runs.length; number += by) {
       const here = this.runs[number];
       if (here !== run) at = by > 0 ? here.from : here.to - 1;
-      for (; at >= here.from && at < here.to; at += by) if (is(here.frame.states[at])) return { frame: here.frame, position: at };
+      for (; at >= here.from && at < here.to; at += by) if (is(here.frame.states[at], here.frame, at)) return { frame: here.frame, position: at };
     }
     return undefined;
   }

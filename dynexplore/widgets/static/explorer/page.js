@@ -1,19 +1,18 @@
 // @ts-check
 /**
- * The explorer: a story that is one screen high, and below it linked panes over one recording, one tab open at a time.
+ * The explorer: five views of one recording in one frame, which is one screen high.
  *
- * Which idea lives here: the story answers in order: what happened (the headline), where (the source, marked), what is going on
- * (stack, locals, and the graph as it grows), when (the strip of time). The page holds one selection, the item that was chosen, and one position, the state that is
- * shown. Every row of every pane is known under its link key, so lighting up what belongs together is looking up keys,
+ * Which idea lives here: the overview answers first what it cost and what to fix; the story shows where (the source, marked), what is
+ * going on (stack, locals, the graph), when (the strip of time). The page holds one selection, the item that was chosen, and one
+ * position, the state that is shown. Every row of every pane is known under its link key, so lighting up what belongs together is looking up keys,
  * in whatever pane they stand. All of it happens in the browser; the kernel, where there is one, is asked only by panes
  * that need a live program (`live`).
  */
 
-import { make, makeButton } from "./dom.js";
+import { make } from "./dom.js";
 import { isInEditor } from "./editing.js";
 import { tellWhole } from "./fitted.js";
 import { States } from "./fold.js";
-import { headline } from "./headline.js";
 import { Links } from "./links.js";
 import { Order } from "./order.js";
 import { PANES } from "./panes/index.js";
@@ -22,8 +21,9 @@ import { follow } from "./controls/place.js";
 import { Rest } from "./rest.js";
 import { keyOf } from "./rows.js";
 import { Search } from "./search.js";
+import { restore, splitters } from "./splitter.js";
 import { Stepper } from "./stepper.js";
-import { Tabs } from "./tabs.js";
+import { Views } from "./views.js";
 import { CONTROLS } from "./controls/index.js";
 
 /**
@@ -34,6 +34,21 @@ import { CONTROLS } from "./controls/index.js";
 
 /** The file of the engine's wrappers, as views/names.py has it. */
 const WRAPPER = "<dynexplore entry>";
+
+/** From so many pixels on the story has three columns, and from so many two; below that, one. */
+const [WIDE, MIDDLE] = [1280, 880];
+
+/** The views in which steps are seen: the arrows step there. */
+const STEPPED = ["story", "graph", "recompiles"];
+
+/** The keys that the foot of each view names. @type {Record<string, [string, string][]>} */
+const FEET = {
+  overview: [["↑ ↓", "choose a row"], ["Enter", "open its story"], ["c", "copy the change"], ["1 to 5", "switch views"]],
+  story: [["← →", "step"], ["l i k", "by line, instruction, call"], ["b", "next graph break"], ["m", "where it was made"]],
+  graph: [["/", "search"], ["← →", "step"], ["1 to 5", "switch views"]],
+  recompiles: [["↑ ↓", "move"], ["Enter", "choose"], ["1 to 5", "switch views"]],
+  compare: [["1 to 5", "switch views"]],
+};
 
 /** One explorer on the page. */
 export class Explorer {
@@ -65,6 +80,8 @@ export class Explorer {
     this.follower = null;
     /** @type {Map<Frame, States>} */
     this.folds = new Map();
+    /** @type {Map<number, Map<number, number>>} code -> offset -> line */
+    this.lines = new Map();
     /** @type {View[]} panes, controls and stepper */
     this.views = [];
     /** @type {Map<View, HTMLElement>} the panes among them, and where they stand */
@@ -81,7 +98,10 @@ export class Explorer {
     if (live) live.frame = this.frame?.id;
     this.search = new Search(this);
     this.stepper = new Stepper(this);
-    this.tabs = new Tabs(this);
+    this.hints = make("div", "dynx-hints");
+    /** @type {((width: string) => void)[]} what is to know the class of widths */
+    this.ofWidth = [];
+    this.tabs = new Views(this);
     this.said = make("div", "dynx-said");
     this.said.setAttribute("role", "status");
     editing?.follow(this);
@@ -95,13 +115,38 @@ export class Explorer {
   /** What is at hand stays in view when the explorer gets its size, which in a notebook is after it was built, or another one. */
   keepInView() {
     let height = this.root.clientHeight;
+    this.measure();
     let isNew = height > 0; // the first size that is told is the one that it was built in
     new ResizeObserver(() => {
       const { clientHeight } = this.root;
+      this.measure();
       if (clientHeight && this.frame && !this.shown.size) this.open();
       else if (clientHeight && clientHeight !== height && !isNew && this.shown.size) this.paint();
       [height, isNew] = [clientHeight, false];
     }).observe(this.root);
+  }
+
+  /** Which class of widths this is: how many columns there is room for. */
+  measure() {
+    const { clientWidth } = this.root;
+    const width = !clientWidth || clientWidth >= WIDE ? "wide" : clientWidth >= MIDDLE ? "middle" : "narrow";
+    if (this.root.dataset.width === width) return;
+    this.root.dataset.width = width;
+    for (const tell of this.ofWidth) tell(width);
+    this.tabs.mark();
+    if (this.shown.size) this.paint();
+  }
+
+  /** Be told the class of widths, now and whenever it is another one. @param {(width: string) => void} tell */
+  onWidth(tell) {
+    this.ofWidth.push(tell);
+    if (this.root.dataset.width) tell(this.root.dataset.width);
+  }
+
+  /** The keys of a view, at the foot of the page. @param {string} view */
+  foot(view) {
+    const told = (FEET[view] ?? []).map(([key, does]) => make("span", "", "", make("kbd", "", key), make("span", "", ` ${does}`)));
+    this.hints.replaceChildren(...told);
   }
 
   /**
@@ -127,19 +172,17 @@ export class Explorer {
     const next = this.replaced(data);
     const there = next.data.frames.find((one) => one.id === id);
     if (there) next.show(there, to, item);
-    next.stepper.speed.value = stepper.speed.value;
     if (isPlaying) next.stepper.play();
     if (hadFocus) next.root.focus({ preventScroll: true });
   }
 
   /** Another explorer where this one stood, with what was open. @param {import("./types.js").Data} data @returns {Explorer} */
   replaced(data) {
-    const kept = ["dynx-large", "dynx-shows-state"].filter((name) => this.root.classList.contains(name));
-    const { shown } = this.tabs;
+    const { shown, front } = this.tabs;
     this.host.style.minHeight = `${this.host.offsetHeight}px`; // the notebook is not to scroll while nothing is there
     const next = new Explorer(this.host, data, this.live, false, this.editing);
     this.host.style.minHeight = "";
-    next.root.classList.add(...kept);
+    next.tabs.front = front;
     next.tabs.openAgain(shown?.key, shown?.one?.key);
     return next;
   }
@@ -152,71 +195,90 @@ export class Explorer {
   // -- building ------------------------------------------------------------------------------------------------------
 
   build() {
-    const { data, root, live } = this;
+    const { data, root, live, tabs } = this;
+    const { file, how } = data.overview;
     const tools = make("div", "dynx-tools");
-    const head = make("div", "dynx-head", "", headline(this), tools);
-    root.append(head);
+    const more = make("div", "dynx-tools");
+    const name = make("div", "dynx-name", "", make("b", "", file), make("span", "dynx-facts", how));
+    const foot = make("div", "dynx-foot", "", this.hints, this.said, more);
+    root.append(make("div", "dynx-head", "", name, tabs.list, tools), tabs.panels, foot);
     for (const control of CONTROLS) {
       if (control.wanted && !control.wanted(data, live)) continue;
       const place = make("div", `dynx-control dynx-control-${control.key}`);
-      tools.append(place);
+      (control.key === "keys" ? tools : more).append(place);
       this.views.push(control.build(this, place));
     }
-    if (!this.frame) {
-      root.append(make("pre", "dynx-note", data.explanation));
-      return;
-    }
     root.classList.add("dynx-has-story");
-    const now = make("div", "dynx-side");
-    const story = make("div", "dynx-story", "", this.sides(), now);
-    tools.append(this.search.element);
-    this.tabs.bar.append(this.said);
-    root.append(story, this.stepper.element, this.tabs.bar, this.tabs.panels);
-    this.views.push(this.stepper);
+    if (this.frame) tools.prepend(this.search.element);
     for (const pane of PANES) {
-      if (data.isFirstView && !pane.place) continue; // what is in tabs follows
+      if (data.isFirstView && !pane.place) continue; // what else there is follows
+      if (!this.frame && pane.place !== "overview") continue;
       if (pane.wanted && !pane.wanted(data, live)) continue;
       const place = this.place(pane);
+      const take = tabs.take(pane.key, place.section);
       const view = pane.build(this, place);
-      if (pane.place === "source") story.insertBefore(place.section, now);
-      else if (pane.place === "now") now.append(place.section);
-      else this.tabs.take(pane.key, place.section)(view);
+      take(view);
       for (const [what, text] of Object.entries(view.copies ?? {})) {
         place.tools.append(copyButton(this, what, text, Object.keys(view.copies ?? {}).length > 1 ? `Copy ${what}` : "Copy"));
       }
       this.views.push(view);
       this.sections.set(view, place.section);
     }
-    this.tabs.finish();
+    if (this.frame) this.buildStory();
+    else for (const tab of tabs.tabs) if (tab.key !== "overview") tab.panel.append(make("div", "dynx-empty", "", ...this.nothing()));
+    tabs.finish();
+    this.badge();
     if (data.isFirstView) {
       this.search.field.disabled = true;
       this.rest = new Rest(this);
-      this.tabs.panels.append(this.rest.element);
+      for (const tab of tabs.tabs) if (!tab.parts.length) tab.panel.append(this.rest.element.cloneNode(true));
+      tabs.named("story").panel.append(this.rest.element);
     }
-    if (data.cut) root.append(make("p", "dynx-note", `The recording was ${data.cut}.`));
+    if (data.cut) this.say(`The recording was ${data.cut}.`);
+    tabs.open(tabs.named("overview"));
   }
 
-  /** Where it is narrow, source and state take turns: a button for each (page.css shows them there only). */
-  sides() {
-    const sides = ["Source", "Stack and graph"].map((name, at) => {
-      const button = makeButton(name, () => {
-        this.root.classList.toggle("dynx-shows-state", at === 1);
-        sides.forEach((one) => one.setAttribute("aria-pressed", String(one === button)));
-        this.paint(); // what is at hand may have to scroll into view
-      }, { name: "dynx-tab" });
-      button.setAttribute("aria-pressed", String(at === 0));
-      return button;
-    });
-    const bar = make("div", "dynx-sides", "", ...sides);
-    bar.setAttribute("role", "group");
-    bar.setAttribute("aria-label", "What of the story is shown");
-    return bar;
+  /** Why a view is empty where nothing was captured. @returns {Node[]} */
+  nothing() {
+    const { explanation, overview } = this.data;
+    return [make("p", "", overview.empty?.why ?? ""), make("pre", "dynx-note", explanation)];
+  }
+
+  /** The bar above the story, the strip of time below it, and the edges between its panes. */
+  buildStory() {
+    const { panel, turns } = this.tabs.named("story");
+    const part = (/** @type {string} */ name) => /** @type {HTMLElement} */ (panel.querySelector(`.dynx-${name}`));
+    panel.prepend(this.stepper.element);
+    panel.append(this.stepper.times);
+    this.views.push(this.stepper);
+    const onMove = () => this.paint();
+    const sized = (/** @type {string} */ size, /** @type {HTMLElement} */ element) => ({ size: `--dynx-size-${size}`, element });
+    const across = { home: panel, name: "story", panes: [sized("code", part("source")), sized("drawn", part("growing")), sized("more", turns)], isAcross: true, onMove };
+    const down = { home: panel, name: "story left", panes: [sized("lines", part("source")), sized("state", part("boxes"))], isAcross: false, onMove };
+    const recompiles = this.tabs.named("recompiles");
+    for (const row of [across, down]) {
+      panel.append(...splitters(row));
+      this.onWidth((width) => restore(row, width));
+    }
+    const timeline = /** @type {HTMLElement | null} */ (recompiles.panel.querySelector(".dynx-timeline"));
+    if (!timeline) return;
+    const row = { home: recompiles.panel, name: "recompiles", panes: [sized("calls", timeline), sized("guards", recompiles.turns)], isAcross: true, onMove };
+    recompiles.panel.append(...splitters(row));
+    this.onWidth((width) => restore(row, width));
+  }
+
+  /** How many recompiles there are stands on the button of their view. */
+  badge() {
+    const { recompiles } = this.data.story;
+    if (recompiles) this.tabs.named("recompiles").button.append(make("span", "dynx-count", String(recompiles)));
   }
 
   /** Where something happened, or begins: views/story.py says where. */
   open() {
-    const [id, position = 0] = this.data.story.opening;
+    const { opens } = this.data.overview;
+    const [id, position = 0] = opens.place.length ? opens.place : this.data.story.opening;
     const frame = this.data.frames.find((one) => one.id === id);
+    this.tabs.openAgain(opens.view);
     this.show(frame ?? this.frame, frame ? position : 0);
   }
 
@@ -317,7 +379,7 @@ export class Explorer {
   /**
    * The nearest state before or behind this one, in whatever frame.
    * @param {number} by 1 or -1
-   * @param {(state: import("./types.js").State) => boolean} is
+   * @param {(state: import("./types.js").State, frame: Frame, position: number) => boolean} is
    * @returns {{frame: Frame, position: number} | undefined}
    */
   near(by, is) {
@@ -389,11 +451,23 @@ export class Explorer {
       mark(this.chosen, "dynx-chosen");
     }
     mark(`instruction:${this.state.code}:${this.state.offset}`, "dynx-now");
-    const code = this.data.codes[this.state.code ?? -1];
-    const row = code?.rows.find(({ offset }) => offset === this.state.offset);
-    const line = row?.line ?? this.state.line;
+    const line = this.lineOf(this.state);
     if (line) mark(`line:${this.state.code}:${line}`, "dynx-now");
     return marks;
+  }
+
+  /** The line of the source that a state is at. @param {import("./types.js").State} state @returns {number | undefined} */
+  lineOf(state) {
+    const { code: id = -1, offset } = state;
+    let lines = this.lines.get(id);
+    if (!lines) {
+      lines = new Map();
+      for (const row of this.data.codes[id]?.rows ?? []) {
+        if (row.line) lines.set(row.offset, row.line);
+      }
+      this.lines.set(id, lines);
+    }
+    return lines.get(offset) ?? state.line;
   }
 
   // -- events ----------------------------------------------------------------------------------------------------------
@@ -429,7 +503,7 @@ export class Explorer {
       return;
     }
     // fields and sliders have keys of their own
-    if (!this.frame || /** @type {Element} */ (event.target).matches("input, select, textarea")) return;
+    if (/** @type {Element} */ (event.target).matches("input, select, textarea")) return;
     const act = this.keyActs(event.target)[event.key];
     if (act) {
       act();
@@ -443,8 +517,11 @@ export class Explorer {
   /** @param {EventTarget | null} target @returns {Record<string, () => void>} */
   keyActs(target) {
     const arrows = { ArrowUp: () => this.move(target, -1), ArrowDown: () => this.move(target, 1) };
-    const own = this.frame ? [this.tabs.keys, ...this.seen.map((view) => view.keys ?? {}), this.tabs.keysAt(target)] : [];
-    return Object.assign({ "/": () => this.search.field.focus() }, arrows, ...own);
+    const steps = this.frame && STEPPED.includes(this.tabs.shown.key) ? [this.stepper.keys] : [];
+    const own = this.seen.filter((view) => view !== this.stepper).map((view) => view.keys ?? {});
+    const onOverview = this.tabs.shown.key === "overview" && !/** @type {Element | null} */ (target)?.closest?.("button.dynx-copy, button.dynx-tool, button.dynx-first, button.dynx-chip, button.dynx-frame");
+    const enter = onOverview ? [{ Enter: () => /** @type {HTMLElement | null} */ (this.tabs.shown.panel.querySelector(".dynx-cost-detail .dynx-first"))?.click() }] : [];
+    return Object.assign({ "/": () => this.search.field.focus() }, arrows, this.tabs.keys, ...steps, ...own, ...enter);
   }
 
   /** Move the focus to the row above or below in the same pane. @param {EventTarget | null} target @param {number} by */

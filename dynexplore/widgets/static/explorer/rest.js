@@ -3,7 +3,7 @@
  * What is said of the rest of a recording while only its first view is there: that it follows by itself, or, where making it was
  * interrupted, that it does not, with a button that has the kernel make it.
  *
- * In:  an explorer of a first view. Out: `element`, for the place of the tabs; `interrupted()`, `ask()`.
+ * In:  an explorer of a first view. Out: `element`, for the views that are not there yet; `interrupted()`, `ask()`.
  */
 
 import { make, makeButton } from "./dom.js";
@@ -16,7 +16,7 @@ export class Rest {
   constructor(explorer) {
     this.explorer = explorer;
     this.isInterrupted = false;
-    const what = "with bytecode, graph, guards and the other tabs";
+    const what = "with bytecode, graph, guards and the other views";
     this.text = make("span", "", `All ${explorer.order.total} steps follow in a moment, ${what}. `);
     const label = `Make all ${explorer.order.total} steps, ${what}`;
     this.button = /** @type {HTMLButtonElement} */ (makeButton("Make the rest", () => this.ask(), { name: "dynx-tool", label }));
@@ -27,7 +27,7 @@ export class Rest {
   /** The rest does not follow by itself. */
   interrupted() {
     this.isInterrupted = true;
-    this.text.textContent = "Only the steps around the first one shown are here: making the others, and the tabs, was interrupted. ";
+    this.text.textContent = "Only the steps around the first one shown are here: making the others, and the other views, was interrupted. ";
     this.button.hidden = false;
   }
 

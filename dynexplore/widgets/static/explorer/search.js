@@ -22,7 +22,7 @@ export class Search {
     this.findings = new Findings(explorer.data);
     this.field = /** @type {HTMLInputElement} */ (make("input", "dynx-search"));
     this.field.type = "search";
-    this.field.placeholder = "Search all panes (/)";
+    this.field.placeholder = "Search (/)";
     this.field.setAttribute("aria-label", "Search all panes");
     this.field.addEventListener("input", () => this.find());
     this.scope = /** @type {HTMLSelectElement} */ (make("select", "dynx-scope"));
@@ -41,7 +41,8 @@ export class Search {
     this.others = [];
     this.at = -1;
     const next = makeButton("›", () => this.next(), { name: "dynx-tool", label: "Next match (Enter)" });
-    this.element = make("div", "dynx-find", "", this.field, ...(explorer.data.frames.length > 1 ? [this.scope] : []), next, this.count);
+    const more = make("div", "dynx-find-more", "", ...(explorer.data.frames.length > 1 ? [this.scope] : []), this.count, next);
+    this.element = make("div", "dynx-find", "", this.field, more);
     this.element.setAttribute("role", "search");
   }
 
@@ -50,6 +51,7 @@ export class Search {
     for (const row of root.querySelectorAll(".dynx-found")) row.classList.remove("dynx-found");
     for (const view of sections.keys()) for (const list of view.lists ?? []) list.forget?.();
     const wanted = this.field.value.toLowerCase();
+    this.element.classList.toggle("dynx-searching", Boolean(wanted));
     this.hits = [];
     for (const [view, section] of wanted ? sections : []) {
       this.explorer.frameOf(view);

@@ -5,15 +5,17 @@
  */
 
 import { make, makeButton } from "./dom.js";
+import { remember, remembered } from "./splitter.js";
 import { Strip } from "./strip.js";
 
-/** How many steps a second playing makes, by what is chosen. @type {[string, number][]} */
-const SPEEDS = [
-  ["slow", 1],
-  ["normal", 3],
-  ["fast", 10],
-  ["very fast", 40],
-];
+/** How many steps a second playing makes. */
+const SPEED = 3;
+
+/** How far a step goes: the key, and what stands on the button. @type {Record<string, [string, string]>} */
+const UNITS = { line: ["l", "Line"], instruction: ["i", "Instruction"], call: ["k", "Call"] };
+
+/** The moments at which a call begins or ends. */
+const CALLS = ["InlineEntered", "InlineLeft", "FrameEntered", "CacheHit", "FrameFinished"];
 
 /** @typedef {import("./types.js").Frame} Frame */
 
@@ -28,11 +30,58 @@ export class Stepper {
     /** @type {number | undefined} the timer, while the steps are played */
     this.playing = undefined;
     this.player = makeButton("Play", () => this.play(), { name: "dynx-play", label: "Play the steps (p)" });
-    this.speed = this.speeds();
-    const bar = make("div", "dynx-steps", "", ...this.buttons(), ...this.jumps(), this.player, this.speed, this.status);
+    this.unit = remembered("unit") in UNITS ? remembered("unit") : "line";
+    this.choice = this.functions();
+    const by = make("span", "dynx-by", "", make("span", "dynx-facts", "Step by "), this.units());
+    const bar = make("div", "dynx-steps", "", this.choice, this.status, by, ...this.buttons(), ...this.jumps(), this.player);
     bar.setAttribute("role", "toolbar");
     bar.setAttribute("aria-label", "Steps");
-    this.element = make("div", "dynx-stepper", "", ...(this.strip.overview ? [this.strip.overview] : []), this.strip.element, bar);
+    this.element = make("div", "dynx-stepper", "", bar);
+    this.times = make("div", "dynx-times", "", ...(this.strip.overview ? [this.strip.overview] : []), this.strip.element);
+  }
+
+  /** The functions to choose from. */
+  functions() {
+    const { explorer } = this;
+    const choice = /** @type {HTMLSelectElement} */ (make("select", "dynx-functions-to-choose"));
+    choice.setAttribute("aria-label", "Function");
+    for (const { id, title, numbers } of explorer.walk) {
+      const option = make("option", "", numbers.length ? `${title}: graph ${numbers.join(", ")}` : title);
+      option.setAttribute("value", String(id));
+      choice.append(option);
+    }
+    choice.addEventListener("change", () => {
+      const frame = explorer.walk.find(({ id }) => String(id) === choice.value);
+      if (frame) explorer.show(frame, explorer.states(frame).first);
+    });
+    return choice;
+  }
+
+  /** How far a step goes: a button for each. */
+  units() {
+    const buttons = Object.entries(UNITS).map(([unit, [key, title]]) => {
+      const button = makeButton(title, () => this.stepBy(unit), { name: "dynx-unit" });
+      button.dataset.unit = unit;
+      button.title = `Step by ${unit} (${key})`;
+      return button;
+    });
+    this.unitButtons = buttons;
+    const group = make("span", "dynx-units", "", ...buttons);
+    group.setAttribute("role", "group");
+    group.setAttribute("aria-label", "Step by");
+    this.markUnit();
+    return group;
+  }
+
+  /** @param {string} unit */
+  stepBy(unit) {
+    this.unit = unit;
+    remember("unit", unit);
+    this.markUnit();
+  }
+
+  markUnit() {
+    for (const button of this.unitButtons ?? []) button.setAttribute("aria-pressed", String(button.dataset.unit === this.unit));
   }
 
   buttons() {
@@ -42,18 +91,6 @@ export class Stepper {
       makeButton("▶", () => this.step(1), { label: "Step forward (right arrow)" }),
       makeButton("▶|", () => this.go(Infinity), { label: "Last step (End)" }),
     ];
-  }
-
-  speeds() {
-    const choice = /** @type {HTMLSelectElement} */ (make("select", "dynx-speed"));
-    choice.setAttribute("aria-label", "Playback speed");
-    for (const [name, each] of SPEEDS) {
-      const option = make("option", "", name);
-      option.setAttribute("value", String(each));
-      choice.append(option);
-    }
-    choice.value = "3";
-    return choice;
   }
 
   jumps() {
@@ -76,6 +113,7 @@ export class Stepper {
       a: () => this.goTo(this.attemptAt(1)),
       A: () => this.goTo(this.attemptAt(-1)),
       m: () => this.jump(this.madeAt()),
+      ...Object.fromEntries(Object.entries(UNITS).map(([unit, [key]]) => [key, () => this.stepBy(unit)])),
     };
   }
 
@@ -85,10 +123,52 @@ export class Stepper {
     this.explorer.go(position);
   }
 
-  /** One step, from frame to frame. @param {number} by */
+  /** One step, from frame to frame, as far as the unit says. @param {number} by */
   step(by) {
     this.pause();
-    this.explorer.step(by);
+    const { explorer, unit } = this;
+    if (unit === "instruction") return explorer.step(by);
+    const to = explorer.near(by, by > 0 ? this.beginsAnother() : this.beginsBefore());
+    if (to) explorer.show(to.frame, to.position);
+    else explorer.go(by > 0 ? Infinity : 0);
+  }
+
+  /** Whether a state begins another line, or another call, than the one at hand; discarded attempts have none. */
+  beginsAnother() {
+    const { explorer, unit } = this;
+    const here = this.placeOf(explorer.frame, explorer.position);
+    return (/** @type {import("./types.js").State} */ state, /** @type {Frame} */ frame, /** @type {number} */ position) => {
+      if (!this.isKept(frame, state)) return false;
+      if (state.kind === "GraphBroke") return true;
+      if (unit === "call") return Boolean(state.kind && CALLS.includes(state.kind));
+      const there = this.placeOf(frame, position);
+      return Boolean(there) && there !== here;
+    };
+  }
+
+  /** The same backwards: the first state of the line before. */
+  beginsBefore() {
+    const is = this.beginsAnother();
+    return (/** @type {import("./types.js").State} */ state, /** @type {Frame} */ frame, /** @type {number} */ position) => {
+      if (!is(state, frame, position)) return false;
+      if (this.unit === "call" || state.kind === "GraphBroke") return true;
+      const before = frame.states[position - 1];
+      return !before || !this.isKept(frame, before) || this.placeOf(frame, position - 1) !== this.placeOf(frame, position);
+    };
+  }
+
+  /** The line that a state is at, "" where it is none. @param {Frame} frame @param {number} position @returns {string} */
+  placeOf(frame, position) {
+    const state = frame.states[position];
+    if (!state || (state.kind && state.kind !== "GraphBroke")) return "";
+    const code = state.code ?? frame.code;
+    const line = this.explorer.lineOf(state);
+    return line ? `${frame.id} ${code} ${line}` : "";
+  }
+
+  /** Whether a state belongs to what was kept: a discarded attempt is walked by instruction only. @param {Frame} frame @param {import("./types.js").State} state */
+  isKept(frame, state) {
+    return !state.attempt || state.attempt === this.explorer.states(frame).lastAttempt;
   }
 
   // -- playing ---------------------------------------------------------------------------------------------------------
@@ -102,9 +182,9 @@ export class Stepper {
     const next = () => {
       if (!explorer.root.isConnected || explorer.position >= explorer.frame.states.length - 1) return this.pause();
       explorer.go(explorer.position + 1);
-      this.playing = window.setTimeout(next, 1000 / Number(this.speed.value));
+      this.playing = window.setTimeout(next, 1000 / SPEED);
     };
-    this.playing = window.setTimeout(next, 1000 / Number(this.speed.value));
+    this.playing = window.setTimeout(next, 1000 / SPEED);
   }
 
   pause() {
@@ -158,6 +238,7 @@ export class Stepper {
     const attempt = state.attempt ? `, attempt ${state.attempt}` : "";
     const { order, frame } = this.explorer;
     this.status.textContent = `${order.number(frame, position)} of ${order.total}${attempt}: ${state.text}`;
+    this.choice.value = String(frame.id);
     this.strip.show(position, this.status.textContent);
     this.status.title = [this.status.textContent, ...(state.made ?? [])].join("\n");
     // not `disabled`: a button that had the focus would lose it, and keys would go to the notebook

@@ -60,7 +60,15 @@
  *   edges: {left: number, right: number, width: number, top: number, bottom: number},
  *   rows: {name: string, op: string, stage: string, live: string, made: string, inside: string, place: string}[],
  *   kept: {name: string, bytes: string, what: string}[]}} GraphMemory  the memory of a graph, and its picture
- * @typedef {{schema: number, isFirstView?: number, engine: string, title: string, summary: string, explanation: string, story: Story, cut: string,
+ * @typedef {{kind: string, function: string, where: string, cause: string, more?: string, code?: string, times: number, recompiles?: number, seconds: number,
+ *   remedy: string, change: string, place: number[], facts: string[][]}} Cost  what cost something; see views/overview.py
+ * @typedef {{function: string, spans: {kind: string, start: number, seconds: number, frame: number, call: number}[],
+ *   hits: [number, number, number][]}} TrackData  a function's compilations, and [second, hits, call]
+ * @typedef {{file: string, how: string, verdict: string[], level: string, seconds: Record<string, number>, rows: Cost[],
+ *   functions: {name: string, where: string, kind: string, verdict: string, operators: number, seconds: number, frame: number,
+ *   frames: number[]}[], timeline: {seconds: number, tracks: TrackData[]}, opens: {view: string, place: number[]},
+ *   empty?: {why: string, next: string, command: string}}} Overview
+ * @typedef {{schema: number, isFirstView?: number, engine: string, title: string, summary: string, explanation: string, story: Story, overview: Overview, cut: string,
  *   codes: Record<string, Code>, help: Record<string, [string, string]>, frames: Frame[],
  *   rules: Record<string, string>, real: RealRun, versions: string, timeline: Timeline, anatomy: Anatomy,
  *   inspection: Record<string, Inspected>, values: Value[],
@@ -94,7 +102,7 @@
  * @typedef {object} Pane  what panes/index.js lists
  * @property {string} key  one word; the pane's section has the class dynx-KEY
  * @property {string} title  its heading
- * @property {"source" | "now"} [place]  where in the story it stands; left out: in a tab (tabs.js says in which)
+ * @property {"overview" | "source" | "now"} [place]  that it belongs to a first view; views.js says in which view it stands
  * @property {(data: Data, live: import("./live.js").Live | null) => boolean} [wanted]  whether there is anything to show
  * @property {(explorer: import("./page.js").Explorer, place: Place) => View} build  fills `place.body`
  *

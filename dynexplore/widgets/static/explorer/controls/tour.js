@@ -10,9 +10,14 @@ import { make, makeButton } from "../dom.js";
 const BUBBLES = [
   [
     ".dynx-headline",
-    "What happened",
-    "How many graphs your program became, how often a graph broke, and how often it was compiled again; where the worst of it " +
-      "is (click to go there), and what to do.",
+    "What it cost",
+    "How long your program spent compiling, how much of it was lost to recompiles and graph breaks, and what to fix first.",
+  ],
+  [
+    ".dynx-list-pane",
+    "What to fix",
+    "Each cause is one row, most seconds lost first: what happened, where, how often, and the change as code to copy. Choose a " +
+      "row to see the evidence beside it.",
   ],
   [
     ".dynx-source",
@@ -34,13 +39,13 @@ const BUBBLES = [
   [
     ".dynx-stepper",
     "Step forward and back",
-    "The strip is all that ran: calls, functions, attempts; a striped attempt was discarded. Click into it, or use the arrow " +
+    "The strip below is all that ran: calls, functions, attempts; a striped attempt was discarded. Click into it, or use the arrow " +
       "keys; b goes to the next graph break.",
   ],
   [
-    ".dynx-tabbar",
-    "Everything else",
-    "Bytecode, graphs, guards and recompiles, breaks, frames, the real run, what-if: one tab at a time; the digits open them.",
+    ".dynx-tablist",
+    "Five views",
+    "Overview, Story, Graph, Recompiles, Compare: the digits 1 to 5 open them. Bytecode, guards and what-if stand inside.",
   ],
   [
     ".dynx-find",
@@ -48,6 +53,9 @@ const BUBBLES = [
     "Search covers all panes of all frames. ? lists the keys. Everything works without a mouse.",
   ],
 ];
+
+/** From this bubble on they point into the story. */
+const OF_STORY = 2;
 
 /** @type {import("../types.js").Control} */
 export const tourControl = {
@@ -73,6 +81,7 @@ class Tour {
 
   /** @param {number} at */
   show(at) {
+    if (at < BUBBLES.length) this.explorer.tabs.openAgain(at < OF_STORY ? "overview" : "story");
     if (at >= BUBBLES.length) return this.dialog.close();
     this.at = Math.max(0, at);
     const [where, title, text] = BUBBLES[this.at];

@@ -22,7 +22,7 @@ const EDGE = 2;
 const PITCH = 22;
 
 /** Pixels that the line at the lower edge needs. */
-const LINE = 14;
+const LINE = 18;
 
 /** @type {import("../types.js").Pane} */
 export const boxesPane = {

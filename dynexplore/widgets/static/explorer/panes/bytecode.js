@@ -1,8 +1,8 @@
 // @ts-check
 /**
  * Bytecode, before and after: the instructions of the function at hand with their canonical opcodes, and what the frame
- * was rewritten to, each instruction with its role and the original offset behind it. While the frame's own code is at
- * hand, the two are aligned and scroll together.
+ * was rewritten to, each instruction with its role and the original offset behind it. What left the code stands in the new listing
+ * as a gap, with what became of it.
  */
 
 import { EMITTED_COLUMNS, ORIGINAL_COLUMNS, cellsOf } from "../columns.js";
@@ -45,21 +45,18 @@ export const originalPane = {
   key: "original",
   title: "Original bytecode",
   wanted: hasBytecode,
-  build(explorer, { body, section }) {
-    /** @type {Map<Frame | number, import("../long.js").LongList>} by frame where it is aligned, else by code */
+  build(explorer, { body }) {
+    /** @type {Map<number, import("../long.js").LongList>} by code */
     const made = new Map();
     /** @type {import("../types.js").View} */
     const view = {
       copies: { "original bytecode": () => textTable(LISTED, listed(explorer, explorer.state.code ?? explorer.frame.code).map(({ cells }) => cells)) },
       showState(state) {
-        const { frame } = explorer;
-        const id = state.code ?? frame.code;
-        const isAligned = id === frame.code && frame.modified !== null;
-        const list = made.get(isAligned ? frame : id) ?? listing(explorer, id, body, isAligned ? pairsOf(explorer, frame) : null);
-        made.set(isAligned ? frame : id, list);
+        const id = state.code ?? explorer.frame.code;
+        const list = made.get(id) ?? listing(explorer, id, body);
+        made.set(id, list);
         if (view.lists?.[0] === list) return;
         view.lists = [list];
-        section.dataset.aligned = String(isAligned);
         body.replaceChildren(list.element);
         list.draw();
       },
@@ -85,12 +82,9 @@ function listed(explorer, id) {
   });
 }
 
-/** @param {Explorer} explorer @param {number} id @param {HTMLElement} body @param {[Row | null, Row | null][] | null} pairs */
-function listing(explorer, id, body, pairs) {
-  const rows = listed(explorer, id);
-  let at = 0;
-  const shown = pairs ? pairs.map(([row]) => (row ? rows[at++] : { key: "", cells: LISTED.map(() => "") })) : rows;
-  return longTable(body, "Original bytecode", LISTED, shown);
+/** @param {Explorer} explorer @param {number} id @param {HTMLElement} body */
+function listing(explorer, id, body) {
+  return longTable(body, "Original bytecode", LISTED, listed(explorer, id));
 }
 
 /** @type {import("../types.js").Pane} */
@@ -98,16 +92,13 @@ export const modifiedPane = {
   key: "modified",
   title: "Modified bytecode",
   wanted: hasBytecode,
-  build(explorer, { body, section }) {
-    const original = /** @type {HTMLElement} */ (explorer.tabs.panels.querySelector(".dynx-original .dynx-body"));
-    scrollTogether(original, body);
+  build(explorer, { body }) {
     /** @type {import("../types.js").View} */
     const view = {
       copies: { "modified bytecode": () => textTable(EMITTED, (explorer.frame.modified ?? []).map((row) => cellsOf(EMITTED_COLUMNS, row))) },
       showFrame(frame) {
         view.lists = [];
         body.replaceChildren();
-        section.dataset.aligned = String(frame.modified !== null);
         if (!frame.modified) {
           body.append(note("the frame was not compiled"));
           return;
@@ -117,7 +108,6 @@ export const modifiedPane = {
           row ? emitted(explorer, frame, row) : { key: "", cells: EMITTED.map((name) => (name === "role" && before ? fate(before.offset) : "")) },
         );
         const list = longTable(body, "Modified bytecode", EMITTED, rows);
-        list.follows = () => original.closest("section")?.dataset.aligned === "true"; // the instruction at hand is in view
         view.lists = [list];
         body.append(list.element);
       },
@@ -139,14 +129,4 @@ function emitted(explorer, frame, row) {
 /** A role as a label, in a colour and in words. @param {HTMLElement} cell @param {string} role */
 function label(cell, role) {
   if (role) cell.replaceChildren(make("span", `dynx-role dynx-role-${role.replaceAll(" ", "-")}`, role));
-}
-
-/** What scrolls one of two aligned panes scrolls the other. @param {HTMLElement} one @param {HTMLElement} other */
-function scrollTogether(one, other) {
-  for (const [from, to] of [[one, other], [other, one]]) {
-    from.addEventListener("scroll", () => {
-      const isAligned = [one, other].every((body) => body.closest("section")?.dataset.aligned === "true");
-      if (isAligned && Math.abs(to.scrollTop - from.scrollTop) > 1) to.scrollTop = from.scrollTop;
-    }, { passive: true });
-  }
 }

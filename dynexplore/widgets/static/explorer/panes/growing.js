@@ -187,7 +187,7 @@ function drawing(made, rows, { number, position, label }, nodes) {
       { class: `dynx-node ${kind} ${at === position ? "dynx-newest" : ""}`, tabindex: -1, role: "button", "aria-label": `${box.lines.join(", ")}` },
       shape("title", {}, `${node.op} ${node.target}${node.args} ${node.result}`),
       shape("rect", { x: box.x, y: box.y, width: box.width, height: box.height, rx: 4 }),
-      ...box.lines.map((text, line) => shape("text", { x: box.x + box.width / 2, y: box.y + 14 + 13 * line, class: line ? "dynx-small" : "" }, text)),
+      ...box.lines.map((text, line) => shape("text", { x: box.x + box.width / 2, y: box.y + 16 + 15 * line, class: line ? "dynx-small" : "" }, text)),
     );
     rows.under(/** @type {any} */ (group), [node.key]);
     nodes.push({ name: node.name, element: group });

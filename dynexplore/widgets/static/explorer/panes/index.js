@@ -7,6 +7,7 @@ import { artefactsPane } from "./artefacts.js";
 import { boxesPane } from "./boxes.js";
 import { breaksPane } from "./breaks.js";
 import { modifiedPane, originalPane } from "./bytecode.js";
+import { comparePane } from "./compare.js";
 import { diagramPane } from "./diagram.js";
 import { framesPane } from "./frames.js";
 import { graphPane } from "./graph.js";
@@ -18,11 +19,13 @@ import { pythonPane } from "./python.js";
 import { realPane } from "./real.js";
 import { sourcePane } from "./source.js";
 import { statePane } from "./state.js";
+import { summaryPane } from "./summary.js";
 import { timelinePane } from "./timeline.js";
 import { whatIfPane } from "./what_if.js";
 
 /** @type {import("../types.js").Pane[]} */
 export const PANES = [
+  summaryPane,
   sourcePane,
   boxesPane,
   growingPane,
@@ -41,4 +44,5 @@ export const PANES = [
   breaksPane,
   whatIfPane,
   liveRunPane,
+  comparePane,
 ];

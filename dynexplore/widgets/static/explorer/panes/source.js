@@ -73,7 +73,7 @@ function sourceOf(id, code, colours, scroller) {
       if (graphs.length) gutter.title = `in graph ${graphs.join(", ")}`;
       const row = make("div", `dynx-line ${breaks.length ? "dynx-broken" : colourOf(graphs[0] ?? 0)}`, "", number, gutter);
       row.append(...segments([...code.lines[index]], parts[index], kindsOf(colours[index]), rows));
-      if (code.lines.length < LONG) row.append(...breaks.map((broke) => breakNote(broke, rows)));
+      if (code.lines.length < LONG) row.append(...once(breaks).map((broke) => breakNote(broke, rows)));
       else row.title = breaks.map(({ cause, remedy }) => `${cause}. ${remedy}`).join(" ");
       rows.under(row, [`line:${id}:${line}`], "");
       return row;
@@ -89,6 +89,11 @@ const LONG = 300;
 /** @param {number[]} graphs */
 function signOf(graphs) {
   return graphs.length ? `${graphs[0]}${graphs.length > 1 ? "+" : ""}` : "";
+}
+
+/** Breaks of one line: the same advice is given once, under the cause that is told first. @param {import("../types.js").BreakMark[]} breaks */
+function once(breaks) {
+  return breaks.filter(({ remedy }, at) => breaks.findIndex((other) => other.remedy === remedy) === at);
 }
 
 /** What broke here, and what to do. @param {import("../types.js").BreakMark} broke @param {import("../rows.js").Rows} rows */

@@ -1,0 +1,492 @@
+"""What the explorer's first screen shows: a verdict, what to fix first, and where the seconds went.
+
+Which idea lives here: a person who opens a recording asks what it cost and what to change, and has no time for the order in which
+things happened. So whatever cost something is one row, and the rows are ranked by the seconds that were lost; what cost nothing
+comes last and says so. The verdict, the rows and the counts on the page are all made of the same rows and the same functions, so
+that they cannot disagree.
+
+Seconds are those of compilation. What compiled a function for the first time is not lost; what compiled it again is, and so is what
+compiled the part behind a graph break.
+
+In:  a Recording, and its states frame by frame.
+Out: `overview_data(recording, states)`, plain data for widgets/static/explorer/panes/overview.js.
+
+PyTorch's counterpart: the index page of tlparse, which lists compilations in their order.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dynexplore.engine import events as ev
+from dynexplore.recording.recording import Recording
+from dynexplore.views.cache_timeline import calls
+from dynexplore.views.counts import plural
+from dynexplore.views.headline import headline, place_of_break
+from dynexplore.views.miss_reasons import call_of_frame
+from dynexplore.views.names import frame_name, is_library, short_file, skipped_name
+from dynexplore.views.ranked_costs import Cost, costs_of
+from dynexplore.views.story import opening, place_of
+from dynexplore.views.targets_table import Function, functions_of
+from dynexplore.views.timeline import State
+
+Plain = dict[str, Any]
+States = Mapping[int, Sequence[State]]
+
+NOTHING_TO_FIX = "Nothing to fix."
+_LONGEST_ERROR = 400
+_MOST_SPANS = 2_000
+_MOST_FACTS = 4
+
+
+def overview_data(recording: Recording, states: States) -> Plain:
+    """The verdict in at most two lines, the rows, the functions, the seconds, the timeline, and which view is opened."""
+    rows = [*_failure_rows(recording, states), *_cost_rows(recording, states), *_plain_rows(recording)]
+    functions = functions_of(recording)
+    seconds = _seconds(recording)
+    return {
+        "file": recording.title or "recording",
+        "how": _how(recording),
+        "verdict": _verdict(recording, rows, functions, seconds),
+        "level": headline(recording).level,
+        "seconds": seconds,
+        "rows": rows,
+        "functions": [_function(recording, function) for function in _ranked(functions)],
+        "timeline": _timeline(recording),
+        "opens": _opens(rows),
+        **_empty(recording),
+    }
+
+
+def _how(recording: Recording) -> str:
+    """By what it was compiled, and how often it was called."""
+    backends = dict.fromkeys(graph.compiled.backend for graph in recording.graphs if graph.compiled and graph.compiled.backend)
+    number = len(recording.of(ev.CallBegan))
+    parts = [recording.engine, f"backend {', '.join(backends)}" if backends else "", plural(number, "call") if number else ""]
+    return ", ".join(filter(None, parts))
+
+
+# -- rows ----------------------------------------------------------------------------------------------------------------
+
+
+def _failure_rows(recording: Recording, states: States) -> list[Plain]:
+    """What comes before all that only costs seconds: a wrong value, a program that died, a failing backend, a bug of the engine."""
+    kinds = (
+        (ev.DivergenceDetected, "wrong"),
+        (ev.BackendFailed, "backend"),
+        (ev.ProgramEnded, "died"),
+        (ev.EngineFailed, "engine"),
+    )
+    kind, event = next(
+        (
+            (kind, event)
+            for of, kind in kinds
+            for event in recording.of(of)
+            if not isinstance(event, ev.ProgramEnded) or event.error
+        ),
+        ("", None),
+    )
+    if event is None:
+        return []
+    story = headline(recording)
+    where = ""
+    if isinstance(event, ev.ProgramEnded) and event.file:
+        where = f"{short_file(event.file)}:{event.line}"
+    entered = next(iter(recording.of_frame(event.frame, ev.FrameEntered)), None) if event.frame else None
+    skipped = next(iter(recording.of(ev.FrameSkipped)), None)
+    function = frame_name(recording, entered) if entered else skipped_name(recording, skipped) if skipped else ""
+    error = getattr(event, "error", "")
+    cause = _error(error) if error else f"{story.summary} {story.where}"
+    place = _failing_place(recording, states, event)
+    row = {"kind": kind, "function": function, "where": where, "cause": ev.clip(cause, _LONGEST_ERROR), "times": 1, "seconds": 0.0}
+    return [{**row, **_remedy(story.remedy), "place": place, "facts": []}]
+
+
+def _error(text: str) -> str:
+    """An exception without the advice that torch puts behind it."""
+    lines = [line.strip() for line in text.split("Set TORCH")[0].splitlines()]
+    return " ".join(filter(None, lines))
+
+
+def _failing_place(recording: Recording, states: States, event: ev.Event) -> list[int]:
+    """The step of what failed: of a backend, that which added the operator at which it stopped."""
+    if isinstance(event, ev.BackendFailed):
+        for number, state in enumerate(states.get(event.frame, ())):
+            if event.node and any(node.name == event.node for node in state.nodes):
+                return [event.frame, number]
+    if isinstance(event, ev.ProgramEnded):
+        own = opening(recording, states)
+        return _last_operator(recording, states) or own
+    return place_of(recording, states, recording.events.index(event))
+
+
+def _last_operator(recording: Recording, states: States) -> list[int]:
+    """The last operator of a graph that no backend compiled: what the program died at, as far as it is known."""
+    compiled = {graph.frame for graph in recording.graphs}
+    for frame in reversed([entered.frame for entered in recording.frames if entered.frame not in compiled]):
+        at = [
+            number for number, state in enumerate(states.get(frame, ())) if any(node.op.startswith("call_") for node in state.nodes)
+        ]
+        if at:
+            return [frame, at[-1]]
+    return []
+
+
+def _cost_rows(recording: Recording, states: States) -> list[Plain]:
+    """Graph breaks and recompiles, those that lost most seconds first; those that split nothing lose none, and come last."""
+    rows = []
+    for cost in costs_of(recording):
+        splits = cost.kind != "graph break" or _splits(recording, cost)
+        kind = "recompile" if cost.kind == "recompile" else "break"
+        remedy = _remedy(cost.advice) if splits else {"remedy": NOTHING_TO_FIX, "change": ""}
+        seconds = cost.seconds if splits else 0.0
+        first = _first_of(recording, cost)
+        function, where = _place(cost)
+        rows.append(
+            {
+                "kind": kind,
+                "function": function,
+                "where": where,
+                "cause": cost.cause,
+                "code": cost.code,
+                "more": _more(recording, cost, splits=splits),
+                "times": cost.times,
+                "recompiles": cost.recompiles,
+                "seconds": round(seconds, 4),
+                **remedy,
+                "place": place_of(recording, states, recording.events.index(first)) if first is not None else [],
+                "facts": _facts(recording, cost, first),
+            }
+        )
+    return sorted(rows, key=lambda row: (not row["seconds"], row["remedy"] == NOTHING_TO_FIX, -row["seconds"]))
+
+
+_BREAK = re.compile(r"(?P<where>.+:\d+) in (?P<function>.+)")
+_RECOMPILE = re.compile(r"(?P<function>.+) \((?P<where>[^()]+:\d+)\)")
+
+
+def _place(cost: Cost) -> tuple[str, str]:
+    """The function of a cost and its place, which a report says in one phrase."""
+    found = (_RECOMPILE if cost.kind == "recompile" else _BREAK).fullmatch(cost.place)
+    return (found["function"], found["where"]) if found else (cost.place, "")
+
+
+def _first_of(recording: Recording, cost: Cost) -> ev.GraphBroke | ev.Recompiled | None:
+    """The first event that a cost is about."""
+    frame = cost.frames[0]
+    if cost.kind == "recompile":
+        return next(iter(recording.of_frame(frame, ev.Recompiled)), None)
+    breaks = recording.of_frame(frame, ev.GraphBroke)
+    here = [broke for broke in breaks if place_of_break(recording, broke)[:2] == (cost.file, cost.line)]
+    return next(iter(here or breaks), None)
+
+
+def _splits(recording: Recording, cost: Cost) -> bool:
+    """Whether there is a graph behind one of these breaks: where it is the last operation of its function, nothing is split."""
+    parents = {entered.frame: entered.parent for entered in recording.frames}
+    with_graphs = {graph.frame for graph in recording.graphs if graph.op_count}
+    broken = set(cost.frames)
+    if not broken & with_graphs:  # nothing was captured before it: then there is something to gain
+        return True
+
+    def is_behind(frame: int | None) -> bool:
+        while frame is not None:
+            frame = parents.get(frame)
+            if frame in broken:
+                return True
+        return False
+
+    return any(is_behind(frame) for frame in with_graphs)
+
+
+def _more(recording: Recording, cost: Cost, *, splits: bool) -> str:
+    """What else is to be said about a row, in one sentence."""
+    if cost.kind == "graph break":
+        if not splits:
+            return "It is the last operation, so no graph is split."
+        if cost.recompiles:
+            return f"The part behind it was compiled again, {plural(cost.recompiles, 'time')}."
+        return ""
+    codes = {recording.original_code(frame).id for frame in cost.frames if recording.of_frame(frame, ev.FrameEntered)}
+    for reached in recording.of(ev.CacheLimitReached):
+        entered = recording.of_frame(reached.frame, ev.FrameEntered)
+        if reached.function == _place(cost)[0] or (entered and recording.original_code(reached.frame).id in codes):
+            return f"After {plural(reached.limit, 'version')} (the limit), later calls ran as plain Python."
+    return ""
+
+
+def _facts(recording: Recording, cost: Cost, event: ev.GraphBroke | ev.Recompiled | None) -> list[list[str]]:
+    """What the detail of a row tells: [name, text, "code" or ""]."""
+    facts: list[list[str]] = []
+    if isinstance(event, ev.GraphBroke):
+        if event.why:
+            facts.append(["why", event.why, ""])
+        return facts + [[name, text, "code"] for name, text in event.facts[:_MOST_FACTS]]
+    failed = next(iter(recording.of_frame(event.frame, ev.GuardFailed)), None) if event is not None else None
+    if failed is not None:
+        facts.append(["guard", _check(recording, failed), "code"])
+    for number, reason in enumerate(cost.reasons.values()):
+        if number == 0:
+            facts += [["expected", reason.expected, "code"], ["found", reason.actual, "code"]]
+        elif number <= _MOST_FACTS:
+            facts.append(["also", str(reason.change), ""])
+        if number == 0 and (needed := reason.needed_at) is not None:
+            facts += [["needed at", f"{short_file(needed.file)}:{needed.line}", ""], [str(needed.line), needed.code.strip(), "line"]]
+    line = call_of_frame(recording, event.frame) if event is not None else None
+    if line is not None and line.line:
+        facts.append(["called from", f"{line.function}, {short_file(line.file)}:{line.line}", ""])
+        if line.code.strip():
+            facts.append([str(line.line), line.code.strip(), "line"])
+    return facts
+
+
+def _check(recording: Recording, failed: ev.GuardFailed) -> str:
+    """The guard as Python, where the entry that it belongs to was recorded."""
+    frame = next((entry.frame for entry in recording.of(ev.CacheEntryAdded) if entry.entry == failed.entry), None)
+    guards = recording.of_frame(frame, ev.GuardInstalled) if frame is not None else ()
+    found = next((guard.expression for guard in reversed(guards) if guard.index == failed.index), "")
+    return found or f"{failed.source} {failed.kind}"
+
+
+def _plain_rows(recording: Recording) -> list[Plain]:
+    """The program's functions that ran as plain Python, and why."""
+    seen: dict[tuple[str, int, str], Plain] = {}
+    if any(ended.error for ended in recording.of(ev.ProgramEnded)):  # the error says why
+        return []
+    resumed = {entered.frame for entered in recording.frames if entered.code.resumes >= 0}
+    for event in recording.of(ev.FrameSkipped):
+        if is_library(event.file) or (event.frame in resumed and event.reason == ev.NO_TENSORS):  # what is behind a last break
+            continue
+        key = (event.file, event.line, event.reason)
+        if key in seen:
+            seen[key]["times"] += 1
+            continue
+        seen[key] = {
+            "kind": "plain",
+            "function": skipped_name(recording, event),
+            "where": f"{short_file(event.file)}:{event.line}",
+            "cause": f"Runs as plain Python: {event.reason}.",
+            "times": 1,
+            "seconds": 0.0,
+            "remedy": NOTHING_TO_FIX if event.reason == ev.NO_TENSORS else "",
+            "change": "",
+            "place": [event.frame, 0] if event.frame else [],
+            "facts": [],
+        }
+    return list(seen.values())
+
+
+_CODE = re.compile(r"`([^`]+)`")
+_CHANGE = re.compile(r"[\w.]+(\[.*\])? = |@\w|\w+(\.\w+)+\(")
+_DYNAMIC = re.compile(r"\bdynamic=True\b")
+
+
+def _remedy(sentence: str) -> Plain:
+    """A remedy, and of it the piece of code that a person would copy, where it has one: an assignment, or an argument."""
+    pieces = [piece for piece in _CODE.findall(sentence) if _CHANGE.match(piece)]
+    change = pieces[0] if pieces else "dynamic=True" if _DYNAMIC.search(sentence) else ""
+    return {"remedy": sentence, "change": change}
+
+
+# -- verdict -------------------------------------------------------------------------------------------------------------
+
+
+def _seconds(recording: Recording) -> Plain:
+    """Seconds of first compiles, of recompiles, and of graphs as they ran, where that was measured."""
+    again = {event.frame for event in recording.of(ev.Recompiled)}
+    spent: Counter[str] = Counter()
+    for event in recording.of(ev.FrameFinished):
+        spent["recompile" if event.frame in again else "compile"] += event.seconds  # type: ignore[assignment]
+    return {
+        "compile": round(float(spent["compile"]), 4),
+        "recompile": round(float(spent["recompile"]), 4),
+        "run": round(sum(event.seconds for event in recording.of(ev.GraphRan)), 4),
+    }
+
+
+def _verdict(recording: Recording, rows: Sequence[Plain], functions: Sequence[Function], seconds: Plain) -> list[str]:
+    """Two lines: what it cost, and what to fix first."""
+    first = rows[0] if rows else None
+    story = headline(recording)
+    if first is not None and first["kind"] in _FAILURES:
+        return [_FAILURES[first["kind"]](recording, first), _one_line(first["cause"])]
+    recompiles, breaks = len(recording.of(ev.Recompiled)), len(recording.breaks)
+    if not recording.graphs and not breaks and not recompiles:
+        return [_one_line(story.summary), _one_line(story.where)]
+    if not recompiles and not breaks:
+        return _clean(recording, functions, seconds)
+    total = seconds["compile"] + seconds["recompile"]
+    told = []
+    lost = sum(row["seconds"] for row in rows if row["kind"] == "break")
+    if recompiles:
+        told.append(f"{plural(recompiles, 'recompile')} took {said(seconds['recompile'])} of {said(total)} of compiling.")
+    if breaks:
+        after = f" cost {said(lost)}" if lost else " cost no compile time"
+        told.append(f"{plural(breaks, 'graph break')}{after}.")
+    costly = next((row for row in rows if row["seconds"]), None)
+    if costly is None:
+        return [" ".join(told), NOTHING_TO_FIX if all(row["remedy"] == NOTHING_TO_FIX for row in rows) else _first(rows[0])]
+    return [" ".join(told), _first(costly)]
+
+
+def _first(row: Plain) -> str:
+    """What to fix first, in one line."""
+    where = f" at {row['where']}" if row["where"] else ""
+    spent = f" for {said(row['seconds'])}" if row["seconds"] else ""
+    if row["kind"] == "recompile":
+        return _one_line(f"Fix first: {row['cause']}, so {row['function']} recompiled{spent}.")
+    if row["kind"] == "break":
+        return _one_line(
+            f"Fix first: the graph break in {row['function']}{where}{', ' + said(row['seconds']) if row['seconds'] else ''}."
+        )
+    return _one_line(f"{row['function']}{where}: {row['cause']}")
+
+
+_FAILURES = {
+    "wrong": lambda recording, row: "A value is wrong: the compiled code and eager Python differ.",
+    "backend": lambda recording, row: f"The backend failed{' in ' + row['function'] if row['function'] else ''}.",
+    "died": lambda recording, row: (
+        f"{recording.title or 'The program'} ended with an error{' at ' + row['where'] if row['where'] else ''}."
+    ),
+    "engine": lambda recording, row: "A bug in dynexplore. The function ran as plain Python, so its result is right.",
+}
+"""The first line of a verdict on something that failed."""
+
+
+def _clean(recording: Recording, functions: Sequence[Function], seconds: Plain) -> list[str]:
+    operators = sum(graph.op_count for graph in recording.graphs)
+    graphs = len(recording.graphs)
+    compiled = [function for function in functions if function.graphs]
+    if len(compiled) == 1 and graphs == 1:
+        summary = f"{compiled[0].name} is one graph of {plural(operators, 'operator')}. No graph break, no recompile."
+    else:
+        summary = f"{plural(graphs, 'graph')}, {plural(operators, 'operator')}. No graph break, no recompile."
+    hits = len(recording.of(ev.CacheHit))
+    later = f", then {plural(hits, 'cache hit')}" if hits else ""
+    compiles = len([event for event in recording.of(ev.FrameFinished) if event.seconds])
+    first = f"{plural(compiles, 'compile')} of {said(seconds['compile'])}{later}. " if compiles else ""
+    return [summary, f"{first}{NOTHING_TO_FIX}"]
+
+
+_LONGEST_LINE = 150
+
+
+def _one_line(sentence: str) -> str:
+    """A sentence that is one line of the verdict: a longer one ends where a word does; the row has all of it."""
+    sentence = " ".join(sentence.split())
+    return sentence if len(sentence) <= _LONGEST_LINE else f"{sentence[: sentence.rindex(' ', 0, _LONGEST_LINE)]} ..."
+
+
+def said(seconds: float) -> str:
+    """Seconds as the page says them: three digits that count, milliseconds below a tenth.
+
+    >>> said(24.63), said(1.1), said(0.0482), said(0.0), said(130.2)
+    ('24.6 s', '1.1 s', '48 ms', '0 s', '130 s')
+    """
+    if seconds == 0:
+        return "0 s"
+    if seconds < 0.1:
+        return f"{max(1, round(seconds * 1000))} ms"
+    if seconds < 1:
+        return f"{seconds:.2f} s"
+    return f"{seconds:.1f} s" if seconds < 100 else f"{seconds:.0f} s"
+
+
+# -- functions -----------------------------------------------------------------------------------------------------------
+
+
+def _ranked(functions: Sequence[Function]) -> list[Function]:
+    return sorted(functions, key=lambda function: (-function.seconds, function.name))
+
+
+def _function(recording: Recording, function: Function) -> Plain:
+    """A compiled function with its verdict: one graph, breaks, recompiles, or plain Python."""
+    words = [plural(function.graphs, "graph")]
+    kind = "good"
+    if function.recompiles:
+        words.append(plural(function.recompiles, "recompile"))
+        kind = "recompile"
+    if function.breaks:
+        words.append(plural(function.breaks, "break"))
+        kind = "recompile" if function.recompiles else "break"
+    if not function.graphs and not function.breaks:
+        words, kind = ["plain Python"], "plain"
+        if any(event.outcome == "failed" for frame in function.frames for event in recording.of_frame(frame, ev.FrameFinished)):
+            words, kind = ["failed"], "bad"
+    frame = next((frame for frame in function.frames if recording.of_frame(frame, ev.FrameEntered)), 0)
+    return {
+        "name": function.name,
+        "where": function.place,
+        "kind": kind,
+        "verdict": ", ".join(words),
+        "operators": function.operators,
+        "seconds": round(function.seconds, 4),
+        "frame": frame,
+        "frames": function.frames,
+    }
+
+
+# -- timeline ------------------------------------------------------------------------------------------------------------
+
+
+def _timeline(recording: Recording) -> Plain:
+    """One track for each function: what was compiled, after how many seconds of compiling, and the calls that found their code.
+
+    A recording knows how long each compilation took, not when it began: so the axis is the sum of them, in the order in which they
+    happened.
+    """
+    of_frame = {frame: function.name for function in functions_of(recording) for frame in function.frames}
+    seconds = {event.frame: event.seconds for event in recording.of(ev.FrameFinished)}
+    compiled_by = {event.frame: event.compiled_by for event in recording.of(ev.CacheHit)}
+    tracks: dict[str, Plain] = {}
+    clock = 0.0
+    for call in calls(recording):
+        for frame in call.frames:
+            owner = frame.frame if frame.frame in of_frame else compiled_by.get(frame.frame, frame.frame)
+            name = of_frame.get(owner, frame.function)
+            track = tracks.setdefault(name, {"function": name, "spans": [], "hits": []})
+            if frame.outcome == "hit":
+                if track["hits"] and track["hits"][-1][0] == round(clock, 4):
+                    track["hits"][-1][1] += 1
+                else:
+                    track["hits"].append([round(clock, 4), 1, call.number])
+            elif (spent := seconds.get(frame.frame, 0.0)) and len(track["spans"]) < _MOST_SPANS:
+                kind = "recompile" if frame.outcome == "recompile" else "compile"
+                span = {
+                    "kind": kind,
+                    "start": round(clock, 4),
+                    "seconds": round(spent, 4),
+                    "frame": frame.frame,
+                    "call": call.number,
+                }
+                track["spans"].append(span)
+                clock += spent
+    return {"seconds": round(clock, 4), "tracks": list(tracks.values())}
+
+
+# -- which view, and what is said where there is nothing --------------------------------------------------------------------
+
+
+def _opens(rows: Sequence[Plain]) -> Plain:
+    """The first rule that fits: what failed, in the story; one break and nothing else, there too; else the overview."""
+    if rows and rows[0]["kind"] in _FAILURES and rows[0]["place"]:
+        return {"view": "story", "place": rows[0]["place"]}
+    lost = [row for row in rows if row["kind"] in ("break", "recompile")]
+    if len(lost) == 1 and lost[0]["kind"] == "break" and lost[0]["times"] == 1 and lost[0]["place"]:
+        return {"view": "story", "place": lost[0]["place"]}
+    return {"view": "overview", "place": rows[0]["place"] if rows else []}
+
+
+def _empty(recording: Recording) -> Plain:
+    """Where nothing was captured: why, and what to do next."""
+    if recording.frames:
+        return {}
+    title = recording.title or "The program"
+    if recording.engine.startswith("torch.compile"):
+        why = f"{title} compiled nothing with torch.compile."
+        return {"empty": {"why": why, "next": "To see how it would be captured:", "command": f"dynexplore explain {title}"}}
+    story = headline(recording)
+    return {"empty": {"why": story.where or story.summary, "next": story.remedy, "command": ""}}

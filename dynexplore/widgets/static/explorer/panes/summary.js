@@ -1,0 +1,348 @@
+// @ts-check
+/**
+ * The overview: what it cost in two lines, a list ranked by the seconds that were lost, the compiled functions, the row that is
+ * chosen in full, and a timeline in seconds.
+ *
+ * Which idea lives here: verdict, list, evidence. Choosing a row fills the detail beside the list; no pane changes its place.
+ *
+ * In:  `data.overview`, made by views/overview.py.
+ */
+
+import { copyText } from "../copying.js";
+import { make, makeButton, note } from "../dom.js";
+import { secondsOf } from "../seconds.js";
+import { restore, splitters } from "../splitter.js";
+import { Track, ticksOf } from "../tracks.js";
+
+/**
+ * @typedef {import("../types.js").Cost} Cost
+ * @typedef {import("../page.js").Explorer} Explorer
+ */
+
+/** Sign, word and class of each kind of row. @type {Record<string, [string, string, string]>} */
+export const KINDS = {
+  recompile: ["↻", "Recompile", "dynx-k-recompile"],
+  break: ["◆", "Graph break", "dynx-k-break"],
+  plain: ["▷", "Plain Python", "dynx-k-plain"],
+  good: ["●", "", "dynx-k-good"],
+  wrong: ["✕", "Wrong value", "dynx-k-break"],
+  backend: ["✕", "Backend failed", "dynx-k-break"],
+  died: ["✕", "Error", "dynx-k-break"],
+  engine: ["✕", "Engine error", "dynx-k-break"],
+  bad: ["✕", "Failed", "dynx-k-break"],
+};
+
+/** The chips that filter the list: the kind that each lets through. @type {[string, string, string][]} */
+const CHIPS = [
+  ["↻", "Recompiles", "recompile"],
+  ["◆", "Graph breaks", "break"],
+  ["▷", "Plain Python", "plain"],
+];
+
+/** @type {import("../types.js").Pane} */
+export const summaryPane = {
+  key: "summary",
+  title: "Overview",
+  place: "overview",
+  build(explorer, { section }) {
+    const summary = new Summary(explorer);
+    section.replaceChildren(...summary.elements);
+    return { keys: summary.keys };
+  },
+};
+
+/** A kind with its sign and its word. @param {string} kind @param {string} [text] in place of the word */
+export function badge(kind, text = "") {
+  const [sign, word, name] = KINDS[kind] ?? KINDS.plain;
+  const mark = make("span", "", sign);
+  mark.setAttribute("aria-hidden", "true");
+  return make("span", `dynx-badge ${name}`, "", mark, make("span", "", ` ${text || word}`));
+}
+
+/** Text in which what stands between backticks is code. @param {string} text @returns {Node[]} */
+export function prose(text) {
+  return text.split("`").map((piece, at) => (at % 2 ? make("code", "", piece) : document.createTextNode(piece)));
+}
+
+/** A place whose long name goes on below itself behind a sign, not within a word. @param {string} text @returns {Node[]} */
+function breakable(text) {
+  return text.split(/(?<=[_./:])/).flatMap((piece) => [document.createTextNode(piece), make("wbr")]);
+}
+
+/** Whether a row is of a kind: a break may have recompiles of the part behind it. @param {Cost} cost @param {string} wanted "" for all */
+function isOf({ kind, recompiles = 0 }, wanted) {
+  return !wanted || kind === wanted || (wanted === "recompile" && recompiles > 0);
+}
+
+class Summary {
+  /** @param {Explorer} explorer */
+  constructor(explorer) {
+    this.explorer = explorer;
+    this.given = explorer.data.overview;
+    this.chosen = 0;
+    this.filter = "";
+    /** @type {HTMLElement[]} */
+    this.rows = this.given.rows.map((row, at) => this.row(row, at));
+    this.list = make("ol", "dynx-costs", "", ...this.rows);
+    this.detail = make("div", "dynx-cost-detail");
+    this.detail.tabIndex = 0;
+    this.detail.setAttribute("role", "group");
+    this.detail.setAttribute("aria-label", "The row that is chosen");
+    this.list.setAttribute("aria-label", "What costs most, most seconds lost first");
+    const list = make("div", "dynx-list-pane", "", this.chips(), make("div", "dynx-scrolls", "", this.given.rows.length ? this.list : this.nothing()));
+    const time = make("div", "dynx-time-pane", "", ...this.timeline());
+    const functions = make("div", "dynx-functions-pane", "", ...this.functions());
+    const left = make("div", "dynx-left", "", list, time);
+    const right = make("div", "dynx-right", "", functions, make("div", "dynx-detail-pane", "", this.detail));
+    const body = make("div", "dynx-overview-body", "", left, right);
+    this.split(body, [left, right], [list, time], [functions, /** @type {HTMLElement} */ (right.lastElementChild)]);
+    this.elements = [this.verdict(), body];
+    this.choose(0);
+  }
+
+  /** @param {HTMLElement} body @param {HTMLElement[]} columns @param {HTMLElement[]} left @param {HTMLElement[]} right */
+  split(body, columns, left, right) {
+    const named = (/** @type {HTMLElement[]} */ elements, /** @type {string[]} */ names) =>
+      elements.map((element, at) => ({ element, size: `--dynx-size-${names[at]}` }));
+    const onMove = () => {};
+    const rows = [
+      { home: body, name: "overview", panes: named(columns, ["list", "side"]), isAcross: true, onMove },
+      { home: left[0].parentElement ?? body, name: "overview left", panes: named(left, ["rows", "time"]), isAcross: false, onMove },
+      { home: right[0].parentElement ?? body, name: "overview right", panes: named(right, ["functions", "chosen"]), isAcross: false, onMove },
+    ];
+    for (const row of rows) {
+      splitters(row).forEach((edge, at) => row.panes[at].element.after(edge));
+      this.explorer.onWidth((width) => restore(row, width));
+    }
+  }
+
+  // -- verdict ---------------------------------------------------------------------------------------------------------
+
+  verdict() {
+    const { verdict, level, seconds } = this.given;
+    const [first = "", second = ""] = verdict;
+    const sign = make("span", "dynx-sign", level === "good" ? "✓" : level === "bad" ? "✕" : level === "note" ? "i" : "!");
+    sign.setAttribute("aria-hidden", "true");
+    const told = make("div", "dynx-told", "", make("h2", "dynx-verdict-line", "", ...prose(first)), make("p", "", "", ...prose(second)), ...this.changed());
+    return make("div", `dynx-headline dynx-level-${level}`, "", sign, told, ...this.bar(seconds));
+  }
+
+  /** What an edited source changed: "3 → 1 graphs", and the way back. */
+  changed() {
+    const { editing } = this.explorer;
+    if (!editing?.change) return [];
+    const [before, now] = editing.change;
+    const told = [`${before.graphs} → ${now.graphs} graphs`, `${before.breaks} → ${now.breaks} breaks`];
+    const undo = makeButton("Undo", () => editing.undo(), { name: "dynx-tool", label: "Undo: show the run before the edit" });
+    return [make("p", "dynx-changed-line", "", make("span", "dynx-change", told.join(", ")), undo)];
+  }
+
+  /** Compile, recompile and run as one bar, each with its seconds. @param {Record<string, number>} seconds @returns {HTMLElement[]} */
+  bar(seconds) {
+    const parts = ["compile", "recompile", "run"].filter((name) => seconds[name] > 0);
+    if (!parts.length) return [];
+    const pieces = parts.map((name) => {
+      const piece = make("span", `dynx-spent dynx-spent-${name}`);
+      piece.style.flexGrow = String(seconds[name]);
+      return piece;
+    });
+    const legend = parts.map((name) => make("span", "", "", make("i", `dynx-swatch dynx-spent-${name}`), make("span", "", `${name} `), make("b", "", secondsOf(seconds[name]))));
+    const bar = make("div", "dynx-spent-bar", "", ...pieces);
+    bar.setAttribute("role", "img");
+    bar.setAttribute("aria-label", parts.map((name) => `${name} ${secondsOf(seconds[name])}`).join(", "));
+    return [make("div", "dynx-spending", "", bar, make("div", "dynx-legend", "", ...legend))];
+  }
+
+  // -- list ------------------------------------------------------------------------------------------------------------
+
+  chips() {
+    const { rows } = this.given;
+    const count = (/** @type {string} */ wanted) =>
+      rows.reduce((sum, { kind, times, recompiles = 0 }) => sum + (kind === wanted ? times : 0) + (wanted === "recompile" ? recompiles : 0), 0);
+    const chip = (/** @type {string} */ text, /** @type {number} */ number, /** @type {string} */ kind) => {
+      const button = makeButton(text, () => this.show(kind), { name: "dynx-chip" });
+      button.append(make("span", "dynx-facts", ` ${number}`));
+      button.dataset.kind = kind;
+      button.setAttribute("aria-pressed", String(kind === this.filter));
+      return button;
+    };
+    const some = CHIPS.filter(([, , kind]) => count(kind)).map(([sign, title, kind]) => chip(`${sign} ${title}`, count(kind), kind));
+    this.buttons = rows.length ? [chip("All causes", rows.length, ""), ...some] : [];
+    const order = rows.length ? [make("span", "dynx-facts dynx-order", "Most seconds lost first")] : [];
+    return make("div", "dynx-chips", "", ...this.buttons, ...order);
+  }
+
+  /** Let only rows of one kind stand in the list. @param {string} kind "" for all */
+  show(kind) {
+    this.filter = kind;
+    for (const button of this.buttons ?? []) button.setAttribute("aria-pressed", String(button.dataset.kind === kind));
+    this.rows.forEach((row, at) => (row.hidden = !isOf(this.given.rows[at], kind)));
+    if (this.rows[this.chosen]?.hidden) this.choose(this.rows.findIndex((row) => !row.hidden));
+  }
+
+  /** @param {Cost} cost @param {number} at @returns {HTMLElement} */
+  row(cost, at) {
+    const { kind, function: name, where, cause, more = "", code = "", times, seconds, remedy, change } = cost;
+    const head = makeButton("", () => this.choose(at), { name: "dynx-cost-head" });
+    head.append(badge(kind), make("b", "", name || "the program"), make("code", "dynx-where", "", ...breakable(where)));
+    const why = make("p", "dynx-cause", "", ...prose(more && !/[.!?]$/.test(cause) ? `${cause}.` : cause), ...(more ? [make("span", "dynx-facts", ` ${more}`)] : []));
+    const line = code ? [make("code", "dynx-line-of-code", code)] : [];
+    const often = make("span", "dynx-often dynx-facts", times > 1 ? `${times} times` : "once");
+    const bar = make("i", `dynx-cost-bar dynx-k-${kind}`);
+    const most = Math.max(...this.given.rows.map((row) => row.seconds), 1e-9);
+    bar.style.width = `${(100 * seconds) / most}%`;
+    const lost = make("span", "dynx-lost", "", make("b", "", secondsOf(seconds)), ...(seconds ? [bar] : []));
+    const fix = make("div", "dynx-fix", "", ...this.fix(change, remedy));
+    const row = make("li", "dynx-cost", "", make("span", "dynx-rank", String(at + 1)), head, make("div", "dynx-reasons", "", why, ...line, fix), often, lost);
+    row.addEventListener("click", (event) => {
+      if (!(/** @type {Element} */ (event.target).closest("button"))) this.choose(at);
+    });
+    return row;
+  }
+
+  /** The change as code to copy, else the advice. @param {string} change @param {string} remedy @returns {HTMLElement[]} */
+  fix(change, remedy) {
+    if (!change) return remedy ? [make("span", "dynx-facts", "", ...prose(remedy))] : [];
+    const copy = makeButton("Copy", () => this.copy(change), { name: "dynx-copy", label: `Copy ${change}` });
+    return [make("span", "dynx-change-code", "", make("code", "", change), copy)];
+  }
+
+  /** @param {string} text */
+  async copy(text) {
+    const done = await copyText(text);
+    this.explorer.say(done ? "Copied." : "The browser does not let this page use the clipboard.");
+  }
+
+  /** @param {number} at */
+  choose(at) {
+    const cost = this.given.rows[at];
+    if (!cost) return this.detail.replaceChildren(...this.checked());
+    this.chosen = at;
+    this.rows.forEach((row, number) => {
+      row.classList.toggle("dynx-picked", number === at);
+      row.querySelector(".dynx-cost-head")?.setAttribute("aria-pressed", String(number === at));
+    });
+    for (const track of this.tracks ?? []) track.mark(cost.place[0] ?? -1);
+    this.detail.replaceChildren(...this.told(cost, at));
+    this.detail.scrollTop = 0;
+  }
+
+  /** By so many rows of those on show. @param {number} by */
+  step(by) {
+    const seen = this.rows.flatMap((row, at) => (row.hidden ? [] : [at]));
+    const to = seen[Math.max(0, Math.min(seen.length - 1, seen.indexOf(this.chosen) + by))];
+    if (to === undefined) return;
+    this.choose(to);
+    this.rows[to].scrollIntoView({ block: "nearest" });
+    /** @type {HTMLElement | null} */ (this.rows[to].querySelector(".dynx-cost-head"))?.focus({ preventScroll: true });
+  }
+
+  // -- the row that is chosen --------------------------------------------------------------------------------------------
+
+  /** @param {Cost} cost @param {number} at @returns {Node[]} */
+  told(cost, at) {
+    const { kind, function: name, where, facts, change, remedy, cause, code } = cost;
+    const title = make("h3", "", "", badge(kind, String(at + 1)), make("span", "", ` ${name || "the program"} `), make("code", "dynx-where", "", ...breakable(where)));
+    const terms = make("dl", "dynx-terms");
+    for (const [label, text, how] of facts) {
+      if (how !== "line") terms.append(make("dt", "", label), make("dd", "", "", ...(how === "code" ? [make("code", "", text)] : prose(text))));
+      else terms.lastElementChild?.append(make("div", "dynx-said-line", "", make("span", "dynx-number", label), make("code", "", text)));
+    }
+    const parts = [title, make("p", "", "", ...prose(cause))];
+    if (code) parts.push(make("div", "dynx-said-line", "", make("code", "", code)));
+    if (terms.childElementCount) parts.push(terms);
+    if (change) parts.push(make("h4", "", "Change"), make("pre", "dynx-added", `+ ${change}`));
+    if (remedy) parts.push(make("p", "dynx-facts", "", ...prose(remedy)));
+    const open = makeButton("Open the story", () => this.open(), { name: "dynx-first" });
+    const guards = kind === "recompile" ? [makeButton("All failing guards", () => this.explorer.tabs.openAgain("recompiles"), { name: "dynx-tool" })] : [];
+    const copy = change ? [makeButton("Copy", () => this.copy(change), { name: "dynx-tool", label: "Copy the change (c)" })] : [];
+    parts.push(make("div", "dynx-buttons", "", ...(cost.place.length ? [open] : []), ...guards, ...copy));
+    return parts;
+  }
+
+  /** The story at the row that is chosen. */
+  open() {
+    const cost = this.given.rows[this.chosen];
+    const [id, position = 0] = cost?.place ?? [];
+    const frame = this.explorer.data.frames.find((one) => one.id === id) ?? (cost ? undefined : this.explorer.frame);
+    this.explorer.tabs.openAgain("story");
+    if (frame && cost) this.explorer.show(frame, position);
+  }
+
+  /** What is said in place of a row where nothing was lost. @returns {Node[]} */
+  checked() {
+    const { real, overview, timeline } = this.explorer.data;
+    if (overview.empty) return [];
+    const calls = timeline.calls.length;
+    const told = ["No graph break", "No recompile", ...(calls > 1 ? [`${calls} calls, one version each`] : [])];
+    if (real?.verdict && real.verdict.startsWith("Nothing")) told.push("The results are those of eager Python");
+    const list = make("ul", "dynx-checked");
+    for (const one of told) list.append(make("li", "", `✓ ${one}`));
+    return [make("h3", "", "Checked"), list, make("div", "dynx-buttons", "", makeButton("Open the story", () => this.open(), { name: "dynx-first" }))];
+  }
+
+  /** What stands in place of the list: that there is nothing to fix, or why there is nothing at all. */
+  nothing() {
+    const { empty } = this.given;
+    if (!empty) return make("p", "dynx-empty", "Nothing to fix.");
+    const { why, next, command } = empty;
+    const copy = command ? [make("span", "dynx-change-code", "", make("code", "", command), makeButton("Copy", () => this.copy(command), { name: "dynx-copy", label: `Copy ${command}` }))] : [];
+    return make("div", "dynx-empty", "", make("p", "", "", ...prose(why)), make("p", "dynx-facts", "", ...prose(next)), ...copy);
+  }
+
+  // -- functions and timeline ------------------------------------------------------------------------------------------
+
+  /** @returns {HTMLElement[]} */
+  functions() {
+    const { functions } = this.given;
+    const title = make("h3", "dynx-pane-title", "", make("span", "", "Compiled functions "), make("span", "dynx-count", String(functions.length)), make("span", "dynx-facts dynx-order", "compile time"));
+    const table = make("div", "dynx-scrolls dynx-functions");
+    table.tabIndex = 0;
+    table.setAttribute("role", "group");
+    table.setAttribute("aria-label", "Compiled functions");
+    for (const { name, kind, verdict, operators, seconds, frame } of functions) {
+      const there = this.explorer.data.frames.find(({ id }) => id === frame);
+      const go = () => {
+        this.explorer.tabs.openAgain("story");
+        if (there) this.explorer.show(there, this.explorer.states(there).first);
+      };
+      const row = make("div", "dynx-function", "", makeButton(name, go, { name: "dynx-frame", label: `Open the story of ${name}` }), badge(kind, verdict));
+      row.append(make("span", "dynx-facts", operators ? `${operators} ${operators === 1 ? "operator" : "operators"}` : ""), make("span", "dynx-lost", secondsOf(seconds)));
+      table.append(row);
+    }
+    if (!functions.length) table.append(note("No function was compiled."));
+    return [title, table];
+  }
+
+  /** @returns {HTMLElement[]} */
+  timeline() {
+    const { tracks, seconds } = this.given.timeline;
+    const key = (/** @type {string} */ kind, /** @type {string} */ text) => make("span", "dynx-facts", "", make("i", `dynx-swatch dynx-spent-${kind}`), make("span", "", text));
+    const legend = make("span", "dynx-order dynx-legend", "", key("compile", "first compile"), key("recompile", "recompile"), key("hit", "cache hits"));
+    const title = make("h3", "dynx-pane-title", "", make("span", "", "Timeline "), make("span", "dynx-facts", "seconds of compiling, in the order of calls"), legend);
+    const go = (/** @type {number} */ id) => {
+      const at = this.given.rows.findIndex(({ place }) => place[0] === id);
+      if (at >= 0) return this.choose(at);
+      for (const track of this.tracks ?? []) track.mark(id);
+    };
+    this.tracks = tracks.map((track) => new Track(track, seconds, go));
+    const box = make("div", "dynx-scrolls dynx-tracks", "", ticksOf(seconds), ...this.tracks.map(({ element }) => element));
+    box.tabIndex = 0;
+    box.setAttribute("role", "group");
+    box.setAttribute("aria-label", "Timeline");
+    return [title, tracks.length && seconds ? box : note(tracks.length ? "The recording has no compile times." : "Nothing was compiled.")];
+  }
+
+  /** @type {Record<string, () => void>} */
+  get keys() {
+    return {
+      ArrowUp: () => this.step(-1),
+      ArrowDown: () => this.step(1),
+      c: () => {
+        const { change } = this.given.rows[this.chosen] ?? {};
+        if (change) this.copy(change);
+        else this.explorer.say("This row has no change to copy.");
+      },
+    };
+  }
+}

@@ -1,0 +1,73 @@
+// @ts-check
+/**
+ * The timeline of the overview: one track for each function, its compilations as long as they took, cache hits as dots.
+ *
+ * In:  `data.overview.timeline`, made by views/overview.py.
+ */
+
+import { make, makeButton, plural } from "./dom.js";
+import { secondsOf } from "./seconds.js";
+
+/** About so many marks stand on the axis. */
+const MARKS = 6;
+
+/** A mark behind this part of the axis would end outside of it. */
+const LAST = 0.97;
+
+/** The axis: round numbers of seconds, from 0 on. @param {number} whole @returns {HTMLElement} */
+export function ticksOf(whole) {
+  const axis = make("div", "dynx-ticks", "", make("span", "dynx-track-name"));
+  const line = make("div", "dynx-track-line");
+  const step = roundStep(whole / MARKS);
+  for (let at = 0; whole && at <= whole * LAST; at += step) {
+    const tick = make("span", "dynx-tick", at ? secondsOf(at) : "0 s");
+    tick.style.left = `${(100 * at) / whole}%`;
+    line.append(tick);
+  }
+  axis.append(line);
+  return axis;
+}
+
+/** The next of 1, 2 and 5 times a power of ten. @param {number} least */
+function roundStep(least) {
+  const power = 10 ** Math.floor(Math.log10(least || 1));
+  return power * ([1, 2, 5].find((one) => one * power >= least) ?? 10);
+}
+
+/** A function's compilations and hits. */
+export class Track {
+  /**
+   * @param {import("./types.js").TrackData} track
+   * @param {number} whole seconds of all tracks
+   * @param {(frame: number) => void} go
+   */
+  constructor(track, whole, go) {
+    const line = make("div", "dynx-track-line");
+    /** @type {Map<number, HTMLElement>} */
+    this.spans = new Map();
+    const part = (/** @type {number} */ seconds) => (100 * seconds) / (whole || 1);
+    for (const { kind, start, seconds, frame, call } of track.spans) {
+      const text = `${kind} ${secondsOf(seconds)}`;
+      const span = makeButton("", () => go(frame), { name: `dynx-span-of-time dynx-spent-${kind}`, label: `${track.function}, call ${call}: ${text}` });
+      if (part(seconds) > text.length * 1.4) span.textContent = text;
+      span.style.left = `${part(start)}%`;
+      span.style.width = `${part(seconds)}%`;
+      this.spans.set(frame, span);
+      line.append(span);
+    }
+    for (const [at, count] of track.hits) {
+      const dot = make("span", "dynx-hit-dot", count > 1 ? String(count) : "");
+      dot.style.left = `${Math.min(part(at), 99)}%`;
+      dot.title = plural(count, "cache hit");
+      line.append(dot);
+    }
+    const name = make("span", "dynx-track-name", track.function);
+    name.title = track.function;
+    this.element = make("div", "dynx-track", "", name, line);
+  }
+
+  /** @param {number} frame that is chosen */
+  mark(frame) {
+    for (const [id, span] of this.spans) span.classList.toggle("dynx-picked", id === frame);
+  }
+}

@@ -1,0 +1,153 @@
+"""views/overview.py: a verdict of two lines, rows ranked by seconds lost, functions, and the view that is opened."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import torch
+
+import dynexplore
+from dynexplore.engine import events as ev
+from dynexplore.engine.errors import BackendCompilerError
+from dynexplore.recording.recording import Recording
+from dynexplore.session.program_capture import ProgramCapture
+from dynexplore.session.targets import Targets
+from dynexplore.views.overview import NOTHING_TO_FIX, overview_data, said
+from dynexplore.views.timeline import Timeline
+from sample_recordings import toy
+
+
+def overview(recording: Recording) -> dict[str, Any]:
+    return overview_data(recording, Timeline(recording).by_frame())
+
+
+def captured(program: Any) -> Recording:
+    capture = ProgramCapture("train.py", Targets())
+    capture.run(program)
+    capture.note_passed()
+    capture.recording.record(ev.ProgramEnded(frame=0, status=0))
+    return capture.recording
+
+
+def grows(x: torch.Tensor) -> torch.Tensor:
+    return x.sum() + x.shape[0]
+
+
+def breaks(x: torch.Tensor) -> torch.Tensor:
+    y = x + 1
+    print(end="")
+    return y * 2
+
+
+def ends_with_a_break(x: torch.Tensor) -> float:
+    return float((x + 1).sum().item())
+
+
+def clean(x: torch.Tensor) -> torch.Tensor:
+    return (x + 1).relu()
+
+
+def program() -> None:
+    for size in (2, 3, 4):
+        grows(torch.ones(size))
+    breaks(torch.ones(2))
+
+
+def test_rows_are_ranked_by_the_seconds_that_were_lost() -> None:
+    """The row that lost most stands first, and the bar, the rows and the functions add up to the same seconds."""
+    data = overview(captured(program))
+    seconds = [row["seconds"] for row in data["rows"]]
+    assert seconds == sorted(seconds, reverse=True) and seconds[0] > 0
+    assert {row["kind"] for row in data["rows"]} >= {"recompile", "break"}
+    recompiles = sum(row["seconds"] for row in data["rows"] if row["kind"] == "recompile")
+    assert recompiles == pytest.approx(data["seconds"]["recompile"], abs=1e-3)
+    assert sum(function["seconds"] for function in data["functions"]) == pytest.approx(
+        data["seconds"]["compile"] + data["seconds"]["recompile"], abs=1e-3
+    )
+    assert data["opens"]["view"] == "overview" and data["opens"]["place"] == data["rows"][0]["place"]
+
+
+def test_the_verdict_counts_what_the_rows_count() -> None:
+    """Two lines: how many recompiles and breaks there were and what they took, and what to fix first."""
+    data = overview(captured(program))
+    first, second = data["verdict"]
+    times = sum(row["times"] for row in data["rows"] if row["kind"] == "recompile")
+    assert first.startswith(f"{times} recompile") and "1 graph break cost" in first
+    assert second.startswith("Fix first: ") and len(second) < 160
+
+
+def test_a_recompile_tells_guard_and_found_value_and_calling_line() -> None:
+    """The detail of a row has the guard that failed, what it expected, what it found, and the line of the call."""
+    row = next(row for row in overview(captured(program))["rows"] if row["kind"] == "recompile")
+    facts = {name: text for name, text, _ in row["facts"]}
+    assert {"guard", "expected", "found", "called from"} <= facts.keys()
+    assert any("grows(torch.ones(size))" in text for _, text, how in row["facts"] if how == "line")
+
+
+def test_a_break_that_splits_nothing_is_nothing_to_fix() -> None:
+    """Where the break is the last operation it costs 0 s and says so; where a graph follows it does not."""
+    with dynexplore.config.patch(log_level="ERROR"):
+        last = overview(dynexplore.explain(ends_with_a_break, torch.ones(2)).recording)
+        split = overview(dynexplore.explain(breaks, torch.ones(2)).recording)
+    (row,) = last["rows"]
+    assert (row["kind"], row["seconds"], row["remedy"]) == ("break", 0.0, NOTHING_TO_FIX)
+    assert split["rows"][0]["remedy"] != NOTHING_TO_FIX and split["rows"][0]["seconds"] > 0
+
+
+def test_one_break_opens_the_story_at_its_line() -> None:
+    """One function with one break: the story at the line, not a list of one row."""
+    with dynexplore.config.patch(log_level="ERROR"):
+        recording = dynexplore.explain(breaks, torch.ones(2)).recording
+    data = overview(recording)
+    assert data["opens"] == {"view": "story", "place": data["rows"][0]["place"]}
+    frame, number = data["opens"]["place"]
+    assert isinstance(Timeline(recording).by_frame()[frame][number].event, ev.GraphBroke)
+
+
+def test_a_clean_function_has_no_rows_and_nothing_to_fix() -> None:
+    """One graph: no row, the verdict counts its operators."""
+    data = overview(dynexplore.explain(clean, torch.ones(2)).recording)
+    assert data["rows"] == [] and data["opens"]["view"] == "overview"
+    assert data["verdict"][0] == "clean is one graph of 2 operators. No graph break, no recompile."
+    assert data["verdict"][1].endswith(NOTHING_TO_FIX)
+
+
+def failing(graph: torch.fx.GraphModule, inputs: Any) -> Any:
+    raise NotImplementedError("no kernel for sin")
+
+
+def test_a_failing_backend_comes_before_all_that_costs_seconds() -> None:
+    """The first row is the error in its own words, and the story opens in the function that the backend was given."""
+    with dynexplore.explain(clean, backend=failing) as fn, pytest.raises(BackendCompilerError):
+        fn(torch.ones(2))
+    data = overview(fn.explanation.recording)
+    assert data["rows"][0]["kind"] == "backend" and "no kernel for sin" in data["rows"][0]["cause"]
+    assert data["opens"]["view"] == "story" and data["level"] == "bad"
+    assert "Set TORCH" not in data["rows"][0]["cause"]
+
+
+@pytest.mark.plain("a recording of nothing needs no engine")
+def test_nothing_compiled_says_why_and_what_next() -> None:
+    """A program without torch.compile, watched: why there is nothing, and a command to copy."""
+    empty = overview(Recording(title="train.py", engine="torch.compile"))["empty"]
+    assert empty["command"] == "dynexplore explain train.py" and "compiled nothing" in empty["why"]
+
+
+@pytest.mark.plain("a recording written by hand needs no engine")
+def test_the_change_is_code_and_no_pattern() -> None:
+    """What is offered to copy is an assignment or an argument; the pattern of a sentence is none."""
+    recording = toy()
+    for row in overview(recording)["rows"]:
+        assert not row["change"].startswith("if ")
+    assert json.dumps(overview(recording))
+
+
+@pytest.mark.plain("words for seconds")
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0, "0 s"), (0.0004, "1 ms"), (0.0482, "48 ms"), (0.5, "0.50 s"), (37.06, "37.1 s"), (130.2, "130 s")]
+)
+def test_seconds_have_a_unit_and_three_digits(seconds: float, text: str) -> None:
+    """No number without a unit, none with 17 digits."""
+    assert said(seconds) == text
