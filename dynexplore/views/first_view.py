@@ -56,7 +56,7 @@ def first_view(recording: Recording, timeline: Timeline) -> Plain:
     """Return what the explorer shows at the step where it opens, and of the rest what it has to know of it."""
     states = timeline.by_frame()
     head, values, rules = head_data(recording, states), Values(), rules_of(recording)
-    opened, position = head["story"]["opening"] or (0, 0)
+    opened, position = head["overview"]["opens"]["place"] or head["story"]["opening"] or (0, 0)
     window = range(max(0, position - BEFORE), min(position + BEHIND, len(states.get(opened, ()))))
     shown = {entered.frame for entered in story.shown_frames(recording)}
     table = real_run.RealTable(recording)

@@ -312,7 +312,7 @@ def _verdict(recording: Recording, rows: Sequence[Plain], functions: Sequence[Fu
     first = rows[0] if rows else None
     story = headline(recording)
     if first is not None and first["kind"] in _FAILURES:
-        return [_FAILURES[first["kind"]](recording, first), _one_line(first["cause"])]
+        return [_failed(recording, first), _one_line(first["cause"])]
     recompiles, breaks = len(recording.of(ev.Recompiled)), len(recording.breaks)
     if not recording.graphs and not breaks and not recompiles:
         return [_one_line(story.summary), _one_line(story.where)]
@@ -345,15 +345,20 @@ def _first(row: Plain) -> str:
     return _one_line(f"{row['function']}{where}: {row['cause']}")
 
 
-_FAILURES = {
-    "wrong": lambda recording, row: "A value is wrong: the compiled code and eager Python differ.",
-    "backend": lambda recording, row: f"The backend failed{' in ' + row['function'] if row['function'] else ''}.",
-    "died": lambda recording, row: (
-        f"{recording.title or 'The program'} ended with an error{' at ' + row['where'] if row['where'] else ''}."
-    ),
-    "engine": lambda recording, row: "A bug in dynexplore. The function ran as plain Python, so its result is right.",
-}
-"""The first line of a verdict on something that failed."""
+_FAILURES = ("wrong", "backend", "died", "engine")
+"""The kinds of rows that come before all that only costs seconds."""
+
+
+def _failed(recording: Recording, row: Plain) -> str:
+    """The first line of a verdict on something that failed."""
+    of = f" in {row['function']}" if row["function"] else ""
+    at = f" at {row['where']}" if row["where"] else ""
+    return {
+        "wrong": "A value is wrong: the compiled code and eager Python differ.",
+        "backend": f"The backend failed{of}.",
+        "died": f"{recording.title or 'The program'} ended with an error{at}.",
+        "engine": "A bug in dynexplore. The function ran as plain Python, so its result is right.",
+    }[str(row["kind"])]
 
 
 def _clean(recording: Recording, functions: Sequence[Function], seconds: Plain) -> list[str]:

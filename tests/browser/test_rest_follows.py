@@ -83,6 +83,8 @@ def shown(browser: Browser, tmp_path: Path, recording: Recording, monkeypatch: p
     heard.listen(page)
     page.goto(path.as_uri())
     page.evaluate("data => show(data)", view)
+    page.locator(".dynexplore").press("2")
+    page.locator(".dynexplore").press("i")
     return page, explorer.data, heard
 
 
@@ -111,7 +113,8 @@ def test_the_story_is_the_same_before_and_after_the_rest_has_come(shown: tuple[P
     before = story(page)
     assert "if x.sum() > 0" in str(before["now"]) and "122 operators" in str(before["growing"]) and before["boxes"]
     assert page.evaluate("states.filter((state) => state.isSketch).length") > 500  # most of the steps are not told
-    assert page.get_by_role("tab").count() == 0 and "steps follow in a moment" in page.locator(".dynx-panes").inner_text()
+    assert page.locator(".dynx-guards").count() == 0
+    assert "steps follow in a moment" in page.locator(".dynx-views").inner_text()
     page.locator("#elsewhere").focus()
     page.evaluate("whole => arrive(whole)", whole)
     assert page.locator(".dynexplore").count() == 1 and story(page) == before
@@ -141,7 +144,7 @@ def test_a_rest_that_was_interrupted_is_made_when_somebody_wants_it(shown: tuple
     """One line says that it does not follow by itself; its button asks the kernel for it, and so does a step that is not there."""
     page, whole, heard = shown
     page.evaluate("interrupt()")
-    panels, button = page.locator(".dynx-panes"), page.get_by_role("button", name="Make all")
+    panels, button = page.locator(".dynx-views > .dynx-facts"), page.get_by_role("button", name="Make all")
     assert "was interrupted" in panels.inner_text() and "in a moment" not in panels.inner_text()
     button.click()
     assert page.evaluate("asked") == ["rest"] and button.is_disabled()  # one is enough
@@ -151,7 +154,7 @@ def test_a_rest_that_was_interrupted_is_made_when_somebody_wants_it(shown: tuple
     expect(page.locator(".dynx-guards tbody tr").first).to_be_visible()
     page.evaluate("data => show(data)", page.evaluate("first"))
     page.evaluate("interrupt()")
-    page.locator(".dynexplore").last.focus()
+    page.locator(".dynexplore").last.press("2")
     page.keyboard.press("Home")
     assert page.evaluate("asked") == ["rest"]
     assert heard.errors == []

@@ -89,6 +89,7 @@ def opened(browser: Browser, tmp_path: Path) -> Iterator[Any]:
         page.expose_function("kernel", kernels[-1])
         page.goto(path.as_uri())
         page.wait_for_function("'dynexplore' in globalThis")  # the data is unpacked
+        page.evaluate("dynexplore.tabs.openAgain('story')")
         return page, kernels[-1]
 
     yield open_
@@ -144,6 +145,7 @@ def test_a_miss_in_the_timeline(opened: Any) -> None:
     """Calls against entries; a miss can be chosen and shows guard, graphs and guard sets side by side."""
     explanation = dynexplore.explain(program).calls(torch.ones(4), torch.ones(4), torch.ones(5), (torch.ones(6), 4))
     page, _ = opened(explanation, connected=False)
+    page.evaluate("dynexplore.show(dynexplore.walk[0], 0)")
     tab(page, "timeline")
     rows = cells(page, ".dynx-timeline > .dynx-body > table tbody tr")
     assert rows[0].startswith("1: float32[4] cpu program compile + made")
@@ -173,6 +175,7 @@ def test_a_break_is_inspected(opened: Any) -> None:
 
 def edited(page: Page, old: str, new: str) -> None:
     """Choose a text in the editor, and type another one over it."""
+    tab(page, "source")
     page.locator(".cm-content").wait_for()
     page.evaluate(
         "([old]) => { const view = globalThis.dynexplore.editing.editor.view;"
@@ -224,12 +227,15 @@ def test_the_source_is_edited_run_and_undone(opened: Any) -> None:
     expect(pane(page, "what-if", " [role=status]")).to_contain_text("It is compiled again")
     page.get_by_role("button", name="Undo: show the run before the edit").click()
     expect(headline).to_contain_text("program is one graph of 4 operators")
+    tab(page, "source")
     expect(source).to_contain_text("return y + x")
+    tab(page, "source")
     for _ in range(2):
         page.get_by_role("button", name="Back to the run before").click()
     expect(headline).to_contain_text("1 graph break")
     expect(page.locator(".dynx-change")).to_have_count(0)
     expect(source).to_contain_text("dynexplore.graph_break()")
+    tab(page, "source")
     source.press("j")
     expect(source).to_contain_text("j")
     page.get_by_role("button", name="Close the editor").click()
@@ -245,6 +251,7 @@ def writes(x: torch.Tensor) -> torch.Tensor:
 def test_typing_runs_nothing_that_has_effects(opened: Any) -> None:
     """Where a run wrote a file, typing runs nothing, and the reason stands there; Run does; what a run printed is told."""
     page, kernel = opened(dynexplore.explain(writes, torch.ones(4)))
+    page.evaluate("dynexplore.show(dynexplore.walk[0], 0)")
     said = page.locator(".dynx-edit-said")
     page.get_by_role("button", name="Edit the source").click()
     edited(page, "x + 1", "x + 2")
@@ -298,6 +305,7 @@ def test_without_a_kernel_they_say_why(opened: Any) -> None:
     assert page.get_by_role("button", name="Edit the source").count() == 0
     page, kernel = opened(explanation, is_gone=True)
     expect(pane(page, "what-if", " .dynx-form")).to_contain_text("The kernel is gone.")
+    tab(page, "live")
     page.get_by_role("button", name="Run the call again").click()
     expect(pane(page, "live", " [role=status]")).to_have_text("The kernel is gone.")
     kernel.is_gone = False

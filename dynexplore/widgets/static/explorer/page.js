@@ -9,7 +9,7 @@
  * that need a live program (`live`).
  */
 
-import { make } from "./dom.js";
+import { make, makeButton } from "./dom.js";
 import { isInEditor } from "./editing.js";
 import { tellWhole } from "./fitted.js";
 import { States } from "./fold.js";
@@ -201,7 +201,7 @@ export class Explorer {
     const more = make("div", "dynx-tools");
     const name = make("div", "dynx-name", "", make("b", "", file), make("span", "dynx-facts", how));
     const foot = make("div", "dynx-foot", "", this.hints, this.said, more);
-    root.append(make("div", "dynx-head", "", name, tabs.list, tools), tabs.panels, foot);
+    root.append(make("div", "dynx-head", "", name, tabs.list, ...this.changed(), tools), tabs.panels, foot);
     for (const control of CONTROLS) {
       if (control.wanted && !control.wanted(data, live)) continue;
       const place = make("div", `dynx-control dynx-control-${control.key}`);
@@ -231,11 +231,20 @@ export class Explorer {
     if (data.isFirstView) {
       this.search.field.disabled = true;
       this.rest = new Rest(this);
-      for (const tab of tabs.tabs) if (!tab.parts.length) tab.panel.append(this.rest.element.cloneNode(true));
-      tabs.named("story").panel.append(this.rest.element);
+      tabs.panels.append(this.rest.element);
     }
     if (data.cut) this.say(`The recording was ${data.cut}.`);
     tabs.open(tabs.named("overview"));
+  }
+
+  /** What an edited source changed: "3 → 1 graphs", and the way back. @returns {HTMLElement[]} */
+  changed() {
+    const { editing } = this;
+    if (!editing?.change) return [];
+    const [before, now] = editing.change;
+    const told = [`${before.graphs} → ${now.graphs} graphs`, `${before.breaks} → ${now.breaks} breaks`];
+    const undo = makeButton("Undo", () => editing.undo(), { name: "dynx-tool", label: "Undo: show the run before the edit" });
+    return [make("span", "dynx-change", told.join(", ")), undo];
   }
 
   /** Why a view is empty where nothing was captured. @returns {Node[]} */
@@ -270,7 +279,7 @@ export class Explorer {
   /** How many recompiles there are stands on the button of their view. */
   badge() {
     const { recompiles } = this.data.story;
-    if (recompiles) this.tabs.named("recompiles").button.append(make("span", "dynx-count", String(recompiles)));
+    if (recompiles) this.tabs.named("recompiles").button.append(" ", make("span", "dynx-count", String(recompiles)));
   }
 
   /** Where something happened, or begins: views/story.py says where. */

@@ -37,6 +37,9 @@ export class Together {
       column.setAttribute("aria-label", beside.names[side]);
       columns.append(column);
       const explorer = new Explorer(column, data);
+      if (explorer.frame) explorer.tabs.openAgain("story");
+      explorer.stepper.unit = "instruction"; // what the two are paired by
+      explorer.stepper.markUnit();
       explorer.follower = () => this.moved(side);
       return explorer;
     });

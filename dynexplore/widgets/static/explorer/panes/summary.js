@@ -123,18 +123,8 @@ class Summary {
     const [first = "", second = ""] = verdict;
     const sign = make("span", "dynx-sign", level === "good" ? "✓" : level === "bad" ? "✕" : level === "note" ? "i" : "!");
     sign.setAttribute("aria-hidden", "true");
-    const told = make("div", "dynx-told", "", make("h2", "dynx-verdict-line", "", ...prose(first)), make("p", "", "", ...prose(second)), ...this.changed());
+    const told = make("div", "dynx-told", "", make("h2", "dynx-verdict-line", "", ...prose(first)), make("p", "", "", ...prose(second)));
     return make("div", `dynx-headline dynx-level-${level}`, "", sign, told, ...this.bar(seconds));
-  }
-
-  /** What an edited source changed: "3 → 1 graphs", and the way back. */
-  changed() {
-    const { editing } = this.explorer;
-    if (!editing?.change) return [];
-    const [before, now] = editing.change;
-    const told = [`${before.graphs} → ${now.graphs} graphs`, `${before.breaks} → ${now.breaks} breaks`];
-    const undo = makeButton("Undo", () => editing.undo(), { name: "dynx-tool", label: "Undo: show the run before the edit" });
-    return [make("p", "dynx-changed-line", "", make("span", "dynx-change", told.join(", ")), undo)];
   }
 
   /** Compile, recompile and run as one bar, each with its seconds. @param {Record<string, number>} seconds @returns {HTMLElement[]} */
