@@ -385,6 +385,16 @@ def test_the_overview_leads_there(opened: Opened) -> None:
     assert page.get_by_role("tab", selected=True).inner_text() == "Story" and "graph break DX104" in status(page)
 
 
+def test_two_versions_are_compared(opened: Opened) -> None:
+    """A function that was compiled again has its two versions side by side; without one the view says why, and what next."""
+    page = opened(explained_calls(doubles, torch.ones(8, 2), torch.ones(9, 2)), view="compare")
+    shown = pane(page, "compare", " .dynx-compared")
+    expect(shown).to_contain_text("rows differ")
+    page = opened(explained(doubles, X), view="compare")
+    told = pane(page, "compare", " .dynx-body").inner_text()
+    assert "no two versions to compare" in told and "dynexplore compare SCRIPT.py --engines" in told
+
+
 def test_the_source_is_annotated(opened: Opened) -> None:
     """Each line has the number of its graph; the one that breaks says why and what to do."""
     page = opened(toy())

@@ -22,6 +22,8 @@ BROWSER = Path("tests/browser")
 LOOKING = (Path("tests/views"), Path("tests/widgets"), BROWSER)
 
 PANES = {
+    "summary": "test_story_view.py::test_the_overview_leads_there",
+    "compare": "test_story_view.py::test_two_versions_are_compared",
     "frames": "test_explorer_reading.py::test_frames_can_be_filtered",
     "timeline": "test_session_panes.py::test_a_miss_in_the_timeline",
     "source": "test_explorer_page.py::test_a_node_lights_up_all_that_belongs_to_it",

@@ -86,6 +86,18 @@ def test_a_recompile_tells_guard_and_found_value_and_calling_line() -> None:
     assert any("grows(torch.ones(size))" in text for _, text, how in row["facts"] if how == "line")
 
 
+def test_the_timeline_has_a_track_for_each_function() -> None:
+    """Each compilation is a span that begins where the one before ended; calls that found their code are hits."""
+    recording = captured(lambda: [grows(torch.ones(size)) for size in (2, 3, 3)])
+    data = overview(recording)
+    assert data["how"] == "dynexplore, backend eager, 3 calls" and data["file"] == "train.py"
+    (track,) = data["timeline"]["tracks"]
+    first, again = track["spans"]
+    assert (first["kind"], again["kind"]) == ("compile", "recompile")
+    assert again["start"] == pytest.approx(first["start"] + first["seconds"], abs=1e-3)
+    assert track["function"] == "grows" and sum(count for _, count, _ in track["hits"]) == 1
+
+
 def test_a_break_that_splits_nothing_is_nothing_to_fix() -> None:
     """Where the break is the last operation it costs 0 s and says so; where a graph follows it does not."""
     with dynexplore.config.patch(log_level="ERROR"):
@@ -132,6 +144,7 @@ def test_a_failing_backend_comes_before_all_that_costs_seconds() -> None:
 def test_nothing_compiled_says_why_and_what_next() -> None:
     """A program without torch.compile, watched: why there is nothing, and a command to copy."""
     empty = overview(Recording(title="train.py", engine="torch.compile"))["empty"]
+    assert empty["next"] == "To see how it would be captured:"
     assert empty["command"] == "dynexplore explain train.py" and "compiled nothing" in empty["why"]
 
 
