@@ -375,7 +375,7 @@ def explained_calls(function: Any, *calls: Any) -> Recording:
 def test_the_overview_leads_there(opened: Opened) -> None:
     """The verdict counts in two lines; the row of the break has its place and its remedy, and opens the story at the break."""
     page = opened(toy(), view="overview")
-    verdict = page.locator(".dynx-verdict-line").inner_text()
+    verdict = page.locator(".dynx-summary .dynx-verdict-line").inner_text()
     assert "1 recompile" in verdict and "1 graph break" in verdict
     row = page.locator(".dynx-cost", has_text="Graph break")
     told = " ".join(row.inner_text().split())
