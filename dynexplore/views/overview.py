@@ -234,7 +234,8 @@ def _facts(recording: Recording, cost: Cost, event: ev.GraphBroke | ev.Recompile
         elif number <= _MOST_FACTS:
             facts.append(["also", str(reason.change), ""])
         if number == 0 and (needed := reason.needed_at) is not None:
-            facts += [["needed at", f"{short_file(needed.file)}:{needed.line}", ""], [str(needed.line), needed.code.strip(), "line"]]
+            facts.append(["needed at", f"{short_file(needed.file)}:{needed.line}", ""])
+            facts.append([str(needed.line), needed.code.strip(), "line"])
     line = call_of_frame(recording, event.frame) if event is not None else None
     if line is not None and line.line:
         facts.append(["called from", f"{line.function}, {short_file(line.file)}:{line.line}", ""])
