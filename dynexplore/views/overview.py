@@ -170,8 +170,8 @@ _RECOMPILE = re.compile(r"(?P<function>.+) \((?P<where>[^()]+:\d+)\)")
 
 def _place(cost: Cost) -> tuple[str, str]:
     """The function of a cost and its place, which a report says in one phrase."""
-    found = (_RECOMPILE if cost.kind == "recompile" else _BREAK).fullmatch(cost.place)
-    return (found["function"], found["where"]) if found else (cost.place, "")
+    match = (_RECOMPILE if cost.kind == "recompile" else _BREAK).fullmatch(cost.place)
+    return (match["function"], match["where"]) if match else (cost.place, "")
 
 
 def _first_of(recording: Recording, cost: Cost) -> ev.GraphBroke | ev.Recompiled | None:
@@ -248,8 +248,8 @@ def _check(recording: Recording, failed: ev.GuardFailed) -> str:
     """The guard as Python, where the entry that it belongs to was recorded."""
     frame = next((entry.frame for entry in recording.of(ev.CacheEntryAdded) if entry.entry == failed.entry), None)
     guards = recording.of_frame(frame, ev.GuardInstalled) if frame is not None else ()
-    found = next((guard.expression for guard in reversed(guards) if guard.index == failed.index), "")
-    return found or f"{failed.source} {failed.kind}"
+    match = next((guard.expression for guard in reversed(guards) if guard.index == failed.index), "")
+    return match or f"{failed.source} {failed.kind}"
 
 
 def _plain_rows(recording: Recording) -> list[Plain]:
@@ -320,28 +320,28 @@ def _verdict(recording: Recording, rows: Sequence[Plain], functions: Sequence[Fu
     if not recompiles and not breaks:
         return _clean(recording, functions, seconds)
     total = seconds["compile"] + seconds["recompile"]
-    told = []
+    sentences = []
     lost = sum(row["seconds"] for row in rows if row["kind"] == "break")
     if recompiles:
-        told.append(f"{plural(recompiles, 'recompile')} took {said(seconds['recompile'])} of {said(total)} of compiling.")
+        sentences.append(f"{plural(recompiles, 'recompile')} took {seconds_text(seconds['recompile'])} of {seconds_text(total)} of compiling.")
     if breaks:
-        after = f" cost {said(lost)}" if lost else " cost no compile time"
-        told.append(f"{plural(breaks, 'graph break')}{after}.")
+        after = f" cost {seconds_text(lost)}" if lost else " cost no compile time"
+        sentences.append(f"{plural(breaks, 'graph break')}{after}.")
     costly = next((row for row in rows if row["seconds"]), None)
     if costly is None:
-        return [" ".join(told), NOTHING_TO_FIX if all(row["remedy"] == NOTHING_TO_FIX for row in rows) else _first(rows[0])]
-    return [" ".join(told), _first(costly)]
+        return [" ".join(sentences), NOTHING_TO_FIX if all(row["remedy"] == NOTHING_TO_FIX for row in rows) else _first(rows[0])]
+    return [" ".join(sentences), _first(costly)]
 
 
 def _first(row: Plain) -> str:
     """What to fix first, in one line."""
     where = f" at {row['where']}" if row["where"] else ""
-    spent = f" for {said(row['seconds'])}" if row["seconds"] else ""
+    spent = f" for {seconds_text(row['seconds'])}" if row["seconds"] else ""
     if row["kind"] == "recompile":
         return _one_line(f"Fix first: {row['cause']}, so {row['function']} recompiled{spent}.")
     if row["kind"] == "break":
         return _one_line(
-            f"Fix first: the graph break in {row['function']}{where}{', ' + said(row['seconds']) if row['seconds'] else ''}."
+            f"Fix first: the graph break in {row['function']}{where}{', ' + seconds_text(row['seconds']) if row['seconds'] else ''}."
         )
     return _one_line(f"{row['function']}{where}: {row['cause']}")
 
@@ -373,7 +373,7 @@ def _clean(recording: Recording, functions: Sequence[Function], seconds: Plain) 
     hits = len(recording.of(ev.CacheHit))
     later = f", then {plural(hits, 'cache hit')}" if hits else ""
     compiles = len([event for event in recording.of(ev.FrameFinished) if event.seconds])
-    first = f"{plural(compiles, 'compile')} of {said(seconds['compile'])}{later}. " if compiles else ""
+    first = f"{plural(compiles, 'compile')} of {seconds_text(seconds['compile'])}{later}. " if compiles else ""
     return [summary, f"{first}{NOTHING_TO_FIX}"]
 
 
@@ -386,10 +386,10 @@ def _one_line(sentence: str) -> str:
     return sentence if len(sentence) <= _LONGEST_LINE else f"{sentence[: sentence.rindex(' ', 0, _LONGEST_LINE)]} ..."
 
 
-def said(seconds: float) -> str:
+def seconds_text(seconds: float) -> str:
     """Seconds as the page says them: three digits that count, milliseconds below a tenth.
 
-    >>> said(24.63), said(1.1), said(0.0482), said(0.0), said(130.2)
+    >>> seconds_text(24.63), seconds_text(1.1), seconds_text(0.0482), seconds_text(0.0), seconds_text(130.2)
     ('24.6 s', '1.1 s', '48 ms', '0 s', '130 s')
     """
     if seconds == 0:

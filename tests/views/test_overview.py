@@ -14,7 +14,7 @@ from dynexplore.engine.errors import BackendCompilerError
 from dynexplore.recording.recording import Recording
 from dynexplore.session.program_capture import ProgramCapture
 from dynexplore.session.targets import Targets
-from dynexplore.views.overview import NOTHING_TO_FIX, overview_data, said
+from dynexplore.views.overview import NOTHING_TO_FIX, overview_data, seconds_text
 from dynexplore.views.timeline import Timeline
 from sample_recordings import toy
 
@@ -163,4 +163,4 @@ def test_the_change_is_code_and_no_pattern() -> None:
 )
 def test_seconds_have_a_unit_and_three_digits(seconds: float, text: str) -> None:
     """No number without a unit, none with 17 digits."""
-    assert said(seconds) == text
+    assert seconds_text(seconds) == text
