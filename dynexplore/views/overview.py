@@ -323,7 +323,8 @@ def _verdict(recording: Recording, rows: Sequence[Plain], functions: Sequence[Fu
     sentences = []
     lost = sum(row["seconds"] for row in rows if row["kind"] == "break")
     if recompiles:
-        sentences.append(f"{plural(recompiles, 'recompile')} took {seconds_text(seconds['recompile'])} of {seconds_text(total)} of compiling.")
+        again = seconds_text(seconds["recompile"])
+        sentences.append(f"{plural(recompiles, 'recompile')} took {again} of {seconds_text(total)} of compiling.")
     if breaks:
         after = f" cost {seconds_text(lost)}" if lost else " cost no compile time"
         sentences.append(f"{plural(breaks, 'graph break')}{after}.")
@@ -340,9 +341,8 @@ def _first(row: Plain) -> str:
     if row["kind"] == "recompile":
         return _one_line(f"Fix first: {row['cause']}, so {row['function']} recompiled{spent}.")
     if row["kind"] == "break":
-        return _one_line(
-            f"Fix first: the graph break in {row['function']}{where}{', ' + seconds_text(row['seconds']) if row['seconds'] else ''}."
-        )
+        cost = f", {seconds_text(row['seconds'])}" if row["seconds"] else ""
+        return _one_line(f"Fix first: the graph break in {row['function']}{where}{cost}.")
     return _one_line(f"{row['function']}{where}: {row['cause']}")
 
 
