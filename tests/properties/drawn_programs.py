@@ -1,4 +1,4 @@
-"""The grammar of random programs: Hypothesis draws the text of a whole function, whose parts know which names exist.
+"""The grammar of random programs: the text of a whole function is drawn, whose parts know which names exist.
 
 What is written seldom, but must be right all the same (classes in functions, generators, walrus, star patterns, chained
 exceptions, text formats), stands in drawn_idioms.py.
@@ -7,16 +7,18 @@ Which idea lives here: a program is drawn as text, so that a failing one can be 
 choice lists its simplest alternative first, because Hypothesis shrinks towards that. Loops are bounded, numbers are kept
 small, and nothing that is printed depends on addresses, so that two runs of one program must agree in everything.
 
-In:  a `draw` function of Hypothesis.
-Out: `programs()`, a strategy of texts. Each text defines `program(x, y, n, flag, a, d, box)` and stands on the prelude
-(program_prelude.py).
+In:  a `random.Random`: that of a seed draws the same program each time; that of Hypothesis (`st.randoms`) can be shrunk.
+Out: `program_of(draw)`, a text; `programs()`, Hypothesis's strategy of such texts. Each defines
+`program(x, y, n, flag, a, d, box)` and stands on the prelude (program_prelude.py).
 
 How such a text is run and compared stands in random_programs.py.
 """
 
 from __future__ import annotations
 
+import random
 import re
+import warnings
 from collections.abc import Callable
 
 from hypothesis import strategies as st
@@ -33,7 +35,7 @@ CHANGES_A_DICT = re.compile(r"\bd\.(pop|update|popitem|setdefault|clear)|\bd\[[^
 class Scope:
     """What may be used at one place of a program: names by what they hold, and what encloses the place."""
 
-    def __init__(self, draw: st.DrawFn) -> None:
+    def __init__(self, draw: random.Random) -> None:
         self.draw = draw
         self.tensors = ["x", "y", "z"]
         self.numbers = ["n", "m"]
@@ -52,12 +54,12 @@ class Scope:
 
     def one_of(self, *choices: str | Callable[[], str]) -> str:
         """One of these texts, or what one of these functions draws; the first is the simplest."""
-        chosen = self.draw(st.sampled_from(choices))
+        chosen = self.draw.choice(choices)
         return chosen if isinstance(chosen, str) else chosen()
 
     def below(self, limit: int) -> int:
         """A number from 0 to limit - 1."""
-        return self.draw(st.integers(0, limit - 1))
+        return self.draw.randrange(limit)
 
 
 class Expressions:
@@ -121,7 +123,7 @@ class Expressions:
             lambda: f"{s.one_of(*s.functions, 'helper')}({t()}, {i()})",
         ]
         idioms = [lambda: self.idiom(TENSORS, depth - 1)]
-        return s.draw(st.sampled_from(plain + calls + 4 * idioms))()
+        return s.draw.choice(plain + calls + 4 * idioms)()
 
     def idiom(self, table: tuple[str, ...], depth: int) -> str:
         """One row of a table of drawn_idioms.py, its holes filled."""
@@ -131,7 +133,7 @@ class Expressions:
             "T": lambda: s.one_of(*s.tensors), "L": lambda: s.one_of(*s.lists), "e": lambda: self.items(depth),
             "new": lambda: s.new("w"), "f": self.text,
         }  # fmt: skip
-        return fill(s.draw(st.sampled_from(table)), draws)
+        return fill(s.draw.choice(table), draws)
 
     def number(self, depth: int = 1) -> str:
         """An expression that is an int (or a float, or fails)."""
@@ -248,7 +250,7 @@ class Statements:
             self._if, self._for, self._try, self._with, self._while, self._try_finally, self._function, self._leave,
             self._loop_in_try_in_with, self._match, self._idiom, self._idiom, self._idiom,
         ]  # fmt: skip
-        return s.draw(st.sampled_from(compound))(depth)
+        return s.draw.choice(compound)(depth)
 
     def simple(self) -> str:
         """A statement of one line."""
@@ -550,11 +552,8 @@ class Statements:
         s, e = self.scope, self.draws
         subject = s.one_of("n", "a", "d", "box", e.value)
         lines = [f"match {subject}:"]
-        for pattern in s.draw(
-            st.lists(
-                st.sampled_from(["1 | 2", "[p, *q]", "{'k': p}", "Box(n=p)", "[p, q] if flag", "str()"]), min_size=1, max_size=2
-            )
-        ):
+        patterns = ["1 | 2", "[p, *q]", "{'k': p}", "Box(n=p)", "[p, q] if flag", "str()"]
+        for pattern in s.draw.choices(patterns, k=1 + s.below(2)):
             lines += [f"    case {pattern}:", *_inside(_inside(self.block(depth - 1, 1)))]
         return [*lines, "    case _:", *_inside(_inside([self.simple()]))]
 
@@ -563,9 +562,21 @@ def _inside(lines: list[str]) -> list[str]:
     return [f"    {line}" for line in lines]
 
 
-@st.composite
-def programs(draw: st.DrawFn) -> str:
-    """The text of a program: `program(x, y, n, flag, a, d, box)`, without the prelude."""
+def program_of(draw: random.Random) -> str:
+    """The text of a program: `program(x, y, n, flag, a, d, box)`, without the prelude. What Python refuses is drawn anew: a hole of
+    an idiom may get what must not stand there, such as `:=` in what a comprehension goes over.
+    """
+    while True:
+        text = _text_of(draw)
+        try:
+            with warnings.catch_warnings(action="ignore"):
+                compile(text, "<drawn>", "exec")
+        except SyntaxError:
+            continue
+        return text
+
+
+def _text_of(draw: random.Random) -> str:
     scope = Scope(draw)
     statements = Statements(scope)
     body: list[str] = []
@@ -573,3 +584,8 @@ def programs(draw: st.DrawFn) -> str:
         body += statements.statement(3)
     head = ["def program(x, y, n, flag, a, d, box):", "    global G, STATE", "    z, m, b = x + 1, 2, [y, 1]"]
     return "\n".join([*head, *_inside(body), "    return x, y, z, n, m, a, b, d, box"]) + "\n"
+
+
+def programs() -> st.SearchStrategy[str]:
+    """Such texts, as Hypothesis draws them."""
+    return st.randoms(use_true_random=False).map(program_of)

@@ -1,7 +1,7 @@
 """Random programs do under the engine what they do without: values, exceptions, prints, identity, mutation, gradients.
 
-`make test` runs those of `programs_drawn_once.txt`, always the same: what Hypothesis draws under a fixed seed moves with its
-version and with every constant of our own sources. `make soak` draws new ones without end. A program that ever failed is
+`make test` runs those of the first seeds, always the same: what Hypothesis draws under a fixed seed moves with its version and with
+every constant of our own sources. `make soak` draws new ones without end. A program that ever failed is
 kept in `programs_that_failed/`, each file a program with the calls to make.
 """
 
@@ -14,17 +14,17 @@ import pytest
 from hypothesis import Phase, given, seed, settings
 from properties.drawn_programs import programs
 from properties.fuzzing import Tally, run_for_long
-from properties.program_files import CALL_LISTS, RELAXED, programs_of, read_program
+from properties.program_files import CALL_LISTS, RELAXED, drawn_once, read_program
 from properties.random_programs import assert_program_is_right
 
+SEEDS = 120
 KEPT = Path(__file__).parent / "programs_that_failed"
-DRAWN = programs_of((Path(__file__).parent / "programs_drawn_once.txt").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("number", range(len(DRAWN)))
-def test_a_random_program_does_the_same(number: int) -> None:
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_a_random_program_does_the_same(seed: int) -> None:
     """A random program equals eager in all that can be noticed, in every call."""
-    assert_program_is_right(*read_program(DRAWN[number]))
+    assert_program_is_right(*drawn_once(seed))
 
 
 @pytest.mark.parametrize("path", sorted(KEPT.glob("*.py")), ids=lambda path: path.stem)
@@ -33,10 +33,11 @@ def test_a_program_that_failed_once_does_the_same(path: Path) -> None:
     assert_program_is_right(*read_program(path.read_text(encoding="utf-8")))
 
 
-@pytest.mark.plain("counts the programs of a file")
-def test_enough_programs_were_drawn() -> None:
-    """The file of programs is whole."""
-    assert len(DRAWN) >= 150
+@pytest.mark.plain("draws texts and runs none")
+def test_a_seed_draws_one_program() -> None:
+    """The same in each process, and another for each seed."""
+    texts = {drawn_once(seed)[0] for seed in range(SEEDS)}
+    assert len(texts) == SEEDS and drawn_once(0) == drawn_once(0)
 
 
 @pytest.mark.soak

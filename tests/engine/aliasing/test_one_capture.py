@@ -1,28 +1,36 @@
-"""What is captured does not depend on the backend: graphs, guards and breaks are equal, node by node."""
+"""What is captured does not depend on the backend: graphs, guards and breaks are equal, node by node (docs/design/capture.md, D16).
+
+The programs are those of the docs (each row of the tables of breaks and of eligibility), those of tests/programs, and, in a long
+run, the models of the benchmarks, as many as are installed.
+"""
 
 from __future__ import annotations
 
+import importlib.util
 import linecache
-import warnings
+import random
+import sys
+import types
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
 import torch
-from recorded import recorded
+from captures import differences_by_backend
+from programs.program_table import Programs
 
 import dynexplore
-from dynexplore.engine import events as ev
 from dynexplore.engine.aliasing.eligibility import RULES
-from dynexplore.engine.errors import DynexploreError
 from dynexplore.engine.graph_breaks import KINDS
-from dynexplore.recording.recording import Recording
-from engine_checks import CountingBackend
+from engine_checks import copied, with_own_closure
 
-# Guards that a lowering installs: what a backend built on AOTAutograd relies on, and a graph that runs as captured does not.
-OF_THE_LOWERING = ("begins_its_storage", "fills_its_storage")
+Optimize = Callable[[Any], Any]
 
 NOT_ALIKE = {
     "DX107": "a backend may guard on a size itself",
+    "a_shape_that_depends_on_data": "a backend may guard on a size itself",
     "DX219": "the program counts its runs",
     "DX312": "an import is captured the first time alone",
     "DX409": "nothing is captured",
@@ -31,50 +39,77 @@ NOT_ALIKE = {
     "DX418": "what a library imports late is captured the first time alone",
     "DX503": "the program runs into a limit of the process",
     "DX505": "the program measures time",
+    "wrapped_functions": "what is cached in the program is captured the first time alone",
 }
-"""The examples of which no two runs are alike, or not for this backend, with the reason."""
+"""Programs of which no two runs are alike, or not for this backend, with the reason."""
 
 EXAMPLES = {row.id: row.example for row in (*RULES.values(), *KINDS.values()) if row.example and row.id not in NOT_ALIKE}
 
 
-def program_of(name: str) -> tuple[Any, tuple[Any, ...]]:
-    """The example of a row, run as a module anew: its function, and what it is called with."""
+def program_of(name: str, optimize: Optimize) -> None:
+    """The example of a row, run as a module anew, and called."""
     text = EXAMPLES[name].strip() + "\n"
     file = f"<capture of {name}>"
     linecache.cache[file] = (len(text), None, text.splitlines(True), file)
     namespace: dict[str, Any] = {"__name__": "example", "torch": torch, "dynexplore": dynexplore}
     exec(compile(text, file, "exec"), namespace)
-    return namespace["f"], namespace.get("args", (torch.ones(3),))
+    optimize(namespace["f"])(*namespace.get("args", (torch.ones(3),)))
 
 
-def captured(name: str, backend: Any) -> tuple[Any, ...]:
-    """The nodes of each graph, the guards of each frame, and the kinds of the breaks, as the recording has them."""
-    program, args = program_of(name)
-    dynexplore.reset()
-    recording = Recording(title=name)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            recorded(program, args, backend=backend, recording=recording)
-        except Exception as error:  # examples may raise: eager does, too
-            assert not isinstance(error, DynexploreError), error
-    nodes = [
-        [(node.op, node.name, node.target, node.args, node.kwargs, node.dtype, node.shape) for node in graph.nodes]
-        for graph in recording.graphs
-    ]
-    guards = [
-        (guard.source, guard.kind, guard.expected) for guard in recording.of(ev.GuardInstalled)
-        if guard.kind != "STORAGE_OVERLAP" and not any(name in guard.source for name in OF_THE_LOWERING)
-    ]  # fmt: skip
-    return nodes, guards, [broke.kind for broke in recording.breaks]
+def rows_of_tables() -> Iterator[Any]:
+    """The programs of tests/programs, each with its calls."""
+    for path in sorted((Path(__file__).parents[2] / "programs").glob("test_*.py")):
+        module = importlib.import_module(f"programs.{path.stem}")
+        for table in vars(module).values():
+            if isinstance(table, Programs):
+                yield from (pytest.param(row, id=row.fn.__name__) for row in table if row.fn.__name__ not in NOT_ALIKE)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_each_example_of_the_docs_is_captured_alike(name: str) -> None:
     """Under "eager", AOTAutograd and a backend of the program's own."""
-    first = captured(name, "eager")
-    assert first[1] or first[2]
-    for backend in ("aot_eager", CountingBackend()):
-        again = captured(name, backend)
-        for expected, other in zip(first, again, strict=True):
-            assert str(other) == str(expected), backend
+    assert differences_by_backend(lambda optimize: program_of(name, optimize)) == []
+
+
+@pytest.mark.parametrize("row", list(rows_of_tables()))
+def test_each_program_of_the_tables_is_captured_alike(row: Any) -> None:
+    """Over all its calls, with copies of its arguments."""
+
+    def program(optimize: Optimize) -> None:
+        row.set_up()
+        seed_everything()
+        memo: dict[int, Any] = {}
+        own = with_own_closure(row.fn, memo) if isinstance(row.fn, types.FunctionType) else copied(row.fn, memo)
+        optimized = optimize(own)
+        for arguments in copied(row.calls, memo):
+            optimized(*arguments)
+
+    assert differences_by_backend(program) == []
+
+
+@pytest.mark.soak
+def test_models_are_captured_alike(capfd: pytest.CaptureFixture[str]) -> None:
+    """Those of the benchmarks; which package a model needs and is not there is said."""
+    models = importlib.import_module("benchmarks.support.models")
+    differ = {}
+    with capfd.disabled():
+        for model in models.MODELS:
+            if model.package and importlib.util.find_spec(model.package) is None:
+                print(f"{model.name}: no {model.package}", file=sys.stderr)
+                continue
+
+            def program(optimize: Optimize, model: Any = model) -> None:
+                seed_everything()
+                module, args, kwargs = model.make()
+                optimize(module)(*args, **kwargs)
+
+            differ[model.name] = differences_by_backend(program)
+            print(f"{model.name}: {len(differ[model.name])} lines differ", file=sys.stderr)
+    assert {name: lines for name, lines in differ.items() if lines} == {}
+
+
+def seed_everything() -> None:
+    """Each run draws the same random numbers."""
+    random.seed(0)
+    numpy.random.seed(0)
+    torch.manual_seed(0)
