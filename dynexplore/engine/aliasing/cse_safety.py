@@ -1,12 +1,12 @@
 """Common subexpression elimination (CSE): equal calls whose results are graph outputs must stay separate tensors.
 
 The idea: where gradients are wanted, AOTAutograd computes equal calls once. Of an operator with one result it leaves those alone
-that the graph hands out, since in eager they are two tensors, and writing to one does not change the other. But it overlooks
+that the graph returns, since in eager they are two tensors, and writing to one does not change the other. But it overlooks
 operators with several results (`max(0)`, `sort`), also those that only become such when torch takes an operator apart
-(`layer_norm`). So a graph that hands out the results of two equal calls is compiled without that optimization.
+(`layer_norm`). So a graph that returns the results of two equal calls is compiled without that optimization.
 
 In:  a graph module, before its backend gets it. Out: a block in which it may be compiled.
-torch/_functorch/compile_utils.py (fx_graph_cse) is what merges; PyTorch's Dynamo hands out one tensor there.
+torch/_functorch/compile_utils.py (fx_graph_cse) is what merges; PyTorch's Dynamo returns one tensor there.
 """
 
 from __future__ import annotations

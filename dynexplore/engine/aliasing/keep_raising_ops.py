@@ -1,8 +1,8 @@
 """Anti-DCE: an operator that may raise survives the backend's dead code elimination, though its result is unused.
 
 The idea: data decides whether `x[index]` raises. Where the program does not use the result, a compiler leaves the operator out,
-and the error with it. So the compiler gets a graph that hands out such results, too, behind its own outputs, and the caller of
-what it makes never sees them. They are handed out without gradients: to autograd nothing depends on them.
+and the error with it. So the compiler gets a graph that returns such results, too, behind its own outputs, and the caller of
+what it makes never sees them. They come out without gradients: to autograd nothing depends on them.
 
 In:  a graph whose nodes say in `meta["may_fail"]` that data decides whether they raise. Out: the graph for the compiler.
 torch._dynamo has no counterpart: under torch.compile such an error is gone.

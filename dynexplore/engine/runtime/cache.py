@@ -47,7 +47,7 @@ class CompiledEntry(Entry):
     left_to_python: bool
     """It says that the frame runs plain: there is nothing worth a graph in it."""
     may_be_numbers_only: bool
-    """Up to its break it is work on numbers; what goes on behind that shows whether the frame is worth a graph."""
+    """Up to its break it is work on numbers; its resume function shows whether the frame is worth a graph."""
 
     def __repr__(self) -> str:
         return f"<entry {self.number}: compiled as frame {self.frame}, {len(self.guards.guards)} guards>"

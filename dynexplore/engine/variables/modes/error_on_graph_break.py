@@ -2,7 +2,7 @@
 
 The idea: the translator asks the thread's setting when it meets a break (policy/error_on_graph_break.py). A block that is entered
 while tracing sets it, and restores it at its end, or when the attempt is discarded. Where a graph ends inside the block it
-is entered for real, so that what goes on behind the break, and what is called there, is captured under it too.
+is entered for real, so that the resume function, and what is called there, is captured under it too.
 
 In: `with error_on_graph_break(...)`, ours or torch's. Out: an active mode without a node.
 torch/_dynamo/variables/ctx_manager.py (ErrorOnGraphBreakVariable) does the same job.

@@ -1,6 +1,6 @@
 """`max` and `min` of what only the graph knows: single numbers in tensors, and symbolic numbers.
 
-The idea: Python compares and hands out one of its arguments, which only the graph's data can decide. What is
+The idea: Python compares and returns one of its arguments, which only the graph's data can decide. What is
 computed with the result does not mind which of them it was, so the graph holds torch.clamp or torch.maximum
 instead, as PyTorch's Dynamo does. But the result *is* one of the arguments: where that could be seen (it leaves
 the traced code, it is changed in place) the graph breaks.

@@ -76,7 +76,7 @@ def _why_not_traced(ctx: TraceContext, tensor: TensorVariable, value: VariableTr
     if tensor.before_set_data is None:
         guard_on_metadata(ctx, tensor, "is_leaf")
     if not first.is_leaf or first.is_inference() or value.fake.is_inference():
-        return "the tensor has a history, or is one of inference mode"
+        return "the tensor is not a leaf, or is an inference tensor"
     return None if _metadata(first) == _metadata(value.fake) else "the new data is of another shape, dtype or device"
 
 
