@@ -86,7 +86,7 @@ demo: $(CORE) $(BUILT)
 # ARGS picks a part of the tests, in this process. The whole runs file by file on WORKERS processes, each with one thread of
 # its own for torch. A process that crashes ends the run: started again, it would wait for ever for the rest of its file.
 # Notebooks are run and what they print is compared; sanitize.cfg blanks times and ids.
-PARALLEL := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --max-worker-restart 0
+PARALLEL := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --max-worker-restart 0 --durations 20
 test: setup
 ifneq ($(ARGS),)
 	$(BIN)/python -m pytest $(ARGS)

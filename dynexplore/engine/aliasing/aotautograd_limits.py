@@ -114,6 +114,18 @@ def _has_more_than_views(value: torch.Tensor, grad_fns: Sequence[Any]) -> bool:
     return not is_chain or sum(grad_fn in nodes for grad_fn in grad_fns if grad_fn is not None) > 1
 
 
+def mutates_no_grad_view_through_data(graph: FinishedGraph) -> bool:
+    """Whether an output is a `no_grad` view of what requires grad, and its memory is mutated through `.data` alone.
+
+    AOTAutograd regenerates the view behind the mutation, whose bump of the version counter is taken back.
+    """
+    hidden = {storage_of(example_value(graph.inputs[place].node)) for place in graph.meta.hidden_mutations}
+    return bool(hidden) and any(
+        info.is_no_grad_view and info.requires_grad and storage_of(example_value(node)) in hidden
+        for info, node in zip(graph.meta.outputs, graph.outputs, strict=True)
+    )
+
+
 def mutates_saved_tensor(graph: FinishedGraph) -> bool:
     """Whether the graph mutates what autograd saved for the backward of its outputs or of what it mutates."""
     mutated = [graph.inputs[place].node for place in graph.meta.mutated_inputs]

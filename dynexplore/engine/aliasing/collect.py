@@ -18,7 +18,7 @@ import torch.fx
 
 from dynexplore.engine.aliasing.autograd_graph import grad_fn_of, is_no_grad_view
 from dynexplore.engine.aliasing.metadata import GraphMetadata, InputAliasInfo, OutputAliasInfo
-from dynexplore.engine.aliasing.storage import storage_of
+from dynexplore.engine.aliasing.storage import layout_of, storage_of
 
 
 class Input(Protocol):
@@ -81,14 +81,21 @@ def _input_info(entry: Input, effects: Effects, hidden: set[int]) -> InputAliasI
         return _NO_TENSOR
     storage = storage_of(fake) if effects.written or effects.as_strided_storages else None
     if storage not in effects.written or not isinstance(real, torch.Tensor):
-        return InputAliasInfo(storage in effects.written, storage in hidden, storage in effects.as_strided_storages)
+        return InputAliasInfo(storage in effects.written, False, storage in hidden, storage in effects.as_strided_storages)
     return InputAliasInfo(
-        True, storage in hidden, storage in effects.as_strided_storages, real.requires_grad, real.is_leaf, real.is_inference(),
-        not real.requires_grad and not real.is_meta and fake.requires_grad,
+        True, _has_other_layout(fake, real), storage in hidden, storage in effects.as_strided_storages,
+        real.requires_grad, real.is_leaf, real.is_inference(), not real.requires_grad and not real.is_meta and fake.requires_grad,
     )  # fmt: skip
 
 
 _NO_TENSOR = InputAliasInfo()
+
+
+def _has_other_layout(fake: torch.Tensor, real: torch.Tensor) -> bool:
+    """Whether the program gave an input other sizes or strides in place (one of symbolic sizes breaks the graph there)."""
+    if not _is_strided(real) or any(isinstance(number, torch.SymInt) for number in (*fake.shape, *fake.stride())):
+        return False
+    return layout_of(fake)[:2] != layout_of(real)[:2]
 
 
 def _op_count(module: torch.nn.Module) -> int:

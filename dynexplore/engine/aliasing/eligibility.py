@@ -113,6 +113,10 @@ def _cannot_be_cut(candidate: Candidate) -> bool:
     return is_rewritten or (graph.meta.may_raise and bool(dead_raising_ops(graph.module.graph)))
 
 
+def _is_inference_leaf(value: object) -> bool:
+    return isinstance(value, torch.Tensor) and value.is_inference() and value.requires_grad
+
+
 def _is_recurrent_alone(candidate: Candidate) -> bool:
     calls = candidate.graph.call_nodes()
     only_layers = all(is_recurrent(node.target) or node.target is operator.getitem for node in calls)
@@ -268,7 +272,8 @@ args = (torch.ones(4, requires_grad=True),)
             "would flow through. Mostly the views are replayed behind the graph. But not if the memory is mutated, or if one such "
             "output is a view of another.",
             "detach() the inner view, which says the same.",
-            lambda candidate: limits.returns_view_that_cannot_be_replayed(candidate.graph),
+            lambda candidate: limits.returns_view_that_cannot_be_replayed(candidate.graph)
+            or limits.mutates_no_grad_view_through_data(candidate.graph),
             example="""
 def f(x):
     with torch.no_grad():
@@ -682,6 +687,39 @@ def f(x, y):
     return torch.ops.higher_order.while_loop(lambda i, z: i < 3, lambda i, z: (i + 1, z.sin()), start, ())[1] * y
 
 args = (torch.ones(3, requires_grad=True), torch.ones(3))
+""",
+        ),
+        Rule(
+            "BE34",
+            "an in-place operator gives an input other sizes or strides",
+            "AOTAutograd changes the input after the graph. Then what it saved for backward is a view of the input, and backward "
+            "raises a version error; and inputs that overlap reach the graph as views of one base, which has the sizes of none.",
+            "Use the out-of-place operator, such as unsqueeze instead of unsqueeze_.",
+            lambda candidate: any(info.mutates_metadata for info in candidate.graph.meta.inputs),
+            example="""
+def f(x, w):
+    x.unsqueeze_(0)
+    return x * w
+
+args = (torch.ones(3), torch.ones(3, requires_grad=True))
+""",
+        ),
+        Rule(
+            "BE35",
+            "an input is an inference tensor that requires grad",
+            "AOTAutograd traces a leaf of its own for each input that requires grad, and torch refuses one that is an inference "
+            "tensor.",
+            "Make the tensor outside of inference mode.",
+            lambda candidate: any(_is_inference_leaf(entry.example) for entry in candidate.graph.inputs),
+            example="""
+def f(x, w):
+    with torch.no_grad():
+        return x * w
+
+with torch.inference_mode():
+    w = torch.ones(3).requires_grad_()
+
+args = (torch.ones(3), w)
 """,
         ),
     )

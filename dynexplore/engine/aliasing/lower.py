@@ -34,7 +34,6 @@ from dynexplore.engine.aliasing.eligibility import CAPTURED, FAILED, GUARDED, RE
 from dynexplore.engine.aliasing.lowerings import has_eager_nodes, lower_captured
 from dynexplore.engine.aliasing.overlap_guard import InstallGuard, Varies
 from dynexplore.engine.aliasing.passes import run_passes
-from dynexplore.engine.aliasing.storage import layout_of
 from dynexplore.engine.aliasing.synthetic_bases import taking_views, with_bases
 from dynexplore.engine.aliasing.wrappers import CALL, OUTPUTS, VIEWS, Compiled, apply_wrappers, rows_of
 from dynexplore.engine.counters import counters
@@ -198,24 +197,8 @@ def _compile_module(
 
 
 def _fake_before_mutation(graph_input: GraphInput) -> Any:
-    """The fake value of an input before the graph ran, which may write into it what requires grad, or give it other sizes."""
+    """The fake value of an input before the graph ran, which may write into it what requires grad."""
     fake, real = example_value(graph_input.node), graph_input.example
     if not (isinstance(fake, torch.Tensor) and isinstance(real, torch.Tensor)):
         return fake
-    if fake.requires_grad and not real.requires_grad:
-        fake = fake.detach()
-    return fake if not _has_other_sizes(fake, real) else _with_sizes_of(real, fake)
-
-
-def _has_other_sizes(fake: torch.Tensor, real: torch.Tensor) -> bool:
-    """Whether the program gave an input other sizes or strides in place (one of symbolic sizes breaks the graph there)."""
-    with torch._C.DisableTorchFunctionSubclass():  # a class of the program does not see the calls
-        if real.layout is not torch.strided or any(isinstance(number, torch.SymInt) for number in (*fake.shape, *fake.stride())):
-            return False
-        return layout_of(fake)[:2] != layout_of(real)[:2]
-
-
-def _with_sizes_of(real: torch.Tensor, fake: torch.Tensor) -> torch.Tensor:
-    """Another fake tensor in the same storage."""
-    with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():
-        return fake.detach().as_strided_(*layout_of(real))
+    return fake.detach() if fake.requires_grad and not real.requires_grad else fake

@@ -18,6 +18,7 @@ class InputAliasInfo:
     """One input, as the graph treats it. `requires_grad`, `is_leaf` and `is_inference` are as they were before the graph ran."""
 
     mutates_data: bool = False  # it, or an alias of it
+    mutates_metadata: bool = False  # in-place operators give it other sizes or strides
     mutations_hidden_from_autograd: bool = False  # all of them go through `.data`, and bump no version counter
     is_as_strided: bool = False  # an operator counts from the start of its storage
     requires_grad: bool = False

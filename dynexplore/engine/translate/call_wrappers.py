@@ -18,7 +18,6 @@ from dynexplore.engine.records import record
 from dynexplore.engine.translate.graph_failure import Segment
 from dynexplore.engine.variables.modes.active_modes import restoring_modes
 from dynexplore.engine.variables.torch_.tensor.tensor_subclass import with_torch_function_disabled
-from dynexplore.engine.variables.torch_.tensor.traceable_wrapper_subclass import without_capture
 
 if TYPE_CHECKING:
     from dynexplore.engine.translate.contract.interpreter import Interpreter
@@ -47,12 +46,6 @@ CALL_WRAPPERS: dict[str, Wrapper[Call]] = {
             "When an operator raises, the segment runs again as plain Python: what the graph has mutated by then is put back.",
             lambda call: bool(call.graph.meta.mutated_inputs) or call.graph.meta.draws_rng,
             lambda function, call: with_rollback(function, call.graph, call.segment),
-        ),
-        Wrapper[Call](
-            "no capture inside wrapper subclasses",
-            "The code of a wrapper subclass runs plainly while the graph does.",
-            lambda call: call.ctx.function_modes.has_wrappers,
-            lambda function, call: without_capture(function),
         ),
         Wrapper[Call](
             "disable __torch_function__",

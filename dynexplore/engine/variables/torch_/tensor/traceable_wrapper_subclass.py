@@ -16,7 +16,7 @@ from __future__ import annotations
 import copy
 import inspect
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -24,7 +24,6 @@ import torch.fx
 from torch._subclasses.fake_tensor import FakeTensor
 
 from dynexplore.engine.aliasing.storage import storage_of
-from dynexplore.engine.native import RegionCall
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.raw_attributes import has_python_getattribute, instance_dict, is_a
 from dynexplore.engine.variables.contract.base import VariableTracker
@@ -111,11 +110,6 @@ def break_on_wrapper_writes(ctx: TraceContext, *tensors: VariableTracker) -> Non
     if mutates_inner_tensors or (wrappers and ctx.graph.fake_mode.written_last):
         name = wrappers[0].type_name() if wrappers else "torch.Tensor"
         ctx.break_graph("DX402", type=name, because="an operator writes to it, to what is inside of one, or beside one")
-
-
-def without_capture(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A compiled graph in which Python code of tensors' classes runs: that code is no part of the program to be captured."""
-    return RegionCall(function, None)
 
 
 def _guard_on_inner(ctx: TraceContext, part: Any, source: Source) -> None:
