@@ -6,7 +6,8 @@
 #   scripts/setup.sh --find PYTHON_VERSION       print which Python that is
 #
 # VENV            where it goes, e.g. .venv
-# PYTHON_VERSION  3.11, 3.12, 3.13 or 3.14; "any" (the default) takes the first supported Python found
+# PYTHON_VERSION  3.11, 3.12, 3.13 or 3.14; "any" (the default): the newest one whose CPU build of torch lies in a folder of
+#                 $PIP_FIND_LINKS; without such a file python3, and if that is not supported the newest one found
 # TORCH_VERSION   a torch other than the one in constraints.txt, e.g. 2.11.0; "" is that one
 # EXTRAS          the extras of pyproject.toml that are wanted, all that work on the project needs unless told
 #
@@ -26,14 +27,34 @@ fail() { printf 'dynexplore: %s\n' "$*" >&2; exit 1; }
 
 version_of() { "$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null || true; }
 
+# Those of the versions for which a CPU build of the torch that is wanted is at hand: the other builds bring gigabytes of CUDA.
+with_cpu_torch() {
+    local version folder wheel release=$torch
+    [[ -n $release || $(<constraints.txt) =~ torch==([0-9.]+) ]] && release=${release:-${BASH_REMATCH[1]}}
+    for version in "$@"; do
+        for folder in ${PIP_FIND_LINKS:-}; do
+            for wheel in "$folder/torch-$release+cpu-cp${version/./}-"*.whl; do
+                [ ! -f "$wheel" ] || echo "$version"
+            done
+        done
+    done
+}
+
 # Candidates, best first: what was asked for, then PATH, then what pyenv holds.
 candidates() {
     if [ -n "${PYTHON:-}" ]; then echo "$PYTHON"; return; fi
-    [ "$wanted" = any ] && echo python3
     local versions version
     versions=$(printf '%s\n' $supported | sort -V -r) # the newest first
-    [ "$wanted" = any ] || versions=$wanted
+    if [ "$wanted" = any ]; then
+        versions="$(with_cpu_torch $versions) python3 $versions"
+    else
+        versions=$wanted
+    fi
     for version in $versions; do
+        if [ "$version" = python3 ]; then
+            echo python3
+            continue
+        fi
         echo "python$version"
         ls -d "${PYENV_ROOT:-$HOME/.pyenv}/versions/$version".*/bin/"python$version" 2>/dev/null | sort -V -r || true
     done
@@ -80,13 +101,10 @@ if [ -z "$python" ]; then
     [ "$wanted" = any ] && fail "no supported Python found (${supported// /, }); install one, or set PYTHON=/path/to/python3.11."
     fail "Python $wanted was not found on PATH or under pyenv."
 fi
+[ "$venv" != --find ] || { echo "$python"; exit 0; }
 version=$(version_of "$python")
 check_compiler "$python" "$version"
-
-case $venv in
-    --check) exit 0 ;;
-    --find) echo "$python"; exit 0 ;;
-esac
+[ "$venv" != --check ] || exit 0
 
 if [ -e "$venv" ] && [ ! -e "$venv/pyvenv.cfg" ]; then
     fail "$venv exists and is no virtual environment; move it away or choose another one with VENV=."

@@ -70,6 +70,35 @@ def test_no_supported_python_is_one_sentence(tmp_path: Path) -> None:
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("builds", "there", "chosen"),
+    [
+        (("cp311-cp311", "cp313-cp313"), ("python3", "python3.11", "python3.13", "python3.14"), "python3.13"),
+        (("cp311-cp311",), ("python3", "python3.11", "python3.14"), "python3.11"),
+        (("cp312-cp312",), ("python3", "python3.14"), "python3"),
+        ((), ("python3", "python3.11", "python3.14"), "python3"),
+        ((), ("python3.11", "python3.14"), "python3.14"),
+        (("cp314-cp314t",), ("python3.11", "python3.14"), "python3.14"),
+    ],
+)
+def test_the_newest_python_with_a_cpu_build_of_torch(
+    builds: tuple[str, ...], there: tuple[str, ...], chosen: str, tmp_path: Path
+) -> None:
+    """Without a wish: that one, else python3, else the newest supported one; made-up Pythons say only who they are."""
+    path = only_these_on_path(tmp_path, "bash", "dirname", "ls", "sort")
+    torch = re.search(r"^torch==(.*)$", (ROOT / "constraints.txt").read_text(), re.M)
+    assert torch is not None
+    for build in builds:
+        (tmp_path / f"torch-{torch[1]}+cpu-{build}-manylinux_2_28_x86_64.whl").touch()
+    for name in there:
+        version = name.removeprefix("python") if "." in name else "3.12"
+        (tmp_path / name).write_text(f'#!{BASH}\ncase "$2" in *version_info*) echo {version} ;; *) echo {name} ;; esac\n')
+        (tmp_path / name).chmod(0o755)
+    words = {"PATH": path, "PYENV_ROOT": str(tmp_path / "none"), "PYTHON": "", "PIP_FIND_LINKS": f"{tmp_path}/none {tmp_path}"}
+    done = run(SETUP, "--find", "any", **words)
+    assert done.stdout.split() == [chosen], done.stderr
+
+
 def test_an_asked_for_python_that_is_missing_is_one_sentence(tmp_path: Path) -> None:
     """A missing or unsupported interpreter is named; .ci/run ends with this sentence."""
     path = only_these_on_path(tmp_path, "bash", "dirname", "ls", "sort")
