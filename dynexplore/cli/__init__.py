@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import dynexplore
-from dynexplore.cli import captures, files, lab, tools
+from dynexplore.cli import captures, files, lab, remedies, tools
 from dynexplore.cli.program import Mistake, script_words_last
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
@@ -68,6 +68,7 @@ def parser() -> argparse.ArgumentParser:
     captures.add_to(commands)
     tools.add_to(commands)
     files.add_to(commands)
+    remedies.add_to(commands)
 
     command = commands.add_parser(
         "lab", help="open the tutorials in JupyterLab", epilog="Other options go to jupyter lab (--no-browser, --port)."

@@ -24,6 +24,7 @@ _TENSOR = re.compile(r"tensor '(.*?)' (.*?)\.? expected (.*?),? actual (.*?)(?:\
 _SIZE = re.compile(r"size mismatch at index (\d+)")
 _EQUAL = re.compile(r"^(.*?) == (.*)$")
 _CONTAINS = re.compile(r"^(not )?___dict_contains\((.*), (.*)\)$")
+_NONE = re.compile(r"^(.*) is None$")
 _EMPTY = re.compile(r"^not ([\w.\[\]']+)$")
 _LENGTH = re.compile(r"^len\((.*)\)$")
 _FREED = re.compile(r"^Cache line invalidated because (.*) got deallocated$")
@@ -105,6 +106,8 @@ def _words(check: str, scope: Scope) -> tuple[str, str, str, str]:
 
     >>> _words("len(L['log']) == 1", ({"log": [1, 2]}, {})), _words("not L['log']", ({}, {}))
     (('len(log)', 'EQUALS', '1', '2'), ('log', 'torch', 'empty', 'not empty'))
+    >>> _words("L['mask'] is None", ({"mask": 2}, {}))
+    ('mask', 'EQUALS', 'None', '2')
     >>> _words("GLOBAL_STATE changed: grad_mode ", ({}, {}))
     ('', 'GLOBAL_STATE', 'as it was', 'grad mode')
     >>> _words("Cache line invalidated because L['f'] got deallocated", ({}, {}))
@@ -112,6 +115,9 @@ def _words(check: str, scope: Scope) -> tuple[str, str, str, str]:
     >>> _words("___check_obj_id(L['fn'].__code__, 140346788737024), type=<class 'code'>", ({}, {}))
     ('fn', 'ID_MATCH', 'function object', 'function object')
     """
+    if match := _NONE.match(check):
+        came = value_at(match[1], scope)
+        return plain_source(match[1]), "EQUALS", "None", ev.safe_repr(came, 80) if type(came) in PLAIN_TYPES else "another value"
     if match := _EMPTY.match(check):
         return plain_source(match[1]), "torch", "empty", "not empty"
     if match := _FREED.match(check):

@@ -119,7 +119,10 @@ CONTRACTS = ("dynexplore.engine.variables.contract", "dynexplore.engine.translat
 COMMAND_LINE = (
     "dynexplore.__main__",
     "dynexplore.cli",
-    *(f"dynexplore.cli.{part}" for part in ("captures", "files", "lab", "output_files", "program", "progress", "tools")),
+    *(
+        f"dynexplore.cli.{part}"
+        for part in ("captures", "files", "lab", "output_files", "program", "progress", "remedies", "tools")
+    ),
 )
 DOORS = ("dynexplore", *COMMAND_LINE)
 

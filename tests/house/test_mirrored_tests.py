@@ -20,6 +20,7 @@ THEMES: dict[str, tuple[str, ...]] = {
     "cli/files": ("cli/test_commands",),
     "cli/output_files": ("cli/test_commands",),
     "cli/program": ("cli/test_commands",),
+    "cli/remedies": ("tools/test_tried_remedies",),
     "engine/aliasing/metadata": ("engine/aliasing/test_collect",),
     "engine/aliasing/passes": ("engine/aliasing/test_lower",),
     "engine/aliasing/wrappers": ("engine/aliasing/test_lower",),
@@ -116,6 +117,7 @@ THEMES: dict[str, tuple[str, ...]] = {
     "traces": ("traces/test_folder", "traces/test_older_logs"),
     "watching": ("watching/test_watch", "watching/test_explaining"),
     "watching/rank_job": ("ranks/test_jobs",),
+    "watching/remedy_process": ("tools/test_tried_remedies",),
     "widgets/document": ("widgets/test_exports",),
     "widgets/pictures": (
         "views/test_bars_picture",

@@ -62,7 +62,8 @@ def test_the_explorer_is_given_the_same_list() -> None:
     """One function makes it, whoever shows it; it is plain data."""
     recording = recorded()
     data = plain(costs_of(recording))
-    assert explorer_data(recording)["costs"] == data == json.loads(json.dumps(data))
+    shown = [{name: value for name, value in row.items() if name != "remedies"} for row in explorer_data(recording)["costs"]]
+    assert shown == data == json.loads(json.dumps(data))
     reasons = next(cost["reasons"] for cost in data if cost["kind"] == "recompile")
     assert {reason["source"] for reason in reasons} == {"n", "word"} and all(reason["line"] for reason in reasons)
 

@@ -1,0 +1,53 @@
+"""`dynexplore try SCRIPT`: which remedies help, found out by running the program with each.
+
+In:  parsed arguments. Out: the report as text, and as JSON where --json says so.
+
+PyTorch has no counterpart.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+from dynexplore.cli.captures import seconds
+from dynexplore.cli.program import Mistake
+
+
+def add_to(commands: Any) -> None:
+    """Add `try` to the command line's parser."""
+    command = commands.add_parser(
+        "try",
+        help="try remedies for recompiles and graph breaks on copies of a script",
+        usage="dynexplore try [--calls N] [--for SECONDS] [--most N] [--json OUT] SCRIPT.py [ARGS ...]",
+        description="Run SCRIPT.py as it is, then once for each remedy of what torch.compile lost most in, each time on a fresh "
+        "copy of the script's folder in a scratch directory, and report whether it helped: fewer recompiles and graph breaks, same "
+        "values. None of your files is written, unless the script names them by an absolute path.",
+    )
+    command.add_argument("--calls", type=int, default=20, metavar="N", help="end a run after N compiled calls (20)")
+    command.add_argument("--for", type=seconds, default=120.0, dest="seconds", metavar="SECONDS", help="and after this time (120)")
+    command.add_argument("--most", type=int, default=8, metavar="N", help="try at most N remedies (8)")
+    command.add_argument("--json", type=Path, metavar="OUT", help="write the remedies and what they changed as JSON")
+    command.add_argument("script", type=Path, metavar="SCRIPT.py")
+    command.add_argument("args", nargs=argparse.REMAINDER, metavar="ARGS", help="the script's own arguments")
+    command.set_defaults(command=try_script, passes_on=False)
+
+
+def try_script(arguments: argparse.Namespace) -> int:
+    """Try the remedies, and print what they changed; 1 where the program cannot be run."""
+    from dynexplore.tools.tried_remedies import CannotTry, try_remedies
+
+    try:
+        trial = try_remedies(
+            arguments.script, arguments.args, calls=arguments.calls, seconds=arguments.seconds, most=arguments.most
+        )
+    except CannotTry as error:
+        raise Mistake(str(error)) from None
+    print(trial)
+    if arguments.json is not None:
+        rows = [{**dataclasses.asdict(event), "how": remedy.how, "costs": remedy.costs} for _, remedy, event in trial.tried]
+        arguments.json.write_text(json.dumps({"script": trial.script, "tried": rows}, indent=1), encoding="utf-8")
+    return 1 if trial.before.error else 0

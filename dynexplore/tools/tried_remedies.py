@@ -1,0 +1,307 @@
+"""`dynexplore try SCRIPT`: each remedy applied to a copy of the program, its calls run again, and what that changed.
+
+Which idea lives here: whether a remedy helps, nobody knows before it was tried; the obvious one may even raise. So the program runs
+once as it is, and once for each remedy of what cost most, all in a scratch directory, on copies of its files: nothing of the user's
+is written. A remedy helps if fewer recompiles and graph breaks are left and the results are the same.
+
+In:  a script, how many compiled calls and seconds a run may have. Out: `Trial`: the first run, and an `ev.RemedyTried` for each.
+
+PyTorch has no counterpart.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dynexplore.engine import events as ev
+from dynexplore.recording.recording import Recording
+from dynexplore.views.counts import plural
+from dynexplore.views.ranked_costs import Cost, costs_of
+from dynexplore.views.remedies import Remedy, limit_remedy, remedies_for, verdict
+
+MOST_BYTES = 64_000_000
+"""So much of the script's folder is copied; larger files, and what is behind them, are left out."""
+
+MOST_REMEDIES = 8
+"""So many remedies are tried: each is a run of the program."""
+
+_LEFT_OUT = shutil.ignore_patterns(".git", "__pycache__", ".venv", "venv", "node_modules", "*.egg-info")
+
+
+class CannotTry(Exception):
+    """The program cannot be run, and why, in one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of the program: its recording, what its compiled calls returned, what it printed and raised."""
+
+    recording: Recording
+    results: list[Any]
+    printed: str
+    error: str
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """Graphs, graph breaks, recompiles."""
+        return len(self.recording.graphs), len(self.recording.breaks), len(self.recording.of(ev.Recompiled))
+
+
+@dataclass
+class Trial:
+    """The program as it is, and what each remedy made of it, with the costs that they are for."""
+
+    script: str
+    before: Run
+    costs: list[Cost]
+    tried: list[tuple[Cost | None, Remedy, ev.RemedyTried]] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        graphs, breaks, recompiles = self.before.counts
+        calls = plural(len(self.before.results), "compiled call")
+        counts = f"{plural(graphs, 'graph')}, {plural(breaks, 'graph break')}, {plural(recompiles, 'recompile')}"
+        lines = [f"{self.script}: {counts} in {calls}."]
+        lines += [f"It raised {self.before.error}"] if self.before.error else []
+        if not self.tried and not self.before.error:
+            nothing = "No remedy of the table fits." if self.costs else "Nothing to try: there is no recompile or graph break."
+            lines.append(nothing)
+        for number, (cost, remedy, event) in enumerate(self.tried, 1):
+            lines += ["", *_lines_of(number, cost, remedy, event)]
+        return "\n".join(lines)
+
+
+def _lines_of(number: int, cost: Cost | None, remedy: Remedy, tried: ev.RemedyTried) -> list[str]:
+    about = f"{cost.kind} of {cost.place}: {cost.cause}" if cost is not None else "the limit of versions was reached"
+    answer = "Not tried: only you can apply it." if remedy.how == "by hand" else verdict(tried)
+    where = f"{remedy.where[0].upper()}{remedy.where[1:]}; costs: {remedy.costs}."
+    wrapped = [ev.wrapped(text, 3) for text in (f"{number}. {about}", f"   {where}", f"   {answer}")]
+    return [wrapped[0], f"     {remedy.text}", *wrapped[1:]]
+
+
+def try_remedies(
+    script: Path, args: Sequence[str] = (), *, calls: int = 20, seconds: float = 120.0, most: int = MOST_REMEDIES
+) -> Trial:
+    """Run a script as it is, then once for each remedy; CannotTry where there is nothing to run."""
+    if not script.is_file():
+        raise CannotTry(f"there is no script {script}")
+    source = script.read_text(encoding="utf-8")
+    with tempfile.TemporaryDirectory(prefix="dynexplore_try_") as scratch:
+        runs = _Runs(script, Path(scratch), tuple(args), calls, seconds)
+        before = runs.run(source)
+        costs = costs_of(before.recording)
+        trial = Trial(script.name, before, costs)
+        for cost, remedy in _to_try(before.recording, costs, source)[:most]:
+            trial.tried.append((cost, remedy, runs.tried(before, cost, remedy, source)))
+        for _, _, event in trial.tried:
+            before.recording.record(event)
+    return trial
+
+
+def _to_try(recording: Recording, costs: Sequence[Cost], source: str) -> list[tuple[Cost | None, Remedy]]:
+    """The remedies of all costs, costliest first; one text once."""
+    pairs: list[tuple[Cost | None, Remedy]] = [(cost, remedy) for cost in costs for remedy in remedies_for(cost, source)]
+    for reached in recording.of(ev.CacheLimitReached)[:1]:
+        remedy = limit_remedy(reached.limit, 0, source)
+        pairs += [(None, remedy)] if remedy is not None else []
+    texts: dict[str, tuple[Cost | None, Remedy]] = {}
+    for cost, remedy in pairs:
+        texts.setdefault(remedy.text, (cost, remedy))
+    return sorted(texts.values(), key=lambda pair: pair[1].how == "by hand")
+
+
+@dataclass(frozen=True, slots=True)
+class _Runs:
+    script: Path
+    scratch: Path
+    args: tuple[str, ...]
+    calls: int
+    seconds: float
+
+    def tried(self, before: Run, cost: Cost | None, remedy: Remedy, source: str) -> ev.RemedyTried:
+        place = cost.place if cost is not None else ""
+        words = {"frame": 0, "row": remedy.row, "text": remedy.text, "place": place, "before": before.counts}
+        if remedy.how == "by hand":
+            return ev.RemedyTried(**words)  # type: ignore[arg-type]
+        changed, environment = applied(remedy, cost, source, self.script.name)
+        if changed == source and not environment:
+            return ev.RemedyTried(**words, error="there is no place for it in the script")  # type: ignore[arg-type]
+        after = self.run(changed, environment)
+        same = same_values(before, after)
+        fewer = sum(after.counts[1:]) < sum(before.counts[1:])
+        helped = fewer and not after.error and same is not False
+        return ev.RemedyTried(**words, after=after.counts, same_values=same, error=after.error, helped=helped)  # type: ignore[arg-type]
+
+    def run(self, source: str, environment: Mapping[str, str] | None = None) -> Run:
+        """Run a text in place of the script, in a fresh copy of its folder."""
+        folder = Path(tempfile.mkdtemp(dir=self.scratch)) / "copy"
+        _copy(self.script.resolve().parent, folder)
+        copied = folder / self.script.name
+        copied.write_text(source, encoding="utf-8")
+        report = folder.parent / "report.json"
+        words = [sys.executable, "-m", "dynexplore.watching.remedy_process", str(copied), str(report), str(self.calls), *self.args]
+        here = str(Path(__file__).resolve().parents[2])
+        path = os.pathsep.join(filter(None, (here, os.environ.get("PYTHONPATH", ""))))
+        variables = {**os.environ, "PYTHONPATH": path, "PYTHONHASHSEED": "0", **(environment or {})}
+        try:
+            done = subprocess.run(
+                words, cwd=folder, env=variables, capture_output=True, text=True, timeout=self.seconds, check=False
+            )
+        except subprocess.TimeoutExpired:
+            return Run(Recording(engine="torch.compile"), [], "", f"TimeoutError: it took longer than {self.seconds:g} s")
+        if not report.is_file():
+            last = done.stderr.strip().splitlines()[-1:] or ["no word"]
+            return Run(Recording(engine="torch.compile"), [], done.stdout, f"RuntimeError: it ended with {last[0]}")
+        plain = json.loads(report.read_text(encoding="utf-8"))
+        return Run(Recording.from_plain(plain["recording"]), plain["results"], done.stdout, plain["error"])
+
+
+def _copy(folder: Path, to: Path) -> None:
+    """The script's folder, as far as there is room: files that a program reads beside it, modules that it imports."""
+    free_bytes = MOST_BYTES
+
+    def left_out(where: str, names: list[str]) -> set[str]:
+        nonlocal free_bytes
+        out = set(_LEFT_OUT(where, names))
+        for name in sorted(set(names) - out):
+            path = Path(where) / name
+            if path.is_symlink() or not (path.is_file() or path.is_dir()):
+                out.add(name)
+            elif path.is_file():
+                size = path.stat().st_size
+                if size > free_bytes:
+                    out.add(name)
+                else:
+                    free_bytes -= size
+        return out
+
+    shutil.copytree(folder, to, ignore=left_out)
+
+
+# -- a remedy in a text ------------------------------------------------------------------------------------------------
+
+
+def applied(remedy: Remedy, cost: Cost | None, source: str, script: str) -> tuple[str, dict[str, str]]:
+    """The text of the script with a remedy, and the variables of the environment; the same text where there is no place for it.
+
+    >>> applied(Remedy("r", "dynamic=True", "option", ""), None, "f = torch.compile(g)", "s.py")
+    ('f = torch.compile(g, dynamic=True)', {})
+    """
+    if remedy.how == "environment":
+        name, _, value = remedy.text.partition("=")
+        return source, {name: value.strip('"')}
+    tree = ast.parse(source)
+    if remedy.how == "top":
+        return _with_line(source, _first_line(tree), f"import torch._dynamo; {remedy.text}"), {}
+    if remedy.how == "option":
+        return _with_option(source, tree, remedy.text), {}
+    places = [caller.rpartition(":") for caller in (cost.callers if cost is not None else {})]
+    lines = sorted({int(line) for file, _, line in places if file == script}, reverse=True)
+    for line in lines:
+        source = _before_call(source, line, remedy, cost)
+    return source, {}
+
+
+def _first_line(tree: ast.Module) -> int:
+    """The line behind the docstring and the imports from __future__."""
+    line = 1
+    for statement in tree.body:
+        is_text = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+        if not is_text and not (isinstance(statement, ast.ImportFrom) and statement.module == "__future__"):
+            return line
+        line = (statement.end_lineno or statement.lineno) + 1
+    return line
+
+
+def _with_line(source: str, line: int, text: str, column: int = 0) -> str:
+    lines = source.splitlines(keepends=True)
+    return "".join([*lines[: line - 1], f"{' ' * column}{text}\n", *lines[line - 1 :]])
+
+
+def _with_option(source: str, tree: ast.Module, text: str) -> str:
+    """Every call of `torch.compile(...)` and `x.compile(...)` gets the option, and `@torch.compile` becomes a call."""
+    name, lines = text.partition("=")[0], source.splitlines(keepends=True)
+    edits: list[tuple[int, int, str]] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and _is_torch_compile(node.func) and all(word.arg != name for word in node.keywords):
+            inside = (ast.get_source_segment(source, node) or "")[:-1].rstrip()
+            more = "" if inside.endswith((",", "(")) else ", "
+            edits.append((node.end_lineno or 0, (node.end_col_offset or 0) - 1, f"{more}{text}"))
+        for decorator in getattr(node, "decorator_list", ()):
+            if _is_torch_compile(decorator):
+                edits.append((decorator.end_lineno or 0, decorator.end_col_offset or 0, f"({text})"))
+    for line, column, more in sorted(edits, reverse=True):
+        encoded = lines[line - 1].encode()
+        lines[line - 1] = (encoded[:column] + more.encode() + encoded[column:]).decode()
+    return "".join(lines)
+
+
+def _is_torch_compile(node: ast.expr) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == "compile" and ast.unparse(node.value) == "torch"
+
+
+def _before_call(source: str, line: int, remedy: Remedy, cost: Cost | None) -> str:
+    """The line before the statement that calls; what the function calls `x` is there what the call passes for it."""
+    tree = ast.parse(source)
+    statements = [
+        node for node in ast.walk(tree) if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or node.lineno)
+    ]
+    if not statements:
+        return source
+    statement = max(statements, key=lambda node: (node.lineno, node.col_offset))
+    passed = _passed(tree, statement, remedy.source, cost)
+    if passed is None:
+        return source
+    text = remedy.text.replace(remedy.source, passed)
+    if (
+        ast.get_source_segment(source, statement) is None
+        or source.splitlines()[statement.lineno - 1][: statement.col_offset].strip()
+    ):
+        return source  # it shares its line with another statement
+    return _with_line(source, statement.lineno, text, statement.col_offset)
+
+
+def _passed(tree: ast.Module, statement: ast.stmt, parameter: str, cost: Cost | None) -> str | None:
+    """The name that the call passes for a parameter of the compiled function; None where it passes no name."""
+    name = cost.place.partition(" ")[0].rpartition(".")[2] if cost is not None else ""
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == name]
+    if len(functions) != 1:
+        return None
+    parameters = [argument.arg for argument in functions[0].args.args if argument.arg != "self"]
+    for call in ast.walk(statement):
+        if not isinstance(call, ast.Call) or parameter not in parameters:
+            continue
+        named: list[ast.expr] = [word.value for word in call.keywords if word.arg == parameter]
+        value = named[0] if named else call.args[place] if (place := parameters.index(parameter)) < len(call.args) else None
+        if isinstance(value, ast.Name):
+            return value.id
+    return None
+
+
+# -- results -----------------------------------------------------------------------------------------------------------
+
+
+def same_values(before: Run, after: Run) -> bool | None:
+    """Whether two runs gave the same: what their compiled calls returned, and else what they printed; None where neither says
+    anything."""
+    if before.results and after.results:
+        return len(before.results) == len(after.results) and _alike(before.results, after.results)
+    return before.printed == after.printed if before.printed or after.printed else None
+
+
+def _alike(before: Any, after: Any) -> bool:
+    if isinstance(before, list) and isinstance(after, list):
+        return len(before) == len(after) and all(map(_alike, before, after))
+    if isinstance(before, float) and isinstance(after, float):
+        return math.isclose(before, after, rel_tol=1e-4, abs_tol=1e-5) or (math.isnan(before) and math.isnan(after))
+    return bool(before == after)

@@ -1,0 +1,119 @@
+"""`dynexplore try`: remedies on copies of a program."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dynexplore.cli import main
+from dynexplore.engine import events as ev
+from dynexplore.recording.recording import Recording
+from dynexplore.tools.tried_remedies import Run, applied, same_values, try_remedies
+from dynexplore.views.remedies import Remedy, verdict
+
+PROGRAM = """
+from pathlib import Path
+import torch
+from helper import scaled
+g = torch.compile(scaled, backend="eager")
+for n in (2, 3, 4):
+    Path("written.txt").write_text(str(n))
+    x = torch.ones(n, 3)
+    g(x)
+"""
+
+
+@pytest.mark.lenses
+def test_remedies_are_tried_on_copies(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The report says what each changed; modules beside the script are found, and none of the user's files is written."""
+    script = tmp_path / "train.py"
+    script.write_text(PROGRAM)
+    (tmp_path / "helper.py").write_text("def scaled(x):\n    return x * 2\n")
+    out = tmp_path / "out.json"
+    assert main(["try", "--most", "1", "--json", str(out), str(script)]) == 0
+    text = capsys.readouterr().out
+    assert "train.py: 2 graphs, 0 graph breaks, 1 recompile in 3 compiled calls." in text
+    assert "TORCH_COMPILE_DYNAMIC_SOURCES=\"L['x']\"" in text and "Tried: 1 recompile became 0, same values." in text
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["helper.py", "out.json", "train.py"]
+    assert script.read_text() == PROGRAM
+    (tried,) = json.loads(out.read_text())["tried"]
+    assert tried["helped"] and (tried["before"], tried["after"]) == ([2, 0, 1], [1, 0, 0])
+
+
+@pytest.mark.lenses
+def test_a_remedy_that_raises_is_told(tmp_path: Path) -> None:
+    """The obvious one may be refused by torch: the program specializes the size that was to vary."""
+    script = tmp_path / "specializes.py"
+    script.write_text(
+        "import torch\n"
+        "def f(x):\n    return x * (2 if x.shape[0] == 4 else 3)\n"
+        "g = torch.compile(f, backend='eager')\n"
+        "for n in (4, 5, 6):\n    x = torch.ones(n, 3)\n    g(x)\n".replace("\\\n", "\n")
+    )
+    trial = try_remedies(script, most=2)
+    refused = next(event for _, remedy, event in trial.tried if remedy.row == "mark-dynamic")
+    assert "ConstraintViolationError" in refused.error and not refused.helped
+    assert "Tried: it does not help" in verdict(refused)
+    assert refused in trial.before.recording.of(ev.RemedyTried)
+
+
+def test_there_is_no_script(capsys: pytest.CaptureFixture[str]) -> None:
+    """One sentence, and no traceback."""
+    assert main(["try", "nowhere.py"]) != 0
+    assert "there is no script nowhere.py" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("how", "text", "source", "changed"),
+    [
+        ("option", "dynamic=True", "@torch.compile\ndef f(x): ...\n", "@torch.compile(dynamic=True)\ndef f(x): ...\n"),
+        ("option", "dynamic=True", "f = torch.compile(g, dynamic=None)\n", "f = torch.compile(g, dynamic=None)\n"),
+        ("option", "dynamic=True", "é = torch.compile(\n  g,\n)\n", None),
+        ("top", "a.b = 1", '"""Doc."""\nfrom __future__ import annotations\nx = 1\n',
+         '"""Doc."""\nfrom __future__ import annotations\nimport torch._dynamo; a.b = 1\nx = 1\n'),
+    ],
+    ids=["decorator", "set already", "over lines", "top"],
+)  # fmt: skip
+def test_where_a_text_goes(how: str, text: str, source: str, changed: str | None) -> None:
+    """The program stays valid Python, and what it has set itself stays."""
+    result, environment = applied(Remedy("row", text, how, ""), None, source, "s.py")  # type: ignore[arg-type]
+    compile(result, "s.py", "exec")
+    assert not environment and (changed is None or result == changed) and (changed is not None or "dynamic=True" in result)
+
+
+def run(results: list[object], printed: str = "") -> Run:
+    return Run(Recording(), results, printed, "")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "same"),
+    [
+        (run([[1.0]]), run([[1.0 + 1e-7]]), True),
+        (run([[1.0]]), run([[1.5]]), False),
+        (run([[1.0]]), run([[1.0], [2.0]]), False),
+        (run([[float("nan")]]), run([[float("nan")]]), True),
+        (run([], "loss 1"), run([], "loss 2"), False),
+        (run([]), run([]), None),
+    ],
+)
+def test_results_are_compared(before: Run, after: Run, same: bool | None) -> None:
+    """What compiled calls returned, else what was printed; nothing is said where there is neither."""
+    assert same_values(before, after) is same
+
+
+@pytest.mark.parametrize(
+    ("event", "said"),
+    [
+        ({"before": (8, 0, 7), "after": (2, 0, 1), "same_values": True}, "Tried: 7 recompiles became 1, same values."),
+        ({"before": (3, 2, 1), "after": (1, 0, 0), "same_values": None},
+         "Tried: 2 graph breaks became 0, 1 recompile became 0, no values to compare."),
+        ({"before": (2, 0, 1), "after": (2, 0, 1), "same_values": True},
+         "Tried: it did not help, as many graph breaks and recompiles as before, same values."),
+        ({"error": "ValueError: no"}, "Tried: it does not help, the program then raises ValueError: no"),
+    ],
+)  # fmt: skip
+def test_the_verdict_is_a_sentence(event: dict[str, object], said: str) -> None:
+    """What became of the recompiles and breaks, and of the values."""
+    assert verdict(ev.RemedyTried(frame=0, row="r", text="t", **event)) == said  # type: ignore[arg-type]

@@ -1,0 +1,229 @@
+"""Each row of the table of remedies: its program recompiles or breaks, the row is offered, and with it the claim holds."""
+
+from __future__ import annotations
+
+import contextlib
+import linecache
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+
+from dynexplore.engine import events as ev
+from dynexplore.recording.recording import Recording
+from dynexplore.tools.tried_remedies import applied
+from dynexplore.views.ranked_costs import Cost, costs_of
+from dynexplore.views.remedies import BREAKS, LIMITS, ROWS, Remedy, limit_remedy, remedies_for
+from dynexplore.watching.watch import watch
+
+pytestmark = [pytest.mark.lenses, pytest.mark.filterwarnings("ignore:Guards may run slower on Python 3.13.0:RuntimeWarning")]
+
+SIZES = """
+import torch
+def f(x): return (x * 2).sum()
+g = torch.compile(f, backend="eager")
+for n in (4, 5, 6):
+    x = torch.ones(n, 3)
+    g(x)
+"""
+NUMBERS = """
+import torch
+def f(x, n): return x * n
+g = torch.compile(f, backend="eager")
+for n in range(2, 5): g(torch.ones(3), n)
+"""
+MODULE = """
+import torch
+class M(torch.nn.Module):
+    def __init__(self): super().__init__(); self.n = {first}; self.w = torch.nn.Parameter(torch.ones(2)); self.d = dict(a=1)
+    def forward(self, x): return x.sum() * self.w.sum() * {uses}
+m = M(); g = torch.compile(m, backend="eager")
+for k in range(2, 6):
+    {change}
+    g(torch.ones(3))
+"""
+
+TRIED: dict[str, str] = {
+    "dynamic-source": SIZES, "mark-dynamic": SIZES, "dynamic-option": SIZES,
+    "dynamic-number": NUMBERS, "number-option": NUMBERS,
+    "module-int": MODULE.format(first="1", uses="self.n", change="m.n = k"),
+    "parameter-sizes": MODULE.format(first="1", uses="1", change="m.w = torch.nn.Parameter(torch.ones(k))"),
+    "float": """
+import torch
+def f(x, s): return x * s
+g = torch.compile(f, backend="eager")
+for k in range(4):
+    s = 0.5 + k
+    g(torch.ones(3), s)
+""",
+    "scalar-outputs": """
+import torch
+@torch.compile(backend="eager")
+def f(x):
+    n = x.sum().item()
+    return x * n
+f(torch.ones(3))
+""",
+    "dynamic-outputs": """
+import torch
+@torch.compile(backend="eager")
+def f(x):
+    return torch.nonzero(x) * 2
+f(torch.ones(3))
+""",
+}  # fmt: skip
+"""Row -> a program that it helps, as `dynexplore try` applies it."""
+
+CHOICES = """
+import torch
+def f(x, s): return x * len(s)
+g = torch.compile(f, backend="eager")
+for s in ("a", "bb", "ccc", "a"): g(torch.ones(3), s)
+"""
+BY_HAND: dict[str, tuple[str, str]] = {
+    "str": (CHOICES, """
+import torch
+def one(x): return x
+def two(x): return x * 2
+def three(x): return x * 3
+versions = {s: torch.compile(f, backend="eager") for s, f in (("a", one), ("bb", two), ("ccc", three))}
+for s in ("a", "bb", "ccc", "a"): versions[s](torch.ones(3))
+"""),
+    "float-attribute": (MODULE.format(first="0.5", uses="self.n", change="m.n = k + 0.5"),
+                        MODULE.format(first="torch.tensor(0.5)", uses="self.n", change="m.n = torch.tensor(k + 0.5)")),
+    "flag": (MODULE.format(first="True", uses="(2 if self.n else 3)", change="m.n = k % 2 == 0"), ""),
+    "None": (MODULE.format(first="None", uses="(2 if self.n is None else 3)", change="m.n = None if k == 2 else 'set'"),
+             MODULE.format(first="'set'", uses="(2 if self.n is None else 3)", change="pass")),
+    "gradient-mode": ("""
+import torch
+g = torch.compile(lambda x: x * 2, backend="eager")
+for k in range(4):
+    with torch.set_grad_enabled(k % 2 == 0): g(torch.ones(3))
+""", ""),
+    "process-state": ("""
+import torch
+g = torch.compile(lambda x: x * 2, backend="eager")
+threads = torch.get_num_threads()
+for k in range(2):
+    torch.set_num_threads(threads + k)
+    g(torch.ones(3))
+torch.set_num_threads(threads)
+""", """
+import torch
+g = torch.compile(lambda x: x * 2, backend="eager")
+for k in range(2): g(torch.ones(3))
+"""),
+    "dtype": ("""
+import torch
+g = torch.compile(lambda x: x * 2, backend="eager")
+for dtype in (torch.float32, torch.float64): g(torch.ones(3, dtype=dtype))
+""", """
+import torch
+g = torch.compile(lambda x: x * 2, backend="eager")
+for dtype in (torch.float32, torch.float64): g(torch.ones(3, dtype=dtype).to(torch.float32))
+"""),
+    "dict": ("""
+import torch
+def f(x, d): return x * (2 if "a" in d else 3)
+g = torch.compile(f, backend="eager")
+for d in ({"a": 1}, {"b": 1}): g(torch.ones(3), d)
+""", """
+import torch
+def f(x, d): return x * (2 if d["a"] else 3)
+g = torch.compile(f, backend="eager")
+for d in ({"a": 1, "b": 0}, {"a": 1, "b": 1}): g(torch.ones(3), d)
+"""),
+    "length": ("""
+import torch
+def f(x, xs): return x + sum(xs)
+g = torch.compile(f, backend="eager")
+for k in (1, 2, 3): g(torch.ones(3), [torch.ones(3)] * k)
+""", """
+import torch
+def f(x, xs): return x + xs.sum(0)
+g = torch.compile(f, backend="eager")
+for k in (1, 2, 3):
+    xs = torch.zeros(3, 3); xs[:k] = 1
+    g(torch.ones(3), xs)
+"""),
+}  # fmt: skip
+"""Row -> a program, and the same with the remedy applied by a person ("": the claim is that nothing needs to be done)."""
+
+
+@contextlib.contextmanager
+def settings(environment: dict[str, str]) -> Iterator[None]:
+    """torch's settings are put back afterwards; what it reads of the environment when it is imported is set as it reads it."""
+    names = [row.setting for row in ROWS if row.setting] + [row[4] for row in BREAKS]
+    sources = environment.get("TORCH_COMPILE_DYNAMIC_SOURCES", "")
+    with (
+        torch._dynamo.config.patch({name: getattr(torch._dynamo.config, name) for name in names}),
+        torch.compiler.config.patch(dynamic_sources=sources),
+    ):
+        yield
+
+
+def ran(source: str, environment: dict[str, str] | None = None) -> Recording:
+    """What torch.compile does in a program."""
+    torch._dynamo.reset()
+    linecache.cache["<program>"] = (len(source), None, source.splitlines(keepends=True), "<program>")
+    with settings(environment or {}), watch(steps=False) as seen:
+        exec(compile(source, "<program>", "exec"), {"__name__": "__main__"})
+    return seen.recording
+
+
+def counts(recording: Recording) -> int:
+    return len(recording.breaks) + len(recording.of(ev.Recompiled))
+
+
+def offered(recording: Recording, row: str, source: str) -> tuple[Cost, Remedy]:
+    """The remedy of a row that the costs of a program are offered."""
+    pairs = [(cost, remedy) for cost in costs_of(recording) for remedy in remedies_for(cost, source) if remedy.row == row]
+    assert pairs, [reason.line for cost in costs_of(recording) for reason in cost.reasons.values()]
+    return pairs[0]
+
+
+@pytest.mark.parametrize("row", TRIED)
+def test_a_remedy_that_can_be_applied_helps(row: str) -> None:
+    """Fewer recompiles and breaks than before, with the very text that is to be pasted."""
+    source = TRIED[row]
+    before = ran(source)
+    cost, remedy = offered(before, row, source)
+    line = (
+        next(number for number, text in enumerate(source.splitlines(), 1) if text.startswith("    g("))
+        if remedy.how == "call"
+        else 0
+    )
+    cost.callers = {f"<program>:{line}": 1}  # between torch and a test stands what forbids torch.compile
+    changed, environment = applied(remedy, cost, source, "<program>")
+    assert changed != source or environment
+    assert counts(ran(changed, environment)) < counts(before)
+
+
+@pytest.mark.parametrize("row", BY_HAND)
+def test_what_a_person_has_to_do_helps(row: str) -> None:
+    """By hand, too: what the row says, done. Where it says that nothing needs to be done, no call after the second recompiles."""
+    source, mended = BY_HAND[row]
+    before = ran(source)
+    offered(before, row, source)
+    assert (counts(ran(mended)) == 0) if mended else counts(before) == 1
+
+
+def test_each_row_has_its_program() -> None:
+    """Rows about objects, whose programs need more than a screen, are listed with the reason."""
+    elsewhere = {"module", "hook", "function"}
+    assert {row.id for row in ROWS} | {row[0] for row in BREAKS} == {*TRIED, *BY_HAND, *elsewhere}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_a_limit_that_was_raised_is_not_raised_again(name: str) -> None:
+    """Nor is a setting offered that the program has set."""
+    assert limit_remedy(8, 9, f"torch._dynamo.config.{name} = 64") is None
+    remedy = limit_remedy(8, 9, "")
+    assert remedy is not None and remedy.text == "torch._dynamo.config.recompile_limit = 16"
+
+
+def test_no_remedy_names_a_file_of_an_engine() -> None:
+    """Nobody mends a program by editing what they installed."""
+    texts: list[Any] = [row.costs for row in ROWS] + [row[3] for row in BREAKS]
+    assert not [text for text in texts if ".py" in text]
