@@ -74,6 +74,10 @@ def save_failed_frame(store: Store, state: FrameState, error: BaseException, whe
         failure={"type": type(error).__name__, "message": str(error), "where": where},
     )
     name = _shown_name(frame)
+    resumed = resume_point(state.code)
+    if resumed is not None and resumed.inner is not None:
+        reports.log("WARNING", f"the frame of {name} is not saved: it resumes in a call, and a file holds one frame")
+        return None
     try:
         path = save(frame, _new_path(name))
     except (OSError, RecursionError, MemoryError) as trouble:

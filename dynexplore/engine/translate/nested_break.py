@@ -30,7 +30,6 @@ from dynexplore.engine.translate.resume import ResumeCode
 from dynexplore.engine.translate.resume_call import ResumeCalls, Slot
 from dynexplore.engine.translate.stack_shape import Shape, shape_after
 from dynexplore.engine.translate.symbolic_frame import NULL, SymbolicFrame
-from dynexplore.engine.variables.callables.function import FunctionVariable, NestedFunctionVariable
 from dynexplore.engine.variables.containers.iterator import IteratorVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
 
@@ -108,35 +107,26 @@ class CalleeAtBreak(ResumeCalls):
 
     def push_function_of(self, code: CodeType) -> None:
         """Push a function with this code, and with the globals of the callee."""
-        writer, function = self.writer, self.frame.function
+        writer = self.writer
         if code.co_freevars:
             for name in code.co_freevars:
                 writer.load_fast(self.cells[name])
             writer.build_tuple(len(code.co_freevars))
-        if isinstance(function, NestedFunctionVariable) and function.in_frame:
-            writer.make_function(code, closure=bool(code.co_freevars))
-            return
-        is_constant = isinstance(function, NestedFunctionVariable) or not function.by_code  # type: ignore[union-attr]
-        if is_constant and not code.co_freevars:
-            self.generator.push_object(FunctionType(code, self.frame.globals.values))
-            return
-        closure = self.generator.store_temporary() if code.co_freevars else None
-        self.generator.call_helper(
-            FunctionType,
-            lambda: writer.load_const(code),
-            lambda: self._push_globals(is_constant=is_constant),
-            lambda: writer.load_const(code.co_name),
-            lambda: writer.load_const(None),
-            lambda: writer.load_const(None) if closure is None else writer.load_fast(closure),
-        )
-
-    def _push_globals(self, *, is_constant: bool) -> None:
-        if is_constant:
-            self.generator.push_object(self.frame.globals.values)
+        values = self.frame.globals.values
+        if not code.co_freevars:
+            self.generator.push_object(FunctionType(code, values))
+        elif values is self.ctx.frames.root.globals.values:
+            writer.make_function(code, closure=True)
         else:
-            assert isinstance(self.frame.function, FunctionVariable)
-            assert self.frame.function.source is not None
-            self.frame.function.source.attribute("__globals__", "getattr").load(self.writer, self.generator.injected)
+            closure = self.generator.store_temporary()
+            self.generator.call_helper(
+                FunctionType,
+                lambda: writer.load_const(code),
+                lambda: self.generator.push_object(values),
+                lambda: writer.load_const(code.co_name),
+                lambda: writer.load_const(None),
+                lambda: writer.load_fast(closure),
+            )
 
 
 class NestedBreakWriter(BreakWriter):

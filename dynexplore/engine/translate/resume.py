@@ -128,6 +128,7 @@ def make_resume_code(
     maybe_unbound: frozenset[str] = frozenset(),
     call: Instruction | None = None,
     inner: ResumeCode | None = None,
+    globals_key: int = 0,
 ) -> ResumeCode:
     """The code that resumes at `target`, made once for each shape.
 
@@ -138,11 +139,12 @@ def make_resume_code(
     Where a comprehension is inlined and its variable shadows a cell of the frame, the cell's slot holds a plain value
     (`shadowed`: passed as an argument) or nothing (`cleared`); whatever cell is passed for it is put aside.
     `inner`: how the callee goes on in which the frame stands, `call` the instruction that called it; `stack` is without its value.
+    `globals_key` tells apart callees with one code and other globals: for each there is another resume function of the chain.
 
     ValueError: for a generator, for the code of a resume function (use its `parsed`), for ambiguous variables.
     """
     target = parsed.unit_start(target)  # a step's origin is the CALL; what prepares it must run too
-    key = (target, stack, locals, maybe_unbound, bound_args, shadowed, cleared, prefix_key, call, inner)
+    key = (target, stack, locals, maybe_unbound, bound_args, shadowed, cleared, prefix_key, call, inner, globals_key)
     cache: dict[Hashable, ResumeCode] = parsed.memo.setdefault("resume", {})
     if prefix is not None and prefix_key is None:
         cache = {}  # nothing tells whether another prefix writes the same

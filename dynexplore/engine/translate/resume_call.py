@@ -189,7 +189,14 @@ class ResumeCalls:
             maybe_unbound=maybe_unbound,
             call=self.broken if inner is not None else None,
             inner=inner,
+            globals_key=self.globals_key,
         )
+
+    @property
+    def globals_key(self) -> int:
+        """Which globals the frame has: 0 for those of the root."""
+        values = self.frame.globals.values
+        return 0 if values is self.ctx.frames.root.globals.values else id(values)
 
     def push_resume_function(self, resume: ResumeCode) -> None:
         """Push a function of a resume code."""

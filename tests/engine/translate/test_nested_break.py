@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import sys
 import traceback
+import types
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -414,3 +415,33 @@ def test_a_backend_that_fails_behind_the_break_raises_in_the_callee() -> None:
     SEEN.clear()
     assert torch.equal(dynexplore.optimize(backend)(program)(X), X * 2)
     assert SEEN == ["inner", "outer"]
+
+
+WITH_A_GLOBAL = """
+def leaf(x):
+    graph_break()
+    x = x + 1
+
+    def inner(y):
+        y = y + 1
+        graph_break()
+        return y * A
+
+    return inner(x)
+
+
+def program(x, function):
+    return function(x) + 1
+"""
+
+
+def test_functions_of_one_code_and_other_globals() -> None:
+    """The rest of a callee, and of a function that it makes, reads the globals of the callee of this call."""
+    first: dict[str, Any] = {"A": 2, "graph_break": dynexplore.graph_break}
+    exec(WITH_A_GLOBAL, first)
+    second = {"A": 7, "graph_break": dynexplore.graph_break}
+    other = types.FunctionType(first["leaf"].__code__, second)
+    optimized = dynexplore.optimize("eager")(first["program"])
+    for function in (first["leaf"], other, first["leaf"], other):
+        assert torch.equal(optimized(X, function), first["program"](X, function))
+    assert dynexplore.counters["graph_break"].total()
