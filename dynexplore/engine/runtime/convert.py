@@ -297,6 +297,7 @@ class Conversion:
             compiler=GraphBackend(self.backend, self._compile_graph, self.recorder, self.frame),
             profile=self.code_state.profile,
             module_classes=self.store.module_classes,
+            break_chains=self.store.break_chains,
             backend_size_guards=self.store.backend_size_guards,
             nopython=self.store.options.nopython,
             nested_breaks=config.nested_graph_breaks,

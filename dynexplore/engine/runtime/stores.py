@@ -24,6 +24,7 @@ from dynexplore.engine.provenance.guard_filter import GuardFilter
 from dynexplore.engine.records import record
 from dynexplore.engine.runtime.backends import Backend
 from dynexplore.engine.runtime.observers import Observers
+from dynexplore.engine.specialization.break_chains import BreakChains
 from dynexplore.engine.specialization.module_classes import ModuleClasses
 from dynexplore.engine.specialization.size_oblivious import BackendSizeGuards
 
@@ -57,6 +58,7 @@ class Store:
         self.observers = Observers(recorder=getattr(backend.function, "recorder", None))
         self.entry_limit: int | None = getattr(backend.function, "entry_limit", None)
         self.module_classes = ModuleClasses()
+        self.break_chains = BreakChains()
         self.backend_size_guards = BackendSizeGuards()
         self.patience = 1.0
         """Half as much with each frame that took too long: what it calls, run next, is likely to. A graph restores it."""
@@ -179,5 +181,6 @@ def clear() -> None:
     for store in list(_all):
         store.native.clear()
         store.module_classes.forget()
+        store.break_chains.forget()
         store.observers.modified_codes.clear()
     _unowned.clear()

@@ -34,6 +34,7 @@ class FrameStack:
         self.root = root
         self.running: list[SymbolicFrame] = []
         self.chain: list[SymbolicFrame] = [root]  # the frames that nest
+        self.root_passes_on = False  # whether all that the root does is to call what nests in it
         self._unwinding: BaseException | None = None
         self._unwound: tuple[SymbolicFrame, ...] = ()
 
@@ -62,6 +63,8 @@ class FrameStack:
     @property
     def stopping(self) -> SymbolicFrame:
         """The frame in which the graph ends if it breaks here."""
+        if self.root_passes_on:
+            return self.root
         return next(frame for frame in reversed(self.chain) if frame.stops)
 
     def user_stack(self) -> tuple[UserFrame, ...]:

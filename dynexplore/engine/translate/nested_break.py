@@ -142,6 +142,8 @@ class NestedBreakWriter(BreakWriter):
             raise SkipFrame("a frame stands in an instruction that does more than the call")
         if any(step.op in _CHANGES_LOCALS for step in self.leaf.unit.steps):
             raise SkipFrame("the instruction that breaks changes a local variable")
+        if not ctx.request.break_chains.admit([(frame.parsed.code, frame.current.offset) for frame in ctx.frames.chain]):
+            raise SkipFrame("the callee broke here in several other chains")
         for step in self.leaf.unit.steps:
             if "FAST" in step.op:
                 guard_on_binding(self.leaf.frame, step.arg, ctx)

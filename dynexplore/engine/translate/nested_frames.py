@@ -38,6 +38,8 @@ _CALLEES: dict[FunctionType, str] = {_MODULE._wrapped_call_impl: "_call_impl", _
 """The methods of `nn.Module` that pass a call on, and under which name each calls the next."""
 DEEPEST = 16
 """How many callees nest: each is a frame more, and a piece of each resume function."""
+_MOVES_VALUES = frozenset({"STORE_FAST", "LOAD_FAST", "LOAD_CONST", "POP_TOP", "BUILD_TUPLE", "NOP"})
+"""What moves values about."""
 _NO_PLAIN_FUNCTION = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
@@ -64,6 +66,18 @@ def may_nest(ctx: Interpreter, frame: SymbolicFrame) -> bool:
 def may_stop(frame: SymbolicFrame) -> bool:
     """Whether a break in a callee that nests may end the graph there: not in code that runs plain as a frame of its own."""
     return skip_reason(frame.parsed.code) is None
+
+
+def passes_on(frame: SymbolicFrame) -> bool:
+    """Whether a frame that stands in a call only returns what it gives: `return model(x)`.
+
+    If it did nothing else before, no graph is saved by nesting, while the graphs of the callee would depend on all that the frame
+    has read, and be captured once more for each frame like it.
+    """
+    if frame.unit_began_at < 0:
+        return False  # it goes on there
+    behind = frame.parsed.first_step[frame.parsed.next_unit(frame.current).index]
+    return next(step.op for step in frame.steps[behind:] if step.op not in _MOVES_VALUES) == "RETURN_VALUE"
 
 
 def frames_called_through(frame: SymbolicFrame) -> list[SymbolicFrame]:

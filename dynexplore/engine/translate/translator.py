@@ -50,6 +50,7 @@ from dynexplore.engine.translate.dispatch import HANDLERS
 from dynexplore.engine.translate.event_emitter import EventEmitter
 from dynexplore.engine.translate.frame_stack import FrameStack, user_frame
 from dynexplore.engine.translate.nested_break import CallOfCallee, NestedBreakWriter
+from dynexplore.engine.translate.nested_frames import passes_on
 from dynexplore.engine.translate.resume import resume_point
 from dynexplore.engine.translate.root_frame import RootFrame
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
@@ -315,15 +316,23 @@ class Translator:
         if not frame.nests or frame is self.frames.root:
             yield
             return
+        root = self.frames.root
         del self.frames.chain[frame.depth :]
         self.frames.chain.append(frame)
+        if frame.parent is root:
+            self.frames.root_passes_on = not self.graph.call_count and passes_on(root)
         self.has_nested = True
         try:
             yield
         except ObservedException as raised:
             self._note_raised(raised)
-            self.frames.chain.pop()
+            self._leave_chain()
             raise
+        self._leave_chain()
+
+    def _leave_chain(self) -> None:
+        if len(self.frames.chain) == 2:
+            self.frames.root_passes_on = False
         self.frames.chain.pop()
 
     def _interpret_chain(self, frames: Sequence[SymbolicFrame]) -> bool:

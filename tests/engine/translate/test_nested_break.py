@@ -445,3 +445,45 @@ def test_functions_of_one_code_and_other_globals() -> None:
     for function in (first["leaf"], other, first["leaf"], other):
         assert torch.equal(optimized(X, function), first["program"](X, function))
     assert dynexplore.counters["graph_break"].total()
+
+
+def reads_a_number_and_passes_on(x, n):
+    n = SCALES[n]
+    return breaks_once(x)
+
+
+def breaks_once(x):
+    x = x * 2
+    dynexplore.graph_break()
+    return x + 1
+
+
+SCALES = {1: 1, 2: 4, 3: 9}
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+def test_a_frame_that_only_passes_on_has_no_graphs_of_its_own(is_on: bool) -> None:
+    """There is nothing to join: what the frame reads compiles the callee no second time."""
+    with config.patch(nested_graph_breaks=is_on):
+        assert_same_as_eager(reads_a_number_and_passes_on, X, 1, then=[(X, 2), (X, 3)], graphs=2)
+
+
+def test_a_helper_of_many_callers_is_compiled_for_four_of_them() -> None:
+    """Further ones break where they call, and share the frame of the helper."""
+    names: dict[str, Any] = {"breaks_once": breaks_once}
+    for number in range(7):
+        exec(f"def f{number}(x):\n    x = x - {number}\n    y = breaks_once(x)\n    return y * x", names)
+
+    dynexplore.reset()
+    graphs: list[torch.fx.GraphModule] = []
+
+    def backend(module: torch.fx.GraphModule, inputs: Any) -> Any:
+        graphs.append(module)
+        return module.forward
+
+    functions = [dynexplore.optimize(backend)(names[f"f{number}"]) for number in range(7)]
+    counts = []
+    for number, function in enumerate(functions):
+        assert torch.equal(function(X), names[f"f{number}"](X))
+        counts.append(len(graphs))
+    assert counts == [2, 4, 6, 8, 12, 14, 16]

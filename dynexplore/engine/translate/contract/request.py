@@ -19,6 +19,7 @@ from dynexplore.engine.provenance.guard_check import GuardCheck
 from dynexplore.engine.provenance.guard_filter import GuardFilter
 from dynexplore.engine.recorder import Recorder
 from dynexplore.engine.records import record
+from dynexplore.engine.specialization.break_chains import BreakChains
 from dynexplore.engine.specialization.module_classes import ModuleClasses
 from dynexplore.engine.specialization.profile import Profile
 from dynexplore.engine.specialization.size_oblivious import BackendSizeGuards
@@ -76,6 +77,7 @@ class TranslationRequest:
     compiler: GraphCompiler
     profile: Profile
     module_classes: ModuleClasses
+    break_chains: BreakChains
     nopython: bool = False
     dynamic: bool | None = None
     recorder: Recorder | None = None
