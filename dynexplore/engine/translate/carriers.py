@@ -25,7 +25,7 @@ from dynexplore.engine.bytecode import Instruction, Label, Writer, assemble
 from dynexplore.engine.native import skip_code
 from dynexplore.engine.records import record
 from dynexplore.engine.translate.broken_unit import BrokenUnit
-from dynexplore.engine.translate.nested_resume import callee_parameters
+from dynexplore.engine.translate.nested_resume import callee_name, callee_parameters
 from dynexplore.engine.translate.resume import write_stack
 
 _VARARGS, _VARKEYWORDS, _NESTED = 0x04, 0x08, 0x10
@@ -49,10 +49,14 @@ class Outcome:
 
 @record(eq=False)
 class Carrier:
-    """The code of a carrier. Its arguments: locals, stack values, and those of its callee's carrier, a function of that first."""
+    """The code of a carrier. Its arguments: locals, stack values, and those of its callee's carrier, a function of that first.
+
+    `names` are those that it and its callees have in parameters.
+    """
 
     code: CodeType
-    parameters: tuple[str, ...]
+    parameters_in_caller: tuple[str, ...]
+    names: tuple[str, ...]
 
 
 class CarrierWriter:
@@ -66,6 +70,7 @@ class CarrierWriter:
         self.freevars = (*self.original.co_cellvars, *self.original.co_freevars)
         self.parameters = [_FIRST_CONTENT, *locals] if first_content else list(locals)
         self.temporaries: list[str] = []
+        self.of_callee: Carrier | None = None
         self.writer = Writer(self.original)
 
     def innermost(self, stack: Sequence[bool]) -> Carrier:
@@ -93,8 +98,8 @@ class CarrierWriter:
 
     def around(self, callee: Carrier) -> Carrier:
         """The carrier that calls that of its callee."""
-        function, *arguments = callee_parameters(callee.parameters)
-        self.parameters += [function, *arguments]
+        function, *arguments = callee.parameters_in_caller
+        self.of_callee = callee
         failed = Label("failed")
         writer = self.writer
         writer.prologue((), self.freevars, self.original.co_cellvars)
@@ -143,7 +148,9 @@ class CarrierWriter:
             writer.return_value()
 
     def _carrier(self) -> Carrier:
-        original, parameters = self.original, tuple(self.parameters)
+        original, callee = self.original, self.of_callee
+        of_callee = callee.parameters_in_caller if callee is not None else ()
+        parameters = (*self.parameters, *of_callee)
         parameters_and_cells = {*parameters, *self.freevars}
         others = [name for name in original.co_varnames if name not in parameters_and_cells]
         code = assemble(
@@ -159,4 +166,6 @@ class CarrierWriter:
             moved=original.co_cellvars,
         )
         skip_code(code)
-        return Carrier(code, parameters)
+        names = callee.names if callee is not None else ()
+        name = callee_name(original, names)
+        return Carrier(code, callee_parameters(name, tuple(self.parameters), of_callee), (name, *names))

@@ -318,7 +318,7 @@ class CallOfCallee(BreakWriter):
         failed, handler = Label("failed"), self.broken.handler
         with self.writer.covered_by(failed if handler is not None else None):
             self.writer.emit("NOP")
-            write_callee_call(self.writer, self.callee.parameters)
+            write_callee_call(self.writer, self.callee.parameters_in_caller)
         self.resumes.resume(self.unit.targets()[0], slots, (True,))
         if handler is not None:
             self.writer.mark(failed)

@@ -7,7 +7,7 @@ be. So stacks, tracebacks and handlers are those of eager where the chain runs a
 the original frames from the innermost on, captures it as one graph.
 
     parameters of the root      those of its own resume function, as always (resume.py)
-    parameters of each callee   `1.function`, a function of its resume code, then its own, named `1.x`; of its callee `2.x`
+    parameters of each callee   `leaf:<function>`, a function of its resume code, then its own, `leaf:x`; then those of its callee
 
 In: the resume code of a callee. Out: parameter names, and the call. PyTorch passes nested lists of frame values to the resume
 function of the outermost frame (torch/_dynamo/symbolic_convert.py, `create_call_resume_at`).
@@ -15,38 +15,44 @@ function of the outermost frame (torch/_dynamo/symbolic_convert.py, `create_call
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from types import CodeType
+
 from dynexplore.engine.bytecode import Writer
 
 RESUME_CALLEE = "resume callee"
 """The role of the instructions that call a callee's resume function."""
 
 
-def function_parameter(level: int) -> str:
-    """The parameter that holds the resume function of the callee so many calls deep."""
-    return f"{level}.function"
+def callee_name(code: CodeType, taken: Collection[str]) -> str:
+    """What a callee is called in the names of parameters; `taken` are the names of those that it calls.
+
+    >>> callee_name(callee_name.__code__, ()), callee_name((lambda: 0).__code__, ("lambda",))
+    ('callee_name', '<module>.lambda')
+    """
+    name = code.co_name.strip("<>")
+    longer = code.co_qualname.replace(".<locals>", "").removesuffix(code.co_name) + name
+    names = [name, longer, *(f"{longer} {number}" for number in range(2, len(taken) + 2))]
+    return next(candidate for candidate in names if candidate not in taken)
 
 
-def parameter_at(level: int, name: str) -> str:
-    """The name of a parameter in the resume function of the root, of one that a callee's has."""
-    return f"{level}.{name}" if level else name
+def function_parameter(callee: str) -> str:
+    """The parameter that holds the resume function of a callee."""
+    return f"{callee}:<function>"
 
 
-def callee_parameters(parameters: tuple[str, ...]) -> tuple[str, ...]:
+def parameter_at(callee: str, name: str) -> str:
+    """The name of a parameter in the resume function of the root, of one that a callee's has; "" is the root."""
+    return f"{callee}:{name}" if callee else name
+
+
+def callee_parameters(callee: str, own: tuple[str, ...], of_its_callee: tuple[str, ...]) -> tuple[str, ...]:
     """What a function is given for a callee that has these parameters."""
-    return (function_parameter(1), *map(_one_call_deeper, parameters))
-
-
-def _one_call_deeper(name: str) -> str:
-    """
-    >>> _one_call_deeper("x"), _one_call_deeper("1.x"), _one_call_deeper(".0"), _one_call_deeper("1..0")
-    ('1.x', '2.x', '1..0', '2..0')
-    """
-    level, dot, rest = name.partition(".")
-    return f"{int(level) + 1}.{rest}" if dot and level.isdigit() else f"1.{name}"
+    return (function_parameter(callee), *(parameter_at(callee, name) for name in own), *of_its_callee)
 
 
 def write_callee_call(writer: Writer, parameters: tuple[str, ...]) -> None:
-    """Call the resume function of the callee, which has these parameters, with what was passed for it."""
-    function, *arguments = callee_parameters(parameters)
+    """Call the resume function of the callee with what was passed for it."""
+    function, *arguments = parameters
     with writer.role(RESUME_CALLEE):
         writer.call_helper(lambda: writer.load_fast(function), *[lambda name=name: writer.load_fast(name) for name in arguments])

@@ -28,7 +28,7 @@ from types import CodeType
 from dynexplore.engine.bytecode import FACTS, Instruction, Label, ParsedCode, Writer, argument_slots, assemble, name_of_code, read
 from dynexplore.engine.bytecode.reader import remember_name
 from dynexplore.engine.records import record
-from dynexplore.engine.translate.nested_resume import callee_parameters, write_callee_call
+from dynexplore.engine.translate.nested_resume import callee_name, callee_parameters, write_callee_call
 
 _VARARGS, _VARKEYWORDS, _NESTED = 0x04, 0x08, 0x10
 _GENERATOR_FLAGS = 0x20 | 0x80 | 0x200  # CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR
@@ -80,6 +80,8 @@ class ResumeCode:
     #: where the frame stands in a call, whose value is pushed at `target`: the call, and the rest of the callee (nested_resume.py)
     call: Instruction | None = None
     inner: ResumeCode | None = None
+    #: what it is called in the parameters of a caller's
+    callee_name: str = ""
 
     @property
     def parsed(self) -> ParsedCode | None:
@@ -90,7 +92,18 @@ class ResumeCode:
     @property
     def own_parameters(self) -> tuple[str, ...]:
         """The parameters that are not for a callee."""
-        return self.parameters if self.inner is None else self.parameters[: -len(callee_parameters(self.inner.parameters))]
+        return self.parameters if self.inner is None else self.parameters[: -len(self.inner.parameters_in_caller)]
+
+    @property
+    def parameters_in_caller(self) -> tuple[str, ...]:
+        """The parameters that a caller's resume function has for it."""
+        own = self.own_parameters
+        return callee_parameters(self.callee_name, own, self.parameters[len(own) :])
+
+    @property
+    def callee_names(self) -> tuple[str, ...]:
+        """What it and the callees in which it goes on are called there."""
+        return (self.callee_name, *(self.inner.callee_names if self.inner is not None else ()))
 
     def lasti_of(self, instruction: Instruction) -> int:
         """The number of an original instruction in this code, as a handler with `lasti` wants it on the stack."""
@@ -191,7 +204,7 @@ def _make(
         *locals,
         *(f"___slot_{name}" for name in shadowed),
         *(parameter for parameter in stack_parameters if parameter is not None),
-        *(callee_parameters(inner.parameters) if inner is not None else ()),
+        *(inner.parameters_in_caller if inner is not None else ()),
     )
     writer = Writer(original)
     with writer.role("resume"):
@@ -209,7 +222,7 @@ def _make(
             label = Label("handler") if handler is not None else None
             depth, lasti = (handler.depth, handler.lasti) if handler is not None else (0, False)
             with writer.at(call, parsed.nearest_with_line(call).position), writer.covered_by(label, depth, lasti):
-                write_callee_call(writer, inner.parameters)
+                write_callee_call(writer, inner.parameters_in_caller)
             if handler is not None and label is not None:
                 labels[handler.target] = label
         with writer.role("resume"):
@@ -232,7 +245,7 @@ def _make(
         code, parameters, freevars, arguments, bound_args, locals, maybe_unbound, shadowed, cleared, stack, stack_parameters,
         original.co_cellvars, target,
         weakref.ref(original), {copied.origin: copied.final_offset for copied in body if copied.origin is not None},
-        call, inner,
+        call, inner, callee_name(original, inner.callee_names if inner is not None else ()),
     )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from functools import partial
 from types import CodeType, FunctionType
 
 from dynexplore.engine.bytecode import Instruction, Label, Writer, assemble, read
-from dynexplore.engine.translate.nested_resume import RESUME_CALLEE, callee_parameters
+from dynexplore.engine.translate.nested_resume import RESUME_CALLEE
 from dynexplore.engine.translate.resume import ResumeCode
 
 _RAISED = "___raised"
@@ -57,7 +57,7 @@ def raising_code(resume: ResumeCode) -> CodeType | None:
 
 def _raise_in_callee(writer: Writer, callee: ResumeCode, code: CodeType) -> None:
     """Where the frame stands in a call: its callee raises, and what the handlers there return is the value of the call."""
-    function, *arguments = callee_parameters(callee.parameters)
+    function, *arguments = callee.parameters_in_caller
     raising = code.replace(co_argcount=code.co_argcount + 1)
     writer.begin_call()
     writer.load_const(_with_code)

@@ -56,17 +56,17 @@ class RootFrame:
     def build_callees(self, ctx: Interpreter, root: SymbolicFrame) -> list[SymbolicFrame]:
         """The callees in which a resume function goes on (nested_resume.py), outermost first; each caller stands in its call."""
         frames: list[SymbolicFrame] = []
-        resume, caller, in_loop, level = self._resume, root, False, 0
+        resume, caller, in_loop = self._resume, root, False
         through: list[tuple[FunctionType, VariableTracker]] = []
         while resume is not None and resume.inner is not None:
             assert resume.call is not None
             if not through:
                 caller.current, caller.unit_began_at = resume.call, -1
                 in_loop = in_loop or stored_around(caller.parsed, resume.target) is not None
-            resume, level = resume.inner, level + 1
+            resume = resume.inner
             if in_loop:
-                self._note_unstable(level, resume.own_parameters, "loop")
-            frame = self._callee(ctx, caller, resume, level)
+                self._note_unstable(resume.callee_name, resume.own_parameters, "loop")
+            frame = self._callee(ctx, caller, resume)
             method = method_that_passes_on(resume)
             if method is not None:
                 through.append((method, _first_argument(frame)))
@@ -77,8 +77,8 @@ class RootFrame:
             caller = frame
         return frames
 
-    def _callee(self, ctx: Interpreter, caller: SymbolicFrame, resume: ResumeCode, level: int) -> SymbolicFrame:
-        parsed, name = resume.parsed, function_parameter(level)
+    def _callee(self, ctx: Interpreter, caller: SymbolicFrame, resume: ResumeCode) -> SymbolicFrame:
+        parsed, name = resume.parsed, function_parameter(resume.callee_name)
         assert parsed is not None
         live: Any = self._request.values[name]
         function = FunctionVariable(live, LocalSource(name, self._request.slot_names.index(name)), by_code=True)
@@ -86,7 +86,7 @@ class RootFrame:
         frame.nests, frame.stops = True, may_stop(frame)
         for index, variable in enumerate(resume.freevars):
             frame.cells[variable] = function.cell(ctx, index)
-        self._fill_resumed(frame, resume, level)
+        self._fill_resumed(frame, resume, resume.callee_name)
         return frame
 
     def _argument(self, slot: int, name: str, is_cell: bool = False) -> VariableTracker:
@@ -105,14 +105,14 @@ class RootFrame:
         for name in code.co_cellvars:
             frame.cells.setdefault(name, CellVariable(name, None, frame_cell=True))
 
-    def _fill_resumed(self, frame: SymbolicFrame, resume: ResumeCode, level: int = 0) -> None:
+    def _fill_resumed(self, frame: SymbolicFrame, resume: ResumeCode, callee: str = "") -> None:
         """A resume function begins: the original code is interpreted from the middle, with locals and stack as passed.
 
-        `level`: how many calls deep the frame is in whose name the resume function goes on.
+        `callee`: the name of the callee in which the resume function of the root goes on.
         """
 
         def passed(parameter: str) -> VariableTracker:
-            name = parameter_at(level, parameter)
+            name = parameter_at(callee, parameter)
             return self._argument(self._request.slot_names.index(name), name)
 
         for original, parameter in zip(resume.arguments, resume.parameters, strict=False):
@@ -130,10 +130,10 @@ class RootFrame:
         for name in resume.shadowed:
             frame.locals[name] = passed(f"___slot_{name}")
         frame.stack = [NULL if name is None else passed(name) for name in resume.stack_parameters]
-        self._note_what_varies(frame, resume, level)
+        self._note_what_varies(frame, resume, callee)
         frame.pc = frame.parsed.step_of(resume.target)
 
-    def _note_what_varies(self, frame: SymbolicFrame, resume: ResumeCode, level: int) -> None:
+    def _note_what_varies(self, frame: SymbolicFrame, resume: ResumeCode, callee: str) -> None:
         """Which locals and stack values are other numbers, other objects, or data-dependent sizes in the next iteration."""
         specializer = self._specializer
         loop_carried = loop_carried_locals(frame.parsed)
@@ -148,12 +148,12 @@ class RootFrame:
         in_loop = stored_around(frame.parsed, resume.target)
         on_stack = [name for name in resume.stack_parameters if name is not None]
         if specializer.has_unstable_variables:  # what is live around one of several blocks may depend on it
-            self._note_unstable(level, (*resume.locals, *on_stack), "beside block")
+            self._note_unstable(callee, (*resume.locals, *on_stack), "beside block")
         if in_loop is not None:
-            self._note_unstable(level, (*in_loop, *on_stack), "loop")
+            self._note_unstable(callee, (*in_loop, *on_stack), "loop")
 
-    def _note_unstable(self, level: int, names: Iterable[str], why: str) -> None:
-        self._specializer.note_unstable_variables([parameter_at(level, name) for name in names], why)
+    def _note_unstable(self, callee: str, names: Iterable[str], why: str) -> None:
+        self._specializer.note_unstable_variables([parameter_at(callee, name) for name in names], why)
 
     def _free_variable(self, name: str, index: int) -> CellVariable:
         assert self._request.closure is not None

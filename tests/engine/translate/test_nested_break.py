@@ -364,6 +364,23 @@ def property_with_a_fallback(x):
     return Refuses(2.0)(x + 1) * 2
 
 
+def a_local_called_function(x):
+    def inner(x, function):
+        x = x * 2
+        dynexplore.graph_break()
+        return function(x) + 1
+
+    def outer(x, function):
+        def inner(x, y):
+            y = y + 1
+            return function(x, called_inner) - y
+
+        called_inner = torch.sin
+        return inner(x, x) * 2
+
+    return outer(x + 1, inner)
+
+
 PROGRAMS = {
     # program -> graphs and breaks of three calls
     two_calls_deep: (2, 1), twice: (3, 2), item: (2, 1), branch: (2, 1), shows_the_stack: (2, 1), key_of_a_sort: (1, None),
@@ -372,6 +389,7 @@ PROGRAMS = {
     unbound_in_the_callee: (0, None), methods: (3, 2), through_a_decorator: (2, 1), recursion: (None, None),
     modules: (3, 2), modules_with_hooks: (2, 1), called_objects: (3, 2), property_with_a_fallback: (None, None),
     warns_of_its_caller: (None, None), iterators_of_two_frames: (2, 1),
+    a_local_called_function: (2, 1),
 }  # fmt: skip
 
 
