@@ -245,13 +245,15 @@ class FrameEntered(Event):
     """The hook intercepted a frame for which no cache entry hit, and translation begins.
 
     `parent` is the frame in whose modified code this one was called, None at the top. `caller` is the line of the program that
-    made the call (None: nobody knows, as in recordings that are older than the field).
+    made the call (None: nobody knows, as in recordings that are older than the field). Where a resume function goes on in a
+    callee, `chain` has the lines at which its frames go on, outermost first.
     """
 
     parent: int | None
     code: CodeView
     arguments: tuple[tuple[str, ValueView], ...] = ()
     caller: UserFrame | None = None
+    chain: tuple[UserFrame, ...] = ()
 
 
 @record(kw_only=True)
@@ -408,7 +410,8 @@ class GraphBroke(InstructionEvent):
 
     `kind`, `title`, `why`, `fix` and `fundamental` come from the row of graph_breaks.py, `facts` and `reason`
     (one line) from the run. `user_stack` is the user's stack, outermost first; `stack` the symbolic stack
-    before the instruction. `operations` counts the operations in the graph so far.
+    before the instruction. `operations` counts the operations in the graph so far. `nested`: one graph ends for all frames of
+    `user_stack`, in the innermost one.
     """
 
     kind: str
@@ -422,6 +425,7 @@ class GraphBroke(InstructionEvent):
     live_locals: tuple[tuple[str, ValueView], ...] = ()
     operations: int = 0
     fundamental: bool = False
+    nested: bool = False
 
     def report(self, then: str = "", width: int = WIDTH) -> str:
         """The message block people read; `then` says how the engine went on after the break. `width` as in `wrapped`."""

@@ -102,6 +102,16 @@ class Annotations:
                 yield code.id, line
             at = caller
 
+    def _places_in_chain(self, broke: ev.GraphBroke) -> Iterator[tuple[int, int]]:
+        """The lines of a break that ends one graph for a frame and its callees."""
+        called = [event.code for event in self.recording.of_frame(broke.frame, ev.InlineEntered)]
+        own = self._code_of_frame(broke.frame)
+        for frame in reversed(broke.user_stack):
+            codes = ([own] if own is not None else []) + called
+            code = next((code for code in codes if (code.file, code.qualname) == (frame.file, frame.function)), None)
+            if code is not None:
+                yield code.id, frame.line
+
     def _code_of_frame(self, frame: int) -> ev.CodeView | None:
         return self.recording.original_code(frame) if self.recording.of_frame(frame, ev.FrameEntered) else None
 
@@ -115,7 +125,7 @@ class Annotations:
         at = broke.user_stack[-1] if broke.user_stack else None
         begin, end = _letters(at) if at else (-1, -1)
         full = BreakMark(position, cause_of(broke), remedy_of(broke), begin, end)
-        for code, line in self._places(broke):
+        for code, line in self._places_in_chain(broke) if broke.nested else self._places(broke):
             marks = self.breaks.setdefault((code, line), [])
             mark = full
             if at is not None and line != at.line and not is_library(at.file):  # of a library nothing else is shown

@@ -42,6 +42,7 @@ from dynexplore.views.names import (
     ENTRY_FILE,
     call_of,
     calling_line,
+    chain_words,
     frame_code,
     frame_name,
     is_library,
@@ -251,7 +252,8 @@ def _graph_break(recording: Recording) -> Headline | None:
     place = place_of_break(recording, costly)
     places = [place_of_break(recording, broke) for broke in recording.breaks]
     others = [other for other in dict.fromkeys(places) if other[:2] != place[:2]]
-    where_it_is = _place_words(place) + _line_of_break(recording, costly)
+    chain = _in_parentheses(chain_words(costly.user_stack)) if costly.nested else ""
+    where_it_is = _place_words(place) + _line_of_break(recording, costly) + chain
     matters_most = others and place[:2] != places[0][:2]
     breaks = "The graph break that matters most is" if matters_most else f"The graph breaks{' first' if others else ''}"
     also = f" Also {_listed(others, place[0])}." if others else ""

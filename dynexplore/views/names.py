@@ -15,7 +15,7 @@ PyTorch has no counterpart.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from dynexplore.engine import events as ev
@@ -155,6 +155,16 @@ def calling_line(recording: Recording, event: ev.Event) -> ev.UserFrame | None:
         frame = parent
     began = call_of(recording, event)
     return began.caller if began is not None and began.caller is not None and not is_library(began.caller.file) else None
+
+
+def chain_words(frames: Sequence[ev.UserFrame]) -> str:
+    """The lines of a chain of calls, outermost first: `train.py:20 > model.py:14 > attention.py:8`.
+
+    >>> chain_words([ev.UserFrame("/src/train.py", 20, "train"), ev.UserFrame("/src/model.py", 14, "Model.forward")])
+    'train.py:20 > model.py:14'
+    """
+    own = [frame for frame in frames if frame.line and not is_library(frame.file)] or frames
+    return " > ".join(f"{short_file(frame.file)}:{frame.line}" for frame in own)
 
 
 def call_of(recording: Recording, event: ev.Event) -> ev.CallBegan | None:

@@ -25,7 +25,7 @@ from dynexplore.views import real_run
 from dynexplore.views.compile_seconds import seconds_of_breaks
 from dynexplore.views.counts import plural
 from dynexplore.views.headline import headline
-from dynexplore.views.names import ENTRY_FILE, calling_line, frame_code, frame_name, goes_on, is_library, skipped_name
+from dynexplore.views.names import ENTRY_FILE, calling_line, chain_words, frame_code, frame_name, goes_on, is_library, skipped_name
 from dynexplore.views.ranked_costs import block, costs_of
 from dynexplore.views.specializations import decisions, recompiled_because, specialized_by
 from dynexplore.views.timeline import State, Timeline
@@ -484,6 +484,8 @@ def _where(recording: Recording, broke: ev.GraphBroke) -> Iterable[str]:
         yield f'   File "{frame.file}", line {frame.line}, in {frame.function}'
         if frame.code.strip():
             yield f"     {frame.code.strip()}"
+    if broke.nested:
+        yield f"   called at {chain_words(broke.user_stack[:-1])}"
 
 
 def _skipped_lines(recording: Recording, width: int, most: int = 0) -> list[str]:
@@ -529,6 +531,7 @@ def frame_place(recording: Recording, entered: ev.FrameEntered) -> str:
 def _frame_line(recording: Recording, entered: ev.FrameEntered) -> str:
     frame = entered.frame
     parts = [f"frame {frame}: {frame_place(recording, entered)}"]
+    parts += [f"goes on at {chain_words(entered.chain)}"] if entered.chain else []
     parts += [event.outcome for event in recording.of_frame(frame, ev.FrameFinished)]
     graphs = recording.of_frame(frame, ev.SubgraphCompiled)
     parts += [f"{graph.graph} ({plural(graph.op_count, 'operator')}{_skip_mark(graph)})" for graph in graphs]

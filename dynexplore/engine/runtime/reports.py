@@ -40,6 +40,7 @@ from dynexplore.engine.recorder import Recorder
 from dynexplore.engine.runtime.cache import CompiledEntry, Miss, also_failed, scope_of, slot_values, state_of
 from dynexplore.engine.runtime.stores import Store
 from dynexplore.engine.translate.code_views import code_view
+from dynexplore.engine.translate.frame_stack import chain_of
 
 # -- log lines -----------------------------------------------------------------------------------------------
 
@@ -216,8 +217,8 @@ def entered(recorder: Recorder | None, frame: int, store: Store, state: FrameSta
         return
     arguments = tuple((name, value_view(value, number, name)) for number, (name, value) in enumerate(slot_values(state).items(), 1))
     parent = _parent(store, state.goes_on_from)
-    code = code_view(state.code)
-    recorder.record(ev.FrameEntered(frame=frame, parent=parent, code=code, arguments=arguments, caller=calling_line()))
+    code, chain, caller = code_view(state.code), chain_of(state.code), calling_line()
+    recorder.record(ev.FrameEntered(frame=frame, parent=parent, code=code, arguments=arguments, caller=caller, chain=chain))
 
 
 def _parent(store: Store, goes_on_from: CodeType | None) -> int | None:

@@ -323,14 +323,14 @@ class EventEmitter:
         frame, attempt, offset, inline = self._place()
         self._note((_quick_mutation, frame, self._changes - 1, self.view(tracker), change, attempt, offset, inline))
 
-    def broke(self, graph_break: GraphBreak, frame: SymbolicFrame) -> None:
-        """The graph ends before the current instruction of the root frame."""
+    def broke(self, graph_break: GraphBreak, frame: SymbolicFrame, *, nested: bool) -> None:
+        """The graph ends before the current instruction of the root frame; `nested`: in a callee."""
         live = tuple((name, self.view(value)) for name, value in frame.locals.items())
         # the handler that gave up has taken its operands off already: the stack before it is that after the last step
         stack = tuple(map(self.view, frame.stack)) if self._root_stack is None else self._root_stack
         self.recorder.record(graph_break.event(
             frame=self.frame, attempt=self.attempt, offset=frame.current.offset, stack=stack,
-            live_locals=live, operations=self.ctx.graph.call_count,
+            live_locals=live, operations=self.ctx.graph.call_count, nested=nested,
         ))
 
     # -- what is made

@@ -12,13 +12,14 @@ from __future__ import annotations
 import contextlib
 import linecache
 from collections.abc import Iterator, Sequence
-from types import FunctionType
-from typing import TYPE_CHECKING
+from types import CodeType, FunctionType
+from typing import TYPE_CHECKING, Any
 
-from dynexplore.engine.bytecode import argument_slots
+from dynexplore.engine.bytecode import Instruction, ParsedCode, argument_slots
 from dynexplore.engine.display_paths import shown_file
 from dynexplore.engine.events import UserFrame
 from dynexplore.engine.provenance.sources import LocalSource
+from dynexplore.engine.translate.resume import resume_point
 from dynexplore.engine.variables.contract.context import ObservedException
 
 if TYPE_CHECKING:
@@ -115,11 +116,24 @@ class FrameStack:
 
 def user_frame(frame: SymbolicFrame) -> UserFrame:
     """The position of a symbolic frame, as a traceback shows it."""
-    code = frame.parsed.code
-    instruction = frame.parsed.nearest_with_line(frame.current)
+    return _at(frame.parsed, frame.current, frame.globals.values)
+
+
+def chain_of(code: CodeType) -> tuple[UserFrame, ...]:
+    """Where the frames of a resume function go on that goes on in a callee, outermost first."""
+    resume, frames = resume_point(code), []
+    while resume is not None and resume.parsed is not None and (frames or resume.inner is not None):
+        frames.append(_at(resume.parsed, resume.call or resume.target, {}))
+        resume = resume.inner
+    return tuple(frames)
+
+
+def _at(parsed: ParsedCode, at: Instruction, namespace: dict[str, Any]) -> UserFrame:
+    code = parsed.code
+    instruction = parsed.nearest_with_line(at)
     position = instruction.position
     line = instruction.lineno or code.co_firstlineno
-    text = linecache.getline(code.co_filename, line, frame.globals.values).rstrip("\n")
+    text = linecache.getline(code.co_filename, line, namespace).rstrip("\n")
     column = position.col if position is not None and position.col is not None else 0
     same_line = position is not None and position.end_lineno == position.lineno
     end_column = position.end_col if position is not None and same_line and position.end_col is not None else len(text)

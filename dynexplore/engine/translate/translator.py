@@ -487,7 +487,8 @@ class Translator:
         scope = Scope(self.request.values, self.request.closure, self.request.globals)
         self.request.module_classes.note(_modules_called(frames[1:]), scope)
         if self.emitter is not None:
-            self.emitter.broke(graph_break, self.frames.root)
+            nested = any(frame.stops for frame in frames[1:]) and not self.frames.root_passes_on
+            self.emitter.broke(graph_break, self.frames.root, nested=nested)
         return graph_break
 
     def raise_exception(self, exception_type: type[BaseException], *args: object) -> NoReturn:

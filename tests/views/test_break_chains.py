@@ -1,0 +1,81 @@
+"""One graph that ends in a callee is shown as one break, in the callee, with the calls that led there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import torch
+
+import dynexplore
+from dynexplore.engine import events as ev
+from dynexplore.recording.recording import Recording
+from dynexplore.views import annotated, text
+from dynexplore.views.explorer_data import explorer_data
+from dynexplore.views.headline import headline
+from dynexplore.views.names import chain_words
+
+
+def attention(x):
+    x = x * 2
+    print("inside")
+    return x + 1
+
+
+def model(x):
+    x = x - 1
+    y = attention(x)
+    return y * x
+
+
+def train(x):
+    x = x * 3
+    y = model(x)
+    return y.sum()
+
+
+def line_of(part: str) -> int:
+    return next(number for number, line in enumerate(Path(__file__).read_text().splitlines(), 1) if line.strip() == part)
+
+
+AT = [line_of("y = model(x)"), line_of("y = attention(x)"), line_of('print("inside")')]
+CHAIN = " > ".join(f"test_break_chains.py:{line}" for line in AT)
+
+
+def recorded() -> Recording:
+    with dynexplore.config.patch(nested_graph_breaks=True):
+        return dynexplore.explain(train, torch.ones(3)).recording
+
+
+def test_the_break_is_one_and_has_its_chain() -> None:
+    recording = recorded()
+    (broke,) = recording.breaks
+    assert broke.nested and chain_words(broke.user_stack) == CHAIN
+    assert f"at test_break_chains.py:{AT[2]} in attention ({CHAIN})" in " ".join(str(headline(recording)).split())
+    explanation = text.explanation(recording)
+    assert explanation.count("printing or logging (function: print)") == 1
+    assert f"called at {CHAIN.rpartition(' > ')[0]}" in explanation
+    first, second = recording.frames
+    assert not first.chain and chain_words(second.chain) == CHAIN
+    assert f"goes on at {CHAIN}" in text.frames(recording)
+
+
+def test_the_line_of_the_callee_is_marked() -> None:
+    recording = recorded()
+    lines = annotated.annotated(recording).splitlines()
+    marked = [line for line in lines if "printing or logging" in line]
+    assert len(marked) == 1
+    assert sum("breaks the graph at line" in line for line in lines) == 2  # the two calls that lead there
+
+
+def test_no_name_of_the_engine_is_shown() -> None:
+    """Parameters of the rest are called after the functions that they belong to."""
+    recording = recorded()
+    shown = f"{text.explanation(recording)}{text.frames(recording)}{explorer_data(recording)}"
+    assert "attention:x" in shown and not re.search(r"\b\d\.(x|function|___stack)", shown)
+
+
+def test_a_break_in_the_frame_itself_has_no_chain() -> None:
+    recording = dynexplore.explain(attention, torch.ones(3)).recording
+    (broke,) = recording.breaks
+    assert not broke.nested and all(isinstance(entered, ev.FrameEntered) and not entered.chain for entered in recording.frames)
