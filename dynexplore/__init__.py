@@ -35,6 +35,7 @@ if TYPE_CHECKING:  # what the table says, once more for type checkers and editor
     from dynexplore.engine.config import config
     from dynexplore.engine.counters import counters, graph_breaks
     from dynexplore.engine.policy.error_on_graph_break import error_on_graph_break
+    from dynexplore.engine.policy.nested_breaks import disable_nested_graph_breaks
     from dynexplore.engine.provenance.guard_filter import GuardFilterEntry
     from dynexplore.engine.runtime.api import (
         allow_in_graph,
@@ -139,6 +140,7 @@ PUBLIC: dict[str, tuple[str, str | None]] = {
     "stance": ("dynexplore.engine.runtime.stance", "stance"),
     "GuardFilterEntry": ("dynexplore.engine.provenance.guard_filter", "GuardFilterEntry"),
     "comptime": ("dynexplore.engine.translate.comptime", "comptime"),
+    "disable_nested_graph_breaks": ("dynexplore.engine.policy.nested_breaks", "disable_nested_graph_breaks"),
     "error_on_graph_break": ("dynexplore.engine.policy.error_on_graph_break", "error_on_graph_break"),
     "until_quiet": (f"{_TOOLS}.quiescence", "until_quiet"),
     # choose who compiles the graphs, and how
@@ -193,6 +195,7 @@ __all__ = [
     "stance",
     "GuardFilterEntry",
     "comptime",
+    "disable_nested_graph_breaks",
     "error_on_graph_break",
     "until_quiet",
     "list_backends",

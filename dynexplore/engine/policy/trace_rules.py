@@ -200,7 +200,7 @@ def _folder(path: str) -> str:
 _TORCH_FOLDER = _folder(torch.__file__)
 OWN_FOLDER = os.path.dirname(os.path.dirname(_folder(__file__).rstrip(os.sep))) + os.sep
 """Where dynexplore itself stands."""
-_BREAK_ERRORS = _folder(__file__) + "error_on_graph_break.py"
+_DECORATORS = tuple(_folder(__file__) + name for name in ("error_on_graph_break.py", "nested_breaks.py"))
 _STANDARD_FOLDERS = tuple({os.path.join(os.path.abspath(sysconfig.get_path(name)), "") for name in ("stdlib", "platstdlib")})
 _PACKAGE_FOLDERS = tuple({os.path.join(os.path.abspath(sysconfig.get_path(name)), "") for name in ("purelib", "platlib")})
 _LAUNCHER_FOLDERS = frozenset({os.path.abspath(sysconfig.get_path("scripts")), os.path.dirname(os.path.abspath(sys.executable))})
@@ -221,7 +221,7 @@ def rule_of(filename: str) -> Rule:
     if path.startswith(_TORCH_FOLDER):
         return _torch_rule(path.removeprefix(_TORCH_FOLDER).replace(os.sep, "/"))
     if path.startswith(OWN_FOLDER):
-        return _OWN_DECORATOR if path == _BREAK_ERRORS else _OWN_PACKAGE
+        return _OWN_DECORATOR if path in _DECORATORS else _OWN_PACKAGE
     if os.path.dirname(path) in _LAUNCHER_FOLDERS and not path.endswith(".py"):  # a console script: dynexplore, pytest, torchrun
         return _LAUNCHER
     package = _package_of(path)

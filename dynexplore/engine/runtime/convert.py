@@ -47,6 +47,7 @@ from dynexplore.engine.native import Entry, FrameState, function_of
 from dynexplore.engine.phases import times
 from dynexplore.engine.policy import skip, trace_rules
 from dynexplore.engine.policy.error_on_graph_break import breaks_are_errors
+from dynexplore.engine.policy.nested_breaks import disabled_by_torch
 from dynexplore.engine.provenance.sources import LocalSource
 from dynexplore.engine.recorder import Recorder, entry_number
 from dynexplore.engine.runtime import foreign_modes, interrupts, preserve_global_state, reports, stance, warning_registry
@@ -300,7 +301,7 @@ class Conversion:
             break_chains=self.store.break_chains,
             backend_size_guards=self.store.backend_size_guards,
             nopython=self.store.options.nopython,
-            nested_breaks=config.nested_graph_breaks,
+            nested_breaks=config.nested_graph_breaks and not disabled_by_torch(),
             dynamic=self.store.options.dynamic,
             recorder=self.recorder,
             step_observer=self.store.observers.run,

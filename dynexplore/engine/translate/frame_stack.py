@@ -121,7 +121,8 @@ def user_frame(frame: SymbolicFrame) -> UserFrame:
 
 def chain_of(code: CodeType) -> tuple[UserFrame, ...]:
     """Where the frames of a resume function go on that goes on in a callee, outermost first."""
-    resume, frames = resume_point(code), []
+    resume = resume_point(code)
+    frames: list[UserFrame] = []
     while resume is not None and resume.parsed is not None and (frames or resume.inner is not None):
         frames.append(_at(resume.parsed, resume.call or resume.target, {}))
         resume = resume.inner

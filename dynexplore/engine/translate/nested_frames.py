@@ -23,6 +23,7 @@ from torch import nn
 
 from dynexplore.engine.bytecode import Instruction, ParsedCode, read
 from dynexplore.engine.graph_breaks import SkipFrame
+from dynexplore.engine.policy.nested_breaks import breaks_nest
 from dynexplore.engine.policy.skip import reads_its_frame, reads_its_locals, skip_reason
 from dynexplore.engine.policy.trace_rules import OWN_FOLDER
 from dynexplore.engine.translate.resume import ResumeCode
@@ -50,6 +51,7 @@ def may_nest(ctx: Interpreter, frame: SymbolicFrame) -> bool:
     code = frame.parsed.code
     return (
         ctx.request.nested_breaks
+        and breaks_nest()
         and caller.nests
         and frame.depth <= DEEPEST
         and not code.co_flags & _NO_PLAIN_FUNCTION

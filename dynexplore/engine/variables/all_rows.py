@@ -34,6 +34,7 @@ from dynexplore.engine.variables.modes import (
     error_on_graph_break,
     grad_mode,
     inference_device,
+    nested_breaks,
     null_context,
     torch_function_modes,
 )

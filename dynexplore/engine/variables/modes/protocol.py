@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.reconstruction import Reconstruction
 
 
-MANAGERS: dict[str, tuple[str, Callable[[TraceContext, VariableTracker], ModeManagerVariable]]] = {}
+MANAGERS: dict[str, tuple[str, Callable[[TraceContext, VariableTracker], VariableTracker]]] = {}
 """Classes whose live objects `with` enters as managers that are made in the frame, by name, with their module."""
 
 
@@ -205,7 +205,7 @@ def enter_context(ctx: TraceContext, manager: VariableTracker) -> tuple[Variable
     return exit_function, enter.call(ctx, [], {})
 
 
-def _maker_of_manager(manager: VariableTracker) -> Callable[[TraceContext, VariableTracker], ModeManagerVariable] | None:
+def _maker_of_manager(manager: VariableTracker) -> Callable[[TraceContext, VariableTracker], VariableTracker] | None:
     if isinstance(manager, ModeManagerVariable):
         return None
     try:
