@@ -15,7 +15,7 @@ import functools
 import sys
 import threading
 from collections.abc import Callable
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any, TypeVar, cast, overload
 
 from dynexplore.engine.config import config
@@ -40,9 +40,9 @@ def disabled_by_torch() -> bool:
 
     That patches an option of torch's, which is off by default: so its decorator is looked for on the stack.
     """
-    wrappers = sys.modules.get("torch._dynamo.external_utils")  # importing it takes seconds, and whoever decorates has done so
-    make: Any = getattr(wrappers, "wrap_dunder_call_ctx_manager", None)
-    codes = [constant for constant in make.__code__.co_consts if isinstance(constant, CodeType)] if make is not None else []
+    decorators = sys.modules.get("torch._dynamo.decorators")  # importing it takes seconds, and whoever decorates has done so
+    make: Any = getattr(getattr(decorators, "DynamoConfigPatchProxy", None), "__call__", None)
+    codes = [constant for constant in make.__code__.co_consts if isinstance(constant, CodeType)] if isinstance(make, FunctionType) else []
     frame = sys._getframe(1) if codes else None
     while frame is not None:
         if frame.f_code in codes and getattr(frame.f_locals.get("self"), "changes", None) == CHANGES_OF_TORCHS:
