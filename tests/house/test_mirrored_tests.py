@@ -182,6 +182,7 @@ OF_A_ROOM = {
     "engine/test_graph_break_examples": "the examples in graph_breaks.py, each run as a program",
     "second_opinion/test_kinds_of_values": "kinds of values in kinds of containers, through the whole room",
     "second_opinion/test_new_tracker": "a tracker that the room has never met",
+    "views/test_nested_breaks": "all views of a break in a callee",
     "views/test_real_recordings": "all views of recordings of real programs",
     "widgets/test_cells_that_can_be_asked": "live.py and magic.py together",
     "widgets/test_kernel": "widgets in a kernel of Jupyter",

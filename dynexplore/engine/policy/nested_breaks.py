@@ -41,8 +41,9 @@ def disabled_by_torch() -> bool:
     That patches an option of torch's, which is off by default: so its decorator is looked for on the stack.
     """
     decorators = sys.modules.get("torch._dynamo.decorators")  # importing it takes seconds, and whoever decorates has done so
-    make: Any = getattr(getattr(decorators, "DynamoConfigPatchProxy", None), "__call__", None)
-    codes = [constant for constant in make.__code__.co_consts if isinstance(constant, CodeType)] if isinstance(make, FunctionType) else []
+    make = vars(getattr(decorators, "DynamoConfigPatchProxy", object)).get("__call__")
+    constants = make.__code__.co_consts if isinstance(make, FunctionType) else ()
+    codes = [constant for constant in constants if isinstance(constant, CodeType)]  # of the function around the decorated one
     frame = sys._getframe(1) if codes else None
     while frame is not None:
         if frame.f_code in codes and getattr(frame.f_locals.get("self"), "changes", None) == CHANGES_OF_TORCHS:

@@ -36,10 +36,10 @@ class BreakChains:
         code, offset = chain[-1]
         if self._alive.get(id(code)) is not code:
             self._alive[id(code)] = code
-            self._chains = {place: chains for place, chains in self._chains.items() if place[0] != id(code)}
-        known = self._chains.setdefault((id(code), offset), set())
+            self._chains = {place: callers for place, callers in self._chains.items() if place[0] != id(code)}
+        chains = self._chains.setdefault((id(code), offset), set())
         callers = tuple((id(caller), place) for caller, place in chain[:-1])
-        if callers not in known and len(known) >= MOST:
+        if callers not in chains and len(chains) >= MOST:
             return False
-        known.add(callers)
+        chains.add(callers)
         return True

@@ -24,16 +24,16 @@ RESUME_CALLEE = "resume callee"
 """The role of the instructions that call a callee's resume function."""
 
 
-def callee_name(code: CodeType, taken: Collection[str]) -> str:
-    """What a callee is called in the names of parameters; `taken` are the names of those that it calls.
+def callee_name(code: CodeType, names: Collection[str]) -> str:
+    """What a callee is called in the names of parameters; `names` are those of those that it calls.
 
     >>> callee_name(callee_name.__code__, ()), callee_name((lambda: 0).__code__, ("lambda",))
     ('callee_name', '<module>.lambda')
     """
     name = code.co_name.strip("<>")
     longer = code.co_qualname.replace(".<locals>", "").removesuffix(code.co_name) + name
-    names = [name, longer, *(f"{longer} {number}" for number in range(2, len(taken) + 2))]
-    return next(candidate for candidate in names if candidate not in taken)
+    candidates = [name, longer, *(f"{longer} {number}" for number in range(2, len(names) + 2))]
+    return next(candidate for candidate in candidates if candidate not in names)
 
 
 def function_parameter(callee: str) -> str:

@@ -39,7 +39,7 @@ def line_of(part: str) -> int:
 
 
 AT = [line_of("y = model(x)"), line_of("y = attention(x)"), line_of('print("inside")')]
-CHAIN = " > ".join(f"test_break_chains.py:{line}" for line in AT)
+CHAIN = " > ".join(f"test_nested_breaks.py:{line}" for line in AT)
 
 
 def recorded() -> Recording:
@@ -48,10 +48,11 @@ def recorded() -> Recording:
 
 
 def test_the_break_is_one_and_has_its_chain() -> None:
+    """Headline, report and tree of frames name the line of the callee and the calls."""
     recording = recorded()
     (broke,) = recording.breaks
     assert broke.nested and chain_words(broke.user_stack) == CHAIN
-    assert f"at test_break_chains.py:{AT[2]} in attention ({CHAIN})" in " ".join(str(headline(recording)).split())
+    assert f"at test_nested_breaks.py:{AT[2]} in attention ({CHAIN})" in " ".join(str(headline(recording)).split())
     explanation = text.explanation(recording)
     assert explanation.count("printing or logging (function: print)") == 1
     assert f"called at {CHAIN.rpartition(' > ')[0]}" in explanation
@@ -61,6 +62,7 @@ def test_the_break_is_one_and_has_its_chain() -> None:
 
 
 def test_the_line_of_the_callee_is_marked() -> None:
+    """The annotated source says the cause where it stands, and where it was called that it is in there."""
     recording = recorded()
     lines = annotated.annotated(recording).splitlines()
     marked = [line for line in lines if "printing or logging" in line]
@@ -76,6 +78,7 @@ def test_no_name_of_the_engine_is_shown() -> None:
 
 
 def test_a_break_in_the_frame_itself_has_no_chain() -> None:
+    """Without a callee nothing is said of calls."""
     recording = dynexplore.explain(attention, torch.ones(3)).recording
     (broke,) = recording.breaks
     assert not broke.nested and all(isinstance(entered, ev.FrameEntered) and not entered.chain for entered in recording.frames)
