@@ -276,8 +276,8 @@ def assert_alike(cells: Iterable[tuple[Any, Any]], make: Callable[[], Tensors], 
 
 CELLS = list(itertools.product(MUTATIONS, RETURNED))
 ROWS = list(itertools.product(INPUTS, MODES))
-EACH = 5
-"""`make test` takes one cell of so many, and others for each row."""
+EACH = 10
+"""`make test` takes one cell of so many, and others for each row: no multiple of the modes, so that each cell meets all of them."""
 ids = [f"{make.__name__}-{mode}" for make, mode in ROWS]
 
 
