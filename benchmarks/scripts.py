@@ -10,8 +10,10 @@ loads beside this torch, tiktoken, sentencepiece, rustbpe, openai-whisper (and f
 2.3.7 (cleanrl is written for them), tyro, tensorboard, transformers, accelerate.
 
 Each script has a working folder with its files and random data (support/script_data.py), laid anew before each run: once as Python
-runs it, once under `python -m dynexplore explain --html`. CPU seconds are those of the process and of the children that it waited
-for. A run past the limit is interrupted as by Ctrl-C, and ended if that does not do it. Where the report begins is seen by what the
+runs it, once under `python -m dynexplore explain --html`, once with its targets captured as `optimize` does it, where nobody looks
+(support/plain_capture.py). CPU seconds are those of the process and of the children that it waited for; of the capture, those of
+translation alone. `bound` is what the command may cost, twice the plain run and three times the capture; `over` marks what is above
+it. A run past the limit is interrupted as by Ctrl-C, and ended if that does not do it. Where the report begins is seen by what the
 plain run printed, for the script prints first; so no wording of a report matters here.
 
 With --interrupts each script is also ended by Ctrl-C at so many random moments, and a line says what each run left: a report, a
@@ -138,6 +140,7 @@ def measure(script: Script, options: argparse.Namespace, out: Path) -> Row:
     row: Row = {"script": script.name, "plain status": plain.status, "plain s": round(plain.seconds, 2)}
     if options.plain:
         return row
+    captured = capture_seconds(bench, out, options.limit, plain.status)
     page = out / f"{options.command}.html"
     watched = bench.run(options.command, ("-m", "dynexplore", options.command, "--html", str(page)), options.limit)
     report = report_of(plain.said, watched.said)
@@ -146,11 +149,24 @@ def measure(script: Script, options: argparse.Namespace, out: Path) -> Row:
         "status": watched.status,
         "s": round(watched.seconds, 2),
         "ratio": round(watched.seconds / plain.seconds, 2),
+        "capture s": round(captured, 2),
+        "bound s": round(2 * plain.seconds + 3 * captured, 2),
+        "in bound": watched.seconds <= 2 * plain.seconds + 3 * captured,
         "lines": len(report),
         "html KB": page.stat().st_size // 1000 if page.exists() else 0,
         "headline": [line.strip() for line in report if line.strip()][:2],
         "on stderr": [line for line in watched.told if shape(line) not in {shape(other) for other in plain.told}][:5],
     }
+
+
+def capture_seconds(bench: Bench, out: Path, limit: float, status: str) -> float:
+    """CPU seconds that translating the targets takes where nothing is recorded; a run that ends otherwise is told."""
+    measured = out / "capture.json"
+    run = bench.run("capture", (str(HERE / "support" / "plain_capture.py"), str(measured)), limit)
+    if run.status != status or not measured.exists():
+        print(f"{bench.script.name}: the capture ended with {run.status}: {' '.join(run.told[-1:])}", file=sys.stderr)
+        return 0.0
+    return float(json.loads(measured.read_text(encoding="utf-8"))["seconds"])
 
 
 # -- Ctrl-C at random moments -----------------------------------------------------------------------------------------------------
@@ -249,7 +265,8 @@ def show(row: Row) -> None:
         return
     figures = f"{row['script']:<20}{row['plain status']:>10}{row['plain s']:>9.1f}"
     if "s" in row:
-        figures += f"{row['status']:>12}{row['s']:>9.1f}{row['ratio']:>7.1f}{row['lines']:>7}{row['html KB']:>9}"
+        bound = f"{row['capture s']:>9.1f}{row['bound s']:>8.1f}{'' if row['in bound'] else ' over':<5}"
+        figures += f"{row['status']:>12}{row['s']:>9.1f}{row['ratio']:>7.1f}{bound}{row['lines']:>7}{row['html KB']:>9}"
     print("\n".join([figures, *(f"    {line[:150]}" for line in row.get("headline", []))]), flush=True)
 
 
@@ -259,7 +276,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.sources is None:
         print("scripts: others' scripts are measured from checkouts of theirs: --sources DIR (see --help)")
         return 0
-    print(f"{'script':<20}{'plain':>10}{'plain s':>9}{options.command:>12}{'s':>9}{'ratio':>7}{'lines':>7}{'html KB':>9}")
+    ran = f"{options.command:>12}{'s':>9}{'ratio':>7}{'capture':>9}{'bound':>8}{'':<5}{'lines':>7}{'html KB':>9}"
+    print(f"{'script':<20}{'plain':>10}{'plain s':>9}" + ("" if options.plain or options.interrupts else ran))
     rows: list[Row] = []
     with folder_of(options) as folder:
         for script in [one for one in SCRIPTS if not options.only or one.name in options.only]:

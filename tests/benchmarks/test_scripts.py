@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import sys
 from pathlib import Path
@@ -66,3 +67,24 @@ def test_what_is_missing_is_named(scripts: Any, tmp_path: Path, capsys: pytest.C
     assert scripts.main(["--sources", str(tmp_path), "--only", "mnist"]) == 0
     assert f"mnist                left out: no checkout of pytorch/examples in {tmp_path}" in capsys.readouterr().out
     assert scripts.main([]) == 0 and "--sources" in capsys.readouterr().out
+
+
+def test_what_a_capture_costs_by_itself(scripts: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same calls are captured with nobody looking on; of a script that ends otherwise than by itself, nothing is said."""
+    script = tmp_path / "script.py"
+    script.write_text("import torch\ndef f(x):\n    return x * 2 + 1\nfor n in (2, 3):\n    f(torch.ones(n))\n")
+
+    class Bench:
+        script: Any = type("Script", (), {"name": "script"})
+
+        def run(self, name: str, words: Any, limit: float) -> Any:
+            with (tmp_path / "out").open("wb") as out:
+                status, seconds = scripts.finish(
+                    [sys.executable, *words, str(script)], tmp_path, {**os.environ, "PYTHONPATH": str(ROOT)}, limit, out, out
+                )
+            return scripts.Run(status, seconds, [], [])
+
+    assert scripts.capture_seconds(Bench(), tmp_path, 200.0, "0") > 0
+    assert json.loads((tmp_path / "capture.json").read_text())["calls"] == 2
+    script.write_text("raise SystemExit(3)")
+    assert scripts.capture_seconds(Bench(), tmp_path, 200.0, "0") == 0
