@@ -35,11 +35,11 @@ _WHICH = (
 
 def add_to(commands: Any) -> None:
     """Add the tools to the command line's parser."""
-    by_layer = ("--backend NAME", "--tolerance X", _ENGINE, "--html OUT")
+    by_layer = ("--backend NAME", "--dynamic", "--tolerance X", _ENGINE, "--html OUT")
     command = _command(commands, "diagnose", "find the first layer that fails", _diagnose, *by_layer)
     _add_backend(command)
 
-    options = (_ENGINE, "--backend NAME", "--after dynamo|aot", "--tolerance X", "--out REPRO.py", "--html OUT")
+    options = (_ENGINE, "--backend NAME", "--dynamic", "--after dynamo|aot", "--tolerance X", "--out REPRO.py", "--html OUT")
     command = _command(commands, "minify", "find the smallest graph that fails, as a program of its own", _minify, *options)
     _add_backend(command)
     command.add_argument(
@@ -137,6 +137,7 @@ def _add_full(command: argparse.ArgumentParser) -> None:
 def _add_backend(command: argparse.ArgumentParser) -> None:
     _add_engine_of_call(command)
     command.add_argument("--backend", metavar="NAME", help="the backend that is suspected (that of torch.compile, else inductor)")
+    command.add_argument("--dynamic", action="store_true", default=None, help="with sizes as symbols")
     command.add_argument(
         "--tolerance", type=float, metavar="X", help="how far results may be apart, relative to the largest element"
     )
@@ -147,7 +148,7 @@ def _add_backend(command: argparse.ArgumentParser) -> None:
 
 def _diagnose(arguments: argparse.Namespace) -> int:
     """Status 1: a layer fails."""
-    options = {"backend": arguments.backend, "tolerance": arguments.tolerance, "engine": arguments.engine}
+    options = _layer_options(arguments)
     status, diagnosis = _run_on_call(arguments, dynexplore.diagnose, options)
     return int(diagnosis.failing is not None) if status is None else status
 
@@ -158,7 +159,7 @@ def _minify(arguments: argparse.Namespace) -> int:
 
     out: Path = arguments.out
     _check_place(out)
-    options = {"backend": arguments.backend, "tolerance": arguments.tolerance, "after": arguments.after, "engine": arguments.engine}
+    options = {**_layer_options(arguments), "after": arguments.after}
     try:
         status, minified = _run_on_call(arguments, dynexplore.minify, options)
     except NothingFails as error:
@@ -168,6 +169,11 @@ def _minify(arguments: argparse.Namespace) -> int:
         return status
     print(f"wrote {minified.write(out)}: run it with python {out}")
     return 1
+
+
+def _layer_options(arguments: argparse.Namespace) -> dict[str, Any]:
+    names = ("backend", "tolerance", "engine", "dynamic")
+    return {name: getattr(arguments, name) for name in names}
 
 
 def _breaks(arguments: argparse.Namespace) -> int:

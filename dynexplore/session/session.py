@@ -137,6 +137,7 @@ class Session:
         try:
             value = runs(*args, **kwargs)
             self._note_returned(value, before)
+            reports.skipped_generator(recorder, self.function)
             return value
         except BaseException as raised:
             error = type(raised).__name__

@@ -7,7 +7,7 @@ A module after `.compile()` is one whose call goes another way; for the time of 
 
 In:  what people pass: a function, a method, a module, wrapped or not.
 Out: `chosen`, the name of an engine; `compiled_anew`, a callable; `uncompiled`, a block in which modules run as plain Python;
-`backend_of` and `suspected`, the backend that a question is about.
+`suspected` and `dynamic_of`, the backend and the option `dynamic` that a question is about.
 
 PyTorch's counterpart: `innermost_fn` in torch/_dynamo/eval_frame.py.
 """
@@ -15,6 +15,7 @@ PyTorch's counterpart: `innermost_fn` in torch/_dynamo/eval_frame.py.
 from __future__ import annotations
 
 import contextlib
+import functools
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -22,8 +23,10 @@ from typing import Any
 import torch
 
 from dynexplore.engine import tool_hooks
+from dynexplore.engine.native import RegionCall
 from dynexplore.engine.runtime import foreign_modes, optimized
 from dynexplore.engine.runtime.backends import CompilerFn, list_backends
+from dynexplore.engine.runtime.stores import Store, store_of_region
 from dynexplore.recording.engines import DYNEXPLORE, ENGINES, TORCH
 
 _WAY = foreign_modes.COMPILED_CALL
@@ -120,8 +123,32 @@ _INNER_BACKEND = "_torchdynamo_orig_backend"
 
 
 def suspected(backend: str | CompilerFn | None, target: Any) -> str | CompilerFn:
-    """The backend that a tool tries: the one that is named, else the one that `target` is compiled with, else Inductor."""
-    return backend or backend_of(target) or "inductor"
+    """The backend that a tool tries: the one that is named, else the one that `target` is compiled with, by torch.compile or this
+    engine, else Inductor."""
+    return backend or backend_of(target) or _backend_of_store(target) or "inductor"
+
+
+def dynamic_of(target: Any) -> bool | None:
+    """What the wrapper of either engine says of changing sizes; None where it says nothing, or there is none."""
+    store = _store_of(target)
+    return store.options.dynamic if store is not None else _dynamic(target)
+
+
+def _backend_of_store(target: Any) -> str | CompilerFn | None:
+    store = _store_of(target)
+    if store is None:
+        return None
+    backend = store.backend
+    if backend.options:
+        return functools.partial(backend.function, **backend.options)
+    return backend.name if backend.name in list_backends() else backend.function
+
+
+def _store_of(target: Any) -> Store | None:
+    """The store of what this engine has wrapped, None for anything else."""
+    if isinstance(target, optimized.OptimizedModule):
+        return store_of_region(target.__dynexplore_region__)
+    return store_of_region(target.region) if isinstance(target, RegionCall) else None
 
 
 def _dynamic(target: Any) -> bool | None:

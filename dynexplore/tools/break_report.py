@@ -34,7 +34,7 @@ from dynexplore.tools import torch_runs
 from dynexplore.tools.operator_profile import OperatorRun, profiled
 from dynexplore.views import html_report, html_text
 from dynexplore.views.counts import plural
-from dynexplore.views.headline import place_of_break
+from dynexplore.views.headline import cause_alone, place_of_break
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +57,11 @@ class BreakCost:
         return f"{self.called_from} ({inner})" if self.called_from else inner
 
     @property
+    def cause(self) -> str:
+        """What breaks, with the name of the function or attribute that it is about."""
+        return cause_alone(self.broke)
+
+    @property
     def page(self) -> str:
         """Its entry in the docs of a checkout (`python -m dynexplore.engine.graph_breaks` prints it anywhere), or torch.compile's
         page ("": there is none).
@@ -68,7 +73,7 @@ class BreakCost:
     def __str__(self) -> str:
         outside = f"{plural(len(self.operators), 'operator')} outside ({self.seconds * 1e6:.0f} us)"
         lines = [
-            f"{self.broke.kind} {self.broke.title}, {self.count} x, {outside}",
+            f"{self.broke.kind} {self.cause}, {self.count} x, {outside}",
             f"   at  {self.place}",
             ev.wrapped(f"   fix {self.broke.fix}", 7),
             *([f"   see {self.page}"] if self.page else []),
@@ -97,6 +102,8 @@ class BreakReport:
     operators: int
     inside: int
     engine: str = DYNEXPLORE
+    plain: str = ""
+    """Why all of it runs as plain Python; "" where something was captured."""
 
     def __iter__(self) -> Iterator[BreakCost]:
         return iter(self.costs)
@@ -116,6 +123,7 @@ class BreakReport:
         places = "1 place breaks" if len(self.costs) == 1 else f"{len(self.costs)} places break"
         whose = "" if self.engine == DYNEXPLORE else f"{self.engine} of "
         lines = [f"{whose}{self.function}: {places} the graph; {share}"]
+        lines += [ev.wrapped(f"{self.function} runs as plain Python: {self.plain}.", 2)] if self.plain else []
         for number, cost in enumerate(self.costs, 1):
             block = ["", *f"{number}. {cost}".split("\n")]
             rest = len(self.costs) - number
@@ -132,7 +140,7 @@ class BreakReport:
         rows = [
             (
                 _linked(cost, prefix),
-                *map(html_report.escape, (cost.broke.title, cost.place, str(cost.count), str(len(cost.operators)))),
+                *map(html_report.escape, (cost.cause, cost.place, str(cost.count), str(len(cost.operators)))),
                 *map(html_report.escape, (f"{cost.seconds * 1e6:.0f} us", cost.broke.fix)),
             )
             for cost in self.costs
@@ -149,7 +157,10 @@ class BreakReport:
             for kind in kinds
         )
         first, _, _ = str(self).partition("\n")
-        return html_report.report(html_report.line(first), html_report.table(header, rows) if rows else "", *issues, *entries)
+        reason = [html_report.line(f"{self.function} runs as plain Python: {self.plain}.")] if self.plain else []
+        return html_report.report(
+            html_report.line(first), *reason, html_report.table(header, rows) if rows else "", *issues, *entries
+        )
 
 
 def all_breaks(fn: Callable[..., Any], /, *args: Any, engine: str | None = None, **kwargs: Any) -> BreakReport:
@@ -183,6 +194,7 @@ def _engine_report(fn: Callable[..., Any], start: CallSnapshot) -> BreakReport:
             first_args, first_kwargs = start.fresh()
             recording.record(reports.call_began(1, first_args, first_kwargs))  # by which line, where it calls a library's function
             called(*first_args, **first_kwargs)
+            reports.skipped_generator(recording, fn)
             next_args, next_kwargs = start.fresh()
             ran = profiled(lambda: called(*next_args, **next_kwargs))
     finally:
@@ -211,7 +223,9 @@ def _torch_report(fn: Callable[..., Any], start: CallSnapshot) -> BreakReport:
 
 
 def _report(recording: Recording, costs: list[BreakCost], ran: list[OperatorRun]) -> BreakReport:
-    return BreakReport(recording.title, tuple(costs), len(ran), sum(bool(run.graph) for run in ran), recording.engine)
+    skipped = [event.reason for event in recording.of(ev.FrameSkipped) if not recording.graphs and not recording.breaks]
+    inside = sum(bool(run.graph) for run in ran)
+    return BreakReport(recording.title, tuple(costs), len(ran), inside, recording.engine, next(iter(skipped), ""))
 
 
 def _own_version() -> str:

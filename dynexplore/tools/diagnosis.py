@@ -8,8 +8,11 @@ raises is the layer to look at, and its row says what to do next. Bugs of the en
 gives something else each time it runs as plain Python is not called wrong: of its results only kind, dtype and shape are
 compared, and the report says so.
 
-In: a function and its arguments. Out: `Diagnosis`: the stages with their time and memory, the failing one if any, and where
-AOTAutograd ran, the memory that the graphs need at their peak.
+What was not run is not called right: sizes are symbols only where `dynamic` says so, and no inputs but the given ones are tried;
+the report says which these were.
+
+In: a function and its arguments, and those of further calls. Out: `Diagnosis`: the stages with their time and memory, the failing
+one if any, and where AOTAutograd ran, the memory that the graphs need at their peak.
 
 PyTorch's counterpart: the section "ablation" of its troubleshooting guide, done by hand; torch/_dynamo/repro.
 """
@@ -20,7 +23,7 @@ import contextlib
 import dataclasses
 import functools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,8 +54,8 @@ from dynexplore.views import html_report
 _ANY = float("inf")
 """A tolerance: any values will do."""
 
-Compile = Callable[[Any], Any]
-"""A backend -> what is called: the function, captured by one engine or the other."""
+Compile = Callable[[Any, "bool | None"], Any]
+"""A backend, and what is said of sizes -> what is called: the function, captured by one engine or the other."""
 
 _NEXT = {
     "plain Python": "The program fails without any compiler: fix it first.",
@@ -98,7 +101,7 @@ class Diagnosis:
     `failing` is the first stage that raised or gave something else than plain Python; None when all agree. `advice` is what
     to do next. `unsteady` tells where plain Python itself gives something else each time ("" for a program that does not).
     `memory` is what the graphs need in forward and backward (`recording.memory`); empty where AOTAutograd was not run, and of
-    torch.compile's. `engine` is whose capture was tried.
+    torch.compile's. `engine` is whose capture was tried, `dynamic` what it was told of sizes, `calls` how many inputs were tried.
     """
 
     function: str
@@ -107,6 +110,8 @@ class Diagnosis:
     unsteady: str = ""
     memory: Memory = field(default_factory=Memory)
     engine: str = DYNEXPLORE
+    dynamic: bool | None = None
+    calls: int = 1
 
     @property
     def failing(self) -> Stage | None:
@@ -122,7 +127,18 @@ class Diagnosis:
     @property
     def _title(self) -> str:
         whose = "" if self.engine == DYNEXPLORE else f", captured by {self.engine}"
-        return f"Diagnosis of {self.function}{whose}"
+        return f"Diagnosis of {self.function}{whose}{self._tried()}"
+
+    def _tried(self) -> str:
+        """What was asked for beyond one call."""
+        sizes = "" if self.dynamic is None else f", dynamic={self.dynamic}"
+        return sizes + (f", {self.calls} calls" if self.calls > 1 else "")
+
+    def _not_tried(self) -> list[str]:
+        """What a program may do and this did not; sizes become symbols by themselves once a call has other ones."""
+        if self.calls > 1 or self.dynamic:
+            return []
+        return ["One input was tried, with constant sizes: calls=[...] tries further ones, dynamic=True symbolic sizes."]
 
     def _rows(self) -> Iterator[tuple[str, ...]]:
         for stage in self.stages:
@@ -135,7 +151,7 @@ class Diagnosis:
         if self.failing is None:
             tried = "Every layer that could be tried" if self._missing() else "Every layer"
             agree = f"{tried} {'runs' if steady else 'gives what plain Python gives'}."
-            return [*steady, "", agree, *self._missing(), *self._memory()]
+            return [*steady, "", agree, *self._not_tried(), *self._missing(), *self._memory()]
         return [*steady, "", f"First failing layer: {self.failing.layer}", f"  {self.failing.failure}", f"  next: {self.advice}"]
 
     def _missing(self) -> list[str]:
@@ -169,15 +185,19 @@ def diagnose(
     backend: str | CompilerFn | None = None,
     tolerance: float | None = None,
     engine: str | None = None,
+    dynamic: bool | None = None,
+    calls: Sequence[Any] = (),
     **kwargs: Any,
 ) -> Diagnosis:
     """Find the first layer of the stack that fails: plain Python, capture, AOTAutograd, or the backend.
 
     Args: fn: a function, bound method or module, called with copies of the other arguments a few times; what it prints
-    appears each time. backend: the one that is suspected, by name or as a callable; None: the one that torch.compile was given
-    for fn, else "inductor". tolerance: how far results may be apart, relative to the largest element; None takes what rounding
+    appears each time. backend: the one that is suspected, by name or as a callable; None: the one that fn is compiled with,
+    else "inductor". tolerance: how far results may be apart, relative to the largest element; None takes what rounding
     does to the dtype (accuracy.ALLOWED). engine: whose capture is tried: "dynexplore" or "torch.compile"; None: torch.compile's
-    of what is compiled by that, else this engine's.
+    of what is compiled by that, else this engine's. dynamic: as of `optimize`; None: what fn is compiled with. calls: further
+    calls of the same compiled function, each a tuple of arguments or the one argument: with other sizes, say. Each begins as the
+    first one did.
 
     Modules and optimizers that the call can reach get their content back afterwards.
 
@@ -189,39 +209,81 @@ def diagnose(
     backend = torch_compiled.suspected(backend, fn)
     resolve(backend)  # a name that does not exist is a mistake of the caller, not a finding
     chosen_engine = torch_compiled.chosen(engine, fn)
+    dynamic = torch_compiled.dynamic_of(fn) if dynamic is None else dynamic
     with torch_compiled.uncompiled(fn):
         inside = torch_compiled.original_of(fn)
         compiled = functools.partial(_compiled, inside) if chosen_engine == DYNEXPLORE else functools.partial(_by_torch, fn)
-        return _diagnosed(inside, CallSnapshot(inside, args, kwargs), compiled, chosen_engine, backend, tolerance)
+        inputs = [(args, kwargs), *((_arguments(one), {}) for one in calls)]
+        starts = [CallSnapshot(inside, *one) for one in inputs]
+        return _Search(inside, starts, compiled, chosen_engine, backend, tolerance, dynamic).run()
 
 
-def _diagnosed(
-    fn: Any, start: CallSnapshot, compiled: Compile, engine: str, backend: str | CompilerFn, tolerance: float | None
-) -> Diagnosis:
-    """Stage after stage, until one fails."""
-    plain, expected, unsteady = _run_plain(fn, start, tolerance)
-    stages = [plain]
-    known_failures: set[str] = set()  # of operators, which the program itself catches
-    counted = counters.snapshot()
-    for layer, chosen in _layers(backend):
-        if stages[-1].failure or expected is None:
-            break
-        counters["graph_failure"].clear()
-        stage = _run_stage(compiled, start, layer, chosen, expected, tolerance, bool(unsteady))
-        raised = set(counters["graph_failure"])
-        stages.append(_raised_by_a_graph(stage, raised - known_failures) if layer != "capture" else stage)
-        known_failures |= raised
-        if stages[-1].failure and layer == "AOTAutograd" and engine == DYNEXPLORE:
-            lowered = _run_stage(compiled, start, "lowering", _run_lowered, expected, tolerance, bool(unsteady))
-            stages[-1:] = [lowered] if lowered.failure else [lowered, stages[-1]]
-    agree = engine == DYNEXPLORE and not stages[-1].failure and any(stage.layer == "AOTAutograd" for stage in stages)
-    memory = _memory_of(fn, start) if agree else Memory()
-    start.fresh()
-    counters.put_back(counted)
-    failing = stages[-1].layer if stages[-1].failure else ""
-    by_torch = failing == "capture" and engine == TORCH
-    advice = _advice("capture by torch.compile" if by_torch else failing, backend)
-    return Diagnosis(optimized.name_of(fn), tuple(stages), advice, unsteady, memory, engine)
+def _arguments(given: Any) -> tuple[Any, ...]:
+    return tuple(given) if isinstance(given, tuple | list) else (given,)
+
+
+@dataclass
+class _Search:
+    """Stage after stage, until one fails; the states that calls start from are its inputs."""
+
+    fn: Any
+    starts: list[CallSnapshot]
+    compiled: Compile
+    engine: str
+    backend: str | CompilerFn
+    tolerance: float | None
+    dynamic: bool | None
+
+    def run(self) -> Diagnosis:
+        """What was found."""
+        plain, expected, unsteady = _run_plain(self.fn, self.starts, self.tolerance)
+        stages = [plain]
+        known_failures: set[str] = set()  # of operators, which the program itself catches
+        counted = counters.snapshot()
+        for layer, chosen in _layers(self.backend):
+            if stages[-1].failure or expected is None:
+                break
+            counters["graph_failure"].clear()
+            stage = self._stage(layer, chosen, expected, bool(unsteady))
+            raised = set(counters["graph_failure"])
+            stages.append(_raised_by_a_graph(stage, raised - known_failures) if layer != "capture" else stage)
+            known_failures |= raised
+            if stages[-1].failure and layer == "AOTAutograd" and self.engine == DYNEXPLORE:
+                lowered = self._stage("lowering", _run_lowered, expected, bool(unsteady))
+                stages[-1:] = [lowered] if lowered.failure else [lowered, stages[-1]]
+        ran_aot = any(stage.layer == "AOTAutograd" for stage in stages)
+        agree = self.engine == DYNEXPLORE and not stages[-1].failure and ran_aot
+        memory = _memory_of(self.fn, self.starts[0]) if agree else Memory()
+        self.starts[0].fresh()
+        counters.put_back(counted)
+        failing = stages[-1].layer if stages[-1].failure else ""
+        by_torch = failing == "capture" and self.engine == TORCH
+        advice = _advice("capture by torch.compile" if by_torch else failing, self.backend)
+        name = optimized.name_of(self.fn)
+        return Diagnosis(name, tuple(stages), advice, unsteady, memory, self.engine, self.dynamic, len(self.starts))
+
+    def _stage(self, layer: str, backend: str | CompilerFn, expected: list[_Outcome], is_unsteady: bool) -> Stage:
+        """One layer more: the first call, the next one with the same inputs, then the further ones."""
+        name = backend if isinstance(backend, str) else optimized.name_of(backend)
+        allowed = _ANY if is_unsteady else self.tolerance
+        measured = _Measured()
+        try:
+            called = self.compiled(backend, self.dynamic)
+            with _as_compilers_are_tested(backend):
+                with measured:
+                    outcome = _observe(called, self.starts[0])[0]
+                again, second = _observe(called, self.starts[0])
+                difference = _compared(expected[0], outcome, allowed) or _compared(expected[0], again, allowed)
+                failure = str(difference or "")
+                for number, (start, reference) in enumerate(zip(self.starts[1:], expected[1:], strict=True), 2):
+                    difference = None if failure else _compared(reference, _observe(called, start)[0], allowed)
+                    failure = failure or (f"in call {number}, {difference}" if difference else "")
+        except MissingCompiler as error:
+            return dataclasses.replace(measured.stage(layer, name, ""), missing=str(error))
+        except Exception as error:  # whatever it is, it is the finding
+            absent = missing_compiler(error)
+            return dataclasses.replace(measured.stage(layer, name, "" if absent else _words(error)), missing=absent)
+        return measured.stage(layer, name, failure, second)
 
 
 def _memory_of(fn: Any, start: CallSnapshot) -> Memory:
@@ -275,44 +337,20 @@ class _Outcome:
     reached: dict[str, dict[str, torch.Tensor]]
 
 
-def _run_plain(fn: Any, start: CallSnapshot, tolerance: float | None) -> tuple[Stage, _Outcome | None, str]:
-    """The first stage; what to expect of the others; how two plain runs differ, if they do."""
+def _run_plain(fn: Any, starts: list[CallSnapshot], tolerance: float | None) -> tuple[Stage, list[_Outcome] | None, str]:
+    """The first stage; what to expect of the others, call by call; how two plain runs differ, if they do."""
     measured = _Measured()
     try:
         with measured:
-            expected = _observe(fn, start)[0]
-        again, second = _observe(fn, start)
+            first = _observe(fn, starts[0])[0]
+        again, second = _observe(fn, starts[0])
+        expected = [first, *(_observe(fn, start)[0] for start in starts[1:])]
+        repeated = [again, *(_observe(fn, start)[0] for start in starts[1:])]
     except Exception as error:  # whatever it is, it is the finding
         return measured.stage("plain Python", "-", _words(error)), None, ""
-    unsteady = str(_compared(expected, again, tolerance) or "")
+    differences = (_compared(one, other, tolerance) for one, other in zip(expected, repeated, strict=True))
+    unsteady = str(next(filter(None, differences), ""))
     return measured.stage("plain Python", "-", "", second), expected, unsteady
-
-
-def _run_stage(
-    compiled: Compile,
-    start: CallSnapshot,
-    layer: str,
-    backend: str | CompilerFn,
-    expected: _Outcome,
-    tolerance: float | None,
-    is_unsteady: bool,
-) -> Stage:
-    name = backend if isinstance(backend, str) else optimized.name_of(backend)
-    measured = _Measured()
-    try:
-        called = compiled(backend)
-        with _as_compilers_are_tested(backend):
-            with measured:
-                outcome = _observe(called, start)[0]
-            again, second = _observe(called, start)
-        differences = (_compared(expected, actual, _ANY if is_unsteady else tolerance) for actual in (outcome, again))
-        difference = next(filter(None, differences), None)
-    except MissingCompiler as error:
-        return dataclasses.replace(measured.stage(layer, name, ""), missing=str(error))
-    except Exception as error:  # whatever it is, it is the finding
-        absent = missing_compiler(error)
-        return dataclasses.replace(measured.stage(layer, name, "" if absent else _words(error)), missing=absent)
-    return measured.stage(layer, name, str(difference or ""), second)
 
 
 class _Measured:
@@ -335,14 +373,14 @@ class _Measured:
         return Stage(layer, backend, failure, self._seconds, next_seconds, self._memory.peak)
 
 
-def _compiled(fn: Any, backend: str | CompilerFn) -> Any:
+def _compiled(fn: Any, backend: str | CompilerFn, dynamic: bool | None) -> Any:
     """The function under the engine, in a store that nobody else has."""
-    return optimized.wrap(fn, make_store(resolve(backend), Options()).region)
+    return optimized.wrap(fn, make_store(resolve(backend), Options(dynamic=dynamic)).region)
 
 
-def _by_torch(fn: Any, backend: str | CompilerFn) -> Any:
+def _by_torch(fn: Any, backend: str | CompilerFn, dynamic: bool | None) -> Any:
     """The function under torch.compile, compiled anew."""
-    return torch_compiled.compiled_anew(fn, backend)
+    return torch_compiled.compiled_anew(fn, backend, dynamic=dynamic)
 
 
 @contextlib.contextmanager

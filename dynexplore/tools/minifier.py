@@ -46,17 +46,21 @@ def minify(
     fails: Predicate | None = None,
     tolerance: float | None = None,
     engine: str | None = None,
+    dynamic: bool | None = None,
+    calls: Sequence[Any] = (),
     **kwargs: Any,
 ) -> Minified:
     """Find the smallest graph that still fails under a backend, and write the program that shows it.
 
     Args: fn: a function, bound method or module, called once with copies of the other arguments. backend: the one that
-    fails, by name or as a callable; None: the one that torch.compile was given for fn, else "inductor"; with after="aot" a
+    fails, by name or as a callable; None: the one that fn is compiled with, else "inductor"; with after="aot" a
     callable gets graphs of aten operators. after: what is cut: "dynamo": the captured graph; "aot": the forward or backward
     graph that AOTAutograd makes of it. fails: `(graph, inputs) -> bool`, what counts as failing; None: compiling or running
     raises, or values or gradients differ from the graph run as it is. tolerance: how far they may be apart, relative to the
     largest element.
     engine: whose graphs are tried: "dynexplore" or "torch.compile"; None: torch.compile's of what is compiled by that, else ours.
+    dynamic: True: graphs with symbolic sizes, which the backend gets with the numbers of the call; False: none; None: what fn is
+    compiled with, else False. calls: further calls whose graphs are tried, each a tuple of arguments or the one argument.
 
     Raises NothingFails when no graph of the call fails; ValueError for another `after`.
 
@@ -70,8 +74,10 @@ def minify(
     if after not in ("dynamo", "aot"):
         raise ValueError(f"after is 'dynamo' or 'aot', not {after!r}")
     chosen_engine, backend = torch_compiled.chosen(engine, fn), torch_compiled.suspected(backend, fn)
+    dynamic = bool(torch_compiled.dynamic_of(fn) if dynamic is None else dynamic)
+    inputs_of_calls = [(args, kwargs), *((tuple(one) if isinstance(one, tuple | list) else (one,), {}) for one in calls)]
     with torch_compiled.uncompiled(fn):
-        seen = _graphs_of_call(fn, args, kwargs, chosen_engine)
+        seen = _graphs_of_calls(fn, inputs_of_calls, chosen_engine, dynamic)
     compiler: Compiler = resolve(backend)
     if after == "aot":
         seen = [inner for graph, inputs in seen for inner in graphs_behind_aot(graph, inputs, backend)]
@@ -81,25 +87,28 @@ def minify(
         if failure is not None:
             return shrink(graph, inputs, compiler, failure, backend=backend, after=after, fails=fails, tolerance=tolerance)
     whose = "" if chosen_engine == DYNEXPLORE else f"as {chosen_engine} captures it, "
-    raise NothingFails(f"{whose}{_none_fails(len(seen))} under {_named(backend)} (after={after!r})")
+    how = f"after={after!r}, dynamic={dynamic}"
+    raise NothingFails(f"{whose}{_none_fails(len(seen), len(inputs_of_calls))} under {_named(backend)} ({how})")
 
 
-def _graphs_of_call(fn: Any, args: Sequence[Any], kwargs: dict[str, Any], engine: str) -> Seen:
+def _graphs_of_calls(fn: Any, calls: Sequence[tuple[Sequence[Any], dict[str, Any]]], engine: str, dynamic: bool) -> Seen:
+    """The graphs of these calls of one compiled function, each with the inputs of its first run."""
     inside = torch_compiled.original_of(fn)
-    start = CallSnapshot(inside, args, kwargs)
+    starts = [CallSnapshot(inside, *call) for call in calls]
     keeping = Keeping()
     if engine == DYNEXPLORE:
-        called = optimized.wrap(inside, make_store(resolve(keeping), Options(dynamic=False)).region)
+        called = optimized.wrap(inside, make_store(resolve(keeping), Options(dynamic=dynamic)).region)
     else:
-        called = torch_compiled.compiled_anew(fn, keeping, dynamic=False)
-    own_args, own_kwargs = start.fresh()
+        called = torch_compiled.compiled_anew(fn, keeping, dynamic=dynamic)
     outer = native.enter(None)  # of nested regions the outer wins: be in none
     try:
         with config.patch(log_level="ERROR"):
-            called(*own_args, **own_kwargs)
+            for start in starts:
+                own_args, own_kwargs = start.fresh()
+                called(*own_args, **own_kwargs)
     finally:
         native.leave(outer)
-        start.fresh()
+        starts[0].fresh()
     return keeping.seen
 
 
@@ -107,7 +116,9 @@ def _named(backend: str | CompilerFn) -> str:
     return repr(backend) if isinstance(backend, str) else optimized.name_of(backend)
 
 
-def _none_fails(count: int) -> str:
-    return {0: "this call has no graph that could fail", 1: "the graph of this call does not fail"}.get(
-        count, f"none of the {count} graphs of this call fails"
+def _none_fails(count: int, calls: int) -> str:
+    of = "this call" if calls == 1 else f"these {calls} calls"
+    has = "has" if calls == 1 else "have"
+    return {0: f"{of} {has} no graph that could fail", 1: f"the graph of {of} does not fail"}.get(
+        count, f"none of the {count} graphs of {of} fails"
     )

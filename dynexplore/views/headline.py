@@ -403,10 +403,29 @@ def _is_required_by_a_library(broke: ev.GraphBroke) -> bool:
 
 def cause_of(broke: ev.GraphBroke) -> str:
     """Return the title of a break, with the one fact that says of what, and the line of a library that it stands in."""
+    return cause_alone(broke) + _in_library(broke)
+
+
+def cause_alone(broke: ev.GraphBroke) -> str:
+    """Return the title of a break, with the one fact that says of what.
+
+    >>> read = ev.GraphBroke(
+    ...     frame=1,
+    ...     kind="DX303",
+    ...     title="an attribute that is not traced",
+    ...     reason="",
+    ...     facts=(("name", "get"), ("type", "ContextVar")),
+    ... )
+    >>> cause_alone(read)
+    'an attribute that is not traced (ContextVar.get)'
+    """
     if _is_loop(broke):
-        return f"`while` on a tensor value{_in_library(broke)}"
+        return "`while` on a tensor value"
+    facts = dict(broke.facts)
     telling = next((text for name, text in broke.facts if name in _TELLING and text not in broke.title), "")
-    return _title(broke) + (f" ({telling})" if telling else "") + _in_library(broke)
+    if telling and telling == facts.get("name") and "type" in facts:  # an attribute, which is nothing without its owner
+        telling = f"{facts['type']}.{telling}"
+    return _title(broke) + (f" ({telling})" if telling else "")
 
 
 def _title(broke: ev.GraphBroke) -> str:

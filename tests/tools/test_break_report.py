@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextvars
 import importlib
+import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -82,3 +85,35 @@ def test_two_lines_of_the_program_that_reach_one_line_of_a_library_are_two_place
     places = sorted(cost.place for cost in report)
     assert [place.partition(" in ")[0].rpartition(":")[2] for place in places] == [str(first + 1), str(first + 2)]
     assert all("shows_tensors.py:2" in place for place in places), places
+
+
+SETTING, LOCAL = contextvars.ContextVar("setting", default=1), threading.local()
+LOCAL.scale = 2
+
+
+BREAKS_AT = {
+    "ContextVar.get": lambda x: x * SETTING.get(),
+    "_local.scale": lambda x: x + LOCAL.scale,
+    "json.dumps": lambda x: x + len(json.dumps({"a": 1})),
+}
+
+
+@pytest.mark.parametrize("named", BREAKS_AT)
+def test_a_break_names_the_attribute_or_the_function_that_it_is_about(named: str) -> None:
+    """Which attribute of what, which function: in the text, and in the table of a notebook."""
+    report = dynexplore.all_breaks(BREAKS_AT[named], torch.ones(2))
+    assert f"({named})" in str(report) and f"({named})" in report._repr_html_(), str(report)
+
+
+def pieces(x: Any) -> Any:
+    for number in range(3):
+        yield x * number
+
+
+def test_a_generator_function_has_a_reason() -> None:
+    """Its body runs while somebody iterates, outside of the call that was asked about: that is said, and no "0 places" alone."""
+    words = "runs as plain Python: generators and coroutines are captured only where a captured function runs them"
+    report = dynexplore.all_breaks(pieces, torch.ones(2))
+    assert words in str(report).replace("\n  ", " ") and words in report._repr_html_()
+    explanation = dynexplore.explain(pieces, torch.ones(2))
+    assert "generators and coroutines are captured only" in str(explanation) and "no graph was captured" in str(explanation)

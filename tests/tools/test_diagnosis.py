@@ -72,7 +72,11 @@ def diagnosed(fn: Any, *args: Any, backend: Any = "eager") -> Any:
 def test_nothing_is_wrong() -> None:
     """Each layer has its time and memory, and the verdict is ok."""
     layer, text, found = diagnosed(model, X, backend="aot_eager")
-    assert layer is None and "\n\nEvery layer gives what plain Python gives.\nMemory: peak " in text
+    assert (
+        layer is None
+        and "\n\nEvery layer gives what plain Python gives.\nOne input was tried" in text
+        and "\nMemory: peak " in text
+    )
     assert [stage.layer for stage in found.stages] == ["plain Python", "capture", "AOTAutograd"]
     assert all(stage.first_seconds > 0 and stage.seconds > 0 for stage in found.stages)
     assert "<table>" in found._repr_html_()
@@ -150,7 +154,7 @@ def test_a_program_that_gives_something_else_each_time() -> None:
         return x * next(count)
 
     layer, text, found = diagnosed(unsteady, X)
-    assert layer is None and "gives something else each time (the value: differs by" in text and text.endswith("Every layer runs.")
+    assert layer is None and "gives something else each time (the value: differs by" in text and "\n\nEvery layer runs.\n" in text
     layer, text, _ = diagnosed(lambda x: torch.sin(x) * next(count), X, backend=crashes)
     assert layer == "backend" and "something else each time" in text
     assert "something else each time" in found._repr_html_()
@@ -209,3 +213,46 @@ def test_an_unknown_backend_is_a_mistake_of_the_caller() -> None:
     """It raises at once."""
     with pytest.raises(dynexplore.exc.InvalidBackend, match="there is no backend 'nothing'"):
         dynexplore.diagnose(model, X, backend="nothing")
+
+
+def has_symbols(graph: torch.fx.GraphModule) -> bool:
+    """Whether a size of an input is a symbol."""
+    examples = [node.meta["example_value"] for node in graph.graph.find_nodes(op="placeholder")]
+    return any(isinstance(size, torch.SymInt) for one in examples for size in getattr(one, "shape", (one,)))
+
+
+def wrong_on_symbols(graph: torch.fx.GraphModule, inputs: Any) -> Any:
+    """A backend that is wrong where sizes are symbols."""
+    return (lambda *given: tuple(one + 1 for one in graph(*given))) if has_symbols(graph) else graph.forward
+
+
+def test_sizes_are_symbols_where_the_caller_or_the_functions_own_decorator_says_so() -> None:
+    """A backend that fails with symbolic sizes only is found with dynamic=True, said or taken over; else that is not tried."""
+    layer, text, found = diagnosed(model, X, backend=wrong_on_symbols)
+    assert layer is None and found.dynamic is None and "One input was tried, with constant sizes" in text
+    found = dynexplore.diagnose(model, X, backend=wrong_on_symbols, dynamic=True)
+    assert (
+        found.failing is not None
+        and found.failing.layer == "backend"
+        and str(found).startswith("Diagnosis of model, dynamic=True\n")
+    )
+    decorated = dynexplore.optimize(wrong_on_symbols, dynamic=True)(model)
+    found = dynexplore.diagnose(decorated, X)
+    assert found.failing is not None and found.failing.layer == "backend" and found.dynamic is True
+
+
+@pytest.mark.lenses
+def test_sizes_are_symbols_where_torch_compile_was_told_so() -> None:
+    """The option is taken over from what stands around the function."""
+    by_torch = torch.compile(model, backend=wrong_on_symbols, dynamic=True)
+    found = dynexplore.diagnose(by_torch, X)
+    assert found.failing is not None and found.failing.layer == "backend" and found.dynamic is True
+
+
+def test_further_calls_of_one_compiled_function_are_tried() -> None:
+    """The second size makes sizes symbols, and the failure that this brings is said to be that of the second call."""
+    longer = torch.linspace(-1, 1, 9, requires_grad=True)
+    found = dynexplore.diagnose(model, X, backend=wrong_on_symbols, calls=[longer])
+    assert found.failing is not None and found.failing.failure.startswith("in call 2, the value")
+    assert "One input was tried" not in str(found) and ", 2 calls\n" in str(found)
+    assert dynexplore.diagnose(model, X, backend="eager", calls=[longer, (X,)]).failing is None

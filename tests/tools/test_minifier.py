@@ -142,3 +142,24 @@ def test_the_model_keeps_its_gradients() -> None:
     model = torch.nn.Linear(3, 3)
     small = dynexplore.minify(lambda x: torch.erf(model(x)).sum(), torch.randn(2, 3), backend=is_off)
     assert operators(small.graph) == 1 and model.weight.grad is None
+
+
+def no_symbols(graph: torch.fx.GraphModule, inputs: Any) -> Any:
+    """A backend that cannot do sizes that are symbols."""
+    examples = [node.meta["example_value"] for node in graph.graph.find_nodes(op="placeholder")]
+    assert not any(isinstance(size, torch.SymInt) for one in examples for size in getattr(one, "shape", (one,)))
+    return graph.forward
+
+
+def test_graphs_with_symbolic_sizes_and_those_of_further_calls_are_tried() -> None:
+    """What was not tried is not said to be right: the sentence names dynamic, and how many calls there were."""
+    x, longer = torch.ones(3), torch.ones(5)
+    with pytest.raises(
+        NothingFails, match=r"the graph of this call does not fail under no_symbols \(after='dynamo', dynamic=False\)"
+    ):
+        dynexplore.minify(lambda x: x.sin() + 1, x, backend=no_symbols)
+    assert dynexplore.minify(lambda x: x.sin() + 1, x, backend=no_symbols, dynamic=True).failure.error == "AssertionError"
+    with pytest.raises(NothingFails, match="none of the 2 graphs of these 2 calls fails"):
+        dynexplore.minify(lambda x: x.sin() + 1, x, backend=no_symbols, calls=[longer])
+    decorated = dynexplore.optimize(no_symbols, dynamic=True)(lambda x: x.sin() + 1)
+    assert dynexplore.minify(decorated, x).failure.error == "AssertionError"

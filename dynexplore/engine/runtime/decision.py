@@ -17,6 +17,7 @@ torch/_dynamo/convert_frame.py does the same job, spread over CatchErrorsWrapper
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import replace
 from typing import Literal
 
@@ -99,6 +100,11 @@ class Decision:
         return self.kind in ("compile", "recompile")
 
 
+WAITS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+"""Flags of code whose frames are entered more than once."""
+
+OF_A_GENERATOR = "generators and coroutines are captured only where a captured function runs them"
+
 _ASK = Decision("ask the entries", "not asked")
 _RUN_ONLY = Decision("plain Python", "run only", "nothing new is compiled here")
 _DISABLED = Decision("plain Python", "disabled", "nothing new is compiled here")
@@ -120,8 +126,7 @@ def _by_the_hook(facts: FrameFacts) -> Decision | None:
     if facts.marked:
         return Decision("plain Python", "mark", facts.policy or "it is marked to be skipped")
     if facts.generator:
-        words = "generators and coroutines are captured only where a captured function runs them"
-        return Decision("plain Python", "generator", words)
+        return Decision("plain Python", "generator", OF_A_GENERATOR)
     if facts.nothing_to_compile:
         return Decision("plain Python", "nothing to compile", "an earlier call showed that there is nothing to compile in it")
     if facts.entries is None or facts.entries.fitting == -1:

@@ -11,7 +11,6 @@ torch/_dynamo/convert_frame.py does the same job.
 
 from __future__ import annotations
 
-import inspect
 import threading
 from collections.abc import Callable
 from types import CodeType, FunctionType
@@ -24,11 +23,9 @@ from dynexplore.engine.provenance.sources import Scope
 from dynexplore.engine.records import quick, record
 from dynexplore.engine.runtime import foreign_modes, stance
 from dynexplore.engine.runtime.cache import Miss, Slots, fits, is_left_to_python, misses
-from dynexplore.engine.runtime.decision import EntriesVerdict, FrameFacts
+from dynexplore.engine.runtime.decision import WAITS, EntriesVerdict, FrameFacts
 from dynexplore.engine.runtime.stores import Store
 from dynexplore.engine.translate.resume import original_of
-
-_WAITS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
 class _RunOnly(threading.local):
@@ -47,7 +44,7 @@ def facts_of(store: Store, code: CodeType, function: FunctionType | None, cache:
 
     If nothing new is compiled anyway, the other facts are not gathered, so that `config.disable` costs next to nothing.
     """
-    marked, generator, empty = native.is_skipped(code), bool(code.co_flags & _WAITS), cache is not None and cache.skip
+    marked, generator, empty = native.is_skipped(code), bool(code.co_flags & WAITS), cache is not None and cache.skip
     if run_only.depth or config.disable:
         return _record(
             marked=marked,

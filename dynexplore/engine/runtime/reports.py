@@ -38,6 +38,7 @@ from dynexplore.engine.policy.trace_rules import OWN_FOLDER, is_of_the_program, 
 from dynexplore.engine.raw_attributes import is_a
 from dynexplore.engine.recorder import Recorder
 from dynexplore.engine.runtime.cache import CompiledEntry, Miss, also_failed, scope_of, slot_values, state_of
+from dynexplore.engine.runtime.decision import OF_A_GENERATOR, WAITS
 from dynexplore.engine.runtime.stores import Store
 from dynexplore.engine.translate.code_views import code_view
 from dynexplore.engine.translate.frame_stack import chain_of
@@ -256,6 +257,13 @@ def skipped(recorder: Recorder | None, code: CodeType, reason: str, frame: int =
                 reason=reason,
             )
         )
+
+
+def skipped_generator(recorder: Recorder | None, target: Any) -> None:
+    """A generator function was called: the hook does not ask about its body, which runs piece by piece while somebody iterates."""
+    code = getattr(getattr(target, "__func__", target), "__code__", None)
+    if isinstance(code, CodeType) and code.co_flags & WAITS:
+        skipped(recorder, code, OF_A_GENERATOR)
 
 
 def skipped_by_policy(store: Store, state: FrameState, reason: str) -> None:

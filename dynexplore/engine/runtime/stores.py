@@ -171,6 +171,11 @@ def lead(store: Store) -> Store:
     return store
 
 
+def store_of_region(region: object) -> Store | None:
+    """The store whose region this is; None for another one, and for no region."""
+    return next((store for store in _all if store.region is region), None)
+
+
 def all_stores() -> Iterator[Store]:
     """Every living store, the one last compiled into first."""
     return iter(sorted(_all, key=lambda store: -store.used))
