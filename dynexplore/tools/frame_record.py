@@ -30,6 +30,7 @@ import torch
 from dynexplore.engine.bytecode import argument_slots
 from dynexplore.engine.bytecode.versions import PYTHON
 from dynexplore.engine.config import DEFAULTS, config
+from dynexplore.engine.display_paths import shown_file
 from dynexplore.engine.events import clip
 from dynexplore.engine.native import ENTRY_FILE, FrameState, function_of
 from dynexplore.engine.runtime import optimized, preserve_global_state, reports
@@ -192,8 +193,8 @@ def _source(frame: FrameToSave) -> tuple[str, int, str]:
     try:
         lines, line = inspect.getsourcelines(shown)
     except (OSError, TypeError):
-        return file, line, linecache.getline(file, line)
-    return file, line, textwrap.dedent("".join(lines))
+        return shown_file(file), line, linecache.getline(file, line)
+    return shown_file(file), line, textwrap.dedent("".join(lines))
 
 
 def _resume(code: types.CodeType) -> dict[str, Any] | None:

@@ -28,6 +28,7 @@ from typing import Any, TypeVar
 
 import torch
 
+from dynexplore.engine.display_paths import shown_file
 from dynexplore.engine.native import RegionCall
 from dynexplore.engine.runtime import optimized
 from dynexplore.tools.importable import import_name, is_installed, singleton_name
@@ -317,8 +318,17 @@ def global_names(code: types.CodeType) -> Iterator[str]:
 
 
 def packed_code(code: types.CodeType) -> str:
-    """A code object as text; only the same version of Python can use it."""
-    return base64.b85encode(marshal.dumps(code)).decode()
+    """A code object as text; only the same version of Python can use it. A notebook's cell keeps its number, `In [2]`: the process
+    that runs the frame has no notebook, and could not tell it from the name that the kernel made up."""
+    return base64.b85encode(marshal.dumps(_in_shown_file(code))).decode()
+
+
+def _in_shown_file(code: types.CodeType) -> types.CodeType:
+    file = shown_file(code.co_filename)
+    if file == code.co_filename:
+        return code
+    constants = (_in_shown_file(constant) if isinstance(constant, types.CodeType) else constant for constant in code.co_consts)
+    return code.replace(co_filename=file, co_consts=tuple(constants))
 
 
 def tensor_text(value: torch.Tensor) -> str:

@@ -6,7 +6,7 @@ have it. And a frame that is compiled again within one call is, most often, a la
 
 In:  a Recording, a GuardFailed or Recompiled of it.
 Out: `change(failed)`, a `Change`, of what `as_the_program_says(recording, failed)` gives; `is_last_round(failed)`;
-     `loops_of(recording)`.
+     `is_made_before_a_break(recording, failed)`; `loops_of(recording)`.
 
 PyTorch's counterpart: the reasons of TORCH_LOGS="recompiles", which are the failed expressions.
 """
@@ -66,6 +66,19 @@ def _value_now(recording: Recording, failed: ev.GuardFailed) -> str:
     source = f"{failed.source}.{failed.expected.strip(chr(39))}"
     guards = recording.of_frame(failed.frame, ev.GuardInstalled)
     return next((guard.expected for guard in guards if guard.source == source and guard.kind == "EQUALS"), "")
+
+
+def is_made_before_a_break(recording: Recording, failed: ev.GuardFailed) -> bool:
+    """Whether what is another is no argument of the function, but a variable that it made before it was continued after a break."""
+    entered = next(iter(recording.of_frame(failed.frame, ev.FrameEntered)), None)
+    if entered is None or entered.code.resumes < 0:
+        return False
+    frames = {other.frame: other for other in recording.frames}
+    first = entered
+    while first.code.resumes >= 0 and first.parent in frames:
+        first = frames[first.parent]
+    variable = re.split(r"[.\[]", failed.source, maxsplit=1)[0]
+    return variable.isidentifier() and variable not in {name for name, _ in first.arguments}
 
 
 # -- in a loop ---------------------------------------------------------------------------------------------------------

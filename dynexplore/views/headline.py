@@ -28,12 +28,14 @@ from dynexplore.engine import events as ev
 from dynexplore.engine.old_names import keep_old_names
 from dynexplore.recording.engines import DYNEXPLORE
 from dynexplore.recording.recording import Recording
+from dynexplore.views.break_costs import BrokenPlace, broken_places
 from dynexplore.views.changes import (
     FROM_BEFORE,
     as_the_program_says,
     change,
     is_another_object,
     is_last_round,
+    is_made_before_a_break,
     loops_of,
     registry_of,
 )
@@ -369,29 +371,25 @@ def _some(count: int, of: int) -> str:
     return "" if count == of else f"{count} "
 
 
-def _costliest_break(recording: Recording) -> ev.GraphBroke | None:
-    """The first of the breaks that end much graph work: what a loop does before its first batch breaks, too, and costs little.
-
-    Much is at least half of the operators that any other break ends.
+def breaks_by_cost(recording: Recording) -> list[BrokenPlace]:
+    """The places of breaks, the costliest first: the headline is about the first of them, and the list of a report begins with it.
 
     A loop that trains ends its graph at `backward`, whatever else it does: where the break is one that torch's optimizers ask for
     (`zero_grad` is marked, `step` calls `graph_break()`), or comes after `backward` and leaves the compiled function with it, the
     one at `backward` says more.
     """
-    operators: Counter[int] = Counter()
-    for graph in recording.graphs:
-        operators[graph.frame] += graph.op_count
-    cut: Counter[tuple[ev.UserFrame, ...]] = Counter()  # a place breaks in each caller
-    for broke in recording.breaks:
-        cut[broke.user_stack[-1:]] = max(cut[broke.user_stack[-1:]], operators[broke.frame])
-    most = max(cut.values(), default=0)
-    breaks = recording.breaks
-    at = next((number for number, broke in enumerate(breaks) if 2 * cut[broke.user_stack[-1:]] >= most), -1)
-    if at < 0:
-        return None
-    backward = next((number for number, broke in enumerate(breaks) if broke.kind == _BACKWARD), len(breaks))
-    leaves = at > backward or breaks[at].kind == _MARKED or _is_required_by_a_library(breaks[at])
-    return breaks[backward if leaves and backward < len(breaks) else at]
+    places = broken_places(recording, lambda broke: (place_of_break(recording, broke), cause_of(broke)))
+    backward = next((place for place in places if place.breaks[0].kind == _BACKWARD), None)
+    if backward is None:
+        return places
+    order = {id(broke): number for number, broke in enumerate(recording.breaks)}
+    first = places[0].breaks[0]
+    leaves = order[id(first)] > order[id(backward.breaks[0])] or first.kind == _MARKED or _is_required_by_a_library(first)
+    return sorted(places, key=lambda place: place is not backward) if leaves else places
+
+
+def _costliest_break(recording: Recording) -> ev.GraphBroke | None:
+    return next((place.breaks[0] for place in breaks_by_cost(recording)), None)
 
 
 _MARKED, _ASKED_FOR, _BACKWARD = "DX202", "DX208", "DX406"
@@ -652,6 +650,8 @@ def remedy_of_recompile(recording: Recording, again: ev.Recompiled, failed: ev.G
         return f"{NO_ACTION} if you use both, with and without gradients: each gets its own compiled version."
     if kind == "TENSOR_MATCH" and failed is not None and _ZERO_OR_ONE.search(change(failed).happened):
         return f"{NO_ACTION}: a size of 0 or 1 gets a compiled version of its own."
+    if failed is not None and kind == "TENSOR_MATCH" and is_made_before_a_break(recording, failed):
+        return "Fixing the graph break before it also removes this recompile, unless the inputs change, too."
     if kind == "TENSOR_MATCH":
         return "Make the inputs of all calls alike, or give each kind of input a function of its own."
     name = f"`{failed.source}`" if failed and failed.source else "what changed"

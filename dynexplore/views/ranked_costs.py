@@ -20,12 +20,13 @@ from typing import Any
 from dynexplore.engine import events as ev
 from dynexplore.engine.old_names import keep_old_names
 from dynexplore.recording.recording import Recording
-from dynexplore.views.changes import FROM_BEFORE, as_the_program_says, change
+from dynexplore.views.break_costs import break_before
+from dynexplore.views.changes import as_the_program_says, change, is_another_object, is_made_before_a_break
 from dynexplore.views.compile_seconds import Seconds, seconds_by_frame, seconds_of_breaks
 from dynexplore.views.counts import plural
-from dynexplore.views.headline import NO_ACTION, cause_of, place_of_break, remedy_of, remedy_of_recompile
+from dynexplore.views.headline import NO_ACTION, breaks_by_cost, cause_of, place_of_break, remedy_of, remedy_of_recompile
 from dynexplore.views.miss_reasons import Reason, call_of_frame, reasons_of
-from dynexplore.views.names import frame_code, frame_name, is_library, plain_name, short_file
+from dynexplore.views.names import decorator_of, frame_code, frame_name, is_library, plain_name, short_file
 
 _LONGEST_CODE = 90
 _FEW = 2
@@ -33,6 +34,7 @@ _MOST_REASONS = 3
 _MOST_CALLERS = 2
 _MANY_VALUES = "Each new value recompiles: pass the same value every time, or pass it as a tensor."
 _MANY_INPUTS = "Make the inputs of all calls alike, or give each kind of input a function of its own."
+_MANY_AFTER_A_BREAK = "Fixing the graph break before it also removes these recompiles, unless the inputs change, too."
 
 
 @dataclass
@@ -58,6 +60,10 @@ class Cost:
     reasons: dict[str, Reason] = field(default_factory=dict)
     callers: dict[str, int] = field(default_factory=dict)
     frames: list[int] = field(default_factory=list)
+    rank: float = 0.0
+    """It is listed as if it took so many seconds."""
+    of_many: str = ""
+    """Of a recompile by a size: what to do where many sizes came."""
 
     @property
     def is_expected(self) -> bool:
@@ -71,7 +77,7 @@ class Cost:
             return self.remedy
         if self.remedy.startswith(f"{NO_ACTION} if you use both values"):
             return _MANY_VALUES
-        return _MANY_INPUTS if self.remedy.startswith(f"{NO_ACTION}: the new version accepts") else self.remedy
+        return self.of_many if self.remedy.startswith(f"{NO_ACTION}: the new version accepts") else self.remedy
 
     @property
     def id(self) -> str:
@@ -103,7 +109,7 @@ def costs_of(recording: Recording) -> list[Cost]:
         cost.times += 1
         cost._add(recording, graph_break.frame, of_breaks.get(graph_break.frame, Seconds()))
     for event in recording.of(ev.Recompiled):
-        broke = _break_before(recording, event)
+        broke = break_before(recording, event)
         cost = _of_recompile(recording, event, costs) if broke is None else _of_break(recording, broke, costs)
         if broke is None:
             cost.times += 1
@@ -112,16 +118,10 @@ def costs_of(recording: Recording) -> list[Cost]:
         else:
             cost.recompiles += 1
         cost._add(recording, event.frame, seconds.get(event.frame, Seconds()))
-    return sorted(costs.values(), key=lambda cost: (cost.is_expected, -cost.seconds, -cost.times))
-
-
-def _break_before(recording: Recording, again: ev.Recompiled) -> ev.GraphBroke | None:
-    """The graph break that a recompile goes with: what continues after it got another value from before it."""
-    failed = next(iter(recording.of_frame(again.frame, ev.GuardFailed)), None)
-    entered = next(iter(recording.of_frame(again.frame, ev.FrameEntered)), None)
-    if failed is None or entered is None or entered.parent is None or change(failed).name != FROM_BEFORE:
-        return None
-    return next(reversed(recording.of_frame(entered.parent, ev.GraphBroke)), None)
+    for place in breaks_by_cost(recording)[:1]:  # the one that the headline is about comes before the other breaks
+        cost = _of_break(recording, place.breaks[0], costs)
+        cost.rank = max(other.seconds for other in costs.values() if other.kind == cost.kind)
+    return sorted(costs.values(), key=lambda cost: (cost.is_expected, -max(cost.seconds, cost.rank), -cost.rank, -cost.times))
 
 
 def _of_break(recording: Recording, broke: ev.GraphBroke, costs: dict[tuple[str, str, str], Cost]) -> Cost:
@@ -138,19 +138,26 @@ def _of_recompile(recording: Recording, again: ev.Recompiled, costs: dict[tuple[
     entered = next(iter(recording.of_frame(again.frame, ev.FrameEntered)), None)
     place, file, line = "", "", 0
     if entered is not None:
-        code = recording.original_code(again.frame)
-        own = "" if is_library(code.file) else f" ({short_file(code.file)}:{code.first_line})"
-        place = f"{frame_name(recording, entered)}{own}"
-        stands = frame_code(recording, entered)
+        name, stands = _recompiled_function(recording, entered, failed)
+        place = name if is_library(stands.file) else f"{name} ({short_file(stands.file)}:{stands.first_line})"
         file, line = stands.file, max(stands.first_line, 0)
     if failed is None:
         return costs.setdefault(
             ("recompile", place, again.reason), Cost("recompile", place, again.reason, "", file=file, line=line)
         )
+    of_many = _MANY_AFTER_A_BREAK if is_made_before_a_break(recording, failed) else _MANY_INPUTS
     failed = as_the_program_says(recording, failed)
-    changed = change(failed)
-    cost = Cost("recompile", place, str(changed), remedy_of_recompile(recording, again, failed), file=file, line=line)
+    changed, remedy = change(failed), remedy_of_recompile(recording, again, failed)
+    cost = Cost("recompile", place, str(changed), remedy, file=file, line=line, of_many=of_many)
     return costs.setdefault(("recompile", place, changed.name), cost)
+
+
+def _recompiled_function(recording: Recording, entered: ev.FrameEntered, failed: ev.GuardFailed | None) -> tuple[str, ev.CodeView]:
+    """The name of the function and its code; of the decorator, where that gets another function each time."""
+    code = recording.original_code(entered.frame)
+    if decorator_of(code) and failed is not None and is_another_object(failed):
+        return f"@{decorator_of(code)}", code
+    return frame_name(recording, entered), frame_code(recording, entered)
 
 
 # -- as lines ----------------------------------------------------------------------------------------------------------

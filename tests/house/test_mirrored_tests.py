@@ -19,6 +19,7 @@ THEMES: dict[str, tuple[str, ...]] = {
     "cli/captures": ("cli/test_commands", "watching/test_explaining"),
     "cli/files": ("cli/test_commands",),
     "cli/output_files": ("cli/test_commands",),
+    "cli/plain_capture": ("benchmarks/test_scripts",),
     "cli/program": ("cli/test_commands",),
     "cli/remedies": ("tools/test_tried_remedies",),
     "engine/aliasing/metadata": ("engine/aliasing/test_collect",),
@@ -110,6 +111,7 @@ THEMES: dict[str, tuple[str, ...]] = {
     "session/prediction": ("session/test_predicted_resumes", "properties/test_predictions"),
     "session/verdicts": ("session/test_session",),
     "views/anatomy": ("views/test_real_recordings",),
+    "views/break_costs": ("views/test_program_report", "views/test_headline"),
     "views/capture_difference": ("session/test_session",),
     "views/groups": ("views/test_dot", "views/test_explorer_data"),
     # what a watch sees is seen through programs

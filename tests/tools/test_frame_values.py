@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import threading
+import types
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from dynexplore.tools.frame_values import SavedValues, global_names, tensor_text
+from dynexplore.tools import frame_values
+from dynexplore.tools.frame_rebuild import unpacked_code
+from dynexplore.tools.frame_values import SavedValues, global_names, packed_code, tensor_text
 
 
 def saved(**values: Any) -> SavedValues:
@@ -87,3 +90,20 @@ def test_names_and_texts() -> None:
     """What code reads; what a tensor is in one line."""
     assert set(global_names((lambda x: (len(x), [abs(y) for y in x])).__code__)) == {"len", "abs"}
     assert tensor_text(torch.nn.Parameter(torch.ones(2))) == "float32[2] cpu, requires grad"
+
+
+@pytest.mark.plain("packs code objects")
+def test_a_cell_of_a_notebook_keeps_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process that runs a saved frame has no notebook: code of a cell, and what is nested in it, is saved as `In [2]`."""
+    code = compile("def f(x):\n    return lambda y: x + y\n", "/tmp/ipykernel_12/3456.py", "exec")
+    monkeypatch.setattr(frame_values, "shown_file", lambda file: "In [2]" if "ipykernel" in file else file)
+    loaded, files = unpacked_code(packed_code(code)), []
+    while True:
+        files.append(loaded.co_filename)
+        inner = [constant for constant in loaded.co_consts if isinstance(constant, types.CodeType)]
+        if not inner:
+            break
+        loaded = inner[0]
+    assert files == ["In [2]"] * 3
+    own = packed_code.__code__
+    assert unpacked_code(packed_code(own)).co_filename == own.co_filename

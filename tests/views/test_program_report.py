@@ -11,6 +11,7 @@ from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording
 from dynexplore.session.program_capture import ProgramCapture
 from dynexplore.session.targets import Pattern, Targets
+from dynexplore.views.headline import headline
 from dynexplore.views.program_report import MOST_LINES, report
 from dynexplore.views.ranked_costs import costs_of
 from dynexplore.views.targets_table import functions_of
@@ -91,6 +92,48 @@ def test_a_recompile_that_goes_with_its_break_is_counted_there() -> None:
     """What continues after a break recompiles for each value that was read: it is one place, that of the break."""
     (cost,) = costs_of(captured(lambda: [reads_a_number(torch.full((2,), float(number))) for number in range(3)]))
     assert cost.kind == "graph break" and cost.recompiles > 0
+
+
+def heavy_before(x: torch.Tensor) -> torch.Tensor:
+    """Breaks behind many operators, and little is compiled after it."""
+    for _ in range(30):
+        x = x.sin() + 1
+    print(end="")
+    return x
+
+
+def heavy_after(x: torch.Tensor) -> torch.Tensor:
+    """Breaks behind one operator, and much is compiled after it."""
+    x = x + 1
+    print(end="")
+    for _ in range(300):
+        x = x.cos() * 2
+    return x
+
+
+def test_the_headline_and_the_list_rank_alike() -> None:
+    """The break that the headline calls the one that matters most stands first among the breaks of the list."""
+    recording = captured(lambda: [heavy_before(torch.ones(2)), heavy_after(torch.ones(2))])
+    first = next(cost for cost in costs_of(recording) if cost.kind == "graph break")
+    assert first.place.endswith("in heavy_after") and first.place in headline(recording).where, headline(recording).where
+
+
+def dimensions(x: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
+    """Makes another tensor before it breaks."""
+    made = x.new_ones(shape)
+    print(end="")
+    return made * 2
+
+
+def test_what_a_function_made_before_its_break_is_no_input_that_could_be_made_alike() -> None:
+    """What continues after the break recompiles for a variable of the function: the break is to mend, not the inputs."""
+    costs = costs_of(captured(lambda: [dimensions(torch.ones(2), (2,) * count) for count in (1, 2, 3)]))
+    (cost,) = [cost for cost in costs if "`made`" in cost.cause]
+    assert "had 1 dimension, now 2" in cost.cause
+    assert cost.remedy == "Fixing the graph break before it also removes this recompile, unless the inputs change, too."
+    costs = costs_of(captured(lambda: [breaks_often(torch.ones(*[2] * count)) for count in (1, 2, 3)]))
+    remedies = {cost.remedy for cost in costs if cost.kind == "recompile" and "`x`" in cost.cause}
+    assert "Make the inputs of all calls alike, or give each kind of input a function of its own." in remedies
 
 
 def test_why_a_program_recompiled_is_listed_where_it_died() -> None:

@@ -4,10 +4,13 @@ Which idea lives here: `dynexplore explain` may cost three times what the captur
 program runs as under `explain`, the same calls are chosen, and each is captured in a store as `optimize` makes it. The CPU seconds
 of the process while it translates are summed; imports, guards and the calls themselves are left out.
 
-    python benchmarks/support/plain_capture.py OUT SCRIPT [ARGS ...]
+    python -m dynexplore.cli.plain_capture OUT SCRIPT [ARGS ...]
 
-In: a program, as Python would run it. Out: OUT, a line of JSON: the CPU seconds, how many frames were translated, how many calls
-were chosen. The exit status is the program's.
+In:  a program, as Python would run it.
+Out: OUT, a line of JSON: the CPU seconds, how many frames were translated, how many calls were chosen. The exit status is the
+     program's.
+
+PyTorch has no counterpart.
 """
 
 from __future__ import annotations
@@ -28,15 +31,15 @@ from dynexplore.session.targets import MODULE_CALL, Choice, Targets
 
 
 class PlainCapture:
-    """Captures targets into stores that nobody watches; one for all, and one for each instance of a library's module."""
+    """Captures targets into stores that nobody watches: one for all, and one for each instance of a library's module."""
 
     def __init__(self, search: TargetSearch) -> None:
-        self._search = search
-        self._store = self._timed_store()
-        self._of_instances: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         self.seconds = 0.0
         self.frames = 0
+        self._search = search
         self._is_translating = False
+        self._store = self._timed_store()
+        self._of_instances: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 
     @property
     def notices(self) -> list[str]:
@@ -45,8 +48,10 @@ class PlainCapture:
 
     def visit(self, state: Any, choice: Choice, call: int, caller: Any) -> Visit:
         """A call begins."""
-        is_of_instance = state.code is MODULE_CALL and not self._search.targets.is_own(choice.file)
-        store = self._of_instances.setdefault(state.values[0], self._timed_store()) if is_of_instance else self._store
+        store = self._store
+        if state.code is MODULE_CALL and not self._search.targets.is_own(choice.file):
+            store = self._of_instances.get(state.values[0]) or self._timed_store()
+            self._of_instances[state.values[0]] = store
         return store.region, lambda value, error: self._search.call_ended()
 
     def _timed_store(self) -> Any:
@@ -58,7 +63,9 @@ class PlainCapture:
         store.callback = store.region.callback = self._timed(store.callback)
         return store
 
-    def _timed(self, translate: Callable[..., Any]) -> Callable[..., Any]:
+    def _timed(self, translate: Callable[..., Any] | None) -> Callable[..., Any]:
+        assert translate is not None  # of a new store
+
         def timed(*given: Any) -> Any:
             if self._is_translating:
                 return translate(*given)
