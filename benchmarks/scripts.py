@@ -13,8 +13,8 @@ Each script has a working folder with its files and random data (support/script_
 runs it, once under `python -m dynexplore explain --html`, once with its targets captured as `optimize` does it
 (dynexplore/cli/plain_capture.py). CPU seconds are those of the process and of the children that it waited for; of the capture,
 those of translation alone. `bound` is what the command may cost, twice the plain run and three times the capture; `over` marks
-what is above it. A run past the limit is interrupted as by Ctrl-C, and ended if that does not do it. Where the report begins is seen
-by what the plain run printed, for the script prints first; so no wording of a report matters here.
+what is above it. A run past the limit is interrupted as by Ctrl-C, and ended if that does not do it. Where the report begins is
+seen by what the plain run printed, for the script prints first; so no wording of a report matters here.
 
 With --interrupts each script is also ended by Ctrl-C at so many random moments, and a line says what each run left: a report, a
 page, one sentence where nothing had begun yet, and whether a traceback shows a line of dynexplore.
