@@ -11,7 +11,7 @@ loads beside this torch, tiktoken, sentencepiece, rustbpe, openai-whisper (and f
 
 Each script has a working folder with its files and random data (support/script_data.py), laid anew before each run: once as Python
 runs it, once under `python -m dynexplore explain --html`, once with its targets captured as `optimize` does it
-(dynexplore/cli/plain_capture.py). CPU seconds are those of the process and of the children that it waited for; of the capture,
+(dynexplore/session/plain_capture.py). CPU seconds are those of the process and of the children that it waited for; of the capture,
 those of translation alone. `bound` is what the command may cost, twice the plain run and three times the capture; `over` marks
 what is above it. A run past the limit is interrupted as by Ctrl-C, and ended if that does not do it. Where the report begins is
 seen by what the plain run printed, for the script prints first; so no wording of a report matters here.
@@ -162,7 +162,7 @@ def measure(script: Script, options: argparse.Namespace, out: Path) -> Row:
 def capture_seconds(bench: Bench, out: Path, limit: float, status: str) -> float:
     """CPU seconds that translating the targets takes where nothing is recorded; a run that ends otherwise is told."""
     measured = out / "capture.json"
-    run = bench.run("capture", ("-m", "dynexplore.cli.plain_capture", str(measured)), limit)
+    run = bench.run("capture", ("-m", "dynexplore.session.plain_capture", str(measured)), limit)
     if run.status != status or not measured.exists():
         print(f"{bench.script.name}: the capture ended with {run.status}: {' '.join(run.told[-1:])}", file=sys.stderr)
         return 0.0

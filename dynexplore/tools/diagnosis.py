@@ -213,13 +213,13 @@ def diagnose(
     with torch_compiled.uncompiled(fn):
         inside = torch_compiled.original_of(fn)
         compiled = functools.partial(_compiled, inside) if chosen_engine == DYNEXPLORE else functools.partial(_by_torch, fn)
-        inputs = [(args, kwargs), *((_arguments(one), {}) for one in calls)]
-        starts = [CallSnapshot(inside, *one) for one in inputs]
+        inputs = [(args, kwargs), *((_arguments(call), {}) for call in calls)]
+        starts = [CallSnapshot(inside, *call) for call in inputs]
         return _Search(inside, starts, compiled, chosen_engine, backend, tolerance, dynamic).run()
 
 
-def _arguments(given: Any) -> tuple[Any, ...]:
-    return tuple(given) if isinstance(given, tuple | list) else (given,)
+def _arguments(call: Any) -> tuple[Any, ...]:
+    return tuple(call) if isinstance(call, tuple | list) else (call,)
 
 
 @dataclass
@@ -348,7 +348,7 @@ def _run_plain(fn: Any, starts: list[CallSnapshot], tolerance: float | None) -> 
         repeated = [again, *(_observe(fn, start)[0] for start in starts[1:])]
     except Exception as error:  # whatever it is, it is the finding
         return measured.stage("plain Python", "-", _words(error)), None, ""
-    differences = (_compared(one, other, tolerance) for one, other in zip(expected, repeated, strict=True))
+    differences = (_compared(first_run, second_run, tolerance) for first_run, second_run in zip(expected, repeated, strict=True))
     unsteady = str(next(filter(None, differences), ""))
     return measured.stage("plain Python", "-", "", second), expected, unsteady
 

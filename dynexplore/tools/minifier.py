@@ -75,7 +75,7 @@ def minify(
         raise ValueError(f"after is 'dynamo' or 'aot', not {after!r}")
     chosen_engine, backend = torch_compiled.chosen(engine, fn), torch_compiled.suspected(backend, fn)
     dynamic = bool(torch_compiled.dynamic_of(fn) if dynamic is None else dynamic)
-    inputs_of_calls = [(args, kwargs), *((tuple(one) if isinstance(one, tuple | list) else (one,), {}) for one in calls)]
+    inputs_of_calls = [(args, kwargs), *((tuple(call) if isinstance(call, tuple | list) else (call,), {}) for call in calls)]
     with torch_compiled.uncompiled(fn):
         seen = _graphs_of_calls(fn, inputs_of_calls, chosen_engine, dynamic)
     compiler: Compiler = resolve(backend)

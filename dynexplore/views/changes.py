@@ -6,7 +6,7 @@ have it. And a frame that is compiled again within one call is, most often, a la
 
 In:  a Recording, a GuardFailed or Recompiled of it.
 Out: `change(failed)`, a `Change`, of what `as_the_program_says(recording, failed)` gives; `is_last_round(failed)`;
-     `is_made_before_a_break(recording, failed)`; `loops_of(recording)`.
+     `precedes_graph_break(recording, failed)`; `loops_of(recording)`.
 
 PyTorch's counterpart: the reasons of TORCH_LOGS="recompiles", which are the failed expressions.
 """
@@ -21,12 +21,12 @@ from dataclasses import dataclass, replace
 from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording, resumed_at
 from dynexplore.views.counts import plural
-from dynexplore.views.names import argument_behind, is_entry, is_torchs_entry
+from dynexplore.views.names import argument_behind, decorator_of, is_entry, is_library, is_torchs_entry
 
 
 def as_the_program_says(recording: Recording, failed: ev.GuardFailed) -> ev.GuardFailed:
-    """Return the guard in the user's words: the value that an attribute had is said, and what an engine's wrapper around a module
-    calls `target` or `fn` is `self`."""
+    """Return the guard in the user's words: the value that an attribute had is said, what an engine's wrapper around a module calls
+    `target` or `fn` is `self`, and what a decorator or a library passes on as `kwargs['x']` is `x`."""
     if failed.kind == "MODULE_STATE" and (before := _value_before(recording, failed)):
         failed = replace(failed, expected=before, kind="EQUALS")
     elif failed.kind == "ATTRIBUTE_ABSENT" and (now := _value_now(recording, failed)):
@@ -34,12 +34,15 @@ def as_the_program_says(recording: Recording, failed: ev.GuardFailed) -> ev.Guar
         failed = replace(failed, source=f"{failed.source}.{attribute}", expected="", actual=now)
     entered = recording.of_frame(failed.frame, ev.FrameEntered)
     code = recording.original_code(failed.frame) if entered else None
-    if code is None or not (is_entry(code) or is_torchs_entry(code)):
+    if code is None or not (is_entry(code) or decorator_of(code) or is_library(code.file)):
         return failed
+    source = re.sub(r"^kwargs\['(\w+)'\]", r"\1", failed.source)  # what passes arguments on has no names for them
     if is_torchs_entry(code):
-        source = re.sub(r"^args\[\d+\]", lambda match: argument_behind(recording, entered[0], match[0]), failed.source)
-        return replace(failed, source=re.sub(r"^fn\b", "self", source))
-    return replace(failed, source=re.sub(r"\btarget\b", "self", failed.source))
+        source = re.sub(r"^args\[\d+\]", lambda match: argument_behind(recording, entered[0], match[0]), source)
+        source = re.sub(r"^fn\b", "self", source)
+    elif is_entry(code):
+        source = re.sub(r"\btarget\b", "self", source)
+    return replace(failed, source=source)
 
 
 def _value_before(recording: Recording, failed: ev.GuardFailed) -> str:
@@ -68,7 +71,7 @@ def _value_now(recording: Recording, failed: ev.GuardFailed) -> str:
     return next((guard.expected for guard in guards if guard.source == source and guard.kind == "EQUALS"), "")
 
 
-def is_made_before_a_break(recording: Recording, failed: ev.GuardFailed) -> bool:
+def precedes_graph_break(recording: Recording, failed: ev.GuardFailed) -> bool:
     """Whether what is another is no argument of the function, but a variable that it made before it was continued after a break."""
     entered = next(iter(recording.of_frame(failed.frame, ev.FrameEntered)), None)
     if entered is None or entered.code.resumes < 0:

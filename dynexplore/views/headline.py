@@ -35,8 +35,8 @@ from dynexplore.views.changes import (
     change,
     is_another_object,
     is_last_round,
-    is_made_before_a_break,
     loops_of,
+    precedes_graph_break,
     registry_of,
 )
 from dynexplore.views.counts import plural
@@ -650,7 +650,7 @@ def remedy_of_recompile(recording: Recording, again: ev.Recompiled, failed: ev.G
         return f"{NO_ACTION} if you use both, with and without gradients: each gets its own compiled version."
     if kind == "TENSOR_MATCH" and failed is not None and _ZERO_OR_ONE.search(change(failed).happened):
         return f"{NO_ACTION}: a size of 0 or 1 gets a compiled version of its own."
-    if failed is not None and kind == "TENSOR_MATCH" and is_made_before_a_break(recording, failed):
+    if failed is not None and kind == "TENSOR_MATCH" and precedes_graph_break(recording, failed):
         return "Fixing the graph break before it also removes this recompile, unless the inputs change, too."
     if kind == "TENSOR_MATCH":
         return "Make the inputs of all calls alike, or give each kind of input a function of its own."

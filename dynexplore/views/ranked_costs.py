@@ -21,7 +21,7 @@ from dynexplore.engine import events as ev
 from dynexplore.engine.old_names import keep_old_names
 from dynexplore.recording.recording import Recording
 from dynexplore.views.break_costs import break_before
-from dynexplore.views.changes import as_the_program_says, change, is_another_object, is_made_before_a_break
+from dynexplore.views.changes import as_the_program_says, change, is_another_object, precedes_graph_break
 from dynexplore.views.compile_seconds import Seconds, seconds_by_frame, seconds_of_breaks
 from dynexplore.views.counts import plural
 from dynexplore.views.headline import NO_ACTION, breaks_by_cost, cause_of, place_of_break, remedy_of, remedy_of_recompile
@@ -145,7 +145,7 @@ def _of_recompile(recording: Recording, again: ev.Recompiled, costs: dict[tuple[
         return costs.setdefault(
             ("recompile", place, again.reason), Cost("recompile", place, again.reason, "", file=file, line=line)
         )
-    of_many = _MANY_AFTER_A_BREAK if is_made_before_a_break(recording, failed) else _MANY_INPUTS
+    of_many = _MANY_AFTER_A_BREAK if precedes_graph_break(recording, failed) else _MANY_INPUTS
     failed = as_the_program_says(recording, failed)
     changed, remedy = change(failed), remedy_of_recompile(recording, again, failed)
     cost = Cost("recompile", place, str(changed), remedy, file=file, line=line, of_many=of_many)

@@ -19,7 +19,7 @@ THEMES: dict[str, tuple[str, ...]] = {
     "cli/captures": ("cli/test_commands", "watching/test_explaining"),
     "cli/files": ("cli/test_commands",),
     "cli/output_files": ("cli/test_commands",),
-    "cli/plain_capture": ("benchmarks/test_scripts",),
+    "session/plain_capture": ("benchmarks/test_scripts",),
     "cli/program": ("cli/test_commands",),
     "cli/remedies": ("tools/test_tried_remedies",),
     "engine/aliasing/metadata": ("engine/aliasing/test_collect",),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -248,3 +250,24 @@ def test_the_state_of_an_object_in_a_module_is_not_said_to_be_that_of_a_module()
     guards = explain(Scaled(), torch.ones(2)).recording.guards
     said = {guard.source: guard.reason for guard in guards if guard.kind == "MODULE_STATE"}
     assert "attributes that a module, an object in it or its class has" in said["target.settings"]
+
+
+def passes_on(function: Any) -> Any:
+    @functools.wraps(function)
+    def inner(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    return inner
+
+
+@passes_on
+def doubled(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+
+
+def test_a_keyword_that_a_decorator_passes_on_has_its_own_name() -> None:
+    """Nobody who calls `doubled(x=...)` knows of the decorator's `kwargs`."""
+    with explain(doubled) as watched:
+        watched(x=torch.ones(2))
+        watched(x=torch.ones(3))
+    assert "`x` had 2 elements, now 3" in str(headline(watched.explanation.recording))

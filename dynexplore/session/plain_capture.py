@@ -1,14 +1,14 @@
-"""What capturing the targets of a program costs by itself: under `optimize`, with no recorder and nothing checked.
+"""What capturing the targets of a script costs by itself: under `optimize`, with no recorder and nothing checked.
 
 Which idea lives here: `dynexplore explain` may cost three times what the capture costs that it shows. That is measured here: the
-program runs as under `explain`, the same calls are chosen, and each is captured in a store as `optimize` makes it. The CPU seconds
+script runs as under `explain`, the same calls are chosen, and each is captured in a store as `optimize` makes it. The CPU seconds
 of the process while it translates are summed; imports, guards and the calls themselves are left out.
 
-    python -m dynexplore.cli.plain_capture OUT SCRIPT [ARGS ...]
+    python -m dynexplore.session.plain_capture OUT SCRIPT [ARGS ...]
 
-In:  a program, as Python would run it.
-Out: OUT, a line of JSON: the CPU seconds, how many frames were translated, how many calls were chosen. The exit status is the
-     program's.
+In:  a script, as Python would run it.
+Out: OUT, a line of JSON: the CPU seconds, how many frames were translated, how many calls were chosen. The script's exceptions, and
+     its exit status, are those of the process.
 
 PyTorch has no counterpart.
 """
@@ -16,15 +16,21 @@ PyTorch has no counterpart.
 from __future__ import annotations
 
 import json
+import os
+import runpy
 import sys
 import time
+import types
 import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import dynexplore
-from dynexplore.cli.program import Program, as_python_starts_it
+from dynexplore.engine import events as ev
+from dynexplore.engine.native import FrameState, skip_code
+from dynexplore.engine.runtime.api import make_store
+from dynexplore.engine.runtime.backends import resolve
+from dynexplore.engine.runtime.stores import Options, Store
 from dynexplore.recording.recording import Recording
 from dynexplore.session.target_search import TargetSearch, Visit
 from dynexplore.session.targets import MODULE_CALL, Choice, Targets
@@ -39,14 +45,14 @@ class PlainCapture:
         self._search = search
         self._is_translating = False
         self._store = self._timed_store()
-        self._of_instances: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+        self._of_instances: weakref.WeakKeyDictionary[Any, Store] = weakref.WeakKeyDictionary()
 
     @property
     def notices(self) -> list[str]:
         """Nothing is said."""
         return []
 
-    def visit(self, state: Any, choice: Choice, call: int, caller: Any) -> Visit:
+    def visit(self, state: FrameState, choice: Choice, call: int, caller: ev.UserFrame | None) -> Visit:
         """A call begins."""
         store = self._store
         if state.code is MODULE_CALL and not self._search.targets.is_own(choice.file):
@@ -54,11 +60,7 @@ class PlainCapture:
             self._of_instances[state.values[0]] = store
         return store.region, lambda value, error: self._search.call_ended()
 
-    def _timed_store(self) -> Any:
-        from dynexplore.engine.runtime.api import make_store
-        from dynexplore.engine.runtime.backends import resolve
-        from dynexplore.engine.runtime.stores import Options
-
+    def _timed_store(self) -> Store:
         store = make_store(resolve("eager"), Options())
         store.callback = store.region.callback = self._timed(store.callback)
         return store
@@ -66,13 +68,13 @@ class PlainCapture:
     def _timed(self, translate: Callable[..., Any] | None) -> Callable[..., Any]:
         assert translate is not None  # of a new store
 
-        def timed(*given: Any) -> Any:
+        def timed(*arguments: Any) -> Any:
             if self._is_translating:
-                return translate(*given)
+                return translate(*arguments)
             self._is_translating = True
             began = time.process_time()
             try:
-                return translate(*given)
+                return translate(*arguments)
             finally:
                 self.seconds += time.process_time() - began
                 self.frames += 1
@@ -81,25 +83,36 @@ class PlainCapture:
         return timed
 
 
-def main() -> int:
-    """Run the program that the command line names."""
+def _as_function(script: str) -> Callable[[], object]:
+    """A function of the script's file that runs it: what a frame of this package calls would run as plain Python."""
+
+    def run() -> None:
+        runpy.run_path(script, run_name="__main__")
+
+    code = run.__code__.replace(co_filename=script)
+    skip_code(code)
+    return types.FunctionType(code, run.__globals__, "run", None, run.__closure__)
+
+
+def main() -> None:
+    """Run the script that the command line names."""
     out, script, *args = sys.argv[1:]
-    program = Program(Path(script))
+    sys.argv[:] = [script, *args]
+    sys.path[0] = str(Path(script).resolve().parent)
     captures: list[PlainCapture] = []
 
     def begin(search: TargetSearch) -> PlainCapture:
         captures.append(PlainCapture(search))
         return captures[0]
 
-    search = TargetSearch(Targets(), Recording(title=program.name), begin, on_torch_compile=lambda: None)
-    with as_python_starts_it(program, args), dynexplore.config.patch(log_level="ERROR"):
-        search.run(program.as_function())
-    seconds = sum(capture.seconds for capture in captures)
-    frames = sum(capture.frames for capture in captures)
-    measured = {"seconds": round(seconds, 2), "frames": frames, "calls": search.call_count}
-    Path(out).write_text(json.dumps(measured) + "\n", encoding="utf-8")
-    return program.status
+    search = TargetSearch(Targets(), Recording(title=os.path.basename(script)), begin, on_torch_compile=lambda: None)
+    try:
+        search.run(_as_function(script))
+    finally:
+        seconds, frames = sum(capture.seconds for capture in captures), sum(capture.frames for capture in captures)
+        measured = {"seconds": round(seconds, 2), "frames": frames, "calls": search.call_count}
+        Path(out).write_text(json.dumps(measured) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
