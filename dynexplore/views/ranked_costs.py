@@ -118,7 +118,8 @@ def costs_of(recording: Recording) -> list[Cost]:
         else:
             cost.recompiles += 1
         cost._add(recording, event.frame, seconds.get(event.frame, Seconds()))
-    for place in breaks_by_cost(recording)[:1]:  # the one that the headline is about comes before the other breaks
+    of_a_program = breaks_by_cost(recording)[:1] if recording.of(ev.ProgramEnded) else []
+    for place in of_a_program:  # the one that the headline is about comes before the other breaks
         cost = _of_break(recording, place.breaks[0], costs)
         cost.rank = max(other.seconds for other in costs.values() if other.kind == cost.kind)
     return sorted(costs.values(), key=lambda cost: (cost.is_expected, -max(cost.seconds, cost.rank), -cost.rank, -cost.times))
