@@ -83,6 +83,14 @@ export function note(text) {
 }
 
 /**
+ * What a state is, without the code of a graph break: that stands in what is copied as a report.
+ * @param {string} text
+ */
+export function withoutCode(text) {
+  return text.replace(/\bgraph break (?:DX|GB)\d+: /g, "graph break: ");
+}
+
+/**
  * A count with its noun, as views/counts.py says it.
  * @param {number} count
  * @param {string} noun of one

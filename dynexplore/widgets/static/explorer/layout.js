@@ -14,7 +14,8 @@ const [LETTER, PAD, GAP, ROW, LINE] = [7.9, 14, 26, 50, 15];
 
 /**
  * @param {Node[]} nodes in an order in which each comes after what it reads
- * @returns {{boxes: Map<string, Box>, edges: [Box, Box][], width: number, height: number}}
+ * @returns {{boxes: Map<string, Box>, edges: string[], width: number, height: number}} `edges` are paths, which run in the gaps
+ *   between boxes
  */
 export function layout(nodes) {
   const columns = columnsOf(nodes);
@@ -33,17 +34,36 @@ export function layout(nodes) {
     const height = 8 + LINE * lines.length;
     boxes.set(name, { x: starts[column], y: 6 + ROW * (rows.get(name) ?? 0) + (ROW - 10 - height) / 2, width: widths[column], height, lines });
   }
-  /** @type {[Box, Box][]} */
+  /** @type {string[]} */
   const edges = [];
   for (const { name, inputs } of nodes) {
-    const to = boxes.get(name);
     for (const input of new Set(inputs)) {
-      const from = boxes.get(input);
-      if (from && to) edges.push([from, to]);
+      const [from, to] = [boxes.get(input), boxes.get(name)];
+      if (from && to) edges.push(path(from, to, { columns, rows, name, input }, edges.length));
     }
   }
   const last = widths.length - 1;
   return { boxes, edges, width: last < 0 ? 0 : starts[last] + widths[last] + 8, height: 6 + ROW * (Math.max(0, ...rows.values()) + 1) };
+}
+
+/** So many edges in one gap stand apart from each other. */
+const LANES = 4;
+
+/**
+ * An edge: straight where the box that reads is the next in its row, else up or down in the gap before it; one that leads past other
+ * columns goes there in the gap below the row of the box that it comes from.
+ * @param {Box} from @param {Box} to
+ * @param {{columns: Map<string, number>, rows: Map<string, number>, name: string, input: string}} place
+ * @param {number} number of the edge, which says its lane
+ */
+function path(from, to, { columns, rows, name, input }, number) {
+  const [x, y, u, v] = [from.x + from.width, from.y + from.height / 2, to.x, to.y + to.height / 2];
+  const lane = 3 * (number % LANES);
+  const isNext = (columns.get(name) ?? 0) === (columns.get(input) ?? 0) + 1;
+  const before = u - GAP / 2 - 5 + lane;
+  if (isNext) return y === v ? `M${x},${y} H${u}` : `M${x},${y} H${before} V${v} H${u}`;
+  const below = 6 + ROW * ((rows.get(input) ?? 0) + 1) - 8 + lane / 2;
+  return `M${x},${y} H${x + 5 + lane} V${below} H${before} V${v} H${u}`;
 }
 
 /** The column of each node: one behind the last that it reads; what reads nothing stands just before its first reader. @param {Node[]} nodes */

@@ -4,7 +4,7 @@
  * item; and what is said about the state at hand.
  */
 
-import { make, makeButton } from "./dom.js";
+import { make, makeButton, withoutCode } from "./dom.js";
 import { remember, remembered } from "./splitter.js";
 import { Strip } from "./strip.js";
 
@@ -237,7 +237,7 @@ export class Stepper {
   showState(state, position) {
     const attempt = state.attempt ? `, attempt ${state.attempt}` : "";
     const { order, frame } = this.explorer;
-    this.status.textContent = `${order.number(frame, position)} of ${order.total}${attempt}: ${state.text}`;
+    this.status.textContent = `${order.number(frame, position)} of ${order.total}${attempt}: ${withoutCode(state.text)}`;
     this.choice.value = String(frame.id);
     this.strip.show(position, this.status.textContent);
     this.status.title = [this.status.textContent, ...(state.made ?? [])].join("\n");

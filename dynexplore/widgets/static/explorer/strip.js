@@ -6,7 +6,7 @@
  * which all of the recording is seen at once.
  */
 
-import { make, plural } from "./dom.js";
+import { make, plural, withoutCode } from "./dom.js";
 
 /**
  * @typedef {import("./types.js").Frame} Frame
@@ -146,7 +146,7 @@ export class Strip {
       const isKept = number === starts.length - 1;
       const states = frame.states.slice(from, to);
       const restart = states.find(({ kind }) => kind === "AttemptRestarted");
-      const became = isKept ? (frame.skipped ? `plain Python: ${frame.skipped}` : graphWords(frame)) : `attempt ${number + 1}, discarded: ${restart?.text.replace(/^restart: /, "") ?? ""}`;
+      const became = isKept ? (frame.skipped ? `plain Python: ${frame.skipped}` : graphWords(frame)) : `attempt ${number + 1}, discarded: ${withoutCode(restart?.text.replace(/^restart: /, "") ?? "")}`;
       const element = make("div", `dynx-segment ${isKept ? graphClass(frame) : "dynx-thrown"}`, isKept ? labelOf(frame) : "");
       if (states.some(({ kind }) => kind === "GraphBroke") || (isKept && frame.resume.length)) element.classList.add("dynx-breaks");
       element.style.flexGrow = String(Math.ceil(Math.sqrt(to - from) * (isKept ? 1 : 0.4)));

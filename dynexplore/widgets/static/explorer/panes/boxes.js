@@ -4,7 +4,7 @@
  * ~ changed, − popped or deleted by this step. The tab "Stack & locals" says more of each.
  */
 
-import { make, note, push } from "../dom.js";
+import { make, note, push, withoutCode } from "../dom.js";
 import { shortType } from "../groups.js";
 import { RealValues } from "../real.js";
 import { MARKS, Rows, bestOf } from "../rows.js";
@@ -153,7 +153,7 @@ function stand(row, wanted) {
 /** What this step is, in words. @param {import("../page.js").Explorer} explorer @param {import("../types.js").State} state */
 function headingOf(explorer, state) {
   const help = explorer.help(state.text.split(" ")[0]);
-  return help ? `${state.text}: ${help.slice(help.indexOf("): ") + 3)}` : state.text;
+  return help ? `${state.text}: ${help.slice(help.indexOf("): ") + 3)}` : withoutCode(state.text);
 }
 
 /**
@@ -165,7 +165,7 @@ function headingOf(explorer, state) {
 function boxOf(explorer, { value, sign, name, really }) {
   const { kind, text, source, node } = explorer.data.values[value];
   const origin = node ? explorer.label(node) : explorer.names(source);
-  const title = name || (origin && origin !== text ? origin : "");
+  const title = ofProgram(name || (origin && origin !== text ? origin : ""));
   const of = name && origin && origin !== name && origin !== text ? `${origin}: ` : "";
   const box = make("div", `dynx-box ${SIGNS[sign] ?? ""}`);
   if (title) box.append(make("b", "", clipped(`${sign}${title}`)));
@@ -174,6 +174,11 @@ function boxOf(explorer, { value, sign, name, really }) {
   if (shown && shown !== text) box.append(make("span", "dynx-really", clipped(shown)));
   box.title = [`${kind} ${explorer.value(value)}`, really?.text, really?.elements, really?.why].filter(Boolean).join("; ");
   return box;
+}
+
+/** A slot of the stack that a resume function got has no name in the program. @param {string} name */
+function ofProgram(name) {
+  return name.replace(/^___stack(\d+)\b/, "stack slot $1");
 }
 
 /** What a click on a box chooses. @param {import("../page.js").Explorer} explorer @param {Told} what */
@@ -203,6 +208,7 @@ function shortOf(real, symbolic) {
  * @param {string} text
  */
 function clipped(text) {
+  text = text.replace(/(?<![\w.])-?\d+\.\d{7,}(?:e-?\d+)?/g, (number) => String(Number(Number(number).toPrecision(6)))); // the pointer says all digits
   if (text.length <= LONGEST) return text;
   const end = text.lastIndexOf(" ", LONGEST - 2);
   return end > 0 ? `${text.slice(0, end)} …` : `…${text.slice(1 - LONGEST)}`;

@@ -21,6 +21,9 @@ const ZOOM = 1.25;
 /** Letters are drawn 13 pixels tall; below this scale nobody reads them, and the map shows the whole. */
 const SMALLEST = 0.75;
 
+/** A diagram that fits at this scale opens fitted: its boxes can be told apart, and the whole is seen first. */
+const LEAST = 0.5;
+
 /**
  * @typedef {import("../groups.js").Group} Group
  * @typedef {import("../types.js").Marks} Marks
@@ -281,11 +284,13 @@ class Diagram {
 
   // -- size ------------------------------------------------------------------------------------------------------------
 
-  /** As wide as the pane, but neither larger than drawn nor too small to read; as it was, once somebody chose a size. */
+  /** The whole where it fits, else as wide as the pane, but neither larger than drawn nor too small to read; as it was, once somebody chose a size. */
   startScale() {
     if (this.sized) return this.scale;
     const width = Math.max(1, ...this.figures.map((figure) => figure.width));
-    return Math.min(1, Math.max(SMALLEST, (this.body.clientWidth - 16) / width));
+    const height = this.figures.reduce((sum, figure) => sum + figure.height, 1);
+    const fits = Math.min(1, (this.body.clientWidth - 16) / width, (this.body.clientHeight - 16) / height);
+    return fits >= LEAST ? fits : Math.min(1, Math.max(SMALLEST, (this.body.clientWidth - 16) / width));
   }
 
   /** @param {number} factor */

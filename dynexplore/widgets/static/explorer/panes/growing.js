@@ -173,11 +173,11 @@ function drawing(made, rows, { number, position, label }, nodes) {
   const { boxes, edges, width, height } = layout(made.map(({ node, inputs }) => ({ name: node.name, inputs, lines: linesOf(node, label) })));
   const svg = shape("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "group", class: `dynx-drawing ${colourOf(number)}` });
   svg.setAttribute("aria-label", "graph so far");
-  for (const [from, to] of edges) {
-    const [x, y, u, v] = [from.x + from.width, from.y + from.height / 2, to.x, to.y + to.height / 2];
-    const bend = Math.max(12, (u - x) / 2);
-    svg.append(shape("path", { d: `M${x},${y} C${x + bend},${y} ${u - bend},${v} ${u},${v}`, class: "dynx-edge" }));
-  }
+  const head = `dynx-head-${Math.random().toString(36).slice(2)}`;
+  const arrow = shape("marker", { id: head, viewBox: "0 0 8 8", refX: 8, refY: 4, markerWidth: 8, markerHeight: 8, orient: "auto", markerUnits: "userSpaceOnUse" });
+  arrow.append(shape("path", { d: "M0,0 L8,4 L0,8 z", class: "dynx-arrow" }));
+  svg.append(shape("defs", {}, arrow));
+  for (const d of edges) svg.append(shape("path", { d, class: "dynx-edge", "marker-end": `url(#${head})` }));
   made.forEach(({ node, at }) => {
     const box = boxes.get(node.name);
     if (!box) return;

@@ -6,6 +6,7 @@
  */
 
 import { make, makeButton, note } from "../dom.js";
+import { shortType } from "../groups.js";
 import { spanKey } from "../links.js";
 import { LongList } from "../long.js";
 import { colourOf } from "../strip.js";
@@ -30,13 +31,14 @@ export const sourcePane = {
     if (editing) tools.append(edit);
     /** @type {Map<number, LongList>} */
     const made = new Map();
+    const shapes = new Shapes(explorer);
     /** @type {import("../types.js").View} */
     const view = {
       copies: { "source": () => codes[explorer.state.code ?? explorer.frame.code].lines.join("\n") },
       showState(state) {
         const id = state.code ?? explorer.frame.code;
         const code = codes[id];
-        const list = made.get(id) ?? sourceOf(String(id), code, explorer.data.colours?.[id] ?? [], body);
+        const list = made.get(id) ?? sourceOf(String(id), code, explorer.data.colours?.[id] ?? [], body, shapes);
         made.set(id, list);
         heading.replaceChildren(...titleOf(explorer, state, code));
         edit.hidden = Boolean(editing?.editor);
@@ -59,8 +61,41 @@ export const sourcePane = {
   },
 };
 
-/** @param {string} id @param {Code} code @param {string[]} colours @param {HTMLElement} scroller */
-function sourceOf(id, code, colours, scroller) {
+/** What the last operator of each line gives: dtype and shape, at the end of the line. */
+class Shapes {
+  /** @param {import("../page.js").Explorer} explorer */
+  constructor(explorer) {
+    this.explorer = explorer;
+    /** @type {Map<string, string> | undefined} */
+    this.at = undefined;
+  }
+
+  /** @param {string} line its key @returns {string} */
+  of(line) {
+    this.at ??= this.read();
+    return this.at.get(line) ?? "";
+  }
+
+  read() {
+    const { data, links } = this.explorer;
+    /** @type {Map<string, string>} instruction -> its line */
+    const lines = new Map();
+    for (const [id, { rows }] of Object.entries(data.codes)) {
+      for (const { offset, line } of rows) if (line) lines.set(`instruction:${id}:${offset}`, `line:${id}:${line}`);
+    }
+    const at = new Map();
+    for (const { key, op, result } of data.frames.flatMap(({ graphs }) => graphs.flatMap(({ nodes }) => nodes))) {
+      if (!op.startsWith("call_") || !result) continue;
+      for (const place of links.items.get(key) ?? []) {
+        for (const instruction of links.places[place]) if (lines.has(instruction)) at.set(lines.get(instruction), shortType(result));
+      }
+    }
+    return at;
+  }
+}
+
+/** @param {string} id @param {Code} code @param {string[]} colours @param {HTMLElement} scroller @param {Shapes} shapes */
+function sourceOf(id, code, colours, scroller, shapes) {
   const parts = partsOf(id, code);
   const box = make("div", code.lines.length < LONG ? "dynx-lines dynx-wraps" : "dynx-lines");
   return new LongList(scroller, box, box, {
@@ -73,6 +108,8 @@ function sourceOf(id, code, colours, scroller) {
       if (graphs.length) gutter.title = `in graph ${graphs.join(", ")}`;
       const row = make("div", `dynx-line ${breaks.length ? "dynx-broken" : colourOf(graphs[0] ?? 0)}`, "", number, gutter);
       row.append(...segments([...code.lines[index]], parts[index], kindsOf(colours[index]), rows));
+      const shape = shapes.of(`line:${id}:${line}`);
+      if (shape) row.append(make("span", "dynx-shape", shape));
       if (code.lines.length < LONG) row.append(...once(breaks).map((broke) => breakNote(broke, rows)));
       else row.title = breaks.map(({ cause, remedy }) => `${cause}. ${remedy}`).join(" ");
       rows.under(row, [`line:${id}:${line}`], "");

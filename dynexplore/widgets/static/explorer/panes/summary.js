@@ -274,7 +274,10 @@ class Summary {
   /** What stands in place of the list: that there is nothing to fix, or why there is nothing at all. */
   nothing() {
     const { empty } = this.given;
-    if (!empty) return make("p", "dynx-empty", "Nothing to fix.");
+    if (!empty) {
+      const graph = makeButton("Show the whole graph", () => this.explorer.tabs.openAgain("graph"), { name: "dynx-tool" });
+      return make("div", "dynx-empty", "", make("p", "", "Nothing to fix."), graph);
+    }
     const { why, next, command } = empty;
     const copy = command ? [make("span", "dynx-change-code", "", make("code", "", command), makeButton("Copy", () => this.copy(command), { name: "dynx-copy", label: `Copy ${command}` }))] : [];
     return make("div", "dynx-empty", "", make("p", "", "", ...prose(why)), make("p", "dynx-facts", "", ...prose(next)), ...copy);
