@@ -164,7 +164,7 @@ def test_a_whole_visit_by_keyboard(opened: Opened, several: Recording) -> None:
         page.keyboard.press(key)
     assert page.locator(".dynx-frame[aria-current]").inner_text().startswith("frame 2: ")
     page.keyboard.press("B")
-    assert "graph break DX104" in status(page)
+    assert "graph break: " in status(page)
     page.keyboard.press("a")
     assert status(page).endswith("attempt 2: attempt 2")
     page.keyboard.press("3")

@@ -51,7 +51,7 @@ def test_steps_go_on_into_the_next_frame(opened: Opened) -> None:
 
 def test_it_opens_at_the_first_break_or_operator(opened: Opened) -> None:
     """Where nothing breaks it is the first operator that a line of the user put into the graph."""
-    assert status(opened(toy())).endswith("attempt 1: graph break DX104: `if` on a tensor value")
+    assert status(opened(toy())).endswith("attempt 1: graph break: `if` on a tensor value")
     page = opened(inlined())
     assert "relu" in page.locator(".dynx-growing .dynx-newest").text_content()
     assert page.locator(".dynx-source .dynx-line.dynx-now").inner_text().endswith("return y.relu()")
@@ -68,12 +68,12 @@ def test_jumps_to_breaks(opened: Opened) -> None:
     page = opened(recording)
     page.keyboard.press("Home")
     page.keyboard.press("b")
-    assert position(page) == 18 and "graph break DX104" in status(page)
+    assert position(page) == 18 and "graph break: " in status(page)
     assert page.get_by_role("button", name="Previous graph break").get_attribute("aria-disabled") == "true"
     page.get_by_role("button", name="Next graph break").click()
     assert page.locator(".dynx-source h3").inner_text().startswith("toy, from line 12 on")
     there = status(page)
-    assert "graph break DX104" in there
+    assert "graph break: " in there
     assert page.get_by_role("button", name="Next graph break").get_attribute("aria-disabled") == "true"
     page.get_by_role("button", name="Next graph break").click(force=True)
     page.keyboard.press("b")
@@ -87,7 +87,7 @@ def test_the_strip_has_calls_frames_and_attempts(opened: Opened) -> None:
     page = opened(toy())
     segments = page.locator(".dynx-segment")
     assert segments.evaluate_all("all => all.map(e => e.textContent)") == ["", "toy: graph 1", "line 12: graph 2"]
-    assert "discarded: graph break DX104" in str(segments.nth(0).get_attribute("title"))
+    assert "discarded: graph break" in str(segments.nth(0).get_attribute("title"))
     assert [("dynx-thrown" in str(one.get_attribute("class"))) for one in segments.all()] == [True, False, False]
     assert [("dynx-breaks" in str(one.get_attribute("class"))) for one in segments.all()] == [True, True, False]
     assert page.locator(".dynx-dot").all_inner_texts() == ["1"]

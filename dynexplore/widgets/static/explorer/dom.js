@@ -87,7 +87,7 @@ export function note(text) {
  * @param {string} text
  */
 export function withoutCode(text) {
-  return text.replace(/\bgraph break (?:DX|GB)\d+: /g, "graph break: ");
+  return text.replace(/\b(graph break) (?:DX|GB)\d+/gi, "$1").replace(/^(?:DX|GB)\d+: /, "");
 }
 
 /**

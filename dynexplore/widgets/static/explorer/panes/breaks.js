@@ -58,8 +58,8 @@ function breakOf({ data, frame, chosen }) {
 
 /** @param {Explorer} explorer @param {import("../types.js").Break} broke @param {boolean} isShown */
 function rowOf({ data }, broke, isShown) {
-  const { kind, title, places } = data.inspection[broke.key];
-  const row = make("div", "dynx-row dynx-block dynx-break-row", "", make("b", "", `${kind}: ${title}`), make("span", "dynx-facts", ` ${places.at(-1)?.place ?? ""}`));
+  const { title, places } = data.inspection[broke.key];
+  const row = make("div", "dynx-row dynx-block dynx-break-row", "", make("b", "", title), make("span", "dynx-facts", ` ${places.at(-1)?.place ?? ""}`));
   if (isShown) row.setAttribute("aria-current", "true");
   return row;
 }
