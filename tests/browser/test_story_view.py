@@ -15,6 +15,7 @@ import dynexplore
 from browser.large import long_program
 from browser.pages import Opened, pane, status, tab
 from dynexplore.engine import events as ev
+from dynexplore.engine.errors import BackendCompilerError
 from dynexplore.recording.recording import Recording
 from dynexplore.views.modified_python import python_of_frame
 from sample_recordings import inlined, toy, watched
@@ -406,6 +407,22 @@ def test_the_source_is_annotated(opened: Opened) -> None:
     )
     colours = [gutters.nth(at).evaluate("e => getComputedStyle(e).backgroundColor") for at in (1, 2, 3)]
     assert len(set(colours)) == 3
+
+
+def failing(graph: torch.fx.GraphModule, inputs: Any) -> Any:
+    raise NotImplementedError("no kernel for sin")
+
+
+def test_a_failing_backend_opens_the_story_with_its_error(opened: Opened) -> None:
+    """The error stands above the source from the beginning, and the verdict of the overview says the same."""
+    with dynexplore.explain(doubles, backend=failing) as fn, pytest.raises(BackendCompilerError):
+        fn(X)
+    page = opened(fn.explanation.recording, view="")
+    assert page.get_by_role("tab", selected=True).inner_text() == "Story"
+    assert "Backend failed. " in page.locator(".dynx-failure").inner_text()
+    assert "no kernel for sin" in page.locator(".dynx-failure").inner_text()
+    page.keyboard.press("1")
+    assert page.locator(".dynx-verdict-line").inner_text().startswith("The backend failed")
 
 
 def test_what_each_line_gives_stands_at_its_end(opened: Opened) -> None:

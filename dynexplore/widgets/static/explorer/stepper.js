@@ -5,6 +5,7 @@
  */
 
 import { make, makeButton, withoutCode } from "./dom.js";
+import { FAILED, KINDS } from "./kinds.js";
 import { remember, remembered } from "./splitter.js";
 import { Strip } from "./strip.js";
 
@@ -36,8 +37,15 @@ export class Stepper {
     const bar = make("div", "dynx-steps", "", this.choice, this.status, by, ...this.buttons(), ...this.jumps(), this.player);
     bar.setAttribute("role", "toolbar");
     bar.setAttribute("aria-label", "Steps");
-    this.element = make("div", "dynx-stepper", "", bar);
+    this.element = make("div", "dynx-stepper", "", bar, ...this.failure());
     this.times = make("div", "dynx-times", "", ...(this.strip.overview ? [this.strip.overview] : []), this.strip.element);
+  }
+
+  /** What failed stands above the story as long as it is open: it is what one looks for there. @returns {HTMLElement[]} */
+  failure() {
+    const [{ kind = "", cause = "" } = {}] = this.explorer.data.overview.rows;
+    const [sign, word] = FAILED.includes(kind) ? (KINDS[kind] ?? []) : [];
+    return word ? [make("p", "dynx-failure", "", make("b", "", `${sign} ${word}. `), make("span", "", cause))] : [];
   }
 
   /** The functions to choose from. */

@@ -107,9 +107,9 @@ function sourceOf(id, code, colours, scroller, shapes) {
       const gutter = make("span", `dynx-gutter ${breaks.length ? "dynx-broke" : colourOf(graphs[0] ?? 0)}`, breaks.length ? "!" : signOf(graphs));
       if (graphs.length) gutter.title = `in graph ${graphs.join(", ")}`;
       const row = make("div", `dynx-line ${breaks.length ? "dynx-broken" : colourOf(graphs[0] ?? 0)}`, "", number, gutter);
-      row.append(...segments([...code.lines[index]], parts[index], kindsOf(colours[index]), rows));
       const shape = shapes.of(`line:${id}:${line}`);
-      if (shape) row.append(make("span", "dynx-shape", shape));
+      if (shape) row.append(make("span", "dynx-shape", shape)); // it stands at the right edge, before the code that may need two lines
+      row.append(...segments([...code.lines[index]], parts[index], kindsOf(colours[index]), rows));
       if (code.lines.length < LONG) row.append(...once(breaks).map((broke) => breakNote(broke, rows)));
       else row.title = breaks.map(({ cause, remedy }) => `${cause}. ${remedy}`).join(" ");
       rows.under(row, [`line:${id}:${line}`], "");

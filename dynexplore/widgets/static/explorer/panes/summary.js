@@ -10,6 +10,7 @@
 
 import { copyText } from "../copying.js";
 import { make, makeButton, note } from "../dom.js";
+import { KINDS } from "../kinds.js";
 import { secondsOf } from "../seconds.js";
 import { restore, splitters } from "../splitter.js";
 import { Track, ticksOf } from "../tracks.js";
@@ -18,19 +19,6 @@ import { Track, ticksOf } from "../tracks.js";
  * @typedef {import("../types.js").Cost} Cost
  * @typedef {import("../page.js").Explorer} Explorer
  */
-
-/** Sign, word and class of each kind of row. @type {Record<string, [string, string, string]>} */
-export const KINDS = {
-  recompile: ["↻", "Recompile", "dynx-k-recompile"],
-  break: ["◆", "Graph break", "dynx-k-break"],
-  plain: ["▷", "Plain Python", "dynx-k-plain"],
-  good: ["●", "", "dynx-k-good"],
-  wrong: ["✕", "Wrong value", "dynx-k-break"],
-  backend: ["✕", "Backend failed", "dynx-k-break"],
-  died: ["✕", "Error", "dynx-k-break"],
-  engine: ["✕", "Engine error", "dynx-k-break"],
-  bad: ["✕", "Failed", "dynx-k-break"],
-};
 
 /** The chips that filter the list: the kind that each lets through. @type {[string, string, string][]} */
 const CHIPS = [
