@@ -45,6 +45,16 @@ NO_DOT = "python-without-dot"
 
 _LOCAL = re.compile(r"(https?|wss?)://127\.0\.0\.1[:/]|(data|blob|about|file|devtools|chrome):")
 
+_STORIES = """() => {
+  for (const root of document.querySelectorAll('.jp-OutputArea-output .dynexplore')) {
+    if (root.dataset.isTold) continue;
+    root.dataset.isTold = 'true';
+    root.querySelectorAll('.dynx-tablist [role=tab]')[1]?.click();
+    root.querySelector('.dynx-unit[data-unit=instruction]')?.click();
+  }
+}"""
+"""Every new explorer shows its story."""
+
 _KERNEL_IDLE = """() => {
   const shown = globalThis.jupyterapp?.shell.currentWidget;
   return shown?.sessionContext?.session?.kernel?.status === 'idle';
@@ -179,8 +189,11 @@ class NotebookPage:
         self.page.evaluate("([name, args]) => jupyterapp.commands.execute(name, args).then(() => null)", [name, arguments])
 
     def settle(self) -> None:
-        """Wait until the kernel rests and the notebook has stood still for 150 ms."""
+        """Wait until the kernel rests and the notebook has stood still for 150 ms. Explorers that opened with the overview show the
+        story then, and step by instruction."""
         self.page.wait_for_function(_KERNEL_IDLE)
+        self.page.evaluate(_STILL, [150, 20_000])
+        self.page.evaluate(_STORIES)
         self.page.evaluate(_STILL, [150, 20_000])
 
     def restart_kernel(self) -> None:

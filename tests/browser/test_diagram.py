@@ -277,7 +277,7 @@ def test_the_map_makes_way_for_what_is_chosen(opened: Opened) -> None:
     """Where the chosen node would lie under the map, the map stands at the other edge."""
     page = opened(large(nodes=60), graphviz=True)
     boxes(page)
-    page.evaluate("document.querySelector('.dynx-diagram').style.cssText = 'height: 170px; align-self: start'")
+    page.evaluate("document.querySelector('.dynx-diagram').style.cssText = 'height: 140px; align-self: start'")
     page.evaluate("dynexplore.choose('node:1:n30')")
     node = page.locator(".dynx-figure .node.dynx-chosen")
     node.evaluate(UNDER_THE_MAP)

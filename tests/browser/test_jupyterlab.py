@@ -145,7 +145,8 @@ LOST = """async (root, steps = 150) => {
     const r = e.getBoundingClientRect();
     return r.height > 0 && r.top >= b.top - 1 && r.bottom <= b.bottom + 1;
   };
-  const parts = ['.dynx-headline', '.dynx-source .dynx-body', '.dynx-boxes .dynx-body', '.dynx-growing .dynx-body', '.dynx-strip'];
+  const parts = ['.dynx-head', '.dynx-stepper', '.dynx-source .dynx-body',
+    '.dynx-boxes .dynx-body', '.dynx-growing .dynx-body', '.dynx-strip'];
   const lost = [];
   for (let step = 0; step < steps; step += 1) {
     const home = root.getBoundingClientRect();
@@ -163,7 +164,7 @@ LOST = """async (root, steps = 150) => {
 
 
 def test_one_screen_beside_the_sidebar(lab: Lab) -> None:
-    """At 1440 x 900 with JupyterLab's files beside it, headline, line at hand, stack, graph and strip are in view at every step."""
+    """At 1440 x 900 with JupyterLab's files beside it, head, line at hand, stack, graph and strip are in view at every step."""
     with lab.opened(STORIES, size=(1440, 900), sidebar=True) as notebook:
         notebook.run_all()
         notebook.command("filebrowser:activate")  # on a busy machine JupyterLab may have restored its layout without the sidebar
