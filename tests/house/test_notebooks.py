@@ -23,7 +23,7 @@ LONGER = {
 }
 """How the lines begin that may be longer, and why."""
 
-REWRITTEN = ("01", "05", "12")
+REWRITTEN = ("01", "04", "05", "12")
 """The tutorials that are held to a length."""
 
 A_MACHINES_PATH = re.compile(r"/(?:home|root|tmp|usr|opt|work|mnt|Users)/[\w.]+|[A-Z]:\\\\")
