@@ -48,7 +48,9 @@ if TYPE_CHECKING:
 
 
 Step = tuple[str, VariableTracker]
-"""A key that came ("put"), went ("take out"), or went as the last one ("popitem"); or all went ("clear", with no key)."""
+"""A key that came ("put"), went ("take out"), or went as the last one ("popitem"); all went ("clear", with no key); or the empty
+dict was updated from another one ("merge", with a dict of those keys).
+"""
 
 
 class DictVariable(BuiltinValueVariable):
@@ -306,7 +308,8 @@ def follow(steps: tuple[str, ...], kind: Any, target: dict[Any, Any], entries: d
     """Give a dict these entries by the steps that the program took.
 
     It may be walked just now, and a walk counts places: a key that is taken out leaves its place empty, and one that comes stands
-    behind all places, also where the others are as they were; `popitem` leaves no empty place.
+    behind all places, also where the others are as they were; `popitem` leaves no empty place; an update of an empty dict may take
+    over the places of the other dict (Objects/dictobject.c, dict_merge).
     """
     for step, key in zip(steps, keys, strict=True):
         if step == "put":
@@ -315,6 +318,8 @@ def follow(steps: tuple[str, ...], kind: Any, target: dict[Any, Any], entries: d
             kind.__delitem__(target, key)
         elif step == "popitem":
             kind.popitem(target)
+        elif step == "merge":
+            kind.update(target, key)
         else:
             kind.clear(target)
     put_values(kind, target, entries)
@@ -608,11 +613,32 @@ def _merge_in_place(ctx: TraceContext, symbol: str, lhs: DictVariable, rhs: Vari
 
 def update(ctx: TraceContext, self: DictVariable, other: VariableTracker) -> None:
     """`self.update(other)`: a dict, anything with keys(), or an iterable of pairs. The journal is the caller's."""
-    if self.source is not None and not self.entries and {step for step, _ in self.steps} & {"take out", "popitem"}:
-        # its keys went one by one: CPython may give it the places of `other` (Objects/dictobject.c, dict_merge), which a walk sees
-        ctx.break_graph("DX213", method="dict.update of a dict that was emptied key by key")
+    if self.source is not None and not self.entries and not isinstance(self.entries, OrderedDict):
+        _merge_into_empty(ctx, self, other)
+        return
     for key, value in pairs_of(ctx, other):
         self.store(ctx, key, value)
+
+
+def _merge_into_empty(ctx: TraceContext, self: DictVariable, other: VariableTracker) -> None:
+    """Update a real dict that is empty now. One that was emptied key by key, here or before a graph break, still has its empty
+    places, and whoever iterates over it sees whether CPython fills them up or takes over the places of `other`.
+    """
+    mapping = other.merged_as(ctx)
+    pairs = pairs_of(ctx, other)
+    if not isinstance(mapping, DictVariable):
+        for key, value in pairs:
+            self.store(ctx, key, value)
+        return
+    if mapping.source is not None and {step for step, _ in self.steps} & {"take out", "popitem"}:
+        # `other` may have empty places, too
+        ctx.break_graph("DX213", method="dict.update of a dict that was emptied key by key")
+    steps = list(self.steps)
+    for key, value in pairs:
+        self.store(ctx, key, value)
+    if pairs:
+        merged: Entries = {place: (key, NONE) for place, (key, _) in self.entries.items()}
+        self.steps[:] = [*steps, ("merge", DictVariable(merged))]
 
 
 def pairs_of(ctx: TraceContext, other: VariableTracker) -> list[Pair]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import OrderedDict, defaultdict
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -235,3 +236,50 @@ def test_an_ordered_dict_that_changes_while_it_is_copied() -> None:
             return x + 1, repr(error), len(items)
 
     assert_same_as_eager(copies, torch.ones(2))
+
+
+def emptied_key_by_key(things: Any) -> None:
+    for key in list(things):
+        things.pop(key)
+
+
+def emptied_from_behind(things: Any) -> None:
+    while things:
+        things.popitem()
+
+
+REFILLS: dict[str, Callable[[Any, Any], Any]] = {
+    "update": lambda things, x: things.update({"new": x}),
+    "update with keywords": lambda things, x: things.update({"new": x}, more=x),
+    "update with pairs": lambda things, x: things.update([("new", x)]),
+    "or": lambda things, x: things.__ior__({"new": x}),
+    "item": lambda things, x: things.__setitem__("new", x),
+}
+
+
+@pytest.mark.parametrize("where", ["between", "after"])
+@pytest.mark.parametrize("make", MADE_BY, ids=["dict", "own dict", "defaultdict"])
+@pytest.mark.parametrize("refill", REFILLS.values(), ids=REFILLS)
+@pytest.mark.parametrize("empty", [emptied_key_by_key, emptied_from_behind, dict.clear], ids=lambda empty: empty.__name__)
+def test_a_dict_emptied_before_a_graph_break_and_filled_after_it(empty: Any, refill: Any, make: Any, where: str) -> None:
+    """An update may take over the places of the other dict, and the loop then ends; puts leave the empty places in front."""
+
+    def program(x: Any, things: Any) -> Any:
+        seen = []
+        try:
+            for key in things:
+                seen.append(key)
+                empty(things)
+                if where == "between":
+                    torch._dynamo.graph_break()
+                refill(things, x)
+                if where == "after":
+                    torch._dynamo.graph_break()
+                if len(seen) == 4:
+                    break
+        except RuntimeError as error:
+            return x * 2, seen, str(error), things
+        return x * 2, seen, things
+
+    for things in ({"a": 1}, {"a": 1, "b": 2}, {"a": 1}):
+        assert_same_as_eager(program, X, make(**things))
