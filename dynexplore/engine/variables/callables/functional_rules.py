@@ -12,10 +12,12 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable
+from types import WrapperDescriptorType
 from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.provenance.guards import Identity
-from dynexplore.engine.provenance.sources import Source
+from dynexplore.engine.provenance.sources import CallSource, Source
+from dynexplore.engine.raw_attributes import class_mro
 from dynexplore.engine.variables.callables.function import FunctionVariable, NestedFunctionVariable, is_unevaluated
 from dynexplore.engine.variables.containers.mapping import DictVariable, pairs_of
 from dynexplore.engine.variables.containers.sequence import TupleVariable
@@ -23,6 +25,7 @@ from dynexplore.engine.variables.contract.base import Args, Kwargs, VariableTrac
 from dynexplore.engine.variables.contract.build import builds
 from dynexplore.engine.variables.objects.builtin_value import NONE, BuiltinValueVariable
 from dynexplore.engine.variables.objects.object_rules import attribute_or_none
+from dynexplore.engine.variables.objects.type_lookup import raw_lookup
 from dynexplore.engine.variables.operators import BINARY, COMPARE, binary, compare, unary
 from dynexplore.engine.variables.rules import rule
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
@@ -260,7 +263,7 @@ def _partial(
     if any(map(is_placeholder, kwargs.values())):
         ctx.raise_exception(TypeError, "Placeholder cannot be passed as a keyword argument")
     first, named = list(args), DictVariable()
-    if isinstance(function, PartialVariable):  # a partial of a partial is one partial (functoolsmodule.c, partial_new)
+    if _is_flattened(ctx, function):
         first = fill_placeholders(function.args.unpack(ctx), first) if first else function.args.unpack(ctx)
         for key, value in function.keywords.pairs(ctx):
             named.store(ctx, key, value)
@@ -268,6 +271,28 @@ def _partial(
     for name, value in kwargs.items():
         named.store(ctx, ConstantVariable(name), value)
     return PartialVariable(function, TupleVariable(first), named)
+
+
+def _is_flattened(ctx: TraceContext, function: VariableTracker) -> bool:
+    """Whether a partial of it is one partial: it is called as a partial is, and has no `__dict__` yet (functoolsmodule.c,
+    partial_new). CPython is asked about one that is there already.
+    """
+    if not isinstance(function, PartialVariable):
+        owners = [base.__name__ for base in class_mro(function.python_type())]
+        # a class that extends it, be it another import of it
+        if "partial" in owners and isinstance(raw_lookup(ctx, function.python_type(), "__call__"), WrapperDescriptorType):
+            ctx.break_graph("DX302", question="what a partial of it holds", type=function.type_name())
+        return False
+    if function.source is None or function.value is None:
+        return True
+    flattened = flattens(function.value)
+    ctx.guard(CallSource(function.source, flattens, "whether a partial of it is one with "), "EQUALS", flattened)
+    return flattened
+
+
+def flattens(value: functools.partial[Any]) -> bool:
+    """Whether a partial of this one calls its function."""
+    return functools.partial(value).func is not value
 
 
 @builds(functools.partial)
