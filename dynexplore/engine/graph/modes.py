@@ -21,6 +21,8 @@ from torch.autograd import forward_ad, grad_mode
 from dynexplore.engine.records import record
 
 _CASTING_DEVICES = ("cpu", "cuda")
+_torch: dict[str, Any] = vars(torch._C)
+_KERNELS = [name for name in ("cudnn", "flash", "mem_efficient", "math", "overrideable") if f"_get_{name}_sdp_enabled" in _torch]
 
 
 def _autocast_depth() -> int:
@@ -68,7 +70,7 @@ _INFERENCE_MODE: Any = torch._C._InferenceMode
 
 @record()
 class Modes:
-    """Grad mode, forward mode, and autocast's settings, cache and depth.
+    """Grad mode, forward mode, autocast's settings, cache and depth, and the kernels that attention may choose.
 
     >>> import torch
     >>> before = Modes.now()
@@ -83,17 +85,27 @@ class Modes:
     casts: tuple[tuple[str, bool, torch.dtype], ...]
     cache: bool
     depth: int
+    kernels: tuple[bool, ...]
+    priority: list[int] | None
 
     @classmethod
     def now(cls) -> Modes:
         """What is set in this thread."""
         casts = tuple((device, torch.is_autocast_enabled(device), torch.get_autocast_dtype(device)) for device in _CASTING_DEVICES)
         forward = torch._C._is_fwd_grad_enabled()
-        return cls(torch.is_grad_enabled(), forward, casts, torch.is_autocast_cache_enabled(), _autocast_depth())
+        kernels = tuple([_torch[f"_get_{name}_sdp_enabled"]() for name in _KERNELS])
+        priority = _torch["_get_sdp_priority_order"]() if "_get_sdp_priority_order" in _torch else None
+        return cls(
+            torch.is_grad_enabled(), forward, casts, torch.is_autocast_cache_enabled(), _autocast_depth(), kernels, priority
+        )
 
     def put_back(self) -> None:
         """Set it again; blocks of autocast that were opened since are closed."""
         torch._C._set_grad_enabled(self.grad)
+        for name, enabled in zip(_KERNELS, self.kernels, strict=True):
+            _torch[f"_set_sdp_use_{name}"](enabled)
+        if self.priority is not None:
+            _torch["_set_sdp_priority_order"](self.priority)
         torch._C._set_fwd_grad_enabled(self.forward)
         _end_dual_level()
         for device, enabled, dtype in self.casts:

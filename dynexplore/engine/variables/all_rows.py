@@ -36,6 +36,7 @@ from dynexplore.engine.variables.modes import (
     inference_device,
     nested_breaks,
     null_context,
+    sdpa_kernel,
     torch_function_modes,
 )
 from dynexplore.engine.variables.numpy_ import (
