@@ -263,7 +263,7 @@ def _partial(
     if any(map(is_placeholder, kwargs.values())):
         ctx.raise_exception(TypeError, "Placeholder cannot be passed as a keyword argument")
     first, named = list(args), DictVariable()
-    if _is_flattened(ctx, function):
+    if _is_flattened(ctx, function) and isinstance(function, PartialVariable):
         first = fill_placeholders(function.args.unpack(ctx), first) if first else function.args.unpack(ctx)
         for key, value in function.keywords.pairs(ctx):
             named.store(ctx, key, value)

@@ -127,7 +127,7 @@ def _arithmetic(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: Varia
     calls = _calls(lhs, rhs, (f"__{DUNDER[plain]}__", f"__r{DUNDER[plain]}__"), if_overridden=True)
     if lhs.python_type() is rhs.python_type():
         calls = calls[:1]
-    if calls[0][0] is lhs and _answers_first(plain, lhs, rhs):
+    if calls[0][0] is lhs and _answers_first(ctx, plain, lhs, rhs):
         return _by_content(ctx, symbol, lhs, rhs)
     result = _first_result(ctx, calls)
     return result if result is not None else _unanswered(ctx, symbol, lhs, rhs, calls)
@@ -165,13 +165,13 @@ def _refuse_torch_functions(ctx: TraceContext, lhs: VariableTracker, rhs: Variab
             ctx.break_graph("DX419", what="an operand that is no tensor has a `__torch_function__`")
 
 
-def _answers_first(symbol: str, lhs: VariableTracker, rhs: VariableTracker) -> bool:
+def _answers_first(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: VariableTracker) -> bool:
     """Whether the C type of the left operand takes the object on the right for a number, or for what goes into a text.
 
     Then the methods of that object are not asked, unless its class extends the left one's.
     """
     if symbol == "%" and issubclass(lhs.python_type(), (str, bytes)):
-        return True
+        return not isinstance(lhs, UserObjectVariable) or lhs.special(ctx, "__mod__") is None
     number = _content(rhs)
     if number is rhs or not issubclass(number.python_type(), complex | float | int):
         return False
@@ -187,7 +187,7 @@ _NUMBERS_TAKEN = ((int, (int,)), (float, (float, int)), (complex, (complex, floa
 
 def _by_content(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: VariableTracker) -> VariableTracker:
     """Each Python method returned NotImplemented, or there is none: what the C types below say, or TypeError."""
-    if symbol in ("%", "%=") and lhs.kind == "constant" and isinstance(lhs.as_constant(), str):
+    if symbol in ("%", "%=") and lhs.is_constant() and isinstance(lhs.as_constant(), (str, bytes)):
         return percent(ctx, symbol, lhs, rhs)  # text of any object
     first, second = _content(lhs), _content(rhs)
     if first is not lhs or second is not rhs:
@@ -278,7 +278,7 @@ def _content(value: VariableTracker) -> VariableTracker:
 
 def _comparison(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: VariableTracker) -> VariableTracker:
     calls = _calls(lhs, rhs, COMPARE_DUNDER[symbol], if_overridden=False)
-    asks_first = calls[0][0] is rhs or not _answers_first(symbol, lhs, rhs)
+    asks_first = calls[0][0] is rhs or not _answers_first(ctx, symbol, lhs, rhs)
     result = _first_result(ctx, calls) if asks_first else None
     if result is not None:
         return result

@@ -310,10 +310,15 @@ def _percent_tensor(ctx: TraceContext, symbol: str, left: ConstantVariable, righ
 
 @binary_rule(ConstantVariable, VariableTracker, "%", rank=60)
 def percent(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
-    """`text % values`: the items of a tuple, whatever its class makes of itself."""
-    storage = getattr(right, "storage", None)
-    values = storage if storage is not None and issubclass(right.python_type(), tuple) else right
-    return computed(ctx, operator.mod, left.as_constant(), shape_of(ctx, values))
+    """`text % values`: the items of a tuple, whatever its class makes of itself; a text is one value and never a mapping, whatever
+    its class has (unicodeobject.c, PyUnicode_Format). Bytes are made of a value's memory, which nothing of the same look has.
+    """
+    storage, cls, text = getattr(right, "storage", None), right.python_type(), left.as_constant()
+    if isinstance(text, bytes) and not is_specializable(right):
+        ctx.break_graph("DX304", operator=symbol, left="bytes", right=right.type_name())
+    values = storage if storage is not None and issubclass(cls, tuple) else right
+    shape = shape_of(ctx, values)
+    return computed(ctx, operator.mod, text, (shape,) if issubclass(cls, str) else shape)
 
 
 # -- regular expressions ----------------------------------------------------------------------------------------------

@@ -57,3 +57,69 @@ def test_items_with_texts_of_their_own(container: str) -> None:
         return x + 1, repr(items), str(items), f"{items}", "%s" % (items,)
 
     assert_same_as_eager(program, torch.ones(2), graphs=1, breaks=0, calls=2)
+
+
+class OwnText(str):
+    """A text of the program's own."""
+
+
+class TextWithItems(str):
+    """`%` is no mapping's, though it has items."""
+
+    def __getitem__(self, key: Any) -> Any:
+        return 7
+
+
+class OwnBytes(bytes):
+    """Bytes of the program's own."""
+
+
+class OwnTuple(tuple):  # type: ignore[type-arg]
+    """A tuple of the program's own."""
+
+
+class HasItems:
+    """Any object with `__getitem__` is a mapping to `%`."""
+
+    def __getitem__(self, key: Any) -> Any:
+        return 7
+
+    def __repr__(self) -> str:
+        return "HasItems()"
+
+
+class Formats(str):
+    """Formats otherwise."""
+
+    def __mod__(self, other: Any) -> Any:
+        return NotImplemented if isinstance(other, dict) else ("own", other)
+
+
+PERCENT_VALUES: dict[str, Callable[[], Any]] = {
+    "text": lambda: "a", "own text": lambda: OwnText("a"), "text with items": lambda: TextWithItems("a"), "bytes": lambda: b"a",
+    "own bytes": lambda: OwnBytes(b"a"), "bytearray": lambda: bytearray(b"a"), "own tuple": lambda: OwnTuple((1,)),
+    "items": HasItems,
+    "dict": lambda: {"a": 1}, "list": lambda: [1], "number": lambda: 3, "none": lambda: None, "no values": lambda: (),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("over_a_break", [False, True], ids=["argument", "over a break"])
+@pytest.mark.parametrize("name", PERCENT_VALUES)
+def test_percent_with_each_kind_of_value(name: str, over_a_break: bool) -> None:
+    """What is a mapping, what is one value, and what has bytes: CPython asks the type."""
+    make = PERCENT_VALUES[name]
+
+    def program(x: Any, given: Any) -> Any:
+        results: list[Any] = []
+        value = given
+        if over_a_break:
+            value = make()
+            torch._dynamo.graph_break()
+        for text in ("ab", "%s", "%(a)s", "%s %s", b"ab", b"%s", Formats("%s")):
+            try:
+                results.append(text % value)
+            except TypeError as error:
+                results.append(str(error))
+        return x + 1, results
+
+    assert_same_as_eager(program, torch.ones(2), make(), calls=2, graphs=range(1, 9))
