@@ -263,7 +263,7 @@ def _partial(
     if any(map(is_placeholder, kwargs.values())):
         ctx.raise_exception(TypeError, "Placeholder cannot be passed as a keyword argument")
     first, named = list(args), DictVariable()
-    if _is_flattened(ctx, function) and isinstance(function, PartialVariable):
+    if _guard_on_flattening(ctx, function) and isinstance(function, PartialVariable):
         first = fill_placeholders(function.args.unpack(ctx), first) if first else function.args.unpack(ctx)
         for key, value in function.keywords.pairs(ctx):
             named.store(ctx, key, value)
@@ -273,7 +273,7 @@ def _partial(
     return PartialVariable(function, TupleVariable(first), named)
 
 
-def _is_flattened(ctx: TraceContext, function: VariableTracker) -> bool:
+def _guard_on_flattening(ctx: TraceContext, function: VariableTracker) -> bool:
     """Whether a partial of it is one partial: it is called as a partial is, and has no `__dict__` yet (functoolsmodule.c,
     partial_new). CPython is asked about one that is there already.
     """
