@@ -214,6 +214,8 @@ def change(failed: ev.GuardFailed) -> Change:
         return _keys_change(failed)
     if failed.expected == "no such attribute" or (failed.kind == "ATTRIBUTE_ABSENT" and not failed.expected):
         return Change(name, f"was not set on the object itself, now it is {failed.actual}")  # its class may have one
+    if failed.kind == "MODULE_STATE" and (registry := registry_of(failed)) != ("", ""):
+        return Change(f"the {registry[1]} of `{registry[0]}`", "are others now")
     if failed.kind == "MODULE_STATE":
         before = "" if failed.expected == "the same value" else f" from {failed.expected}"
         return Change(name, f"changed{before}, now {failed.actual}")
@@ -252,7 +254,7 @@ def registry_of(failed: ev.GuardFailed) -> tuple[str, str]:
     ('self', 'submodules')
     """
     owner, _, attribute = failed.source.rpartition(".")
-    noun = _REGISTRIES.get(attribute, "") if failed.kind == "DICT_KEYS" and owner else ""
+    noun = _REGISTRIES.get(attribute, "") if failed.kind in ("DICT_KEYS", "MODULE_STATE") and owner else ""
     return (owner, noun) if noun else ("", "")
 
 

@@ -271,3 +271,22 @@ def test_a_keyword_that_a_decorator_passes_on_has_its_own_name() -> None:
         watched(x=torch.ones(2))
         watched(x=torch.ones(3))
     assert "`x` had 2 elements, now 3" in str(headline(watched.explanation.recording))
+
+
+def test_a_module_that_was_swapped_is_no_value_to_pass_as_a_tensor() -> None:
+    """The native walk says of which object the submodules are others; nobody passes these as a tensor."""
+
+    class Holder(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = torch.nn.Linear(2, 2)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.layer(x)  # type: ignore[no-any-return]
+
+    module = Holder()
+    explained = explain(module, torch.ones(2, 2))
+    module.layer = torch.nn.Linear(2, 3)
+    explained.call(torch.ones(2, 2))
+    text = " ".join(str(explained).split())
+    assert "the submodules of `self` are others now" in text and "as a tensor" not in text
