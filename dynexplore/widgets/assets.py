@@ -142,5 +142,16 @@ def code_editor() -> str:
     return (_VENDOR / "codemirror.js").read_text(encoding="utf-8")
 
 
-SCRIPT = re.sub(r"^ +", "", joined(_read), flags=re.MULTILINE)  # a tenth of it are spaces that begin lines
-STYLE = _style()
+def without_spaces(sheet: str) -> str:
+    """A style sheet without the spaces that only people need.
+
+    >>> without_spaces(".a { color: red; }\\n.b > .c { margin: 0 1px; }\\n")
+    '.a{color:red}.b > .c{margin:0 1px}'
+    """
+    packed = re.sub(r"\s*([{};])\s*", r"\1", sheet).replace(";}", "}")
+    return re.sub(r"(?<=[{;])(-{0,2}[a-z][\w-]*): ", r"\1:", packed)
+
+
+# a tenth of it are spaces that begin lines; every page carries script and style
+SCRIPT = re.sub(r"\n{2,}", "\n", re.sub(r"^ +| // [^\"'`\n]*$", "", joined(_read), flags=re.MULTILINE))
+STYLE = without_spaces(_style())
