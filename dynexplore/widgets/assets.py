@@ -148,7 +148,7 @@ def without_spaces(sheet: str) -> str:
     >>> without_spaces(".a { color: red; }\\n.b > .c { margin: 0 1px; }\\n")
     '.a{color:red}.b > .c{margin:0 1px}'
     """
-    packed = re.sub(r"\s*([{};])\s*", r"\1", sheet).replace(";}", "}")
+    packed = re.sub(r"\s*([{};])\s*", r"\1", sheet.strip()).replace(";}", "}")
     return re.sub(r"(?<=[{;])(-{0,2}[a-z][\w-]*): ", r"\1:", packed)
 
 

@@ -3,7 +3,7 @@
  * The tree of frames: resume functions below the frame that made them, and the inlined callees of each.
  */
 
-import { make, makeButton, plural } from "../dom.js";
+import { make, makeButton, plural, withoutCode } from "../dom.js";
 
 /**
  * @typedef {import("../types.js").Frame} Frame
@@ -87,7 +87,7 @@ function filterOf(top) {
 function factsOf(frame) {
   const calls = frame.graphs.reduce((sum, graph) => sum + graph.calls, 0);
   const facts = [frame.outcome, plural(calls, "operator"), plural(frame.guards.length, "guard")];
-  if (frame.breaks.length) facts.push(`graph break: ${frame.breaks.map(({ title }) => title.split(":")[0]).join(", ")}`);
+  if (frame.breaks.length) facts.push(`graph break: ${frame.breaks.map(({ title }) => withoutCode(title)).join(", ")}`);
   if (frame.skipped) facts.push(`plain Python: ${frame.skipped}`);
   return facts.filter(Boolean).join(" · ");
 }
