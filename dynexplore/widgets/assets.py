@@ -148,10 +148,10 @@ def without_spaces(sheet: str) -> str:
     >>> without_spaces(".a { color: red; }\\n.b > .c { margin: 0 1px; }\\n")
     '.a{color:red}.b > .c{margin:0 1px}'
     """
-    packed = re.sub(r"\s*([{};])\s*", r"\1", sheet.strip()).replace(";}", "}")
+    packed = re.sub(r"\s+", " ", re.sub(r"\s*([{};,])\s*", r"\1", sheet.strip())).replace(";}", "}")
     return re.sub(r"(?<=[{;])(-{0,2}[a-z][\w-]*): ", r"\1:", packed)
 
 
 # a tenth of it are spaces that begin lines; every page carries script and style
-SCRIPT = re.sub(r"\n{2,}", "\n", re.sub(r"^ +| // [^\"'`\n]*$", "", joined(_read), flags=re.MULTILINE))
+SCRIPT = re.sub(r"\n{2,}", "\n", re.sub(r"^ +| // [^\"'`\n]*$", "", joined(_read), flags=re.MULTILINE)).replace(" => ", "=>")
 STYLE = without_spaces(_style())
