@@ -59,7 +59,6 @@ THEMES: dict[str, tuple[str, ...]] = {
     "engine/translate/event_emitter": ("recording/test_recording", "session/test_explain", "properties/test_watched_programs"),
     "engine/variables/callables": ("engine/variables/objects/test_user_object", "programs/test_model_code"),
     "engine/variables/callables/cached_call": ("engine/variables/callables/test_cached_function",),
-    "engine/variables/callables/functional_rules": ("programs/test_builtins",),
     "engine/variables/containers": (
         "engine/variables/containers/test_containers",
         "engine/variables/containers/test_container_styles",
