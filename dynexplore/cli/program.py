@@ -369,8 +369,8 @@ OWN_OPTIONS = {
     "watch": (
         ("--redact", "--graphviz", "--artifacts", "--no-steps", "--full"), (*_FILES, *_TARGETS, "--engine", "--ranks", "--for"),
     ),
-    "diagnose": ((), ("--html", "--backend", "--tolerance", "--engine", *_TARGETS)),
-    "minify": ((), ("--html", "--backend", "--tolerance", "--after", "--out", "--engine", *_TARGETS)),
+    "diagnose": (("--dynamic",), ("--html", "--backend", "--tolerance", "--engine", *_TARGETS)),
+    "minify": (("--dynamic",), ("--html", "--backend", "--tolerance", "--after", "--out", "--engine", *_TARGETS)),
     "breaks": (("--full",), ("--html", "--engine", *_TARGETS)),
     "coverage": (("--full",), ("--html", "--engine", "--backend", *_TARGETS)),
     "compare": (("--engines",), ("--html", "--json", "--methods", "--seconds", *_TARGETS)),

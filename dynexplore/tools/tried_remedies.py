@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from dynexplore.engine import events as ev
+from dynexplore.recording.engines import TORCH
 from dynexplore.recording.recording import Recording
 from dynexplore.views.counts import plural
 from dynexplore.views.ranked_costs import Cost, costs_of
@@ -158,10 +159,10 @@ class _Runs:
                 words, cwd=folder, env=variables, capture_output=True, text=True, timeout=self.seconds, check=False
             )
         except subprocess.TimeoutExpired:
-            return Run(Recording(engine="torch.compile"), [], "", f"TimeoutError: it took longer than {self.seconds:g} s")
+            return Run(Recording(engine=TORCH), [], "", f"TimeoutError: it took longer than {self.seconds:g} s")
         if not report.is_file():
             last = done.stderr.strip().splitlines()[-1:] or ["no word"]
-            return Run(Recording(engine="torch.compile"), [], done.stdout, f"RuntimeError: it ended with {last[0]}")
+            return Run(Recording(engine=TORCH), [], done.stdout, f"RuntimeError: it ended with {last[0]}")
         plain = json.loads(report.read_text(encoding="utf-8"))
         return Run(Recording.from_plain(plain["recording"]), plain["results"], done.stdout, plain["error"])
 

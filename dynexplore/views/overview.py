@@ -22,6 +22,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dynexplore.engine import events as ev
+from dynexplore.recording.engines import TORCH
 from dynexplore.recording.recording import Recording
 from dynexplore.views.cache_timeline import calls
 from dynexplore.views.counts import plural
@@ -491,7 +492,7 @@ def _empty(recording: Recording) -> Plain:
     if recording.frames:
         return {}
     title = recording.title or "The program"
-    if recording.engine.startswith("torch.compile"):
+    if recording.engine == TORCH:
         why = f"{title} compiled nothing with torch.compile."
         return {"empty": {"why": why, "next": "To see how it would be captured:", "command": f"dynexplore explain {title}"}}
     story = headline(recording)

@@ -110,7 +110,8 @@ NO_RESULT = {
     "optimize", "optimize_assert", "compile", "run", "disable", "skip", "reset", "graph_break", "allow_in_graph",
     "disallow_in_graph", "substitute_in_graph", "is_compiling", "assume_constant_result", "mark_dynamic", "mark_unbacked",
     "maybe_mark_dynamic", "mark_static", "record_frame", "override_handler", "stance", "GuardFilterEntry", "comptime",
-    "error_on_graph_break", "list_backends", "register_backend", "config", "exc", "graph_breaks", "counters", "export",
+    "error_on_graph_break", "disable_nested_graph_breaks", "list_backends", "register_backend", "config", "exc", "graph_breaks",
+    "counters", "export",
 }  # fmt: skip
 """Public names that give functions, modules, names and numbers, or nothing."""
 

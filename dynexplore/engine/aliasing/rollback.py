@@ -27,7 +27,7 @@ import torch.fx
 
 from dynexplore.engine.aliasing.mutation import mutated_args, operator_name, storages_of
 from dynexplore.engine.aliasing.overlap_guard import StorageOverlap, has_fixed_sizes, has_memory
-from dynexplore.engine.aliasing.storage import are_alone_in_their_storages, layout_of
+from dynexplore.engine.aliasing.storage import are_alone_in_their_storages
 from dynexplore.engine.graph.builder import FinishedGraph
 
 
@@ -103,7 +103,7 @@ def _alias_check(graph: FinishedGraph, places: Sequence[int]) -> Callable[[Seque
     """
     tensors = [place for place, entry in enumerate(graph.inputs) if isinstance(entry.example, torch.Tensor)]
     entries = [graph.inputs[place] for place in tensors]
-    if not all(has_memory(entry) and type(entry.example) in (torch.Tensor, torch.nn.Parameter) for entry in entries):
+    if not all(type(entry.example) in (torch.Tensor, torch.nn.Parameter) and has_memory(entry) for entry in entries):
         return lambda inputs: are_alone_in_their_storages(inputs, places)
     overlap = StorageOverlap(
         [entry.source for entry in entries], [entry.example for entry in entries], list(map(has_fixed_sizes, entries)),
@@ -121,10 +121,12 @@ def _alias_check(graph: FinishedGraph, places: Sequence[int]) -> Callable[[Seque
 
 def _copy_of(tensor: torch.Tensor) -> Callable[[], object]:
     """Copy a tensor; gives the function that puts the copy back, in the layout that it had."""
-    copy, layout = tensor.detach().clone(), layout_of(tensor)
+    data = tensor.detach()
+    copy, layout = data.clone(), (data.size(), data.stride(), data.storage_offset())
 
     def put_back() -> None:
-        if layout_of(tensor.detach()) != layout:
+        detached = tensor.detach()
+        if (detached.size(), detached.stride(), detached.storage_offset()) != layout:
             with torch.no_grad():
                 tensor.as_strided_(*layout)
         tensor.data.copy_(copy)
