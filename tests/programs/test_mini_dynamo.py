@@ -15,6 +15,8 @@ import torch
 
 import dynexplore
 
+of_its_own = pytest.mark.plain("the example is an engine of its own")
+
 ROOT = Path(__file__).resolve().parents[2]
 PATH = ROOT / "examples" / "mini_dynamo.py"
 _spec = importlib.util.spec_from_file_location("mini_dynamo", PATH)
@@ -129,6 +131,7 @@ def outcome(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
     return value, list(printed)
 
 
+@of_its_own
 @pytest.mark.parametrize("function", CALLS, ids=lambda function: function.__name__)
 def test_values_are_those_of_plain_python(function: Callable[..., Any]) -> None:
     """Of each call twice, so that cached code runs, too; what is printed comes in the same order."""
@@ -153,6 +156,7 @@ def test_graphs_are_those_of_the_engine(function: Callable[..., Any]) -> None:
     assert [nodes for nodes in captured if nodes] == called and called
 
 
+@of_its_own
 @pytest.mark.plain("compares two texts")
 def test_tutorial_12_builds_the_file() -> None:
     """Its cells, one after the other, are the file without its docstring, section headings and example."""
@@ -163,6 +167,7 @@ def test_tutorial_12_builds_the_file() -> None:
     assert "\n\n\n".join(built) == re.sub(r"\n+# -- .* -+\n+", "\n\n\n", file).strip()
 
 
+@of_its_own
 def test_a_second_call_captures_nothing() -> None:
     """What guards allow is used again: other numbers are; another dtype is not, nor another number in an `if`."""
     mini = mini_dynamo.MiniDynamo()
@@ -173,6 +178,7 @@ def test_a_second_call_captures_nothing() -> None:
     assert {(guard.source, guard.kind) for guard in mini.frames[0].guards} == {("x", "TENSOR_MATCH"), ("n", "EQUALS")}
 
 
+@of_its_own
 def test_a_global_that_changes_is_noticed() -> None:
     """A number and a tensor of the module are guarded, and read again in each call."""
     mini = mini_dynamo.MiniDynamo()
@@ -185,6 +191,7 @@ def test_a_global_that_changes_is_noticed() -> None:
     assert len(mini.frames) == 2
 
 
+@of_its_own
 def test_a_loop_with_a_break_has_one_resume_function() -> None:
     """However many rounds it has: a resume function of a resume function continues the original code."""
     mini = mini_dynamo.MiniDynamo()
@@ -192,6 +199,7 @@ def test_a_loop_with_a_break_has_one_resume_function() -> None:
     assert len({frame.code for frame in mini.frames}) == 2
 
 
+@of_its_own
 def test_gradients_are_those_of_plain_python() -> None:
     """A graph that is run as it is captured takes part in autograd."""
     leaves = [ONES.clone().requires_grad_(), ONES.clone().requires_grad_()]
@@ -200,6 +208,7 @@ def test_gradients_are_those_of_plain_python() -> None:
     assert torch.equal(leaves[0].grad, leaves[1].grad)
 
 
+@of_its_own
 def test_an_error_comes_from_the_line_that_has_it() -> None:
     """An operation that fails on fake tensors is a graph break: Python runs it, and raises what it would have raised."""
     mini = mini_dynamo.MiniDynamo()
@@ -210,6 +219,7 @@ def test_an_error_comes_from_the_line_that_has_it() -> None:
     assert str(captured.value) == str(plain.value) and mini.frames
 
 
+@of_its_own
 def test_a_resume_function_has_the_lines_of_the_original() -> None:
     """The traceback of an error behind a graph break names the line of the source."""
 

@@ -8,6 +8,7 @@ import torch
 from dynexplore.recording.installed_files import is_installed
 
 
+@pytest.mark.plain("looks at a path alone")
 @pytest.mark.parametrize(
     ("file", "expected"),
     [

@@ -110,6 +110,7 @@ def pieces(x: Any) -> Any:
         yield x * number
 
 
+@pytest.mark.plain("a function that is not captured")
 def test_a_generator_function_has_a_reason() -> None:
     """Its body runs while somebody iterates, outside of the call that was asked about: that is said, and no "0 places" alone."""
     words = "runs as plain Python: generators and coroutines are captured only where a captured function runs them"

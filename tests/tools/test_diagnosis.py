@@ -242,6 +242,7 @@ def test_sizes_are_symbols_where_the_caller_or_the_functions_own_decorator_says_
 
 
 @pytest.mark.lenses
+@pytest.mark.plain("torch.compile makes the graphs")
 def test_sizes_are_symbols_where_torch_compile_was_told_so() -> None:
     """The option is taken over from what stands around the function."""
     by_torch = torch.compile(model, backend=wrong_on_symbols, dynamic=True)

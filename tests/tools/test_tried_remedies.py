@@ -13,6 +13,8 @@ from dynexplore.recording.recording import Recording
 from dynexplore.tools.tried_remedies import Run, applied, same_values, try_remedies
 from dynexplore.views.remedies import Remedy, verdict
 
+pytestmark = pytest.mark.plain("what is tried are programs of torch.compile")
+
 PROGRAM = """
 from pathlib import Path
 import torch
