@@ -89,7 +89,9 @@ def shown(browser: Browser, tmp_path: Path, recording: Recording, monkeypatch: p
 
 
 def story(page: Page) -> dict[str, object]:
-    """What the story says: headline, marked source, boxes, graph, strip, and where one is."""
+    """What the story says: headline, marked source, boxes, graph, strip, and where one is; not the shapes at line ends, which come
+    with the rest."""
+    page.evaluate("for (const shape of document.querySelectorAll('.dynx-shape')) shape.remove()")
     texts = {
         name: page.locator(selector).all_inner_texts()
         for name, selector in {

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from browser.lab import Lab, running_lab
-from browser.pages import pane
+from browser.pages import pane, tab
 
 PROGRAM = """
 import torch, dynexplore
@@ -43,6 +43,7 @@ def test_the_kernel_answers(lab: Lab) -> None:
         explorer.get_by_label("value of n").fill("7")
         expect(said).to_contain_text("It is compiled again: local 'n' EQUALS: expected 3, found 7")
 
+        tab(explorer, "source")
         explorer.get_by_role("button", name="Edit the source").click()
         explorer.get_by_role("button", name="Run the edited source").click()
         expect(explorer.locator(".dynx-edit-said")).to_contain_text("It ran on copies of the inputs.")
@@ -53,5 +54,6 @@ def test_the_kernel_answers(lab: Lab) -> None:
         expect(live.locator("[role=status]")).to_contain_text("graph break")
 
         notebook.restart_kernel()
+        tab(explorer, "live")
         live.get_by_role("button", name="Run one step").click()
         expect(live.locator("[role=status]")).to_contain_text("The kernel does not answer", timeout=60_000)

@@ -235,7 +235,7 @@ def test_where_it_is_narrow_source_and_graph_take_turns(opened: Opened) -> None:
     page = opened(explained(MODEL, X))
     page.set_viewport_size({"width": 600, "height": 700})
     page.evaluate("dynexplore.root.style.setProperty('--dynx-height', '620px')")
-    page.wait_for_function("dynexplore.root.dataset.width === 'narrow'")
+    expect(page.locator(".dynexplore")).to_have_attribute("data-width", "narrow")
     in_view = f"(() => {{ const lost = ({SEEN})()[1]; return lost; }})()"
     assert page.evaluate(in_view) == [".dynx-growing .dynx-body"]
     page.get_by_role("button", name="Graph", exact=True).click()
@@ -249,7 +249,7 @@ def test_where_it_is_narrow_every_view_is_seen_and_no_opcode_is_cut(opened: Open
     """The five views have room, and a listing has the whole width, which is enough for its texts."""
     page = opened(explained(trains, X))
     page.set_viewport_size({"width": 600, "height": 700})
-    page.wait_for_function("dynexplore.root.dataset.width === 'narrow'")
+    expect(page.locator(".dynexplore")).to_have_attribute("data-width", "narrow")
     views = page.locator(".dynx-tablist")
     assert page.get_by_role("tab").count() == 5 and views.evaluate("e => e.scrollWidth <= e.clientWidth")
     cut = "cells => cells.filter(e => e.scrollWidth > e.clientWidth).map(e => e.textContent)"
@@ -259,7 +259,7 @@ def test_where_it_is_narrow_every_view_is_seen_and_no_opcode_is_cut(opened: Open
         assert page.locator(f".dynx-{shown} td:nth-child(3):visible").count() > 3
         assert page.locator(f".dynx-{shown} td:nth-child(3):visible").evaluate_all(cut) == []
     page.set_viewport_size({"width": 1400, "height": 700})
-    page.wait_for_function("dynexplore.root.dataset.width === 'wide'")
+    expect(page.locator(".dynexplore")).to_have_attribute("data-width", "wide")
     assert all(page.locator(f".dynx-{key}").is_visible() for key in ("source", "boxes", "growing", "modified"))
 
 
@@ -583,7 +583,7 @@ def test_where_it_is_narrow_nothing_is_cut(opened: Opened, width: int, view: str
     page = opened(explained(trains, X), view=view)
     page.set_viewport_size({"width": width, "height": 700})
     page.evaluate("dynexplore.root.style.setProperty('--dynx-height', '620px')")
-    page.wait_for_function("dynexplore.root.dataset.width === 'narrow'")
+    expect(page.locator(".dynexplore")).to_have_attribute("data-width", "narrow")
     page.evaluate("document.querySelector('.dynx-verdict-line').append(' and more words for one more line'.repeat(2))")
     within = "(({ root }) => [root.scrollHeight - root.clientHeight, root.scrollWidth - root.clientWidth])(dynexplore)"
     assert page.evaluate(within) == [0, 0]

@@ -20,11 +20,11 @@ def meanings() -> dict[str, str]:
 
 
 @pytest.mark.plain("compares two texts")
-def test_what_a_tab_says_of_its_term_is_the_glossarys_first_sentence() -> None:
-    """Each term of glossary.js is one of the glossary, with its sentence; each key is one of a tab."""
-    told = re.findall(r'^  (\w+): \["([^"]+)", "(.*)"\],$', (EXPLORER / "glossary.js").read_text(encoding="utf-8"), re.M)
-    tabs = (EXPLORER / "tabs.js").read_text(encoding="utf-8")
+def test_what_a_pane_says_of_its_term_is_the_glossarys_first_sentence() -> None:
+    """Each term of glossary.js is one of the glossary, with its sentence; each key is one of a pane."""
+    told = re.findall(r'^  "?([\w-]+)"?: \["([^"]+)", "(.*)"\],$', (EXPLORER / "glossary.js").read_text(encoding="utf-8"), re.M)
+    panes = "".join(path.read_text(encoding="utf-8") for path in (EXPLORER / "panes").glob("*.js"))
     assert len(told) >= 10
-    for tab, term, meaning in told:
-        assert f'["{tab}", ' in tabs
+    for pane, term, meaning in told:
+        assert f'key: "{pane}"' in panes
         assert meaning.replace(r"\"", '"') == meanings()[term]

@@ -126,9 +126,9 @@ SCRIPTS = {
         INTERRUPTED, ("ended with KeyboardInterrupt at script.py:8.", "graph break at script.py:4 in f"), status=130
     ),
     "what a module beside it compiles": Script(
-        "import torch\nimport part\nfor i in range(2):\n    part.g(torch.ones(3))\n",
-        ("torch.compile of script.py", "at part.py:4 in inner"),
-        files={"part.py": COMPILED_ELSEWHERE},
+        "import torch\nimport beside_limits\nfor i in range(2):\n    beside_limits.g(torch.ones(3))\n",
+        ("torch.compile of script.py", "at beside_limits.py:4 in inner"),
+        files={"beside_limits.py": COMPILED_ELSEWHERE},
     ),
 }
 

@@ -94,7 +94,7 @@ export class Views {
 
   /** All panes are there. */
   finish() {
-    this.tabs.forEach(({ key, button }, at) => (button.title = `${button.textContent} (${at + 1})\n${meaningOf(key)}`.trimEnd()));
+    this.tabs.forEach(({ button }, at) => (button.title = `${button.textContent} (${at + 1})`));
     for (const tab of this.tabs) this.takeTurns(tab);
     this.mark();
   }
@@ -108,6 +108,7 @@ export class Views {
     const buttons = parts.map((part) => {
       const button = makeButton(part.title, () => this.turnTo(tab, part), { name: "dynx-turn" });
       button.dataset.pane = part.key;
+      button.title = meaningOf(part.key);
       return button;
     });
     tab.turns.append(...fronts, ...buttons);

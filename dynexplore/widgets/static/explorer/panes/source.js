@@ -36,6 +36,7 @@ export const sourcePane = {
     const view = {
       copies: { "source": () => codes[explorer.state.code ?? explorer.frame.code].lines.join("\n") },
       showState(state) {
+        if (editing && editing.explorer !== explorer) return; // another run took its place, and has the editor
         const id = state.code ?? explorer.frame.code;
         const code = codes[id];
         const list = made.get(id) ?? sourceOf(String(id), code, explorer.data.colours?.[id] ?? [], body, shapes);
