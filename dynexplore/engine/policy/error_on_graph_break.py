@@ -12,13 +12,10 @@ torch/_dynamo/decorators.py (error_on_graph_break) does the same job.
 
 from __future__ import annotations
 
-import functools
+import contextlib
 import sys
 import threading
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
-
-F = TypeVar("F", bound=Callable[..., Any])
+from typing import Any
 
 
 class _Setting(threading.local):
@@ -42,7 +39,7 @@ def set_breaks_are_errors(is_error: bool | None) -> bool | None:
     return before
 
 
-class error_on_graph_break:  # called like a function, as torch's is
+class error_on_graph_break(contextlib.ContextDecorator):  # called like a function, as torch's is
     """Let graph breaks raise `exc.Unsupported` in a block, or during each call of a decorated function; with False, let them be.
 
     Args: error_on_graph_break: True or False; of nested ones the innermost counts.
@@ -65,13 +62,3 @@ class error_on_graph_break:  # called like a function, as torch's is
 
     def __exit__(self, *exc: object) -> None:
         set_breaks_are_errors(self.before.pop())
-
-    def __call__(self, function: F) -> F:
-        """Return `function` with this setting during each call."""
-
-        @functools.wraps(function)
-        def with_setting(*args: Any, **kwargs: Any) -> Any:
-            with self:
-                return function(*args, **kwargs)
-
-        return cast(F, with_setting)

@@ -11,12 +11,12 @@ torch/_dynamo/decorators.py (disable_nested_graph_breaks) does the same job.
 
 from __future__ import annotations
 
-import functools
+import contextlib
 import sys
 import threading
 from collections.abc import Callable
 from types import CodeType, FunctionType
-from typing import Any, TypeVar, cast, overload
+from typing import Any, TypeVar, overload
 
 from dynexplore.engine.config import config
 
@@ -61,7 +61,7 @@ def set_disabled(disabled: bool) -> bool:
     return before
 
 
-class Disabled:
+class Disabled(contextlib.ContextDecorator):
     """What `disable_nested_graph_breaks()` gives."""
 
     def __init__(self) -> None:
@@ -72,16 +72,6 @@ class Disabled:
 
     def __exit__(self, *exc: object) -> None:
         set_disabled(self.before.pop())
-
-    def __call__(self, function: F) -> F:
-        """Return `function` with this setting during each call."""
-
-        @functools.wraps(function)
-        def with_setting(*args: Any, **kwargs: Any) -> Any:
-            with self:
-                return function(*args, **kwargs)
-
-        return cast(F, with_setting)
 
 
 @overload
