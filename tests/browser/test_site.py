@@ -79,7 +79,7 @@ def test_the_front_page_is_small_and_its_explorer_steps(visit: Visit) -> None:
 
 def test_explorers_load_when_they_come_into_view(visit: Visit) -> None:
     """A page of many explorers asks only for those that a reader may see soon."""
-    page = visit.open("tutorials/05_graph_breaks_and_resume_functions.html")
+    page = visit.open("gallery/models.html")
     assert page.locator("iframe").count() >= 2 and len(page.frames) - 1 <= page.locator("iframe").count()
     assert page.locator("iframe:not([loading=lazy])").count() == 0
     assert all(title for title in page.locator("iframe").evaluate_all("frames => frames.map(frame => frame.title)"))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import operator
+import sys
 from collections.abc import Callable
 from types import WrapperDescriptorType
 from typing import TYPE_CHECKING, Any
@@ -274,13 +275,14 @@ def _partial(
 
 
 def _guard_on_flattening(ctx: TraceContext, function: VariableTracker) -> bool:
-    """Whether a partial of it is one partial: it is called as a partial is, and has no `__dict__` yet (functoolsmodule.c,
-    partial_new). CPython is asked about one that is there already.
+    """Whether a partial of it is one partial: it has no `__dict__` yet, and it is called as a partial is, or since Python 3.13 is
+    one by its class (functoolsmodule.c, partial_new). CPython is asked about one that is there already.
     """
     if not isinstance(function, PartialVariable):
-        owners = [base.__name__ for base in class_mro(function.python_type())]
-        # a class that extends it, be it another import of it
-        if "partial" in owners and isinstance(raw_lookup(ctx, function.python_type(), "__call__"), WrapperDescriptorType):
+        cls = function.python_type()
+        owners = [base.__name__ for base in class_mro(cls)]  # a class that extends it, be it another import of it
+        called_alike = "partial" in owners and isinstance(raw_lookup(ctx, cls, "__call__"), WrapperDescriptorType)
+        if called_alike or (sys.version_info >= (3, 13) and functools.partial in class_mro(cls)):
             ctx.break_graph("DX302", question="what a partial of it holds", type=function.type_name())
         return False
     if function.source is None or function.value is None:

@@ -1,7 +1,7 @@
 """Partials: of which callables a partial is one with, and which it calls.
 
-Theme: CPython makes one partial of a partial and its arguments, unless it has a `__dict__` or a `__call__` of its own; subclasses
-and the partials of another import of functools count, too (Modules/_functoolsmodule.c, partial_new).
+Theme: CPython makes one partial of a partial and its arguments, unless it has a `__dict__` or, before 3.13, its own `__call__`;
+subclasses and the partials of another import of functools count, too (Modules/_functoolsmodule.c, partial_new).
 """
 
 from __future__ import annotations
