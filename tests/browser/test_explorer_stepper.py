@@ -152,6 +152,7 @@ def test_the_address_names_the_place(opened: Opened, item: str) -> None:
     page = opened(toy(), place=f"#frame=1&step=25{item}")
     assert position(page) == 25
     assert len(rows(page, "graph", "chosen")) == (1 if item else 0)
+    tab(page, "source")
     page.keyboard.press("ArrowRight")
     page.wait_for_timeout(400)
     assert page.evaluate("location.hash") == "#frame=1&step=26"
@@ -162,6 +163,20 @@ def test_the_address_names_the_place(opened: Opened, item: str) -> None:
     assert page.evaluate("history.length") <= 2
     page.evaluate("location.hash = '#frame=1&step=3'")
     expect(page.locator(".dynx-status")).to_contain_text("3 of 52")
+
+
+def test_a_link_opens_the_story_or_the_view_that_it_names(opened: Opened) -> None:
+    """A link to a step shows it, though the page would open with its overview; the address names any other view that is open."""
+    page = opened(toy(), place="#frame=1&step=1", view="")
+    expect(page.get_by_role("tab", name="Story")).to_have_attribute("aria-selected", "true")
+    expect(page.locator(".dynx-status")).to_contain_text("1 of 52")
+    page.get_by_role("tab", name="Graph").click()
+    page.wait_for_timeout(400)
+    assert page.evaluate("location.hash") == "#frame=1&step=1&view=graph"
+    page.evaluate("location.hash = '#frame=1&step=2'")
+    expect(page.get_by_role("tab", name="Story")).to_have_attribute("aria-selected", "true")
+    page.evaluate("location.hash = '#frame=1&step=3&view=graph'")
+    expect(page.get_by_role("tab", name="Graph")).to_have_attribute("aria-selected", "true")
 
 
 @pytest.mark.parametrize(

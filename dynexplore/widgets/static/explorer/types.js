@@ -93,6 +93,7 @@
  * @property {Lit[]} [lists]  its rows that have link keys; a part may put others in here at any time
  * @property {(frame: Frame) => void} [showFrame]  another frame is on show
  * @property {(state: State, position: number) => void} [showState]  another state of it is on show
+ * @property {(key: string) => void} [showView]  another of the five views is open
  * @property {Record<string, () => string>} [copies]  what can be copied from a pane, by its name
  * @property {Record<string, () => void>} [keys]  what it does on a key (as KeyboardEvent.key says it)
  *

@@ -174,6 +174,7 @@ export class Views {
     }
     this.explorer.root.dataset.view = wanted.key;
     this.explorer.foot?.(wanted.key);
+    for (const view of this.explorer.views) view.showView?.(wanted.key);
     this.onShow(wanted);
   }
 

@@ -1,13 +1,16 @@
 // @ts-check
 /**
- * The place in the HTML file: its address names frame, step and what is chosen, so that a link leads back to it. In a
- * notebook the address belongs to the notebook.
+ * The place in the HTML file: its address names frame, step, what is chosen and the view that is open, so that a link leads back to
+ * it. A link that names no view opens the story: it is where a step is seen. In a notebook the address belongs to the notebook.
  */
 
 import { copyButton } from "../copying.js";
 
 /** So many milliseconds after the last step the address follows. */
 const REST = 200;
+
+/** The view of a link that names none. */
+const STORY = "story";
 
 /** @type {import("../types.js").Control} */
 export const placeControl = {
@@ -20,20 +23,20 @@ export const placeControl = {
     place.append(copyButton(explorer, "a link to this step", here, "Copy link"));
     /** @type {number | undefined} */
     let waiting;
-    return {
-      showState() {
-        window.clearTimeout(waiting);
-        // when the steps rest: browsers allow few changes a second. Replaced, not added: the way back leads out of the page
-        waiting = window.setTimeout(() => history.replaceState(null, "", here()), REST);
-      },
+    const keep = () => {
+      window.clearTimeout(waiting);
+      // when the steps rest: browsers allow few changes a second. Replaced, not added: the way back leads out of the page
+      waiting = window.setTimeout(() => history.replaceState(null, "", here()), REST);
     };
+    return { showState: keep, showView: keep };
   },
 };
 
 /** @param {import("../page.js").Explorer} explorer @returns {string} */
-function addressOf({ frame, position, chosen, state }) {
+function addressOf({ frame, position, chosen, state, tabs }) {
   const item = chosen && chosen !== state?.item ? `&item=${encodeURIComponent(chosen)}` : "";
-  return `#frame=${frame.id}&step=${position + 1}${item}`;
+  const view = tabs.shown.key === STORY ? "" : `&view=${tabs.shown.key}`;
+  return `#frame=${frame.id}&step=${position + 1}${item}${view}`;
 }
 
 /**
@@ -46,6 +49,7 @@ export function follow(explorer) {
   const frame = explorer.data.frames.find(({ id }) => String(id) === said.get("frame"));
   const step = Number(said.get("step"));
   if (!frame || !(step >= 1 && step <= frame.states.length)) return false;
-  if (location.hash !== addressOf(explorer)) explorer.show(frame, step - 1, said.get("item") ?? undefined);
+  explorer.tabs.openAgain(said.get("view") ?? STORY);
+  explorer.show(frame, step - 1, said.get("item") ?? undefined);
   return true;
 }
