@@ -88,7 +88,7 @@ class Config:
     instruction_limit: int = 1_000_000
     """How many instructions one attempt interprets before the graph breaks (DX502)."""
     translation_seconds: float = 120.0
-    """How long one attempt may take, a fortieth of it without a tensor operation; then the frame runs as plain Python (DX505)."""
+    """CPU time that one attempt may take, a fortieth of it without a tensor operation; then the frame is plain Python (DX505)."""
 
     optimize_ddp: bool = True
     """Split graphs at the bucket boundaries of DistributedDataParallel, so that all-reduce overlaps with backward."""

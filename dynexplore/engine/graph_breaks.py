@@ -935,8 +935,8 @@ def f(x):
     Kind(
         "DX505",
         "a capture that takes too long",
-        "A translation has so many seconds (`config.translation_seconds`), a fortieth of them without a tensor operation; "
-        "past them the frame runs as plain Python.",
+        "A translation has so many seconds of CPU time (`config.translation_seconds`), a fortieth of them without a tensor "
+        "operation; past them the frame runs as plain Python.",
         "Move what takes long out of the compiled function, or give it more time with the option.",
         example="""
 options = {"translation_seconds": 1e-9}

@@ -227,11 +227,11 @@ class Conversion:
 
     def _translate(self) -> tuple[Entry | None, str]:
         try:
-            began = time.perf_counter()
+            began = time.thread_time()  # as the budget of a translation counts
             self._refuse_idle()
             request = self._request()
             translation = self._translated_with_fewer_symbols(request)
-            self._note_idle(translation, time.perf_counter() - began)
+            self._note_idle(translation, time.thread_time() - began)
             return self._keep(translation)
         except SkipFrame as skipped:
             return self._skip_frame(skipped)

@@ -1,6 +1,7 @@
 """How long a translation may take: instructions, seconds, and the share of them without a tensor operation.
 
 The idea: a program that runs too long to be captured breaks the graph; one that does no tensor work for long is left to Python.
+Seconds are CPU time of the thread that translates: a machine with other work to do captures what an idle one captures.
 
 In: each interpreted step. Out: GraphBreak (DX502), or SkipFrame.
 PyTorch's Dynamo has no such limit; its nearest is `torch._dynamo.config.recompile_limit`.
@@ -29,7 +30,7 @@ class TranslationBudget:
     def __init__(self, patience: float, *, is_recorded: bool) -> None:
         self._patience = patience * (_WATCHED if is_recorded else 1)
         self._steps = 0
-        self._began = self._latest_call = time.perf_counter()
+        self._began = self._latest_call = time.thread_time()
         self._calls_at_last_read = 0
 
     def count_step(self, ctx: Interpreter) -> None:
@@ -45,7 +46,7 @@ class TranslationBudget:
 
     def check_clock(self, ctx: Interpreter) -> None:
         """Past its time, or the share of it that may pass without a tensor operation, the frame is left to Python."""
-        now = time.perf_counter()
+        now = time.thread_time()
         if ctx.graph.call_count != self._calls_at_last_read:
             self._calls_at_last_read, self._latest_call = ctx.graph.call_count, now
         limit = config.translation_seconds * self._patience

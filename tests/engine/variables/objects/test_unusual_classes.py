@@ -10,6 +10,7 @@ import inspect
 import math
 import os
 import random
+import time
 import types
 from collections import Counter, OrderedDict, defaultdict
 
@@ -220,6 +221,36 @@ def test_a_translation_has_a_budget_of_seconds():
     dynexplore.reset()
     assert torch.equal(dynexplore.optimize("eager")(function)(X), function(X))
     assert dynexplore.counters["stats"]["graphs"] == 1
+
+
+def wait(seconds: float) -> int:
+    time.sleep(seconds)
+    return 1
+
+
+def compute(seconds: float) -> int:
+    began = time.thread_time()
+    while time.thread_time() - began < seconds:
+        pass
+    return 1
+
+
+@pytest.mark.parametrize(("spend", "graphs"), [(wait, 1), (compute, 0)], ids=["waits", "computes"])
+def test_the_budget_counts_cpu_time(spend, graphs):
+    """On a machine with other work to do, the same is captured."""
+    constant = torch._dynamo.assume_constant_result(spend)
+
+    def function(x):
+        total = constant(0.3)
+        for round in range(400):
+            total += round
+        return x + total
+
+    dynexplore.reset()
+    with dynexplore.config.patch(translation_seconds=8.0):  # 0.2 without a tensor operation
+        assert torch.equal(dynexplore.optimize("eager")(function)(X), function(X))
+    assert dynexplore.counters["frames"]["total"] >= 1
+    assert dynexplore.counters["stats"]["graphs"] == graphs
 
 
 def test_resume_functions_share_the_budget():
