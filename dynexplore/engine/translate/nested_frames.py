@@ -41,6 +41,9 @@ DEEPEST = 16
 """How many callees nest: each is a frame more, and a piece of each resume function."""
 _MOVES_VALUES = frozenset({"STORE_FAST", "LOAD_FAST", "LOAD_CONST", "POP_TOP", "BUILD_TUPLE", "NOP"})
 """What moves values about."""
+_PACKS = {"BUILD_LIST", "LIST_EXTEND", "LIST_TO_TUPLE", "BUILD_MAP", "DICT_MERGE"}  # `*args, **kwargs`
+_LOADS = _MOVES_VALUES | _PACKS | {"LOAD_GLOBAL", "LOAD_DEREF", "LOAD_ATTR", "PUSH_NULL"}
+"""What a wrapper does that passes on its own arguments."""
 _NO_PLAIN_FUNCTION = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
@@ -70,16 +73,19 @@ def may_stop(frame: SymbolicFrame) -> bool:
     return skip_reason(frame.parsed.code) is None
 
 
-def passes_on(frame: SymbolicFrame) -> bool:
-    """Whether a frame that stands in a call only returns what it gives: `return model(x)`.
+def passes_on(frame: SymbolicFrame, began_at: int) -> bool:
+    """Whether a frame that stands in a call computes what it passes on and only returns the result: `return model(x, n + 1)`.
 
-    If it did nothing else before, no graph is saved by nesting, while the graphs of the callee would depend on all that the frame
-    has read, and be captured once more for each frame like it.
+    If it put nothing into the graph, no graph is saved by nesting, while the graphs of the callee would depend on all that the
+    frame has read, and be captured once more for each frame like it. One that only loads what it passes on, as `return model(x)`
+    does, has read nothing but the callable. `began_at`: the step at which the frame begins or resumes.
     """
     if frame.unit_began_at < 0:
         return False  # it goes on there
     behind = frame.parsed.first_step[frame.parsed.next_unit(frame.current).index]
-    return next(step.op for step in frame.steps[behind:] if step.op not in _MOVES_VALUES) == "RETURN_VALUE"
+    if next(step.op for step in frame.steps[behind:] if step.op not in _MOVES_VALUES) != "RETURN_VALUE":
+        return False
+    return any(step.op not in _LOADS for step in frame.steps[began_at : frame.parsed.first_step[frame.current.index]])
 
 
 def frames_called_through(frame: SymbolicFrame) -> list[SymbolicFrame]:

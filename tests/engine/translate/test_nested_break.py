@@ -364,6 +364,19 @@ def property_with_a_fallback(x):
     return Refuses(2.0)(x + 1) * 2
 
 
+def a_wrapper(x):
+    return two_calls_deep(x)
+
+
+def a_wrapper_of_all_arguments(*args, **kwargs):
+    return twice(*args, **kwargs)
+
+
+def behind_a_break_only_a_call(x):
+    dynexplore.graph_break()
+    return middle(x)
+
+
 def a_local_called_function(x):
     def inner(x, function):
         x = x * 2
@@ -389,7 +402,7 @@ PROGRAMS = {
     unbound_in_the_callee: (0, None), methods: (3, 2), through_a_decorator: (2, 1), recursion: (None, None),
     modules: (3, 2), modules_with_hooks: (2, 1), called_objects: (3, 2), property_with_a_fallback: (None, None),
     warns_of_its_caller: (None, None), iterators_of_two_frames: (2, 1),
-    a_local_called_function: (2, 1),
+    a_local_called_function: (2, 1), a_wrapper: (2, 1), a_wrapper_of_all_arguments: (3, 2), behind_a_break_only_a_call: (2, 2),
 }  # fmt: skip
 
 
