@@ -28,8 +28,8 @@ from dynexplore.engine import events as ev
 from dynexplore.recording.engines import TORCH
 from dynexplore.recording.recording import Recording
 from dynexplore.views.counts import plural
-from dynexplore.views.ranked_costs import Cost, costs_of
-from dynexplore.views.remedies import Remedy, limit_remedy, remedies_for, verdict
+from dynexplore.views.ranked_costs import Cost, costs_of, remedies_of
+from dynexplore.views.remedies import Remedy, limit_remedy, verdict
 
 MOST_BYTES = 64_000_000
 """So much of the script's folder is copied; larger files, and what is behind them, are left out."""
@@ -111,7 +111,7 @@ def try_remedies(
 
 def _to_try(recording: Recording, costs: Sequence[Cost], source: str) -> list[tuple[Cost | None, Remedy]]:
     """The remedies of all costs, costliest first; one text once."""
-    pairs: list[tuple[Cost | None, Remedy]] = [(cost, remedy) for cost in costs for remedy in remedies_for(cost, source)]
+    pairs: list[tuple[Cost | None, Remedy]] = [(cost, remedy) for cost in costs for remedy in remedies_of(cost, source)]
     for reached in recording.of(ev.CacheLimitReached)[:1]:
         remedy = limit_remedy(reached.limit, 0, source)
         pairs += [(None, remedy)] if remedy is not None else []

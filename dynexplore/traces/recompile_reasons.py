@@ -21,12 +21,14 @@ from dynexplore.traces.torch_words import PLAIN_TYPES, plain_source
 
 _PREFIX = re.compile(r"^\s*\d+(?:/\d+)+(?:_\d+)?: ")
 _TENSOR = re.compile(r"tensor '(.*?)' (.*?)\.? expected (.*?),? actual (.*?)(?:\. Guard failed on .*)?$")
+_GRADIENTS = re.compile(r"tensor '(.*?)' requires_grad mismatch\. expected requires_grad=([01])")
 _SIZE = re.compile(r"size mismatch at index (\d+)")
 _EQUAL = re.compile(r"^(.*?) == (.*)$")
 _CONTAINS = re.compile(r"^(not )?___dict_contains\((.*), (.*)\)$")
 _NONE = re.compile(r"^(.*) is None$")
 _EMPTY = re.compile(r"^not ([\w.\[\]']+)$")
 _LENGTH = re.compile(r"^len\((.*)\)$")
+_NOT_SO_LONG = re.compile(r"^(len\(.*\)) != (\d+)$")
 _FREED = re.compile(r"^Cache line invalidated because (.*) got deallocated$")
 _STATE = re.compile(r"^GLOBAL_STATE changed: *(.*)$")
 _OBJECT = re.compile(r"^___check_obj_id\((.*), \d+\)(?:, type=<class '(.*)'>)?$")
@@ -106,6 +108,8 @@ def _words(check: str, scope: Scope) -> tuple[str, str, str, str]:
 
     >>> _words("len(L['log']) == 1", ({"log": [1, 2]}, {})), _words("not L['log']", ({}, {}))
     (('len(log)', 'EQUALS', '1', '2'), ('log', 'torch', 'empty', 'not empty'))
+    >>> _words("len(L['d']) != 3", ({"d": {}}, {})), _words("tensor 'x' requires_grad mismatch. expected requires_grad=0", ({}, {}))
+    (('len(d)', 'EQUALS', '3', '0'), ('x (requires_grad)', 'torch tensor', '0', '1'))
     >>> _words("L['mask'] is None", ({"mask": 2}, {}))
     ('mask', 'EQUALS', 'None', '2')
     >>> _words("GLOBAL_STATE changed: grad_mode ", ({}, {}))
@@ -137,7 +141,10 @@ def _words(check: str, scope: Scope) -> tuple[str, str, str, str]:
         if source.endswith(_CODE):  # whoever calls a function is guarded by its code
             source, kind = source.removesuffix(_CODE), "function"
         return plain_source(source), "ID_MATCH", f"{kind} object", f"{kind} object"
-    if match := _EQUAL.match(check):
+    if match := _GRADIENTS.search(check):
+        other = "0" if match[2] == "1" else "1"
+        return f"{plain_source(match[1])} (requires_grad)", "torch tensor", match[2], other
+    if match := _EQUAL.match(check) or _NOT_SO_LONG.match(check):  # of a dict torch says what is wrong, not what it asks
         source, expected = match.groups()
         came = _length_at(match[1], scope) if (match := _LENGTH.match(source)) else value_at(source, scope)
         shown = ev.safe_repr(came, 80) if type(came) in PLAIN_TYPES else "another value"

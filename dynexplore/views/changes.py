@@ -36,10 +36,10 @@ def as_the_program_says(recording: Recording, failed: ev.GuardFailed) -> ev.Guar
     code = recording.original_code(failed.frame) if entered else None
     if code is None or not (is_entry(code) or decorator_of(code) or is_library(code.file)):
         return failed
-    source = re.sub(r"^kwargs\['(\w+)'\]", r"\1", failed.source)  # what passes arguments on has no names for them
+    source = re.sub(r"\bkwargs\['(\w+)'\]", r"\1", failed.source)  # what passes arguments on has no names for them
+    source = re.sub(r"\bargs\[\d+\]", lambda match: argument_behind(recording, entered[0], match[0]), source)
     if is_torchs_entry(code):
-        source = re.sub(r"^args\[\d+\]", lambda match: argument_behind(recording, entered[0], match[0]), source)
-        source = re.sub(r"^fn\b", "self", source)
+        source = re.sub(r"\bfn\b", "self", source)
     elif is_entry(code):
         source = re.sub(r"\btarget\b", "self", source)
     return replace(failed, source=source)
@@ -167,7 +167,8 @@ def _name(source: str) -> str:
     if entry := _PART_OF_A_DICT.fullmatch(source):
         return f"{entry[1]} of `{entry[2]}`{f' at `{entry[3]}`' if entry[3] else ''}"
     if ahead is None:
-        return FROM_BEFORE if _ON_THE_STACK.search(source) else f"`{source}`"
+        without_a_name = re.fullmatch(r"argument \d+", source)
+        return FROM_BEFORE if _ON_THE_STACK.search(source) else source if without_a_name else f"`{source}`"
     steps, part = int(ahead[1]), ahead[2]
     item = f"the item that the loop comes to {plural(steps, 'round')} later" if steps else "the loop's next item"
     return f"`{part}` of {item}" if part else item
@@ -194,6 +195,16 @@ class Change:
     def __str__(self) -> str:
         return f"{self.name} {self.happened}"
 
+    def of_several(self, names: str) -> str:
+        """The same of several things.
+
+        >>> Change("`x`", "was float32, now float64").of_several("`x` and `y`")
+        '`x` and `y` were float32, now float64'
+        """
+        happened = re.sub(r"^was ", "were ", re.sub(r"now it does", "now they do", self.happened))
+        happened = re.sub(r"^is another (.*) now$", r"are other objects of type \1 now", happened)
+        return f"{names} {happened}"
+
 
 def change(failed: ev.GuardFailed) -> Change:
     """Return what is different now."""
@@ -206,6 +217,8 @@ def change(failed: ev.GuardFailed) -> Change:
         return Change("the global state of torch", f"changed ({failed.actual.strip().replace('_', ' ')})")
     if is_another_object(failed):
         return Change(name, f"is another {failed.actual.removesuffix(' object')} now")
+    if failed.kind == "torch tensor" and (part := _PROPERTY.fullmatch(failed.source)) is not None:
+        return Change(f"`{part[1]}`", _property_change(part[2], failed.expected, failed.actual))
     if failed.kind == "TENSOR_MATCH":
         return Change(name, _tensor_change(failed.expected, failed.actual))
     if failed.kind == "SHAPE_ENV":
@@ -219,6 +232,9 @@ def change(failed: ev.GuardFailed) -> Change:
     if failed.kind == "MODULE_STATE":
         before = "" if failed.expected == "the same value" else f" from {failed.expected}"
         return Change(name, f"changed{before}, now {failed.actual}")
+    if failed.kind in ("NAME_ABSENT", "NAME_PRESENT"):
+        before, now = ("no ", "one") if failed.kind == "NAME_ABSENT" else ("", "none")
+        return Change(name, f"had {before}{failed.expected}, now it has {now}")
     if failed.kind == "ATTRIBUTE_ABSENT":
         return Change(name, f"had no attribute {failed.expected} of its own, now it has one")
     noun = {"TYPE_MATCH": "type", "LIST_LENGTH": "length"}.get(failed.kind, "")
@@ -321,6 +337,63 @@ def _tensor_change(expected: str, actual: str) -> str:
     if strides is not None:
         return f"had stride {strides[2]} in dimension {strides[1]}, now {strides[3]}"
     return f"is another: {words.rstrip(')')}" if words else f"was {expected}, now {actual}"
+
+
+_PROPERTY = re.compile(r"(.*) \(([a-z_ ]+(?: at index \d+)?)\)")
+"""Of torch's checks of tensors: the tensor, and which of its properties is another."""
+
+
+def source_alone(source: str) -> str:
+    """A source without the property that torch names beside it.
+
+    >>> source_alone("x (dtype)"), source_alone("x.weight")
+    ('x', 'x.weight')
+    """
+    part = _PROPERTY.fullmatch(source)
+    return part[1] if part is not None else source
+
+
+_DTYPES = {
+    "Float": "float32", "Double": "float64", "Half": "float16", "BFloat16": "bfloat16", "Byte": "uint8", "Char": "int8",
+    "Short": "int16", "Int": "int32", "Long": "int64", "Bool": "bool", "ComplexFloat": "complex64", "ComplexDouble": "complex128",
+}  # fmt: skip
+"""What torch's C++ calls a dtype -> what Python calls it."""
+
+
+def _property_change(name: str, expected: str, actual: str) -> str:
+    """What of a tensor is different, where torch names the property.
+
+    >>> _property_change("dtype", "Float", "Double"), _property_change("stride at index 0", "4", "1")
+    ('was float32, now float64', 'had stride 4 in dimension 0, now 1')
+    >>> _property_change("requires_grad", "0", "1"), _property_change("rank", "1", "2")
+    ('required no gradients, now it does', 'had 1 dimension, now 2')
+    """
+    if name == "dtype":
+        return f"was {_DTYPES.get(expected, expected)}, now {_DTYPES.get(actual, actual)}"
+    if name == "requires_grad":
+        return "required gradients, now it does not" if expected == "1" else "required no gradients, now it does"
+    if name == "rank" and expected.isdecimal():
+        return f"had {plural(int(expected), 'dimension')}, now {actual}"
+    if (part := re.fullmatch(r"(size|stride) at index (\d+)", name)) is not None:
+        return f"had {part[1]} {expected} in dimension {part[2]}, now {actual}"
+    if name == "dispatch key set":
+        return _keys_of_dispatch(expected, actual)
+    return f"had {name} {expected}, now {actual}"
+
+
+def _keys_of_dispatch(expected: str, actual: str) -> str:
+    """Which dispatch keys came and went; those of autograd are left out of a tensor that was made in inference mode.
+
+    >>> _keys_of_dispatch("DispatchKeySet(CPU, ADInplaceOrView, AutogradCPU)", "DispatchKeySet(CPU)")
+    'was a normal tensor, now an inference tensor'
+    """
+    before, now = (re.findall(r"\w+", text.partition("(")[2]) for text in (expected, actual))
+    removed, added = ([key for key in these if key not in those] for these, those in ((before, now), (now, before)))
+    if removed + added and all(key.startswith(("ADInplaceOrView", "Autograd")) for key in removed + added):
+        normal, inference = "a normal tensor", "an inference tensor"
+        return f"was {normal}, now {inference}" if removed else f"was {inference}, now {normal}"
+    parts = [f"{word} {', '.join(keys)}" for word, keys in (("lost", removed), ("gained", added)) if keys]
+    return f"has other dispatch keys: {' and '.join(parts)}"
 
 
 def _size_change(axis: int, dimensions: int, was: str, size: str) -> str:

@@ -33,8 +33,8 @@ from dynexplore.views import (
     links,
     memory_picture,
     overview,
+    ranked_costs,
     real_run,
-    remedies,
     story,
     text,
 )
@@ -98,7 +98,7 @@ def head_data(recording: Recording, states: Mapping[int, Sequence[State]]) -> Pl
         "cut": str(recording.cut or ""),
         "help": help_of(recording),
         "timeline": cache_timeline.timeline_data(recording),
-        "costs": remedies.costs_data(recording),
+        "costs": ranked_costs.costs_data(recording),
     }
 
 

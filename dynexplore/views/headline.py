@@ -30,16 +30,13 @@ from dynexplore.recording.engines import DYNEXPLORE
 from dynexplore.recording.recording import Recording
 from dynexplore.views.break_costs import BrokenPlace, broken_places
 from dynexplore.views.changes import (
-    FROM_BEFORE,
     as_the_program_says,
     change,
-    is_another_object,
     is_last_round,
     loops_of,
-    precedes_graph_break,
-    registry_of,
 )
 from dynexplore.views.counts import plural
+from dynexplore.views.miss_reasons import reason_of
 from dynexplore.views.names import (
     ENTRY_FILE,
     call_of,
@@ -53,6 +50,7 @@ from dynexplore.views.names import (
     skipped_name,
 )
 from dynexplore.views.real_run import raised_in_the_end
+from dynexplore.views.remedies import NO_ACTION, advice, advice_at_limit
 from dynexplore.views.targets_table import functions_of
 
 LONGEST = 180
@@ -356,13 +354,14 @@ def _and_recompile(recording: Recording) -> tuple[str, str]:
     (first, failed), changes = failures[0], [change(other) for _, other in failures]
     happened = changes[0].happened
     names = dict.fromkeys(difference.name for difference in changes if difference.happened == happened)
+    listed = _and(_few([*names], 2))
     alike = sum(
         difference.happened == happened or other.source == failed.source
         for difference, (_, other) in zip(changes, failures, strict=True)
     )
-    changed_names = f"{_and(_few([*names], 2))} {happened}"
+    changed_names = changes[0].of_several(listed) if len(names) > 1 else str(changes[0])
     count = f"{alike}: " if alike < len(recording.of(ev.Recompiled)) else ""
-    remedy = re.split(r"(?<=\.) (?=[A-Z])", remedy_of_recompile(recording, first, failed))[0]
+    remedy = re.split(r"(?<=\.) (?=[A-Z])", _advice(recording, first))[0]
     remedy = (remedy[0].lower() + remedy[1:]).replace("no action needed: ", "no action needed, ")
     return f"{count}{ev.clip(changed_names, LONGEST_CODE + 20)}", f"On the recompile: {remedy}"
 
@@ -507,19 +506,9 @@ def _limit(recording: Recording) -> Headline | None:
 
 
 def _remedy_of_limit(recording: Recording, reached: ev.CacheLimitReached) -> str:
-    """What keeps the function from being compiled so often: a tensor whose layout varies cannot be passed as a tensor."""
+    """What keeps the function from being compiled so often."""
     failed = next(iter(recording.of_frame(reached.frame, ev.GuardFailed)), None)
-    if failed is not None and "stride mismatch" in failed.actual:
-        return _remedy_of_stride(failed)
-    setting = "config.cache_size_limit" if recording.engine == DYNEXPLORE else "torch._dynamo.config.recompile_limit"
-    if failed is not None and is_another_object(failed) and failed.actual == _FUNCTION:
-        return f"Compile the functions passed as `{failed.source}`, not their wrapper, which recompiles for each of them."
-    if failed is not None and failed.source and "'" in (failed.expected[:1], failed.actual[:1]):
-        source = as_the_program_says(recording, failed).source
-        return f"Move what depends on `{source}` out of the compiled function, or keep it equal; {setting} raises the limit."
-    if failed is not None and failed.kind == "TENSOR_MATCH":
-        return f"Make `{failed.source}` alike in all calls; {setting} raises the limit."
-    return f"Keep equal what the guard names, or pass it as a tensor; {setting} raises the limit."
+    return advice_at_limit(reason_of(recording, failed) if failed is not None else None, recording.engine)
 
 
 def _cause_of_limit(recording: Recording, reached: ev.CacheLimitReached) -> str:
@@ -553,7 +542,13 @@ def _recompile(recording: Recording) -> Headline | None:
         followed = "followed" if first is min(again, key=lambda event: event.frame) else "in other calls"
         rest = f" {plural(others, 'more recompile')} {followed}{_changed_too(recording, again, first, failed)}."
         where += rest if len(where + rest) <= LONGEST else ""  # the first line counts them
-    return Headline(summary, where, remedy_of_recompile(recording, first, failed), "note", _position(recording, first))
+    return Headline(summary, where, _advice(recording, first), "note", _position(recording, first))
+
+
+def _advice(recording: Recording, again: ev.Recompiled) -> str:
+    """What to do about a recompile."""
+    failed = _failed(recording, again)
+    return advice(reason_of(recording, failed) if failed is not None else None)
 
 
 def _costliest_first(recording: Recording, again: Sequence[ev.Recompiled]) -> Sequence[ev.Recompiled]:
@@ -608,98 +603,6 @@ def _relied_on(recording: Recording, frame: int) -> str:
     places = ((code.file, int(line[1])) for code, line in codes if code and line and not is_library(code.file))
     file, number = next(places, ("", 0))
     return f" (used on {f'line {number}' if file == home else f'{short_file(file)}:{number}'})" if file else ""
-
-
-NO_ACTION = "No action needed"
-"""What the remedy of a recompile begins with that comes once, whatever the program does."""
-
-
-def remedy_of_recompile(recording: Recording, again: ev.Recompiled, failed: ev.GuardFailed | None) -> str:
-    """What to do about a recompile, where this guard failed, named as the program says it."""
-    kind = failed.kind if failed else ""
-    if failed is not None and is_last_round(failed):
-        return f"{NO_ACTION}: the loop's last iteration is compiled once."
-    if failed is not None and change(failed).name == FROM_BEFORE:
-        return "Fixing the graph break before it also removes this recompile."
-    if kind == "GLOBAL_STATE":
-        return f"{NO_ACTION} if you use both, as in training and evaluation: each gets its own compiled version."
-    if kind == "SHAPE_ENV" and failed is not None:
-        return _remedy_of_relation(failed)
-    if kind == "DICT_KEYS" and failed is not None and failed.expected == "()":
-        return f"{NO_ACTION} if `{failed.source}` is filled once: empty and filled, it gets a compiled version each."
-    if kind in ("DICT_CONTAINS", "DICT_KEYS") and failed is not None and registry_of(failed) == ("", ""):
-        return f"Give `{failed.source}` the same keys in all calls, or let each case call a function of its own."
-    if failed is not None and registry_of(failed)[1].endswith("hooks"):
-        return f"Register the hooks of `{registry_of(failed)[0]}` once, before the first call."
-    if failed is not None and registry_of(failed) != ("", ""):
-        return f"{NO_ACTION} if both kinds of module are needed: each gets its own compiled version."
-    if failed is not None and {failed.expected, failed.actual} == {"True", "False"}:
-        if failed.source.endswith(".training"):
-            return f"{NO_ACTION} if the model runs in train() and in eval() mode: each mode gets its own compiled version."
-        return f"{NO_ACTION} if you use both values of `{failed.source}`: each gets its own compiled version."
-    if failed is not None and is_another_object(failed):
-        return _remedy_of_instance(recording, again.frame, failed)
-    if failed is not None and "stride mismatch" in failed.actual:
-        return _remedy_of_stride(failed)
-    if kind in ("TENSOR_MATCH", "EQUALS", "NUMBER") and failed is not None and _varies(recording, again.frame, failed):
-        at_once = kind == "TENSOR_MATCH" or recording.engine != DYNEXPLORE  # here a number varies from its second value on
-        inputs = "any such size" if kind == "TENSOR_MATCH" else f"any value of `{failed.source}`"
-        option = " Pass dynamic=True to compile it on the first call." if at_once else ""
-        return f"{NO_ACTION}: the new version accepts {inputs}.{option}"
-    if kind == "TENSOR_MATCH" and failed is not None and "gradients" in change(failed).happened:
-        return f"{NO_ACTION} if you use both, with and without gradients: each gets its own compiled version."
-    if kind == "TENSOR_MATCH" and failed is not None and _ZERO_OR_ONE.search(change(failed).happened):
-        return f"{NO_ACTION}: a size of 0 or 1 gets a compiled version of its own."
-    if failed is not None and kind == "TENSOR_MATCH" and precedes_graph_break(recording, failed):
-        return "Fixing the graph break before it also removes this recompile, unless the inputs change, too."
-    if kind == "TENSOR_MATCH":
-        return "Make the inputs of all calls alike, or give each kind of input a function of its own."
-    name = f"`{failed.source}`" if failed and failed.source else "what changed"
-    if failed is not None and failed.expected == "None" and "." in failed.source:
-        return f"Set {name} before the first call: it was None only until then."
-    texts = sum(value[:1] in ("'", '"') for value in (failed.expected, failed.actual)) if failed is not None else 0
-    if texts == 2 or (kind == "ID_MATCH" and failed is not None and failed.expected != failed.actual):
-        condition = f"if you use both values of {name}: each gets its own compiled version"
-        return f"{NO_ACTION} {condition}. Otherwise pass the same value every time."
-    return f"Keep {name} equal from call to call{'' if texts else ', or pass it as a tensor'}."
-
-
-_FUNCTION = "function object"
-_ZERO_OR_ONE = re.compile(r"^had (size \d+ in dimension \d+|\d+ (rows?|elements?)), now [01]$")
-
-
-def _remedy_of_stride(failed: ev.GuardFailed) -> str:
-    return f"Call `.contiguous()` on `{failed.source}` before the call, so that its strides do not vary."
-
-
-def _remedy_of_relation(failed: ev.GuardFailed) -> str:
-    """Of a relation between sizes, or of strides: another layout in memory is no size that could be padded."""
-    if ".stride()" in failed.expected:
-        tensor = failed.expected.partition(".stride()")[0].rpartition(" ")[2].lstrip("(")
-        return f"{NO_ACTION} if you use both layouts: each gets its own compiled version. Otherwise pass `{tensor}.contiguous()`."
-    return f"{NO_ACTION} if such sizes are rare: they get their own compiled version. Otherwise pad the input."
-
-
-def _remedy_of_instance(recording: Recording, frame: int, failed: ev.GuardFailed) -> str:
-    """Of another object of the same class: code that takes its parameters as inputs serves any further one."""
-    last = recording.final_attempt(frame)
-    installed = recording.of_frame(frame, ev.GuardInstalled)
-    guards = [guard for guard in installed if guard.attempt == last and guard.kind == failed.kind]
-    sources = {re.sub(r"\btarget\b", "self", guard.source) for guard in guards}
-    kind = failed.actual.removesuffix(" object")
-    if failed.actual == _FUNCTION:
-        return f"{NO_ACTION} for a few functions: each gets its own compiled version. For many, compile these, not the wrapper."
-    if recording.engine == DYNEXPLORE and failed.source not in sources:
-        return f"{NO_ACTION}: the new version accepts any `{kind}`."
-    return f"{NO_ACTION} for a few objects: each `{kind}` gets its own compiled version. For many, reuse one of them."
-
-
-def _varies(recording: Recording, frame: int, failed: ev.GuardFailed) -> bool:
-    """Whether the graph of a frame has an input of a size, or a number, that may vary."""
-    inputs = [node for graph in recording.graphs if graph.frame == frame for node in graph.nodes if node.op == "placeholder"]
-    if failed.kind == "EQUALS" and recording.engine != DYNEXPLORE:
-        return any(node.target == failed.source for node in inputs)
-    return any(re.search(r"\b[su]\d+\b", node.shape) or not node.dtype for node in inputs)
 
 
 def _call_of(recording: Recording, event: ev.Event) -> int:

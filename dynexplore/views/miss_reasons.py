@@ -5,8 +5,8 @@ entries say no to the same thing, and each expects another value; to a person th
 those of all entries, each thing once, with what the entry that was tried first had expected.
 
 In:  a Recording, a frame that was compiled again or ran as plain Python at the limit.
-Out: `reasons_of(recording, frame)`: `Reason`s, the guard that ended the check first; `call_of_frame(recording, frame)`: the line of
-     the program that made the call.
+Out: `reasons_of(recording, frame)`: `Reason`s, the guard that ended the check first; `reason_of(recording, failed)`, one of them;
+     `call_of_frame(recording, frame)`: the line of the program that made the call.
 
 PyTorch's counterpart: TORCH_LOGS="recompiles_verbose", which logs the failed expressions.
 """
@@ -14,18 +14,36 @@ PyTorch's counterpart: TORCH_LOGS="recompiles_verbose", which logs the failed ex
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from dynexplore.engine import events as ev
+from dynexplore.recording.engines import DYNEXPLORE
 from dynexplore.recording.recording import Recording
-from dynexplore.views.changes import Change, as_the_program_says, change
+from dynexplore.views.changes import (
+    FROM_BEFORE,
+    Change,
+    as_the_program_says,
+    change,
+    is_another_object,
+    is_last_round,
+    precedes_graph_break,
+    registry_of,
+    source_alone,
+)
 from dynexplore.views.names import calling_line, is_library, short_file
+
+Fact = Literal["last round", "from before", "before a break", "another object", "accepts any", "varies"]
+"""What a recording knows beside the guard: the loop has no further item; it is no argument, but was made before a graph break, with
+or without a name in the program; another object of the same class came, and the new version accepts any; a size or number is an
+input of the new graph."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
     """One thing that was another: what the guard is about, what it expected and what it found, in words; `needed_at` is the line of
-    the program that relied on it (None: not known), `entries` are the cache entries that said no to it."""
+    the program that relied on it (None: not known), `entries` are the cache entries that said no to it, `owner` and `registry` the
+    module and which of its dictionaries, where it is one."""
 
     source: str
     kind: str
@@ -33,7 +51,11 @@ class Reason:
     actual: str
     change: Change
     needed_at: ev.UserFrame | None
-    entries: tuple[int, ...]
+    entries: tuple[int, ...] = ()
+    facts: frozenset[Fact] = frozenset()
+    owner: str = ""
+    registry: str = ""
+    engine: str = DYNEXPLORE
 
     @property
     def line(self) -> str:
@@ -51,17 +73,47 @@ def reasons_of(recording: Recording, frame: int) -> list[Reason]:
     reasons: dict[str, Reason] = {}
     entries: dict[str, list[int]] = {}
     for failed in failures:
-        in_words = as_the_program_says(recording, failed)
-        changed = change(in_words)
-        entries.setdefault(changed.name, []).append(failed.entry)
-        if changed.name not in reasons:
-            place = needed_at(recording, failed)
-            reasons[changed.name] = Reason(in_words.source, failed.kind, in_words.expected, in_words.actual, changed, place, ())
-    return [_with_entries(reason, tuple(dict.fromkeys(entries[name]))) for name, reason in reasons.items()]
+        name = change(as_the_program_says(recording, failed)).name
+        entries.setdefault(name, []).append(failed.entry)
+        if name not in reasons:
+            reasons[name] = reason_of(recording, failed)
+    return [replace(reason, entries=tuple(dict.fromkeys(entries[name]))) for name, reason in reasons.items()]
 
 
-def _with_entries(reason: Reason, entries: tuple[int, ...]) -> Reason:
-    return Reason(reason.source, reason.kind, reason.expected, reason.actual, reason.change, reason.needed_at, entries)
+def reason_of(recording: Recording, failed: ev.GuardFailed) -> Reason:
+    """A guard that failed, in the words of the program, with what the recording knows beside it."""
+    in_words = as_the_program_says(recording, failed)
+    owner, registry = registry_of(in_words)
+    facts: dict[Fact, bool] = {
+        "last round": is_last_round(in_words),
+        "from before": change(in_words).name == FROM_BEFORE,
+        "before a break": precedes_graph_break(recording, failed),
+        "another object": is_another_object(in_words),
+        "accepts any": is_another_object(in_words) and _accepts_any(recording, in_words),
+        "varies": in_words.kind in ("TENSOR_MATCH", "EQUALS", "NUMBER") and _varies(recording, failed),
+    }
+    return Reason(
+        source_alone(in_words.source), in_words.kind, in_words.expected, in_words.actual, change(in_words),
+        needed_at(recording, failed), facts=frozenset(fact for fact, holds in facts.items() if holds),
+        owner=owner, registry=registry, engine=recording.engine,
+    )  # fmt: skip
+
+
+def _accepts_any(recording: Recording, failed: ev.GuardFailed) -> bool:
+    """Whether the code that was compiled for another object serves any further one: it takes its parameters as inputs."""
+    last = recording.final_attempt(failed.frame)
+    installed = recording.of_frame(failed.frame, ev.GuardInstalled)
+    guards = [guard for guard in installed if guard.attempt == last and guard.kind == failed.kind]
+    return recording.engine == DYNEXPLORE and failed.source not in {re.sub(r"\btarget\b", "self", guard.source) for guard in guards}
+
+
+def _varies(recording: Recording, failed: ev.GuardFailed) -> bool:
+    """Whether the graph of a frame has an input of a size, or a number, that may vary."""
+    graphs = [graph for graph in recording.graphs if graph.frame == failed.frame]
+    inputs = [node for graph in graphs for node in graph.nodes if node.op == "placeholder"]
+    if failed.kind == "EQUALS" and recording.engine != DYNEXPLORE:
+        return any(node.target == failed.source for node in inputs)
+    return any(re.search(r"\b[su]\d+\b", node.shape) or not node.dtype for node in inputs)
 
 
 def needed_at(recording: Recording, failed: ev.GuardFailed) -> ev.UserFrame | None:
@@ -92,7 +144,9 @@ def _line_of(recording: Recording, guard: ev.GuardInstalled) -> ev.UserFrame | N
     if line <= 0:
         return None
     lines = code.source.splitlines()
-    text = lines[line - code.first_line] if 0 <= line - code.first_line < len(lines) else ""
+    if lines and not 0 <= line - code.first_line < len(lines):
+        return None  # of a function that this one calls, which no step was recorded of
+    text = lines[line - code.first_line] if lines else ""
     return ev.UserFrame(code.file, line, code.qualname, text)
 
 

@@ -215,11 +215,6 @@ def _is_forward_of_target(called: ev.InlineEntered) -> bool:
     return is_method and called.code.qualname.endswith(".forward")
 
 
-def _behind(recording: Recording, entered: ev.FrameEntered) -> ev.InlineEntered | None:
-    """What torch.compile's wrapper calls, where it was seen."""
-    return next(iter(recording.of_frame(entered.frame, ev.InlineEntered)), None)
-
-
 def _behind_wrappers(recording: Recording, entered: ev.FrameEntered, code: ev.CodeView) -> ev.InlineEntered | None:
     """What torch.compile's wrapper, or functions of decorators, call in the end; None where the frame is neither, goes on after a
     break, or what it calls was not seen."""
@@ -243,9 +238,13 @@ def _decorated(called: list[ev.InlineEntered], caller: int, code: ev.CodeView) -
 
 
 def argument_behind(recording: Recording, entered: ev.FrameEntered, source: str) -> str:
-    """What the function behind torch.compile's wrapper calls an argument of the wrapper, `args[0]`; else the same."""
-    called = _behind(recording, entered)
-    return next((name for name, view in called.arguments if view.source == source), source) if called is not None else source
+    """What the function behind a wrapper calls an argument of the wrapper, `args[0]`; without that function an argument of
+    torch.compile's own wrapper, or of this engine's, is "argument 0", and one of the program's wrappers what it is there."""
+    code = recording.original_code(entered.frame)
+    called = _wrapped(recording, entered) if is_entry(code) else _behind_wrappers(recording, entered, code)
+    named = (name for name, view in called.arguments if view.source == source) if called is not None else iter(())
+    unknown = f"argument {source[5:-1]}" if is_entry(code) or is_torchs_entry(code) else source
+    return next(named, unknown)
 
 
 def input_names(recording: Recording, entered: ev.FrameEntered) -> dict[str, str]:

@@ -5,7 +5,8 @@ compilation, a graph break those of what continues after it. Both stand in one l
 explorer and the JSON rank by the same function. What needs no action comes last, whatever it took.
 
 In:  a Recording, of this engine, of torch.compile or of a log of it.
-Out: `costs_of(recording)`: `Cost`s; `plain(costs)`, the same for JSON; `block(...)`, one of them as lines of a report.
+Out: `costs_of(recording)`: `Cost`s; `remedies_of(cost, source)`; `plain(costs)` and `costs_data(recording)`, the same for JSON,
+     without and with remedies; `block(...)`, one of them as lines of a report.
 
 PyTorch has no counterpart; tlparse lists compilations in the order in which they came.
 """
@@ -19,22 +20,21 @@ from typing import Any
 
 from dynexplore.engine import events as ev
 from dynexplore.engine.old_names import keep_old_names
+from dynexplore.recording.engines import TORCH
 from dynexplore.recording.recording import Recording
 from dynexplore.views.break_costs import break_before
-from dynexplore.views.changes import as_the_program_says, change, is_another_object, precedes_graph_break
+from dynexplore.views.changes import is_another_object
 from dynexplore.views.compile_seconds import Seconds, seconds_by_frame, seconds_of_breaks
 from dynexplore.views.counts import plural
-from dynexplore.views.headline import NO_ACTION, breaks_by_cost, cause_of, place_of_break, remedy_of, remedy_of_recompile
-from dynexplore.views.miss_reasons import Reason, call_of_frame, reasons_of
+from dynexplore.views.headline import breaks_by_cost, cause_of, place_of_break, remedy_of
+from dynexplore.views.miss_reasons import Reason, call_of_frame, reason_of, reasons_of
 from dynexplore.views.names import decorator_of, frame_code, frame_name, is_library, plain_name, short_file
+from dynexplore.views.remedies import NO_ACTION, Remedy, advice, advice_for_many, remedies_for, remedies_of_break, verdict
 
 _LONGEST_CODE = 90
 _FEW = 2
 _MOST_REASONS = 3
 _MOST_CALLERS = 2
-_MANY_VALUES = "Each new value recompiles: pass the same value every time, or pass it as a tensor."
-_MANY_INPUTS = "Make the inputs of all calls alike, or give each kind of input a function of its own."
-_MANY_AFTER_A_BREAK = "Fixing the graph break before it also removes these recompiles, unless the inputs change, too."
 
 
 @dataclass
@@ -63,7 +63,7 @@ class Cost:
     rank: float = 0.0
     """It is listed as if it took so many seconds."""
     of_many: str = ""
-    """Of a recompile by a size: what to do where many sizes came."""
+    """Of a recompile: what to do where more than two values came."""
 
     @property
     def is_expected(self) -> bool:
@@ -73,11 +73,7 @@ class Cost:
     @property
     def advice(self) -> str:
         """What to do about it; of two values each may have its own version, of many not."""
-        if self.times <= _FEW or not self.remedy.startswith(NO_ACTION):
-            return self.remedy
-        if self.remedy.startswith(f"{NO_ACTION} if you use both values"):
-            return _MANY_VALUES
-        return self.of_many if self.remedy.startswith(f"{NO_ACTION}: the new version accepts") else self.remedy
+        return self.remedy if self.times <= _FEW else self.of_many or self.remedy
 
     @property
     def id(self) -> str:
@@ -146,11 +142,16 @@ def _of_recompile(recording: Recording, again: ev.Recompiled, costs: dict[tuple[
         return costs.setdefault(
             ("recompile", place, again.reason), Cost("recompile", place, again.reason, "", file=file, line=line)
         )
-    of_many = _MANY_AFTER_A_BREAK if precedes_graph_break(recording, failed) else _MANY_INPUTS
-    failed = as_the_program_says(recording, failed)
-    changed, remedy = change(failed), remedy_of_recompile(recording, again, failed)
-    cost = Cost("recompile", place, str(changed), remedy, file=file, line=line, of_many=of_many)
-    return costs.setdefault(("recompile", place, changed.name), cost)
+    reason = reason_of(recording, failed)
+    cost = Cost("recompile", place, str(reason.change), advice(reason), file=file, line=line, of_many=advice_for_many(reason))
+    return costs.setdefault(("recompile", place, reason.change.name), cost)
+
+
+def remedies_of(cost: Cost, source: str = "") -> list[Remedy]:
+    """What can be pasted against a cost of torch.compile; `source` is the text of the program."""
+    if cost.kind == "graph break":
+        return remedies_of_break(f"{cost.cause} {cost.code}", source)
+    return remedies_for(cost.reasons.values(), source)
 
 
 def _recompiled_function(recording: Recording, entered: ev.FrameEntered, failed: ev.GuardFailed | None) -> tuple[str, ev.CodeView]:
@@ -217,6 +218,21 @@ def _plain_cost(cost: Cost) -> dict[str, Any]:
         "callers": [{"place": where, "times": times} for where, times in cost.callers.items()],
         "frames": list(cost.frames),
     }
+
+
+def costs_data(recording: Recording) -> list[dict[str, Any]]:
+    """The list of costs for the explorer and for JSON, each with the remedies of torch.compile and what came of those tried."""
+    costs = costs_of(recording)
+    tried = {event.text: verdict(event) for event in recording.of(ev.RemedyTried) if event.after != (0, 0, 0) or event.error}
+    rows = plain(costs)
+    for row, cost in zip(rows, costs, strict=True):
+        remedies = remedies_of(cost) if recording.engine == TORCH else []
+        row["remedies"] = [_plain_remedy(remedy, tried.get(remedy.text, "")) for remedy in remedies]
+    return rows
+
+
+def _plain_remedy(remedy: Remedy, tried: str) -> dict[str, Any]:
+    return {"row": remedy.row, "text": remedy.text, "where": remedy.where, "costs": remedy.costs, "tried": tried}
 
 
 def _plain_reason(reason: Reason) -> dict[str, Any]:

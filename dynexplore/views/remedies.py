@@ -1,14 +1,15 @@
-"""What to change against a recompile or a graph break of torch.compile: the exact text to paste, where, and what it costs.
+"""What to do about a recompile or a graph break: the one table of advice, with texts to paste and what they cost.
 
-Which idea lives here: advice is worth what it does. So each remedy is a row of one table: the cause that it is for, a text that can
-be pasted as it stands, the place for it, and its price. Where a program can apply it (a variable of the environment, a line at the
-top, a line before the call, an option of torch.compile), `dynexplore try` does, runs the calls again, and says what that changed;
-until then it is only expected to help. A remedy that only a person can apply is by hand, and says so. None names a file of an
-engine, and none raises a limit that the program has raised already.
+Which idea lives here: advice is worth what it does. So all of it is one table, by kind of cause, and a test runs a program for each
+row and checks what the row claims (tests/views/test_remedies.py). A row has the sentence of reports; for a cause that more than two
+values make, which need another answer than two, a second one; and for torch.compile changes that can be pasted as they are: a
+variable of the environment, a line at the top, a line before the call, an option of torch.compile. `dynexplore try` applies those,
+runs the calls again, and says what that changed. Whatever only a person can do is by hand: then the sentence is the change. None
+names a file of an engine, and none raises a limit that the program has raised already.
 
-In:  a `Cost` of a recording of torch.compile.
-Out: `remedies_for(cost, source)`: `Remedy`s, the one to try first standing first; `verdict(tried)`, what came of one, in words;
-     `costs_data(recording)`, the costs with their remedies for JSON and the explorer.
+In:  `Reason`s of a recompile, or the words of a graph break of torch.compile.
+Out: `advice(reason)`, a sentence, and `advice_for_many(reason)`; `advice_at_limit(reason, engine)`; `remedies_for(reasons, source)`
+     and `remedies_of_break(words, source)`: `Remedy`s, the one to try first standing first; `verdict(tried)`, what came of one.
 
 PyTorch has no counterpart; its messages name settings one by one.
 """
@@ -16,16 +17,17 @@ PyTorch has no counterpart; its messages name settings one by one.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from dynexplore.engine import events as ev
-from dynexplore.recording.engines import TORCH
-from dynexplore.recording.recording import Recording
+from dynexplore.recording.engines import DYNEXPLORE
 from dynexplore.views.counts import plural
 from dynexplore.views.miss_reasons import Reason
-from dynexplore.views.ranked_costs import Cost, costs_of, plain
+
+NO_ACTION = "No action needed"
+"""What the advice about a recompile begins with that comes once, whatever the program does."""
 
 How = Literal["environment", "top", "option", "call", "by hand"]
 """Where the text goes: a variable of the environment; a line at the top of the script; an option of torch.compile; a line before
@@ -58,28 +60,37 @@ _WHERE: dict[How, str] = {
 
 
 @dataclass(frozen=True, slots=True)
+class Change:
+    """A change that can be pasted into a program of torch.compile: `text` with SOURCE for what the reason is about, `applies` where
+    not every reason of the row has it, `setting` what a program may have set itself."""
+
+    id: str
+    text: str | Callable[[Reason], str]
+    how: How
+    costs: str
+    applies: Callable[[Reason], bool] = lambda reason: True
+    setting: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Row:
-    """A row of the table: which reasons it is for, and what makes the text; `setting` is what a program may have set itself."""
+    """A row of the table: the reasons it is for, what reports say (SOURCE stands for what the reason is about, OWNER for the module
+    that it belongs to, KIND for the class of the object), what they say where more than two values came, the changes, and what the
+    sentence costs where a person does as it says."""
 
     id: str
     applies: Callable[[Reason], bool]
-    text: Callable[[Reason], str]
-    how: How
-    costs: str
-    setting: str = ""
+    says: str
+    many: str = ""
+    changes: tuple[Change, ...] = ()
+    costs: str = "nothing"
 
 
 _SIZE = re.compile(r"had (size \d+ in dimension \d+|\d+ (rows?|elements?)), now \d+")
 
 
 def _is_size(reason: Reason) -> bool:
-    happened = reason.change.happened
-    return reason.kind == "TENSOR_MATCH" and _SIZE.fullmatch(happened) is not None
-
-
-def _may_be_parameter(reason: Reason) -> bool:
-    """A tensor that an object holds: a recording does not say whether it is a parameter."""
-    return _is_size(reason) and _is_attribute(reason)
+    return reason.kind in ("TENSOR_MATCH", "torch tensor") and _SIZE.fullmatch(reason.change.happened) is not None
 
 
 def _is_number(reason: Reason, kind: type) -> bool:
@@ -100,12 +111,53 @@ def _kind_of(text: str) -> type | None:
     return None
 
 
+_DTYPE = re.compile(r"was ((?:u?int|float|bfloat|complex)\d+\w*|bool), now \w+")
+_OF_PROCESS = re.compile(r"thread|dtype|determin|tf32|reduc|precision")
+
+
 def _is_dtype(reason: Reason) -> bool:
-    return reason.kind in ("TENSOR_MATCH", "torch tensor") and re.match(r"was \w+, now \w+", reason.change.happened) is not None
+    return reason.kind in ("TENSOR_MATCH", "torch tensor") and _DTYPE.fullmatch(reason.change.happened) is not None
+
+
+def _is_tensor(reason: Reason) -> bool:
+    return reason.kind in ("TENSOR_MATCH", "torch tensor")
 
 
 def _is_attribute(reason: Reason) -> bool:
     return "." in reason.source
+
+
+def _is_argument(reason: Reason) -> bool:
+    return not _is_attribute(reason)
+
+
+def _becomes_zero_or_one(reason: Reason) -> bool:
+    return _is_size(reason) and reason.change.happened.endswith((", now 0", ", now 1"))
+
+
+def _is_state(reason: Reason, words: str) -> bool:
+    return reason.kind == "GLOBAL_STATE" and re.search(words, reason.actual) is not None
+
+
+def _is_text(reason: Reason) -> bool:
+    return _kind_of(reason.expected) is str and _kind_of(reason.actual) is str
+
+
+def _is_layout(reason: Reason) -> bool:
+    happened = reason.change.happened
+    return (
+        "stride mismatch" in reason.actual
+        or happened.startswith("had stride")
+        or ".stride()" in f"{reason.source}{reason.expected}"
+    )
+
+
+def _is_function(reason: Reason) -> bool:
+    return reason.actual == "function object" or reason.expected in ("function object", "code object")
+
+
+def _is_length(reason: Reason) -> bool:
+    return reason.kind == "LIST_LENGTH" or reason.source.startswith("len(")
 
 
 def _torch_source(reason: Reason) -> str:
@@ -124,58 +176,179 @@ def _mark_dynamic(reason: Reason) -> str:
     return f"torch._dynamo.mark_dynamic({reason.source}, {axis[1] if axis else 0})"
 
 
-def _constant(text: str) -> Callable[[Reason], str]:
-    return lambda reason: text.replace("SOURCE", reason.source)
-
-
 _VARIES = "one version for all sizes; its kernels are not tuned for one of them, and 0 and 1 still get their own"
 _ALL_VARY = "every size and number of this function varies from the first call on"
 _NUMBER_VARIES = "the number is an input of the graph; code that needs the very value is compiled for each"
+_EACH = "each gets its own compiled version"
 _TWO = "two versions"
+_TO_A_TENSOR = "a tensor of no dimensions in place of the float, and `if` on it breaks the graph"
+
+_OF_SIZE = (
+    Change("parameter-sizes", "torch._dynamo.config.force_parameter_static_shapes = False", "top",
+           "sizes of parameters are inputs of the graph; its kernels are not tuned for one of them", _is_attribute,
+           "force_parameter_static_shapes"),
+    Change("dynamic-source", _dynamic_sources, "environment", _VARIES),
+    Change("mark-dynamic", _mark_dynamic, "call",
+           "the same; it raises ConstraintViolationError where the program needs one size", _is_argument),
+    Change("dynamic-option", "dynamic=True", "option", _ALL_VARY, _is_argument),
+)  # fmt: skip
+_OF_INT = (
+    Change("module-int", "torch._dynamo.config.allow_unspec_int_on_nn_module = True", "top",
+           "ints that modules hold are inputs of the graph; code that needs the very value is compiled for each", _is_attribute,
+           "allow_unspec_int_on_nn_module"),
+    Change("dynamic-number", _dynamic_sources, "environment", _NUMBER_VARIES),
+    Change("number-option", "dynamic=True", "option", _ALL_VARY, _is_argument),
+)  # fmt: skip
+_OF_FLOAT = (Change("float", "SOURCE = torch.tensor(SOURCE, dtype=torch.float64)", "call", _TO_A_TENSOR, _is_argument),)
+
+ALIKE = "Make the inputs of all calls alike, or give each kind of input a function of its own."
+BREAK_FIRST = "Fixing the graph break before it also removes this recompile, unless the inputs change, too."
+BREAK_FIRST_OF_MANY = BREAK_FIRST.replace("this recompile", "these recompiles")
+KEEP_OR_TENSOR = "Keep `SOURCE` equal from call to call, or pass it as a tensor."
+SAME_OR_TENSOR = "Each new value recompiles: pass the same value every time, or pass it as a tensor."
+SAME_TEXT = "Each new value recompiles: choose by `SOURCE` before the compiled function, and compile what each choice calls."
+NUMBERS = ("EQUALS", "NUMBER")
 
 ROWS: tuple[Row, ...] = (
-    Row("parameter-sizes", _may_be_parameter, _constant("torch._dynamo.config.force_parameter_static_shapes = False"), "top",
-        "sizes of parameters are inputs of the graph; its kernels are not tuned for one of them", "force_parameter_static_shapes"),
-    Row("dynamic-source", _is_size, _dynamic_sources, "environment", _VARIES),
-    Row("mark-dynamic", lambda r: _is_size(r) and not _is_attribute(r), _mark_dynamic, "call",
-        "the same; it raises ConstraintViolationError where the program needs one size"),
-    Row("dynamic-option", lambda r: _is_size(r) and not _is_attribute(r), _constant("dynamic=True"), "option", _ALL_VARY),
-    Row("module-int", lambda r: _is_number(r, int) and _is_attribute(r),
-        _constant("torch._dynamo.config.allow_unspec_int_on_nn_module = True"), "top",
-        "ints that modules hold are inputs of the graph; code that needs the very value is compiled for each",
-        "allow_unspec_int_on_nn_module"),
-    Row("dynamic-number", lambda r: _is_number(r, int), _dynamic_sources, "environment", _NUMBER_VARIES),
-    Row("number-option", lambda r: _is_number(r, int) and not _is_attribute(r), _constant("dynamic=True"), "option", _ALL_VARY),
-    Row("float", lambda r: _is_number(r, float) and not _is_attribute(r),
-        _constant("SOURCE = torch.tensor(SOURCE, dtype=torch.float64)"), "call",
-        "a tensor of no dimensions in place of the float, and `if` on it breaks the graph"),
-    Row("float-attribute", lambda r: _is_number(r, float) and _is_attribute(r), _constant("SOURCE = torch.tensor(SOURCE)"),
-        "by hand", "a tensor in place of the float wherever the program sets it"),
-    Row("str", lambda r: _is_number(r, str),
-        _constant("Choose by `SOURCE` before the compiled function, and compile what each choice calls"), "by hand",
-        "a function for each value"),
-    Row("flag", lambda r: _is_number(r, bool), _constant("Nothing, if both values of `SOURCE` are used: each has its version"),
-        "by hand", _TWO),
-    Row("None", lambda r: "None" in (r.expected, r.actual), _constant("Set `SOURCE` before the first call"), "by hand", "nothing"),
-    Row("gradient-mode", lambda r: r.kind == "GLOBAL_STATE" and "grad" in r.actual,
-        _constant("Nothing, if the function runs with and without gradients: each has its version; else call it in one mode"),
-        "by hand", _TWO),
-    Row("process-state", lambda r: r.kind == "GLOBAL_STATE" and "grad" not in r.actual,
-        _constant("Set threads, default dtype and deterministic mode once, before the first call"), "by hand", "nothing"),
-    Row("dtype", _is_dtype, _constant("Convert `SOURCE` to one dtype before the call"), "by hand",
-        "a copy for each call with the other dtype"),
-    Row("module", lambda r: "_modules" in r.source or r.kind == "NN_MODULE" or (r.kind == "ID_MATCH" and "Module" in r.expected),
-        _constant("Compile the modules, not the function that gets them: `module.compile()` on each"), "by hand",
-        "a version for each module"),
-    Row("hook", lambda r: "hooks" in r.source, _constant("Register hooks once, before the first call"), "by hand", "nothing"),
-    Row("function", lambda r: "function" in r.expected or r.expected == "code object",
-        _constant("Define the function that is `SOURCE` once, outside of the loop"), "by hand", "nothing"),
-    Row("dict", lambda r: r.kind in ("DICT_CONTAINS", "DICT_KEYS") or "___dict" in r.source,
-        _constant("Give `SOURCE` the same keys in all calls"), "by hand", "nothing"),
-    Row("length", lambda r: r.source.startswith("len("), _constant("Give SOURCE one value: pad, or stack into a tensor"), "by hand",
-        "memory for what is padded"),
+    # what belongs to a loop or follows a graph break
+    Row("last-iteration", lambda r: "last round" in r.facts, f"{NO_ACTION}: the loop's last iteration is compiled once."),
+    Row("before-break", lambda r: "from before" in r.facts, BREAK_FIRST, BREAK_FIRST_OF_MANY),
+    # the state of the process
+    Row("gradient-mode", lambda r: _is_state(r, "grad|inference"),
+        f"{NO_ACTION} if you use both, as in training and evaluation: {_EACH}.", costs=_TWO),
+    Row("process-state", lambda r: _is_state(r, _OF_PROCESS.pattern),
+        "Set threads, default dtype and deterministic mode once, before the first call."),
+    Row("mode", lambda r: r.kind == "GLOBAL_STATE", f"{NO_ACTION} if you use both: {_EACH}.", costs=_TWO),
+    # sizes that depend on each other, and layouts in memory
+    Row("layout", lambda r: _is_layout(r) and "varies" not in r.facts,
+        "Call `.contiguous()` on `SOURCE` before the call, so that its strides do not vary.",
+        costs="a copy for each call with another layout"),
+    Row("relation", lambda r: r.kind == "SHAPE_ENV",
+        f"{NO_ACTION} if such sizes are rare: they get their own compiled version. Otherwise pad the input.", costs=_TWO),
+    # containers and registries of modules
+    Row("filled-dict", lambda r: (r.kind == "DICT_KEYS" and r.expected == "()" and not r.registry) or r.kind == "NAME_ABSENT",
+        f"{NO_ACTION} if `SOURCE` is filled once: before and after, it gets a compiled version each.", costs=_TWO),
+    Row("dict", lambda r: (r.kind in ("DICT_CONTAINS", "DICT_KEYS", "NAME_PRESENT") or "___dict" in r.source) and not r.registry,
+        "Give `SOURCE` the same keys in all calls, or let each case call a function of its own."),
+    Row("hook", lambda r: r.registry.endswith("hooks") or "hooks" in r.source,
+        "Register the hooks of `OWNER` once, before the first call."),
+    Row("submodules", lambda r: bool(r.registry) or re.search(r"\._modules\b", r.source) is not None,
+        f"{NO_ACTION} if both kinds of module are needed: {_EACH}.", "Build the module once, before the first call.", costs=_TWO),
+    Row("length", _is_length, "Give SOURCE one value: pad, or stack into a tensor.", costs="memory for what is padded"),
+    # flags
+    Row("training-mode", lambda r: _is_number(r, bool) and r.source.endswith(".training"),
+        f"{NO_ACTION} if the model runs in train() and in eval() mode: each mode gets its own compiled version.", costs=_TWO),
+    Row("flag", lambda r: {r.expected, r.actual} == {"True", "False"},
+        f"{NO_ACTION} if you use both values of `SOURCE`: {_EACH}.", costs=_TWO),
+    # objects
+    Row("function", lambda r: "another object" in r.facts and _is_function(r),
+        f"{NO_ACTION} for a few functions: {_EACH}. For many, compile these, not the wrapper.",
+        "Compile the functions that are `SOURCE`, not what calls them, which recompiles for each.", costs="a version of each"),
+    Row("any-instance", lambda r: "accepts any" in r.facts, f"{NO_ACTION}: the new version accepts any `KIND`."),
+    Row("instance", lambda r: "another object" in r.facts,
+        f"{NO_ACTION} for a few objects: each `KIND` gets its own compiled version. For many, reuse one of them.",
+        "Use one `KIND` in all calls: each one gets its own compiled version.", costs="a version of each"),
+    # tensors
+    Row("zero-or-one", _becomes_zero_or_one, f"{NO_ACTION}: a size of 0 or 1 gets a compiled version of its own.", costs=_TWO),
+    Row("size", lambda r: _is_size(r) and "varies" in r.facts,
+        f"{NO_ACTION}: the new version accepts any such size. Pass dynamic=True to compile it on the first call.", ALIKE, _OF_SIZE),
+    Row("requires-grad", lambda r: _is_tensor(r) and "required" in r.change.happened,
+        f"{NO_ACTION} if you use both, with and without gradients: {_EACH}.", costs=_TWO),
+    Row("inference-tensor", lambda r: "inference tensor" in r.change.happened,
+        f"{NO_ACTION} if you use both, inside and outside of inference mode: {_EACH}.", costs=_TWO),
+    Row("size-before-break", lambda r: _is_tensor(r) and "before a break" in r.facts, BREAK_FIRST, BREAK_FIRST_OF_MANY),
+    Row("dtype", _is_dtype, f"{NO_ACTION} if you use both: {_EACH}. Otherwise convert `SOURCE` to one dtype before the call.",
+        "Convert `SOURCE` to one dtype before the call.", costs="a copy for each call with the other dtype"),
+    Row("one-size", lambda r: _is_size(r), ALIKE, "", _OF_SIZE),
+    Row("tensor", _is_tensor, ALIKE),
+    # values
+    Row("None", lambda r: r.expected == "None" and _is_attribute(r),
+        "Set `SOURCE` before the first call: it was None only until then."),
+    Row("optional", lambda r: "None" in (r.expected, r.actual), f"{NO_ACTION} if `SOURCE` is optional: {_EACH}.", costs=_TWO),
+    Row("number", lambda r: r.kind in NUMBERS and "varies" in r.facts and r.engine == DYNEXPLORE,
+        f"{NO_ACTION}: the new version accepts any value of `SOURCE`.", SAME_OR_TENSOR),
+    Row("varying-int", lambda r: r.kind in NUMBERS and "varies" in r.facts and not _is_number(r, float),
+        f"{NO_ACTION}: the new version accepts any value of `SOURCE`. Pass dynamic=True to compile it on the first call.",
+        SAME_OR_TENSOR, _OF_INT),
+    Row("varying-float", lambda r: r.kind in NUMBERS and "varies" in r.facts,
+        f"{NO_ACTION}: the new version accepts any value of `SOURCE`.", SAME_OR_TENSOR, _OF_FLOAT),
+    Row("str", _is_text, f"{NO_ACTION} if you use both values of `SOURCE`: {_EACH}. Otherwise pass the same value every time.",
+        SAME_TEXT, costs="a function for each value"),
+    Row("identity", lambda r: r.kind == "ID_MATCH" and r.expected != r.actual,
+        f"{NO_ACTION} if you use both values of `SOURCE`: {_EACH}. Otherwise pass the same value every time.",
+        "Pass the same `SOURCE` every time: each one gets its own compiled version.", costs=_TWO),
+    Row("int", lambda r: _is_number(r, int), KEEP_OR_TENSOR, SAME_OR_TENSOR, _OF_INT),
+    Row("float-attribute", lambda r: _is_number(r, float) and _is_attribute(r),
+        "Make `SOURCE` a tensor wherever the program sets it, or keep it equal.", costs=_TO_A_TENSOR),
+    Row("one-float", lambda r: _is_number(r, float), KEEP_OR_TENSOR, SAME_OR_TENSOR, _OF_FLOAT),
+    Row("other", lambda r: True, "Keep `SOURCE` equal from call to call."),
 )  # fmt: skip
-"""The table, the remedy to try first standing first. `SOURCE` stands for what the reason is about."""
+"""The table; the first row that applies to a reason is its row."""
+
+UNKNOWN = "Keep what changed equal from call to call."
+"""The advice where no guard is known."""
+
+
+def row_of(reason: Reason) -> Row:
+    """The row of a reason."""
+    return next(row for row in ROWS if row.applies(reason))
+
+
+def advice(reason: Reason | None) -> str:
+    """What to do about a recompile, in the words of a report."""
+    return _filled(row_of(reason).says, reason) if reason is not None else UNKNOWN
+
+
+def advice_for_many(reason: Reason | None) -> str:
+    """The same where more than two values came: a version for each is no answer then."""
+    if reason is None:
+        return UNKNOWN
+    row = row_of(reason)
+    return _filled(row.many or row.says, reason)
+
+
+def _filled(text: str, reason: Reason) -> str:
+    """A text of the table about a reason.
+
+    >>> from dynexplore.views.changes import Change
+    >>> _filled("Set `SOURCE`", Reason("", "GLOBAL_STATE", "", "", Change("the state", "changed"), None))
+    'Set what changed'
+    """
+    named = re.search("`(.*?)`", reason.change.name)  # a relation between sizes has no source
+    source = re.sub(r"\.stride\(\).*", "", reason.source or (named[1] if named else ""))
+    if not source or source.startswith("argument "):
+        text = text.replace("`SOURCE`", source or "what changed")
+    words = {"SOURCE": source, "OWNER": reason.owner or _owner(source), "KIND": reason.actual.removesuffix(" object")}
+    return re.sub("SOURCE|OWNER|KIND", lambda match: words[match[0]], text)
+
+
+def _owner(source: str) -> str:
+    """The module that a registry belongs to.
+
+    >>> _owner("len(self.layer._forward_hooks)"), _owner("self._modules")
+    ('self.layer', 'self')
+    """
+    return re.split(r"\._\w*(?:hooks|modules)\b", source)[0].removeprefix("len(")
+
+
+def advice_at_limit(reason: Reason | None, engine: str) -> str:
+    """What keeps a function from being compiled so often that it reaches the limit."""
+    setting = "config.cache_size_limit" if engine == DYNEXPLORE else "torch._dynamo.config.recompile_limit"
+    more = f"; {setting} raises the limit."
+    if reason is None:
+        return f"Keep equal what the guard names{more}"
+    row = row_of(reason)
+    if row.id in ("layout", "dtype", "float-attribute", "hook"):
+        return advice_for_many(reason)
+    if row.id == "function":
+        return f"Compile the functions passed as `{reason.source}`, not their wrapper, which recompiles for each of them."
+    if row.id == "str":
+        return f"Move what depends on `{reason.source}` out of the compiled function, or keep it equal{more}"
+    if _is_tensor(reason):
+        return f"Make `{reason.source}` alike in all calls{more}"
+    as_tensor = ", or pass it as a tensor" if _is_number(reason, int) or _is_number(reason, float) else ""
+    return f"Keep equal what the guard names{as_tensor}{more}"
+
 
 BREAKS: tuple[tuple[str, re.Pattern[str], str, str, str], ...] = (
     ("scalar-outputs", re.compile(r"\.item\(\)|scalar|_local_scalar_dense"), "torch._dynamo.config.capture_scalar_outputs = True",
@@ -189,25 +362,31 @@ BREAKS: tuple[tuple[str, re.Pattern[str], str, str, str], ...] = (
 LIMITS = ("recompile_limit", "cache_size_limit", "accumulated_recompile_limit", "accumulated_cache_size_limit")
 
 
-def remedies_for(cost: Cost, source: str = "") -> list[Remedy]:
-    """The remedies for a cost, for each of its reasons those that fit; `source` is the text of the program, whose own settings stay
-    as they are."""
-    by_text = {(remedy.row, remedy.text): remedy for remedy in (*_of_reasons(cost, source), *_of_break(cost, source))}
+def remedies_for(reasons: Iterable[Reason], source: str = "") -> list[Remedy]:
+    """The remedies for reasons of torch.compile, for each of them those that fit; `source` is the text of the program, whose own
+    settings stay as they are."""
+    by_text = {(remedy.row, remedy.text): remedy for reason in reasons for remedy in _of_reason(reason, source)}
     return sorted(by_text.values(), key=lambda remedy: remedy.how == "by hand")
 
 
-def _of_reasons(cost: Cost, source: str) -> Iterator[Remedy]:
-    for reason in cost.reasons.values():
-        for row in ROWS:
-            if row.applies(reason) and not (row.setting and row.setting in source):
-                yield Remedy(row.id, row.text(reason), row.how, row.costs, reason.source)
+def _of_reason(reason: Reason, source: str) -> Iterator[Remedy]:
+    row = row_of(reason)
+    changes = [change for change in row.changes if change.applies(reason)]
+    for change in changes:
+        if not (change.setting and change.setting in source):
+            text = _filled(change.text, reason) if isinstance(change.text, str) else change.text(reason)
+            yield Remedy(change.id, text, change.how, change.costs, reason.source)
+    if not changes:
+        yield Remedy(row.id, advice(reason), "by hand", row.costs, reason.source)
 
 
-def _of_break(cost: Cost, source: str) -> Iterator[Remedy]:
-    if cost.kind == "graph break":
-        for row, pattern, text, price, setting in BREAKS:
-            if pattern.search(f"{cost.cause} {cost.code}") and setting not in source:
-                yield Remedy(row, text, "top", price)
+def remedies_of_break(words: str, source: str = "") -> list[Remedy]:
+    """The remedies for a graph break of torch.compile, by its cause and its line."""
+    return [
+        Remedy(row, text, "top", price)
+        for row, pattern, text, price, setting in BREAKS
+        if pattern.search(words) and setting not in source
+    ]
 
 
 def limit_remedy(limit: int, versions: int, source: str) -> Remedy | None:
@@ -238,23 +417,3 @@ def verdict(tried: ev.RemedyTried) -> str:
     if not changes:
         return f"Tried: it did not help, as many graph breaks and recompiles as before, {values}."
     return f"Tried: {', '.join(changes)}, {values}."
-
-
-# -- as data -----------------------------------------------------------------------------------------------------------
-
-
-def costs_data(recording: Recording) -> list[dict[str, Any]]:
-    """The list of costs for the explorer and for JSON, each with the remedies of torch.compile and what came of those tried."""
-    costs = costs_of(recording)
-    tried = {event.text: verdict(event) for event in recording.of(ev.RemedyTried) if event.after != (0, 0, 0) or event.error}
-    rows = plain(costs)
-    for row, cost in zip(rows, costs, strict=True):
-        row["remedies"] = [
-            {**_plain_remedy(remedy), "tried": tried.get(remedy.text, "")}
-            for remedy in (remedies_for(cost) if recording.engine == TORCH else [])
-        ]
-    return rows
-
-
-def _plain_remedy(remedy: Remedy) -> dict[str, Any]:
-    return {"row": remedy.row, "text": remedy.text, "where": remedy.where, "costs": remedy.costs}

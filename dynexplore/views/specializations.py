@@ -13,6 +13,7 @@ from collections.abc import Mapping
 
 from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording
+from dynexplore.views.changes import as_the_program_says
 
 
 def decisions(recording: Recording, frame: int) -> Mapping[str, ev.Specialized]:
@@ -50,8 +51,9 @@ def recompiled_because(recording: Recording) -> list[str]:
     texts: dict[str, None] = {}
     for again in recording.of(ev.Recompiled):
         decided = decisions(recording, again.frame)
-        sources = dict.fromkeys(failed.source for failed in recording.of_frame(again.frame, ev.GuardFailed))
-        for source in sources:
+        failures = recording.of_frame(again.frame, ev.GuardFailed)
+        named = {failed.source: as_the_program_says(recording, failed).source for failed in failures}
+        for source, name in named.items():
             if source and "___" not in source:  # a value on the stack of a resume function has no name in the program
-                texts.update(dict.fromkeys(sentences_about(source, decided)))
+                texts.update(dict.fromkeys(text.replace(source, name) for text in sentences_about(source, decided)))
     return list(texts)

@@ -541,7 +541,7 @@ def test_a_recompile_by_texts_with_backquotes_beside_a_break() -> None:
         return x * len(after)
 
     told = lines(explain(fn).calls((X, "a` b", "a` b"), (X, "c", "c")))
-    assert told[0].endswith("2 recompiles (`before` and `after` was 'a` b', now 'c').")
+    assert told[0].endswith("2 recompiles (`before` and `after` were 'a` b', now 'c').")
 
 
 def test_a_limit_beside_a_break() -> None:

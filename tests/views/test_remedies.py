@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import linecache
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import torch
 
+import dynexplore
 from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording
 from dynexplore.tools.tried_remedies import applied
-from dynexplore.views.ranked_costs import Cost, costs_of
-from dynexplore.views.remedies import BREAKS, LIMITS, ROWS, Remedy, limit_remedy, remedies_for
+from dynexplore.views.miss_reasons import reasons_of
+from dynexplore.views.ranked_costs import Cost, costs_of, remedies_of
+from dynexplore.views.remedies import BREAKS, LIMITS, NO_ACTION, ROWS, Remedy, advice, limit_remedy, row_of
 from dynexplore.watching.watch import watch
 
 pytestmark = [pytest.mark.lenses, pytest.mark.filterwarnings("ignore:Guards may run slower on Python 3.13.0:RuntimeWarning")]
@@ -90,8 +93,6 @@ def three(x): return x * 3
 versions = {s: torch.compile(f, backend="eager") for s, f in (("a", one), ("bb", two), ("ccc", three))}
 for s in ("a", "bb", "ccc", "a"): versions[s](torch.ones(3))
 """),
-    "float-attribute": (MODULE.format(first="0.5", uses="self.n", change="m.n = k + 0.5"),
-                        MODULE.format(first="torch.tensor(0.5)", uses="self.n", change="m.n = torch.tensor(k + 0.5)")),
     "flag": (MODULE.format(first="True", uses="(2 if self.n else 3)", change="m.n = k % 2 == 0"), ""),
     "None": (MODULE.format(first="None", uses="(2 if self.n is None else 3)", change="m.n = None if k == 2 else 'set'"),
              MODULE.format(first="'set'", uses="(2 if self.n is None else 3)", change="pass")),
@@ -151,10 +152,210 @@ for k in (1, 2, 3):
 """Row -> a program, and the same with the remedy applied by a person ("": the claim is that nothing needs to be done)."""
 
 
+PROGRAMS: dict[str, tuple[str, str, str]] = {
+    "last-iteration": ("dynexplore", """
+def f(x, items):
+    for item in items:
+        x = x + item
+        print(end="")
+    return x
+calls = [(torch.ones(2), [torch.ones(2)] * 3)]
+""", ""),
+    "before-break": ("dynexplore", """
+words = iter(["a", "bb", "ccc"])
+def f(x):
+    return x * len(h(x))
+def h(x):
+    print(end="")
+    return next(words)
+calls = [(torch.ones(2),)] * 3
+""", """
+def f(x):
+    return x * len(h(x))
+def h(x):
+    return "a"
+calls = [(torch.ones(2),)] * 3
+"""),
+    "mode": ("torch.compile", """
+def f(x): return x @ x
+def change(k): torch.set_autocast_enabled("cpu", k == 1)
+calls = [(torch.ones(2, 2),)] * 3
+""", ""),
+    "layout": ("torch.compile", """
+def f(x): return x * 2
+calls = [(torch.ones(4, 4),), (torch.ones(4, 4).t(),)]
+""", """
+def f(x): return x * 2
+calls = [(torch.ones(4, 4),), (torch.ones(4, 4).t().contiguous(),)]
+"""),
+    "relation": ("dynexplore", """
+def f(x): return x * 2 if x.shape[0] < 8 else x * 3
+calls = [(torch.ones(n, 3),) for n in (4, 5, 6, 9, 10)]
+""", """
+def f(x): return x * 2 if x.shape[0] < 8 else x * 3
+calls = [(torch.ones(n, 3),) for n in (4, 5, 6, 7, 7)]
+"""),
+    "filled-dict": ("dynexplore", """
+cache = {}
+def f(x):
+    if "k" not in cache: cache["k"] = 1
+    return x * cache["k"]
+calls = [(torch.ones(3),)] * 4
+""", ""),
+    "hook": ("dynexplore", """
+m = torch.nn.Linear(2, 2)
+def f(x): return m(x)
+def change(k): m.register_forward_hook(lambda *args: None)
+calls = [(torch.ones(3, 2),)] * 3
+""", """
+m = torch.nn.Linear(2, 2)
+m.register_forward_hook(lambda *args: None)
+def f(x): return m(x)
+calls = [(torch.ones(3, 2),)] * 3
+"""),
+    "training-mode": ("dynexplore", """
+m = torch.nn.Dropout(0.0)
+def f(x): return m(x) * 2
+def change(k): m.train(k % 2 == 0)
+calls = [(torch.ones(3),)] * 4
+""", ""),
+    "function": ("torch.compile", """
+def f(x, fn): return fn(x)
+def function(n):
+    source = f"def made(x): return x * {n}"
+    names = {}
+    exec(source, names)
+    return names["made"]
+calls = [(torch.ones(3), function(n)) for n in (1, 2, 3)]
+""", """
+def f(x): return x * 1
+calls = [(torch.ones(3),)] * 3
+"""),
+    "any-instance": ("dynexplore", """
+def f(x, m): return m(x) * 2
+calls = [(torch.ones(3, 2), torch.nn.Linear(2, 2)) for n in range(4)]
+""", ""),
+    "instance": ("torch.compile", """
+def f(x, fn): return fn(x)
+calls = [(torch.ones(3), fn) for fn in (torch.sin, torch.cos)]
+""", ""),
+    "zero-or-one": ("dynexplore", """
+def f(x): return x * 2
+calls = [(torch.ones(n, 2),) for n in (3, 1, 1)]
+""", ""),
+    "size": ("dynexplore", """
+def f(x): return x * 2
+calls = [(torch.ones(n, 2),) for n in (3, 4, 5, 6)]
+""", ""),
+    "requires-grad": ("dynexplore", """
+def f(x): return x * 2
+calls = [(torch.ones(2, requires_grad=n),) for n in (True, False, True, False)]
+""", ""),
+    "inference-tensor": ("torch.compile", """
+def f(x): return x * 2
+with torch.inference_mode(): y = torch.ones(3)
+calls = [(torch.ones(3),), (y,), (torch.ones(3),)]
+""", ""),
+    "size-before-break": ("dynexplore", """
+def f(x, shape):
+    made = x.new_ones(shape)
+    print(end="")
+    return made * 2
+calls = [(torch.ones(2), (2,) * count) for count in (1, 2, 3)]
+""", """
+def f(x, shape):
+    made = x.new_ones(shape)
+    return made * 2
+calls = [(torch.ones(2), (2,) * count) for count in (1, 2, 3)]
+"""),
+    "one-size": ("torch.compile", """
+def f(x): return x * (2 if x.shape[0] == 3 else 3 if x.shape[0] == 4 else 4)
+calls = [(torch.ones(n, 2),) for n in (3, 4, 5)]
+""", """
+def f(x): return x * (2 if x.shape[0] == 3 else 3 if x.shape[0] == 4 else 4)
+calls = [(torch.ones(3, 2),)] * 3
+"""),
+    "tensor": ("dynexplore", """
+def f(x): return x * 2
+calls = [(torch.ones(2),), (torch.ones(2, 2),), (torch.ones(2, 2, 2),)]
+""", """
+def f(x): return x * 2
+calls = [(torch.ones(2, 2, 2),)] * 3
+"""),
+    "optional": ("dynexplore", """
+def f(x, mask=None): return x * 2 if mask is None else x * mask
+calls = [(torch.ones(2), None), (torch.ones(2), torch.ones(2)), (torch.ones(2), None)]
+""", ""),
+    "number": ("dynexplore", """
+def f(x, n): return x * n
+calls = [(torch.ones(2), n) for n in (2, 3, 4, 5)]
+""", ""),
+    "varying-int": ("torch.compile", """
+def f(x, n): return x * n
+calls = [(torch.ones(2), n) for n in (2, 3, 4, 5)]
+""", ""),
+    "varying-float": ("torch.compile", """
+def f(x, n): return x * n
+calls = [(torch.ones(2), n) for n in (2.5, 3.5, 4.5)]
+""", ""),
+    "identity": ("dynexplore", """
+import enum
+class E(enum.Enum):
+    A = 1
+    B = 2
+def f(x, e): return x * e.value
+calls = [(torch.ones(2), e) for e in (E.A, E.B, E.A)]
+""", ""),
+    "int": ("dynexplore", """
+def f(x, n):
+    for _ in range(n): x = x + 1
+    return x
+calls = [(torch.ones(2), n) for n in (1, 2, 3)]
+""", """
+def f(x, n): return x + n
+calls = [(torch.ones(2), torch.tensor(n)) for n in (1, 2, 3)]
+"""),
+    "one-float": ("dynexplore", """
+def f(x, n): return x * n if n > 3. else x
+calls = [(torch.ones(2), n) for n in (2.5, 3.5, 1.5)]
+""", """
+def f(x, n): return torch.where(n > 3.0, x * n, x)
+calls = [(torch.ones(2), torch.tensor(n)) for n in (2.5, 3.5, 1.5)]
+"""),
+    "float-attribute": ("dynexplore", """
+class C: pass
+c = C()
+def f(x): return x * 2 if c.n > 3 else x
+def change(k): c.n = 1.5 + k
+calls = [(torch.ones(2),)] * 3
+""", """
+class C: pass
+c = C()
+def f(x): return torch.where(c.n > 3, x * 2, x)
+def change(k): c.n = torch.tensor(1.5 + k)
+calls = [(torch.ones(2),)] * 3
+"""),
+    "other": ("dynexplore", """
+def f(x, n): return x * len(n)
+calls = [(torch.ones(2), n) for n in ("a", b"b", (1,))]
+""", """
+def f(x, n): return x * len(n)
+calls = [(torch.ones(2), "a")] * 3
+"""),
+    "submodules": ("dynexplore", """
+m = torch.nn.Sequential(torch.nn.ReLU())
+def f(x): return m(x)
+def change(k): m.append(torch.nn.ReLU()) if k == 1 else None
+calls = [(torch.ones(3),)] * 4
+""", ""),
+}  # fmt: skip
+"""Row of the table -> engine, a program whose calls recompile for it, the same as the row says ("": nothing needs to be done)."""
+
+
 @contextlib.contextmanager
 def settings(environment: dict[str, str]) -> Iterator[None]:
     """torch's settings are put back afterwards; what it reads of the environment when it is imported is set as it reads it."""
-    names = [row.setting for row in ROWS if row.setting] + [row[4] for row in BREAKS]
+    names = [change.setting for row in ROWS for change in row.changes if change.setting] + [row[4] for row in BREAKS]
     sources = environment.get("TORCH_COMPILE_DYNAMIC_SOURCES", "")
     with (
         torch._dynamo.config.patch({name: getattr(torch._dynamo.config, name) for name in names}),
@@ -178,7 +379,7 @@ def counts(recording: Recording) -> int:
 
 def offered(recording: Recording, row: str, source: str) -> tuple[Cost, Remedy]:
     """The remedy of a row that the costs of a program are offered."""
-    pairs = [(cost, remedy) for cost in costs_of(recording) for remedy in remedies_for(cost, source) if remedy.row == row]
+    pairs = [(cost, remedy) for cost in costs_of(recording) for remedy in remedies_of(cost, source) if remedy.row == row]
     assert pairs, [reason.line for cost in costs_of(recording) for reason in cost.reasons.values()]
     return pairs[0]
 
@@ -209,10 +410,42 @@ def test_what_a_person_has_to_do_helps(row: str) -> None:
     assert (counts(ran(mended)) == 0) if mended else counts(before) == 1
 
 
+def called(engine: str, source: str) -> Recording:
+    """The calls of a program: each gets its arguments after `change`, where the program has that, changed something."""
+    torch._dynamo.reset()
+    dynexplore.reset()
+    linecache.cache["<program>"] = (len(source), None, source.splitlines(keepends=True), "<program>")
+    names: dict[str, Any] = {"torch": torch}
+    exec(compile(source, "<program>", "exec"), names)
+    change, (first, *others) = names.get("change", lambda number: None), names["calls"]
+    change(0)
+    explained = dynexplore.explain(names["f"], *first, engine=engine)
+    for number, args in enumerate(others, 1):
+        change(number)
+        explained.call(*args)
+    return explained.recording
+
+
+@pytest.mark.parametrize("row", PROGRAMS)
+def test_what_a_report_advises_is_true(row: str) -> None:
+    """The row is that of the recompile. Whoever does as it says recompiles less; where nothing needs to be done, further calls with
+    either value do not recompile."""
+    engine, source, mended = PROGRAMS[row]
+    before = called(engine, source)
+    recompiles = before.of(ev.Recompiled)
+    reasons = [reason for event in recompiles for reason in reasons_of(before, event.frame)]
+    assert row in {row_of(reason).id for reason in reasons}, [(row_of(reason).id, reason.line) for reason in reasons]
+    sentence = next(advice(reason) for reason in reasons if row_of(reason).id == row)
+    assert not re.search("SOURCE|OWNER|KIND", sentence)
+    assert not mended or len(called(engine, mended).of(ev.Recompiled)) < len(recompiles)
+    assert mended or (sentence.startswith(NO_ACTION) and len(recompiles) == 1), sentence
+
+
 def test_each_row_has_its_program() -> None:
-    """Rows about objects, whose programs need more than a screen, are listed with the reason."""
-    elsewhere = {"module", "hook", "function"}
-    assert {row.id for row in ROWS} | {row[0] for row in BREAKS} == {*TRIED, *BY_HAND, *elsewhere}
+    """No sentence is left that no program was run for."""
+    changes = {change.id for row in ROWS for change in row.changes} | {row[0] for row in BREAKS}
+    assert changes == set(TRIED)
+    assert {row.id for row in ROWS} == {*BY_HAND, *PROGRAMS}
 
 
 @pytest.mark.parametrize("name", LIMITS)
@@ -225,5 +458,5 @@ def test_a_limit_that_was_raised_is_not_raised_again(name: str) -> None:
 
 def test_no_remedy_names_a_file_of_an_engine() -> None:
     """Nobody mends a program by editing what they installed."""
-    texts: list[Any] = [row.costs for row in ROWS] + [row[3] for row in BREAKS]
+    texts: list[str] = [text for row in ROWS for text in (row.says, row.many, row.costs)] + [row[3] for row in BREAKS]
     assert not [text for text in texts if ".py" in text]

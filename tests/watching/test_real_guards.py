@@ -44,7 +44,7 @@ def test_a_call_that_hits_is_told_with_its_entry(explained: WatchedExplanation) 
         ({"n": 7}, "hit", "entry 2: hits\n  entry 1: does not fit: `n` was 2, now 7"),
         ({"n": "a"}, "recompile", "entry 2: does not fit: the type of `n` was int, now str"),
         ({"x": {"shape": (5,)}}, "recompile", "entry 2: does not fit: `x` had 2 elements, now 5"),
-        ({"x": {"dtype": torch.float64}}, "recompile", "entry 2: does not fit: `x (dtype)` was Float, now Double"),
+        ({"x": {"dtype": torch.float64}}, "recompile", "entry 2: does not fit: `x` was float32, now float64"),
         ({"shift": 4}, "recompile", "entry 2: does not fit: `shift` was 1, now 4"),
     ],
     ids=["nothing", "number", "type", "size", "dtype", "default"],
