@@ -3,7 +3,7 @@
 #   make lab      JupyterLab on a copy of the first tutorial, in dynexplore-tutorials/
 #   make demo     the README's example in the terminal, and as one HTML file (demo.html)
 #   make test     the tests;  make tutorials runs the notebooks alone and compares what they print
-#   make lint     ruff and mypy;  make format rewrites the layout
+#   make lint     ruff and mypy;  make format ARGS=FILE rewrites the layout of a file
 #   make bench    the benchmarks, beside torch.compile
 #   make teeth    the tests of the engine with the engine off: each has to fail, or say why it needs none
 #   make soak     the long-running tests: leaks, threads, random programs without end
@@ -106,7 +106,9 @@ lint: $(INSTALLED) $(BUILT)
 	$(BIN)/mypy
 	@scripts/check_javascript.sh
 
+# Of the files in ARGS only: tables are laid out by hand.
 format: $(INSTALLED)
+	@[ -n "$(ARGS)" ] || { echo 'dynexplore: say which files: make format ARGS="tests/engine/test_events.py"'; exit 1; }
 	$(BIN)/ruff check --fix-only --quiet $(ARGS)
 	$(BIN)/ruff format $(ARGS)
 
