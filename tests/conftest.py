@@ -86,6 +86,33 @@ def fresh_engine(request: pytest.FixtureRequest) -> Iterator[None]:
     _forget()
 
 
+class _RunsPlain(logging.Handler):
+    """Collects what the engine logs where a frame is left to Python though it was to be captured."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if "as plain Python" in (line := record.getMessage()):
+            self.lines.append(line)
+
+
+@pytest.fixture(autouse=True)
+def no_frame_is_left_to_python(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A test that reaches a cache limit, or a bug that falls back, without asking for the log (`caplog`) fails: it would go on
+    without the engine.
+    """
+    if "caplog" in request.fixturenames:
+        yield
+        return
+    handler, logger = _RunsPlain(), logging.getLogger("dynexplore")
+    logger.addHandler(handler)
+    yield
+    logger.removeHandler(handler)
+    assert handler.lines == []
+
+
 @pytest.fixture(autouse=True)
 def dump(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Under `pytest -s` the engine prints what it does: graphs, original and modified bytecode, guards.

@@ -9,6 +9,7 @@ carried out on a stack of expressions, and what must happen at a certain time be
   (`___v_0`) before it.
 - What has no form in Python (a cell, a `with` block that is entered but not left) has a name that begins with three underscores.
   `HELPERS` says what it is, and with these the text runs: a test executes it in place of modified code.
+- A variable that has no value yet and is read is declared, `name: object`: reading it raises what it raises in the program.
 - What neither can do is refused, with the reason.
 
 The branches of the plan never meet again, each ends in a `return` or `raise`, so that they nest as `if` does. Two handlers
@@ -182,8 +183,9 @@ class _Writer:
         if "type_params" in ast.FunctionDef._fields:
             function.type_params = []  # type: ignore[attr-defined, unused-ignore]
         try:
+            tree = ast.parse(ast.unparse(ast.fix_missing_locations(function)))
+            function.body[:0] = self._locals_without_value(tree)
             text = ast.unparse(ast.fix_missing_locations(function))
-            ast.parse(text)
         except (ValueError, SyntaxError) as error:
             raise NoPython(f"it cannot be written ({error})") from None
         return PythonForm(text, "", self.constants, tuple(sorted(self.bound["cell"])))
@@ -202,6 +204,15 @@ class _Writer:
             if names:
                 declared.append(statement(names))
         return declared
+
+    def _locals_without_value(self, tree: ast.Module) -> list[ast.stmt]:
+        """`name: object` for each local variable that is read and never bound here: without it the name would be a global's."""
+        names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+        unbound = {node.id for node in names if isinstance(node.ctx, ast.Load)} & self.bound["local"] - set(self.parameters)
+        unbound -= {node.id for node in names if not isinstance(node.ctx, ast.Load)}
+        # two underscores begin the names of what the engine puts into the frame
+        injected = {name for name in unbound if name.startswith("__")}
+        return [ast.AnnAssign(ast.Name(name), ast.Name("object"), None, 1) for name in sorted(unbound - injected)]
 
     def _find_handler(self) -> None:
         """The steps that nothing leads to are the handler of the instruction that broke."""

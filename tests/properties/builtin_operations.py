@@ -311,7 +311,7 @@ def _call(namespace: dict[str, Any], case: Case, function: Any) -> str:
         else:
             asked = list(log)
             shown = f"{y.tolist()} {same} {describe(result)}, value {describe(value)}, asked {asked}"
-    kinds = sorted(w.category.__name__ for w in warned if w.category.__name__ != "EngineWarning")
+    kinds = sorted(w.category.__name__ for w in warned)
     # whose method it is called depends on how the instruction calls it
     shown = re.sub(r"\b[\w.]+\.(\w+\(\) (takes|missing|expected))", r"\1", f"{shown} {kinds or ''}")
     return re.sub(r"0x[0-9a-f]+", "0x", shown).replace("str_ascii_iterator", "str_iterator")

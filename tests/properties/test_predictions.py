@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import warnings
 from typing import Any
 
 import numpy
@@ -12,7 +11,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dynexplore
-from dynexplore.engine.runtime.convert import EngineWarning
 from dynexplore.views import cache_timeline
 
 # few values each, so that calls come again and hit
@@ -77,8 +75,7 @@ def _outcome(recording: Any) -> tuple[str, int]:
 @given(st.lists(calls, min_size=8, max_size=8), st.sampled_from([None, None, True, False]))
 def test_a_prediction_is_what_then_happens(inputs: list[Any], dynamic: bool | None) -> None:
     """Eight calls into one cache (96 generated inputs): outcome, entry, graph and guards are foretold; asking changes nothing."""
-    with dynexplore.config.patch(cache_size_limit=4), warnings.catch_warnings():
-        warnings.simplefilter("ignore", EngineWarning)  # that the limit is reached is one of the outcomes
+    with dynexplore.config.patch(cache_size_limit=4, log_level="ERROR"):  # that the limit is reached is one of the outcomes
         _foretell_and_call(inputs, dynamic)
 
 
@@ -86,8 +83,7 @@ def test_what_follows_a_break_is_foretold_where_it_can_be() -> None:
     """Calls that hit, and whose resume functions do not: what is told of them is what happens, and it is told of most."""
     x = torch.ones(2, 3)
     later = [2, 2, "text", torch.ones(3), torch.ones(3), torch.ones(4), "text", 3, torch.ones(3).double(), 2, "word", 4, None]
-    with dynexplore.config.patch(cache_size_limit=4), warnings.catch_warnings():
-        warnings.simplefilter("ignore", EngineWarning)
+    with dynexplore.config.patch(cache_size_limit=4, log_level="ERROR"):
         told = _foretell_and_call([(x, 2, "sin", None, late) for late in later], False)
     assert [fate for call in told for fate in call] == ["recompile"] * 3 + ["limit reached"] * 5
 

@@ -469,7 +469,7 @@ def calls_remainder(x: torch.Tensor) -> torch.Tensor:
 
 
 @pytest.mark.engine_errors_fall_back
-@pytest.mark.filterwarnings("ignore:EngineError")
+@pytest.mark.usefixtures("caplog")
 def test_a_bug_of_the_engine_names_the_line_of_the_program() -> None:
     """The line that was being interpreted, also in a function that is inlined; the result is the program's own."""
     with dispatch.override("BINARY_OP", refuses):

@@ -6,7 +6,7 @@ is called twice, without the entries and with them: another thread may have comp
 
 What can go wrong is kept apart (docs/design/breaks.md, D22). A graph break under `nopython` is `Unsupported`, raised in
 the program; a failing backend is `BackendCompilerError`, raised as well; anything unexpected is a bug of ours:
-it is counted, named in one warning, and the frame runs as plain Python, unless `config.raise_engine_errors` is
+it is counted, named in one line of the log, and the frame runs as plain Python, unless `config.raise_engine_errors` is
 on or `config.suppress_errors` off.
 
 In: the hook's `FrameState`. Out: an `Entry` or None, with events, counters and printouts along the way.
@@ -20,7 +20,6 @@ import functools
 import sys
 import time
 import traceback
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from types import FunctionType
@@ -76,10 +75,6 @@ from dynexplore.engine.translate.translator import interpreted_at, translate
 
 LEAST_PATIENCE = 1 / 16
 """The share of the seconds of a translation that a frame has left, however many before it took too long."""
-
-
-class EngineWarning(UserWarning):
-    """Something went wrong and the program continues: a bug of the engine, or a cache limit that is reached."""
 
 
 def converter(store: Store) -> Callable[[FrameState], Entry | None]:
@@ -422,18 +417,17 @@ class Conversion:
             )
         if not is_news:
             return
-        if config.log_level != "ERROR" and self.store.entry_limit is None:
+        if self.store.entry_limit is None:
             option = "config.cache_size_limit" if self.store.options.entry_limit is None else "recompile_limit"
-            warnings.warn(
+            reports.log(
+                "WARNING",
                 f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno}) was compiled {limit} times"
                 f" ({option}) and now runs as plain Python where none of them fits."
                 f" The latest miss: {reason}",
-                EngineWarning,
-                stacklevel=2,
             )
 
     def _engine_failed(self, error: Exception) -> None:
-        """A bug of the engine: raise it if configured, else count it, warn once, and leave the frame alone."""
+        """A bug of the engine: raise it if configured, else count it, say so once, and leave the frame alone."""
         where = _place_of(error)
         text = f"{type(error).__name__}: {error}".strip(": ")
         function = f"{self.code.co_qualname} ({self.code.co_filename}:{self.code.co_firstlineno})"
@@ -447,11 +441,10 @@ class Conversion:
         self.state.cache.skip = True
         if counters["engine_error"][f"{where}: {text}"] == 1:
             details = "".join(traceback.format_exception(error)) if config.verbose else "config.verbose = True shows more"
-            warnings.warn(
+            reports.log(
+                "ERROR",
                 f"EngineError (a bug of dynexplore, please report it) in {where}: {text}. {function} runs as plain"
                 f" Python. {details}",
-                EngineWarning,
-                stacklevel=2,
             )
 
     def _save_frame(self, error: Exception, where: str = "") -> None:

@@ -159,7 +159,7 @@ def doubled(x: Any, n: int = 2) -> Any:
         (lambda: dynexplore.config.patch(cache_size_limit=1), "limit reached"),
     ],
 )
-@pytest.mark.filterwarnings("ignore:.*was compiled 1 times")
+@pytest.mark.usefixtures("caplog")
 def test_what_if_and_the_real_call_agree(around: Any, outcome: str) -> None:
     """Whatever stands in the way of a miss, what is told of the call is what the call then does."""
     explanation = dynexplore.explain(doubled, torch.ones(2))
