@@ -24,6 +24,7 @@ from dynexplore.session.predicted_resumes import Fate, PredictedResume, predicte
 from dynexplore.session.verdicts import EntryVerdict, GuardVerdict, judge
 from dynexplore.views import html_report
 from dynexplore.views.capture_difference import Difference, difference
+from dynexplore.views.names import chain_words
 
 _WORDS: dict[Kind, str] = {
     "hit": "it hits entry {0.entry}",
@@ -42,7 +43,7 @@ class Prediction:
     `outcome` is "hit", "compile" (there is no entry yet), "recompile", "limit reached", "plain Python" or "raises"; `entry`
     the number of the entry that is hit (-1: none); `reason` says why in words; `entries` what each guard of each entry says.
     `capture` is the recording of what would be captured, None where nothing would; `difference` compares it with the entry
-    that was tried first. `breaks_at` is the line of the first break ("" where there is none); `then` the resume functions
+    that was tried first. `breaks_at` is the line of the first break, in a callee with the calls that lead there ("" where there is none); `then` the resume functions
     that a hit may go on in after it, each with what would come of it, or "not known".
     """
 
@@ -149,8 +150,10 @@ def _after_the_hit(
 
 
 def _place(breaks: tuple[ev.GraphBroke, ...]) -> str:
-    stacks = [broke.user_stack for broke in breaks if broke.user_stack]
-    return f"at line {stacks[0][0].line}" if stacks else ""
+    first = next((broke for broke in breaks if broke.user_stack), None)
+    if first is None:
+        return ""
+    return f"at {chain_words(first.user_stack)}" if first.nested else f"at line {first.user_stack[0].line}"
 
 
 def _difference(outcome: Outcome, entries: tuple[EntryVerdict, ...], recording: Recording) -> Difference | None:

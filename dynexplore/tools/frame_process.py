@@ -31,7 +31,7 @@ from dynexplore.engine.runtime import preserve_global_state
 from dynexplore.engine.runtime.cache import state_of
 from dynexplore.engine.runtime.stores import Options, Store
 from dynexplore.engine.translate import dispatch
-from dynexplore.engine.translate.resume import make_resume_code
+from dynexplore.engine.translate.resume import ResumeCode, make_resume_code
 from dynexplore.recording.recording import Recording
 from dynexplore.session.session import watched_store
 from dynexplore.tools.frame_file import read_frame, unpacked_tensors
@@ -141,14 +141,17 @@ class _Frame:
 def _code(data: Mapping[str, Any]) -> types.CodeType:
     """The code object; that of a resume function is rebuilt from the original."""
     resumed = data["resume"]
-    if resumed is None:
-        return unpacked_code(data["code"])
+    return unpacked_code(data["code"]) if resumed is None else _resume_code(resumed).code
+
+
+def _resume_code(resumed: Mapping[str, Any]) -> ResumeCode:
     parsed = read(unpacked_code(resumed["original"]))
     _originals.append(parsed.code)
-    target = next(instruction for instruction in parsed.instructions if instruction.offset == resumed["offset"])
+    instructions = {instruction.offset: instruction for instruction in parsed.instructions}
+    inner = resumed.get("inner")  # no file of an earlier version has one
     return make_resume_code(
         parsed,
-        target,
+        instructions[resumed["offset"]],
         stack=tuple(resumed["stack"]),
         locals=tuple(resumed["locals"]),
         bound_args=frozenset(resumed["bound_args"]),
@@ -156,7 +159,9 @@ def _code(data: Mapping[str, Any]) -> types.CodeType:
         shadowed=tuple(resumed["shadowed"]),
         cleared=tuple(resumed["cleared"]),
         maybe_unbound=frozenset(resumed["perhaps_unbound"]),
-    ).code
+        call=instructions[resumed["call"]] if inner is not None else None,
+        inner=_resume_code(inner) if inner is not None else None,
+    )
 
 
 _originals: list[types.CodeType] = []

@@ -37,7 +37,7 @@ from dynexplore.engine.runtime import optimized, preserve_global_state, reports
 from dynexplore.engine.runtime.cache import slot_values, state_of
 from dynexplore.engine.runtime.stores import Options, Store
 from dynexplore.engine.translate import dispatch
-from dynexplore.engine.translate.resume import original_of, resume_point
+from dynexplore.engine.translate.resume import ResumeCode, original_of, resume_point
 from dynexplore.session import torch_compiled
 from dynexplore.tools.frame_file import write_frame
 from dynexplore.tools.frame_values import SavedValues, global_names, packed_code, tensor_text
@@ -75,10 +75,6 @@ def save_failed_frame(store: Store, state: FrameState, error: BaseException, whe
         failure={"type": type(error).__name__, "message": str(error), "where": where},
     )
     name = _shown_name(frame)
-    resumed = resume_point(state.code)
-    if resumed is not None and resumed.inner is not None:
-        reports.log("WARNING", f"the frame of {name} is not saved: it resumes in a call, and a file holds one frame")
-        return None
     try:
         path = save(frame, _new_path(name))
     except (OSError, RecursionError, MemoryError) as trouble:
@@ -151,7 +147,7 @@ def save(frame: FrameToSave, path: Path) -> Path:
         "closure": [saved.add(cell, name) for name, cell in zip(_freevars(frame), frame.closure, strict=True)],
         "globals": saved.add_globals(frame.globals, frame.code, ""),
         "code": packed_code(frame.code),
-        "resume": _resume(frame.code),
+        "resume": _resume(resume_point(frame.code)),
         "holds": _contents(frame),
         "backend": saved.add(frame.backend, "the backend"),
         "options": {"nopython": frame.options.nopython, "dynamic": frame.options.dynamic},
@@ -197,9 +193,8 @@ def _source(frame: FrameToSave) -> tuple[str, int, str]:
     return shown_file(file), line, textwrap.dedent("".join(lines))
 
 
-def _resume(code: types.CodeType) -> dict[str, Any] | None:
-    """How a resume function is rebuilt: it is interpreted from the original code."""
-    resumed = resume_point(code)
+def _resume(resumed: ResumeCode | None) -> dict[str, Any] | None:
+    """How a resume function is rebuilt: it is interpreted from the original code, as is that of the callee in which it goes on."""
     parsed = resumed.parsed if resumed is not None else None
     if resumed is None or parsed is None:
         return None
@@ -212,7 +207,9 @@ def _resume(code: types.CodeType) -> dict[str, Any] | None:
         "bound_args": sorted(resumed.bound_args),
         "shadowed": list(resumed.shadowed),
         "cleared": list(resumed.cleared),
-        "name": code.co_name,
+        "name": resumed.code.co_name,
+        "call": resumed.call.offset if resumed.call is not None else None,
+        "inner": _resume(resumed.inner),
     }
 
 

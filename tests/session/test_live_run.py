@@ -86,6 +86,26 @@ def test_steps_are_those_of_the_recording(session: Any) -> None:
     assert {"FrameEntered", "AttemptStarted", "InstructionStepped", "GraphBroke", "GraphRan"} <= set(kinds)
 
 
+def breaks_in_a_callee(x: torch.Tensor) -> torch.Tensor:
+    def callee(x: torch.Tensor) -> torch.Tensor:
+        y = x + 1
+        seen.append("ran")
+        dynexplore.graph_break()
+        return y * 2
+
+    return callee(x.sin()) - x
+
+
+def test_a_break_in_a_callee_is_one_stop() -> None:
+    """The frame and its callee go on in one resume function: two frames are translated, one breaks, the program runs once."""
+    with dynexplore.config.patch(nested_graph_breaks=True):
+        run = dynexplore.explain(breaks_in_a_callee, X).session.live(X)
+        seen.clear()
+        assert isinstance(run.until("break").event, ev.GraphBroke)
+        assert torch.equal(run.finish(), breaks_in_a_callee(X)) and seen == ["ran", "ran"]
+    assert len(run.recording.breaks) == 1 and [bool(frame.chain) for frame in run.recording.frames] == [False, True]
+
+
 def test_the_state_is_that_of_the_moment(session: Any) -> None:
     """A stop at a break shows the stack before it; then the graph is compiled, then it runs."""
     with session.live() as run:

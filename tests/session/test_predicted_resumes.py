@@ -100,3 +100,24 @@ def test_a_branch_that_was_not_taken_is_compiled() -> None:
     other = next(one.function for one in foretold.then if one.fate == "compile")
     assert f"if the call reaches it, {other}, which resumes at line" in in_one_line(foretold)
     assert "is compiled: there is no entry yet" in in_one_line(foretold)
+
+
+def two_calls_deep(x: Any, n: int = 2) -> Any:
+    def leaf(x: Any) -> Any:
+        y = x + 1
+        dynexplore.graph_break()
+        return y * 2
+
+    return leaf(x * 3) - n
+
+
+def test_a_break_in_a_callee_is_one_place() -> None:
+    """It is named by the lines of its calls, and what follows it is one resume function, of the outermost frame."""
+    first = two_calls_deep.__code__.co_firstlineno
+    with dynexplore.config.patch(nested_graph_breaks=True):
+        session = dynexplore.explain(two_calls_deep, torch.ones(3)).session
+        foretold, missed = session.what_if(), session.what_if(x={"dtype": torch.float64})
+    chain = f"test_predicted_resumes.py:{first + 6} > test_predicted_resumes.py:{first + 3}"
+    assert (foretold.outcome, foretold.breaks_at, len(foretold.then)) == ("hit", f"at {chain}", 1)
+    assert (missed.outcome, missed.breaks_at, len(missed.breaks)) == ("recompile", f"at {chain}", 1)
+    assert session.what_if(n=3).then[0].reason == "n EQUALS: expected 2, found 3"

@@ -160,6 +160,23 @@ def test_everything_that_stands_in_the_way() -> None:
     assert "breaks in 2 places" in text and "DX206" in text and "DX101" in text and 'print("woo")' in text
 
 
+def test_a_break_in_a_callee_is_one_place() -> None:
+    """One graph would end there for all frames: the export says so once, with the line of the callee."""
+
+    def callee(x: Any) -> Any:
+        y = x + 1
+        print("inside")
+        return y * 2
+
+    def fn(x: Any) -> Any:
+        return callee(x * 3) - x
+
+    with dynexplore.config.patch(nested_graph_breaks=True), pytest.raises(dynexplore.exc.Unsupported) as caught:
+        dynexplore.export(fn, X)
+    text = str(caught.value)
+    assert "breaks in 1 place" in text and 'print("inside")' in text and "return callee(x * 3) - x" not in text
+
+
 def test_changes_of_other_objects_are_refused() -> None:
     """Tensors changed in place are part of the graph; a list of the program is not."""
     seen: list[Any] = []

@@ -63,31 +63,6 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path, caplog: Any) -> None:
     assert "could not be saved" in caplog.text
 
 
-def test_a_chain_is_not_saved(tmp_path: Path, caplog: Any) -> None:
-    """A resume function that goes on in a callee: one line says that it is not saved, and the program goes on."""
-
-    def refuses_the_second(graph: Any, inputs: Any) -> Any:
-        seen.append(graph)
-        if len(seen) == 2:
-            raise NotImplementedError("never")
-        return graph.forward
-
-    def callee(x: Any) -> Any:
-        x = x + 1
-        dynexplore.graph_break()
-        return x * 2
-
-    def caller(x: Any) -> Any:
-        return callee(x) - 1
-
-    seen: list[Any] = []
-    options = {"replay_record_enabled": True, "replay_record_folder": str(tmp_path), "nested_graph_breaks": True}
-    with dynexplore.config.patch(**options), pytest.raises(dynexplore.exc.BackendCompilerError):
-        dynexplore.optimize(refuses_the_second)(caller)(torch.ones(1))
-    assert not list(tmp_path.iterdir())
-    assert "caller, resumed is not saved: it resumes in a call, and a file holds one frame" in caplog.text
-
-
 @pytest.mark.plain("describes frames that do not run")
 def test_on_request(tmp_path: Path) -> None:
     """A function, a method, a module: nothing runs, and the file tells what the frame would work on."""

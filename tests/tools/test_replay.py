@@ -57,10 +57,23 @@ def second(x):
     return x // 2
 
 
+def callee(x, scale):
+    x = x + 1
+    print("a break")
+    return x.sin() * scale
+
+
+def third(x):
+    x = callee(x * 2, SCALE)
+    return x // 2
+
+
 x = torch.randn(2, 4, requires_grad=True)
 with dispatch.override("BINARY_OP", planted) as original:
     dynexplore.optimize("eager")(first)(x, x, torch.randn(2, 4).t(), {"k": 1})
     dynexplore.optimize("eager")(second)(x)
+    with dynexplore.config.patch(nested_graph_breaks=True):
+        dynexplore.optimize("eager")(third)(x)
 """
 
 
@@ -75,12 +88,14 @@ def left(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     return folder, done.stderr
 
 
-def frames(left: tuple[Path, str]) -> tuple[Path, Path]:
-    """The files of the frame that failed in `first`, and in the resume function of `second`."""
+def frames(left: tuple[Path, str]) -> tuple[Path, Path, Path]:
+    """The files of the frame that failed in `first`, in the resume function of `second`, and in that of `third`, which goes on in
+    its callee.
+    """
     folder, said = left
     assert "is saved: dynexplore.replay(" in said, said
-    (one,), (two,) = folder.glob("first*.frame"), folder.glob("second*.frame")
-    return one, two
+    (one,), (two,), (three,) = (folder.glob(f"{name}*.frame") for name in ("first", "second", "third"))
+    return one, two, three
 
 
 def test_it_shows_and_runs_nothing(left: tuple[Path, str]) -> None:
@@ -103,7 +118,7 @@ def test_it_shows_and_runs_nothing(left: tuple[Path, str]) -> None:
         frame.state_dict("nothing")
 
 
-@pytest.mark.parametrize("which", [0, 1])
+@pytest.mark.parametrize("which", [0, 1, 2])
 def test_the_same_failure_in_another_process(left: tuple[Path, str], which: int) -> None:
     """The frame, and a resume function; the planted handler comes along; the recording leads up to the failure."""
     frame = dynexplore.replay(frames(left)[which], trust=True)
@@ -179,7 +194,7 @@ def test_one_that_dies_or_never_ends(tmp_path: Path) -> None:
 
 def test_files_that_cannot_be_used(tmp_path: Path, left: tuple[Path, str]) -> None:
     """Damaged, of another Python, in need of a module that is not here: one sentence each."""
-    saved, _ = frames(left)
+    saved, *_ = frames(left)
     content = saved.read_bytes()
     (tmp_path / "short.frame").write_bytes(content[: len(content) // 2])
     with pytest.raises(ReplayError, match=r"short.frame is damaged or cut off: its checksum does not fit what is in it$"):

@@ -59,6 +59,52 @@ def test_disabled(program: Callable[..., Any], graphs: int, breaks: int) -> None
     assert_same_as_eager(program, X, calls=3, graphs=graphs, breaks=breaks)
 
 
+def forbids_around_the_call(x):
+    with dynexplore.error_on_graph_break(True):
+        return two_calls_deep(x) * 2
+
+
+def forbids_in_the_callee(x):
+    def leaf(x):
+        x = x + 1
+        with dynexplore.error_on_graph_break(True):
+            dynexplore.graph_break()
+        return x
+
+    return leaf(x * 2) + 1
+
+
+def allows_in_the_callee(x):
+    def leaf(x):
+        x = x + 1
+        with dynexplore.error_on_graph_break(False):
+            dynexplore.graph_break()
+        return x
+
+    with dynexplore.error_on_graph_break(True):
+        return leaf(x * 2) + 1
+
+
+def test_error_on_graph_break_is_that_of_the_callee() -> None:
+    """Where a break in a callee ends the graph of all frames, the innermost block counts, whichever frame it stands in."""
+    for program in (forbids_around_the_call, forbids_in_the_callee):
+        dynexplore.reset()
+        with pytest.raises(dynexplore.exc.Unsupported, match="error_on_graph_break"):
+            dynexplore.optimize("eager")(program)(X)
+    assert_same_as_eager(allows_in_the_callee, X, calls=2, graphs=2, breaks=1)
+
+
+def test_nopython_names_the_callee() -> None:
+    """The error is the same as without nested breaks: the line in the callee, and the calls that led there."""
+    texts = []
+    for is_on in (True, False):
+        dynexplore.reset()
+        with config.patch(nested_graph_breaks=is_on), pytest.raises(dynexplore.exc.Unsupported) as raised:
+            dynexplore.optimize("eager", nopython=True)(two_calls_deep)(X)
+        texts.append(str(raised.value))
+    assert texts[0] == texts[1] and "in breaks_once" in texts[0] and texts[0].count("  from  ") >= 2
+
+
 def test_disabled_around_the_call() -> None:
     """The setting is that of the thread where a function is captured."""
 
