@@ -43,8 +43,8 @@ class Prediction:
     `outcome` is "hit", "compile" (there is no entry yet), "recompile", "limit reached", "plain Python" or "raises"; `entry`
     the number of the entry that is hit (-1: none); `reason` says why in words; `entries` what each guard of each entry says.
     `capture` is the recording of what would be captured, None where nothing would; `difference` compares it with the entry
-    that was tried first. `breaks_at` is the line of the first break, in a callee with the calls that lead there ("" where there is none); `then` the resume functions
-    that a hit may go on in after it, each with what would come of it, or "not known".
+    that was tried first. `breaks_at` is the line of the first break, in a callee with the calls that lead there ("" where there is
+    none); `then` the resume functions that a hit may go on in after it, each with what would come of it, or "not known".
     """
 
     outcome: Kind
