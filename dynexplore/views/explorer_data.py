@@ -33,7 +33,6 @@ from dynexplore.views import (
     links,
     memory_picture,
     overview,
-    ranked_costs,
     real_run,
     story,
     text,
@@ -98,7 +97,6 @@ def head_data(recording: Recording, states: Mapping[int, Sequence[State]]) -> Pl
         "cut": str(recording.cut or ""),
         "help": help_of(recording),
         "timeline": cache_timeline.timeline_data(recording),
-        "costs": ranked_costs.costs_data(recording),
     }
 
 

@@ -29,7 +29,7 @@ from dynexplore.views.counts import plural
 from dynexplore.views.headline import headline, place_of_break
 from dynexplore.views.miss_reasons import call_of_frame
 from dynexplore.views.names import frame_name, is_library, short_file, skipped_name
-from dynexplore.views.ranked_costs import Cost, costs_of
+from dynexplore.views.ranked_costs import Cost, costs_of, remedies_data
 from dynexplore.views.story import opening, place_of
 from dynexplore.views.targets_table import Function, functions_of
 from dynexplore.views.timeline import State
@@ -137,7 +137,7 @@ def _last_operator(recording: Recording, states: States) -> list[int]:
 
 
 def _cost_rows(recording: Recording, states: States) -> list[Plain]:
-    """Graph breaks and recompiles, those that lost most seconds first; those that split nothing lose none, and come last."""
+    """Graph breaks and recompiles, those that lost most seconds first; those that need no action come last, as those that lost none."""
     rows = []
     for cost in costs_of(recording):
         splits = cost.kind != "graph break" or _splits(recording, cost)
@@ -160,9 +160,11 @@ def _cost_rows(recording: Recording, states: States) -> list[Plain]:
                 **remedy,
                 "place": place_of(recording, states, recording.events.index(first)) if first is not None else [],
                 "facts": _facts(recording, cost, first),
+                "remedies": remedies_data(recording, cost),
+                "isExpected": int(cost.is_expected),
             }
         )
-    return sorted(rows, key=lambda row: (not row["seconds"], row["remedy"] == NOTHING_TO_FIX, -row["seconds"]))
+    return sorted(rows, key=lambda row: (not row["seconds"], row["isExpected"], row["remedy"] == NOTHING_TO_FIX, -row["seconds"]))
 
 
 _BREAK = re.compile(r"(?P<where>.+:\d+) in (?P<function>.+)")
@@ -321,18 +323,31 @@ def _verdict(recording: Recording, rows: Sequence[Plain], functions: Sequence[Fu
     if not recompiles and not breaks:
         return _clean(recording, functions, seconds)
     total = seconds["compile"] + seconds["recompile"]
-    sentences = []
-    lost = sum(row["seconds"] for row in rows if row["kind"] == "break")
+    of = f" of {seconds_text(total)} of compiling" if total else ""
+    counted = []
     if recompiles:
-        again = seconds_text(seconds["recompile"])
-        sentences.append(f"{plural(recompiles, 'recompile')} took {again} of {seconds_text(total)} of compiling.")
+        counted.append((seconds["recompile"], plural(recompiles, "recompile"), "took"))
     if breaks:
-        after = f" cost {seconds_text(lost)}" if lost else " cost no compile time"
-        sentences.append(f"{plural(breaks, 'graph break')}{after}.")
-    costly = next((row for row in rows if row["seconds"]), None)
-    if costly is None:
-        return [" ".join(sentences), NOTHING_TO_FIX if all(row["remedy"] == NOTHING_TO_FIX for row in rows) else _first(rows[0])]
-    return [" ".join(sentences), _first(costly)]
+        counted.append((sum(row["seconds"] for row in rows if row["kind"] == "break"), plural(breaks, "graph break"), "cost"))
+    sentences = []
+    for spent, number, cost in sorted(counted, key=lambda one: -one[0]):  # what lost most comes first
+        whole = of if not sentences else ""
+        sentences.append(f"{number} {cost} {seconds_text(spent)}{whole}." if spent else f"{number} cost no compile time.")
+    return [" ".join(sentences), _first_of_all(rows)]
+
+
+def _first_of_all(rows: Sequence[Plain]) -> str:
+    """What to fix first: what lost most and can be mended; where all is as expected, that nothing need be done, and why."""
+    costly = next((row for row in rows if row["seconds"] and not row.get("isExpected")), None)
+    if costly is not None:
+        return _first(costly)
+    if all(row["remedy"] == NOTHING_TO_FIX for row in rows):
+        return NOTHING_TO_FIX
+    first = next((row for row in rows if row["remedy"] != NOTHING_TO_FIX), rows[0])
+    if not first.get("isExpected"):
+        return _first(first)
+    sentence = first["remedy"].split(". ")[0].rstrip(".")
+    return _one_line(f"{sentence}. {first['function']} recompiled: {first['cause']}.")
 
 
 def _first(row: Plain) -> str:

@@ -5,8 +5,8 @@ compilation, a graph break those of what continues after it. Both stand in one l
 explorer and the JSON rank by the same function. What needs no action comes last, whatever it took.
 
 In:  a Recording, of this engine, of torch.compile or of a log of it.
-Out: `costs_of(recording)`: `Cost`s; `remedies_of(cost, source)`; `plain(costs)` and `costs_data(recording)`, the same for JSON,
-     without and with remedies; `block(...)`, one of them as lines of a report.
+Out: `costs_of(recording)`: `Cost`s; `remedies_of(cost, source)`; `plain(costs)`, the same for JSON, and
+     `remedies_data(recording, cost)` for the explorer; `block(...)`, one of them as lines of a report.
 
 PyTorch has no counterpart; tlparse lists compilations in the order in which they came.
 """
@@ -220,19 +220,18 @@ def _plain_cost(cost: Cost) -> dict[str, Any]:
     }
 
 
-def costs_data(recording: Recording) -> list[dict[str, Any]]:
-    """The list of costs for the explorer and for JSON, each with the remedies of torch.compile and what came of those tried."""
-    costs = costs_of(recording)
+def remedies_data(recording: Recording, cost: Cost) -> list[dict[str, str]]:
+    """The remedies of torch.compile for a cost as the explorer shows them: the text, its place, its price, and what came of it."""
+    if recording.engine != TORCH:
+        return []
     tried = {event.text: verdict(event) for event in recording.of(ev.RemedyTried) if event.after != (0, 0, 0) or event.error}
-    rows = plain(costs)
-    for row, cost in zip(rows, costs, strict=True):
-        remedies = remedies_of(cost) if recording.engine == TORCH else []
-        row["remedies"] = [_plain_remedy(remedy, tried.get(remedy.text, "")) for remedy in remedies]
-    return rows
+    return [
+        {"text": remedy.text, "where": remedy.where, "price": remedy.costs, "tried": tried.get(remedy.text, _NOT_TRIED)}
+        for remedy in remedies_of(cost)
+    ]
 
 
-def _plain_remedy(remedy: Remedy, tried: str) -> dict[str, Any]:
-    return {"row": remedy.row, "text": remedy.text, "where": remedy.where, "costs": remedy.costs, "tried": tried}
+_NOT_TRIED = "Expected to help; not tried."
 
 
 def _plain_reason(reason: Reason) -> dict[str, Any]:

@@ -143,7 +143,7 @@ def test_every_control_is_reached_by_tab_and_shows_it(opened: Opened, several: R
         "Next graph break",
         "Source",
         "Stack and locals",
-        "Graph so far",
+        "Graph",
         "Step",
         "Bytecode",
         "Original bytecode",

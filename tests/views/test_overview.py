@@ -56,10 +56,10 @@ def program() -> None:
 
 
 def test_rows_are_ranked_by_the_seconds_that_were_lost() -> None:
-    """The row that lost most stands first, and the bar, the rows and the functions add up to the same seconds."""
+    """The row that lost most stands first, what needs no action last; bar, rows and functions add up to the same seconds."""
     data = overview(captured(program))
-    seconds = [row["seconds"] for row in data["rows"]]
-    assert seconds == sorted(seconds, reverse=True) and seconds[0] > 0
+    ranks = [(row.get("isExpected", 0), -row["seconds"]) for row in data["rows"]]
+    assert ranks == sorted(ranks) and ranks[0][0] == 0 and ranks[-1][0] == 1 and ranks[0][1] < 0
     assert {row["kind"] for row in data["rows"]} >= {"recompile", "break"}
     recompiles = sum(row["seconds"] for row in data["rows"] if row["kind"] == "recompile")
     assert recompiles == pytest.approx(data["seconds"]["recompile"], abs=1e-3)
@@ -76,6 +76,12 @@ def test_the_verdict_counts_what_the_rows_count() -> None:
     times = sum(row["times"] for row in data["rows"] if row["kind"] == "recompile")
     assert first.startswith(f"{times} recompile") and "1 graph break cost" in first
     assert second.startswith("Fix first: ") and len(second) < 160
+
+
+def test_what_needs_no_action_is_not_to_be_fixed_first() -> None:
+    """A size that changed once recompiles once: the second line says that nothing need be done, and why it happened."""
+    data = overview(captured(lambda: [grows(torch.ones(size)) for size in (2, 3)]))
+    assert data["verdict"][1].startswith("No action needed: ") and "grows recompiled: `x`" in data["verdict"][1]
 
 
 def test_a_recompile_tells_guard_and_found_value_and_calling_line() -> None:

@@ -112,3 +112,8 @@ export function push(map, key, value) {
   if (there) there.push(value);
   else map.set(key, [value]);
 }
+
+/** A place whose long name goes on below itself behind a sign, not within a word. @param {string} text @returns {Node[]} */
+export function breakable(text) {
+  return text.split(/(?<=[_./:])/).flatMap((piece) => [document.createTextNode(piece), make("wbr")]);
+}

@@ -5,7 +5,7 @@
  * In:  `data.overview.timeline`, made by views/overview.py.
  */
 
-import { make, makeButton, plural } from "./dom.js";
+import { breakable, make, makeButton, plural } from "./dom.js";
 import { secondsOf } from "./seconds.js";
 
 /** About so many marks stand on the axis. */
@@ -61,7 +61,7 @@ export class Track {
       dot.title = plural(count, "cache hit");
       line.append(dot);
     }
-    const name = make("span", "dynx-track-name", track.function);
+    const name = make("span", "dynx-track-name", "", ...breakable(track.function));
     name.title = track.function;
     this.element = make("div", "dynx-track", "", name, line);
   }

@@ -61,7 +61,8 @@
  *   rows: {name: string, op: string, stage: string, live: string, made: string, inside: string, place: string}[],
  *   kept: {name: string, bytes: string, what: string}[]}} GraphMemory  the memory of a graph, and its picture
  * @typedef {{kind: string, function: string, where: string, cause: string, more?: string, code?: string, times: number, recompiles?: number, seconds: number,
- *   remedy: string, change: string, place: number[], facts: string[][]}} Cost  what cost something; see views/overview.py
+ *   remedy: string, change: string, place: number[], facts: string[][], isExpected?: number,
+ *   remedies?: {text: string, where: string, price: string, tried: string}[]}} Cost  what cost something; see views/overview.py
  * @typedef {{function: string, spans: {kind: string, start: number, seconds: number, frame: number, call: number}[],
  *   hits: [number, number, number][]}} TrackData  a function's compilations, and [second, hits, call]
  * @typedef {{file: string, how: string, verdict: string[], level: string, seconds: Record<string, number>, rows: Cost[],

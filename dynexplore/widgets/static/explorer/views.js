@@ -19,6 +19,9 @@ const VIEWS = [
   ["compare", "Compare", ["compare"], []],
 ];
 
+/** The class of the place in the overview at which the whole graph stands where nothing was lost. */
+export const WHOLE_GRAPH = "dynx-whole-graph";
+
 /** What a button says, where the pane's own title is longer. @type {Record<string, string>} */
 const SHORT = {
   original: "Bytecode", modified: "New bytecode", python: "Python", state: "Values", frames: "Functions", breaks: "Breaks", real: "Real run",
@@ -163,8 +166,24 @@ export class Views {
     this.explorer.catchUp(viewsOf(tab));
   }
 
+  /** Where nothing was lost, the diagram stands in the overview, too: in whichever of the two views is open. @param {Tab} wanted */
+  lend(wanted) {
+    const [overview, graph] = [this.named("overview"), this.named("graph")];
+    const home = overview.panel.querySelector(`.${WHOLE_GRAPH}`);
+    const part = [...graph.parts, ...overview.parts].find(({ key }) => key === "diagram");
+    if (!home || !part || (wanted !== overview && wanted !== graph)) return;
+    const [from, to] = wanted === overview ? [graph, overview] : [overview, graph];
+    if (to.parts.includes(part)) return;
+    from.parts.splice(from.parts.indexOf(part), 1);
+    to.parts.push(part);
+    part.always = to === overview;
+    part.section.hidden = to === graph && graph.one !== part;
+    (to === overview ? home : graph.panel).append(part.section);
+  }
+
   /** @param {Tab} wanted */
   open(wanted) {
+    this.lend(wanted);
     this.shown = wanted;
     for (const { button, panel } of this.tabs) {
       const isOpen = button === wanted.button;

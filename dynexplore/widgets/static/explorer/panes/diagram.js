@@ -40,6 +40,7 @@ export const diagramPane = {
     return {
       lists: [diagram.rows],
       showFrame: (frame) => diagram.showFrame(frame),
+      showView: () => diagram.onSize(),
       keys: { "+": () => diagram.zoom(ZOOM), "-": () => diagram.zoom(1 / ZOOM), 0: () => diagram.fit() },
     };
   },
@@ -291,6 +292,11 @@ class Diagram {
     const height = this.figures.reduce((sum, figure) => sum + figure.height, 1);
     const fits = Math.min(1, (this.body.clientWidth - 16) / width, (this.body.clientHeight - 16) / height);
     return fits >= LEAST ? fits : Math.min(1, Math.max(SMALLEST, (this.body.clientWidth - 16) / width));
+  }
+
+  /** It stands in another view now, which may be smaller. */
+  onSize() {
+    if (this.inView && !this.sized && this.body.clientWidth) this.setScale(this.startScale());
   }
 
   /** @param {number} factor */

@@ -9,11 +9,12 @@
  */
 
 import { copyText } from "../copying.js";
-import { make, makeButton, note } from "../dom.js";
+import { breakable, make, makeButton, note } from "../dom.js";
 import { KINDS } from "../kinds.js";
 import { secondsOf } from "../seconds.js";
 import { restore, splitters } from "../splitter.js";
 import { Track, ticksOf } from "../tracks.js";
+import { WHOLE_GRAPH } from "../views.js";
 
 /**
  * @typedef {import("../types.js").Cost} Cost
@@ -52,11 +53,6 @@ export function prose(text) {
   return text.split("`").map((piece, at) => (at % 2 ? make("code", "", piece) : document.createTextNode(piece)));
 }
 
-/** A place whose long name goes on below itself behind a sign, not within a word. @param {string} text @returns {Node[]} */
-function breakable(text) {
-  return text.split(/(?<=[_./:])/).flatMap((piece) => [document.createTextNode(piece), make("wbr")]);
-}
-
 /** Whether a row is of a kind: a break may have recompiles of the part behind it. @param {Cost} cost @param {string} wanted "" for all */
 function isOf({ kind, recompiles = 0 }, wanted) {
   return !wanted || kind === wanted || (wanted === "recompile" && recompiles > 0);
@@ -77,7 +73,8 @@ class Summary {
     this.detail.setAttribute("role", "group");
     this.detail.setAttribute("aria-label", "The row that is chosen");
     this.list.setAttribute("aria-label", "What costs most, most seconds lost first");
-    const list = make("div", "dynx-list-pane", "", this.chips(), make("div", "dynx-scrolls", "", this.given.rows.length ? this.list : this.nothing()));
+    const holds = this.given.rows.length ? this.list : this.nothing();
+    const list = make("div", "dynx-list-pane", "", this.chips(), holds.matches(`.${WHOLE_GRAPH}`) ? holds : make("div", "dynx-scrolls", "", holds));
     const time = make("div", "dynx-time-pane", "", ...this.timeline());
     const functions = make("div", "dynx-functions-pane", "", ...this.functions());
     const left = make("div", "dynx-left", "", list, time);
@@ -146,7 +143,8 @@ class Summary {
     };
     const some = CHIPS.filter(([, , kind]) => count(kind)).map(([sign, title, kind]) => chip(`${sign} ${title}`, count(kind), kind));
     this.buttons = rows.length ? [chip("All causes", rows.length, ""), ...some] : [];
-    const order = rows.length ? [make("span", "dynx-facts dynx-order", "Most seconds lost first")] : [];
+    const last = rows.some(({ isExpected, seconds }) => isExpected && seconds) && rows.length > 1 ? "; what needs no action is last" : "";
+    const order = rows.length ? [make("span", "dynx-facts dynx-order", `Most seconds lost first${last}`)] : [];
     return make("div", "dynx-chips", "", ...this.buttons, ...order);
   }
 
@@ -170,7 +168,7 @@ class Summary {
     const most = Math.max(...this.given.rows.map((row) => row.seconds), 1e-9);
     bar.style.width = `${(100 * seconds) / most}%`;
     const lost = make("span", "dynx-lost", "", make("b", "", secondsOf(seconds)), ...(seconds ? [bar] : []));
-    const fix = make("div", "dynx-fix", "", ...this.fix(change, remedy));
+    const fix = make("div", "dynx-fix", "", ...this.fix(cost.isExpected ? "" : change, remedy));
     const row = make("li", "dynx-cost", "", make("span", "dynx-rank", String(at + 1)), head, make("div", "dynx-reasons", "", why, ...line, fix), often, lost);
     row.addEventListener("click", (event) => {
       if (!(/** @type {Element} */ (event.target).closest("button"))) this.choose(at);
@@ -229,8 +227,10 @@ class Summary {
     const parts = [title, make("p", "", "", ...prose(cause))];
     if (code) parts.push(make("div", "dynx-said-line", "", make("code", "", code)));
     if (terms.childElementCount) parts.push(terms);
-    if (change) parts.push(make("h4", "", "Change"), make("pre", "dynx-added", `+ ${change}`));
-    if (remedy) parts.push(make("p", "dynx-facts", "", ...prose(remedy)));
+    if (remedy && cost.isExpected) parts.push(make("p", "", "", ...prose(remedy)));
+    if (change) parts.push(make("h4", "", cost.isExpected ? "Optional change" : "Change"), make("pre", "dynx-added", `+ ${change}`));
+    if (remedy && !cost.isExpected) parts.push(make("p", "dynx-facts", "", ...prose(remedy)));
+    for (const one of cost.remedies ?? []) parts.push(make("pre", "dynx-added", one.text), make("p", "dynx-facts", `${one.where}. ${one.tried} ${one.price}`));
     const open = makeButton("Open the story", () => this.open(), { name: "dynx-first" });
     const guards = kind === "recompile" ? [makeButton("All failing guards", () => this.explorer.tabs.openAgain("recompiles"), { name: "dynx-tool" })] : [];
     const copy = change ? [makeButton("Copy", () => this.copy(change), { name: "dynx-tool", label: "Copy the change (c)" })] : [];
@@ -262,10 +262,7 @@ class Summary {
   /** What stands in place of the list: that there is nothing to fix, or why there is nothing at all. */
   nothing() {
     const { empty } = this.given;
-    if (!empty) {
-      const graph = makeButton("Show the whole graph", () => this.explorer.tabs.openAgain("graph"), { name: "dynx-tool" });
-      return make("div", "dynx-empty", "", make("p", "", "Nothing to fix."), graph);
-    }
+    if (!empty) return make("div", WHOLE_GRAPH); // views.js puts the pane there
     const { why, next, command } = empty;
     const copy = command ? [make("span", "dynx-change-code", "", make("code", "", command), makeButton("Copy", () => this.copy(command), { name: "dynx-copy", label: `Copy ${command}` }))] : [];
     return make("div", "dynx-empty", "", make("p", "", "", ...prose(why)), make("p", "dynx-facts", "", ...prose(next)), ...copy);
@@ -287,7 +284,9 @@ class Summary {
         this.explorer.tabs.openAgain("story");
         if (there) this.explorer.show(there, this.explorer.states(there).first);
       };
-      const row = make("div", "dynx-function", "", makeButton(name, go, { name: "dynx-frame", label: `Open the story of ${name}` }), badge(kind, verdict));
+      const button = makeButton("", go, { name: "dynx-frame", label: `Open the story of ${name}` });
+      button.append(...breakable(name));
+      const row = make("div", "dynx-function", "", button, badge(kind, verdict));
       row.append(make("span", "dynx-facts", operators ? `${operators} ${operators === 1 ? "operator" : "operators"}` : ""), make("span", "dynx-lost", secondsOf(seconds)));
       table.append(row);
     }
