@@ -137,7 +137,7 @@ def _last_operator(recording: Recording, states: States) -> list[int]:
 
 
 def _cost_rows(recording: Recording, states: States) -> list[Plain]:
-    """Graph breaks and recompiles, those that lost most seconds first; those that need no action come last, as those that lost none."""
+    """Graph breaks and recompiles, those that lost most seconds first; what needs no action comes last."""
     rows = []
     for cost in costs_of(recording):
         splits = cost.kind != "graph break" or _splits(recording, cost)

@@ -264,11 +264,11 @@ def test_where_it_is_narrow_every_view_is_seen_and_no_opcode_is_cut(opened: Open
 
 
 def test_inputs_bear_the_names_of_the_program(opened: Opened) -> None:
-    """A module's parameters are paths in it and its arguments those of `forward`, in the story and in the table of the graph."""
+    """A module's arguments are those of `forward`, and its parameters paths in it: the picture has none."""
     page = opened(explained(MODEL, X))
     page.keyboard.press("End")
     drawn = page.locator(".dynx-growing .dynx-input text:first-of-type").all_text_contents()
-    assert {"x", "first.weight", "first.bias", "second.weight", "second.bias"} <= set(drawn)
+    assert drawn == ["x"]
     tab(page, "graph")
     assert "first.weight" in page.locator(".dynx-graph tbody tr").nth(1).inner_text()
 
@@ -400,7 +400,7 @@ def test_the_source_is_annotated(opened: Opened) -> None:
     """Each line has the number of its graph; the one that breaks says why and what to do."""
     page = opened(toy())
     gutters = page.locator(".dynx-source .dynx-gutter")
-    assert gutters.all_inner_texts() == ["", "1", "!", "2", "2"]
+    assert gutters.all_inner_texts() == ["", "1", "◆", "2", "2"]
     note = page.locator(".dynx-break-note")
     assert note.inner_text() == (
         "The graph breaks: `if` on a tensor value. Use torch.where, or move the `if` out of the compiled function."
@@ -519,15 +519,17 @@ def test_a_box_that_tells_the_same_stays(opened: Opened) -> None:
 
 
 def test_the_graph_grows_and_shrinks(opened: Opened) -> None:
-    """At each step there are the nodes made so far in this attempt, the new one marked; a click chooses one."""
+    """What a step has made so far is marked, the rest is pale, and nothing moves; a click chooses a node."""
     page = opened(toy())
     page.evaluate("dynexplore.show(dynexplore.walk[0], 19)")  # the second attempt begins
-    expect(page.locator(".dynx-growing")).to_contain_text("no node yet")
-    sizes = []
+    expect(page.locator(".dynx-growing .dynx-node")).to_have_count(0)
+    sizes, places = [], set()
+    where = "all => all.map((e) => e.outerHTML).join()"
     for _ in range(15):
         page.keyboard.press("ArrowRight")
         sizes.append(page.locator(".dynx-growing .dynx-node").count())
-    assert sizes == sorted(sizes) and sizes[-1] == 7
+        places.add(page.locator(".dynx-growing :is(.dynx-node, .dynx-later) > rect").evaluate_all(where))
+    assert sizes == sorted(sizes) and sizes[-1] == 7 and len(places) == 1
     assert page.locator(".dynx-growing h3").inner_text() == "Graph 1: 5 operators"
     page.keyboard.press("ArrowLeft")
     assert page.locator(".dynx-growing .dynx-node").count() == 6
@@ -536,7 +538,36 @@ def test_the_graph_grows_and_shrinks(opened: Opened) -> None:
     page.locator(".dynx-growing .dynx-node").first.click()
     expect(page.locator(".dynx-growing .dynx-chosen")).to_contain_text("a")
     page.evaluate("dynexplore.show(dynexplore.walk[0], 17)")
-    assert page.locator(".dynx-growing h3").inner_text() == "Graph 1, attempt 1 (discarded): 5 operators"
+    assert page.locator(".dynx-growing h3").inner_text() == "Graph 1: 5 operators"
+
+
+def test_both_graphs_of_a_break_are_one_picture(opened: Opened) -> None:
+    """The break is a line between them, and edges lead across it; what comes behind it is pale until it is made."""
+    page = opened(toy())
+    page.evaluate("dynexplore.show(dynexplore.walk[0], 17)")
+    assert page.locator(".dynx-growing .dynx-seam text").text_content() == "◆ graph break at line 11, then graph 2"
+    first = "e => e.querySelector('rect').getBBox().y"
+    seam = page.locator(".dynx-growing .dynx-seam").evaluate(first)
+    assert all(y < seam for y in page.locator(".dynx-growing .dynx-node").evaluate_all(f"all => all.map({first})"))
+    assert all(y > seam for y in page.locator(".dynx-growing .dynx-later").evaluate_all(f"all => all.map({first})"))
+    assert page.locator(".dynx-growing .dynx-later").count() == 2 and page.evaluate(BEHIND) == []
+
+
+def test_a_line_has_one_color_in_source_graph_and_bytecode(opened: Opened) -> None:
+    """What comes from a line has its band and says its number; where the pointer rests on one of them, all are marked."""
+    page = opened(toy())
+    page.evaluate("dynexplore.show(dynexplore.walk[0], 17)")
+    band = page.locator(".dynx-source .dynx-line", has_text="abs(").get_attribute("data-band")
+    of_line = page.locator(f"[data-band='{band}']")
+    names = "all => [...new Set(all.map((e) => [...e.classList].find((n) => /^dynx-band-/.test(n))))]"
+    assert len(of_line.evaluate_all(names)) == 1
+    texts = page.locator(f".dynx-growing [data-band='{band}'] .dynx-first-line").all_text_contents()
+    assert texts == ["abs", "add", "truediv"]
+    assert "BINARY_OP" in " ".join(page.locator(f".dynx-original [data-band='{band}']").all_inner_texts())
+    page.locator(f".dynx-growing [data-band='{band}']").first.hover()
+    assert page.locator(".dynx-hovered").count() == of_line.count() > 6
+    page.locator(".dynx-growing h3").hover()
+    expect(page.locator(".dynx-hovered")).to_have_count(0)
 
 
 @pytest.mark.parametrize("width", [1440, 914])
@@ -552,7 +583,7 @@ def test_the_newest_node_of_a_tall_graph_is_in_view(opened: Opened, width: int) 
     for node in ("add_29", "mul_20", "mul_29", "sin"):
         page.evaluate(f"dynexplore.choose('node:1:{node}')")
         assert page.evaluate(in_view), node
-    assert page.locator(".dynx-growing h3").inner_text().endswith("(drawn: the last 40 of 62 nodes)")
+    assert page.locator(".dynx-growing h3").inner_text().endswith("(40 of 62 nodes drawn)")
 
 
 @pytest.mark.parametrize("width", [1440, 914])

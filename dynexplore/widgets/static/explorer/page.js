@@ -9,6 +9,7 @@
  * that need a live program (`live`).
  */
 
+import { Bands } from "./bands.js";
 import { make, makeButton } from "./dom.js";
 import { isInEditor } from "./editing.js";
 import { tellWhole } from "./fitted.js";
@@ -95,6 +96,7 @@ export class Explorer {
     this.root.addEventListener("keydown", (event) => this.onKey(event));
     this.root.addEventListener("click", (event) => this.onClick(event));
     tellWhole(this.root);
+    this.bands = new Bands(this);
     if (live) live.frame = this.frame?.id;
     this.search = new Search(this);
     this.stepper = new Stepper(this);

@@ -78,6 +78,7 @@ function listed(explorer, id) {
       key: `instruction:${id}:${row.offset}`,
       cells: cellsOf(ORIGINAL_COLUMNS, { number, row, canonical }),
       title: [`canonical: ${same ? row.op : canonical}`, ...steps.map(([op]) => explorer.help(op)).filter(Boolean)].join("\n"),
+      dress: (/** @type {HTMLElement} */ made) => explorer.bands.dress(made, id, row.line),
     };
   });
 }

@@ -1,18 +1,19 @@
 // @ts-check
 /**
- * The graph as far as it has grown at this step of this attempt, drawn from left to right: the new node is marked. A large graph
- * shows the nodes around the newest; the whole stands in the tab "Graph".
+ * The graphs of the function at hand in one picture, from top to bottom: a graph break is a line between two of them. All boxes stand
+ * where they stay; those that this step has not made yet are pale, and the newest is marked. The operator comes first, its dtype and
+ * shape second, the line of the source in the corner, in the colour of that line. A large graph shows the nodes around the newest; the
+ * whole stands in the view "Graph".
  */
 
 import { note, plural } from "../dom.js";
 import { shortType } from "../groups.js";
 import { layout } from "../layout.js";
 import { Rows, bestOf } from "../rows.js";
-import { colourOf } from "../strip.js";
 import { shape } from "../svg.js";
 
-/** So many nodes are drawn. */
-const MOST = 40;
+/** So many nodes are drawn, and so many of those not made yet. */
+const [MOST, AHEAD] = [40, 10];
 
 /** Pixels above the upper row of a graph that is scrolled. */
 const EDGE = 2;
@@ -26,54 +27,181 @@ const MARGIN = 10;
 /**
  * @typedef {import("../types.js").Frame} Frame
  * @typedef {import("../types.js").GraphNode} GraphNode
+ * @typedef {import("../page.js").Explorer} Explorer
  * @typedef {{node: GraphNode, inputs: string[], at: number}} Grown  a node, and the state that made it
+ * @typedef {{key: string, keys: string[], inputs: string[], lines: string[], part: number, node: GraphNode, frame: Frame}} Drawn
  */
 
 /** @type {import("../types.js").Pane} */
 export const growingPane = {
   key: "growing",
-  title: "Graph so far",
+  title: "Graph",
   place: "now",
   build(explorer, { body, heading }) {
     const rows = new Nodes(body);
-    /** @type {Map<Frame, Map<number, Grown[]>>} */
-    const grownOf = new Map();
+    const pictures = new Pictures(explorer);
     let drawn = "";
-    /** @type {{name: string, element: Element}[]} those that stand there */
+    /** @type {{made: Drawn, element: Element}[]} those that stand there */
     let nodes = [];
     return {
       lists: [rows],
       showState(state, position) {
         const { frame } = explorer;
-        let attempts = grownOf.get(frame);
-        if (!attempts) grownOf.set(frame, (attempts = grown(frame)));
         const attempt = state.attempt || explorer.states().lastAttempt;
-        const all = attempts.get(attempt) ?? [];
-        const isKept = attempt === explorer.states().lastAttempt;
-        const whole = explorer.data.isFirstView && isKept ? frame.graphs.reduce((sum, { calls }) => sum + calls, 0) : operators(all);
+        const all = pictures.grown(frame).get(attempt) ?? [];
         const made = state.attempt ? all.filter(({ at }) => at <= position) : all;
-        const [number = 0] = frame.numbers;
-        const module = explorer.names(made.at(-1)?.node.module ?? "");
-        const part = made.length > MOST ? ` (drawn: the last ${MOST} of ${made.length} nodes)` : "";
-        heading.textContent = `${headingOf(made, number, discarded(frame, attempt), whole)}${module ? `, in ${module}` : ""}${part}`;
-        const key = `${frame.id} ${attempt} ${made.length} ${made.at(-1)?.at === position}`;
-        if (key !== drawn) draw(made, number, position);
+        heading.textContent = headingOf(explorer, frame, attempt, made, all) + pictures.cutOf(frame, attempt);
+        const code = state.code ?? frame.code;
+        const window = pictures.windowOf(frame, attempt, made.length);
+        const key = `${frame.id} ${window} ${code}`;
+        if (key !== drawn) {
+          rows.clear();
+          nodes = [];
+          const picture = pictures.of(frame, attempt, made);
+          body.replaceChildren(picture.length ? drawing(explorer, picture, rows, nodes, code) : note("This part of the function has no operator."));
+        }
+        const isNewer = key !== drawn;
         drawn = key;
+        const isMade = new Set(made.map(({ node }) => node.key));
+        const newest = made.findLast(({ node }) => node.op.startsWith("call_") || !isParameter(explorer, frame, node));
         const held = new Set(explorer.states().around(position).after.stack.map((value) => explorer.data.values[value].node));
-        for (const { name, element } of nodes) element.classList.toggle("dynx-held", held.has(name));
+        for (const { made: one, element } of nodes) {
+          const isLater = one.frame === frame ? !isMade.has(one.key) : pictures.isAfter(one.frame, frame);
+          element.classList.toggle("dynx-node", !isLater);
+          element.classList.toggle("dynx-later", isLater);
+          element.classList.toggle("dynx-newest", one.frame === frame && one.key === newest?.node.key && newest.at === position);
+          element.classList.toggle("dynx-held", one.frame === frame && held.has(one.node.name));
+        }
+        const at = nodes.find(({ made: one }) => one.frame === frame && one.key === newest?.node.key) ?? nodes.find(({ made: one }) => one.frame === frame);
+        if (at) rows.reveal(at.element, isNewer);
       },
     };
-
-    /** @param {Grown[]} made @param {number} number @param {number} position */
-    function draw(made, number, position) {
-      rows.clear();
-      nodes = [];
-      body.replaceChildren(made.length ? drawing(made.slice(-MOST), rows, { number, position, label: (name) => explorer.label(name) }, nodes) : note("no node yet"));
-      const newest = nodes.at(-1)?.element;
-      if (newest) rows.reveal(newest);
-    }
   },
 };
+
+/** What is drawn of each frame. */
+class Pictures {
+  /** @param {Explorer} explorer */
+  constructor(explorer) {
+    this.explorer = explorer;
+    /** @type {Map<Frame, Map<number, Grown[]>>} */
+    this.made = new Map();
+  }
+
+  /** @param {Frame} frame */
+  grown(frame) {
+    let there = this.made.get(frame);
+    if (!there) this.made.set(frame, (there = grown(frame)));
+    return there;
+  }
+
+  /** Which attempt stands in the picture: one that was given up only where the last has other nodes. @param {Frame} frame @param {number} attempt */
+  shownAttempt(frame, attempt) {
+    const last = this.explorer.states(frame).lastAttempt;
+    const kept = new Set((this.grown(frame).get(last) ?? []).map(({ node }) => node.key));
+    return (this.grown(frame).get(attempt) ?? []).every(({ node }) => kept.has(node.key)) ? last : attempt;
+  }
+
+  /** What says whether another picture is to be drawn. @param {Frame} frame @param {number} attempt @param {number} made so many nodes */
+  windowOf(frame, attempt, made) {
+    const shown = this.shownAttempt(frame, attempt);
+    return this.isLarge(frame, shown) ? `${shown} ${made}` : String(shown);
+  }
+
+  /** The nodes of an attempt that get a box: parameters would hide the operators, and the table has them. @param {Frame} frame @param {number} attempt */
+  boxed(frame, attempt) {
+    return (this.grown(frame).get(attempt) ?? []).filter(({ node }) => node.op !== "output" && !isParameter(this.explorer, frame, node));
+  }
+
+  /** @param {Frame} frame @param {number} attempt */
+  isLarge(frame, attempt) {
+    return this.boxed(frame, attempt).length > MOST;
+  }
+
+  /** How much of a large graph is drawn, in words. @param {Frame} frame @param {number} attempt */
+  cutOf(frame, attempt) {
+    const count = this.boxed(frame, this.shownAttempt(frame, attempt)).length;
+    return count > MOST ? ` (${MOST} of ${count} nodes drawn)` : "";
+  }
+
+  /** The frames of a function, in their order: its beginning, and what goes on behind each graph break. @param {Frame} frame @returns {Frame[]} */
+  chain(frame) {
+    const { frames } = this.explorer.data;
+    const goesOn = (/** @type {Frame} */ { resumes }) => (resumes ?? -1) >= 0;
+    const chain = [frame];
+    while (goesOn(chain[0])) {
+      const before = frames.find(({ id }) => id === chain[0].parent);
+      if (!before || chain.includes(before)) break;
+      chain.unshift(before);
+    }
+    for (;;) {
+      const next = frames.find((one) => goesOn(one) && one.parent === chain[chain.length - 1].id && !one.hidden && !chain.includes(one));
+      if (!next) return chain;
+      chain.push(next);
+    }
+  }
+
+  /** @param {Frame} one @param {Frame} other */
+  isAfter(one, other) {
+    const chain = this.chain(other);
+    return chain.indexOf(one) > chain.indexOf(other);
+  }
+
+  /** The boxes of the picture. @param {Frame} frame @param {number} attempt @param {Grown[]} made @returns {Drawn[]} */
+  of(frame, attempt, made) {
+    const shown = this.shownAttempt(frame, attempt);
+    const chain = this.chain(frame);
+    const nodesOf = (/** @type {Frame} */ one) => this.boxed(one, one === frame ? shown : this.explorer.states(one).lastAttempt);
+    const count = chain.reduce((sum, one) => sum + nodesOf(one).length, 0);
+    const isAlone = this.isLarge(frame, shown) || (count > 2 * MOST && chain.length > 1);
+    /** @type {Map<string, string>} what the next part calls its input -> the box that gives it */
+    const given = new Map();
+    return (isAlone ? [frame] : chain).flatMap((one, part) => this.part(one, isAlone ? around(nodesOf(one), made) : nodesOf(one), part, given));
+  }
+
+  /**
+   * The boxes of one frame. An input that an earlier part has is no box of its own: its readers read the box there.
+   * @param {Frame} frame @param {Grown[]} some @param {number} part @param {Map<string, string>} given
+   * @returns {Drawn[]}
+   */
+  part(frame, some, part, given) {
+    const { explorer } = this;
+    /** @type {Map<string, string>} node -> its box */
+    const boxes = new Map();
+    /** @type {Drawn[]} */
+    const drawn = [];
+    for (const { node, inputs } of some) {
+      const label = frame.inputs?.[node.name] ?? node.name;
+      const known = node.op === "placeholder" && part ? given.get(label) : undefined;
+      boxes.set(node.name, known ?? node.key);
+      if (known) continue;
+      const reads = [...new Set(inputs.flatMap((name) => boxes.get(name) ?? []))];
+      drawn.push({ key: node.key, keys: [node.key], inputs: reads, lines: linesOf(node, label), part, node, frame });
+    }
+    const last = frame.states.findLastIndex(({ kind, attempt }) => !kind && attempt === explorer.states(frame).lastAttempt);
+    if (last >= 0) {
+      for (const [name, value] of explorer.states(frame).around(last).after.locals) {
+        const box = boxes.get(explorer.data.values[value]?.node ?? "");
+        if (box) given.set(name, box);
+      }
+    }
+    return drawn;
+  }
+}
+
+/** The nodes around the newest of a large graph. @param {Grown[]} all @param {Grown[]} made */
+function around(all, made) {
+  const keys = new Set(made.map(({ node }) => node.key));
+  const end = Math.min(all.length, Math.max(MOST, all.findLastIndex(({ node }) => keys.has(node.key)) + 1 + AHEAD));
+  return all.slice(Math.max(0, end - MOST), end);
+}
+
+/** Whether a node is a parameter or a buffer. @param {Explorer} explorer @param {Frame} frame @param {GraphNode} node */
+function isParameter(explorer, frame, { op, name, module }) {
+  if (op === "get_attr") return true;
+  if (op !== "placeholder") return false;
+  return Boolean(module) || /^self\b/.test(frame.inputs?.[name] ?? "") || (explorer.isWrapper(frame) && /^target\b/.test(frame.inputs?.[name] ?? ""));
+}
 
 /** The nodes that are drawn: the pane is scrolled so that what is chosen is seen whole. */
 class Nodes extends Rows {
@@ -92,10 +220,11 @@ class Nodes extends Rows {
     if (at.top < view.top || at.bottom > view.bottom) this.goal = { scroller: this.body, top: this.place(target) };
   }
 
-  /** Show a node with all that stands left of it: a tall graph shows where it grows. @param {Element} node */
-  reveal(node) {
-    this.body.scrollLeft += node.getBoundingClientRect().right + MARGIN - this.body.getBoundingClientRect().right;
-    this.body.scrollTop = this.place(node);
+  /** Show a node: where it is in view nothing moves. @param {Element} node @param {boolean} isNew whether the picture is another one */
+  reveal(node, isNew) {
+    const [view, at] = [this.body.getBoundingClientRect(), node.getBoundingClientRect()];
+    if (at.left < view.left || at.right + MARGIN > view.right) this.body.scrollLeft += (at.left + at.right) / 2 - (view.left + view.right) / 2;
+    if (isNew || at.top < view.top || at.bottom > view.bottom) this.body.scrollTop = this.place(node);
   }
 
   /**
@@ -122,11 +251,6 @@ class Nodes extends Rows {
   }
 }
 
-/** Whether an attempt was given up for a later one. @param {Frame} frame @param {number} attempt */
-function discarded(frame, attempt) {
-  return frame.states.some((state) => (state.attempt ?? 0) > attempt) ? `, attempt ${attempt} (discarded)` : "";
-}
-
 /** The nodes of each attempt at a frame, in the order in which they were added. @param {Frame} frame @returns {Map<number, Grown[]>} */
 function grown(frame) {
   /** @type {Map<string, {node: GraphNode, inputs: string[]}>} */
@@ -141,7 +265,7 @@ function grown(frame) {
       const attempt = state.attempt ?? 0;
       const thrown = frame.thrown?.[attempt]?.find((node) => node.key === key);
       const found = thrown ? { node: thrown, inputs: thrown.reads ?? [] } : kept.get(key);
-      if (!found || found.node.op === "get_attr") continue; // parameters would hide the operators: the tab has them
+      if (!found) continue;
       const there = attempts.get(attempt);
       if (there) there.push({ ...found, at });
       else attempts.set(attempt, [{ ...found, at }]);
@@ -155,53 +279,87 @@ function operators(some) {
   return some.filter(({ node }) => node.op.startsWith("call_")).length;
 }
 
-/** @param {Grown[]} made @param {number} number @param {string} became @param {number} whole */
-function headingOf(made, number, became, whole) {
+/** @param {Explorer} explorer @param {Frame} frame @param {number} attempt @param {Grown[]} made @param {Grown[]} all */
+function headingOf(explorer, frame, attempt, made, all) {
+  const isKept = attempt === explorer.states(frame).lastAttempt;
+  const whole = explorer.data.isFirstView && isKept ? frame.graphs.reduce((sum, { calls }) => sum + calls, 0) : operators(all);
+  const [number = 0] = frame.numbers;
   const count = operators(made);
-  const name = `${number ? `Graph ${number}` : "Graph"}${became}`;
   const so = count < whole ? `${count} of ${plural(whole, "operator")} so far` : plural(whole, "operator");
-  return `${name}: ${so}`;
+  const module = explorer.names(made.at(-1)?.node.module ?? "");
+  return `${number ? `Graph ${number}` : "Graph"}: ${so}${module ? `, in ${module}` : ""}`;
 }
 
 /**
- * @param {Grown[]} made @param {Rows} rows
- * @param {{number: number, position: number, label: (node: string) => string}} facts number of the graph, the step, and what
- *   the program calls its inputs
- * @param {{name: string, element: Element}[]} nodes is told the element of each node
+ * @param {Explorer} explorer @param {Drawn[]} picture @param {Rows} rows
+ * @param {{made: Drawn, element: Element}[]} nodes is told the element of each node
+ * @param {number} code the function whose lines have their colours now
  */
-function drawing(made, rows, { number, position, label }, nodes) {
-  const { boxes, edges, width, height } = layout(made.map(({ node, inputs }) => ({ name: node.name, inputs, lines: linesOf(node, label) })));
-  const svg = shape("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "group", class: `dynx-drawing ${colourOf(number)}` });
+function drawing(explorer, picture, rows, nodes, code) {
+  const { boxes, edges, width: own, height, seams } = layout(picture.map(({ key, inputs, lines, part }) => ({ name: key, inputs, lines: [`${NUMBER}${lines[0]}`, ...lines.slice(1)], part })));
+  const width = Math.max(own, seams.length ? SEAM : 0);
+  const svg = shape("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "group", class: "dynx-drawing" });
   svg.setAttribute("aria-label", "graph so far");
   const head = `dynx-head-${Math.random().toString(36).slice(2)}`;
   const arrow = shape("marker", { id: head, viewBox: "0 0 8 8", refX: 8, refY: 4, markerWidth: 8, markerHeight: 8, orient: "auto", markerUnits: "userSpaceOnUse" });
   arrow.append(shape("path", { d: "M0,0 L8,4 L0,8 z", class: "dynx-arrow" }));
   svg.append(shape("defs", {}, arrow));
   for (const d of edges) svg.append(shape("path", { d, class: "dynx-edge", "marker-end": `url(#${head})` }));
-  made.forEach(({ node, at }) => {
-    const box = boxes.get(node.name);
-    if (!box) return;
-    const kind = node.op === "placeholder" || node.op === "get_attr" || node.op === "output" ? "dynx-input" : "dynx-operator";
+  const parts = [...new Set(picture.map(({ part }) => part))];
+  seams.forEach((y, at) => svg.append(seam(explorer, picture, parts, at, y, width)));
+  for (const made of picture) {
+    const box = boxes.get(made.key);
+    if (!box) continue;
+    const { node, frame, lines } = made;
+    const kind = node.op === "placeholder" ? "dynx-input" : "dynx-operator";
+    const line = node.op === "placeholder" ? undefined : explorer.bands.linesOf(frame).get(node.key)?.get(code);
     const group = shape(
       "g",
-      { class: `dynx-node ${kind} ${at === position ? "dynx-newest" : ""}`, tabindex: -1, role: "button", "aria-label": `${box.lines.join(", ")}` },
-      shape("title", {}, `${node.op} ${node.target}${node.args} ${node.result}`),
+      { class: `dynx-node ${kind}`, tabindex: -1, role: "button", "aria-label": [...lines, line ? `line ${line}` : ""].filter(Boolean).join(", ") },
+      shape("title", {}, `${node.name} = ${node.target}${node.args}: ${node.result}`),
       shape("rect", { x: box.x, y: box.y, width: box.width, height: box.height, rx: 4 }),
-      ...box.lines.map((text, line) => shape("text", { x: box.x + box.width / 2, y: box.y + 16 + 15 * line, class: line ? "dynx-small" : "" }, text)),
+      ...(line ? [shape("text", { x: box.x + 5, y: box.y + 16, class: "dynx-corner" }, String(line))] : []),
+      ...lines.map((text, at) => shape("text", { x: box.x + box.width / 2 + (line && !at ? 10 : 0), y: box.y + 16 + 15 * at, class: at ? "dynx-small" : "dynx-first-line" }, text)),
     );
-    rows.under(/** @type {any} */ (group), [node.key]);
-    nodes.push({ name: node.name, element: group });
+    explorer.bands.dress(group, code, line);
+    rows.under(/** @type {any} */ (group), made.keys);
+    nodes.push({ made, element: group });
     svg.append(group);
-  });
+  }
   return svg;
 }
 
-/** Name, and dtype and shape in short. @param {GraphNode} node @param {(node: string) => string} label */
-function linesOf({ op, name, result }, label) {
-  return [op === "output" ? "output" : cut(label(name)), shortType(result)].filter(Boolean);
+/** The least width of a picture with the line of a graph break, which says something. */
+const SEAM = 330;
+
+/** The room that the number of a line needs in a box, in letters. */
+const NUMBER = "0000 ";
+
+/** The line of a graph break between two parts. @param {Explorer} explorer @param {Drawn[]} picture @param {number[]} parts @param {number} at @param {number} y @param {number} width */
+function seam(explorer, picture, parts, at, y, width) {
+  const before = picture.findLast(({ part }) => part === parts[at])?.frame;
+  const after = picture.find(({ part }) => part === parts[at + 1])?.frame;
+  const broke = before?.states.find(({ kind }) => kind === "GraphBroke");
+  const line = broke && explorer.lineOf({ ...broke, code: broke.code ?? before?.code });
+  const [number = 0] = after?.numbers ?? [];
+  const text = `◆ graph break${line ? ` at line ${line}` : ""}${number ? `, then graph ${number}` : ""}`;
+  const long = 8 + 7.6 * text.length;
+  return shape(
+    "g",
+    { class: "dynx-seam" },
+    shape("path", { d: `M2,${y} H${Math.max(width, long + 12) - 2}` }),
+    shape("rect", { x: 6, y: y - 9, width: long, height: 18, rx: 3 }),
+    shape("text", { x: 10, y: y + 5 }, text),
+  );
+}
+
+/** The operator, or an input by its name; and dtype and shape in short. @param {GraphNode} node @param {string} label */
+function linesOf({ op, target, result }, label) {
+  const name = op === "placeholder" ? label : op === "call_module" ? target : (target.split(".").pop() ?? target);
+  return [cut(name), shortType(result).replaceAll(", ", ",")].filter(Boolean);
 }
 
 /** Of a long path the end tells more. @param {string} text */
 function cut(text) {
-  return text.length > 20 ? `…${text.slice(-19)}` : text;
+  return text.length > 40 ? `…${text.slice(-39)}` : text;
 }

@@ -105,9 +105,10 @@ function sourceOf(id, code, colours, scroller, shapes) {
       const line = code.first + index;
       const { graphs = [], breaks = [] } = code.marks?.[line] ?? {};
       const number = make("span", "dynx-number", String(line));
-      const gutter = make("span", `dynx-gutter ${breaks.length ? "dynx-broke" : colourOf(graphs[0] ?? 0)}`, breaks.length ? "!" : signOf(graphs));
+      const gutter = make("span", `dynx-gutter ${breaks.length ? "dynx-broke" : colourOf(graphs[0] ?? 0)}`, breaks.length ? "◆" : signOf(graphs));
       if (graphs.length) gutter.title = `in graph ${graphs.join(", ")}`;
-      const row = make("div", `dynx-line ${breaks.length ? "dynx-broken" : colourOf(graphs[0] ?? 0)}`, "", number, gutter);
+      const row = make("div", `dynx-line ${breaks.length ? "dynx-broken" : ""}`, "", number, gutter);
+      shapes.explorer.bands.dress(row, Number(id), line);
       const shape = shapes.of(`line:${id}:${line}`);
       if (shape) row.append(make("span", "dynx-shape", shape)); // it stands at the right edge, before the code that may need two lines
       row.append(...segments([...code.lines[index]], parts[index], kindsOf(colours[index]), rows));
