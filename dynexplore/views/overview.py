@@ -329,7 +329,7 @@ def _verdict(recording: Recording, rows: Sequence[Plain], functions: Sequence[Fu
         counted.append((seconds["recompile"], plural(recompiles, "recompile"), "took"))
     if breaks:
         counted.append((sum(row["seconds"] for row in rows if row["kind"] == "break"), plural(breaks, "graph break"), "cost"))
-    sentences = []
+    sentences: list[str] = []
     for spent, number, cost in sorted(counted, key=lambda one: -one[0]):  # what lost most comes first
         whole = of if not sentences else ""
         sentences.append(f"{number} {cost} {seconds_text(spent)}{whole}." if spent else f"{number} cost no compile time.")
