@@ -330,7 +330,7 @@ def _verdict(recording: Recording, rows: Sequence[Plain], functions: Sequence[Fu
     if breaks:
         counted.append((sum(row["seconds"] for row in rows if row["kind"] == "break"), plural(breaks, "graph break"), "cost"))
     sentences: list[str] = []
-    for spent, number, cost in sorted(counted, key=lambda one: -one[0]):  # what lost most comes first
+    for spent, number, cost in sorted(counted, key=lambda spent: -spent[0]):  # what lost most comes first
         whole = of if not sentences else ""
         sentences.append(f"{number} {cost} {seconds_text(spent)}{whole}." if spent else f"{number} cost no compile time.")
     return [" ".join(sentences), _first_of_all(rows)]
