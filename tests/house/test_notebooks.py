@@ -23,9 +23,6 @@ LONGER = {
 }
 """How the lines begin that may be longer, and why."""
 
-REWRITTEN = ("01", "02", "03", "04", "05", "12")
-"""The tutorials that are held to a length."""
-
 A_MACHINES_PATH = re.compile(r"/(?:home|root|tmp|usr|opt|work|mnt|Users)/[\w.]+|[A-Z]:\\\\")
 
 
@@ -115,13 +112,12 @@ def test_predictions_are_judged_by_a_recording(notebook: dict[str, Any]) -> None
             assert "No prediction made. The recording says: " in json.dumps(judged["outputs"])
 
 
-@pytest.mark.parametrize("path", [path for path in TUTORIALS if path.name[:2] in REWRITTEN], ids=lambda path: path.name[:2])
-def test_a_tutorial_is_short(path: Path) -> None:
+def test_a_tutorial_is_short(notebook: dict[str, Any]) -> None:
     """At most 30 cells and 900 words, at most four lines a paragraph, and at least three predictions."""
-    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    prose = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]
+    cells = notebook["cells"]
+    prose = [source(cell) for cell in cells if cell["cell_type"] == "markdown"]
     assert len(cells) <= 30
     assert sum(len(text.split()) for text in prose) <= 900
     paragraphs = [part for text in prose for part in text.split("\n\n") if not part.startswith(("- ", "1. ", "|", "    "))]
     assert [part for part in paragraphs if part.count("\n") >= 4] == []
-    assert sum("= predict(" in "".join(cell["source"]) for cell in cells) >= 3
+    assert sum("= predict(" in source(cell) for cell in cells) >= 3
