@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import dynexplore
-from dynexplore.cli import captures, files, lab, remedies, tools
+from dynexplore.cli import captures, files, hunt, lab, remedies, tools
 from dynexplore.cli.program import Mistake, script_words_last
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
@@ -69,6 +69,7 @@ def parser() -> argparse.ArgumentParser:
     tools.add_to(commands)
     files.add_to(commands)
     remedies.add_to(commands)
+    hunt.add_to(commands)
 
     command = commands.add_parser(
         "lab", help="open the tutorials in JupyterLab", epilog="Other options go to jupyter lab (--no-browser, --port)."

@@ -121,7 +121,7 @@ COMMAND_LINE = (
     "dynexplore.cli",
     *(
         f"dynexplore.cli.{part}"
-        for part in ("captures", "files", "lab", "output_files", "program", "progress", "remedies", "tools")
+        for part in ("captures", "files", "hunt", "lab", "output_files", "program", "progress", "remedies", "tools")
     ),
 )
 DOORS = ("dynexplore", *COMMAND_LINE)

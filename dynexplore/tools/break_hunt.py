@@ -1,0 +1,157 @@
+"""Break hunt: ten programs that break the graph, and a score for whoever fixes them.
+
+Which idea lives here: fixing a break is a skill, and skills need practice with an answer at once. The programs are a file of
+ordinary functions (hunt_programs.py). A rewritten function is called on the same arguments as the original: in eager, where the
+values must be equal, and captured, where its calls should need one graph. What is counted is what the recording contains, so any
+rewrite that keeps the values is right.
+
+In:  a file with the ten functions, or one function and the name of the program that it replaces.
+Out: `write(path)`, `score(path) -> Score`, `judge(name, function) -> Verdict`; `what_is_wrong(name)` checks an exercise.
+
+PyTorch has no counterpart.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import functools
+import io
+import linecache
+import runpy
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from dynexplore.engine.config import config
+from dynexplore.engine.records import record
+from dynexplore.engine.runtime.api import optimize
+from dynexplore.session.explain import explain
+from dynexplore.tools import hunt_programs
+
+_CALLS: dict[str, Any] = hunt_programs.CALLS
+
+PROGRAMS = tuple(_CALLS)
+"""The names of the programs, from easy to hard."""
+
+_TEXT = "".join(Path(hunt_programs.__file__).read_text(encoding="utf-8").partition('"""')[1:])  # without what it says to mypy
+
+
+@record()
+class Verdict:
+    """One program: how many graphs its calls need, and what is left to do ("" where it is solved)."""
+
+    name: str
+    graphs: int
+    values_equal: bool
+    todo: str
+
+    @property
+    def solved(self) -> bool:
+        """One graph for all calls, no break, the same values."""
+        return not self.todo
+
+
+@record()
+class Score:
+    """The verdicts of a file, from easy to hard."""
+
+    verdicts: tuple[Verdict, ...]
+
+    @property
+    def solved(self) -> int:
+        """How many programs are solved."""
+        return sum(verdict.solved for verdict in self.verdicts)
+
+    @property
+    def graphs_left(self) -> int:
+        """The graphs of all programs together; the fewest possible is one each."""
+        return sum(verdict.graphs for verdict in self.verdicts)
+
+    def __str__(self) -> str:
+        rows = [
+            f"{'✓' if verdict.solved else ' '} {verdict.name:14} {_count(verdict.graphs):9} "
+            f"{'values equal ' if verdict.values_equal else 'values differ'}  {verdict.todo}".rstrip()
+            for verdict in self.verdicts
+        ]
+        total = f"{self.solved} of {len(self.verdicts)} solved, {_count(self.graphs_left)} left (at best {len(self.verdicts)})"
+        return "\n".join([*rows, "", total])
+
+
+def write(path: Path) -> None:
+    """Write the ten programs to a file that is not there yet."""
+    with path.open("x", encoding="utf-8") as file:
+        file.write(_TEXT)
+
+
+def score(path: Path) -> Score:
+    """Judge each program of a file."""
+    answers = runpy.run_path(str(path))
+    return Score(tuple(judge(name, answers.get(name)) for name in PROGRAMS))
+
+
+def judge(name: str, function: Callable[..., Any] | None) -> Verdict:
+    """Call a function on the arguments of a program: are its values equal, and how many graphs does it need?"""
+    if not callable(function):
+        return Verdict(name, 0, False, f"there is no function `{name}`")
+    calls = _CALLS[name]
+    with contextlib.redirect_stdout(io.StringIO()), config.patch(log_level="ERROR"):
+        expected = [_original(name)(*arguments) for arguments in copy.deepcopy(calls)]
+        try:
+            explanation = explain(function).calls(*copy.deepcopy(calls))
+            captured = optimize("eager")(function)
+            values = [captured(*arguments) for arguments in copy.deepcopy(calls)]
+        except Exception as error:  # the function is anybody's, and may raise anything
+            return Verdict(name, 0, False, f"it raises {type(error).__name__}: {str(error).partition(chr(10))[0]}")
+    wrong = _difference(expected, values)
+    return Verdict(name, explanation.graph_count, not wrong, wrong or _still_to_do(explanation))
+
+
+def what_is_wrong(name: str) -> Callable[[Callable[..., Any]], str | None]:
+    """The check of an exercise: what is left to do on a function that replaces a program, or None."""
+    return lambda function: judge(name, function).todo or None
+
+
+def _still_to_do(explanation: Any) -> str:
+    """Of calls with the right values: where a graph breaks, or why they need more than one."""
+    if explanation.breaks:
+        broke = explanation.breaks[0]
+        return f"breaks at `{broke.user_stack[-1].code.strip()}`: {broke.title}"
+    if explanation.graph_count != 1:
+        return f"{_count(explanation.graph_count)} for its calls, where one would do"
+    return ""
+
+
+def _difference(expected: list[Any], values: list[Any]) -> str:
+    for number, (in_eager, value) in enumerate(zip(expected, values, strict=True), start=1):
+        try:
+            torch.testing.assert_close(value, in_eager, check_dtype=False)
+        except AssertionError:
+            return f"call {number} returns {_shown(value)}, and eager returns {_shown(in_eager)}"
+    return ""
+
+
+def _shown(value: Any) -> str:
+    return str(value.tolist()) if isinstance(value, torch.Tensor) else repr(value)
+
+
+def _count(graphs: int) -> str:
+    return f"{graphs} graph" if graphs == 1 else f"{graphs} graphs"
+
+
+@functools.cache
+def _programs() -> ModuleType:
+    """The programs as a module of the user's: what lies in dynexplore's own files is not captured."""
+    name = "<break hunt>"
+    linecache.cache[name] = (len(_TEXT), None, _TEXT.splitlines(True), name)
+    module = ModuleType("break_hunt")
+    exec(compile(_TEXT, name, "exec"), vars(module))
+    return module
+
+
+def _original(name: str) -> Callable[..., Any]:
+    program: Callable[..., Any] = getattr(_programs(), name)
+    return program
