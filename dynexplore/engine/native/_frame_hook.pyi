@@ -146,6 +146,9 @@ class FrameState:
     @property
     def goes_on_from(self) -> CodeType | None:
         """The modified code whose `TailCall` started the frame; None for any other frame."""
+    @property
+    def raised(self) -> BaseException | None:
+        """What a signal handler has raised while the entries of a resume function were asked; or None."""
 
 @final
 class TailCall:

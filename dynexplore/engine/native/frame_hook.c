@@ -29,6 +29,7 @@ typedef struct {
     PyObject *values;
     PyObject *cache;
     PyObject *goes_on_from;
+    PyObject *raised;
 } FrameState;
 
 static PyTypeObject FrameState_Type;
@@ -44,6 +45,7 @@ frame_state_traverse(FrameState *self, visitproc visit, void *arg)
     Py_VISIT(self->values);
     Py_VISIT(self->cache);
     Py_VISIT(self->goes_on_from);
+    Py_VISIT(self->raised);
     return 0;
 }
 
@@ -59,6 +61,7 @@ frame_state_clear(FrameState *self)
     Py_CLEAR(self->values);
     Py_CLEAR(self->cache);
     Py_CLEAR(self->goes_on_from);
+    Py_CLEAR(self->raised);
     return 0;
 }
 
@@ -92,6 +95,7 @@ static PyGetSetDef frame_state_getset[] = {
     FRAME_STATE_FIELD(values, "The objects in the argument slots, in order; UNBOUND where there is none."),
     FRAME_STATE_FIELD(cache, "The CodeCache of the code object in the region's store; None without a store."),
     FRAME_STATE_FIELD(goes_on_from, "The modified code whose TailCall started the frame; None for any other frame."),
+    FRAME_STATE_FIELD(raised, "What a signal handler has raised while the entries of a resume function were asked; or None."),
     {NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -122,7 +126,7 @@ slot_value(Frame *frame, int slot)
 }
 
 static FrameState *
-frame_state_new(Frame *frame, CodeCache *cache, PyObject *goes_on_from)
+frame_state_new(Frame *frame, CodeCache *cache, PyObject *goes_on_from, PyObject *raised)
 {
     int slots = argument_slots(frame_code(frame));
     PyObject *values = PyTuple_New(slots);
@@ -145,6 +149,7 @@ frame_state_new(Frame *frame, CodeCache *cache, PyObject *goes_on_from)
     self->values = values;
     self->cache = Py_NewRef(cache == NULL ? Py_None : (PyObject *)cache);
     self->goes_on_from = Py_NewRef(goes_on_from == NULL ? Py_None : goes_on_from);
+    self->raised = Py_NewRef(raised == NULL ? Py_None : raised);
     PyObject_GC_Track(self);
     return self;
 }
@@ -199,17 +204,41 @@ release(CheckArguments *arguments)
     }
 }
 
-/* What an exception out of a check means.  An Exception: this entry does not fit.  But where memory or the stack has
-   run out nothing should be compiled: the frame runs plain, and meets the same end by itself. */
+static PyObject *
+ask_check(Entry *entry, CheckArguments *arguments)
+{
+    return PyObject_Vectorcall(entry->check, arguments->first, arguments->count | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
+}
+
+/* What an exception out of a check means.  One that it raises whenever it is asked: this entry does not fit.  One that it
+   raises once comes from a signal handler of the program, which CPython calls in any Python function: it is the program's.
+   But where memory or the stack has run out nothing should be compiled: the frame runs plain, and meets the same end by
+   itself. */
 static COLD enum Outcome
-after_failed_check(void)
+after_failed_check(Entry *entry, CheckArguments *arguments)
 {
     if (!PyErr_ExceptionMatches(PyExc_Exception)) {
         return RAISED;
     }
-    bool exhausted = PyErr_ExceptionMatches(PyExc_RecursionError) || PyErr_ExceptionMatches(PyExc_MemoryError);
+    if (PyErr_ExceptionMatches(PyExc_RecursionError) || PyErr_ExceptionMatches(PyExc_MemoryError)) {
+        PyErr_Clear();
+        return RUN;
+    }
+    PyObject *raised = take_exception();
+    PyObject *answer = ask_check(entry, arguments);
+    bool is_of_handler = answer != NULL || !PyErr_ExceptionMatches((PyObject *)Py_TYPE(raised));
+    Py_XDECREF(answer);
+    if (answer == NULL && !PyErr_ExceptionMatches(PyExc_Exception)) {
+        Py_DECREF(raised);
+        return RAISED;
+    }
     PyErr_Clear();
-    return exhausted ? RUN : MISS;
+    if (!is_of_handler) {
+        Py_DECREF(raised);
+        return MISS;
+    }
+    put_exception_back(raised);
+    return RAISED;
 }
 
 /* Do the first entries say that the frame runs plain, for values of these classes?  A function of numbers that C code
@@ -253,10 +282,9 @@ try_entry(Entry *entry, CheckArguments *arguments)
     if (entry->check == NULL) {
         return HIT;
     }
-    PyObject *answer = PyObject_Vectorcall(entry->check, arguments->first,
-                                           arguments->count | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
+    PyObject *answer = ask_check(entry, arguments);
     if (unlikely(answer == NULL)) {
-        return after_failed_check();
+        return after_failed_check(entry, arguments);
     }
     Py_DECREF(answer);
     return answer == Py_True ? HIT : MISS;
@@ -349,7 +377,8 @@ judge_answer(PyObject *answer, PyCodeObject *code, Entry **entry, PyObject **vis
     return HIT;
 }
 
-/* Called with the hook off and, where possible, uninstalled: a translation runs many frames. */
+/* Called with the hook off and, where possible, uninstalled: a translation runs many frames.  An exception that is set,
+   a signal handler's, is the callback's to raise. */
 static COLD enum Outcome
 ask_callback(Region *region, Frame *frame, CodeCache *cache, PyObject *goes_on_from, Entry **entry, PyObject **visit)
 {
@@ -359,7 +388,9 @@ ask_callback(Region *region, Frame *frame, CodeCache *cache, PyObject *goes_on_f
             return RAISED;
         }
     }
-    FrameState *state = frame_state_new(frame, cache, goes_on_from);
+    PyObject *raised = take_exception();
+    FrameState *state = frame_state_new(frame, cache, goes_on_from, raised);
+    Py_XDECREF(raised);
     if (state == NULL) {
         return RAISED;
     }
@@ -582,7 +613,7 @@ look_up(PyThreadState *tstate, Frame *frame, CodeCache *cache, PyObject *goes_on
             outcome = tell_of_hit(tstate, region->on_hit, frame, entry);
         }
     }
-    else if (outcome == MISS && region->callback != NULL) {
+    else if (region->callback != NULL && (outcome == MISS || (outcome == RAISED && goes_on_from != NULL))) {
         thread_state.region = region;
         switch_region(NULL);
         outcome = ask_callback(region, frame, cache, goes_on_from, &entry, visit);

@@ -85,6 +85,11 @@ def converter(store: Store) -> Callable[[FrameState], Entry | None]:
 def convert(store: Store, state: FrameState) -> Entry | None:
     """Answer the hook; see the head of this file."""
     __tracebackhide__ = True  # IPython and pytest leave this frame out of tracebacks
+    if state.raised is not None:
+        entry = _raised_where_it_goes_on(state, state.raised)
+        if entry is None:
+            raise state.raised
+        return entry
     facts = facts_of(store, state.code, function_of(state), state.cache)
     decision = decide(facts)
     if decision.kind != "ask the entries":

@@ -1,13 +1,16 @@
-"""Ctrl-C during a translation: it is delivered at once where that is safe, else a moment later.
+"""Signals during a translation: their handlers run when that is safe, and what they raise belongs to the program.
 
-The idea: Python raises KeyboardInterrupt between any two instructions of the main thread. A translation runs operators on fake
-tensors, where torch's C++ code calls back into Python code of torch, and it imports what it needs when it needs it. An
-unexpected exception ends the process in the one case (`std::terminate`) and leaves a half-imported package in the other. So
-Ctrl-C is intercepted while a frame is translated: if only frames of our own are running, it is passed on to the program's
-handler; else it is sent again a millisecond later.
+The idea: Python calls a signal's handler between any two instructions of the main thread, and a handler may raise. A translation
+runs operators on fake tensors, where torch's C++ code calls back into Python code of torch, and it imports what it needs when it
+needs it. An unexpected exception ends the process in the one case (`std::terminate`) and leaves a half-imported package in the
+other; or the engine takes it for a failure of its own, and it is lost. So signals are intercepted while a frame is translated:
+
+    Ctrl-C           if only frames of our own are running, it is passed on to the program's handler; else it is sent again a
+                     millisecond later
+    any other one    its handler is called when the translation is over, or when the backend begins: as if one call into C took long
 
 In: `with deferred(sys._getframe()):` around a translation; inside it `with passed_on():` around the backend, which may take minutes
-and is interrupted as it is without us. Out: the program's handler of SIGINT called, and never in the middle of torch.
+and is interrupted as it is without us. Out: the program's handlers called, and never in the middle of torch.
 
 PyTorch has no counterpart.
 """
@@ -16,6 +19,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
@@ -28,50 +32,119 @@ Handler = Callable[[int, "FrameType | None"], Any]
 RETRY_SECONDS = 0.001
 
 
+class _RaisedByHandler(BaseException):
+    """Takes an exception of the program's handler out of a backend: nobody on the way takes it for a failure of a compiler."""
+
+    def __init__(self, raised: BaseException) -> None:
+        super().__init__()
+        self.raised, self.context = raised, raised.__context__
+
+
 @contextlib.contextmanager
 def deferred(translating: FrameType) -> Iterator[None]:
-    """While the block runs, Ctrl-C waits for what `translating` has called and is not ours.
+    """While the block runs, Ctrl-C waits for what `translating` has called and is not ours, and other signals for its end.
 
-    Outside of the main thread, where it never comes, nothing happens.
+    Outside of the main thread, where handlers never run, nothing happens.
     """
-    handler = _python_handler()
-    if handler is None:
-        yield
-        return
+    waiting = {number: _waiting(number, handler, translating) for number, handler in _handlers().items()}
+    carried: _RaisedByHandler | None = None
     try:
-        signal.signal(signal.SIGINT, _Waiting(handler, translating))
+        for number, each in waiting.items():
+            signal.signal(number, each)
         yield
+    except _RaisedByHandler as carrier:
+        carried = carrier
     finally:
-        signal.signal(signal.SIGINT, handler)
+        _put_back(waiting)
+    for each in waiting.values():
+        each.deliver()
+    if carried is not None:
+        try:
+            raise carried.raised
+        finally:
+            carried.raised.__context__ = carried.context
 
 
 @contextlib.contextmanager
 def passed_on() -> Iterator[None]:
-    """While the block runs, Ctrl-C behaves as without the engine."""
-    waiting = _python_handler()
-    if not isinstance(waiting, _Waiting):
-        yield
-        return
+    """While the block runs, signals behave as without the engine."""
+    waiting = {number: handler for number, handler in _handlers().items() if isinstance(handler, _Waiting)}
     try:
-        signal.signal(signal.SIGINT, waiting.handler)
+        _put_back(waiting)
+        for each in waiting.values():
+            each.deliver()
         yield
+    except Exception as error:
+        raised = _raised_by_handler(error, [each.handler for each in waiting.values()])
+        if raised is None:
+            raise
+        raise _RaisedByHandler(raised) from None
     finally:
-        signal.signal(signal.SIGINT, waiting)
+        for number, each in waiting.items():
+            _replace(number, each.handler, each)
 
 
-def _python_handler() -> Handler | None:
-    """The handler that Python would call in this thread; None where it calls none."""
+def _put_back(waiting: dict[int, _Waiting]) -> None:
+    for number, each in waiting.items():
+        _replace(number, each, each.handler)
+
+
+def _replace(number: int, handler: Handler, other: Handler) -> None:
+    """Where the program has meanwhile installed another one, that stays."""
+    if signal.getsignal(number) is handler:
+        signal.signal(number, other)
+
+
+def _handlers() -> dict[int, Handler]:
+    """The handlers that Python would call in this thread. SIG_IGN, SIG_DFL and handlers of C code are left as they are."""
     if threading.current_thread() is not threading.main_thread():
-        return None
-    handler = signal.getsignal(signal.SIGINT)
-    return handler if callable(handler) else None  # SIG_IGN, SIG_DFL and handlers of C code are left as they are
+        return {}
+    handlers = {int(number): signal.getsignal(number) for number in _SIGNALS}
+    return {number: handler for number, handler in handlers.items() if callable(handler)}
+
+
+_SIGNALS = sorted(signal.valid_signals())
+
+
+def _raised_by_handler(error: BaseException | None, handlers: list[Handler]) -> BaseException | None:
+    """The exception of one of these handlers, among an error and what it was raised from."""
+    codes = {getattr(getattr(handler, "__func__", handler), "__code__", None) for handler in handlers} - {None}
+    while error is not None:
+        entry = error.__traceback__
+        while entry is not None:
+            if entry.tb_frame.f_code in codes:
+                return error
+            entry = entry.tb_next
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def _waiting(number: int, handler: Handler, translating: FrameType) -> _Waiting:
+    return _CtrlC(handler, translating) if number == signal.SIGINT else _Waiting(handler)
 
 
 class _Waiting:
+    """A handler that notes the signal, for another one that is called later."""
+
+    def __init__(self, handler: Handler) -> None:
+        self.handler = handler
+        self.arrived: int | None = None
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        self.arrived = number
+
+    def deliver(self) -> None:
+        """Call the other handler if the signal came meanwhile; signals of one kind that wait are one signal, as in the system."""
+        number, self.arrived = self.arrived, None
+        if number is not None:
+            self.handler(number, sys._getframe())
+
+
+class _CtrlC(_Waiting):
     """A handler of SIGINT that calls another one, but only where frames of our own are all that runs."""
 
     def __init__(self, handler: Handler, translating: FrameType) -> None:
-        self.handler = handler
+        super().__init__(handler)
         self.translating = translating
 
     def __call__(self, number: int, frame: FrameType | None) -> None:

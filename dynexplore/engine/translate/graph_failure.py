@@ -34,7 +34,7 @@ from dynexplore.engine.graph.custom_operators import CallNotes, runs_program_cod
 from dynexplore.engine.native import TailCall
 from dynexplore.engine.policy.trace_rules import OWN_FOLDER
 from dynexplore.engine.translate.replay import Replay, innermost_hooks, notes_of, record_hook_calls
-from dynexplore.engine.translate.stack_traces import NodeLocation, node_locations, traceback_at, traceback_from
+from dynexplore.engine.translate.stack_traces import NodeLocation, definition_of, node_locations, traceback_at, traceback_from
 
 if TYPE_CHECKING:
     from dynexplore.engine.translate.contract.interpreter import Interpreter
@@ -125,9 +125,8 @@ class Segment:
         """Whether the program's own code raised: no operator of the graph."""
         if failure.notes.raised is not None or not isinstance(failure.raised, Exception):
             return not isinstance(failure.raised, DynexploreError)
-        codes = set(_callback_codes())
         frames = [frame for frame, _ in failure.entries]
-        if any(frame.f_code in codes for frame in frames):
+        if traceback_from(failure.raised.__traceback__, list(_callback_codes())) is not None:
             return True
         generated = [location for location, frame in enumerate(frames) if frame.f_code.co_filename.startswith(_GENERATED)]
         below = frames[generated[-1] + 1 :] if generated else _from_signal_handler(frames)
@@ -216,8 +215,9 @@ class Segment:
 def _from_signal_handler(frames: Sequence[FrameType]) -> Sequence[FrameType]:
     """The frames from a signal handler of the program on; where none runs, a backend of the program has raised by itself."""
     handlers = [signal.getsignal(number) for number in signal.valid_signals()]
-    codes = {getattr(getattr(handler, "__func__", handler), "__code__", None) for handler in handlers} - {None}
-    first = next((location for location, frame in enumerate(frames) if frame.f_code in codes), len(frames))
+    codes = [getattr(getattr(handler, "__func__", handler), "__code__", None) for handler in handlers]
+    written = {definition_of(code) for code in codes if code is not None}
+    first = next((location for location, frame in enumerate(frames) if definition_of(frame.f_code) in written), len(frames))
     return frames[first:]
 
 

@@ -73,8 +73,14 @@ def _frame_of(entry: FrameLine) -> FrameType:
 _raising = lambda: next(iter(()))  # noqa: E731 - one line, whatever formats this file
 
 
+def definition_of(code: CodeType) -> tuple[str, str, int]:
+    """Where the function of this code is written: the same for its modified code and its resume functions."""
+    return code.co_filename, code.co_name, code.co_firstlineno
+
+
 def traceback_from(traceback: TracebackType | None, codes: Sequence[CodeType]) -> TracebackType | None:
-    """The part of a traceback that begins with a frame of one of these codes; None where there is none."""
-    while traceback is not None and traceback.tb_frame.f_code not in codes:
+    """The part of a traceback that begins with a frame of one of these functions; None where there is none."""
+    definitions = {definition_of(code) for code in codes}
+    while traceback is not None and definition_of(traceback.tb_frame.f_code) not in definitions:
         traceback = traceback.tb_next
     return traceback

@@ -1,4 +1,4 @@
-"""engine/runtime/interrupts.py: Ctrl-C at any moment leaves everything clean."""
+"""engine/runtime/interrupts.py: Ctrl-C at any moment leaves everything clean, and what other handlers raise is raised."""
 
 from __future__ import annotations
 
@@ -142,6 +142,125 @@ def test_ctrl_c_in_a_backend_comes_at_once() -> None:
     with pytest.raises(KeyboardInterrupt):
         dynexplore.optimize(slow)(lambda x: x + 1)(X)
     assert time.monotonic() - started < 10 and is_clean()
+
+
+# -- signals whose handlers raise an ordinary exception
+
+
+class Late(Exception):
+    """What the handler raises."""
+
+
+@pytest.fixture
+def arrived() -> Iterator[list[int]]:
+    """SIGALRM raises Late; the list says how often."""
+    calls: list[int] = []
+
+    def late(number: int, frame: Any) -> None:
+        calls.append(number)
+        raise Late
+
+    before = signal.signal(signal.SIGALRM, late)
+    yield calls
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def raise_signal(number: int = signal.SIGALRM) -> int:
+    signal.raise_signal(number)
+    return 1
+
+
+@torch.library.custom_op("tests_interrupts::late", mutates_args=())
+def late_operator(x: torch.Tensor) -> torch.Tensor:
+    return x + 1
+
+
+@late_operator.register_fake
+def _(x: torch.Tensor) -> torch.Tensor:
+    raise_signal()
+    return torch.empty_like(x)
+
+
+def in_a_backend(graph: Any, inputs: Any) -> Any:
+    raise_signal()
+    return graph
+
+
+def in_a_caught_error(graph: Any, inputs: Any) -> Any:
+    try:
+        raise_signal()
+    except Late as error:
+        raise ValueError("the backend says") from error
+
+
+CONSTANT = torch._dynamo.assume_constant_result(raise_signal)
+ARRIVES: dict[str, tuple[Any, Any]] = {
+    "in a function that is called at capture": ("eager", lambda x: x + CONSTANT()),
+    "in a fake operator": ("eager", lambda x: torch.ops.tests_interrupts.late(x)),
+    "in a backend": (in_a_backend, lambda x: x + 1),
+    "in a backend that makes an error of it": (in_a_caught_error, lambda x: x + 1),
+}
+
+
+@pytest.mark.parametrize("place", ["function", "resume function", "block of a resume function"])
+@pytest.mark.parametrize("where", ARRIVES)
+def test_what_a_handler_raises_during_a_translation(arrived: list[int], where: str, place: str) -> None:
+    """It leaves once, as itself, where Python would raise it; it is no failure of the engine, nor of a backend."""
+    backend, operation = ARRIVES[where]
+
+    def function(x: torch.Tensor) -> Any:
+        if place != "function":
+            torch._dynamo.graph_break()
+        if place != "block of a resume function":
+            return operation(x)
+        try:
+            torch._dynamo.graph_break()
+            return operation(x)
+        except Late:
+            return "caught"
+
+    dynexplore.reset()
+    compiled = dynexplore.optimize(backend)(function)
+    if place == "block of a resume function":
+        assert compiled(X) == "caught"
+    else:
+        with pytest.raises(Late):
+            compiled(X)
+    assert len(arrived) == 1 and is_clean()
+    assert not dynexplore.counters["engine_error"]
+    assert dynexplore.counters["frames"]["total"] >= 1
+
+
+@pytest.mark.parametrize("place", ["function", "block of a resume function"])
+def test_what_a_handler_raises_while_guards_are_checked(arrived: list[int], place: str) -> None:
+    """A guard check is a Python function, too: the exception says nothing about the entry, and is not lost."""
+
+    def function(x: torch.Tensor, numbers: list[int]) -> Any:
+        if place == "function":
+            return x + sum(numbers[:50])
+        try:
+            torch._dynamo.graph_break()
+            return x + sum(numbers[:50])
+        except Late:
+            return "caught"
+
+    dynexplore.reset()
+    numbers = list(range(50))
+    compiled = dynexplore.optimize("eager")(function)
+    compiled(X, numbers)
+    graphs, caught = graphs_compiled(), 0
+    for round in range(150):
+        arrived.clear()
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.0002 + round * 0.00001)
+            while not arrived:
+                result = compiled(X, numbers)
+            caught += isinstance(result, str)
+        except Late:
+            caught += 1
+    assert (caught, graphs_compiled()) == (150, graphs)
+    assert graphs >= 1
 
 
 @pytest.mark.plain("holds a signal while any code runs")
