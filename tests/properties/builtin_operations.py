@@ -11,6 +11,7 @@ Out: `Case`s, and for each the difference, if there is one.
 
 from __future__ import annotations
 
+import collections
 import linecache
 import logging
 import random
@@ -325,8 +326,9 @@ def describe(value: Any, depth: int = 4) -> str:
     try:
         if isinstance(value, (list, tuple, deque)):
             return f"{kind}[{', '.join(describe(item, depth - 1) for item in list.__iter__(list(_plain(value))))}]"
-        if isinstance(value, dict):
-            return f"{kind}{{{', '.join(f'{describe(k, 1)}: {describe(v, depth - 1)}' for k, v in dict.items(value))}}}"
+        if isinstance(value, dict):  # the order of an OrderedDict is kept beside that of the dict it is
+            items = collections.OrderedDict.items if isinstance(value, collections.OrderedDict) else dict.items
+            return f"{kind}{{{', '.join(f'{describe(k, 1)}: {describe(v, depth - 1)}' for k, v in items(value))}}}"
         if hasattr(type(value), "__next__"):
             items = []
             for _ in range(5):

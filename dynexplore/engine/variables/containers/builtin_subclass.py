@@ -267,6 +267,8 @@ def _storage(ctx: TraceContext, layout: type[Any], args: Args) -> VariableTracke
     if layout in _CONTAINERS:
         return _CONTAINERS[layout]()
     if layout is tuple:
+        if len(args) > 1:
+            ctx.raise_exception(TypeError, f"tuple expected at most 1 argument, got {len(args)}")
         return TupleVariable(args[0].unpack(ctx) if args else [])
     if not all(map(is_specializable, args)):
         ctx.break_graph("DX209", type=layout.__qualname__)

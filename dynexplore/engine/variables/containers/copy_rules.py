@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from dynexplore.engine.variables.containers.deque import DequeVariable
 from dynexplore.engine.variables.containers.dict_views import Entries
 from dynexplore.engine.variables.containers.mapping import DictVariable, OrderedDictVariable
-from dynexplore.engine.variables.containers.named_tuple import NamedTupleVariable
+from dynexplore.engine.variables.containers.named_tuple import NamedTupleVariable, is_structure
 from dynexplore.engine.variables.containers.ranges import SliceVariable
 from dynexplore.engine.variables.containers.sequence import ListVariable, SizeVariable, TupleVariable
 from dynexplore.engine.variables.containers.set_ import FrozenSetVariable, SetVariable
@@ -33,7 +33,10 @@ if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
 
 Memo = dict[VariableTracker, VariableTracker]
+CopyItems = Callable[[], list[VariableTracker]]
 # What is its own copy: it cannot change, or is copied by reference (copy.py, _deepcopy_atomic).
+# The pickle protocol of what `collections.namedtuple` makes.
+_PROTOCOL = ("__reduce_ex__", "__reduce__", "__getstate__", "__setstate__", "__getnewargs_ex__")
 _ATOMIC_KINDS = frozenset({"constant", "function", "class", "builtin", "range"})
 
 
@@ -51,8 +54,10 @@ class CopyMemoVariable(VariableTracker):
 
 @builtin(copy.copy)
 def _copy(ctx: TraceContext, x: VariableTracker) -> VariableTracker:
-    if isinstance(x, NamedTupleVariable | SizeVariable):
-        return _tuple_like(x, x.items)
+    if isinstance(x, NamedTupleVariable):
+        return _named_tuple_copy(ctx, x, "__copy__", [], lambda: x.items)
+    if isinstance(x, SizeVariable):
+        return SizeVariable(x.items)
     if x.kind in _ATOMIC_KINDS or isinstance(x, SliceVariable | TupleVariable | FrozenSetVariable):
         return x
     if isinstance(x, ListVariable | DictVariable | SetVariable | DequeVariable):
@@ -159,19 +164,32 @@ def _deep_slice(ctx: TraceContext, value: SliceVariable, memo: Memo) -> Variable
 
 
 def _deep_tuple(ctx: TraceContext, value: TupleVariable, memo: Memo) -> VariableTracker:
-    items = [deep_copy(ctx, item, memo) for item in value.items]
-    old = value.unpack(ctx)
-    exact = not isinstance(value, NamedTupleVariable | SizeVariable)
-    if exact and all(new is item for new, item in zip(items, old, strict=True)):
-        return value
-    return _tuple_like(value, items)
-
-
-def _tuple_like(value: TupleVariable, items: list[VariableTracker]) -> TupleVariable:
-    """A new tuple of the same class. copy.py takes only exact ones for their own copies."""
     if isinstance(value, NamedTupleVariable):
-        return NamedTupleVariable(value.cls, items)
+        return _named_tuple_copy(ctx, value, "__deepcopy__", [CopyMemoVariable(memo)], lambda: _deep_items(ctx, value, memo))
+    items = _deep_items(ctx, value, memo)
+    old = value.unpack(ctx)
+    if not isinstance(value, SizeVariable) and all(new is item for new, item in zip(items, old, strict=True)):
+        return value
     return SizeVariable(items) if isinstance(value, SizeVariable) else TupleVariable(items)
+
+
+def _deep_items(ctx: TraceContext, value: TupleVariable, memo: Memo) -> list[VariableTracker]:
+    return [deep_copy(ctx, item, memo) for item in value.items]
+
+
+def _named_tuple_copy(
+    ctx: TraceContext, value: NamedTupleVariable, method: str, args: list[VariableTracker], items: CopyItems
+) -> VariableTracker:
+    """By the class's own method. Where the class overrides the pickle protocol, or attributes may be there, the graph breaks."""
+    cls = value.cls
+    if hasattr(raw_lookup(ctx, cls, method), "__code__"):
+        return value.call_method(ctx, method, args, {})
+    if not is_structure(cls):
+        overrides = any(raw_lookup(ctx, cls, name) is not vars(object).get(name) for name in _PROTOCOL)
+        overrides |= not value.has_own(ctx, "__getnewargs__")
+        if overrides or value.value is not None:
+            refuse_copy(ctx, value)
+    return NamedTupleVariable(cls, items())
 
 
 COPIES: list[tuple[type[VariableTracker], Callable[[Any, Any, Memo], VariableTracker]]] = [

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.provenance.sources import Source
+from dynexplore.engine.raw_attributes import instance_dict
 from dynexplore.engine.variables.containers.builtin_subclass import NAMED_ITEM, make_subclass_instance, new_subclass_instance
 from dynexplore.engine.variables.containers.mapping import DictVariable
 from dynexplore.engine.variables.containers.sequence import TupleVariable, existing_items
@@ -62,9 +63,13 @@ class NamedTupleVariable(TupleVariable):
 
     kind = "named tuple"
 
-    def __init__(self, cls: type[Any], items: Iterable[VariableTracker], source: Source | None = None) -> None:
+    def __init__(
+        self, cls: type[Any], items: Iterable[VariableTracker], source: Source | None = None, value: Any = None
+    ) -> None:
         super().__init__(items, source)
         self.cls = cls
+        self.value = value
+        """The live one, where its class gives instances a `__dict__`."""
 
     def python_type(self) -> type[Any]:
         return self.cls
@@ -80,7 +85,10 @@ class NamedTupleVariable(TupleVariable):
         names = field_names(self.cls)
         if name in names and isinstance(type_lookup.peek(self.cls, name), _FIELDS):
             return self.items[names.index(name)].read(ctx)
-        if name in _OWN_METHODS and self._has_own(name):
+        own = self._own_attribute(ctx, name)
+        if own is not None:
+            return own
+        if name in _OWN_METHODS and self.has_own(ctx, name):
             return ConstantMethodVariable(self, name)
         if method_row(self.cls, name) is not None or is_structure(self.cls) or hasattr(tuple, name):
             return super().get_attribute(ctx, name)
@@ -90,16 +98,29 @@ class NamedTupleVariable(TupleVariable):
             return super().get_attribute(ctx, name)
         return descriptors.bind(ctx, attribute, self, self.cls)
 
+    def _own_attribute(self, ctx: TraceContext, name: str) -> VariableTracker | None:
+        """An attribute of a live instance, whose class has no data descriptor of the name."""
+        if self.value is None or name.startswith("__") or hasattr(type_lookup.peek(self.cls, name), "__set__"):
+            return None
+        if self.source is None:
+            ctx.break_graph("DX303", name=name, type=self.type_name())
+        if name in instance_dict(self.value):
+            return ctx.build(instance_dict(self.value)[name], self.source.attribute(name))
+        ctx.guard(self.source, "ATTRIBUTE_ABSENT", name)
+        return None
+
     def call_method(self, ctx: TraceContext, name: str, args: Args, kwargs: Kwargs) -> VariableTracker:
-        if name in _OWN_METHODS and self._has_own(name):
+        if self.value is not None and self._own_attribute(ctx, name) is not None:
+            return self.get_attribute(ctx, name).call(ctx, args, kwargs)
+        if name in _OWN_METHODS and self.has_own(ctx, name):
             return _OWN_METHODS[name](ctx, self, args, kwargs)
         if inspect.isfunction(type_lookup.raw_lookup(ctx, self.cls, name)):
             return self.get_attribute(ctx, name).call(ctx, args, kwargs)
         return super().call_method(ctx, name, args, kwargs)
 
-    def _has_own(self, name: str) -> bool:
+    def has_own(self, ctx: TraceContext, name: str) -> bool:
         """Whether a method is the one that `collections.namedtuple` made."""
-        return getattr(type_lookup.peek(self.cls, name), "__module__", None) == "collections"
+        return getattr(type_lookup.raw_lookup(ctx, self.cls, name), "__module__", None) == "collections"
 
     def as_proxy(self) -> Any:
         return make(self.cls, super().as_proxy())
@@ -194,7 +215,8 @@ def _new(ctx: TraceContext, cls: VariableTracker, items: VariableTracker | None 
 def build_named_tuple(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
     """A named tuple: its class and length are guarded, items when they are read."""
     type_lookup.guard_on_names(ctx, type(value), *type_lookup.SPECIAL_NAMES)
-    return NamedTupleVariable(type(value), existing_items(ctx, value, source), source)
+    with_attributes = value if type(value).__dictoffset__ and not is_structure(type(value)) else None
+    return NamedTupleVariable(type(value), existing_items(ctx, value, source), source, with_attributes)
 
 
 def _replace(ctx: TraceContext, self: NamedTupleVariable, args: Args, kwargs: Kwargs) -> VariableTracker:

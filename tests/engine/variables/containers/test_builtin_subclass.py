@@ -353,3 +353,70 @@ def test_what_is_handed_out_of_an_own_container_is_seen_of_that_object() -> None
     numbers.append(2)
     assert [list(view) for view in views] == [[1, 2], [1, 2], [1, 2]]
     assert len(dynexplore.explain(program)(X).graphs) == 1
+
+
+Point = collections.namedtuple("Point", "a b")
+
+
+class OpenPoint(Point):
+    """Its instances have a `__dict__`."""
+
+    def total(self) -> int:
+        return self.a + self.b  # type: ignore[no-any-return]
+
+
+class Reduced(Point):
+    """A protocol of its own."""
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return Point, (7, 8)
+
+
+class NewArguments(Point):
+    """What a copy is made of."""
+
+    def __getnewargs__(self) -> Any:
+        return 5, 6
+
+
+ASKED: dict[str, Any] = {
+    "getattr": lambda point: getattr(point, "z", None),
+    "hasattr": lambda point: hasattr(point, "z"),
+    "a method of the class": lambda point: point.total() if hasattr(point, "total") else 0,
+    "a generated method": lambda point: point._replace(a=3),
+    "copy": lambda point: (lambda other: (other, type(other), getattr(other, "z", None)))(copy.copy(point)),
+    "deepcopy": lambda point: (lambda other: (other, type(other), getattr(other, "z", None)))(copy.deepcopy(point)),
+}
+
+
+@pytest.mark.parametrize("cls", [Point, OpenPoint, Reduced, NewArguments])
+@pytest.mark.parametrize("asked", ASKED)
+def test_attributes_of_a_named_tuple_itself(asked: str, cls: Any) -> None:
+    """A class that extends a named tuple without `__slots__` gives its instances attributes, which copies have, too."""
+
+    def program(x: Any, point: Any) -> Any:
+        return x + 1, ASKED[asked](point)
+
+    def point(**attributes: Any) -> Any:
+        new = cls(1, 2)
+        if attributes:
+            new.__dict__.update(attributes)
+        return new
+
+    others = [point()] if cls is Point else [point(z=3), point(total=lambda: 9), point(_replace=lambda a: 9), point()]
+    assert_same_as_eager(program, X, point(), then=[(X, other) for other in others], graphs=None)
+
+
+def test_a_class_that_extends_tuple_takes_one_argument() -> None:
+    """`tuple.__new__` counts its arguments, whoever calls it."""
+
+    class Own(tuple[Any, ...]):
+        pass
+
+    def program(x: Any, *args: Any) -> Any:
+        try:
+            return x + 1, Own(*args)
+        except TypeError as error:
+            return x + 1, str(error)
+
+    assert_same_as_eager(program, X, then=[(X, [1, 2]), (X, "a", 1)])
