@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from dynexplore.session.targets import Choice
     from dynexplore.watching.watch import Watch
 
-_OUTPUTS = "[--html OUT] [--json OUT] [--save OUT] [--graphviz] [--redact]"
+_OUTPUTS = "[--html OUT] [--json OUT] [--save OUT] [--summary-json OUT] [--graphviz] [--redact]"
 _ANYWHERE = " These options may also follow ARGS; everything after -- belongs to the script."
 
 
@@ -326,6 +326,8 @@ def _watch_as_rank(program: Program, names: list[str], outputs: Outputs, argumen
     from dynexplore.watching.rank_job import NoJob, RankJob
 
     folder: Path = arguments.ranks
+    if arguments.summary_json is not None:
+        raise Mistake(f"--summary-json is about one process: dynexplore open {folder} --rank N --summary-json OUT")
     output_files.check_forms_of_ranks(outputs)
     try:
         job = RankJob(folder)

@@ -62,7 +62,7 @@ def open_recording(arguments: argparse.Namespace) -> int:
     if path.is_dir() and arguments.rank is not None:
         path = _file_of_rank(path, arguments.rank)
     recording = _read_traces(path, arguments.rank) if path.is_dir() or path.suffix == ".log" else _read_recording(path)
-    if outputs:
+    if outputs or arguments.summary_json is not None:
         output_files.write(outputs, recording, arguments)
     elif arguments.text or not sys.stdout.isatty():
         from dynexplore.views import text
@@ -97,6 +97,8 @@ def _open_ranks(path: Path, outputs: Outputs, arguments: argparse.Namespace) -> 
     from dynexplore.ranks.folder import open_ranks
 
     output_files.check_forms_of_ranks(outputs)
+    if arguments.summary_json is not None:
+        raise Mistake(f"{path} has several ranks: --rank N chooses the one that --summary-json is about")
     bar = _ProgressBar(path.name)
     try:
         ranks = open_ranks(path, progress=bar)

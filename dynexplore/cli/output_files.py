@@ -1,4 +1,4 @@
-"""The files that commands of the command line write: --html, --json and --save, and how each is reported.
+"""The files that commands of the command line write: --html, --json, --save and --summary-json, and how each is reported.
 
 Which idea lives here: a mistake about a file is reported before a long run, not after it. So a command asks for its outputs
 first, which checks folders and forms, and writes them last.
@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import dynexplore
 from dynexplore.cli.program import Mistake
@@ -38,7 +38,35 @@ def add_to(command: argparse.ArgumentParser) -> None:
         action="store_true",
         help="put graphviz into HTML files (0.8 MB more): groups of a diagram open and close there",
     )
+    add_summary(command)
     command.add_argument("--redact", action="store_true", help="leave tensor elements, string constants and paths out of the files")
+
+
+def add_summary(command: argparse.ArgumentParser) -> None:
+    """Add the option for the summary that programs read."""
+    command.add_argument(
+        "--summary-json",
+        type=Path,
+        metavar="OUT",
+        help="write a summary for programs (at most 8 kB; -: the last line of the output)",
+    )
+
+
+def check_summary(arguments: argparse.Namespace) -> None:
+    """Report a place that cannot be written, before a long run."""
+    out: Path | None = arguments.summary_json
+    if out is not None and not out.resolve().parent.is_dir():
+        raise Mistake(f"{out} cannot be written: there is no folder {out.parent}")
+
+
+def write_summary(data: dict[str, Any], arguments: argparse.Namespace) -> None:
+    """Write the summary where it was asked for."""
+    from dynexplore.views.summary import as_json
+
+    if str(arguments.summary_json) == "-":
+        print(as_json(data), end="")
+    else:
+        arguments.summary_json.write_text(as_json(data), encoding="utf-8")
 
 
 def requested_files(arguments: argparse.Namespace) -> list[tuple[Path, str]]:
@@ -46,6 +74,7 @@ def requested_files(arguments: argparse.Namespace) -> list[tuple[Path, str]]:
 
     What writes them is imported only where there is one: it takes longer than the report does.
     """
+    check_summary(arguments)
     options = [(arguments.html, ".html"), (getattr(arguments, "json", None), ".json"), (arguments.save, "")]
     outputs = [(out, ending or out.suffix.lower()) for out, ending in options if out is not None]
     if arguments.graphviz and ".html" not in [ending for _, ending in outputs]:
@@ -65,7 +94,11 @@ def requested_files(arguments: argparse.Namespace) -> list[tuple[Path, str]]:
 
 
 def write(outputs: Outputs, recording: Recording, arguments: argparse.Namespace) -> None:
-    """Write a recording in each form that was asked for."""
+    """Write a recording in each form that was asked for, and its summary."""
+    if arguments.summary_json is not None:
+        from dynexplore.views.summary import summary
+
+        write_summary(summary(recording), arguments)
     if not outputs:
         return
     from dynexplore.widgets import exports

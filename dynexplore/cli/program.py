@@ -360,7 +360,7 @@ def _put_back(handlers: Mapping[signal.Signals, Any]) -> None:
 # -- the words of the command line ------------------------------------------------------------------------------------------------
 
 _TARGETS = ("--only", "--not")
-_FILES = ("--html", "--json", "--save")
+_FILES = ("--html", "--json", "--save", "--summary-json")
 
 OWN_OPTIONS = {
     "explain": (
@@ -369,7 +369,7 @@ OWN_OPTIONS = {
     "watch": (
         ("--redact", "--graphviz", "--artifacts", "--no-steps", "--full"), (*_FILES, *_TARGETS, "--engine", "--ranks", "--for"),
     ),
-    "diagnose": (("--dynamic",), ("--html", "--backend", "--tolerance", "--engine", *_TARGETS)),
+    "diagnose": (("--dynamic",), ("--html", "--summary-json", "--backend", "--tolerance", "--engine", *_TARGETS)),
     "minify": (("--dynamic",), ("--html", "--backend", "--tolerance", "--after", "--out", "--engine", *_TARGETS)),
     "breaks": (("--full",), ("--html", "--engine", *_TARGETS)),
     "coverage": (("--full",), ("--html", "--engine", "--backend", *_TARGETS)),

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dynexplore
+from dynexplore.cli import output_files
 from dynexplore.cli.program import AS_MODULE, Mistake, Program, as_python_starts_it
 from dynexplore.recording.engines import DYNEXPLORE, ENGINES, TORCH
 from dynexplore.views.text import MOST_LINES
@@ -35,9 +36,10 @@ _WHICH = (
 
 def add_to(commands: Any) -> None:
     """Add the tools to the command line's parser."""
-    by_layer = ("--backend NAME", "--dynamic", "--tolerance X", _ENGINE, "--html OUT")
+    by_layer = ("--backend NAME", "--dynamic", "--tolerance X", _ENGINE, "--html OUT", "--summary-json OUT")
     command = _command(commands, "diagnose", "find the first layer that fails", _diagnose, *by_layer)
     _add_backend(command)
+    output_files.add_summary(command)
 
     options = (_ENGINE, "--backend NAME", "--dynamic", "--after dynamo|aot", "--tolerance X", "--out REPRO.py", "--html OUT")
     command = _command(commands, "minify", "find the smallest graph that fails, as a program of its own", _minify, *options)
@@ -148,8 +150,13 @@ def _add_backend(command: argparse.ArgumentParser) -> None:
 
 def _diagnose(arguments: argparse.Namespace) -> int:
     """Status 1: a layer fails."""
+    output_files.check_summary(arguments)
     options = _layer_options(arguments)
     status, diagnosis = _run_on_call(arguments, dynexplore.diagnose, options)
+    if status is None and arguments.summary_json is not None:
+        from dynexplore.views.summary import of_diagnosis
+
+        output_files.write_summary(of_diagnosis(diagnosis), arguments)
     return int(diagnosis.failing is not None) if status is None else status
 
 

@@ -356,6 +356,8 @@ BREAKS: tuple[tuple[str, re.Pattern[str], str, str, str], ...] = (
     ("dynamic-outputs", re.compile(r"[Dd]ynamic (output )?shape|nonzero|data.dependent"),
      "torch._dynamo.config.capture_dynamic_output_shape_ops = True", "sizes that depend on data are symbols in the graph",
      "capture_dynamic_output_shape_ops"),
+    ("print", re.compile(r"(?<![\w.])print\("), "torch._dynamo.config.reorderable_logging_functions.add(print)",
+     "what is printed comes after the graph, in order", "reorderable_logging_functions"),
 )  # fmt: skip
 """Of graph breaks: id, what the cause says, the line at the top, its price, and the setting."""
 

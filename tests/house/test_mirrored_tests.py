@@ -18,7 +18,7 @@ THEMES: dict[str, tuple[str, ...]] = {
     "__main__": ("cli/test_commands",),
     "cli/captures": ("cli/test_commands", "watching/test_explaining"),
     "cli/files": ("cli/test_commands",),
-    "cli/output_files": ("cli/test_commands",),
+    "cli/output_files": ("cli/test_commands", "cli/test_summary_json"),
     "session/plain_capture": ("benchmarks/test_scripts",),
     "cli/program": ("cli/test_commands",),
     "cli/remedies": ("tools/test_tried_remedies",),
@@ -118,6 +118,8 @@ THEMES: dict[str, tuple[str, ...]] = {
     "traces": ("traces/test_folder", "traces/test_older_logs"),
     "watching": ("watching/test_watch", "watching/test_explaining"),
     "watching/rank_job": ("ranks/test_jobs",),
+    "pytest_plugin": ("watching/test_pytest_plugin",),
+    "watching/counted_block": ("watching/test_pytest_plugin",),
     "watching/remedy_process": ("tools/test_tried_remedies",),
     "widgets/document": ("widgets/test_exports",),
     "widgets/pictures": (

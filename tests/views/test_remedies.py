@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import linecache
 import re
 from collections.abc import Iterator
@@ -66,6 +67,15 @@ import torch
 def f(x):
     n = x.sum().item()
     return x * n
+f(torch.ones(3))
+""",
+    "print": """
+import torch
+@torch.compile(backend="eager")
+def f(x):
+    y = x * 2
+    print("between")
+    return y + 1
 f(torch.ones(3))
 """,
     "dynamic-outputs": """
@@ -358,7 +368,7 @@ def settings(environment: dict[str, str]) -> Iterator[None]:
     names = [change.setting for row in ROWS for change in row.changes if change.setting] + [row[4] for row in BREAKS]
     sources = environment.get("TORCH_COMPILE_DYNAMIC_SOURCES", "")
     with (
-        torch._dynamo.config.patch({name: getattr(torch._dynamo.config, name) for name in names}),
+        torch._dynamo.config.patch({name: copy.copy(getattr(torch._dynamo.config, name)) for name in names}),
         torch.compiler.config.patch(dynamic_sources=sources),
     ):
         yield

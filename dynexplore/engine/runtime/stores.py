@@ -13,6 +13,7 @@ PyTorch has one cache per code object (extra_state.cpp) that all backends share.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import weakref
 from collections.abc import Callable, Hashable, Iterator
@@ -21,6 +22,7 @@ from typing import Any
 
 from dynexplore.engine.native import CacheStore, Entry, FrameState, Region
 from dynexplore.engine.provenance.guard_filter import GuardFilter
+from dynexplore.engine.recorder import Recorder
 from dynexplore.engine.records import record
 from dynexplore.engine.runtime.backends import Backend
 from dynexplore.engine.runtime.observers import Observers
@@ -55,7 +57,7 @@ class Store:
         self.callback: Callable[[FrameState], Entry | None] | None = None
         """What makes a new entry; that of the region, unless another backend is forced."""
         self.region = Region(self.native, None)
-        self.observers = Observers(recorder=getattr(backend.function, "recorder", None))
+        self.observers = Observers(recorder=getattr(backend.function, "recorder", _recorders[-1] if _recorders else None))
         self.entry_limit: int | None = getattr(backend.function, "entry_limit", None)
         self.module_classes = ModuleClasses()
         self.break_chains = BreakChains()
@@ -148,6 +150,27 @@ def _owned_by(owner: Any) -> _Owned | None:
         except TypeError:  # cannot be referenced weakly
             return None
     return attribute
+
+
+# -- a recorder for all of them ----------------------------------------------------------------------------------------------
+
+_recorders: list[Recorder] = []
+
+
+@contextlib.contextmanager
+def recorded_by(recorder: Recorder) -> Iterator[None]:
+    """Tell a recorder of everything that is compiled in a `with` block, in stores without a recorder, made before it or in it."""
+    unrecorded = [store for store in _all if store.observers.recorder is None]
+    for store in unrecorded:
+        store.observers.recorder = recorder
+    _recorders.append(recorder)
+    try:
+        yield
+    finally:
+        _recorders.remove(recorder)
+        for store in list(_all):
+            if store.observers.recorder is recorder:
+                store.observers.recorder = None
 
 
 # -- another backend for all of them -----------------------------------------------------------------------------------------
