@@ -72,7 +72,7 @@ def test_each_question_of_check_yourself_has_a_folded_answer_with_a_proof() -> N
     """Ten about the first five tutorials, two about each of the others: what is folded holds a program with what it prints, and a
     link to the section that it is about."""
     questions = re.split(r"^## \d+\. ", (DOCS / "check-yourself.md").read_text(encoding="utf-8"), flags=re.M)[1:]
-    about = ["0[1-5]"] * 10 + [f"{number:02}" for number in range(6, 12) for _ in range(2)]
+    about = ["0[1-5]"] * 10 + [f"{number:02}" for number in range(6, 13) for _ in range(2)]
     for question, tutorial in zip(questions, about, strict=True):
         answer = question.partition("<details>\n<summary>Answer</summary>\n\n")[2].partition("\n\n</details>")[0]
         assert re.search(r"^```python\n.*?^```\n\n```text$", answer, re.M | re.S), question.splitlines()[0]
