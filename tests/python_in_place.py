@@ -80,7 +80,7 @@ def _runner(generator: CodeGenerator, form: PythonForm, code: CodeType) -> Calla
     globals_, slots = generator.ctx.request.globals, generator.ctx.request.slot_names
     known = {name: _constant(code, number, globals_) for name, number in form.constants.items()}
     known |= {"___function": functools.partial(_function, globals_), **_HELPERS}
-    known |= dict(zip(generator.injected.names, generator.injected.values, strict=True))
+    known |= dict(zip(generator.injected.names, map(_with_codes, generator.injected.values), strict=True))
     free = sorted({*known, *form.cells} - set(slots))
     made = compile(_nested(form.text, free), FILE, "exec")
     inner = next(one for one in _codes(made) if one.co_name == "modified")
@@ -136,6 +136,15 @@ def _constant(code: CodeType, number: int, globals_: dict[str, Any]) -> Any:
     return _Code(value, globals_) if isinstance(value, CodeType) else value
 
 
+def _with_codes(value: Any) -> Any:
+    """What the engine injects; FunctionType, which makes functions of other globals, is given a `_Code`."""
+    return _made_with_globals if value is FunctionType else value
+
+
+def _made_with_globals(code: _Code, *given: Any) -> FunctionType:
+    return FunctionType(code.code, *given)
+
+
 def _function(globals_: dict[str, Any], code: _Code, **given: Any) -> FunctionType:
     flags = {"defaults": 1, "kwdefaults": 2, "annotations": 4, "closure": 8}
     parts = {name: given[name] for name in flags if name in given}
@@ -163,6 +172,6 @@ _HELPERS = {
     "___enter": _enter,
     "___go_on": TailCall,
 }
-for _helper in (_HELPERS["___cell"], _enter, _function):
+for _helper in (_HELPERS["___cell"], _enter, _function, _made_with_globals):
     _skip(_helper)
 assert {*_HELPERS, "___function", "___original"} == {*HELPERS}

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import ast
 import keyword
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -141,12 +142,18 @@ def python_of(view: ev.CodeView, parameters: Sequence[str], name: str = "modifie
 
 
 def identifier(name: str) -> str:
-    """The name under which a variable of the code stands in the text: `.0` of a comprehension is none.
+    """The name under which a variable of the code stands in the text: `.0` of a comprehension is none, nor is `leaf:x` of a callee.
 
-    >>> identifier(".0"), identifier("x")
-    ('___dot_0', 'x')
+    >>> identifier(".0"), identifier("x"), identifier("leaf:x"), identifier("leaf:<function>")
+    ('___dot_0', 'x', 'leaf___x', '___leaf')
     """
-    return name if name.isidentifier() else f"___dot_{name.lstrip('.')}"
+    if name.isidentifier():
+        return name
+    callee, is_of_callee, own = name.rpartition(":")
+    if not is_of_callee:
+        return f"___dot_{name.lstrip('.')}"
+    callee = re.sub(r"\W", "_", callee)
+    return f"___{callee}" if own == "<function>" else f"{callee}___{identifier(own)}"
 
 
 class _Writer:
@@ -780,11 +787,10 @@ def _counted(operand: str) -> tuple[int, tuple[str, ...]]:
 
 
 def _going_on(function: ast.expr, arguments: list[ast.expr]) -> ast.expr:
-    """A tail call: of a function by its name, where it has no closure."""
-    assert isinstance(function, ast.Call)
-    if function.keywords:
-        return _call("___go_on", function, *arguments)
-    return ast.Call(function.args[0], arguments, [])
+    """A tail call: of a function by its name, where it has no closure and was not made before its arguments were."""
+    if isinstance(function, ast.Call) and not function.keywords:
+        return ast.Call(function.args[0], arguments, [])
+    return _call("___go_on", function, *arguments)
 
 
 def _callable(block: _Block) -> tuple[_Value, list[_Value]]:

@@ -22,6 +22,7 @@ from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording
 from dynexplore.views.explorer_data import explorer_data
 from dynexplore.views.modified_python import modified_python, python_of, python_of_frame
+from engine_checks import assert_same_as_eager
 from sample_recordings import toy, watched
 
 THEMES = (
@@ -63,6 +64,17 @@ def test_programs_do_the_same_when_the_text_runs_in_place(theme: str, without_tr
     # what the program itself does while it handles an exception cannot be written outside of its `except`
     assert {reason.split()[0] for reason in replaced.refused} <= {"PUSH_EXC_INFO", "POP_EXCEPT", "it"}, replaced.refused
     assert sum(replaced.refused.values()) <= len(replaced.texts) / 3
+
+
+@pytest.mark.parametrize("name", ["two_calls_deep", "closure_of_the_middle", "modules", "branch", "in_a_block"])
+def test_chains_do_the_same(name: str, without_tracebacks: None) -> None:
+    """What goes on in callees has a form, too: each local of a callee is a variable of its own."""
+    nested = importlib.import_module("engine.translate.test_nested_break")
+    program = getattr(nested, name)
+    graphs, breaks = nested.PROGRAMS[program]
+    with modified_code_as_python() as replaced, dynexplore.config.patch(nested_graph_breaks=True):
+        assert_same_as_eager(program, nested.X, calls=2, graphs=graphs, breaks=breaks)
+    assert replaced.texts and not replaced.refused
 
 
 ONE_OF = 12
