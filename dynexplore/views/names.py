@@ -119,7 +119,9 @@ def frame_name(recording: Recording, entered: ev.FrameEntered) -> str:
     code = recording.original_code(entered.frame)
     if is_entry(code):
         called = _wrapped(recording, entered)
-        return plain_name(called.code.qualname if called is not None else recording.title or code.qualname)
+        name = plain_name(called.code.qualname if called is not None else recording.title or code.qualname)
+        own = next((place for place in entered.chain if place.line and not is_library(place.file)), None)
+        return f"{name}, from line {own.line} on" if own is not None else name
     if (forward := _behind_wrappers(recording, entered, code)) is not None:
         return plain_name(forward.code.qualname)
     offset = resumed_at(entered.code)

@@ -13,7 +13,7 @@ from dynexplore.recording.recording import Recording
 from dynexplore.views import annotated, text
 from dynexplore.views.explorer_data import explorer_data
 from dynexplore.views.headline import headline
-from dynexplore.views.names import chain_words
+from dynexplore.views.names import chain_words, frame_name
 
 
 def attention(x):
@@ -75,6 +75,22 @@ def test_no_name_of_the_engine_is_shown() -> None:
     recording = recorded()
     shown = f"{text.explanation(recording)}{text.frames(recording)}{explorer_data(recording)}"
     assert "attention:x" in shown and not re.search(r"\b\d\.(x|function|___stack)", shown)
+
+
+class Prints(torch.nn.Module):
+    def forward(self, x):
+        x = x * 2
+        print("in a module")
+        return x + 1
+
+
+def test_a_module_is_named_by_its_forward() -> None:
+    """The wrapper around it goes on in `forward`: what goes on is named by the line there, and the explorer shows both parts."""
+    with dynexplore.config.patch(nested_graph_breaks=True):
+        recording = dynexplore.explain(Prints(), torch.ones(3)).recording
+    line = line_of('print("in a module")')
+    assert [frame_name(recording, one) for one in recording.frames] == ["Prints.forward", f"Prints.forward, from line {line} on"]
+    assert len(recording.breaks) == 1 and all(frame["python"] for frame in explorer_data(recording)["frames"])
 
 
 def test_a_break_in_the_frame_itself_has_no_chain() -> None:
