@@ -49,16 +49,16 @@ class Instruction:
     `argval` is `arg` resolved: a constant, a name, an operator's text. `offset` is the byte offset of the
     opcode itself in the code it was read from, as `dis` shows it (-1 if it was made by a `Writer`);
     `final_offset` is where the assembler put it. `origin` and `role` tell what an emitted instruction is for,
-    and which original instruction it came from. `goes_on`: it makes sense only together with the next one.
+    and which original instruction it came from. `is_prefix`: it makes sense only together with the next one.
     """
 
     __slots__ = (
         "arg",
         "argval",
         "final_offset",
-        "goes_on",
         "handler",
         "index",
+        "is_prefix",
         "offset",
         "opname",
         "origin",
@@ -91,7 +91,7 @@ class Instruction:
         self.origin = origin
         self.role = role
         self.final_offset = -1
-        self.goes_on = False
+        self.is_prefix = False
 
     @property
     def lineno(self) -> int | None:

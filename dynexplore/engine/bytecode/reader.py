@@ -69,14 +69,14 @@ class ParsedCode:
     def unit_start(self, instruction: Instruction) -> Instruction:
         """The first raw instruction of the unit: KW_NAMES, PRECALL and CALL make sense only together."""
         index = instruction.index
-        while index > 0 and self.instructions[index - 1].goes_on:
+        while index > 0 and self.instructions[index - 1].is_prefix:
             index -= 1
         return self.instructions[index]
 
     def unit(self, instruction: Instruction) -> list[Instruction]:
         """The raw instructions of the unit that an instruction belongs to (mostly itself alone)."""
         first = last = self.unit_start(instruction).index
-        while self.instructions[last].goes_on:
+        while self.instructions[last].is_prefix:
             last += 1
         return self.instructions[first : last + 1]
 
@@ -302,14 +302,14 @@ def _find_units(instructions: list[Instruction]) -> None:
     """Note of each instruction whether it makes sense only together with the next one."""
     if FACTS.unit_heads:
         for instruction in instructions:
-            instruction.goes_on = instruction.opname in FACTS.unit_heads
+            instruction.is_prefix = instruction.opname in FACTS.unit_heads
     unit = FACTS.with_unit
     for instruction in instructions if unit else ():
         if (instruction.opname, instruction.arg) == unit[1] and instruction.opname == "LOAD_SPECIAL":
             raw = instructions[instruction.index - 1 : instruction.index - 1 + len(unit)]
             if tuple([(each.opname, each.arg) for each in raw]) == unit:
                 for each in raw[:-1]:
-                    each.goes_on = True
+                    each.is_prefix = True
 
 
 #: where several raw instructions enter a `with`: what they do, an empty slot beside the exit function
@@ -328,8 +328,8 @@ def _lower(code: CodeType, instructions: list[Instruction]) -> tuple[list[Step],
     for instruction in instructions:
         first_step.append(len(steps))
         opname, argval = instruction.opname, instruction.argval
-        if FACTS.with_unit and (instruction.goes_on or (instruction.index and instructions[instruction.index - 1].goes_on)):
-            if not instruction.goes_on:
+        if FACTS.with_unit and (instruction.is_prefix or (instruction.index and instructions[instruction.index - 1].is_prefix)):
+            if not instruction.is_prefix:
                 steps += [Step(op, operand, instruction, len(steps) + place) for place, (op, operand) in enumerate(_WITH_STEPS)]
             continue
         row = _LOWER[opname]

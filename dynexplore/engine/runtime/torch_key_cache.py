@@ -76,12 +76,12 @@ def know_hash(torch_key: Any, sources: Path, file: Path) -> None:
 
 def state_of(sources: Path) -> tuple[str, float]:
     """What the names, sizes and times of the files hash to, and when the last of them changed."""
-    state, last = hashlib.sha256(torch.__version__.encode()), 0
+    state, last_change = hashlib.sha256(torch.__version__.encode()), 0
     for entry in _files(str(sources), whole=False):
         facts = entry.stat()
         state.update(f"{entry.path}\0{facts.st_size} {facts.st_mtime_ns} {facts.st_ctime_ns}\n".encode())
-        last = max(last, facts.st_mtime_ns, facts.st_ctime_ns)
-    return state.hexdigest(), last / 1e9
+        last_change = max(last_change, facts.st_mtime_ns, facts.st_ctime_ns)
+    return state.hexdigest(), last_change / 1e9
 
 
 def _files(folder: str, whole: bool) -> Iterator[os.DirEntry[str]]:

@@ -27,20 +27,20 @@ def raising_code(resume: ResumeCode) -> CodeType | None:
     code = resume.code
     instructions = read(code).instructions
     begin = next(number for number, instruction in enumerate(instructions) if instruction.role == "original")
-    goes_on = instructions[begin - 1].target  # the last of what is written before the body jumps
+    continuation = instructions[begin - 1].target  # the last of what is written before the body jumps
     end = begin - 1
     callee = raising_code(resume.inner) if resume.inner is not None else None
     if resume.inner is not None:
         end = next(number for number, instruction in enumerate(instructions) if instruction.role == RESUME_CALLEE)
-        goes_on = instructions[end]
-    if goes_on is None or (goes_on.handler is None and callee is None):
+        continuation = instructions[end]
+    if continuation is None or (continuation.handler is None and callee is None):
         return None
-    handler, label = goes_on.handler, Label("handler")
+    handler, label = continuation.handler, Label("handler")
     covered = (label, handler.depth, handler.lasti) if handler is not None else (None,)
     writer = Writer(code)
     writer.prologue((), code.co_freevars, resume.own_cells)
     writer.originals(instructions[_end_of_prologue(instructions, resume) : end])
-    with writer.at(goes_on), writer.covered_by(*covered):
+    with writer.at(continuation), writer.covered_by(*covered):
         if resume.inner is not None and callee is not None:
             _raise_in_callee(writer, resume.inner, callee)
             begin -= 1  # with the jump

@@ -70,8 +70,8 @@ def checkpointed_reentrant(body: Any, *inputs: Any, passed: tuple[torch.Tensor, 
     places = {id(tensor): place for place, tensor in enumerate(passed)}
     positions = [places.get(id(value)) for value in inputs]
 
-    def run(*now: torch.Tensor) -> Any:
-        return body(*(value if place is None else now[place] for place, value in zip(positions, inputs, strict=True)))
+    def run(*tensors: torch.Tensor) -> Any:
+        return body(*(value if place is None else tensors[place] for place, value in zip(positions, inputs, strict=True)))
 
     return torch_checkpoint.checkpoint(run, *passed, use_reentrant=True, preserve_rng_state=preserve_rng_state)
 
