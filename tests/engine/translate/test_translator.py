@@ -452,7 +452,7 @@ def the_same_tensor_twice(x, y):
 
 
 @PROGRAMS.parameters()
-def test_theme(run: Any) -> None:
+def test_program(run: Any) -> None:
     """The program does under the engine what it does without, in so many graphs, breaks and recompiles."""
     run()
 
