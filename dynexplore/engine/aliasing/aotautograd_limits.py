@@ -37,6 +37,7 @@ from dynexplore.engine.aliasing.autograd_graph import (
 from dynexplore.engine.aliasing.clone_inputs import can_read_clones
 from dynexplore.engine.aliasing.lowerings import calls_in
 from dynexplore.engine.aliasing.mutation import (
+    IN_PLACE_VIEWS,
     aliases_storage,
     mutated_args,
     mutated_storages,
@@ -46,7 +47,6 @@ from dynexplore.engine.aliasing.mutation import (
 )
 from dynexplore.engine.aliasing.storage import storage_of
 from dynexplore.engine.graph.builder import FinishedGraph, example_value
-from dynexplore.engine.graph.fake_mode import IN_PLACE_VIEWS
 from dynexplore.engine.graph.modes import inference_mode_entered
 from dynexplore.engine.graph_breaks import GraphBreak
 

@@ -18,7 +18,8 @@ import torch.fx
 
 from dynexplore.engine.aliasing.autograd_graph import grad_fn_of, is_no_grad_view
 from dynexplore.engine.aliasing.metadata import GraphMetadata, InputAliasInfo, OutputAliasInfo
-from dynexplore.engine.aliasing.storage import layout_of, storage_of
+from dynexplore.engine.aliasing.mutation import IN_PLACE_VIEWS, operator_name
+from dynexplore.engine.aliasing.storage import storage_of
 
 
 class Input(Protocol):
@@ -46,7 +47,8 @@ def collect_metadata(
     """The metadata of a graph. `versions`: the version with which the fake value of an input was made, by its identity."""
     with torch._C.DisableTorchFunctionSubclass():  # a class of the program does not see the calls
         hidden = _hidden_storages(inputs, effects, versions)
-        input_infos = tuple(_input_info(entry, effects, hidden) for entry in inputs)
+        resized = _resized_in_place(module) if effects.written else set()
+        input_infos = tuple(_input_info(entry, effects, hidden, resized) for entry in inputs)
         fakes = [node.meta["example_value"] for node in outputs]
         values = (*fakes, *(entry.node.meta["example_value"] for entry in inputs))
         storages = {storage_of(value) for value in values if _is_strided(value) and value.requires_grad}
@@ -75,7 +77,13 @@ def _was_bumped(fake: torch.Tensor, versions: Mapping[int, int]) -> bool:
     return fake.is_inference() or fake._version != versions.get(id(fake), 0)
 
 
-def _input_info(entry: Input, effects: Effects, hidden: set[int]) -> InputAliasInfo:
+def _resized_in_place(module: torch.fx.GraphModule) -> set[int]:
+    """The identities of fake tensors that in-place operators give other sizes or strides, if only for a while."""
+    resizing = [node for node in module.graph.nodes if operator_name(node) in IN_PLACE_VIEWS]
+    return {id(argument.meta["example_value"]) for node in resizing for argument in node.all_input_nodes[:1]}
+
+
+def _input_info(entry: Input, effects: Effects, hidden: set[int], resized: set[int]) -> InputAliasInfo:
     fake, real = entry.node.meta["example_value"], entry.example
     if not isinstance(fake, torch.Tensor):
         return _NO_TENSOR
@@ -83,19 +91,12 @@ def _input_info(entry: Input, effects: Effects, hidden: set[int]) -> InputAliasI
     if storage not in effects.written or not isinstance(real, torch.Tensor):
         return InputAliasInfo(storage in effects.written, False, storage in hidden, storage in effects.as_strided_storages)
     return InputAliasInfo(
-        True, _has_other_layout(fake, real), storage in hidden, storage in effects.as_strided_storages,
+        True, id(fake) in resized, storage in hidden, storage in effects.as_strided_storages,
         real.requires_grad, real.is_leaf, real.is_inference(), not real.requires_grad and not real.is_meta and fake.requires_grad,
     )  # fmt: skip
 
 
 _NO_TENSOR = InputAliasInfo()
-
-
-def _has_other_layout(fake: torch.Tensor, real: torch.Tensor) -> bool:
-    """Whether the program gave an input other sizes or strides in place (one of symbolic sizes breaks the graph there)."""
-    if not _is_strided(real) or any(isinstance(number, torch.SymInt) for number in (*fake.shape, *fake.stride())):
-        return False
-    return layout_of(fake)[:2] != layout_of(real)[:2]
 
 
 def _op_count(module: torch.nn.Module) -> int:

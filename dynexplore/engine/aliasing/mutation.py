@@ -19,6 +19,9 @@ import torch.utils._pytree as pytree
 
 from dynexplore.engine.aliasing.storage import storage_of
 
+IN_PLACE_VIEWS = frozenset({"t_", "transpose_", "swapaxes_", "swapdims_", "squeeze_", "unsqueeze_", "as_strided_"})
+"""Methods that give the tensor itself other sizes and strides."""
+
 _IN_PLACE_FUNCTIONS = frozenset({"setitem", "iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "iand", "ior", "ixor"})
 
 

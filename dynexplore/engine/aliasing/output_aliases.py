@@ -184,18 +184,24 @@ def _is_laid_out_otherwise(output: torch.Tensor, captured: torch.Tensor) -> bool
 def _copy(outputs: list[Any], values: Sequence[Any], places: Sequence[int]) -> None:
     """Copy the output that the others were made of; without it they become views of a memory of their own."""
     base_places = [place for place in places if not values[place]._is_view()]
-    if len({values[place].dtype for place in places}) > 1:
-        return
     if not base_places:
+        if len({values[place].dtype for place in places}) > 1:
+            return
         _place_in_one_memory(outputs, values, places)
         return
     base = outputs[base_places[0]]
+    if any(values[place].dtype not in (base.dtype, base.dtype.to_real()) for place in places):
+        return
     copied = _copied(base, values[base_places[0]])
     if len(places) > 1 and copied.stride() != base.stride():
         return
     bases = {id(values[base_places[0]]): copied}
     for place in places:
-        captured, layout = values[place], _layout_in(base, outputs[place])
+        captured = values[place]
+        if captured.dtype is not base.dtype:  # a view of the parts of complex numbers
+            outputs[place] = torch.view_as_real(copied).as_strided(*_layout_in(torch.view_as_real(base), outputs[place]))
+            continue
+        layout = _layout_in(base, outputs[place])
         if not captured._is_view():  # it was detached from the first one
             outputs[place] = bases.setdefault(id(captured), copied.as_strided(*layout).detach())
         else:

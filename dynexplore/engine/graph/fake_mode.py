@@ -79,10 +79,8 @@ _DATA_DECIDES = _words(
 # Their schemas do not say that they write to the running statistics (the 4th and 5th argument), which they do while training.
 _RUNNING_STATISTICS = _words("native_batch_norm cudnn_batch_norm miopen_batch_norm batch_norm _native_batch_norm_legit")
 
-IN_PLACE_VIEWS = frozenset({"t_", "transpose_", "swapaxes_", "swapdims_", "squeeze_", "unsqueeze_", "as_strided_"})
-"""Methods that give the tensor itself other sizes and strides."""
 GIVE_OTHER_MEMORY = frozenset({"resize_", "resize_as_", "resize_as_sparse_", "set_"})
-"""Those that give it other memory, or more of it."""
+"""Methods that give the tensor itself other memory, or more of it."""
 
 _SAYS_SO = ("training", "train", "use_input_stats")
 

@@ -23,9 +23,9 @@ from torch._subclasses.fake_tensor import (
     UnsupportedFakeTensorException,
 )
 
-from dynexplore.engine.aliasing.mutation import target_name
+from dynexplore.engine.aliasing.mutation import IN_PLACE_VIEWS, target_name
 from dynexplore.engine.graph.builder import InputResized, OperatorFailed
-from dynexplore.engine.graph.fake_mode import GIVE_OTHER_MEMORY, IN_PLACE_VIEWS
+from dynexplore.engine.graph.fake_mode import GIVE_OTHER_MEMORY
 from dynexplore.engine.graph.set_data import take_data
 from dynexplore.engine.graph.torch_function_probe import TorchFunctionDispatched
 from dynexplore.engine.translate.stack_traces import FrameLine

@@ -1,4 +1,7 @@
-"""What a program asks of autograd in between: writes it does not hear of, gradients that are kept, code that reads from outside."""
+"""What the alias matrix cannot say of autograd: gradients asked for in between, autograd.Functions, version counters.
+
+Mutations through views, `.data` and `detach()`, as a caller sees them, are cells of test_alias_matrix.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Graphs that read an input before they write to it are compiled, and backward has what was read (aliasing/clone_inputs.py)."""
+"""What the alias matrix cannot say of clones for backward: which graphs reach the backend, and modules that replace their buffers.
+
+Values and gradients of what is read before a mutation are cells of test_alias_matrix.py.
+"""
 
 from __future__ import annotations
 
@@ -98,37 +101,3 @@ def test_a_spectral_norm_is_compiled_in_training(wrap: Any) -> None:
     torch.testing.assert_close(trained(dynexplore.optimize(backend)), trained(lambda layer: layer))
     assert backend.runs == 3
     assert len(backend.graphs) == 1
-
-
-def written_and_read(a, c):
-    a.add_(1)
-    a = a.clone()
-    a[0].add_(c[1])
-    return a * 2, a * c
-
-
-def written_twice_and_read(a, b, c):
-    a.mul_(2)
-    a.add_(b)
-    summed = a.clone()
-    summed[0].add_(c[1])
-    return summed + a, b * c, a * c
-
-
-@pytest.mark.parametrize("dynamic", [None, True])
-@pytest.mark.parametrize("program", [written_and_read, written_twice_and_read])
-def test_backward_has_what_was_written_where_sizes_vary(program: Any, dynamic: bool | None) -> None:
-    """A compiler keeps the input for its sizes, and must not compute from it again what is there by then."""
-
-    def trained(run: Any) -> Any:
-        found = []
-        for size in (4.0, 4.0, 5.0, 6.0):
-            a, c = torch.arange(size), (torch.arange(size) + 3).requires_grad_()
-            outputs = run(a, c) if program is written_and_read else run(a, a, c)
-            sum(output.sum() for output in outputs).backward()
-            found.append((a, c.grad, [output.detach() for output in outputs]))
-        return found
-
-    backend = CountingBackend("aot_eager")
-    torch.testing.assert_close(trained(dynexplore.optimize(backend, dynamic=dynamic)(program)), trained(program))
-    assert backend.runs == 4

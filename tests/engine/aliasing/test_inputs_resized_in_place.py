@@ -1,4 +1,7 @@
-"""An argument that is given other sizes, or other memory, in place: a backend sees it as the call brings it."""
+"""What the alias matrix cannot say of inputs that are resized in place: each operator by name, also of torch.ops.
+
+The graph begins with the sizes that the argument has then, not with those that it has when the graph has run.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,11 @@
-"""Inputs that overlap in memory: what was compiled for tensors that lie apart is not used for views of one memory."""
+"""What the alias matrix cannot say of guards on overlap: the count of graphs over a series of layouts, tensors whose memory moves,
+the text of a report, Inductor.
+
+Values and gradients of a call whose inputs overlap are cells of test_alias_matrix.py.
+"""
 
 from __future__ import annotations
 
-import shutil
 from typing import Any
 
 import pytest
@@ -10,8 +13,6 @@ import torch
 
 import dynexplore
 from engine_checks import CountingBackend, assert_same_as_eager, graphs_compiled
-
-needs_compiler = pytest.mark.skipif(not (shutil.which("g++") or shutil.which("clang++")), reason="Inductor wants a C++ compiler")
 
 
 def changes_and_adds(a, b):
@@ -21,11 +22,6 @@ def changes_and_adds(a, b):
 
 def only_reads(a, b):
     return a + b
-
-
-def writes_one_memory_twice(a):
-    torch._foreach_add_([a, a], 1)
-    return a * 2
 
 
 def apart(size: int = 3) -> tuple[torch.Tensor, torch.Tensor]:
@@ -148,12 +144,6 @@ def test_many_inputs_of_which_some_are_held() -> None:
     assert dynexplore.counters["stats"]["recompiles"] == 1
 
 
-def test_one_operator_that_writes_twice() -> None:
-    """`_foreach_add_([a, a], 1)` adds twice; a compiler would add once."""
-    assert_same_as_eager(writes_one_memory_twice, torch.zeros(3), backend="aot_eager", graphs=0, breaks=0)
-    assert dynexplore.counters["stats"]["graphs"] == 1
-
-
 def test_the_guard_can_be_read() -> None:
     """It stands in the guard pane with names, and a miss says which tensors overlap."""
     explanation = dynexplore.explain(changes_and_adds, *apart(), backend="aot_eager")
@@ -181,52 +171,6 @@ def test_parts_of_one_memory_where_gradients_are_wanted() -> None:
     )  # fmt: skip
 
 
-def writes_one_view_and_reads_another(a, b, c):
-    a.mul_(c)
-    return a + b, b * c
-
-
-@pytest.mark.parametrize("views", [
-    lambda whole: (whole[:2], whole.view(2, 2)[1]), lambda whole: (whole, whole.view(4)), lambda whole: (whole[1:], whole),
-])  # fmt: skip
-@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
-def test_a_view_that_is_first_read_after_a_gradient_was_written_into_its_base(views: Any, backend: str) -> None:
-    """What the frame wrote into one view makes the other, which it has not met yet, a part of autograd's graph."""
-    outcomes = []
-    for wrap in (lambda fn: fn, dynexplore.optimize(backend)):
-        a, b = views(torch.arange(4.0))
-        c = torch.ones(a.shape, requires_grad=True)
-        sums = wrap(writes_one_view_and_reads_another)(a, b[: len(a)], c)
-        sum(one.sum() for one in sums).backward()
-        outcomes.append((a.tolist(), b.tolist(), c.grad, a.requires_grad, b.requires_grad))
-    assert repr(outcomes[0]) == repr(outcomes[1])
-    assert graphs_compiled() == 1
-
-
-def writes_where_memory_is_there_twice(x):
-    wide = x.expand(3, 3)
-    try:
-        wide.add_(1)
-    except RuntimeError as error:
-        return str(error)[:21], x * 2
-
-
-def reads_a_part_of_what_it_writes(x):
-    y = x * 1
-    y[:1].add_(y[2:])  # these lie apart
-    try:
-        y[1:].add_(y[:-1])
-    except RuntimeError as error:
-        return str(error)[:21], y
-
-
-@pytest.mark.parametrize("program", [writes_where_memory_is_there_twice, reads_a_part_of_what_it_writes])
-@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
-def test_an_operator_that_refuses_to_write(program: Any, backend: str) -> None:
-    """Operators refuse memory that is there twice, and to read in part what they write; a compiler would do both."""
-    assert_same_as_eager(program, torch.arange(3.0), then=[(torch.ones(3),)], backend=backend)
-
-
 def gives_a_view_of_what_it_wrote(x, place):
     view = x.narrow(0, place, 2)
     x.mul_(2)
@@ -242,18 +186,6 @@ def test_a_view_of_an_input_that_begins_later_in_its_storage(backend: str) -> No
         for place in (1, 2)
     ]
     assert_same_as_eager(gives_a_view_of_what_it_wrote, *first, then=then, backend=backend)
-
-
-def writes_what_has_a_gradient(x, c):
-    x.mul_(c)
-    return x * c
-
-
-@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
-def test_an_input_without_a_gradient_into_which_one_is_written(backend: str) -> None:
-    """What autograd saves of it is how it was before: a compiler would keep the input, and write to it at the end."""
-    c = torch.arange(3.0).requires_grad_()
-    assert_same_as_eager(writes_what_has_a_gradient, torch.ones(3), c, then=[(torch.ones(3), c)], backend=backend)
 
 
 def places_in_storage(x):
@@ -287,69 +219,6 @@ def test_places_are_those_of_the_storage(fn: Any, backend: str) -> None:
     assert len(counting.graphs) == 1 < captured
 
 
-def writes_where_elements_meet(x):
-    y = x * 1
-    y.unfold(0, 3, 1).add_(1)
-    y.as_strided((2, 2), (1, 1), 1).mul_(2)
-    return y
-
-
-def test_elements_that_meet_in_memory_are_each_written() -> None:
-    """A view whose elements share places without a stride of 0: each of them is counted, where operators do not refuse."""
-    assert_same_as_eager(writes_where_elements_meet, torch.arange(5.0), backend="aot_eager", graphs=0)
-    assert dynexplore.counters["stats"]["graphs"] == 1  # captured, and run as it stands
-
-
-def writes_what_is_read_beside(x, y):
-    x = x.clone()
-    x[1:].mul_(2)
-    try:
-        torch.add(x[1:], 1, out=x)
-    except RuntimeError as error:
-        return x + y, str(error)[:30]
-    return x
-
-
-@pytest.mark.filterwarnings("ignore:An output with one or more elements was resized")
-@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
-def test_a_write_beside_what_is_read_is_refused_where_sizes_vary(backend: str) -> None:
-    """A compiler makes a new tensor, and would not notice that the two meet in memory."""
-    compiled = dynexplore.optimize(backend)(writes_what_is_read_beside)
-    for size in (4, 5, 6, 8):
-        x, y = torch.arange(float(size)), torch.ones(size)
-        assert repr(compiled(x, y)) == repr(writes_what_is_read_beside(x, y))
-    assert graphs_compiled() or dynexplore.counters["stats"]["graphs"]
-
-
-def places_of_a_view(x):
-    u = x[1:].as_strided((2,), (1,))
-    u.neg_()
-    return x * 1, u
-
-
-def places_of_a_view_of_its_own(x):
-    y = x * 2
-    torch.as_strided(y.view(2, -1), (2,), (2,)).neg_()
-    return y
-
-
-def places_of_what_was_turned_round(x):
-    x.swapaxes_(0, 0)
-    x.as_strided((2,), (2,)).neg_()
-    return x
-
-
-@pytest.mark.parametrize("fn", [places_of_a_view, places_of_a_view_of_its_own, places_of_what_was_turned_round])
-def test_a_write_through_places_of_a_view(fn: Any) -> None:
-    """`as_strided` of a view is written to: AOTAutograd cannot make the write again, and raised out of the call."""
-    compiled = dynexplore.optimize("aot_eager")(fn)
-    for size in (4, 4, 6, 8):
-        inputs = torch.arange(float(size)), torch.arange(float(size))
-        assert repr(compiled(inputs[0])) == repr(fn(inputs[1]))
-        assert torch.equal(*inputs)
-    assert graphs_compiled()
-
-
 def places_of_what_was_written_before(x):
     y = x * 2
     y /= 3
@@ -365,31 +234,6 @@ def test_places_of_a_view_that_are_only_read_behind_the_write(gradients: bool) -
     for size in (8.0, 10.0):
         x = torch.arange(size, requires_grad=gradients)
         assert_same_as_eager(places_of_what_was_written_before, x, backend="aot_eager", graphs=1)
-
-
-READ_AND_THEN_WRITTEN = {
-    "copied": lambda a, c: (a.clone(), a.add_(1))[0] * c,
-    "computed": lambda a, c: (a * 1, a.mul_(2))[0] * c,
-    "through a view": lambda a, c: (a[:2] + 0, a[1:].zero_())[0] * c[:2],
-    "in another dtype": lambda a, c: (a.double().float(), a.copy_(c.detach()))[0] * c,
-    "beside what has a gradient": lambda a, c: ((a + c), a.zero_())[0].sin(),
-}
-
-
-@pytest.mark.parametrize("way", READ_AND_THEN_WRITTEN.values(), ids=READ_AND_THEN_WRITTEN)
-def test_backward_computes_with_what_was_read_before_a_write(way: Any) -> None:
-    """A compiler that computes again in backward what it did not keep has the input as it is by then (torch.compile, too)."""
-
-    def gradient(fn: Any) -> Any:
-        a, c = torch.arange(4.0), torch.ones(4, requires_grad=True)
-        fn(a, c).sum().backward()
-        return c.grad, a
-
-    backend = CountingBackend("aot_eager")
-    found = gradient(dynexplore.optimize(backend)(lambda a, c: way(a, c)))
-    for expected, actual in zip(gradient(way), found, strict=True):
-        torch.testing.assert_close(actual, expected)
-    assert graphs_compiled() == 1
 
 
 def test_a_buffer_that_is_only_kept_up_is_no_reason_to_leave_a_graph_uncompiled() -> None:
@@ -411,68 +255,6 @@ def test_a_buffer_that_is_only_kept_up_is_no_reason_to_leave_a_graph_uncompiled(
     for expected, actual in zip(gradient(kept_up), found, strict=True):
         torch.testing.assert_close(actual, expected)
     assert backend.runs == 1
-
-
-def reads_another_view_behind_a_write(a: Any, b: Any, c: Any) -> Any:
-    v = a * 1
-    print("here")
-    a.mul_(c)
-    return a + b.sum(), b * 2, v
-
-
-@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
-def test_a_view_that_varies_of_what_was_written_with_a_gradient(backend: str) -> None:
-    """It is taken of the written base, as it is now, and its sizes are those of this call."""
-
-    def called(base: Any, step: Any, c: Any) -> Any:
-        return reads_another_view_behind_a_write(base[:4], base[::step], c), c.grad
-
-    c = torch.full((4,), 3.0, requires_grad=True)
-    first, *more = [(torch.arange(8.0), step, c) for step in (1, 2, 3, 2)]
-    assert_same_as_eager(called, *first, then=more, backend=backend)
-
-
-def written_with_a_history(x: Any, w: Any) -> Any:
-    bare = x.detach()
-    bare[...] = w.sum()
-    return bare
-
-
-def written_with_a_history_behind_views(x: Any, w: Any) -> Any:
-    bare = x.detach()
-    turned = bare.mT
-    bare.mul_(w)
-    return turned, turned.exp()
-
-
-@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
-@pytest.mark.parametrize("fn", [written_with_a_history, written_with_a_history_behind_views])
-def test_what_lies_in_an_argument_keeps_its_history(fn: Any, backend: str) -> None:
-    """The argument has no gradient, what was detached of it gets one: a compiler hands out the argument for both."""
-    calls = [(torch.ones(3, 4), torch.arange(4.0).requires_grad_()) for _ in range(3)]
-    assert_same_as_eager(fn, *calls[0], then=calls[1:], backend=backend)
-
-
-def one_part(x: Any) -> Any:
-    with torch.no_grad():
-        part = x.chunk(2)[0]
-    part.add_(1)
-    return x * 2, part
-
-
-def one_row(x: Any) -> Any:
-    with torch.no_grad():
-        row = x[0]
-    row.mul_(3)
-    return x.exp()
-
-
-@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
-@pytest.mark.parametrize("fn", [one_part, one_row])
-def test_a_view_made_without_gradients_is_written_to(fn: Any, backend: str) -> None:
-    """Eager allows it where what is written has no gradient; AOTAutograd does not, and the graph runs as it stands."""
-    calls = [(torch.arange(12.0).reshape(3, 4).requires_grad_(),) for _ in range(3)]
-    assert_same_as_eager(fn, *calls[0], then=calls[1:], backend=backend)
 
 
 def test_a_part_of_complex_numbers_that_got_a_history() -> None:
@@ -502,78 +284,14 @@ def test_integers_with_a_history() -> None:
     assert_same_as_eager(program, *calls[0], then=calls[1:], graphs=range(1, 4))
 
 
-# -- parts of one storage, where gradients are wanted ------------------------------------------------------------------
-
-
 def mutates_one_half(a, b, w):
     a.add_(1)
     return (b * w).sum() + (a * w).sum()
 
 
-def mutates_what_was_saved(a, b, w):
-    y = (a * w).sum()
-    b.add_(1)
-    return y + (b * w * w).sum()
-
-
-def mutates_leaves(a, b, w):
-    with torch.no_grad():
-        a.mul_(2)
-    return (a * w + b).sum()
-
-
 def two_halves() -> list[torch.Tensor]:
     base = torch.arange(8.0)
     return [base[:4], base[4:], torch.ones(4)]
-
-
-def two_halves_and_one_beside() -> list[torch.Tensor]:
-    base = torch.arange(8.0)
-    return [base[:4], torch.arange(4.0, 8.0), base[4:]]
-
-
-def all_apart() -> list[torch.Tensor]:
-    return [torch.arange(4.0), torch.arange(4.0, 8.0), torch.ones(4)]
-
-
-def two_that_overlap() -> list[torch.Tensor]:
-    base = torch.arange(8.0)
-    return [base[:4], base[2:6], torch.ones(4)]
-
-
-def trained(fn: Any, makers: list[Any], leaves: bool) -> list[Any]:
-    """What some calls give: value, gradients, inputs afterwards; or what raises."""
-    results: list[Any] = []
-    for make in makers:
-        a, b, w = (one.detach().requires_grad_(leaves) for one in make())
-        w.requires_grad_()
-        try:
-            value = fn(a, b, w)
-            value.backward()
-        except RuntimeError as error:
-            results.append(str(error)[:40])
-        else:
-            results.append([value.item(), *(None if one.grad is None else one.grad.tolist() for one in (a, b, w))])
-        results.append([a.tolist(), b.tolist(), w.tolist()])
-    return results
-
-
-PATTERNS = [all_apart, two_halves, two_halves_and_one_beside, two_that_overlap]
-
-
-@pytest.mark.filterwarnings(r"ignore:.torch\.jit\..* is deprecated:DeprecationWarning")  # torch's own, on import
-@pytest.mark.parametrize("backend", ["eager", "aot_eager", pytest.param("inductor", marks=needs_compiler)])
-@pytest.mark.parametrize("first", range(len(PATTERNS)))
-@pytest.mark.parametrize(("program", "leaves"), [
-    (mutates_one_half, False), (mutates_what_was_saved, False), (mutates_leaves, True),
-])  # fmt: skip
-def test_parts_of_one_storage_in_training(program: Any, leaves: bool, first: int, backend: str) -> None:
-    """Values, gradients, mutations and version errors are eager's, in whichever order the patterns come."""
-    patterns = [*PATTERNS[first:], *PATTERNS[:first], PATTERNS[first]]
-    expected = trained(program, patterns, leaves)
-    dynexplore.reset()
-    assert trained(dynexplore.optimize(backend)(program), patterns, leaves) == expected
-    assert graphs_compiled()
 
 
 def test_a_backend_gets_halves_of_one_storage_in_training() -> None:

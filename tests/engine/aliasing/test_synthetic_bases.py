@@ -1,9 +1,11 @@
-"""Inputs that overlap in memory reach a backend as views of one base; values, mutations, views and version counters are eager's."""
+"""What the alias matrix cannot say of overlapping inputs: which graphs reach a backend, how a second layout is served, Inductor.
+
+Values, mutations, views and version counters are cells of test_alias_matrix.py.
+"""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -16,7 +18,6 @@ from dynexplore.engine.aliasing.synthetic_bases import bases_of
 from engine_checks import CountingBackend
 
 needs_compiler = pytest.mark.skipif(not (shutil.which("g++") or shutil.which("clang++")), reason="Inductor wants a C++ compiler")
-# torch's own, on import
 pytestmark = pytest.mark.filterwarnings(r"ignore:.torch\.jit\..* is deprecated:DeprecationWarning")
 BACKENDS = ["eager", "aot_eager", pytest.param("inductor", marks=needs_compiler)]
 
@@ -24,33 +25,6 @@ BACKENDS = ["eager", "aot_eager", pytest.param("inductor", marks=needs_compiler)
 def mutates_first(a, b, c):
     a.add_(1)
     return a * b + c
-
-
-def mutates_both(a, b, c):
-    y = a * b
-    a.mul_(2)
-    z = b + c
-    b.add_(a.sum())
-    return y, z, a * 1
-
-
-def mutates_through_view(a, b, c):
-    a.view(-1)[1:].mul_(3)
-    return b * b + c
-
-
-def mutates_third(a, b, c):
-    c.mul_(2)
-    b[0] = 9
-    return c + a
-
-
-def returns_views(a, b, c):
-    a.add_(1)
-    return a[:1], b.view(-1), a[:1] * c[:1]
-
-
-PROGRAMS = [mutates_first, mutates_both, mutates_through_view, mutates_third, returns_views]
 
 
 def shifted() -> tuple[torch.Tensor, ...]:
@@ -94,32 +68,6 @@ def apart() -> tuple[torch.Tensor, ...]:
 
 
 LAYOUTS = [shifted, same_places, base_and_view, strided, at_an_offset, two_storages, without_common_base]
-
-
-def outcome(run: Callable[..., Any], make: Callable[[], tuple[torch.Tensor, ...]]) -> list[Any]:
-    """What a call gives and changes: values, inputs, which of them share storages and bases, and whether counters moved."""
-    inputs = make()
-    versions = [tensor._version for tensor in inputs]
-    outputs = run(*inputs)
-    outputs = outputs if isinstance(outputs, tuple) else (outputs,)
-    viewed = [tensor if tensor._base is None else tensor._base for tensor in inputs]
-    bases = [[output._base is tensor for tensor in viewed] for output in outputs]
-    shared = [[output.untyped_storage()._cdata == tensor.untyped_storage()._cdata for tensor in inputs] for output in outputs]
-    moved = [tensor._version > before for tensor, before in zip(inputs, versions, strict=True)]
-    return [[tensor.tolist() for tensor in (*outputs, *inputs)], bases, shared, moved]
-
-
-@pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("program", PROGRAMS)
-def test_each_layout_is_what_eager_makes_of_it(program: Any, backend: str) -> None:
-    """Each layout first, then another one, then apart, then the first again (Inductor, which is slow, has two of them)."""
-    for number, layout in enumerate(LAYOUTS if backend != "inductor" else [strided, without_common_base]):
-        series = [layout, LAYOUTS[number - 1], apart, layout, layout]
-        expected = [outcome(program, make) for make in series]
-        dynexplore.reset()
-        run = dynexplore.optimize(backend, nopython=True)(program)
-        assert [outcome(run, make) for make in series] == expected, layout.__name__
-        assert dynexplore.counters["stats"]["graphs"] >= 1
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -611,6 +611,8 @@ def build_input(
     base = ctx.graph.written_base(value)
     if base is not None and base.dtype is not value.dtype:
         ctx.break_graph("DX409", dtype=str(value.dtype), because=f"a view of {base.dtype}, which this graph gave a history")
+    if value._base is not None and value.is_inference() is not value._base.is_inference():
+        ctx.break_graph("DX409", because="its data was replaced: of it and its base, one is an inference tensor")
     if not grad_fn_is_accessible(value):
         ctx.break_graph("DX411", attribute="grad_fn")
     for name in _ATTRIBUTE_ACCESS:
