@@ -12,12 +12,14 @@ import io
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
+from unittest import mock
 
 import dynexplore
 from dynexplore.engine import events as ev
 from dynexplore.engine.errors import DynexploreError
 from dynexplore.engine.runtime import optimized
 from dynexplore.engine.runtime.stores import Options
+from dynexplore.engine.translate import codegen
 from dynexplore.recording.recording import Recording
 from dynexplore.session.session import watched_store
 from engine_checks import CountingBackend
@@ -29,7 +31,10 @@ OF_THE_LOWERING = ("begins_its_storage", "fills_its_storage")
 
 
 class Capture(NamedTuple):
-    """The nodes of each graph, the guards of each frame, and the kinds of the breaks, in the order of the recording."""
+    """The nodes of each graph, the guards of each frame, and the kinds of the breaks, in the order of the recording.
+
+    What a captured graph relies on of sizes and numbers is read before it is lowered: a backend may guard on more of them.
+    """
 
     nodes: list[str]
     guards: list[str]
@@ -40,8 +45,14 @@ def capture(program: Program, backend: Any) -> Capture:
     """What a program is captured as. Programs may raise, and print, as they do in eager."""
     dynexplore.reset()
     recording = Recording(title="capture")
+    relations: list[str] = []
+
+    def lower(graph: Any, name: str, compiler: Any, fake_mode: Any, *rest: Any) -> Any:
+        relations.extend(_relations(fake_mode.shape_env))
+        return LOWER(graph, name, compiler, fake_mode, *rest)
+
     region = watched_store(backend, Options(), recording).region
-    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()), mock.patch.object(codegen, "lower", lower):
         warnings.simplefilter("ignore")
         try:
             program(functools.partial(optimized.wrap, region=region))
@@ -53,9 +64,19 @@ def capture(program: Program, backend: Any) -> Capture:
     ]  # fmt: skip
     guards = [
         f"{guard.kind} {guard.source} {guard.expected}" for guard in recording.of(ev.GuardInstalled)
-        if guard.kind != "STORAGE_OVERLAP" and not any(name in guard.source for name in OF_THE_LOWERING)
+        if guard.kind not in ("STORAGE_OVERLAP", "SHAPE_ENV") and not any(name in guard.source for name in OF_THE_LOWERING)
     ]  # fmt: skip
-    return Capture(nodes, guards, [broke.kind for broke in recording.breaks])
+    return Capture(nodes, guards + relations, [broke.kind for broke in recording.breaks])
+
+
+LOWER = codegen.lower
+
+
+def _relations(env: Any) -> list[str]:
+    """What a capture relies on of its symbols."""
+    if env is None:
+        return []
+    return [*(str(guard.expr) for guard in env.guards), *(f"{symbol} in {env.var_to_range[symbol]}" for symbol in env.var_to_range)]
 
 
 def differences_by_backend(program: Program) -> list[str]:

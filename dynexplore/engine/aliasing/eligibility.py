@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterator, Sequence
 import torch
 
 from dynexplore.engine.aliasing import aotautograd_limits as limits
+from dynexplore.engine.aliasing.float_inputs import are_drawn, floats_of
 from dynexplore.engine.aliasing.lowerings import (
     DATA,
     FUNCTION,
@@ -720,6 +721,22 @@ with torch.inference_mode():
     w = torch.ones(3).requires_grad_()
 
 args = (torch.ones(3), w)
+""",
+        ),
+        Rule(
+            "BE36",
+            "a number that the program draws has to be a constant of the graph",
+            "torch's backends take tensors and integers. A float becomes a tensor without dimensions, or, where an operator takes "
+            "no tensor in its place (`alpha=`), a constant with a guard on its value. A number that the program draws in each "
+            "call is another one each time.",
+            "Multiply by the number instead of passing it as `alpha=`, or draw it outside of the compiled function.",
+            lambda candidate: are_drawn(*floats_of(candidate.graph)),
+            FAILED,
+            example="""
+import random
+
+def f(x):
+    return torch.add(x, x, alpha=random.random())
 """,
         ),
     )

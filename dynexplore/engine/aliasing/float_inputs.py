@@ -4,10 +4,10 @@ The idea: `x * rate` with a rate that changes from call to call is one graph wit
 tensors and symbolic ints only, but it turns `tensor.item()` into tensor arithmetic where it can (its pass
 tensorify_python_scalars). So the graph that goes to such a backend begins with `rate_tensor.item()`, and what comes back is
 called with a tensor in the place of the float. The operators that this pass leaves alone (`a - x`, `a ** x`, `x > a`) get the
-tensor already here (float_operators.py). Where a float has to stay a float (the `alpha=` of an addition) the caller compiles
-for this value.
+tensor already here (float_operators.py). Where a float has to stay a float (the `alpha=` of an addition) it becomes a constant
+of the graph, with a guard on its value. One that the program draws in the call can have no guard: the backend is skipped.
 
-In:  the graph and its example inputs. Out: the same with tensors, and a callable that takes the floats again.
+In:  the graph and its example inputs. Out: a callable that takes the floats again, from one of three ways to compile.
 torch/_dynamo/variables/builder.py (wrap_symfloat) does the same job.
 """
 
@@ -16,12 +16,15 @@ from __future__ import annotations
 import contextlib
 import copy
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
+from torch.fx.node import map_arg
 
 from dynexplore.engine.aliasing import float_operators
+from dynexplore.engine.graph.builder import FinishedGraph, example_value
+from dynexplore.engine.graph.concrete_value import specialize_float
 from dynexplore.engine.provenance.sources import LocalSource
 
 #: torch's backends that hand the graph to AOTAutograd, by name
@@ -42,6 +45,12 @@ def are_served(backend_name: str) -> bool:
 def places(examples: Sequence[object]) -> list[int]:
     """Which inputs are floats."""
     return [place for place, example in enumerate(examples) if isinstance(example, torch.SymFloat)]
+
+
+def floats_of(graph: FinishedGraph) -> tuple[list[Any], list[int]]:
+    """The inputs of a graph as it was captured, and which of them are floats."""
+    examples = [example_value(entry.node) for entry in graph.inputs]
+    return examples, places(examples)
 
 
 def computes_floats(module: Any) -> bool:
@@ -69,6 +78,61 @@ def with_hints(examples: Sequence[Any], floats: Sequence[int]) -> list[Any]:
 
 
 _ANY_NUMBER = 0.6180339887
+
+
+def are_drawn(examples: Sequence[Any], floats: Sequence[int]) -> bool:
+    """Whether the program draws one of the floats in the call: then no guard can be on its value."""
+    return any(examples[place].node.hint is None for place in floats)
+
+
+# -- three ways to compile a graph with floats --------------------------------------------------------------------------
+
+CompileModule = Callable[..., Callable[..., Any]]
+"""Compiles a module for example inputs, inside of further blocks."""
+CompileFloats = Callable[[CompileModule, torch.fx.GraphModule, Sequence[Any], Sequence[int], Any], Callable[..., Any]]
+
+
+def compile_as_is(
+    compile_module: CompileModule, module: torch.fx.GraphModule, examples: Sequence[Any], floats: Sequence[int], fake_mode: Any
+) -> Callable[..., Any]:
+    """The backend gets SymFloats."""
+    return compile_module(module, examples)
+
+
+def compile_as_tensors(
+    compile_module: CompileModule, module: torch.fx.GraphModule, examples: Sequence[Any], floats: Sequence[int], fake_mode: Any
+) -> Callable[..., Any]:
+    """The backend gets tensors, and may rely on no value."""
+    examples = with_hints(examples, floats)
+    are_symbolic = require_symbolic_floats(examples, floats)
+    module, tensors = as_tensors(module, examples, floats, fake_mode)
+    return taking_floats(compile_module(module, tensors, are_symbolic), floats)
+
+
+def compile_for_values(
+    compile_module: CompileModule, module: torch.fx.GraphModule, examples: Sequence[Any], floats: Sequence[int], fake_mode: Any
+) -> Callable[..., Any]:
+    """The backend gets the values of this call as constants, which are guarded from then on."""
+    copied = torch.fx.GraphModule(module, copy.deepcopy(module.graph))
+    inputs = [node for node in copied.graph.nodes if node.op == "placeholder"]
+    for place in floats:
+        _make_constant(inputs[place], examples[place].node.hint)
+    copied.recompile()
+    others = [place for place in range(len(examples)) if place not in floats]
+    are_constants = _without_restart(examples[place].node._expr for place in floats)
+    compiled = compile_module(copied, [examples[place] for place in others], are_constants)
+    for place in floats:
+        specialize_float(examples[place])
+    return lambda *inputs: compiled(*(inputs[place] for place in others))
+
+
+def _make_constant(node: torch.fx.Node, value: float) -> None:
+    def constant(argument: torch.fx.Node) -> Any:
+        return value if argument is node else argument
+
+    for user in list(node.users):
+        user.args, user.kwargs = map_arg(user.args, constant), map_arg(user.kwargs, constant)
+    node.graph.erase_node(node)
 
 
 def as_tensors(
@@ -119,19 +183,26 @@ def require_symbolic_floats(examples: Sequence[Any], floats: Sequence[int]) -> I
 
     Raises TypeError at the end, if so. By itself, the pass specializes a float that it cannot use.
     """
-    from torch.fx.passes._tensorify_python_scalars import TensorifyState  # type: ignore[attr-defined]
-
     symbols = {examples[place].node._expr for place in floats}
-    unknown = {str(symbol) for symbol in symbols} - TensorifyState.force_specializations
-    TensorifyState.force_specializations.update(unknown)
     env = examples[floats[0]].node.shape_env
     relied_on = len(env.guards)
+    with _without_restart(symbols):
+        yield
+    if symbols & env.replacements.keys() or any(symbols & guard.expr.free_symbols for guard in env.guards[relied_on:]):
+        raise TypeError("a float among the inputs is needed as a number")
+
+
+@contextlib.contextmanager
+def _without_restart(symbols: Iterable[Any]) -> Iterator[None]:
+    """The pass specializes a float that it cannot use, and does not ask its caller to capture the frame once more."""
+    from torch.fx.passes._tensorify_python_scalars import TensorifyState  # type: ignore[attr-defined]
+
+    unknown = set(map(str, symbols)) - TensorifyState.force_specializations
+    TensorifyState.force_specializations.update(unknown)
     try:
         yield
     finally:
         TensorifyState.force_specializations.difference_update(unknown)
-    if symbols & env.replacements.keys() or any(symbols & guard.expr.free_symbols for guard in env.guards[relied_on:]):
-        raise TypeError("a float among the inputs is needed as a number")
 
 
 def taking_floats(compiled: Callable[..., Any], floats: Sequence[int]) -> Callable[..., Any]:

@@ -20,7 +20,7 @@ torch/_functorch/aot_autograd.py (create_aot_dispatcher_function) does the same 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -173,24 +173,48 @@ def _compile_whole(
 def _compile_module(
     candidate: Candidate, compiler: GraphCompiler, fake_mode: Any, module: Module, examples: list[Any], name: str
 ) -> Compiled:
-    """What the backend makes of a graph or piece, with floats as tensors and without CSE where that is not safe."""
+    """What the backend makes of a graph or piece: with its floats as the backend takes them, without CSE where that is unsafe."""
     if candidate.runs_as_captured:
         counters["backend"][compiler.name if compiler.is_eager else "eager"] += 1
         return compiler.run_as_captured(module)
-    floats = float_inputs.places(examples) if compiler.takes_floats_as_tensors else []
-    if floats and not float_inputs.can_become_tensors(module):
-        raise BackendCompilerError(name, module, TypeError("a float among the inputs"), backend=compiler.name)
-    around: list[AbstractContextManager[Any]] = []
-    if hands_out_equal_calls(module.graph):
+    is_unsafe = hands_out_equal_calls(module.graph)
+    if is_unsafe:
         candidate.passes.append("no CSE")
-        around.append(disable_cse())
+
+    def compile_module(module: Module, examples: Sequence[Any], *around: AbstractContextManager[Any]) -> Compiled:
+        blocks = [disable_cse(), *around] if is_unsafe else around
+        return compiler.compile_module(module, examples, name, fake_mode, blocks)
+
+    floats = float_inputs.places(examples)
     if not floats:
-        return compiler.compile_module(module, examples, name, fake_mode, around)
-    candidate.passes.append("floats as tensors")
-    examples = float_inputs.with_hints(examples, floats)
-    around.append(float_inputs.require_symbolic_floats(examples, floats))
-    module, examples = float_inputs.as_tensors(module, examples, floats, fake_mode)
-    return float_inputs.taking_floats(compiler.compile_module(module, examples, name, fake_mode, around), floats)
+        return compile_module(module, examples)
+    is_drawn = float_inputs.are_drawn(examples, floats)
+    failure: BackendCompilerError | None = None
+    for names, compile_floats in _ways_to_pass_floats(compiler, module, is_drawn):
+        try:
+            compiled = compile_floats(compile_module, module, examples, floats, fake_mode)
+        except BackendCompilerError as error:
+            candidate.error, failure = error.__cause__, error
+        else:
+            candidate.passes.extend(names)
+            return compiled
+    if is_drawn:
+        skip_backend(candidate, FAILED)
+        return compiler.run_as_captured(module)
+    assert failure is not None  # a float with a value can be specialized, which the backend has refused
+    raise failure
+
+
+def _ways_to_pass_floats(
+    compiler: GraphCompiler, module: Module, is_drawn: bool
+) -> Iterator[tuple[tuple[str, ...], float_inputs.CompileFloats]]:
+    """How the backend may get the floats among the inputs, in the order in which it is tried, with the name of the pass."""
+    if not compiler.is_of_torch:
+        yield (), float_inputs.compile_as_is
+    elif compiler.takes_floats_as_tensors and float_inputs.can_become_tensors(module):
+        yield ("floats as tensors",), float_inputs.compile_as_tensors
+    if not is_drawn:
+        yield ("specialize floats",), float_inputs.compile_for_values
 
 
 # -- what a backend is shown --------------------------------------------------------------------------------------------

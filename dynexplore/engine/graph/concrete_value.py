@@ -2,9 +2,11 @@
 
 The idea: while a frame is translated its inputs exist, only nobody has run the operators yet. A function whose result is assumed
 to be constant wants real arguments: so all nodes so far run once (a later one may change an earlier one's value in place), on
-copies of the inputs, with the random state put back.
+copies of the inputs, with the random state put back. A symbolic float becomes its value of this call by a guard on each symbol in
+it.
 
-In: the builder and one of its nodes. Out: its value. torch/_dynamo/utils.py (get_real_value) does the same job.
+In: the builder and one of its nodes; a symbolic float. Out: its value; the guards. torch/_dynamo/utils.py (get_real_value) does the
+same job.
 """
 
 from __future__ import annotations
@@ -44,3 +46,10 @@ def _run(node: torch.fx.Node, values: dict[torch.fx.Node, Any]) -> Any:
         return getattr(args[0], str(node.target))(*args[1:], **kwargs)
     assert callable(node.target)
     return node.target(*args, **kwargs)
+
+
+def specialize_float(value: torch.SymFloat) -> None:
+    """Guard on each symbol that a float is computed from: from `ToFloat(s0) + 1e18 == 1e18` sympy would conclude that s0 is 0."""
+    env = value.node.shape_env
+    for symbol in value.node.expr.free_symbols:
+        env.evaluate_expr(symbol, env.backed_var_to_val[symbol])

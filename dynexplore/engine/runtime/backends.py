@@ -199,15 +199,6 @@ def _takes_inputs(backend: CompilerFn) -> bool:
     return True
 
 
-def takes_floats(backend: Backend) -> bool:
-    """Whether a graph may have a float among its inputs; torch's own backends take tensors and symbolic ints only, as which
-    AOTAutograd can be given floats (float_inputs.py).
-
-    A callable from the user is assumed to; if it fails, it is called again without floats.
-    """
-    return backend.function is eager or not _is_of_torch(backend) or float_inputs.are_served(backend.name)
-
-
 def _is_of_torch(backend: Backend) -> bool:
     module = getattr(backend.function, "__module__", None)
     return isinstance(module, str) and module.partition(".")[0] == "torch"

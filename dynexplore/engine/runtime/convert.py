@@ -50,7 +50,7 @@ from dynexplore.engine.policy.nested_breaks import disabled_by_torch
 from dynexplore.engine.provenance.sources import LocalSource
 from dynexplore.engine.recorder import Recorder, entry_number
 from dynexplore.engine.runtime import foreign_modes, interrupts, preserve_global_state, reports, stance, warning_registry
-from dynexplore.engine.runtime.backends import GraphBackend, resolve, takes_floats
+from dynexplore.engine.runtime.backends import GraphBackend, resolve
 from dynexplore.engine.runtime.cache import (
     CodeState,
     CompiledEntry,
@@ -268,18 +268,14 @@ class Conversion:
             self.store.idle_seconds[original] = 0.0 if translation.graphs else before + seconds
 
     def _translated_with_fewer_symbols(self, request: TranslationRequest) -> Translation:
-        """Translate; where the backend fails at numbers that vary, for the very floats of this call, or for all numbers of it."""
+        """Translate; where the backend fails at a graph that computes with floats, for the very numbers of this call."""
         while True:
             try:
                 return translate(request)
             except BackendCompilerError as error:
-                computes_floats = float_inputs.computes_floats(error.graph)
-                if request.symbolic_floats and (computes_floats or self.code_state.profile.has_floats()):
-                    request.symbolic_floats = False
-                elif request.symbolic_ints and computes_floats:
-                    request.symbolic_ints = False
-                else:
+                if not (request.symbolic_numbers and float_inputs.computes_floats(error.graph)):
                     raise
+                request.symbolic_numbers = False
 
     def _request(self) -> TranslationRequest:
         state = self.state
@@ -308,7 +304,6 @@ class Conversion:
             frame_id=self.frame,
             backend_name=self.backend.name,
             guard_filter=self.store.options.guard_filter,
-            symbolic_floats=takes_floats(self.backend),
             patience=self.store.patience,
         )
 

@@ -54,8 +54,7 @@ class Options:
     """What the call, the configuration and the backend say of the decisions of one frame."""
 
     dynamic: bool | None = None
-    takes_ints: bool = True
-    takes_floats: bool = True
+    takes_symbols: bool = True
     has_guard_filter: bool = False
     is_resume: bool = False
     is_oblivious: bool = False
@@ -80,9 +79,9 @@ class Specializer:
         self._symbols: list[tuple[str, Any]] = []  # the symbols of inputs, where somebody watches
 
     @property
-    def takes_floats(self) -> bool:
-        """Whether the backend takes floats as inputs."""
-        return self._options.takes_floats
+    def takes_symbols(self) -> bool:
+        """Whether numbers may be inputs of the graph."""
+        return self._options.takes_symbols
 
     # -- what the frame knows
 
@@ -182,7 +181,7 @@ class Specializer:
             is_of_unstable=kind is int and isinstance(source, AttributeSource) and self._is_of_several(source),
             option=options.dynamic,
             specializes=config.specialize_int if kind is int else config.specialize_float,
-            takes_symbols=options.takes_ints and (kind is int or options.takes_floats),
+            takes_symbols=options.takes_symbols,
         )  # fmt: skip
         decision = first(NUMBER_ROWS, facts)
         self._learn(source, where, facts, decision.reason)
@@ -192,8 +191,6 @@ class Specializer:
     def _learn(self, source: Source, where: str, facts: NumberFacts, reason: str) -> None:
         """Have the profile, and what is computed of the number, know what was decided."""
         if reason in COMPARED:
-            if facts.type is float:
-                self.profile.note_float()
             if not facts.changes:
                 self.profile.observe_number(where, facts.value)
         if reason == "another float" or (reason == "attribute of several" and facts.seen.differs):

@@ -49,7 +49,6 @@ class Profile:
         self._sizes_of_strides: dict[str, tuple[int, ...]] = {}
         self._numbers: dict[str, Any] = {}
         self._dynamic_numbers: set[str] = set()
-        self._has_floats = False
         self._overlaps: dict[str, object] = {}
         self._unstable: set[str] = set()
         self._failed_when_skipped: set[tuple[str, str]] = set()
@@ -118,14 +117,6 @@ class Profile:
     def is_dynamic_number(self, where: str) -> bool:
         """Whether a number here was taken as a constant once, and was another one later."""
         return where in self._dynamic_numbers
-
-    def note_float(self) -> None:
-        """A float may become an input of a graph."""
-        self._has_floats = True
-
-    def has_floats(self) -> bool:
-        """Whether a float was, or may have been, made an input of a graph."""
-        return self._has_floats
 
     # -- memory
 

@@ -234,13 +234,6 @@ def is_never_negative(value: torch.SymInt) -> bool:
     return bool(statically_known_true(value >= 0))
 
 
-def specialize_float(value: torch.SymFloat) -> None:
-    """Guard on each symbol that a float is computed from: from `ToFloat(s0) + 1e18 == 1e18` sympy would conclude that s0 is 0."""
-    env = value.node.shape_env
-    for symbol in value.node.expr.free_symbols:
-        env.evaluate_expr(symbol, env.backed_var_to_val[symbol])
-
-
 def is_computed_from_sizes(value: torch.SymInt) -> bool:
     """Whether a number is computed only from sizes of tensors, which are small, and not from numbers of the program."""
     places = value.node.shape_env.var_to_sources

@@ -505,8 +505,7 @@ def _specializer(
     """What decides how the sizes, numbers and objects of this attempt are specialized."""
     options = Options(
         dynamic=request.dynamic,
-        takes_ints=request.symbolic_ints,
-        takes_floats=request.symbolic_floats,
+        takes_symbols=request.symbolic_numbers,
         has_guard_filter=request.guard_filter is not None,
         is_resume=is_resume,
         is_oblivious=size_oblivious,

@@ -1,7 +1,7 @@
 """What is captured does not depend on the backend: graphs, guards and breaks are equal, node by node (docs/design/capture.md, D16).
 
-The programs are those of the docs (each row of the tables of breaks and of eligibility), those of tests/programs, and, in a long
-run, the models of the benchmarks, as many as are installed.
+The programs are those of the docs (each row of both tables), those of translate/ and variables/, and, in
+a long run, the models of the benchmarks, as many as are installed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import random
 import sys
 import types
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy
@@ -29,8 +28,6 @@ from engine_checks import copied, with_own_closure
 Optimize = Callable[[Any], Any]
 
 NOT_ALIKE = {
-    "DX107": "a backend may guard on a size itself",
-    "a_shape_that_depends_on_data": "a backend may guard on a size itself",
     "DX219": "the program counts its runs",
     "DX312": "an import is captured the first time alone",
     "DX409": "nothing is captured",
@@ -41,7 +38,7 @@ NOT_ALIKE = {
     "DX505": "the program measures time",
     "wrapped_functions": "what is cached in the program is captured the first time alone",
 }
-"""Programs of which no two runs are alike, or not for this backend, with the reason."""
+"""Programs of which no two runs are alike, whatever the backend, with the reason."""
 
 EXAMPLES = {row.id: row.example for row in (*RULES.values(), *KINDS.values()) if row.example and row.id not in NOT_ALIKE}
 
@@ -57,9 +54,9 @@ def program_of(name: str, optimize: Optimize) -> None:
 
 
 def rows_of_tables() -> Iterator[Any]:
-    """The programs of tests/programs, each with its calls."""
-    for path in sorted((Path(__file__).parents[2] / "programs").glob("test_*.py")):
-        module = importlib.import_module(f"programs.{path.stem}")
+    """The programs of the files that go through a whole room, each with its calls."""
+    for name in ("translate.test_translator", "variables.test_model_code", "variables.test_rules"):
+        module = importlib.import_module(f"engine.{name}")
         for table in vars(module).values():
             if isinstance(table, Programs):
                 yield from (pytest.param(row, id=row.fn.__name__) for row in table if row.fn.__name__ not in NOT_ALIKE)
@@ -85,6 +82,31 @@ def test_each_program_of_the_tables_is_captured_alike(row: Any) -> None:
             optimized(*arguments)
 
     assert differences_by_backend(program) == []
+
+
+def becomes_a_tensor(x: Any, a: float) -> Any:
+    return (a - x) * a + x / (a * 2)
+
+
+def stays_a_float(x: Any, a: float) -> Any:
+    return torch.full((2,), a), torch.add(x, x, alpha=a)
+
+
+def draws_a_number(x: Any, a: float) -> Any:
+    return torch.add(x, x, alpha=random.random() + a)
+
+
+@pytest.mark.parametrize("program", [becomes_a_tensor, stays_a_float, draws_a_number])
+def test_floats_are_captured_alike(program: Any) -> None:
+    """A float that changes is an input, whether the backend takes it, gets a tensor, or a constant with a guard."""
+
+    def two_calls(optimize: Optimize) -> None:
+        random.seed(0)
+        run = optimize(program)
+        for value in (0.5, 0.75):
+            run(torch.ones(3), value)
+
+    assert differences_by_backend(two_calls) == []
 
 
 @pytest.mark.soak

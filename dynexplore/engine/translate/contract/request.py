@@ -89,8 +89,7 @@ class TranslationRequest:
     views_are_static: bool = False  # whether inputs that are views have the sizes of this call
     patience: float = 1.0  # the share of the seconds of a translation that this one has
     nested_breaks: bool = False  # whether a break in a callee that nests ends the graph there
-    symbolic_ints: bool = True  # the same of an int
-    symbolic_floats: bool = True  # whether a float that changes may be an input of the graph: not every backend takes one
+    symbolic_numbers: bool = True  # whether numbers that change may be inputs: not where the backend failed at their graph
 
 
 @record(frozen=False)

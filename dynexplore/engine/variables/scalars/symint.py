@@ -19,9 +19,10 @@ import torch
 import torch.fx
 from torch.utils._sympy.functions import ToFloat
 
+from dynexplore.engine.graph.concrete_value import specialize_float
 from dynexplore.engine.graph.unbacked_symints import evaluate_bool
 from dynexplore.engine.provenance.sources import Source
-from dynexplore.engine.specialization.shape_env import dynamic_number, is_computed_from_sizes, specialize_float, specialized_size
+from dynexplore.engine.specialization.shape_env import dynamic_number, is_computed_from_sizes, specialized_size
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.operators import BINARY, COMPARE, UNARY, binary, binary_rule, unary_rule
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, computed

@@ -185,7 +185,7 @@ class DrawnVariable(UnspecializedVariable):
 
     def as_proxy(self) -> Any:
         if self._proxy is None:
-            if not self.ctx.specializer.takes_floats:
+            if not self.ctx.specializer.takes_symbols:
                 self.ctx.break_graph("DX219", value=self.source.text())
             graph, where = self.ctx.graph, self.source.text()
             self._proxy = graph.placeholder(where, self.source, self.current, unbacked_number(graph, self.current))
