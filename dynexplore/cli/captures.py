@@ -53,8 +53,7 @@ def add_to(commands: Any) -> None:
         "that is watched instead." + _ANYWHERE,
     )
     _add_program(command, explain_script)
-    tools.add_targets(command)
-    command.add_argument("--all", action="store_true", help="capture everything that runs, imports and construction included")
+    tools.add_targets(command, "capture everything that runs, imports and construction included")
     command.add_argument("--no-real", action="store_true", help="record no real values beside the symbolic ones, replay nothing")
     command.add_argument("--calls", type=int, default=0, metavar="N", help="end the script when N calls were captured")
     tools.add_engine(command, "whose captures: dynexplore or torch.compile (torch.compile's once the script calls it)")
@@ -62,14 +61,14 @@ def add_to(commands: Any) -> None:
     command = commands.add_parser(
         "watch",
         help="run a script that uses torch.compile and report what torch.compile did",
-        usage=f"dynexplore watch [--only NAME] [--not NAME] {_OUTPUTS} [--artifacts] [--no-steps] [--full] [--for SECONDS] "
+        usage=f"dynexplore watch [--only NAME] [--not NAME] [--all] {_OUTPUTS} [--artifacts] [--no-steps] [--full] [--for SECONDS] "
         f"[--engine NAME] [--ranks OUT] {tools.PROGRAM}",
         description="Run SCRIPT.py unchanged, as Python would, and report what torch.compile did in it: graphs, guards, breaks, "
         "recompiles, and each step of its capture." + _ANYWHERE,
         epilog="Under torchrun: torchrun --nproc-per-node N -m dynexplore watch --ranks OUT SCRIPT.py",
     )
     _add_program(command, watch_script)
-    tools.add_targets(command)
+    tools.add_targets(command, "all that torch.compile compiled, as without --only")
     command.add_argument("--artifacts", action="store_true", help="add what AOTAutograd and Inductor make: graphs, code, times")
     command.add_argument("--no-steps", action="store_true", help="leave out the symbolic stack after each instruction")
     tools.add_engine(

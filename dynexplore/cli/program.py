@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import functools
 import importlib.util
 import linecache
 import os
@@ -64,20 +65,21 @@ class Program:
         the two: frames of this package run with all that they call as plain Python.
         """
 
+        return self._as_of_the_program(self._runner(self._as_of_the_program))
+
+    def _as_of_the_program(self, function: types.FunctionType) -> types.FunctionType:
         from dynexplore.engine.native import skip_code
 
-        run = self._runner()
-        code = run.__code__.replace(co_filename=str(self.file), co_name=self.name, co_qualname=self.name)
-        program = types.FunctionType(code, run.__globals__, self.name, None, run.__closure__)
+        code = function.__code__.replace(co_filename=str(self.file), co_name=self.name, co_qualname=self.name)
         skip_code(code)
-        return program
+        return types.FunctionType(code, function.__globals__, self.name, None, function.__closure__)
 
     def run(self) -> None:
         """Run it, with this engine off."""
-        self._runner()()
+        self._runner(lambda function: function)()
 
-    def _runner(self) -> types.FunctionType:
-        start = self._start()
+    def _runner(self, wrapped: Callable[[types.FunctionType], Callable[..., object]]) -> types.FunctionType:
+        start = self._start(wrapped)
 
         def run() -> None:
             try:
@@ -89,13 +91,14 @@ class Program:
 
         return cast(types.FunctionType, run)
 
-    def _start(self) -> Callable[[], object]:
+    def _start(self, wrapped: Callable[[types.FunctionType], Callable[..., object]]) -> Callable[[], object]:
+        """What runs it, without a frame of this package's: `wrapped` is for the functions of this file."""
         if self.module:
-            return lambda: runpy.run_module(self.module, run_name="__main__", alter_sys=True)
+            return functools.partial(runpy.run_module, self.module, run_name="__main__", alter_sys=True)
         if self.script.suffix == ".ipynb":
             cells, left_out = cells_of(self.script)
-            return lambda: run_notebook(self.script, cells, left_out)
-        return lambda: runpy.run_path(str(self.script), run_name="__main__")
+            return functools.partial(wrapped(cast(types.FunctionType, run_notebook)), self.script, cells, left_out)
+        return functools.partial(runpy.run_path, str(self.script), run_name="__main__")
 
     def is_own(self, file: str) -> bool:
         """Whether code of this file is the program's main file, or one of its cells."""

@@ -36,12 +36,12 @@ _WHICH = (
 
 def add_to(commands: Any) -> None:
     """Add the tools to the command line's parser."""
-    by_layer = ("--backend NAME", "--dynamic", "--tolerance X", _ENGINE, "--html OUT", "--summary-json OUT")
+    by_layer = ("--backend NAME", _DYNAMIC, "--tolerance X", _ENGINE, "--html OUT", "--summary-json OUT")
     command = _command(commands, "diagnose", "find the first layer that fails", _diagnose, *by_layer)
     _add_backend(command)
     output_files.add_summary(command)
 
-    options = (_ENGINE, "--backend NAME", "--dynamic", "--after dynamo|aot", "--tolerance X", "--out REPRO.py", "--html OUT")
+    options = (_ENGINE, "--backend NAME", _DYNAMIC, "--after dynamo|aot", "--tolerance X", "--out REPRO.py", "--html OUT")
     command = _command(commands, "minify", "find the smallest graph that fails, as a program of its own", _minify, *options)
     _add_backend(command)
     command.add_argument(
@@ -49,13 +49,15 @@ def add_to(commands: Any) -> None:
     )
     command.add_argument("--out", type=Path, default=Path("repro.py"), metavar="REPRO.py", help="the program to write (repro.py)")
 
-    command = _command(commands, "breaks", "list every graph break by what it costs", _breaks, _ENGINE, _FULL, "--html OUT")
+    command = _command(commands, "breaks", "list every graph break by what it costs", _breaks, _ENGINE, _DYNAMIC, _FULL, "--html OUT")
     _add_engine_of_call(command)
+    _add_dynamic(command)
     _add_full(command)
 
     summary = "measure how much of a call runs inside graphs"
-    command = _command(commands, "coverage", summary, _coverage, _ENGINE, "--backend NAME", _FULL, "--html OUT")
+    command = _command(commands, "coverage", summary, _coverage, _ENGINE, "--backend NAME", _DYNAMIC, _FULL, "--html OUT")
     _add_engine_of_call(command)
+    _add_dynamic(command)
     _add_full(command)
     command.add_argument("--backend", default="eager", metavar="NAME", help="what runs the graphs (eager: operators as they are)")
 
@@ -66,22 +68,24 @@ def add_to(commands: Any) -> None:
         _compare,
         "--methods A,B",
         "--engines",
+        _DYNAMIC,
         "--html OUT",
         "--json OUT",
     )
     command.add_argument("--methods", metavar="A,B", help="these only: fx, jit.trace, jit.script, lazy, export, dynamo, dynexplore")
     command.add_argument("--engines", action="store_true", help="torch.compile and this engine alone, step by step")
+    _add_dynamic(command)
     command.add_argument("--seconds", type=float, default=120.0, metavar="N", help="how long each may take (120)")
     command.add_argument("--json", type=Path, metavar="OUT", help="write everything as JSON")
 
 
 def _command(commands: Any, name: str, summary: str, run: Callable[..., int], *options: str) -> argparse.ArgumentParser:
-    usage = " ".join([f"dynexplore {name}", *(f"[{option}]" for option in options), "[--only NAME]", "[--not NAME]", PROGRAM])
+    usage = " ".join([f"dynexplore {name}", *(f"[{option}]" for option in options), "[--only NAME]", "[--not NAME]", "[--all]", PROGRAM])
     command: argparse.ArgumentParser = commands.add_parser(
         name, help=summary, usage=usage, description=f"{summary[0].upper()}{summary[1:]}. {_WHICH}"
     )
     command.add_argument("--html", type=Path, metavar="OUT", help="write it as one HTML file")
-    add_targets(command)
+    add_targets(command, "the first function that the script calls, and all that it calls, whatever it does")
     command.add_argument(AS_MODULE, action="store_true", help=argparse.SUPPRESS)
     command.add_argument("script", metavar="SCRIPT.py[:FUNCTION]")
     command.add_argument("args", nargs=argparse.REMAINDER, metavar="ARGS", help="the script's own arguments")
@@ -89,15 +93,16 @@ def _command(commands: Any, name: str, summary: str, run: Callable[..., int], *o
     return command
 
 
-_ENGINE, _FULL = "--engine NAME", "--full"
+_ENGINE, _DYNAMIC, _FULL = "--engine NAME", "--dynamic", "--full"
 PROGRAM = "SCRIPT.py[:FUNCTION] | NOTEBOOK.ipynb | -m MODULE [ARGS ...]"
 
 
-def add_targets(command: argparse.ArgumentParser) -> None:
-    """Add the options that choose what is captured."""
+def add_targets(command: argparse.ArgumentParser, all_words: str) -> None:
+    """Add the options that choose what is captured; `all_words` say what --all is here."""
     names = "NAME, Class.method, FILE:LINE or a glob; may be repeated"
     command.add_argument("--only", action="append", default=[], metavar="NAME", help=f"these functions and modules only: {names}")
     command.add_argument("--not", action="append", default=[], dest="excluded", metavar="NAME", help=f"not these: {names}")
+    command.add_argument("--all", action="store_true", help=all_words)
 
 
 def program_of(arguments: argparse.Namespace) -> tuple[Program, list[str]]:
@@ -136,10 +141,14 @@ def _add_full(command: argparse.ArgumentParser) -> None:
     command.add_argument("--full", action="store_true", help="print the whole report; without it, one screen of it")
 
 
+def _add_dynamic(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--dynamic", action="store_true", default=None, help="with sizes as symbols")
+
+
 def _add_backend(command: argparse.ArgumentParser) -> None:
     _add_engine_of_call(command)
     command.add_argument("--backend", metavar="NAME", help="the backend that is suspected (that of torch.compile, else inductor)")
-    command.add_argument("--dynamic", action="store_true", default=None, help="with sizes as symbols")
+    _add_dynamic(command)
     command.add_argument(
         "--tolerance", type=float, metavar="X", help="how far results may be apart, relative to the largest element"
     )
@@ -179,16 +188,19 @@ def _minify(arguments: argparse.Namespace) -> int:
 
 
 def _layer_options(arguments: argparse.Namespace) -> dict[str, Any]:
-    names = ("backend", "tolerance", "engine", "dynamic")
+    return _named(arguments, "backend", "tolerance", "engine", "dynamic")
+
+
+def _named(arguments: argparse.Namespace, *names: str) -> dict[str, Any]:
     return {name: getattr(arguments, name) for name in names}
 
 
 def _breaks(arguments: argparse.Namespace) -> int:
-    return _run_on_call(arguments, dynexplore.all_breaks, {"engine": arguments.engine})[0] or 0
+    return _run_on_call(arguments, dynexplore.all_breaks, _named(arguments, "engine", "dynamic"))[0] or 0
 
 
 def _coverage(arguments: argparse.Namespace) -> int:
-    return _run_on_call(arguments, dynexplore.coverage, {"engine": arguments.engine, "backend": arguments.backend})[0] or 0
+    return _run_on_call(arguments, dynexplore.coverage, _named(arguments, "engine", "backend", "dynamic"))[0] or 0
 
 
 def _compare(arguments: argparse.Namespace) -> int:
@@ -197,10 +209,11 @@ def _compare(arguments: argparse.Namespace) -> int:
     if arguments.engines:
         if arguments.methods:
             raise Mistake("--engines is about torch.compile and this engine: --methods has no place beside it")
-        status, comparison = _run_on_call(arguments, dynexplore.compare_engines, {})
+        status, comparison = _run_on_call(arguments, dynexplore.compare_engines, _named(arguments, "dynamic"))
     else:
         methods = arguments.methods.split(",") if arguments.methods else None
-        status, comparison = _run_on_call(arguments, dynexplore.compare, {"methods": methods, "seconds": arguments.seconds})
+        options = {"methods": methods, **_named(arguments, "seconds", "dynamic")}
+        status, comparison = _run_on_call(arguments, dynexplore.compare, options)
     if status is None and arguments.json is not None:
         arguments.json.write_text(comparison.to_json(), encoding="utf-8")
         print(f"wrote {arguments.json}")
@@ -217,6 +230,7 @@ def _run_on_call(arguments: argparse.Namespace, tool: Callable[..., Any], option
     from dynexplore.tools.minifier import NothingFails
 
     program, names = program_of(arguments)
+    names = names or ["*"] * arguments.all
     _check_place(arguments.html)
 
     def look(call: FirstCall) -> Any:

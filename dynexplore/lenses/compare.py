@@ -57,6 +57,7 @@ class Settings:
     methods: tuple[str, ...] | None = None
     second: tuple[Any, ...] | None = None
     seconds: float = 120.0
+    dynamic: bool | None = None
 
 
 def compare(
@@ -66,13 +67,15 @@ def compare(
     methods: Sequence[str] | None = None,
     second: Sequence[Any] | None = None,
     seconds: float = 120.0,
+    dynamic: bool | None = None,
     **kwargs: Any,
 ) -> Any:
     """Capture `fn(*args, **kwargs)` in every way that PyTorch knows, and in this engine's: a `Comparison`.
 
     Args: fn: a function, bound method or module. methods: which ones, by key ("fx", "jit.trace", "jit.script", "lazy", "export",
     "dynamo", "dynexplore"); None: all. second: positional arguments of one more call to try, where those that are made up
-    (negated, other sizes, other numbers) do not show what you want to see. seconds: how long each method may take.
+    (negated, other sizes, other numbers) do not show what you want to see. seconds: how long each method may take. dynamic: whether torch.compile and dynexplore take sizes
+    as symbols, as of `optimize`.
 
     Each captured program is tried on the call as given and on other ones, and its answers are compared with eager's. Every
     method works in a forked process: nothing of the program, its modules, random numbers or caches changes.
@@ -86,7 +89,7 @@ def compare(
     >>> comparison["fx"].operators, comparison["dynexplore"].operators, comparison["fx"].agrees
     (('abs', 'add'), ('abs', 'add'), True)
     """
-    settings = Settings(None if methods is None else tuple(methods), None if second is None else tuple(second), seconds)
+    settings = Settings(None if methods is None else tuple(methods), None if second is None else tuple(second), seconds, dynamic)
     target = torch_compiled.original_of(fn)
     if not callable(target):
         raise TypeError(f"compare takes a function, a bound method or an nn.Module, not {type(fn).__name__}")
@@ -167,7 +170,7 @@ def _outcome(
         return Outcome(*about, failure="the lazy backend needs a process of its own, which cannot be had here")
     trials, answers = [trial for trial, _ in eager_runs], [run.answer for _, run in eager_runs]
     try:
-        outcome: Outcome = alone(lambda: examine(lens, fn, trials, answers), settings.seconds)
+        outcome: Outcome = alone(lambda: examine(lens, fn, trials, answers, settings.dynamic), settings.seconds)
     except isolation.ChildFailed as error:
         return Outcome(*about, failure=f"{lens.name} could not be tried: {error}")
     return outcome

@@ -23,11 +23,11 @@ from dynexplore.session.explain import explain
 from dynexplore.two_engines.two_captures import TwoCaptures
 
 
-def compare_engines(fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> TwoCaptures:
+def compare_engines(fn: Callable[..., Any], /, *args: Any, dynamic: bool | None = None, **kwargs: Any) -> TwoCaptures:
     """Capture `fn(*args, **kwargs)` with torch.compile and with this engine: where the first step, node or guard parts them.
 
     The call is made twice, each time from the same arguments, modules and random numbers; what it prints comes twice. An exception
-    of the call is the caller's.
+    of the call is the caller's. dynamic: as of `optimize`, for both.
 
     >>> import torch
     >>> captures = compare_engines(lambda x: x.abs() + 1, torch.ones(2))
@@ -40,9 +40,9 @@ def compare_engines(fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Two
     start = CallSnapshot(target, args, kwargs)
     try:
         their_args, their_kwargs = start.fresh()
-        torch_explanation = explain(fn, engine=TORCH)(*their_args, **their_kwargs)
+        torch_explanation = explain(fn, engine=TORCH, dynamic=dynamic)(*their_args, **their_kwargs)
         our_args, our_kwargs = start.fresh()
-        engine_explanation = explain(target, engine=DYNEXPLORE)(*our_args, **our_kwargs)
+        engine_explanation = explain(target, engine=DYNEXPLORE, dynamic=dynamic)(*our_args, **our_kwargs)
     finally:
         start.fresh()
     return TwoCaptures(

@@ -73,7 +73,9 @@ def _seconds(run: Callable[..., Any], trial: Trial, repeats: int = 3) -> float:
     return min(seconds)
 
 
-def examine(lens: Lens, fn: Callable[..., Any], trials: Sequence[Trial], expected: Sequence[Answer]) -> Outcome:
+def examine(
+    lens: Lens, fn: Callable[..., Any], trials: Sequence[Trial], expected: Sequence[Answer], dynamic: bool | None = None
+) -> Outcome:
     """Everything about one method."""
     about = {name: getattr(lens, name) for name in ("key", "name", "works_on", "how", "purpose")}
     args, kwargs = trials[0].start.fresh()
@@ -83,7 +85,7 @@ def examine(lens: Lens, fn: Callable[..., Any], trials: Sequence[Trial], expecte
         caught.clear()
         start = time.perf_counter()
         try:
-            captured = lens.capture(Call(fn, args, kwargs))
+            captured = lens.capture(Call(fn, args, kwargs, dynamic))
             seconds = time.perf_counter() - start
             graphs = tuple(captured.graphs())
         except Exception as error:  # of the method: why it failed is what is asked

@@ -23,11 +23,12 @@ from dynexplore.lenses.outcome import Graph
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function or module, and arguments for it: copies, which the method may change."""
+    """A function or module, and arguments for it: copies, which the method may change. `dynamic` is for methods that know it."""
 
     fn: Callable[..., Any]
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
+    dynamic: bool | None = None
 
 
 @dataclass(slots=True)

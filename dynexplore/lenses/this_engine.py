@@ -33,5 +33,5 @@ class ThisEngine:
     def capture(self, call: Call) -> Captured:
         """Optimize with a backend that counts, and call once."""
         collecting = Collecting()
-        compiled = dynexplore.optimize(collecting)(call.fn)
+        compiled = dynexplore.optimize(collecting, dynamic=call.dynamic)(call.fn)
         return first_call(compiled, collecting, call, dynexplore.graph_breaks)

@@ -37,7 +37,7 @@ class TorchCompile:
     def capture(self, call: Call) -> Captured:
         """Compile with a backend that collects, and call once."""
         collecting = Collecting()
-        return first_call(torch.compile(call.fn, backend=collecting), collecting, call, _breaks)
+        return first_call(torch.compile(call.fn, backend=collecting, dynamic=call.dynamic), collecting, call, _breaks)
 
 
 def _breaks() -> dict[str, int]:

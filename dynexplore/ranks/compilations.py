@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from dynexplore.engine import events as ev
 from dynexplore.recording.recording import GraphView, Recording
+from dynexplore.views.break_places import library_line, own_line
 from dynexplore.views.headline import cause_of
 from dynexplore.views.miss_reasons import reasons_of
 from dynexplore.views.names import calling_line, frame_code, frame_name, is_entry, is_library, is_torchs_entry, short_file
@@ -106,7 +107,7 @@ class _Reading:
             cause=_cause(recording, frame),
             graphs=tuple(self.graphs.get(frame, ())),
             guards=tuple(dict.fromkeys(self.guards.get(frame, ()))),
-            breaks=tuple(map(_break_words, recording.of_frame(frame, ev.GraphBroke))),
+            breaks=tuple(_break_words(recording, broke) for broke in recording.of_frame(frame, ev.GraphBroke)),
             failure=_failure(recording, frame),
         )  # fmt: skip
 
@@ -152,13 +153,10 @@ def _failure(recording: Recording, frame: int) -> str:
     return f"the engine failed: {bugs[0].error}" if bugs else ""
 
 
-def _break_words(broke: ev.GraphBroke) -> str:
-    return f"{broke.kind} {_line_of(broke)}: {cause_of(broke)}"
-
-
-def _line_of(broke: ev.GraphBroke) -> str:
-    own = [frame for frame in broke.user_stack if frame.line and not is_library(frame.file)] or list(broke.user_stack)
-    return f"at {short_file(own[-1].file)}:{own[-1].line}" if own else "at an unknown line"
+def _break_words(recording: Recording, broke: ev.GraphBroke) -> str:
+    line = own_line(broke, recording) or library_line(broke)  # the cause names a library's line after it
+    place = f"{short_file(line.file)}:{line.line}" if line is not None else "an unknown line"
+    return f"{broke.kind} at {place}: {cause_of(broke)}"
 
 
 # -- what is compared ------------------------------------------------------------------------------------------------------

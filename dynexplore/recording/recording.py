@@ -281,7 +281,7 @@ class Recording(EventLog):
     @property
     def breaks(self) -> tuple[ev.GraphBroke, ...]:
         """Every graph break, in order."""
-        return Shown("graph break", self.of(ev.GraphBroke))
+        return Shown("graph break", self.of(ev.GraphBroke), self)
 
     @property
     def divergences(self) -> tuple[ev.DivergenceDetected, ...]:

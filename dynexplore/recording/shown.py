@@ -21,21 +21,23 @@ T = TypeVar("T")
 
 
 class Shown(tuple[T, ...]):
-    """Records of one kind, which `noun` names: a tuple that prints as a table.
+    """Records of one kind, which `noun` names: a tuple that prints as a table. `recording`: that they are of, where words for them
+    come from other records of it; a copy or a pickle has the records alone.
 
     >>> Shown("graph break")
     no graph breaks
     """
 
     noun: str
+    recording: Any
 
-    def __new__(cls, noun: str, records: Iterable[T] = ()) -> Shown[T]:
+    def __new__(cls, noun: str, records: Iterable[T] = (), recording: Any = None) -> Shown[T]:
         shown = super().__new__(cls, records)
-        shown.noun = noun
+        shown.noun, shown.recording = noun, recording
         return shown
 
-    def __getnewargs__(self) -> tuple[Any, ...]:
-        return self.noun, tuple(self)
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Shown, (self.noun, tuple(self))
 
     def __repr__(self) -> str:
         return display_hooks.connected().words(self)

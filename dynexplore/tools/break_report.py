@@ -33,8 +33,9 @@ from dynexplore.session.session import watched_store
 from dynexplore.tools import torch_runs
 from dynexplore.tools.operator_profile import OperatorRun, profiled
 from dynexplore.views import html_report, html_text
+from dynexplore.views.break_places import place_words
 from dynexplore.views.counts import plural
-from dynexplore.views.headline import cause_alone, place_of_break
+from dynexplore.views.headline import cause_alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +48,8 @@ class BreakCost:
     seconds: float
     source: str = ""
     """The function in which it breaks."""
-    called_from: str = ""
-    """The line of the program, where a library's line breaks that it calls."""
-
-    @property
-    def place(self) -> str:
-        """File, line and function: the program's own line, and after it the line of a library where it breaks."""
-        inner = self.broke.user_stack[-1].place if self.broke.user_stack else "?"
-        return f"{self.called_from} ({inner})" if self.called_from else inner
+    place: str = "?"
+    """File, line and function: the program's own line, and after it the line of a library where it breaks."""
 
     @property
     def cause(self) -> str:
@@ -163,11 +158,14 @@ class BreakReport:
         )
 
 
-def all_breaks(fn: Callable[..., Any], /, *args: Any, engine: str | None = None, **kwargs: Any) -> BreakReport:
+def all_breaks(
+    fn: Callable[..., Any], /, *args: Any, engine: str | None = None, dynamic: bool | None = None, **kwargs: Any
+) -> BreakReport:
     """Find every graph break of a call in one pass, ordered by what they cost, each with how to fix it.
 
     The call runs twice, on copies of its arguments. Raises what the call raises. The breaks are this engine's, and torch.compile's
-    of a function or module that is compiled by that; `engine` ("dynexplore", "torch.compile") says it outright.
+    of a function or module that is compiled by that; `engine` ("dynexplore", "torch.compile") says it outright. dynamic: as of `optimize`; None:
+    what fn is compiled with.
 
     >>> def f(x):
     ...     print("woo")
@@ -178,19 +176,22 @@ def all_breaks(fn: Callable[..., Any], /, *args: Any, engine: str | None = None,
     1
     """
     chosen_engine = torch_compiled.chosen(engine, fn)
+    options = Options(dynamic=torch_compiled.dynamic_of(fn) if dynamic is None else dynamic)
     with torch_compiled.uncompiled(fn):
         inside = torch_compiled.original_of(fn)
         start = CallSnapshot(inside, args, kwargs)
-        return _engine_report(inside, start) if chosen_engine == DYNEXPLORE else _torch_report(fn, start)
+        if chosen_engine == DYNEXPLORE:
+            return _engine_report(inside, start, options)
+        return _torch_report(fn, start, options)
 
 
-def _engine_report(fn: Callable[..., Any], start: CallSnapshot) -> BreakReport:
+def _engine_report(fn: Callable[..., Any], start: CallSnapshot, options: Options) -> BreakReport:
     recording = Recording(title=getattr(fn, "__qualname__", type(fn).__qualname__))
     counted = counters.snapshot()
     outer = native.enter(None)  # of nested regions the outer wins: be in none
     try:
         with config.patch(profiler_ranges=True, log_level="ERROR"):
-            called = optimized.wrap(fn, watched_store("eager", Options(), recording).region)
+            called = optimized.wrap(fn, watched_store("eager", options, recording).region)
             first_args, first_kwargs = start.fresh()
             recording.record(reports.call_began(1, first_args, first_kwargs))  # by which line, where it calls a library's function
             called(*first_args, **first_kwargs)
@@ -204,13 +205,13 @@ def _engine_report(fn: Callable[..., Any], start: CallSnapshot) -> BreakReport:
     return _report(recording, _costs(recording, ran), ran)
 
 
-def _torch_report(fn: Callable[..., Any], start: CallSnapshot) -> BreakReport:
+def _torch_report(fn: Callable[..., Any], start: CallSnapshot, options: Options) -> BreakReport:
     """The call is watched while torch.compile works on it, and once more under the profiler."""
     hooks = tool_hooks.connected()
     assert hooks is not None  # the front door has connected them
     outer = native.enter(None)
     try:
-        watched = hooks.watched_explanation(fn, torch_runs.in_ranges("eager"), Options())
+        watched = hooks.watched_explanation(fn, torch_runs.in_ranges("eager"), options)
         first_args, first_kwargs = start.fresh()
         watched.call(*first_args, **first_kwargs)
         next_args, next_kwargs = start.fresh()
@@ -254,10 +255,9 @@ def _costs_by_place(recording: Recording, ran: list[OperatorRun]) -> list[BreakC
 
 def _places(recording: Recording) -> list[list[ev.GraphBroke]]:
     """The breaks by kind and place: the program's line, and the line of a library that it leads to."""
-    places: dict[tuple[str, str, str], list[ev.GraphBroke]] = {}
+    places: dict[tuple[str, str], list[ev.GraphBroke]] = {}
     for broke in recording.breaks:
-        place = broke.user_stack[-1].place if broke.user_stack else ""
-        places.setdefault((broke.kind, place, _called_from(recording, broke)), []).append(broke)
+        places.setdefault((broke.kind, place_words(broke, recording, full=True)), []).append(broke)
     return list(places.values())
 
 
@@ -265,16 +265,7 @@ def _cost(recording: Recording, breaks: list[ev.GraphBroke], outside: list[Opera
     code = recording.code_of(breaks[0])
     names, seconds = tuple(run.name for run in outside), sum(run.seconds for run in outside)
     source = code.source if code is not None else ""
-    return BreakCost(breaks[0], len(breaks), names, seconds, source, _called_from(recording, breaks[0]))
-
-
-def _called_from(recording: Recording, broke: ev.GraphBroke) -> str:
-    """The program's line that calls the line of a library where a graph breaks; "" where the program's own line breaks."""
-    last = broke.user_stack[-1:]
-    file, line, function = place_of_break(recording, broke)
-    if not last or not file or line <= 0 or (file, line) == (last[0].file, last[0].line):
-        return ""
-    return ev.UserFrame(file, line, function, "").place
+    return BreakCost(breaks[0], len(breaks), names, seconds, source, place_words(breaks[0], recording, full=True) or "?")
 
 
 def _ordered(costs: list[BreakCost]) -> list[BreakCost]:

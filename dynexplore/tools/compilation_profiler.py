@@ -21,6 +21,7 @@ import torch.fx
 from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording
 from dynexplore.views import html_report
+from dynexplore.views.break_places import place_words
 from dynexplore.views.counts import plural
 
 _Row = TypeVar("_Row")
@@ -89,7 +90,7 @@ class CompilationProfiler:
         )
 
     def _breaks(self) -> Iterator[ProfiledBreak]:
-        places = [(broke.user_stack[-1].place if broke.user_stack else "?", broke.kind) for broke in self.recorder.breaks]
+        places = [(place_words(broke, self.recorder, full=True) or "?", broke.kind) for broke in self.recorder.breaks]
         first = dict(zip(reversed(places), reversed(self.recorder.breaks), strict=True))
         for key, count in Counter(places).most_common():
             yield ProfiledBreak(count, key[0], key[1], first[key].reason, first[key].fix)

@@ -80,26 +80,33 @@ class Coverage:
 
 
 def coverage(
-    fn: Callable[..., Any], /, *args: Any, backend: str | CompilerFn = "eager", engine: str | None = None, **kwargs: Any
+    fn: Callable[..., Any],
+    /,
+    *args: Any,
+    backend: str | CompilerFn = "eager",
+    engine: str | None = None,
+    dynamic: bool | None = None,
+    **kwargs: Any,
 ) -> Coverage:
     """Measure the share of operators, and of their time, that run inside graphs.
 
     The call runs twice, on copies of its arguments: once to compile, once under PyTorch's profiler. With a backend that
     fuses operators, the fused ones are counted. The graphs are this engine's, and torch.compile's of a function or module that is
-    compiled by that; `engine` ("dynexplore", "torch.compile") says it outright.
+    compiled by that; `engine` ("dynexplore", "torch.compile") says it outright. dynamic: as of `optimize`; None: what fn is compiled with.
 
     >>> print(coverage(lambda x: (x + 1) * 2, torch.ones(2)).of_operators)
     1.0
     """
     chosen_engine, inside = torch_compiled.chosen(engine, fn), torch_compiled.original_of(fn)
-    store = make_store(resolve(backend), Options())
+    dynamic = torch_compiled.dynamic_of(fn) if dynamic is None else dynamic
+    store = make_store(resolve(backend), Options(dynamic=dynamic))
     store.observers.notices = {}
     with torch_compiled.uncompiled(fn):
         start = CallSnapshot(inside, args, kwargs)
         if chosen_engine == DYNEXPLORE:
             ran = measured(inside, start, store)
         else:
-            ran = measured_twice(torch_runs.compiled_in_ranges(fn, backend), start)
+            ran = measured_twice(torch_runs.compiled_in_ranges(fn, backend, dynamic), start)
     inside = [run for run in ran if run.graph]
     outside = Counter(run.name for run in ran if not run.graph)
     return Coverage(

@@ -40,9 +40,9 @@ def in_ranges(backend: str | CompilerFn) -> CompilerFn:
     return compile_graph
 
 
-def compiled_in_ranges(fn: Any, backend: str | CompilerFn) -> Callable[..., Any]:
+def compiled_in_ranges(fn: Any, backend: str | CompilerFn, dynamic: bool | None = None) -> Callable[..., Any]:
     """What torch.compile makes of a function, anew, each graph in a range of the profiler."""
-    return torch_compiled.compiled_anew(fn, in_ranges(backend))
+    return torch_compiled.compiled_anew(fn, in_ranges(backend), dynamic=dynamic)
 
 
 _LEVEL = re.compile(r"(.*)\((\d+)\): (.*)")

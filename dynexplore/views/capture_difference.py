@@ -19,6 +19,7 @@ from typing import TypeVar
 
 from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording
+from dynexplore.views.break_places import place_words
 
 T = TypeVar("T")
 
@@ -60,7 +61,7 @@ def difference(before: Recording, frame: int, after: Recording, other: int) -> D
     return Difference(
         _aligned(_nodes(before, frame), _nodes(after, other), _node_key, _node_text),
         _by_key(_guards(before, frame), _guards(after, other), _guard_key, _guard_text),
-        _aligned(before.of_frame(frame, ev.GraphBroke), after.of_frame(other, ev.GraphBroke), _break_key, _break_text),
+        _aligned(_breaks(before, frame), _breaks(after, other), _break_key, _break_text),
     )
 
 
@@ -110,13 +111,19 @@ def _guard_text(guard: ev.GuardInstalled) -> str:
     return " ".join(word for word in (guard.scope, guard.source, guard.kind, guard.expected) if word)
 
 
-def _break_key(broke: ev.GraphBroke) -> Hashable:
+def _breaks(recording: Recording, frame: int) -> list[tuple[ev.GraphBroke, str]]:
+    """The breaks of a frame, each with its place."""
+    return [(broke, place_words(broke, recording)) for broke in recording.of_frame(frame, ev.GraphBroke)]
+
+
+def _break_key(placed: tuple[ev.GraphBroke, str]) -> Hashable:
+    broke, _ = placed
     return broke.kind, broke.user_stack[-1].line if broke.user_stack else 0
 
 
-def _break_text(broke: ev.GraphBroke) -> str:
-    where = f" at {broke.user_stack[-1].place}" if broke.user_stack else ""
-    return f"{broke.kind} {broke.title}{where}"
+def _break_text(placed: tuple[ev.GraphBroke, str]) -> str:
+    broke, place = placed
+    return f"{broke.kind} {broke.title}" + (f" at {place}" if place else "")
 
 
 # -- aligning --------------------------------------------------------------------------------------------------

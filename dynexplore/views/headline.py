@@ -29,6 +29,7 @@ from dynexplore.engine.old_names import keep_old_names
 from dynexplore.recording.engines import DYNEXPLORE
 from dynexplore.recording.recording import Recording
 from dynexplore.views.break_costs import BrokenPlace, broken_places
+from dynexplore.views.break_places import library_line, own_line
 from dynexplore.views.changes import (
     as_the_program_says,
     change,
@@ -289,10 +290,10 @@ def _cause_there(recording: Recording, costly: ev.GraphBroke, others: Sequence[P
 
 def _line_of_break(recording: Recording, broke: ev.GraphBroke) -> str:
     """The line: torch's causes do not say of what they are."""
-    own = [frame for frame in broke.user_stack if frame.line and not is_library(frame.file)][-1:]
-    if recording.engine == DYNEXPLORE or not own or not own[0].code.strip():
+    own = own_line(broke)
+    if recording.engine == DYNEXPLORE or own is None or not own.code.strip():
         return ""
-    return f", `{ev.clip(own[0].code.strip(), LONGEST_CODE)}`"
+    return f", `{ev.clip(own.code.strip(), LONGEST_CODE)}`"
 
 
 def _discarded_words(recording: Recording, broke: ev.GraphBroke) -> str:
@@ -433,15 +434,8 @@ def _title(broke: ev.GraphBroke) -> str:
 
 def _in_library(broke: ev.GraphBroke) -> str:
     """` in clip_grad_norm_ (clip_grad.py:33)`: the line that breaks, where the program's own line only calls it."""
-    frames = [frame for frame in broke.user_stack if _POLYFILLS not in frame.file]
-    last = frames[-1] if frames else None
-    if last is None or not last.line or not is_library(last.file):
-        return ""
-    return f" in {plain_name(last.function)} ({short_file(last.file)}:{last.line})"
-
-
-_POLYFILLS = "/torch/_dynamo/polyfills/"
-"""What torch.compile traces in place of functions of C: no program calls these."""
+    last = library_line(broke)
+    return f" in {plain_name(last.function)} ({short_file(last.file)}:{last.line})" if last is not None else ""
 
 
 def remedy_of(broke: ev.GraphBroke) -> str:
@@ -463,13 +457,8 @@ def _is_loop(broke: ev.GraphBroke) -> bool:
 
 def place_of_break(recording: Recording, broke: ev.GraphBroke) -> Place:
     """Return the line of the user's own code: what stands in a library was called from somewhere."""
-    frames = [frame for frame in broke.user_stack if frame.line]
-    own = [frame for frame in frames if not is_library(frame.file)]
-    caller = calling_line(recording, broke) if not own else None
-    own = own or ([caller] if caller is not None else frames)
-    if not own:
-        return _place(recording, broke)
-    return own[-1].file, own[-1].line, own[-1].function
+    own = own_line(broke, recording) or next((frame for frame in reversed(broke.user_stack) if frame.line), None)
+    return (own.file, own.line, own.function) if own is not None else _place(recording, broke)
 
 
 def worst_break(recording: Recording) -> ev.GraphBroke | None:

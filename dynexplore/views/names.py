@@ -155,6 +155,8 @@ def calling_line(recording: Recording, event: ev.Event) -> ev.UserFrame | None:
         if own:
             return own[-1]
         frame = parent
+    if frame in entered and (caller := entered[frame].caller) is not None and not is_library(caller.file):
+        return caller
     began = call_of(recording, event)
     return began.caller if began is not None and began.caller is not None and not is_library(began.caller.file) else None
 

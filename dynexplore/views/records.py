@@ -22,15 +22,16 @@ from typing import Any
 from dynexplore.engine import events as ev
 from dynexplore.recording.attempts import AttemptView
 from dynexplore.recording.real_values import RealStep
-from dynexplore.recording.recording import GraphView
+from dynexplore.recording.recording import GraphView, Recording
 from dynexplore.recording.shown import Printed, Shown
 from dynexplore.views import html_report, text
+from dynexplore.views.break_places import place_words
 from dynexplore.views.counts import plural
 from dynexplore.views.html_text import MOST_ROWS
 from dynexplore.views.svg import svg
 
-Columns = tuple[tuple[str, ...], Callable[[Any], tuple[str, ...]]]
-"""The names of the columns, and the cells of one record."""
+Columns = tuple[tuple[str, ...], Callable[[Any, Recording | None], tuple[str, ...]]]
+"""The names of the columns, and the cells of one record; its recording is known where several are shown."""
 
 MOST_LINES = 60
 """So many rows of a table are printed."""
@@ -86,49 +87,48 @@ def _table(shown: Shown[Any], most: int) -> tuple[tuple[str, ...], list[tuple[st
     """The columns, before them the index under which a record is found in the tuple."""
     if not shown:
         return (), []
-    header, row = COLUMNS.get(type(shown[0]), (("",), lambda item: (str(item),)))
-    return ("", *header), [(f"[{at}]", *row(item)) for at, item in enumerate(shown[:most])]
+    header, row = COLUMNS.get(type(shown[0]), (("",), lambda item, _: (str(item),)))
+    return ("", *header), [(f"[{at}]", *row(item, shown.recording)) for at, item in enumerate(shown[:most])]
 
 
 def _place(file: str, line: int) -> str:
     return f"{PurePath(file).name}:{line}" if file else ""
 
 
-def _break_place(broke: ev.GraphBroke) -> str:
-    innermost = broke.user_stack[-1] if broke.user_stack else None
-    return f"{_place(innermost.file, innermost.line)}, in {innermost.function}" if innermost else ""
+def _instruction(step: ev.InstructionStepped) -> str:
+    return f"{step.op} {step.arg}".strip()
 
 
-def _guard(guard: ev.GuardInstalled) -> tuple[str, ...]:
+def _guard(guard: ev.GuardInstalled, _: Recording | None) -> tuple[str, ...]:
     return str(guard.frame), " ".join(filter(None, (guard.scope, guard.source))), guard.kind, guard.expected, guard.reason
 
 
 COLUMNS: dict[type, Columns] = {
     ev.FrameEntered: (
         ("frame", "function", "defined at"),
-        lambda item: (str(item.frame), item.code.qualname, _place(item.code.file, item.code.first_line)),
+        lambda item, _: (str(item.frame), item.code.qualname, _place(item.code.file, item.code.first_line)),
     ),
     ev.InstructionStepped: (
         ("frame", "instruction", "stack after it"),
-        lambda item: (str(item.frame), f"{item.op} {item.arg}".strip(), ", ".join(view.node or view.text for view in item.stack)),
+        lambda item, _: (str(item.frame), _instruction(item), ", ".join(view.node or view.text for view in item.stack)),
     ),
     GraphView: (
         ("graph", "frame", "operators", "nodes"),
-        lambda item: (item.name, str(item.frame), str(item.op_count), ev.clip(", ".join(node.name for node in item.nodes), 70)),
+        lambda item, _: (item.name, str(item.frame), str(item.op_count), ev.clip(", ".join(node.name for node in item.nodes), 70)),
     ),
     ev.GuardInstalled: (("frame", "source", "kind", "expected", "because"), _guard),
     ev.GraphBroke: (
         ("kind", "where", "why it breaks", "what to do"),
-        lambda item: (item.kind, _break_place(item), item.reason, item.fix),
+        lambda item, recording: (item.kind, place_words(item, recording), item.reason, item.fix),
     ),
     ev.ResumeFunctionCreated: (
         ("frame", "function", "resumes at", "takes"),
-        lambda item: (str(item.frame), item.name, f"offset {item.offset}", ", ".join(item.parameters)),
+        lambda item, _: (str(item.frame), item.name, f"offset {item.offset}", ", ".join(item.parameters)),
     ),
     ev.DivergenceDetected: (("frame", "what differs"), lambda item: (str(item.frame), item.sentence)),
     AttemptView: (
         ("attempt", "outcome", "why", "nodes", "graph breaks"),
-        lambda item: (str(item.number), item.outcome, item.reason, str(len(item.nodes)), str(len(item.breaks))),
+        lambda item, _: (str(item.number), item.outcome, item.reason, str(len(item.nodes)), str(len(item.breaks))),
     ),
 }
 """Kind of record -> its columns."""
@@ -140,7 +140,7 @@ _REAL = ("", "symbolic", "real")
 
 
 def _step_line(step: ev.InstructionStepped) -> str:
-    return f"{f'{step.op} {step.arg}'.strip()} (frame {step.frame})"
+    return f"{_instruction(step)} (frame {step.frame})"
 
 
 def _real_rows(shown: RealStep) -> list[tuple[str, ...]]:
@@ -154,7 +154,7 @@ def _columns(shown: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The columns of a record, or its fields."""
     if type(shown) in COLUMNS:
         header, row = COLUMNS[type(shown)]
-        return header, row(shown)
+        return header, row(shown, None)
     names = tuple(field.name for field in dataclasses.fields(shown))
     return names, tuple(_cell(getattr(shown, name)) for name in names)
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording
+from dynexplore.views.break_places import own_line
 from dynexplore.views.html_text import escape
 from dynexplore.views.svg import fitting, labelled
 
@@ -59,7 +60,7 @@ def stations(recording: Recording) -> list[Station]:
 
 
 def _python(broke: ev.GraphBroke, recording: Recording) -> Station:
-    place = broke.user_stack[-1]
+    place = own_line(broke, recording) or broke.user_stack[-1]
     parameters = next((event.parameters for event in recording.resume_functions if event.frame == broke.frame), ())
     return Station(False, f"Python, line {place.line}: {broke.title}", place.code.strip(), tuple(map(_in_words, parameters)))
 

@@ -22,10 +22,11 @@ from collections.abc import Iterable, Sequence
 from dynexplore.engine import events as ev
 from dynexplore.recording.recording import GraphView, Recording, resumed_at
 from dynexplore.views import real_run
+from dynexplore.views.break_places import own_line
 from dynexplore.views.compile_seconds import seconds_of_breaks
 from dynexplore.views.counts import plural
 from dynexplore.views.headline import headline
-from dynexplore.views.names import ENTRY_FILE, calling_line, chain_words, frame_code, frame_name, goes_on, is_library, skipped_name
+from dynexplore.views.names import ENTRY_FILE, chain_words, frame_code, frame_name, goes_on, is_library, skipped_name
 from dynexplore.views.ranked_costs import block, costs_of
 from dynexplore.views.specializations import decisions, recompiled_because, specialized_by
 from dynexplore.views.timeline import State, Timeline
@@ -476,11 +477,8 @@ def _costliest_lines(recording: Recording, places: Sequence[Place], width: int, 
 
 def _where(recording: Recording, broke: ev.GraphBroke) -> Iterable[str]:
     """The program's line, then that of a library where it breaks."""
-    own = [frame for frame in broke.user_stack if frame.line and not is_library(frame.file)][-1:]
-    last = broke.user_stack[-1:]
-    if not own and (caller := calling_line(recording, broke)) is not None:
-        own = [caller]
-    for frame in (*(own if own != [*last] else ()), *last):
+    own, last = own_line(broke, recording), broke.user_stack[-1:]
+    for frame in (*((own,) if own is not None and (own,) != last else ()), *last):
         yield f'   File "{frame.file}", line {frame.line}, in {frame.function}'
         if frame.code.strip():
             yield f"     {frame.code.strip()}"

@@ -1,0 +1,52 @@
+"""Where a graph breaks: a line of the user's code first, and after it the line of a library that it leads to.
+
+Which idea lives here: what breaks often stands in a library, and nobody mends a library. So a break is placed at the innermost line
+of the program: of the user's stack where that has one, else at the line that made the call. Every report, table and page places
+breaks by the functions of this file.
+
+In:  a break; its Recording, where there is one: the stack alone does not say who called a library's function that was compiled.
+Out: `own_line(broke)`, `library_line(broke)`; `place_words(broke)`, both in words.
+
+PyTorch's counterpart: `user_stack_trace` in torch/_dynamo/exc.py, which shows the whole stack.
+"""
+
+from __future__ import annotations
+
+from dynexplore.engine import events as ev
+from dynexplore.recording.recording import Recording
+from dynexplore.views.names import calling_line, is_library, plain_name, short_file
+
+
+def own_line(broke: ev.GraphBroke, recording: Recording | None = None) -> ev.UserFrame | None:
+    """The line of the user's own code, None where nobody knows: what stands in a library was called from somewhere."""
+    own = [frame for frame in broke.user_stack if frame.line and not is_library(frame.file)]
+    if own:
+        return own[-1]
+    return calling_line(recording, broke) if recording is not None else None
+
+
+def library_line(broke: ev.GraphBroke) -> ev.UserFrame | None:
+    """The line that breaks, where it is a library's: the polyfills that torch.compile traces in place of C are called by nobody."""
+    frames = [frame for frame in broke.user_stack if _POLYFILLS not in frame.file]
+    return frames[-1] if frames and frames[-1].line and is_library(frames[-1].file) else None
+
+
+_POLYFILLS = "/torch/_dynamo/polyfills/"
+
+
+def place_words(broke: ev.GraphBroke, recording: Recording | None = None, *, full: bool = False) -> str:
+    """Both lines in words, with the path of their files where it is `full`; "" where no line is known.
+
+    >>> stack = ev.UserFrame("/src/model.py", 31, "Net.forward"), ev.UserFrame("/lib/site-packages/einops/einops.py", 539, "reduce")
+    >>> place_words(ev.GraphBroke(frame=1, kind="DX104", title="", reason="", user_stack=stack))
+    'model.py:31 in Net.forward (einops.py:539 in reduce)'
+    >>> place_words(ev.GraphBroke(frame=1, kind="DX104", title="", reason="", user_stack=stack[:1]))
+    'model.py:31 in Net.forward'
+    """
+    own, library = own_line(broke, recording), library_line(broke)
+    first, *behind = [frame.place if full else _words(frame) for frame in (own, library) if frame is not None] or [""]
+    return f"{first} ({behind[0]})" if behind else first
+
+
+def _words(frame: ev.UserFrame) -> str:
+    return f"{short_file(frame.file)}:{frame.line}" + (f" in {plain_name(frame.function)}" if frame.function else "")
