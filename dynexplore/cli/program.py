@@ -370,13 +370,13 @@ OWN_OPTIONS = {
         ("--redact", "--graphviz", "--no-real", "--all", "--full"), (*_FILES, *_TARGETS, "--engine", "--for", "--calls"),
     ),
     "watch": (
-        ("--redact", "--graphviz", "--artifacts", "--no-steps", "--full"), (*_FILES, *_TARGETS, "--engine", "--ranks", "--for"),
+        ("--redact", "--graphviz", "--artifacts", "--no-steps", "--all", "--full"), (*_FILES, *_TARGETS, "--engine", "--ranks", "--for"),
     ),
-    "diagnose": (("--dynamic",), ("--html", "--summary-json", "--backend", "--tolerance", "--engine", *_TARGETS)),
-    "minify": (("--dynamic",), ("--html", "--backend", "--tolerance", "--after", "--out", "--engine", *_TARGETS)),
-    "breaks": (("--full",), ("--html", "--engine", *_TARGETS)),
-    "coverage": (("--full",), ("--html", "--engine", "--backend", *_TARGETS)),
-    "compare": (("--engines",), ("--html", "--json", "--methods", "--seconds", *_TARGETS)),
+    "diagnose": (("--dynamic", "--all"), ("--html", "--summary-json", "--backend", "--tolerance", "--engine", *_TARGETS)),
+    "minify": (("--dynamic", "--all"), ("--html", "--backend", "--tolerance", "--after", "--out", "--engine", *_TARGETS)),
+    "breaks": (("--dynamic", "--all", "--full"), ("--html", "--engine", *_TARGETS)),
+    "coverage": (("--dynamic", "--all", "--full"), ("--html", "--engine", "--backend", *_TARGETS)),
+    "compare": (("--engines", "--dynamic", "--all"), ("--html", "--json", "--methods", "--seconds", *_TARGETS)),
 }  # fmt: skip
 """Commands that take a script and its arguments -> their own options: those that stand alone, those with a value."""
 

@@ -290,9 +290,11 @@ def _is_torch(file: str) -> bool:
 def imports_unhooked() -> Iterator[None]:
     """While the block runs, imports run with the hook off: nothing below one is a target, and it costs what it costs in Python."""
     bootstrap: Any = sys.modules["_frozen_importlib"]
-    code = bootstrap._find_and_load.__code__
-    skip_code_recursively(code)
+    codes = [bootstrap._find_and_load.__code__, bootstrap._find_spec.__code__]  # `python -m` asks for the second by itself
+    for code in codes:
+        skip_code_recursively(code)
     try:
         yield
     finally:
-        unskip_code(code)
+        for code in codes:
+            unskip_code(code)

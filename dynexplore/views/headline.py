@@ -699,22 +699,23 @@ def _in_calls(recording: Recording) -> str:
 def _clean_program(recording: Recording) -> Headline | None:
     """A program whose captured functions are one graph each: they are named."""
     functions = [function for function in functions_of(recording) if function.graphs]
-    if not recording.of(ev.TargetChosen) or not functions:
+    if not any(map(recording.of, (ev.TargetChosen, ev.ProgramEnded))) or not functions:
         return None
     functions.sort(key=lambda function: -function.operators)
     operators, calls = sum(function.operators for function in functions), sum(function.calls for function in functions)
+    clean = f"{_CLEAN} in {plural(calls, 'call')}" if calls else _CLEAN  # torch.compile's calls are not counted
     if len(functions) == 1:
         graphs = "one graph" if functions[0].graphs == 1 else plural(functions[0].graphs, "graph")
         place = _in_parentheses(functions[0].place)
         of = f"{graphs} of {plural(operators, 'operator')}"
-        return Headline(f"{_name(recording)}: {functions[0].name}{place} is {of}: {_CLEAN} in {plural(calls, 'call')}.")
+        return Headline(f"{_name(recording)}: {functions[0].name}{place} is {of}: {clean}.")
     named = _and(_few([function.name for function in functions], 3))
     each = (
         "one graph each"
         if all(function.graphs == 1 for function in functions)
         else plural(sum(function.graphs for function in functions), "graph")
     )
-    of = f"{each}, {plural(operators, 'operator')} in all, {_CLEAN} in {plural(calls, 'call')}"
+    of = f"{each}, {plural(operators, 'operator')} in all, {clean}"
     return Headline(f"{_name(recording)}: {named}: {of}.")
 
 
