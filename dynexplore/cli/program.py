@@ -370,7 +370,8 @@ OWN_OPTIONS = {
         ("--redact", "--graphviz", "--no-real", "--all", "--full"), (*_FILES, *_TARGETS, "--engine", "--for", "--calls"),
     ),
     "watch": (
-        ("--redact", "--graphviz", "--artifacts", "--no-steps", "--all", "--full"), (*_FILES, *_TARGETS, "--engine", "--ranks", "--for"),
+        ("--redact", "--graphviz", "--artifacts", "--no-steps", "--all", "--full"),
+        (*_FILES, *_TARGETS, "--engine", "--ranks", "--for"),
     ),
     "diagnose": (("--dynamic", "--all"), ("--html", "--summary-json", "--backend", "--tolerance", "--engine", *_TARGETS)),
     "minify": (("--dynamic", "--all"), ("--html", "--backend", "--tolerance", "--after", "--out", "--engine", *_TARGETS)),

@@ -49,7 +49,8 @@ def add_to(commands: Any) -> None:
     )
     command.add_argument("--out", type=Path, default=Path("repro.py"), metavar="REPRO.py", help="the program to write (repro.py)")
 
-    command = _command(commands, "breaks", "list every graph break by what it costs", _breaks, _ENGINE, _DYNAMIC, _FULL, "--html OUT")
+    summary = "list every graph break by what it costs"
+    command = _command(commands, "breaks", summary, _breaks, _ENGINE, _DYNAMIC, _FULL, "--html OUT")
     _add_engine_of_call(command)
     _add_dynamic(command)
     _add_full(command)
@@ -80,7 +81,8 @@ def add_to(commands: Any) -> None:
 
 
 def _command(commands: Any, name: str, summary: str, run: Callable[..., int], *options: str) -> argparse.ArgumentParser:
-    usage = " ".join([f"dynexplore {name}", *(f"[{option}]" for option in options), "[--only NAME]", "[--not NAME]", "[--all]", PROGRAM])
+    own = [f"[{option}]" for option in (*options, "--only NAME", "--not NAME", "--all")]
+    usage = " ".join([f"dynexplore {name}", *own, PROGRAM])
     command: argparse.ArgumentParser = commands.add_parser(
         name, help=summary, usage=usage, description=f"{summary[0].upper()}{summary[1:]}. {_WHICH}"
     )

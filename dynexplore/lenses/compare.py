@@ -74,8 +74,8 @@ def compare(
 
     Args: fn: a function, bound method or module. methods: which ones, by key ("fx", "jit.trace", "jit.script", "lazy", "export",
     "dynamo", "dynexplore"); None: all. second: positional arguments of one more call to try, where those that are made up
-    (negated, other sizes, other numbers) do not show what you want to see. seconds: how long each method may take. dynamic: whether torch.compile and dynexplore take sizes
-    as symbols, as of `optimize`.
+    (negated, other sizes, other numbers) do not show what you want to see. seconds: how long each method may take.
+    dynamic: whether torch.compile and dynexplore take sizes as symbols, as of `optimize`.
 
     Each captured program is tried on the call as given and on other ones, and its answers are compared with eager's. Every
     method works in a forked process: nothing of the program, its modules, random numbers or caches changes.

@@ -164,8 +164,8 @@ def all_breaks(
     """Find every graph break of a call in one pass, ordered by what they cost, each with how to fix it.
 
     The call runs twice, on copies of its arguments. Raises what the call raises. The breaks are this engine's, and torch.compile's
-    of a function or module that is compiled by that; `engine` ("dynexplore", "torch.compile") says it outright. dynamic: as of `optimize`; None:
-    what fn is compiled with.
+    of a function or module that is compiled by that; `engine` ("dynexplore", "torch.compile") says it outright.
+    dynamic: as of `optimize`; None: what fn is compiled with.
 
     >>> def f(x):
     ...     print("woo")

@@ -92,7 +92,8 @@ def coverage(
 
     The call runs twice, on copies of its arguments: once to compile, once under PyTorch's profiler. With a backend that
     fuses operators, the fused ones are counted. The graphs are this engine's, and torch.compile's of a function or module that is
-    compiled by that; `engine` ("dynexplore", "torch.compile") says it outright. dynamic: as of `optimize`; None: what fn is compiled with.
+    compiled by that; `engine` ("dynexplore", "torch.compile") says it outright.
+    dynamic: as of `optimize`; None: what fn is compiled with.
 
     >>> print(coverage(lambda x: (x + 1) * 2, torch.ones(2)).of_operators)
     1.0

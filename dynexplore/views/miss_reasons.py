@@ -108,7 +108,11 @@ def _accepts_any(recording: Recording, failed: ev.GuardFailed) -> bool:
 
 
 def _varies(recording: Recording, failed: ev.GuardFailed) -> bool:
-    """Whether the graph of a frame has an input of a size, or a number, that may vary."""
+    """Whether what was compiled now serves other sizes, or numbers: its guard leaves it open, or it is an input of the graph."""
+    last = recording.final_attempt(failed.frame)
+    guards = [guard for guard in recording.of_frame(failed.frame, ev.GuardInstalled) if guard.attempt == last]
+    if any((guard.source, guard.kind) == (failed.source, "TENSOR_MATCH") and "?" in guard.expected for guard in guards):
+        return True
     graphs = [graph for graph in recording.graphs if graph.frame == failed.frame]
     inputs = [node for graph in graphs for node in graph.nodes if node.op == "placeholder"]
     if failed.kind == "EQUALS" and recording.engine != DYNEXPLORE:

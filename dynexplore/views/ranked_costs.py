@@ -67,8 +67,8 @@ class Cost:
 
     @property
     def is_expected(self) -> bool:
-        """Whether it needs no action: it comes once for each of two values, and is listed after what a person would fix."""
-        return self.remedy.startswith(NO_ACTION) and self.times <= _FEW
+        """Whether there is nothing to do about it: it is listed after what a person would fix, whatever it took."""
+        return self.advice.startswith(NO_ACTION)
 
     @property
     def advice(self) -> str:

@@ -125,7 +125,7 @@ COLUMNS: dict[type, Columns] = {
         ("frame", "function", "resumes at", "takes"),
         lambda item, _: (str(item.frame), item.name, f"offset {item.offset}", ", ".join(item.parameters)),
     ),
-    ev.DivergenceDetected: (("frame", "what differs"), lambda item: (str(item.frame), item.sentence)),
+    ev.DivergenceDetected: (("frame", "what differs"), lambda item, _: (str(item.frame), item.sentence)),
     AttemptView: (
         ("attempt", "outcome", "why", "nodes", "graph breaks"),
         lambda item, _: (str(item.number), item.outcome, item.reason, str(len(item.nodes)), str(len(item.breaks))),

@@ -173,7 +173,8 @@ def _dynamic_sources(reason: Reason) -> str:
 
 def _mark_dynamic(reason: Reason) -> str:
     axis = re.search(r"in dimension (\d+)", reason.change.happened)
-    return f"torch._dynamo.mark_dynamic({reason.source}, {axis[1] if axis else 0})"
+    package = "dynexplore" if reason.engine == DYNEXPLORE else "torch._dynamo"
+    return f"{package}.mark_dynamic({reason.source}, {axis[1] if axis else 0})"
 
 
 _VARIES = "one version for all sizes; its kernels are not tuned for one of them, and 0 and 1 still get their own"
@@ -201,6 +202,7 @@ _OF_INT = (
 )  # fmt: skip
 _OF_FLOAT = (Change("float", "SOURCE = torch.tensor(SOURCE, dtype=torch.float64)", "call", _TO_A_TENSOR, _is_argument),)
 
+MARK = "Mark the size that changes with `CALL` before the first call, or pad `SOURCE` to one size."
 ALIKE = "Make the inputs of all calls alike, or give each kind of input a function of its own."
 BREAK_FIRST = "Fixing the graph break before it also removes this recompile, unless the inputs change, too."
 BREAK_FIRST_OF_MANY = BREAK_FIRST.replace("this recompile", "these recompiles")
@@ -251,7 +253,7 @@ ROWS: tuple[Row, ...] = (
     # tensors
     Row("zero-or-one", _becomes_zero_or_one, f"{NO_ACTION}: a size of 0 or 1 gets a compiled version of its own.", costs=_TWO),
     Row("size", lambda r: _is_size(r) and "varies" in r.facts,
-        f"{NO_ACTION}: the new version accepts any such size. Pass dynamic=True to compile it on the first call.", ALIKE, _OF_SIZE),
+        f"{NO_ACTION}: the new version accepts any such size. Pass dynamic=True to compile it on the first call.", MARK, _OF_SIZE),
     Row("requires-grad", lambda r: _is_tensor(r) and "required" in r.change.happened,
         f"{NO_ACTION} if you use both, with and without gradients: {_EACH}.", costs=_TWO),
     Row("inference-tensor", lambda r: "inference tensor" in r.change.happened,
@@ -259,7 +261,7 @@ ROWS: tuple[Row, ...] = (
     Row("size-before-break", lambda r: _is_tensor(r) and "before a break" in r.facts, BREAK_FIRST, BREAK_FIRST_OF_MANY),
     Row("dtype", _is_dtype, f"{NO_ACTION} if you use both: {_EACH}. Otherwise convert `SOURCE` to one dtype before the call.",
         "Convert `SOURCE` to one dtype before the call.", costs="a copy for each call with the other dtype"),
-    Row("one-size", lambda r: _is_size(r), ALIKE, "", _OF_SIZE),
+    Row("one-size", _is_size, MARK, "", _OF_SIZE),
     Row("tensor", _is_tensor, ALIKE),
     # values
     Row("None", lambda r: r.expected == "None" and _is_attribute(r),
@@ -319,7 +321,8 @@ def _filled(text: str, reason: Reason) -> str:
     if not source or source.startswith("argument "):
         text = text.replace("`SOURCE`", source or "what changed")
     words = {"SOURCE": source, "OWNER": reason.owner or _owner(source), "KIND": reason.actual.removesuffix(" object")}
-    return re.sub("SOURCE|OWNER|KIND", lambda match: words[match[0]], text)
+    words |= {"CALL": _mark_dynamic(reason)}
+    return re.sub("CALL|SOURCE|OWNER|KIND", lambda match: words[match[0]], text)
 
 
 def _owner(source: str) -> str:

@@ -1,7 +1,7 @@
 """What is captured is chosen in one way by every command: each option and each form of program, with each command.
 
-`explain` and `watch` run; of the tools only the choice is made, and a stand-in says which call it got (what they say of one is shown
-in test_tools.py).
+`explain` and `watch` run; of the tools only the choice is made, and a stand-in notes which call it got (test_tools.py shows what
+they say of one).
 """
 
 from __future__ import annotations

@@ -77,3 +77,47 @@ def test_a_break_that_splits_nothing_costs_nothing_and_stands_behind_what_does()
     recording.record(ev.FrameEntered(frame=3, parent=2, code=resumed))
     recording.record(ev.FrameFinished(frame=3, outcome="compiled", seconds=2.5))
     assert [(cost.place, cost.seconds) for cost in costs_of(recording)] == [("dear", 2.5), ("cheap", 0.0)]
+
+
+def loops_and_breaks(xs: list[torch.Tensor]) -> torch.Tensor:
+    total = xs[0] * 0
+    for x in xs:
+        print(end="")
+        total = total + x.sin()
+    return total
+
+
+def test_what_needs_no_action_comes_last_however_often_it_came() -> None:
+    """The last round of a loop is compiled once for each part of the function: there is nothing to do about it."""
+    explained = dynexplore.explain(loops_and_breaks, [torch.ones(2)] * 2)
+    for _ in range(2):
+        dynexplore.reset()
+        explained.call([torch.ones(2)] * 3)
+    costs = costs_of(explained.recording)
+    assert any(cost.is_expected for cost in costs), costs
+    assert [cost.is_expected for cost in costs] == sorted(cost.is_expected for cost in costs)
+    assert not costs[0].advice.startswith("No action needed")
+
+
+def branches(x: torch.Tensor) -> torch.Tensor:
+    x = x * 2
+    if x.abs().max() > 100:
+        x = x / 100
+    return x
+
+
+def test_a_size_that_changed_in_a_resume_function_is_told_as_one_of_the_function() -> None:
+    """Also where what continues has no operator: the new version accepts any such size, and nothing has to be made alike."""
+    explained = dynexplore.explain(branches, torch.ones(32, 2))
+    explained.call(torch.ones(4, 2))
+    advice = {cost.place.partition(" (")[0]: cost.advice for cost in costs_of(explained.recording) if cost.kind == "recompile"}
+    assert len(advice) == 2 and all("accepts any such size" in words for words in advice.values()), advice
+
+
+def test_of_many_sizes_the_size_is_named_and_the_call_that_marks_it() -> None:
+    """A version for each size is no answer."""
+    explained = dynexplore.explain(torch.sin, torch.ones(2, 8), dynamic=False)
+    for size in (9, 10, 11):
+        explained.call(torch.ones(2, size))
+    (cost,) = [cost for cost in costs_of(explained.recording) if cost.kind == "recompile"]
+    assert "`dynexplore.mark_dynamic(" in cost.advice and cost.advice.endswith("to one size.") and ", 1)`" in cost.advice, cost
