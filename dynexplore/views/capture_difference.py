@@ -116,13 +116,13 @@ def _breaks(recording: Recording, frame: int) -> list[tuple[ev.GraphBroke, str]]
     return [(broke, place_words(broke, recording)) for broke in recording.of_frame(frame, ev.GraphBroke)]
 
 
-def _break_key(placed: tuple[ev.GraphBroke, str]) -> Hashable:
-    broke, _ = placed
+def _break_key(row: tuple[ev.GraphBroke, str]) -> Hashable:
+    broke, _ = row
     return broke.kind, broke.user_stack[-1].line if broke.user_stack else 0
 
 
-def _break_text(placed: tuple[ev.GraphBroke, str]) -> str:
-    broke, place = placed
+def _break_text(row: tuple[ev.GraphBroke, str]) -> str:
+    broke, place = row
     return f"{broke.kind} {broke.title}" + (f" at {place}" if place else "")
 
 
