@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from dynexplore.session.targets import Choice
     from dynexplore.watching.watch import Watch
 
-_OUTPUTS = "[--html OUT] [--json OUT] [--save OUT] [--summary-json OUT] [--graphviz] [--redact]"
+_OUTPUTS = "[--html OUT] [--json OUT] [--save OUT] [--summary-json OUT] [--perfetto OUT] [--graphviz] [--redact]"
 _ANYWHERE = " These options may also follow ARGS; everything after -- belongs to the script."
 
 

@@ -62,7 +62,7 @@ def open_recording(arguments: argparse.Namespace) -> int:
     if path.is_dir() and arguments.rank is not None:
         path = _file_of_rank(path, arguments.rank)
     recording = _read_traces(path, arguments.rank) if path.is_dir() or path.suffix == ".log" else _read_recording(path)
-    if outputs or arguments.summary_json is not None:
+    if outputs or arguments.summary_json is not None or arguments.perfetto is not None:
         output_files.write(outputs, recording, arguments)
     elif arguments.text or not sys.stdout.isatty():
         from dynexplore.views import text

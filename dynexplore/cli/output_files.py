@@ -38,6 +38,7 @@ def add_to(command: argparse.ArgumentParser) -> None:
         action="store_true",
         help="put graphviz into HTML files (0.8 MB more): groups of a diagram open and close there",
     )
+    command.add_argument("--perfetto", type=Path, metavar="OUT", help="write what compiling took, by function, for ui.perfetto.dev")
     add_summary(command)
     command.add_argument("--redact", action="store_true", help="leave tensor elements, string constants and paths out of the files")
 
@@ -54,9 +55,9 @@ def add_summary(command: argparse.ArgumentParser) -> None:
 
 def check_summary(arguments: argparse.Namespace) -> None:
     """Report a place that cannot be written, before a long run."""
-    out: Path | None = arguments.summary_json
-    if out is not None and not out.resolve().parent.is_dir():
-        raise Mistake(f"{out} cannot be written: there is no folder {out.parent}")
+    for out in (arguments.summary_json, getattr(arguments, "perfetto", None)):
+        if out is not None and not out.resolve().parent.is_dir():
+            raise Mistake(f"{out} cannot be written: there is no folder {out.parent}")
 
 
 def write_summary(data: dict[str, Any], arguments: argparse.Namespace) -> None:
@@ -99,6 +100,11 @@ def write(outputs: Outputs, recording: Recording, arguments: argparse.Namespace)
         from dynexplore.views.summary import summary
 
         write_summary(summary(recording), arguments)
+    if arguments.perfetto is not None:
+        from dynexplore.views.perfetto import as_json
+
+        arguments.perfetto.write_text(as_json(recording), encoding="utf-8")
+        print(f"wrote {arguments.perfetto}: https://ui.perfetto.dev opens it. It holds names of functions and files.")
     if not outputs:
         return
     from dynexplore.widgets import exports

@@ -363,7 +363,7 @@ def _put_back(handlers: Mapping[signal.Signals, Any]) -> None:
 # -- the words of the command line ------------------------------------------------------------------------------------------------
 
 _TARGETS = ("--only", "--not")
-_FILES = ("--html", "--json", "--save", "--summary-json")
+_FILES = ("--html", "--json", "--save", "--summary-json", "--perfetto")
 
 OWN_OPTIONS = {
     "explain": (

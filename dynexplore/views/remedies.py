@@ -236,7 +236,8 @@ ROWS: tuple[Row, ...] = (
         "Register the hooks of `OWNER` once, before the first call."),
     Row("submodules", lambda r: bool(r.registry) or re.search(r"\._modules\b", r.source) is not None,
         f"{NO_ACTION} if both kinds of module are needed: {_EACH}.", "Build the module once, before the first call.", costs=_TWO),
-    Row("length", _is_length, "Give SOURCE one value: pad, or stack into a tensor.", costs="memory for what is padded"),
+    Row("length", _is_length, "Give `SOURCE` the same length in all calls: pad it, or stack it into a tensor.",
+        costs="memory for what is padded"),
     # flags
     Row("training-mode", lambda r: _is_number(r, bool) and r.source.endswith(".training"),
         f"{NO_ACTION} if the model runs in train() and in eval() mode: each mode gets its own compiled version.", costs=_TWO),
@@ -317,7 +318,7 @@ def _filled(text: str, reason: Reason) -> str:
     'Set what changed'
     """
     named = re.search("`(.*?)`", reason.change.name)  # a relation between sizes has no source
-    source = re.sub(r"\.stride\(\).*", "", reason.source or (named[1] if named else ""))
+    source = re.sub(r"\.stride\(\).*|^len\(|\)$", "", reason.source or (named[1] if named else ""))
     if not source or source.startswith("argument "):
         text = text.replace("`SOURCE`", source or "what changed")
     words = {"SOURCE": source, "OWNER": reason.owner or _owner(source), "KIND": reason.actual.removesuffix(" object")}

@@ -1,0 +1,149 @@
+"""What compiling took, by function, as a trace that Perfetto opens: each frame, the functions inlined in it, and the backend.
+
+Which idea lives here: whose code is slow to trace shows in a flame chart. A frame is a slice from its first event to its last; a
+function that was traced through is a slice inside of it, and so is what the backend took of a graph. Each slice has its place in
+the program. The format is the JSON of Chrome's tracing, which Perfetto (https://ui.perfetto.dev) and chrome://tracing read.
+
+In:  a Recording; one without times, of a log, has its compilations one after the other.
+Out: `trace(recording)`, plain data; `as_json(recording)`, its text.
+
+PyTorch's counterpart: ChromiumEventLogger in torch/_dynamo/utils.py, which knows phases, and no function of the program.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from dynexplore.engine import events as ev
+from dynexplore.recording.recording import Recording
+from dynexplore.views.names import frame_code, frame_name, plain_name, short_file
+
+Plain = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Slice:
+    """A span of seconds in a thread, with what it is and where it stands."""
+
+    name: str
+    kind: str
+    begin: float
+    end: float
+    thread: str = "MainThread"
+    facts: Plain = field(default_factory=dict)
+
+
+def trace(recording: Recording) -> Plain:
+    """The trace as Chrome's format has it, in microseconds.
+
+    >>> recording = Recording(title="train.py")
+    >>> [event["name"] for event in trace(recording)["traceEvents"]]
+    ['process_name']
+    """
+    slices = slices_of(recording)
+    threads = {name: number for number, name in enumerate(dict.fromkeys(each.thread for each in slices), 1)}
+    events: list[Plain] = [_named("process_name", recording.title or recording.engine, 0)]
+    events += [_named("thread_name", name, number) for name, number in threads.items()]
+    events += [
+        {
+            "name": each.name,
+            "cat": each.kind,
+            "ph": "X",
+            "ts": round(1e6 * each.begin, 3),
+            "dur": round(1e6 * (each.end - each.begin), 3),
+            "pid": 1,
+            "tid": threads[each.thread],
+            "args": each.facts,
+        }
+        for each in slices
+    ]
+    return {
+        "traceEvents": events,
+        "displayTimeUnit": "ms",
+        "otherData": {"engine": recording.engine, "versions": recording.versions},
+    }
+
+
+def as_json(recording: Recording) -> str:
+    """The text of the trace."""
+    return json.dumps(trace(recording), separators=(",", ":")) + "\n"
+
+
+def _named(kind: str, name: str, thread: int) -> Plain:
+    return {"name": kind, "ph": "M", "pid": 1, "tid": thread, "args": {"name": name}}
+
+
+def slices_of(recording: Recording) -> list[Slice]:
+    """Every slice, those around others first."""
+    slices = [each for _, frame in sorted(_frames(recording).items()) for each in frame.slices()]
+    return sorted(slices, key=lambda each: (each.thread, each.begin, -each.end))
+
+
+class _Frame:
+    """The events of a frame with their moments."""
+
+    def __init__(self, recording: Recording, entered: ev.FrameEntered, begin: float, thread: str) -> None:
+        self.name, code = frame_name(recording, entered), frame_code(recording, entered)
+        self.place = f"{short_file(code.file)}:{code.first_line}"
+        self.begin = self.end = begin
+        self.thread = thread
+        self.facts: Plain = {"place": self.place, "frame": entered.frame}
+        self.inside: list[Slice] = []
+        self._open: dict[tuple[int, int], Slice] = {}
+
+    def take(self, event: ev.Event, moment: float) -> None:
+        """One more event of this frame; what comes after its end is the real run."""
+        if "outcome" in self.facts:
+            return
+        self.end = max(self.end, moment)
+        if isinstance(event, ev.InlineEntered):
+            place = f"{short_file(event.code.file)}:{event.code.first_line}"
+            callee = Slice(plain_name(event.code.qualname), "inlined", moment, moment, self.thread, {"place": place})
+            self._open[event.attempt, event.callee] = callee
+            self.inside.append(callee)
+        elif isinstance(event, ev.InlineLeft):
+            if (event.attempt, event.callee) in self._open:
+                self._open.pop((event.attempt, event.callee)).end = moment
+        elif isinstance(event, ev.SubgraphCompiled):
+            self._leave(moment - event.seconds)
+            begin = max(moment - event.seconds, self.begin)
+            facts = {"place": self.place, "graph": event.graph}
+            self.inside.append(Slice(f"backend {event.backend}", "backend", begin, moment, self.thread, facts))
+        elif isinstance(event, ev.Recompiled):
+            self.facts["recompiled"] = event.reason
+        elif isinstance(event, ev.FrameFinished):
+            self.facts["outcome"] = event.outcome
+
+    def _leave(self, moment: float) -> None:
+        """Callees that broke, or whose attempt was given up, ended before the backend began."""
+        for callee in self._open.values():
+            callee.end = max(callee.begin, moment)
+        self._open.clear()
+
+    def slices(self) -> Iterator[Slice]:
+        """The frame, and what lies inside of it."""
+        self._leave(self.end)
+        yield Slice(self.name, "frame", self.begin, self.end, self.thread, self.facts)
+        yield from self.inside
+
+
+def _frames(recording: Recording) -> dict[int, _Frame]:
+    frames: dict[int, _Frame] = {}
+    passed = 0.0
+    seconds = {event.frame: event.seconds for event in recording.of(ev.FrameFinished)}
+    for position, event in recording.besides_steps:
+        moment = recording.moment(position)
+        if isinstance(event, ev.FrameEntered):
+            begin, thread = (moment.seconds, moment.thread) if moment is not None else (passed, "MainThread")
+            frames[event.frame] = _Frame(recording, event, begin, thread)
+            passed += seconds.get(event.frame, 0.0) if moment is None else 0.0
+        elif event.frame in frames:
+            frame = frames[event.frame]
+            if moment is None:  # only how long the whole took is known
+                frame.end = max(frame.end, frame.begin + seconds.get(event.frame, 0.0))
+            if moment is not None or not isinstance(event, ev.InlineEntered | ev.InlineLeft):
+                frame.take(event, moment.seconds if moment is not None else frame.end)
+    return frames

@@ -1,0 +1,69 @@
+"""views/perfetto.py: slices of frames, inlined functions and backends, nested as they ran."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import dynexplore
+from dynexplore.cli import main
+from dynexplore.recording.recording import Recording
+from dynexplore.views.perfetto import as_json, slices_of
+
+
+def inner(x: torch.Tensor) -> torch.Tensor:
+    return x.sin() + 1
+
+
+def outer(x: torch.Tensor) -> torch.Tensor:
+    y = inner(x) * 2
+    print(end="")
+    return inner(y)
+
+
+def nested(events: list[dict[str, Any]]) -> bool:
+    """Whether no slice of a thread overlaps another without lying in it."""
+    open_until: list[float] = []
+    for event in sorted((event for event in events if event["ph"] == "X"), key=lambda event: (event["ts"], -event["dur"])):
+        while open_until and open_until[-1] <= event["ts"] + 1e-3:
+            open_until.pop()
+        end = event["ts"] + event["dur"]
+        if open_until and end > open_until[-1] + 1:
+            return False
+        open_until.append(end)
+    return True
+
+
+@pytest.mark.parametrize("engine", ["dynexplore", pytest.param("torch.compile", marks=pytest.mark.lenses)])
+def test_functions_lie_in_their_frames(engine: str) -> None:
+    """The inlined function and the backend are inside of the frame that compiled them, in both engines."""
+    recording = dynexplore.explain(outer, torch.ones(3), engine=engine).recording
+    slices = slices_of(recording)
+    frames = [each for each in slices if each.kind == "frame"]
+    callees = [each for each in slices if each.name == "inner"]
+    assert len(frames) >= 2 and frames[0].name == "outer" and len(callees) >= 2
+    assert all(any(frame.begin <= each.begin <= each.end <= frame.end for frame in frames) for each in callees)
+    assert callees[0].facts["place"].startswith("test_perfetto.py:")
+    data = json.loads(as_json(recording))
+    assert nested(data["traceEvents"])
+    assert all(event["dur"] >= 0 for event in data["traceEvents"] if event["ph"] == "X")
+
+
+def test_a_recording_without_times_has_its_frames_one_after_the_other() -> None:
+    """As of a log: how long each took is known, and not when."""
+    plain = dynexplore.explain(outer, torch.ones(3)).recording.to_plain(times=False)
+    frames = [each for each in slices_of(Recording.from_plain(plain)) if each.kind == "frame"]
+    assert len(frames) >= 2 and all(before.end <= after.begin + 1e-9 for before, after in itertools.pairwise(frames))
+
+
+def test_the_option_writes_it(tmp_path: Path) -> None:
+    """`explain --perfetto`."""
+    script, out = tmp_path / "s.py", tmp_path / "s.perfetto.json"
+    script.write_text("import torch\ndef f(x):\n    return x * 2\nf(torch.ones(3))\n")
+    assert main(["explain", str(script), "--perfetto", str(out)]) == 0
+    assert "f" in {event["name"] for event in json.loads(out.read_text())["traceEvents"]}
