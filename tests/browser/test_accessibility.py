@@ -225,6 +225,35 @@ def test_the_tour(opened: Opened, several: Recording) -> None:
     expect(page.get_by_role("dialog")).to_have_count(0)
 
 
+def test_a_pane_is_enlarged_and_put_back(opened: Opened, several: Recording) -> None:
+    """A click on its title or z gives it all of its view; the same again or Esc puts it back."""
+    page = opened(several)
+    pane = page.locator(".dynx-growing")
+    small = pane.bounding_box()
+    page.locator(".dynx-growing h3").click()
+    large, view = pane.bounding_box(), page.locator(".dynx-panel-story").bounding_box()
+    assert large == view and large != small
+    page.keyboard.press("Escape")
+    assert pane.bounding_box() == small
+    page.locator(".dynx-growing .dynx-body").focus()
+    page.keyboard.press("z")
+    assert pane.bounding_box() == large
+    page.keyboard.press("z")
+    assert pane.bounding_box() == small
+
+
+def test_n_and_p_go_through_what_was_found(opened: Opened, several: Recording) -> None:
+    """While something is searched for, n is the next match and p the one before; without a search p plays."""
+    page = opened(several)
+    page.keyboard.press("/")
+    page.keyboard.type("relu")
+    page.keyboard.press("Escape")
+    count = page.locator(".dynx-hits")
+    for key, at in (("n", 1), ("n", 2), ("p", 1)):
+        page.keyboard.press(key)
+        expect(count).to_contain_text(f"{at} of ")
+
+
 def test_keys_stay_inside_dialogs_too(opened: Opened, several: Recording) -> None:
     """No key leaves a bubble but those that are the notebook's own."""
     page = opened(several)

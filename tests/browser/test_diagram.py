@@ -7,8 +7,10 @@ import re
 from typing import Any
 
 import pytest
+import torch
 from playwright.sync_api import Browser, Page, expect
 
+import dynexplore
 from browser.large import compiled, large, node
 from browser.pages import Opened, pane, status, tab
 from browser.pages import node as click_row
@@ -356,6 +358,7 @@ def test_the_kernel_is_asked_once_for_all_explorers(notebook: Page) -> None:
     notebook.evaluate("data => show(data)", data)
     assert "graphviz" not in notebook.evaluate("asked")
     pane(notebook, "diagram").first.scroll_into_view_if_needed()
+    notebook.locator(".dynx-diagram .dynx-body").first.press("x")  # every node, which graphviz draws
     expect(notebook.locator(".dynx-figure svg")).to_have_count(1)
     notebook.evaluate("data => show(data)", data)
     tab(notebook.locator(".dynexplore").nth(1), "diagram")
@@ -369,7 +372,75 @@ def test_a_kernel_that_is_gone(notebook: Page) -> None:
     notebook.evaluate("data => { globalThis.broken = true; show(data); }", json.loads(json.dumps(explorer_data(toy()))))
     shown = pane(notebook, "diagram")
     shown.scroll_into_view_if_needed()
+    shown.locator(".dynx-body").press("x")  # every node, which graphviz draws
     expect(shown.locator(".dynx-body")).to_contain_text("The kernel is gone.")
     notebook.evaluate("globalThis.broken = false")
     shown.get_by_role("button", name="Try again").click()
     expect(notebook.locator(".dynx-figure svg")).to_have_count(1)
+
+
+class Layer(torch.nn.Module):
+    """One of several that are equal: four operators, two of them views that follow each other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = torch.nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.inner(x).reshape(2, 2, 2).reshape(2, 4).relu()
+
+
+class Layers(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = torch.nn.ModuleList(Layer() for _ in range(12))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for layer in self.layers:
+            x = layer(x)
+        return x.sum()
+
+
+@pytest.mark.parametrize("graphviz", [True, False])
+def test_equal_layers_are_one_and_views_a_pill(opened: Opened, graphviz: bool) -> None:
+    """It opens folded, with and without graphviz: no parameter, no edge behind a box; x shows every node, and folds again."""
+    page = opened(dynexplore.explain(Layers())(torch.randn(2, 4)).recording, graphviz=graphviz, view="")
+    page.keyboard.press("3")
+    figure = page.locator(".dynx-figure")
+    expect(figure.locator(".dynx-repeated text")).to_have_text("× 12   layers[0] to layers[11]")
+    assert figure.locator(".dynx-first-line").all_text_contents() == ["x", "linear", "2 views", "relu", "add", "sum", "output"]
+    expect(page.locator(".dynx-diagram .dynx-bar [role=status]")).to_have_text("61 operators in 5 boxes; parameters are left out")
+    assert page.evaluate(BEHIND) == []
+    page.evaluate("dynexplore.choose(dynexplore.frame.graphs[0].nodes.find(({ name }) => name === 'relu_7').key)")
+    assert figure.locator(".dynx-chosen .dynx-first-line").all_text_contents() == ["relu"]
+    page.keyboard.press("x")
+    expect(figure.locator(".node").first).to_be_attached()
+    assert figure.locator(".dynx-repeated").count() == 0
+    page.keyboard.press("x")
+    expect(figure.locator(".dynx-repeated")).to_have_count(1)
+
+
+def test_a_clean_recording_shows_its_graph_beside_the_verdict(opened: Opened) -> None:
+    """Where nothing was lost the overview has the whole graph in place of a list; the view Graph has it, too."""
+    page = opened(dynexplore.explain(Layers())(torch.randn(2, 4)).recording, view="")
+    expect(page.locator(".dynx-panel-overview .dynx-repeated")).to_be_visible()
+    page.keyboard.press("3")
+    expect(page.locator(".dynx-panel-graph .dynx-repeated")).to_be_visible()
+    page.keyboard.press("1")
+    expect(page.locator(".dynx-panel-overview .dynx-repeated")).to_be_visible()
+    assert page.locator(".dynx-verdict-line").inner_text().startswith("Layers.forward is one graph of 61 operators.")
+
+
+BEHIND = """() => {
+  const svg = document.querySelector('.dynx-figure svg');
+  const boxes = [...svg.querySelectorAll('.dynx-node > rect')].map((e) => e.getBBox());
+  return [...svg.querySelectorAll('.dynx-edge')].flatMap((edge) => {
+    const behind = [];
+    for (let at = 2; at < edge.getTotalLength() - 2; at += 1) {
+      const { x, y } = edge.getPointAtLength(at);
+      if (boxes.some((b) => x > b.x + 1 && x < b.x + b.width - 1 && y > b.y + 1 && y < b.y + b.height - 1)) behind.push(at);
+    }
+    return behind;
+  });
+}"""
+"""Where edges of the folded diagram run behind boxes."""

@@ -183,6 +183,7 @@ def test_the_kernel_sends_what_draws_diagrams(lab: Lab) -> None:
         first, second = notebook.explorers.all()
         for explorer, boxes in ((first, 8), (second, 4)):
             pane(explorer, "diagram").scroll_into_view_if_needed()
+            explorer.locator(".dynx-diagram .dynx-body").press("x")  # every node, which graphviz draws
             expect(explorer.locator(".dynx-figure .node")).to_have_count(boxes)
         first.locator(".dynx-figure .node", has_text="operator.lt").click()
         assert status(first).endswith("COMPARE_OP <")
@@ -352,7 +353,7 @@ def test_axe_finds_nothing_serious(lab: Lab, theme: str) -> None:
         live.get_by_role("button", name="Run to the next graph break").click()
         expect(live.locator("[role=status]")).to_contain_text("graph break")
         pane(explorer, "diagram").scroll_into_view_if_needed()
-        expect(explorer.locator(".dynx-figure .node").first).to_be_visible()
+        expect(explorer.locator(".dynx-figure .dynx-node").first).to_be_visible()
         explorer.get_by_role("searchbox", name="Search all panes").fill("load")
         notebook.page.keyboard.press("Enter")
         assert found_by_axe(notebook.page, inside=ROOT) == []

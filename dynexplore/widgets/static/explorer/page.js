@@ -19,6 +19,7 @@ import { Order } from "./order.js";
 import { PANES } from "./panes/index.js";
 import { copyButton } from "./copying.js";
 import { follow } from "./controls/place.js";
+import { meaningOf } from "./glossary.js";
 import { Rest } from "./rest.js";
 import { keyOf } from "./rows.js";
 import { Search } from "./search.js";
@@ -46,7 +47,7 @@ const STEPPED = ["story", "graph", "recompiles"];
 const FEET = {
   overview: [["↑ ↓", "choose a row"], ["Enter", "open its story"], ["c", "copy the change"], ["1 to 5", "switch views"]],
   story: [["← →", "step"], ["l i k", "by line, instruction, call"], ["b", "next graph break"], ["m", "where it was made"]],
-  graph: [["/", "search"], ["← →", "step"], ["1 to 5", "switch views"]],
+  graph: [["/", "search"], ["f", "fit"], ["x", "fold or open"], ["← →", "step"], ["1 to 5", "switch views"]],
   recompiles: [["↑ ↓", "move"], ["Enter", "choose"], ["1 to 5", "switch views"]],
   compare: [["1 to 5", "switch views"]],
 };
@@ -302,7 +303,17 @@ export class Explorer {
     body.setAttribute("aria-label", title);
     const tools = make("div", "dynx-tools");
     const section = make("section", `dynx-pane dynx-${key}`, "", make("div", "dynx-title", "", heading, tools), body);
+    heading.addEventListener("click", ({ target }) => !(/** @type {Element} */ (target).closest("button")) && this.enlarge(section));
+    heading.title = [meaningOf(key), "Click to enlarge this pane (z), again to put it back"].filter(Boolean).join("\n");
     return { section, heading, tools, body };
+  }
+
+  /** Let one pane have all of its view, or put it back. @param {HTMLElement | null} section */
+  enlarge(section) {
+    const isLarge = section?.classList.toggle("dynx-large") ?? false;
+    for (const other of this.sections.values()) if (other !== section) other.classList.remove("dynx-large");
+    this.tabs.panels.classList.toggle("dynx-has-large", isLarge);
+    this.paint();
   }
 
   // -- what panes ask --------------------------------------------------------------------------------------------------
@@ -510,7 +521,10 @@ export class Explorer {
     if (event.altKey || event.key === "Tab") return;
     if (event.target === this.search.field) {
       if (event.key === "Enter") this.search.next();
-      else if (event.key === "Escape") this.root.focus({ preventScroll: true });
+      else if (event.key === "Escape") {
+        this.root.focus({ preventScroll: true });
+        event.preventDefault(); // a browser would empty the field
+      }
       return;
     }
     // fields and sliders have keys of their own
@@ -532,7 +546,12 @@ export class Explorer {
     const own = this.seen.filter((view) => view !== this.stepper).map((view) => view.keys ?? {});
     const onOverview = this.tabs.shown.key === "overview" && !/** @type {Element | null} */ (target)?.closest?.("button.dynx-copy, button.dynx-tool, button.dynx-first, button.dynx-chip, button.dynx-frame");
     const enter = onOverview ? [{ Enter: () => /** @type {HTMLElement | null} */ (this.tabs.shown.panel.querySelector(".dynx-cost-detail .dynx-first"))?.click() }] : [];
-    return Object.assign({ "/": () => this.search.field.focus() }, arrows, this.tabs.keys, ...steps, ...own, ...enter);
+    const isLarge = this.tabs.panels.classList.contains("dynx-has-large");
+    const back = isLarge ? [{ Escape: () => this.enlarge(null) }] : [];
+    const found = this.search.field.value ? [{ n: () => this.search.next(), p: () => this.search.next(-1) }] : [];
+    const pane = /** @type {Element | null} */ (target)?.closest?.(".dynx-pane");
+    const large = [...this.sections.values()].includes(/** @type {any} */ (pane)) ? [{ z: () => this.enlarge(/** @type {HTMLElement} */ (pane)) }] : [];
+    return Object.assign({ "/": () => this.search.field.focus() }, arrows, this.tabs.keys, ...steps, ...own, ...enter, ...found, ...large, ...back);
   }
 
   /** Move the focus to the row above or below in the same pane. @param {EventTarget | null} target @param {number} by */

@@ -78,11 +78,12 @@ export class Search {
     return `${hits.length} found${others.length ? ` here, ${others.length} in ${plural(frames, "other frame")}` : ""}`;
   }
 
-  next() {
+  /** Go to the next match, or to the one before in the frame on show. @param {number} [by] 1 or -1 */
+  next(by = 1) {
     const { explorer, hits, others } = this;
     if (!hits.length && !others.length) return;
-    if (this.at + 1 >= hits.length && others.length) this.leave(others[0]);
-    else this.at = (this.at + 1) % hits.length;
+    if (by > 0 && this.at + 1 >= hits.length && others.length) this.leave(others[0]);
+    else if (hits.length) this.at = (Math.max(this.at, by > 0 ? -1 : 0) + by + hits.length) % hits.length;
     const hit = this.hits[this.at];
     hit?.reveal(); // its tab is open from now on
     if (hit?.key) explorer.choose(hit.key);

@@ -95,6 +95,7 @@
  * @property {(frame: Frame) => void} [showFrame]  another frame is on show
  * @property {(state: State, position: number) => void} [showState]  another state of it is on show
  * @property {(key: string) => void} [showView]  another of the five views is open
+ * @property {() => void} [showAll]  nothing is folded any more
  * @property {Record<string, () => string>} [copies]  what can be copied from a pane, by its name
  * @property {Record<string, () => void>} [keys]  what it does on a key (as KeyboardEvent.key says it)
  *

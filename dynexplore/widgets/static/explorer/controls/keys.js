@@ -16,14 +16,17 @@ const KEYS = [
   ["b, B", "next graph break, previous graph break, in any frame"],
   ["a, A", "next attempt, previous attempt"],
   ["m", "the step that created the selection"],
+  ["f, x", "in a graph: fit it, fold equal layers or show every node"],
   ["1 … 5", "open a view: Overview, Story, Graph, Recompiles, Compare"],
   ["c", "copy the change of the row that is chosen in the Overview"],
   ["Tab", "move between panes, buttons and fields"],
   ["↑ ↓", "move between the rows of a pane; in the Overview, choose a row"],
   ["Enter", "select the row and highlight everything related to it; in the Overview, open its story"],
   ["/", "search; Enter goes to the next match, Esc back to the panes"],
+  ["n, p", "while something is searched for: next match, previous match"],
   ["?", "show this list"],
-  ["Esc", "close the dialog"],
+  ["z", "enlarge the pane that has the focus, or put it back"],
+  ["Esc", "close the dialog, or put back a pane that was enlarged"],
 ];
 
 /** @type {import("../types.js").Control} */

@@ -2,18 +2,24 @@
 /**
  * The FX graphs of a frame as diagrams: boxes that can be chosen like every other row, groups that open and close.
  *
- * Graphviz draws them in the browser when the pane first comes into view. A file that was exported without graphviz holds
- * one drawing of each graph instead, whose groups stay as they are. A large one has a map (minimap.js).
+ * It opens as one reads it (folded.js): operators from top to bottom, equal layers once. "All nodes" shows every node in its group:
+ * graphviz draws it in the browser when it first comes into view, and a file that was exported without graphviz holds one drawing of
+ * each graph instead, whose groups stay as they are. A large one has a map (minimap.js).
  */
 
 import { NODE_COLUMNS, cellsOf } from "../columns.js";
 import { make, makeButton, note, plural } from "../dom.js";
 import { dotOf } from "../dot.js";
 import { graphviz, hasGraphviz } from "../graphviz.js";
+import { folded } from "../folded.js";
 import { drawn, pathsIn } from "../groups.js";
+import { layout } from "../layout.js";
 import { Minimap } from "../minimap.js";
+import { NUMBER, boxShape, sheet } from "../picture.js";
 import { Rows, bestOf } from "../rows.js";
-import { adopted } from "../svg.js";
+import { remember, remembered } from "../splitter.js";
+import { adopted, shape } from "../svg.js";
+import { isParameter } from "./growing.js";
 
 /** How much a button changes the size. */
 const ZOOM = 1.25;
@@ -41,7 +47,8 @@ export const diagramPane = {
       lists: [diagram.rows],
       showFrame: (frame) => diagram.showFrame(frame),
       showView: () => diagram.onSize(),
-      keys: { "+": () => diagram.zoom(ZOOM), "-": () => diagram.zoom(1 / ZOOM), 0: () => diagram.fit() },
+      showAll: () => diagram.fold(false),
+      keys: { "+": () => diagram.zoom(ZOOM), "-": () => diagram.zoom(1 / ZOOM), 0: () => diagram.fit(), f: () => diagram.fit(), x: () => diagram.fold(!diagram.isFolded) },
     };
   },
 };
@@ -110,6 +117,21 @@ function pixels(svg, name) {
   return (Number.parseFloat(length) || 0) * (length.endsWith("pt") ? 4 / 3 : 1);
 }
 
+/** The least width of a picture with a frame, and what is left and right of the boxes, in pixels. */
+const [FRAME, INSET] = [300, 12];
+
+/** The frame around a layer that stands for several. @param {string} title @param {number} top @param {number} bottom @param {number} width */
+function repeated(title, top, bottom, width) {
+  return shape(
+    "g",
+    { class: "dynx-repeated" },
+    shape("rect", { x: 2 - INSET + 6, y: top - 4, width: width - 10, height: bottom - top + 16, rx: 6 }),
+    shape("rect", { x: 4 - INSET + 4, y: top - 6, width: width - 10, height: bottom - top + 16, rx: 6 }),
+    shape("rect", { x: 2 - INSET, y: top - 8, width: width - 10, height: bottom - top + 18, rx: 6 }),
+    shape("text", { x: 10 - INSET, y: top + 8 }, title),
+  );
+}
+
 /** The pane of one explorer. */
 class Diagram {
   /** @param {import("../page.js").Explorer} explorer @param {import("../types.js").Place} place */
@@ -123,6 +145,7 @@ class Diagram {
     this.inView = false;
     this.waits = false;
     this.sized = false;
+    this.isFolded = remembered("graph") !== "all nodes";
     this.status = make("span", "dynx-facts");
     this.status.setAttribute("role", "status");
     this.map = new Minimap(body, (direction) => this.zoom(direction > 0 ? ZOOM : 1 / ZOOM));
@@ -140,19 +163,38 @@ class Diagram {
       "",
       makeButton("−", () => this.zoom(1 / ZOOM), { label: "Smaller (-)" }),
       makeButton("+", () => this.zoom(ZOOM), { label: "Larger (+)" }),
-      makeButton("Fit", () => this.fit(), { label: "Fit the whole diagram (0)" }),
+      makeButton("Fit", () => this.fit(), { label: "Fit the whole diagram (f)" }),
       this.map.button,
     );
-    if (!this.isStatic) {
-      bar.append(
-        makeButton("Open all", () => this.regroup((graph) => graph.stayClosed), { label: "Open all groups" }),
-        makeButton("Close all", () => this.regroup((graph) => pathsIn(graph.group)), { label: "Close all groups" }),
-      );
-    }
+    this.folding = makeButton("Fold equal layers", () => this.fold(!this.isFolded), { label: "Fold equal layers and runs of views, leave out parameters (x)" });
+    bar.append(this.folding);
+    /** @type {HTMLElement[]} */
+    this.groupButtons = this.isStatic
+      ? []
+      : [
+          makeButton("Open all", () => this.regroup((graph) => graph.stayClosed), { label: "Open all groups" }),
+          makeButton("Close all", () => this.regroup((graph) => pathsIn(graph.group)), { label: "Close all groups" }),
+        ];
+    bar.append(...this.groupButtons);
+    this.markFolding();
     bar.append(this.status);
     bar.setAttribute("role", "toolbar");
     bar.setAttribute("aria-label", "Diagram");
     return bar;
+  }
+
+  /** Show it as one reads it, or every node. @param {boolean} isFolded */
+  fold(isFolded) {
+    this.isFolded = isFolded;
+    remember("graph", isFolded ? "" : "all nodes");
+    this.sized = false;
+    this.markFolding();
+    if (this.figures.length) this.draw();
+  }
+
+  markFolding() {
+    this.folding?.setAttribute("aria-pressed", String(this.isFolded));
+    for (const button of this.groupButtons ?? []) button.hidden = this.isFolded;
   }
 
   /** Whether the file holds drawings instead of graphviz. */
@@ -184,12 +226,13 @@ class Diagram {
   /** Draw every graph of the frame. */
   async draw() {
     this.waits = false;
+    if (this.isFolded) return this.explorer.keepFocus(() => this.putFolded());
     const { figures } = this;
     try {
       /** @type {string[]} */
       const drawings = [];
       for (const figure of figures) drawings.push(await this.drawing(figure));
-      if (figures !== this.figures) return; // another frame came on show meanwhile
+      if (figures !== this.figures || this.isFolded) return; // another frame came on show meanwhile
       this.explorer.keepFocus(() => this.put(drawings));
     } catch (error) {
       const again = makeButton("Try again", () => this.draw());
@@ -227,10 +270,67 @@ class Diagram {
     const closed = this.isStatic ? "; exported without graphviz, so groups stay closed" : "";
     this.status.textContent = shown === all ? nodes : `${nodes} in ${plural(shown, "box", "boxes")}${closed}`;
     this.status.title = closed || shown === all ? this.status.textContent : `${this.status.textContent}: + opens a group, − closes it`;
+    this.finish();
+  }
+
+  /** What was drawn gets its size and its marks. */
+  finish() {
     this.setScale(this.startScale());
     this.rows.find(this.rows.wanted);
     this.rows.aim(this.rows.marks);
     this.rows.light(this.rows.marks);
+  }
+
+  /** The graphs as one reads them. */
+  putFolded() {
+    this.rows.clear();
+    let shown = 0;
+    let all = 0;
+    for (const figure of this.figures) {
+      const { boxes, element } = this.foldedFigure(figure);
+      [shown, all] = [shown + boxes, all + figure.graph.calls];
+      figure.holder.replaceChildren(element);
+    }
+    this.body.replaceChildren(...this.figures.map(({ holder }) => holder));
+    this.status.textContent = `${plural(all, "operator")} in ${plural(shown, "box", "boxes")}; parameters are left out`;
+    this.status.title = this.status.textContent;
+    this.finish();
+  }
+
+  /** @param {Figure} figure */
+  foldedFigure(figure) {
+    const { explorer } = this;
+    const { frame } = explorer;
+    const { boxes, frames } = folded(figure.graph.nodes, figure.graph.group, (node) => isParameter(explorer, frame, node));
+    for (const box of boxes) if (box.kind === "placeholder") box.lines[0] = frame.inputs?.[box.node.name] ?? box.lines[0];
+    const drawing = layout(boxes.map(({ name, inputs, lines, part }) => ({ name, inputs, lines: [`${NUMBER}${lines[0] ?? ""}`, ...lines.slice(1)], part })));
+    const { width: own, height, seams } = drawing;
+    const width = Math.max(own, frames.length ? FRAME : 0) + 2 * INSET;
+    [figure.width, figure.height] = [width, height];
+    const svg = sheet(width, height, drawing.edges);
+    svg.setAttribute("viewBox", `${-INSET} 0 ${width} ${height}`);
+    svg.setAttribute("aria-label", `diagram of ${figure.graph.name}`);
+    const parts = [...new Set(boxes.map(({ part }) => part))];
+    const name = (/** @type {string} */ path) => explorer.names(path).replace(/^self\b\.?/, "");
+    for (const { part, times, from, to } of frames) {
+      const title = `× ${times}   ${name(from)} to ${name(to)}`;
+      const at = parts.indexOf(part);
+      const inside = boxes.filter((box) => box.part === part).map((box) => drawing.boxes.get(box.name));
+      const bottom = Math.max(...inside.map((box) => (box ? box.y + box.height : 0)));
+      svg.prepend(repeated(title, seams[at - 1] ?? 0, bottom, width));
+    }
+    for (const { name: key, keys, lines, kind, node } of boxes) {
+      const box = drawing.boxes.get(key);
+      if (!box) continue;
+      const line = kind === "placeholder" ? undefined : explorer.bands.linesOf(frame).get(node.key)?.get(frame.code);
+      const look = kind === "placeholder" || kind === "output" ? "dynx-input" : lines[0]?.endsWith(" views") ? "dynx-pill" : "dynx-operator";
+      const element = boxShape(box, { lines, title: `${node.name} = ${node.target}${node.args}: ${node.result}`, kind: `dynx-row ${look}`, line });
+      explorer.bands.dress(element, frame.code, line);
+      this.rows.under(/** @type {any} */ (element), keys);
+      this.rows.texts.set(element, `${lines.join(" ")} ${node.name} ${node.target} ${node.module}`.toLowerCase());
+      svg.append(element);
+    }
+    return { boxes: boxes.filter(({ kind }) => kind.startsWith("call_")).length, element: svg };
   }
 
   /** Give a box its keys. @param {Element} svg @param {Figure} figure @param {import("../groups.js").Box} box */

@@ -9,6 +9,7 @@
 import { note, plural } from "../dom.js";
 import { shortType } from "../groups.js";
 import { layout } from "../layout.js";
+import { NUMBER, boxShape, sheet } from "../picture.js";
 import { Rows, bestOf } from "../rows.js";
 import { shape } from "../svg.js";
 
@@ -197,7 +198,7 @@ function around(all, made) {
 }
 
 /** Whether a node is a parameter or a buffer. @param {Explorer} explorer @param {Frame} frame @param {GraphNode} node */
-function isParameter(explorer, frame, { op, name, module }) {
+export function isParameter(explorer, frame, { op, name, module }) {
   if (op === "get_attr") return true;
   if (op !== "placeholder") return false;
   return Boolean(module) || /^self\b/.test(frame.inputs?.[name] ?? "") || (explorer.isWrapper(frame) && /^target\b/.test(frame.inputs?.[name] ?? ""));
@@ -298,13 +299,8 @@ function headingOf(explorer, frame, attempt, made, all) {
 function drawing(explorer, picture, rows, nodes, code) {
   const { boxes, edges, width: own, height, seams } = layout(picture.map(({ key, inputs, lines, part }) => ({ name: key, inputs, lines: [`${NUMBER}${lines[0]}`, ...lines.slice(1)], part })));
   const width = Math.max(own, seams.length ? SEAM : 0);
-  const svg = shape("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "group", class: "dynx-drawing" });
+  const svg = sheet(width, height, edges);
   svg.setAttribute("aria-label", "graph so far");
-  const head = `dynx-head-${Math.random().toString(36).slice(2)}`;
-  const arrow = shape("marker", { id: head, viewBox: "0 0 8 8", refX: 8, refY: 4, markerWidth: 8, markerHeight: 8, orient: "auto", markerUnits: "userSpaceOnUse" });
-  arrow.append(shape("path", { d: "M0,0 L8,4 L0,8 z", class: "dynx-arrow" }));
-  svg.append(shape("defs", {}, arrow));
-  for (const d of edges) svg.append(shape("path", { d, class: "dynx-edge", "marker-end": `url(#${head})` }));
   const parts = [...new Set(picture.map(({ part }) => part))];
   seams.forEach((y, at) => svg.append(seam(explorer, picture, parts, at, y, width)));
   for (const made of picture) {
@@ -313,14 +309,7 @@ function drawing(explorer, picture, rows, nodes, code) {
     const { node, frame, lines } = made;
     const kind = node.op === "placeholder" ? "dynx-input" : "dynx-operator";
     const line = node.op === "placeholder" ? undefined : explorer.bands.linesOf(frame).get(node.key)?.get(code);
-    const group = shape(
-      "g",
-      { class: `dynx-node ${kind}`, tabindex: -1, role: "button", "aria-label": [...lines, line ? `line ${line}` : ""].filter(Boolean).join(", ") },
-      shape("title", {}, `${node.name} = ${node.target}${node.args}: ${node.result}`),
-      shape("rect", { x: box.x, y: box.y, width: box.width, height: box.height, rx: 4 }),
-      ...(line ? [shape("text", { x: box.x + 5, y: box.y + 16, class: "dynx-corner" }, String(line))] : []),
-      ...lines.map((text, at) => shape("text", { x: box.x + box.width / 2 + (line && !at ? 10 : 0), y: box.y + 16 + 15 * at, class: at ? "dynx-small" : "dynx-first-line" }, text)),
-    );
+    const group = boxShape(box, { lines, title: `${node.name} = ${node.target}${node.args}: ${node.result}`, kind, line });
     explorer.bands.dress(group, code, line);
     rows.under(/** @type {any} */ (group), made.keys);
     nodes.push({ made, element: group });
@@ -331,9 +320,6 @@ function drawing(explorer, picture, rows, nodes, code) {
 
 /** The least width of a picture with the line of a graph break, which says something. */
 const SEAM = 330;
-
-/** The room that the number of a line needs in a box, in letters. */
-const NUMBER = "0000 ";
 
 /** The line of a graph break between two parts. @param {Explorer} explorer @param {Drawn[]} picture @param {number[]} parts @param {number} at @param {number} y @param {number} width */
 function seam(explorer, picture, parts, at, y, width) {
