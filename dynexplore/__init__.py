@@ -65,6 +65,7 @@ if TYPE_CHECKING:  # what the table says, once more for type checkers and editor
     from dynexplore.ranks.ranks import Ranks
     from dynexplore.recording.recording import Recording
     from dynexplore.session.explain import Explanation, explain
+    from dynexplore.tools import break_hunt
     from dynexplore.tools.break_report import all_breaks
     from dynexplore.tools.compilation_profiler import CompilationProfiler
     from dynexplore.tools.compile_times import compile_times
@@ -134,6 +135,8 @@ PUBLIC: dict[str, tuple[str, str | None]] = {
     "inductor_artifacts": (f"{_TOOLS}.inductor_artifacts", "inductor_artifacts"),
     "CompilationProfiler": (f"{_TOOLS}.compilation_profiler", "CompilationProfiler"),
     "compile_times": (f"{_TOOLS}.compile_times", "compile_times"),
+    # practice: ten programs that break
+    "break_hunt": (f"{_TOOLS}.break_hunt", None),
     # change the engine itself for a while: another handler for an opcode
     "override_handler": ("dynexplore.engine.translate.dispatch", "override"),
     # serve without surprises
@@ -191,6 +194,7 @@ __all__ = [
     "inductor_artifacts",
     "CompilationProfiler",
     "compile_times",
+    "break_hunt",
     "override_handler",
     "stance",
     "GuardFilterEntry",

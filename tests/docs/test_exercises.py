@@ -74,6 +74,18 @@ WRONG: dict[str, list[tuple[int, str, str]]] = {
         (1, "lambda graph, inputs: graph.forward", "the graph still has"),
         (2, "lambda frame, step, ctx: original(frame, step, ctx)", "the division is still there"),
     ],
+    "13": [
+        (1, "scaled", "breaks at `largest = x.abs().max().item()`"),
+        (2, "noisy", "breaks at `print("),
+        (3, "lambda gradient: gradient / gradient.norm()", "call 2 returns "),
+        (4, "lambda x: x - (x < 0).sum()", "call 1 returns "),
+        (5, "lambda x, kind: torch.sin(x) * 2", "call 2 returns "),
+        (6, "timed", "breaks at `begin = time.perf_counter()`"),
+        (7, "lambda x: x.sum(0)", "call 1 returns "),
+        (8, "lambda rows: rows[0]", "call 1 returns "),
+        (9, "lambda x: x", "it raises TypeError"),
+        (10, "lambda x: x / 2", "call 1 returns "),
+    ],
     "12": [
         (1, "pop_top", "trying your answer raised"),
         (1, "lambda frame, step: None", "the value is"),
@@ -111,7 +123,7 @@ def test_wrong_answers_say_what_is_wrong(tutorial: str, tmp_path: Path) -> None:
     """One sentence each, of the exercise that it was given to; every exercise has a wrong answer here."""
     (path,) = (ROOT / "notebooks").glob(f"{tutorial}_*.ipynb")
     cells = code_of(path)
-    checks = [found for cell in cells for found in re.findall(r'^check\("exercise (\d)", .*, (\w+)\)$', cell, re.M)]
+    checks = [found for cell in cells for found in re.findall(r'^check\("exercise (\d+)", .*, (\w+)\)$', cell, re.M)]
     asked = {int(number): judge for number, judge in checks}
     assert asked.keys() == {number for number, _, _ in WRONG[tutorial]}
     trials = [(number, answer, asked[number]) for number, answer, _ in WRONG[tutorial]]
