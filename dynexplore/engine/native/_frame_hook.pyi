@@ -335,6 +335,9 @@ def nth_value(mapping: Any, index: int, /) -> Any:
 def made_dictionary(value: object, /) -> dict[str, Any] | None:
     """The dictionary that holds an object's attributes; None: it has none, or none yet (to be asked makes none)."""
 
+def has_generic_lookup(type: type[Any], /) -> bool:
+    """Whether attributes of a type's instances are looked up as `object` does, and no code of a class runs."""
+
 def dict_version(dictionary: dict[Any, Any], /) -> int:
     """A number that the dictionary keeps as long as nothing is written to it, and no other ever has; 0: that cannot be told."""
 

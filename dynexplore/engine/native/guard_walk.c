@@ -585,7 +585,20 @@ materialized_dict_or_none(PyObject *Py_UNUSED(module), PyObject *object)
     return Py_NewRef(dictionary == NULL ? Py_None : dictionary);
 }
 
+/* Some types of C name CPython's own lookup in their slot, which gives them a `__getattribute__` that looks like another. */
+static PyObject *
+has_generic_lookup(PyObject *Py_UNUSED(module), PyObject *type)
+{
+    if (!PyType_Check(type)) {
+        PyErr_Format(PyExc_TypeError, "a type is wanted, not %.100s", Py_TYPE(type)->tp_name);
+        return NULL;
+    }
+    return PyBool_FromLong(((PyTypeObject *)type)->tp_getattro == PyObject_GenericGetAttr);
+}
+
 static PyMethodDef guard_functions[] = {
+    {"has_generic_lookup", has_generic_lookup, METH_O,
+     "has_generic_lookup(type) -> bool: attributes of its instances are looked up as object does, and no code of a class runs."},
     {"hides_nothing", hides_nothing, METH_O,
      "hides_nothing(object) -> bool: no attribute of its own comes before one of its class."},
     {"made_dictionary", materialized_dict_or_none, METH_O,

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from dynexplore.engine.policy.external_effects import kind_of_break
 from dynexplore.engine.provenance.module_guards import IMMUTABLE
 from dynexplore.engine.provenance.sources import Source
-from dynexplore.engine.raw_attributes import class_dict
+from dynexplore.engine.raw_attributes import class_dict, is_c_type
 from dynexplore.engine.variables.contract.base import Args, Kwargs, NotConstant, VariableTracker
 from dynexplore.engine.variables.contract.build import builds, builds_when
 from dynexplore.engine.variables.contract.write_back import write_attributes
@@ -251,8 +251,8 @@ class ClassVariable(VariableTracker):
 
 
 def _refuse_finalized(ctx: TraceContext, cls: type[Any]) -> None:
-    """An object with a `__del__` is made for real: when it goes, the program hears of it."""
-    if raw_lookup(ctx, cls, "__del__") is not None:
+    """An object with a `__del__` is made for real: when it goes, the program hears of it; not of one of C that only computes."""
+    if raw_lookup(ctx, cls, "__del__") is not None and not (is_c_type(cls) and kind_of_break(cls, "DX209") == "DX209"):
         ctx.break_graph("DX321", type=cls.__qualname__)
 
 

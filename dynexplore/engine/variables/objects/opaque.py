@@ -13,6 +13,7 @@ from __future__ import annotations
 import types
 from typing import TYPE_CHECKING, Any
 
+from dynexplore.engine.native import has_generic_lookup
 from dynexplore.engine.policy.external_effects import kind_of_break
 from dynexplore.engine.provenance.guards import Identity
 from dynexplore.engine.provenance.sources import Source
@@ -59,7 +60,7 @@ class OpaqueVariable(VariableTracker):
     def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
         if name == "__class__" and tells_its_class(type(self.value)):
             return ctx.build(type(self.value), self.source.type() if self.source is not None else None)
-        if type(self.value).__getattribute__ is object.__getattribute__:  # type: ignore[comparison-overlap]
+        if has_generic_lookup(type(self.value)):
             function = raw_lookup(ctx, type(self.value), name)
             if isinstance(function, types.MethodDescriptorType) and self._has_the_method(name):
                 return OpaqueMethodVariable(self, function)
@@ -70,6 +71,12 @@ class OpaqueVariable(VariableTracker):
         that has one is not taken apart by another.
         """
         return getattr(object.__getattribute__(self.value, name), "__self__", None) is self.value
+
+    def method_of(self, ctx: TraceContext, cls: type[Any] | None, name: str) -> VariableTracker:
+        function = cls.__dict__.get(name) if cls is not None else None
+        if isinstance(function, types.MethodDescriptorType):
+            return OpaqueMethodVariable(self, function)
+        return super().method_of(ctx, cls, name)
 
     def reconstruct(self, build: Reconstruction) -> None:
         build.push_object(self.value)
@@ -96,8 +103,7 @@ class OpaqueMethodVariable(VariableTracker):
         ctx.break_graph(kind_of_break(self.function, "DX201"), function=self.text())
 
     def reconstruct(self, build: Reconstruction) -> None:
-        build.push(self.owner)
-        build.writer.load_attr(self.function.__name__)
+        build.call_object(self.function.__get__, self.owner)
 
     def text(self) -> str:
         return f"{type(self.owner.value).__qualname__}.{self.function.__name__}"
