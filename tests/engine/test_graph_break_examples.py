@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import linecache
 import re
-import types
 import warnings
 import zlib
 from collections.abc import Callable, Iterator
@@ -30,8 +29,6 @@ WITHOUT_EXAMPLE = {"DX110", "DX210", "DX504"}
 
 # Nothing is left in these examples that a graph could hold; after DX505 the frame is plain Python.
 WITHOUT_GRAPH = {"DX409", "DX505"}
-if "__getattribute__" in vars(types.CoroutineType):  # before Python 3.13; what it does with `close` is not known
-    WITHOUT_GRAPH.add("DX211")
 
 
 @pytest.fixture
