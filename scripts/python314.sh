@@ -4,7 +4,8 @@
 #   scripts/python314.sh DIR [PACKAGE...]
 #
 # DIR      where it goes; afterwards DIR/venv/bin/python is a Python like any other, with the suite's torch and numpy
-# PACKAGE  Debian's packages that are wanted, the interpreter with torch and its headers unless told; python3.15 in SUITE works, too
+# PACKAGE  Debian's packages that are wanted, the interpreter first; with torch and the headers unless told. Its -venv package has to
+#          be among them, e.g. for scripts/next_python.py: SUITE=... scripts/python314.sh DIR python3.15 python3.15-dev python3.15-venv
 #
 # As root on Debian 12, whose own mirror it asks. Ends with 75 where the suite cannot be had (no mirror, no network, no such Python in
 # it any more): "not tried", not "failed". Takes half a minute and 1.5 GB. Called by .ci/run.
@@ -40,7 +41,7 @@ for package in "$apt"/cache/archives/*.deb; do
 done
 rm -rf "$apt"
 # else gcc looks for it under the system's /usr/include
-cp "$root"/usr/include/*-linux-gnu/"$python"/pyconfig.h "$root/usr/include/$python/"
+[ ! -d "$root/usr/include/$python" ] || cp "$root"/usr/include/*-linux-gnu/"$python"/pyconfig.h "$root/usr/include/$python/"
 # The interpreter needs a newer glibc than the system's: its own loader and libraries; children of it get the system's again.
 cat >"$root/usr/bin/run-$python" <<END
 #!/bin/sh
