@@ -112,8 +112,8 @@ SWITCHES = (
     Switch("frame_hook.c", "![[entry->valid]] ||", "entry: valid"),
     Switch("frame_hook.c", "![[guard_walk_passes(entry->walk)]]", "entry: walk"),
     Switch("frame_hook.c", "return [[answer == Py_True]] ? HIT : MISS;", "entry: check"),
-    Switch("frame_hook.c", "return exhausted ? RUN : MISS;", "entry: a check that raises",
-           instead="return exhausted ? RUN : passes({0}, false) ? HIT : MISS;"),
+    Switch("frame_hook.c", "return MISS;\n    }\n    put_exception_back(raised);", "entry: a check that raises",
+           instead="return passes({0}, false) ? HIT : MISS;\n    }\n    put_exception_back(raised);"),
 )  # fmt: skip
 
 NUMBERS = {site: number for number, site in enumerate(site for switch in SWITCHES for site in switch.sites)}

@@ -927,12 +927,6 @@ def f(x):
 """,
     ),
     Kind(
-        "DX504",
-        "a frame that cannot be resumed here",
-        "The rest of the function cannot be made a function of its own at this place.",
-        "Move the code that breaks to another place.",
-    ),
-    Kind(
         "DX505",
         "a capture that takes too long",
         "A translation has so many seconds of CPU time (`config.translation_seconds`), a fortieth of them without a tensor "

@@ -166,8 +166,6 @@ class ResumeCalls:
 
     def resume_code(self, target: Instruction, shape: Shape, inner: ResumeCode | None = None) -> ResumeCode:
         """The resume function at `target`; of a frame that stands in its call, `inner` is that of the callee."""
-        if self.parsed.ambiguous_names:
-            self.ctx.break_graph("DX504", names=", ".join(sorted(self.parsed.ambiguous_names)))
         arguments = argument_slots(self.parsed.code)
         cells = (*self.parsed.code.co_cellvars, *self.parsed.code.co_freevars)
         live = self.passed_locals(target, in_call=inner is not None)
