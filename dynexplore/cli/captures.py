@@ -294,7 +294,8 @@ def _tell(recording: Recording, program: Program, notices: list[str], *, full: b
     """Print what was captured; where nothing was, which command fits."""
     from dynexplore.views import program_report, text
 
-    print(text.explanation(recording) if full else program_report.report(recording))
+    most_lines = text.MOST_LINES - len(notices)
+    print(text.explanation(recording) if full else program_report.report(recording, most_lines=most_lines))
     for notice in notices:
         print(notice)
 

@@ -29,8 +29,8 @@ _MOST_PLACES = 6
 _MOST_PASSED = 3
 
 
-def report(recording: Recording, width: int = ev.WIDTH) -> str:
-    """The report of a program in at most 40 lines.
+def report(recording: Recording, width: int = ev.WIDTH, most_lines: int = MOST_LINES) -> str:
+    """The report of a program in at most 40 lines, or in fewer, where something else is said below it.
 
     >>> print(report(Recording(title="train.py")))
     train.py: nothing was captured.
@@ -44,10 +44,23 @@ def report(recording: Recording, width: int = ev.WIDTH) -> str:
     table = (
         _functions(functions) if len(functions) > 1 or any(sentence.breaks or sentence.recompiles for sentence in functions) else []
     )
-    room = MOST_LINES - len(head) - len(tail) - len(table) - 4
+    room = most_lines - len(head) - len(tail) - len(table) - 4
     places = _places(recording, room, width, headline_lines=sentences)
     blocks = [block for block in (head, table, places, tail) if block]
-    return "\n\n".join("\n".join(block) for block in blocks)
+    return _cut("\n\n".join("\n".join(block) for block in blocks), most_lines)
+
+
+def _cut(words: str, most_lines: int) -> str:
+    """A text without what goes beyond so many lines, which it counts: names and reasons may have any length.
+
+    >>> print(_cut("a\\nb\\nc", 2))
+    a
+    ... and 2 more lines (--full)
+    """
+    lines = words.split("\n")
+    if len(lines) <= most_lines:
+        return words
+    return "\n".join([*lines[: most_lines - 1], f"... and {len(lines) - most_lines + 1} more lines (--full)"])
 
 
 # -- captured functions -----------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
@@ -157,6 +158,46 @@ def test_one_screen_is_enough_for_any_program() -> None:
     text = report(recording)
     assert len(text.split("\n")) <= MOST_LINES
     assert "... and 42 more functions (--full)" in text and "more places (--full)" in text
+
+
+LONG = "a reason in many words, " * 20
+
+
+def anything(draw: random.Random) -> Recording:
+    """A recording of a program with any number of functions, breaks, recompiles, skipped frames and ends, all with long names."""
+    recording = Recording(title=f"{'long_' * draw.randint(1, 20)}train.py", engine=draw.choice(("dynexplore", "torch.compile")))
+    for frame in range(1, draw.randint(2, 50)):
+        name, line = f"Model_{'x' * draw.randint(0, 90)}.forward_{frame % 30}", draw.randint(1, 400)
+        code = ev.CodeView(frame % 30, name, "/src/model.py", line, "", ())
+        recording.record(ev.TargetPassed(frame=0, name=name, file="/src/a.py", line=line, row="driver", why=LONG, calls=frame))
+        recording.record(ev.FrameEntered(frame=frame, parent=None, code=code))
+        where = {"frame": frame, "attempt": 1, "offset": 0}
+        stack = (ev.UserFrame("/src/model.py", draw.randint(1, 40), name, "x = " + "f(x) + " * 40),)
+        for _ in range(draw.randint(0, 3)):
+            recording.record(ev.GraphBroke(**where, kind="DX206", title=LONG[:90], reason=LONG, fix=LONG, user_stack=stack))
+        if draw.random() < 0.5:
+            kind, source = draw.choice(("EQUALS", "ID_MATCH", "TENSOR_MATCH", "DICT_KEYS")), f"self.{name}"
+            words = {"scope": "", "source": source, "expected": LONG, "actual": LONG}
+            recording.record(ev.GuardFailed(frame=frame, index=0, kind=kind, **words))
+            recording.record(ev.Recompiled(frame=frame, reason=LONG))
+        if draw.random() < 0.3:
+            recording.record(ev.FrameSkipped(frame=frame, function=name, file="/src/model.py", line=line, reason=LONG))
+        if draw.random() < 0.1:
+            recording.record(ev.CacheLimitReached(frame=frame, function=name, limit=8, reason=LONG))
+        if draw.random() < 0.05:
+            recording.record(ev.EngineFailed(frame=frame, error=LONG, where=LONG, user_stack=stack))
+        recording.record(ev.FrameFinished(frame=frame, outcome="compiled", seconds=draw.random()))
+    error, stopped = draw.choice(("", LONG)), draw.choice(("", LONG))
+    recording.record(ev.ProgramEnded(frame=0, status=1, error=error, file="", line=0, stopped=stopped))
+    return recording
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_report_is_longer_than_its_lines(seed: int) -> None:
+    """Whatever was recorded, and however long names and reasons are; what stands below the report takes from its lines."""
+    recording = anything(random.Random(seed))
+    for most_lines in (MOST_LINES, MOST_LINES - 2):
+        assert len(report(recording, most_lines=most_lines).split("\n")) <= most_lines
 
 
 @pytest.mark.plain("nothing of this program is captured")
