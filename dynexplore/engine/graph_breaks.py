@@ -31,6 +31,7 @@ class Kind:
 
     `example` is a program that meets it: its function `f` breaks there when it is compiled and called with a tensor of
     three ones, or with the `args` that the program defines, under the `options` of config that it defines.
+    `fixed` is the same program after the fix: one graph, and the same values (tests/engine/test_graph_break_examples.py).
     """
 
     id: str
@@ -39,6 +40,7 @@ class Kind:
     fix: str
     fundamental: bool = False
     example: str = ""
+    fixed: str = ""
 
     @property
     def status(self) -> str:
@@ -73,6 +75,10 @@ _ROWS: tuple[Kind, ...] = (
 def f(x):
     return x * x.sum().item()
 """,
+        fixed="""
+def f(x):
+    return x * x.sum()
+""",
         fundamental=True,
     ),
     Kind(
@@ -83,6 +89,10 @@ def f(x):
         example="""
 def f(x):
     return x + len(x.tolist())
+""",
+        fixed="""
+def f(x):
+    return x + x.shape[0]
 """,
         fundamental=True,
     ),
@@ -108,6 +118,10 @@ def f(x):
         return x * 2
     return x
 """,
+        fixed="""
+def f(x):
+    return torch.where(x.sum() > 0, x * 2, x)
+""",
         fundamental=True,
     ),
     Kind(
@@ -119,16 +133,25 @@ def f(x):
 def f(x):
     return x + (not x.any())
 """,
+        fixed="""
+def f(x):
+    return x + torch.logical_not(x.any())
+""",
         fundamental=True,
     ),
     Kind(
         "DX106",
         "an assertion on a tensor value",
         "Whether the assertion holds depends on data that exists only when the graph runs.",
-        "Use torch._assert_async, or check before the compiled function.",
+        "Use an `assert` statement, which becomes a check in the graph, or check before the compiled function.",
         example="""
 def f(x):
     torch._assert(x.sum() > 0, "the sum must be positive")
+    return x * 2
+""",
+        fixed="""
+def f(x):
+    assert x.sum() > 0, "the sum must be positive"
     return x * 2
 """,
         fundamental=True,
@@ -166,6 +189,10 @@ def f(x):
     for _ in range(x.long().min()):
         x = x + 1
     return x
+""",
+        fixed="""
+def f(x):
+    return x + x.long().min().clamp(min=0)
 """,
         fundamental=True,
     ),
@@ -223,6 +250,12 @@ def helper(x):
 def f(x):
     return helper(x) * 2
 """,
+        fixed="""
+def helper(x):
+    return x + 1
+def f(x):
+    return helper(x) * 2
+""",
         fundamental=True,
     ),
     Kind(
@@ -270,6 +303,11 @@ def f(x):
     print("woo")
     return x * 2
 """,
+        fixed="""
+def f(x):
+    x = x + 1
+    return x * 2
+""",
         fundamental=True,
     ),
     Kind(
@@ -294,6 +332,11 @@ def f(x):
 def f(x):
     x = x + 1
     dynexplore.graph_break()
+    return x * 2
+""",
+        fixed="""
+def f(x):
+    x = x + 1
     return x * 2
 """,
         fundamental=True,
@@ -375,6 +418,10 @@ def f(x):
         example="""
 def f(x):
     return x * eval("1 + 1")
+""",
+        fixed="""
+def f(x):
+    return x * (1 + 1)
 """,
         fundamental=True,
     ),
@@ -826,6 +873,10 @@ def f(x):
 def f(x):
     return x.__deepcopy__({}) * 2
 """,
+        fixed="""
+def f(x):
+    return x.clone() * 2
+""",
         fundamental=True,
     ),
     Kind(
@@ -1028,6 +1079,8 @@ def docs_page() -> str:
                 lines += [f"*{kind.status}*", "", f"**Why.** {kind.why}", "", f"**Fix.** {kind.fix}"]
                 if kind.example:
                     lines += ["", "```python", kind.example.strip(), "```"]
+                if kind.fixed:
+                    lines += ["", "Fixed: 1 graph, same values.", "", "```python", kind.fixed.strip(), "```"]
     return "\n".join(lines) + "\n"
 
 

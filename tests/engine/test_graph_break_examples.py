@@ -34,9 +34,18 @@ WITHOUT_GRAPH = {"DX409", "DX505"}
 @pytest.fixture
 def program(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
     """The example of a kind, run as a module: a namespace with `f`, and perhaps `args` and `options`."""
-    kind: Kind = request.param
-    name = f"<example of {kind.id}>"
-    text = kind.example.strip() + "\n"
+    yield from run_as_module(f"<example of {request.param.id}>", request.param.example)
+
+
+@pytest.fixture
+def fixed(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
+    """The same for the example after the fix."""
+    yield from run_as_module(f"<fix of {request.param.id}>", request.param.fixed)
+
+
+def run_as_module(name: str, source: str) -> Iterator[dict[str, Any]]:
+    """The namespace of a program whose lines tracebacks can show."""
+    text = source.strip() + "\n"
     linecache.cache[name] = (len(text), None, text.splitlines(True), name)
     namespace: dict[str, Any] = {"__name__": "example", "torch": torch, "dynexplore": dynexplore}
     with warnings.catch_warnings():
@@ -66,6 +75,18 @@ def test_the_example_breaks_as_its_kind_says(program: dict[str, Any], request: p
         except ValueError as error:
             assert str(error) == "no"  # the example of DX310 raises
     assert kind.id in {broke.kind for broke in recording.breaks}, [broke.reason for broke in recording.breaks]
+
+
+WITH_FIX = [kind for kind in KINDS.values() if kind.fixed]
+
+
+@pytest.mark.parametrize(("program", "fixed"), list(zip(WITH_FIX, WITH_FIX)), indirect=True, ids=[kind.id for kind in WITH_FIX])
+def test_the_fix_is_one_graph_with_the_same_values(program: dict[str, Any], fixed: dict[str, Any]) -> None:
+    """As the docs page says below it."""
+    function, arguments = calls_of(program)
+    explanation = dynexplore.explain(fixed["f"], *arguments)
+    assert (explanation.graph_count, explanation.graph_break_count) == (1, 0)
+    assert torch.equal(explanation.value, function(*arguments))
 
 
 @pytest.mark.parametrize("program", with_example(), indirect=True, ids=lambda kind: kind.id)
