@@ -238,10 +238,25 @@ def change(failed: ev.GuardFailed) -> Change:
     if failed.kind == "ATTRIBUTE_ABSENT":
         return Change(name, f"had no attribute {failed.expected} of its own, now it has one")
     noun = {"TYPE_MATCH": "type", "LIST_LENGTH": "length"}.get(failed.kind, "")
-    return Change(f"the {noun} of {name}" if noun else name, f"was {failed.expected}, now {failed.actual}")
+    before, now = map(_plain_value, (failed.expected, failed.actual))
+    return Change(f"the {noun} of {name}" if noun else name, f"was {before}, now {now}")
 
 
 _STRIDE = re.compile(r"(\S+)\.stride\(\)")
+
+
+def _plain_value(words: str) -> str:
+    """A value in words; of a container with tensors its kind, for their elements say nothing here.
+
+    >>> _plain_value("3"), _plain_value("(tensor([[1.,\\n 2.]]), tensor(1))"), _plain_value("[tensor(1)]")
+    ('3', 'a tuple with tensors', 'a list with tensors')
+    """
+    if "tensor(" not in words or words[:1] not in _CONTAINERS:
+        return words
+    return f"a {_CONTAINERS[words[0]]} with tensors"
+
+
+_CONTAINERS = {"(": "tuple", "[": "list", "{": "dict"}
 
 
 def _relation_change(failed: ev.GuardFailed) -> Change:
