@@ -40,9 +40,15 @@ with_cpu_torch() {
     done
 }
 
+under_pyenv() { ls -d "${PYENV_ROOT:-$HOME/.pyenv}/versions/$1".*/bin/"python$1" 2>/dev/null | sort -V -r || true; }
+
 # Candidates, best first: what was asked for, then PATH, then what pyenv holds.
 candidates() {
-    if [ -n "${PYTHON:-}" ]; then echo "$PYTHON"; return; fi
+    if [ -n "${PYTHON:-}" ]; then
+        echo "$PYTHON"
+        [[ $PYTHON != python3.* ]] || under_pyenv "${PYTHON#python}" # pyenv's shim of that name works for a chosen version alone
+        return
+    fi
     local versions version
     versions=$(printf '%s\n' $supported | sort -V -r) # the newest first
     if [ "$wanted" = any ]; then
@@ -56,7 +62,7 @@ candidates() {
             continue
         fi
         echo "python$version"
-        ls -d "${PYENV_ROOT:-$HOME/.pyenv}/versions/$version".*/bin/"python$version" 2>/dev/null | sort -V -r || true
+        under_pyenv "$version"
     done
 }
 
