@@ -153,8 +153,10 @@ _ON_THE_STACK = re.compile(r"\b___stack\d+")
 FROM_BEFORE = "a value from before the graph break"
 """What a resume function gets on its stack has no name in the program."""
 
-_PART_OF_A_DICT = re.compile(r"((?:key|value) \d+) of \((?!___stack)([^()]*)\)(.*)")
-_ITEM_OF_A_LOOP = re.compile(r"item (\d+) of \(___stack\d+\)(.*)")
+_PART_OF_A_DICT = re.compile(r"((?:key|value) \d+) of \((?!(?:[^:()]+:)?___stack)([^()]*)\)(.*)")
+_ITEM_OF_A_LOOP = re.compile(r"item (\d+) of \((?:[^:()]+:)?___stack\d+\)(.*)")
+_OF_A_CALLEE = re.compile(r"([\w. ]+):(\w.*)")
+"""A variable of a callee in which a resume function goes on (engine/translate/nested_resume.py)."""
 
 
 def _name(source: str) -> str:
@@ -162,12 +164,17 @@ def _name(source: str) -> str:
 
     >>> _name("x"), _name("item 0 of (___stack0)[1]"), _name("item 2 of (___stack1)")
     ('`x`', "`[1]` of the loop's next item", 'the item that the loop comes to 2 rounds later')
+    >>> _name("Block.forward:x.shape"), _name("leaf:___stack0")
+    ('`x.shape` in `Block.forward`', 'a value from before the graph break')
     """
     ahead = _ITEM_OF_A_LOOP.fullmatch(source)
     if entry := _PART_OF_A_DICT.fullmatch(source):
         return f"{entry[1]} of `{entry[2]}`{f' at `{entry[3]}`' if entry[3] else ''}"
     if ahead is None:
         without_a_name = re.fullmatch(r"argument \d+", source)
+        of_callee = _OF_A_CALLEE.fullmatch(source)
+        if of_callee and not _ON_THE_STACK.search(source):
+            return f"`{of_callee[2]}` in `{of_callee[1]}`"
         return FROM_BEFORE if _ON_THE_STACK.search(source) else source if without_a_name else f"`{source}`"
     steps, part = int(ahead[1]), ahead[2]
     item = f"the item that the loop comes to {plural(steps, 'round')} later" if steps else "the loop's next item"
