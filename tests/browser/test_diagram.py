@@ -429,6 +429,10 @@ def test_a_clean_recording_shows_its_graph_beside_the_verdict(opened: Opened) ->
     page.keyboard.press("1")
     expect(page.locator(".dynx-panel-overview .dynx-repeated")).to_be_visible()
     assert page.locator(".dynx-verdict-line").inner_text().startswith("Layers.forward is one graph of 61 operators.")
+    page.set_viewport_size({"width": 700, "height": 800})
+    expect(page.locator(".dynexplore")).to_have_attribute("data-width", "narrow")
+    graph, below = (page.locator(name).bounding_box() for name in (".dynx-whole-graph", ".dynx-time-pane"))
+    assert graph and below and graph["height"] > 200 and graph["y"] + graph["height"] <= below["y"]
 
 
 BEHIND = """() => {
