@@ -96,14 +96,16 @@ def requested_files(arguments: argparse.Namespace) -> list[tuple[Path, str]]:
 
 def write(outputs: Outputs, recording: Recording, arguments: argparse.Namespace) -> None:
     """Write a recording in each form that was asked for, and its summary."""
+    from dynexplore.recording.recording import redacted
+
     if arguments.summary_json is not None:
         from dynexplore.views.summary import summary
 
-        write_summary(summary(recording), arguments)
+        write_summary(summary(redacted(recording) if arguments.redact else recording), arguments)
     if arguments.perfetto is not None:
         from dynexplore.views.perfetto import as_json
 
-        arguments.perfetto.write_text(as_json(recording), encoding="utf-8")
+        arguments.perfetto.write_text(as_json(redacted(recording) if arguments.redact else recording), encoding="utf-8")
         print(f"wrote {arguments.perfetto}: https://ui.perfetto.dev opens it. It holds names of functions and files.")
     if not outputs:
         return

@@ -36,6 +36,8 @@ def test_explain_open_and_diagnose(tmp_path: Path, capsys: pytest.CaptureFixture
     explained = read(first)
     assert explained == read(again) and explained["program"] == "s.py"
     assert [cost["kind"] for cost in explained["costs"]] == ["graph break"]  # type: ignore[attr-defined]
+    assert main(["open", str(saved), "--redact", "--summary-json", str(again)]) == 0
+    assert str(tmp_path) in first.read_text() and str(tmp_path) not in again.read_text()
     assert main(["diagnose", str(script), "--backend", "eager", "--summary-json", str(layers)]) == 0
     assert read(layers)["agrees"] is True
     capsys.readouterr()
