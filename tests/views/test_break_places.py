@@ -59,7 +59,7 @@ SHOWS = {
     "report": lambda recording, calls: text.explanation(recording),
     "difference": lambda recording, calls: str(difference(Recording(), 1, recording, _breaking_frame(recording))),
     "split": lambda recording, calls: split_text(recording),
-    "explorer": lambda recording, calls: str(explorer_data(recording)["costs"]),
+    "explorer": lambda recording, calls: str(explorer_data(recording)["overview"]["rows"]),
     "breaks": lambda recording, calls: str(dynexplore.all_breaks(calls, torch.ones(2))),
     "profiler": lambda recording, calls: _profiled(calls),
 }

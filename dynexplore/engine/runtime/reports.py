@@ -116,8 +116,12 @@ def _place(stack: tuple[ev.UserFrame, ...]) -> str:
     last = stack[-1]
     if is_of_the_program(last.file):
         return f"{_short(last.file)}:{last.line}"
-    own = next((frame for frame in reversed(stack) if is_of_the_program(frame.file)), None) or calling_line()
+    own = next((frame for frame in reversed(stack) if _is_line_of_the_program(frame.file)), None) or calling_line()
     return f"{_short(own.file)}:{own.line} ({os.path.basename(last.file)}:{last.line})" if own else f"{last.file}:{last.line}"
+
+
+def _is_line_of_the_program(file: str) -> bool:
+    return is_of_the_program(file) and file != native.ENTRY_FILE  # the engine's wrapper around a module is nobody's
 
 
 def _short(file: str) -> str:
