@@ -21,7 +21,7 @@ from dynexplore.views.packing import compressed
 from dynexplore.widgets import assets
 from dynexplore.widgets.document import POLICY, POLICY_WITH_GRAPHVIZ, document, recording_script
 
-MOST_STATIC = 30_000
+MOST_STATIC = 14_000
 """So many letters of the report stand in the page for those who run no scripts."""
 
 _STYLE = """\
