@@ -163,6 +163,21 @@ def test_the_change_is_code_and_no_pattern() -> None:
     assert json.dumps(overview(recording))
 
 
+@pytest.mark.plain("a recording written by hand needs no engine")
+def test_remedies_of_torch_compile_say_whether_they_were_tried() -> None:
+    """Each has the text to paste, its place and its price; what `dynexplore try` found takes the place of "Expected to help"."""
+    recording = Recording(title="f", engine="torch.compile")
+    recording.record(ev.FrameEntered(frame=1, parent=None, code=ev.CodeView(1, "f", "m.py", 1, "", ())))
+    recording.record(ev.GraphBroke(frame=1, kind="DX105", title="Tensor.item() call", reason="Tensor.item() call"))
+    recording.record(ev.FrameFinished(frame=1, outcome="compiled", seconds=1.0))
+    (row,) = overview(recording)["rows"]
+    first = row["remedies"][0]
+    assert first["text"] and first["where"] and first["price"] and first["tried"] == "Expected to help; not tried."
+    tried = ev.RemedyTried(frame=0, row="r", text=first["text"], before=(2, 1, 0), after=(1, 0, 0), same_values=True, helped=True)
+    recording.record(tried)
+    assert overview(recording)["rows"][0]["remedies"][0]["tried"] == "Tried: 1 graph break became 0, same values."
+
+
 @pytest.mark.plain("words for seconds")
 @pytest.mark.parametrize(
     ("seconds", "text"), [(0, "0 s"), (0.0004, "1 ms"), (0.0482, "48 ms"), (0.5, "0.50 s"), (37.06, "37.1 s"), (130.2, "130 s")]
