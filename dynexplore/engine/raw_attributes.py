@@ -12,7 +12,7 @@ from __future__ import annotations
 import gc
 from collections import OrderedDict, deque
 from collections.abc import Iterator
-from types import MappingProxyType, WrapperDescriptorType
+from types import MappingProxyType, MethodDescriptorType, WrapperDescriptorType
 from typing import Any
 
 from dynexplore.engine.native import made_dictionary
@@ -54,6 +54,11 @@ def instance_dict(value: object) -> dict[str, Any]:
 def is_a(value: object, *classes: type[Any]) -> bool:
     """`isinstance` by an object's type alone; where that says no, `isinstance` goes on and asks the object for its `__class__`."""
     return issubclass(type(value), classes)
+
+
+def bound_method(function: MethodDescriptorType, owner: object) -> Any:
+    """A method of C, bound. The type is named: Python 3.12 reads it for some methods without asking whether there is one."""
+    return function.__get__(owner, type(owner))
 
 
 def is_c_type(cls: type[Any]) -> bool:

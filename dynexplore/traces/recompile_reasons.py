@@ -31,7 +31,8 @@ _LENGTH = re.compile(r"^len\((.*)\)$")
 _NOT_SO_LONG = re.compile(r"^(len\(.*\)) != (\d+)$")
 _FREED = re.compile(r"^Cache line invalidated because (.*) got deallocated$")
 _STATE = re.compile(r"^GLOBAL_STATE changed: *(.*)$")
-_OBJECT = re.compile(r"^___check_obj_id\((.*), \d+\)(?:, type=<class '(.*)'>)?$")
+# torch 2.11 names the object where later ones name its class
+_OBJECT = re.compile(r"^___check_obj_id\((.*?), \d+\)(?:, type=(?:<class '(.*)'>|<.*>))?$", re.DOTALL)
 _TYPE = re.compile(r"^___check_type_id\((.*), \d+\)(?:, type=<class '(.*)'>)?$")
 
 _NEEDED_AT = re.compile(r"  # (.*?)\s+# (\S.*?):(\d+) in (\S+)$")
@@ -118,6 +119,8 @@ def _words(check: str, scope: Scope) -> tuple[str, str, str, str]:
     ('f', 'torch', 'alive', 'freed')
     >>> _words("___check_obj_id(L['fn'].__code__, 140346788737024), type=<class 'code'>", ({}, {}))
     ('fn', 'ID_MATCH', 'function object', 'function object')
+    >>> _words("___check_obj_id(L['fn'], 140303149258112), type=<built-in method sin of type object at 0x7f9a5613e180>", ({}, {}))
+    ('fn', 'ID_MATCH', 'object object', 'object object')
     """
     if match := _NONE.match(check):
         came = value_at(match[1], scope)

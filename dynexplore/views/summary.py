@@ -17,7 +17,7 @@ import json
 from typing import Any, get_args
 
 from dynexplore.engine import events as ev
-from dynexplore.recording.engines import TORCH
+from dynexplore.recording.engines import ENGINES, TORCH
 from dynexplore.recording.recording import Recording
 from dynexplore.views.headline import headline
 from dynexplore.views.ranked_costs import Cost, costs_of, plain, remedies_of
@@ -208,7 +208,7 @@ SCHEMA: Plain = {
             schema={"const": VERSION},
             about={"const": "recording"},
             program=_TEXT,
-            engine={"enum": ["dynexplore", "torch.compile"]},
+            engine={"enum": list(ENGINES)},
             versions=_TEXT,
             level={"enum": ["good", "note", "break", "bad"]},
             verdict=_TEXT,
@@ -225,7 +225,7 @@ SCHEMA: Plain = {
             schema={"const": VERSION},
             about={"const": "diagnosis"},
             function=_TEXT,
-            engine={"enum": ["dynexplore", "torch.compile"]},
+            engine={"enum": list(ENGINES)},
             agrees={"type": "boolean"},
             failing=_TEXT,
             failure=_TEXT,

@@ -89,8 +89,10 @@ def test_each_explorer_has_a_page_of_its_own(visit: Visit) -> None:
     """The link below a frame opens it, with the keyboard in it."""
     page = visit.open("gallery/models.html")
     page.locator(".dynx-live a").first.click()
-    page.locator(".dynx-status").wait_for()  # no wait_for_function: these pages forbid the eval of its second try
-    assert "explorers/decoder.html" in page.url and status(page)
+    page.locator(".dynx-verdict-line").wait_for()  # no wait_for_function: these pages forbid the eval of its second try
+    assert "explorers/decoder.html" in page.url
+    page.keyboard.press("2")
+    assert status(page)
 
 
 def test_the_search_finds_words_of_tutorials_and_pages(visit: Visit) -> None:

@@ -160,6 +160,7 @@ OF_A_ROOM = {
     "engine/provenance/test_guards_observe_nothing": "guards of all kinds: none runs code of the program",
     "engine/runtime/test_swapped_tensors": "what entries of the cache hold weakly",
     "engine/specialization/test_unbacked_sizes": "sizes that only data tells, through the whole room",
+    "engine/translate/test_rest_after_a_break": "what a resume function captures behind each kind of call",
     "engine/translate/test_python_3_14": "the whole room: managers, annotations and branch events of Python 3.14",
     "engine/translate/test_live_stacks": "the frames that a running program sees",
     "engine/translate/test_own_locals": "locals(), vars(), dir() in translated frames",

@@ -26,8 +26,8 @@ from engine_checks import assert_same_as_eager
 from sample_recordings import toy, watched
 
 THEMES = (
-    "array", "autograd_function", "builtins", "container_styles", "containers", "exception", "torch_function_modes", "generator",
-    "builtin_iterators", "model_code", "nn_module", "user_object", "themes", "torch_rules", "unreconstructible", "protocol",
+    "array", "autograd_function", "rules", "container_styles", "containers", "exception", "torch_function_modes", "generator",
+    "builtin_iterators", "model_code", "nn_module", "user_object", "translator", "torch_rules", "unreconstructible", "protocol",
 )  # fmt: skip
 """The test files, in whatever folder, whose tables of programs are run."""
 

@@ -32,7 +32,7 @@ class FrameStack:
     """The frames of one attempt, the root first; implements `ActiveFrames` of the trackers' context."""
 
     def __init__(self, root: SymbolicFrame) -> None:
-        self.root = root
+        self.root, self.root_began_at = root, root.pc
         self.running: list[SymbolicFrame] = []
         self.chain: list[SymbolicFrame] = [root]  # the frames that nest
         self.root_passes_on = False  # whether all that the root does is to call what nests in it

@@ -154,7 +154,6 @@ class Translator:
         self.frames = FrameStack(root.build(original if original is not None else read(request.code), namespace))
         if self.resume is not None:
             self.frames.chain += root.build_callees(self, self.frames.root)
-        self._root_began_at = self.frames.root.pc
         self.has_nested = False  # whether a callee was interpreted in which the graph might have ended
         self._steps_done = 0  # of the frames that nest
         self.raised_at: dict[VariableTracker, int] = {}  # exception -> the unit of a frame that nests to go back to
@@ -321,7 +320,7 @@ class Translator:
         del self.frames.chain[frame.depth :]
         self.frames.chain.append(frame)
         if frame.parent is root:
-            self.frames.root_passes_on = not self.graph.call_count and passes_on(root, self._root_began_at)
+            self.frames.root_passes_on = not self.graph.call_count and passes_on(root, self.frames.root_began_at)
         self.has_nested = True
         try:
             yield

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import functools
 import operator
-import sys
 from collections.abc import Callable
 from types import WrapperDescriptorType
 from typing import TYPE_CHECKING, Any
@@ -282,7 +281,7 @@ def _guard_on_flattening(ctx: TraceContext, function: VariableTracker) -> bool:
         cls = function.python_type()
         owners = [base.__name__ for base in class_mro(cls)]  # a class that extends it, be it another import of it
         called_alike = "partial" in owners and isinstance(raw_lookup(ctx, cls, "__call__"), WrapperDescriptorType)
-        if called_alike or (sys.version_info >= (3, 13) and functools.partial in class_mro(cls)):
+        if called_alike or functools.partial in class_mro(cls):
             ctx.break_graph("DX302", question="what a partial of it holds", type=function.type_name())
         return False
     if function.source is None or function.value is None:

@@ -10,6 +10,7 @@ torch/_dynamo/variables/user_defined.py does the same job.
 
 from __future__ import annotations
 
+import functools
 import types
 from collections import OrderedDict, namedtuple
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from dynexplore.engine.policy.external_effects import kind_of_break
 from dynexplore.engine.provenance.sources import CallSource, DictItemSource, Source
-from dynexplore.engine.raw_attributes import class_dict
+from dynexplore.engine.raw_attributes import bound_method, class_dict
 from dynexplore.engine.variables.containers.lazy import LazyVariable
 from dynexplore.engine.variables.containers.mapping import DictVariable, OrderedDictVariable, become, pairs_of
 from dynexplore.engine.variables.containers.sequence import ListVariable, TupleVariable
@@ -165,7 +166,7 @@ class _StorageMethodVariable(ConstantMethodVariable):
         return self.name in _FORMATS and is_same_text(result, self.receiver)
 
     def reconstruct(self, build: Reconstruction) -> None:
-        build.call_object(self.raw.__get__, self.owner)
+        build.call_object(functools.partial(bound_method, self.raw), self.owner)
 
 
 def _storage_item(ctx: TraceContext, self: Any, args: Args, kwargs: Kwargs) -> VariableTracker:

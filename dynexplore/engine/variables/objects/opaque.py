@@ -10,6 +10,7 @@ torch/_dynamo/variables/user_defined.py does the same job for objects it cannot 
 
 from __future__ import annotations
 
+import functools
 import types
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from dynexplore.engine.native import has_generic_lookup
 from dynexplore.engine.policy.external_effects import kind_of_break
 from dynexplore.engine.provenance.guards import Identity
 from dynexplore.engine.provenance.sources import Source
-from dynexplore.engine.raw_attributes import tells_its_class
+from dynexplore.engine.raw_attributes import bound_method, tells_its_class
 from dynexplore.engine.variables.contract.base import Args, Kwargs, VariableTracker
 from dynexplore.engine.variables.contract.build import builds_when
 from dynexplore.engine.variables.objects.type_lookup import guard_on_class_of, raw_lookup
@@ -103,7 +104,7 @@ class OpaqueMethodVariable(VariableTracker):
         ctx.break_graph(kind_of_break(self.function, "DX201"), function=self.text())
 
     def reconstruct(self, build: Reconstruction) -> None:
-        build.call_object(self.function.__get__, self.owner)
+        build.call_object(functools.partial(bound_method, self.function), self.owner)
 
     def text(self) -> str:
         return f"{type(self.owner.value).__qualname__}.{self.function.__name__}"
