@@ -245,7 +245,7 @@ def change(failed: ev.GuardFailed) -> Change:
     if failed.kind == "ATTRIBUTE_ABSENT":
         return Change(name, f"had no attribute {failed.expected} of its own, now it has one")
     noun = {"TYPE_MATCH": "type", "LIST_LENGTH": "length"}.get(failed.kind, "")
-    before, now = map(_plain_value, (failed.expected, failed.actual))
+    before, now = _short_floats(*map(_plain_value, (failed.expected, failed.actual)))
     return Change(f"the {noun} of {name}" if noun else name, f"was {before}, now {now}")
 
 
@@ -263,6 +263,17 @@ def _plain_value(words: str) -> str:
     return f"a {_CONTAINERS[words[0]]} with tensors"
 
 
+def _short_floats(before: str, now: str) -> tuple[str, str]:
+    """Six digits of a float are enough to know it, unless the difference lies behind them.
+
+    >>> _short_floats("-0.44638922810554504", "0.5"), _short_floats("0.1", "0.10000000000000002"), _short_floats("12345678", "3")
+    (('-0.446389', '0.5'), ('0.1', '0.10000000000000002'), ('12345678', '3'))
+    """
+    short = [f"{float(value):.6g}" if _LONG_FLOAT.fullmatch(value) else value for value in (before, now)]
+    return (short[0], short[1]) if short[0] != short[1] else (before, now)
+
+
+_LONG_FLOAT = re.compile(r"-?\d+\.\d{6,}(e[-+]?\d+)?")
 _CONTAINERS = {"(": "tuple", "[": "list", "{": "dict"}
 
 
