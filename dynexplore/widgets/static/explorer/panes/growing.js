@@ -285,6 +285,7 @@ function headingOf(explorer, frame, attempt, made, all) {
   const isKept = attempt === explorer.states(frame).lastAttempt;
   const whole = explorer.data.isFirstView && isKept ? frame.graphs.reduce((sum, { calls }) => sum + calls, 0) : operators(all);
   const [number = 0] = frame.numbers;
+  if (!whole && !number) return "No graph in this part of the function";
   const count = operators(made);
   const so = count < whole ? `${count} of ${plural(whole, "operator")} so far` : plural(whole, "operator");
   const module = explorer.names(made.at(-1)?.node.module ?? "");
