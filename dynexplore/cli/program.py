@@ -85,9 +85,13 @@ class Program:
             try:
                 start()
             except SystemExit as end:
+                ignore_handlers_of_the_program()
                 self.exited(end)
             except BaseException as error:  # Ctrl-C, too: the report still follows
+                ignore_handlers_of_the_program()
                 self.failed(error)
+            else:
+                ignore_handlers_of_the_program()
 
         return cast(types.FunctionType, run)
 
@@ -310,6 +314,16 @@ def ends_in_good_order(seconds: float = 0.0, end: Callable[..., None] | None = N
     finally:
         clock.stop()
         _put_back(before)
+
+
+def ignore_handlers_of_the_program() -> None:
+    """Of a program that has ended, no signal handler may raise into the report: a DataLoader's does when a worker has died."""
+    if threading.current_thread() is not threading.main_thread():
+        return
+    for number in signal.valid_signals() - {signal.SIGINT, signal.SIGTERM}:  # those end the report in good order
+        if callable(signal.getsignal(number)):
+            # a process that ignores SIGCHLD cannot wait for its children
+            signal.signal(number, signal.SIG_DFL if number == signal.SIGCHLD else signal.SIG_IGN)
 
 
 def _end_at_once(reason: str, *, at_once: bool) -> None:

@@ -211,7 +211,7 @@ def test_a_notebook_is_run_cell_by_cell(tmp_path: Path) -> None:
 
 
 def test_worker_processes_run_plain_and_leave_no_report(tmp_path: Path) -> None:
-    """Workers of a DataLoader, spawned processes and forks print what they print, and there is one report."""
+    """Workers of a DataLoader, spawned processes and forks print what they print; one that dies ends the script; one report."""
     source = """
 import multiprocessing, os, sys
 import torch
@@ -220,6 +220,8 @@ class Data(torch.utils.data.Dataset):
     def __len__(self):
         return 4
     def __getitem__(self, i):
+        if i >= 4:
+            os._exit(3)
         return double(torch.ones(2) * i)
 
 def double(x):
@@ -237,13 +239,16 @@ if __name__ == "__main__":
     if os.fork() == 0:
         double(torch.ones(3))
         print("in the fork", flush=True)
-    else:
-        os.wait()
+        os._exit(0)
+    os.wait()
+    Data.__len__ = lambda self: 5
+    for batch in torch.utils.data.DataLoader(Data(), num_workers=1):
+        pass
 """
     done = run("explain", script_of(tmp_path, source))
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("script.py: ") == 1 and "in the fork" in done.stdout
-    assert "in 4 calls" in " ".join(done.stdout.split())
+    assert done.returncode == 1, done.stderr
+    assert "in the fork" in done.stdout and done.stdout.count("script.py ended with ") == 1
+    assert "Up to there: 1 graph, 0 graph breaks" in " ".join(done.stdout.split())
     assert done.stderr.count("dynexplore: capturing") == 1
 
 
