@@ -640,6 +640,15 @@ def _plain(recording: Recording) -> Headline | None:
     return Headline(summary, where, remedy, "note", _position(recording, skipped[0]))
 
 
+def explain_command(program: str) -> str:
+    """The command that captures a program, a file or a module, with dynexplore's engine.
+
+    >>> explain_command("train.py"), explain_command("package.train")
+    ('dynexplore explain train.py', 'dynexplore explain -m package.train')
+    """
+    return f"dynexplore explain {'' if program.endswith(('.py', '.ipynb')) else '-m '}{program}"
+
+
 def _nothing(recording: Recording) -> Headline | None:
     if recording.graphs:
         return None
@@ -649,7 +658,7 @@ def _nothing(recording: Recording) -> Headline | None:
             return stopped
         if recording.engine != DYNEXPLORE and recording.of(ev.ProgramEnded):
             never = f"{recording.title} never called {recording.engine}, so there is nothing to show."
-            return Headline(never, f"To see how it would be captured: dynexplore explain {recording.title}")
+            return Headline(never, f"To see how it would be captured: {explain_command(recording.title)}")
         cell = next((event for event in recording.of(ev.TargetPassed) if event.name == _CELL), None)
         if recording.engine != DYNEXPLORE and cell is not None:
             where = f"It runs as plain Python ({cell.why}), and calls nothing that {recording.engine} compiles."

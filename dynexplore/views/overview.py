@@ -26,7 +26,7 @@ from dynexplore.recording.engines import TORCH
 from dynexplore.recording.recording import Recording
 from dynexplore.views.cache_timeline import calls
 from dynexplore.views.counts import plural
-from dynexplore.views.headline import headline, place_of_break
+from dynexplore.views.headline import explain_command, headline, place_of_break
 from dynexplore.views.miss_reasons import call_of_frame
 from dynexplore.views.names import frame_name, is_library, short_file, skipped_name
 from dynexplore.views.ranked_costs import Cost, costs_of, remedies_data
@@ -509,6 +509,8 @@ def _empty(recording: Recording) -> Plain:
     title = recording.title or "The program"
     if recording.engine == TORCH:
         why = f"{title} compiled nothing with torch.compile."
-        return {"empty": {"why": why, "next": "To see how it would be captured:", "command": f"dynexplore explain {title}"}}
+        is_program = recording.title.endswith((".py", ".ipynb")) or bool(recording.of(ev.ProgramEnded))
+        what = ("To see how it would be captured:", explain_command(title)) if is_program else ("", "")
+        return {"empty": {"why": why, "next": what[0], "command": what[1]}}
     story = headline(recording)
     return {"empty": {"why": story.where or story.summary, "next": story.remedy, "command": ""}}
