@@ -1,1 +1,4 @@
-"""Variable trackers: what the symbolic interpreter knows of each Python value. Layer 3."""
+"""Variable trackers: what the symbolic interpreter knows about each Python value. Layer 3.
+
+PyTorch's counterpart: torch/_dynamo/variables/.
+"""

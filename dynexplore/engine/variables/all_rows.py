@@ -1,4 +1,9 @@
-"""All files that declare rows: importing this one fills the registries of build, rules and operators."""
+"""Imports every file that declares rules, so that the registries of build.py, rules.py and operators.py are complete.
+
+A rule registers itself when its file is imported. The translator imports this file once, before it traces anything.
+
+PyTorch's counterpart: the handler tables that torch/_dynamo/variables/builtin.py and torch.py build when they are first used.
+"""
 
 import importlib
 
@@ -99,6 +104,6 @@ from dynexplore.engine.variables.torch_.tensor import (
     traceable_wrapper_subclass,
 )
 
-# older versions unwrap values in C, where what leaves a level of functorch is not seen: torch.func.grad and jvp break the graph
+# older versions unwrap values in C, which hides what leaves a functorch level: torch.func.grad and jvp break the graph
 if hasattr(importlib.import_module("torch._functorch.predispatch"), "_unwrap_for_grad"):
     from dynexplore.engine.variables.torch_.higher_order import func_grad, func_jvp

@@ -1,17 +1,18 @@
-"""Argument errors: what CPython says when arguments do not bind to a signature.
+"""Argument errors: the TypeError that CPython raises when arguments do not bind to a signature.
 
-The idea: a row of the tables answers calls of a live callable, and that callable declares its signature already where it is
-written in Python: the code of a function, `__new__` or `__init__` of a class. So a call is checked against the callable before its
-row is asked (`Rule.call`), and no row takes arguments apart that do not fit. A row for a function in C declares the signature
-itself (signatures.py).
+The idea: every call that a rule handles is first bound to the live callable's own signature (`Rule.call`), so no rule has to
+validate its arguments. A Python function, or a class with a Python `__new__` or `__init__`, already has a signature; a rule for a C
+function declares one (signatures.py).
 
-The engine copies no messages. What CPython would say, it says: a Python function's *twin* of the same signature, whose body is
-empty, is called in its place; a function in C is called with placeholders, since it counts its arguments before it looks at them.
-What such a call raises is believed only if it speaks of the arguments' number or names.
+The engine copies no error messages, it provokes them. For a Python function it calls a *twin*: a function with the same signature
+and an empty body. A C function is called with placeholder arguments, because it counts its arguments before it uses them. The
+resulting exception is used only if it is about the number or the names of the arguments.
 
-In: a callable, how many arguments are positional, the names of the others. Out: the TypeError, or None where they fit or nobody
-can say.
-Mirrors CPython's Python/ceval.c (initialize_locals) and Python/getargs.c.
+In: a callable, the number of positional arguments, the names of the keyword arguments. Out: the TypeError, or None if the arguments
+bind or this cannot be determined.
+
+PyTorch's counterpart: `bind_args_cached` (torch/_dynamo/variables/functions.py) and `raise_args_mismatch` (utils.py), which word
+the message themselves. CPython binds in Python/ceval.c (initialize_locals) and Python/getargs.c.
 """
 
 from __future__ import annotations
@@ -36,14 +37,16 @@ _LEFT_TO_INIT = frozenset({object, BaseException, dict, list, property, set})
 
 
 class _Placeholder:
-    """Stands for an argument: an object that does nothing, and holds nothing where a function walks it before it binds the rest."""
+    """A placeholder argument: it does nothing, and iterates as empty if a function walks it before binding the other arguments."""
 
     def __iter__(self) -> Iterator[Any]:
         return iter(())
 
 
 def argument_error(target: object, count: int, names: Sequence[str]) -> TypeError | None:
-    """What the call `target(*count positional ones, **names)` raises before it begins; None where it binds, or nobody can say."""
+    """The TypeError with which `target(*count positional, **names)` fails to bind;
+    None if it binds or this cannot be determined.
+    """
     if isinstance(target, MethodType):
         return argument_error(target.__func__, count + 1, names)
     if isinstance(target, type):
@@ -55,19 +58,21 @@ def argument_error(target: object, count: int, names: Sequence[str]) -> TypeErro
 
 
 def wrapped_refuses(target: object, count: int, names: Sequence[str]) -> bool:
-    """Whether a wrapper takes these arguments (`*args, **kwargs`), and what it wraps does not: it may still be given others."""
+    """Whether a `*args, **kwargs` wrapper accepts these arguments but the function
+    it wraps does not: it may pass different ones.
+    """
     if isinstance(target, type):
         function = _constructor(target)
         if function is None or not hasattr(function, "__wrapped__"):
             return False
-        _, initializer = _lookup(target, "__init__")  # a wrapper of object's `__new__` leaves them to that
+        _, initializer = _lookup(target, "__init__")  # a wrapper of object's `__new__` leaves the arguments to `__init__`
         return wrapped_refuses(function, count + 1, names) or argument_error(initializer, count + 1, names) is not None
     wrapped = getattr(target, "__wrapped__", None) if type(target) is FunctionType else None
     return wrapped is not None and argument_error(wrapped, count, names) is not None
 
 
 def _fits(function: FunctionType, count: int, names: Sequence[str]) -> bool:
-    """Whether positional arguments alone are as many as a function takes; False where that takes a closer look."""
+    """Fast path: whether positional arguments alone fill a function's parameters; False if that needs the full check."""
     code = function.__code__
     most = math.inf if code.co_flags & inspect.CO_VARARGS else code.co_argcount
     least = code.co_argcount - len(function.__defaults__ or ())
@@ -75,7 +80,7 @@ def _fits(function: FunctionType, count: int, names: Sequence[str]) -> bool:
 
 
 def _constructor(cls: type[Any]) -> FunctionType | None:
-    """The Python function that binds what a class is called with: `__new__`, or else `__init__`."""
+    """The Python function that binds the arguments of a class: `__new__`, else `__init__`."""
     if type(cls).__call__ is not type.__call__:
         return None
     owner, raw = _lookup(cls, "__new__")
@@ -101,7 +106,7 @@ def _error_of_twin(function: FunctionType, count: int, names: Sequence[str]) -> 
 
 
 def twin_of(code: CodeType, defaults: int, keyword_defaults: Iterable[str]) -> FunctionType:
-    """A function of the same signature that does nothing: which defaults there are counts, not what they are."""
+    """A function with the same signature that does nothing. Only the number and names of the defaults matter, not their values."""
     has = inspect.CO_VARARGS, inspect.CO_VARKEYWORDS
     parameters = code.co_argcount + code.co_kwonlyargcount + sum(bool(code.co_flags & flag) for flag in has)
     names = code.co_varnames[:parameters]
@@ -124,9 +129,9 @@ def _nothing() -> None:
 
 
 def argument_error_of_c(function: Any, count: int, names: Sequence[str]) -> TypeError | None:
-    """What a function in C says of these arguments, if that is about their number or names.
+    """The TypeError that a C function raises for these arguments, if it is about their number or names.
 
-    It is really called, with placeholders: so none of torch, whose functions may change what the process does.
+    The function is really called, with placeholders. Functions of torch are exempt: calling them may change process state.
     """
     if (getattr(function, "__module__", None) or "").startswith("torch"):
         return None
@@ -139,6 +144,6 @@ def _raised(function: Callable[..., Any], arguments: Sequence[Any], names: Seque
         function(*arguments, **{name: _Placeholder() for name in names})
     except TypeError as error:
         return error
-    except Exception:  # it bound them, and did not like what it got
+    except Exception:  # the arguments did bind; the function rejected a placeholder's value
         return None
     return None

@@ -1,12 +1,11 @@
-"""Python's builtins: what walks, measures, gathers and makes containers.
+"""Rules for builtins that iterate, measure, aggregate and construct containers: `iter`, `len`, `sum`, `max`, `list`, `dict`, ...
 
-The idea: each builtin is one row, written with the builtin's own signature. A row asks its arguments the questions
-that CPython's function would ask, in the same order, so that a mistake of the program raises what it would raise
-there.
+The idea: each builtin is one rule, a Python function with the builtin's own signature. It calls the trackers' protocol methods
+(`iterate`, `length`, `hash_key`, ...) in the order in which CPython's C function calls the slots, so that a faulty program raises
+the same exception at the same point.
 
-In: calls of builtins. Out: trackers. torch/_dynamo/variables/builtin.py does the same job; number_rules.py,
-text_rules.py, object_rules.py and functional_rules.py hold the other builtins, builtin_iterators.py those that are
-iterators.
+In: calls of builtins. Out: trackers. PyTorch's counterpart: torch/_dynamo/variables/builtin.py. The other builtins are in
+number_rules.py, text_rules.py, object_rules.py and functional_rules.py; those that are iterators in builtin_iterators.py.
 """
 
 from __future__ import annotations
@@ -102,7 +101,7 @@ def _any(ctx: TraceContext, items: VariableTracker, /) -> VariableTracker:
 
 
 def _each(ctx: TraceContext, items: VariableTracker) -> Any:
-    """One item after the other, no further than the reader goes."""
+    """Yield the items one at a time, reading no further than the consumer does."""
     iterator = items.iterate(ctx)
     while (item := iterator.next_item(ctx)) is not None:
         yield item
@@ -119,7 +118,7 @@ def _bool(ctx: TraceContext, value: VariableTracker = NONE, /) -> VariableTracke
 
 @builtin(sum)
 def _sum(ctx: TraceContext, iterable: VariableTracker, /, start: VariableTracker = CONSTANT_ZERO) -> VariableTracker:
-    """The numbers that lead are summed by Python itself, which adds floats with a correction (from 3.12 on)."""
+    """Leading numbers are summed by Python's own `sum`, which compensates float rounding errors from 3.12 on."""
     if isinstance(start, ConstantVariable) and isinstance(start.value, (str, bytes, bytearray)):
         run_now(ctx, sum, (), start.value)
     items = iterable.unpack(ctx)
@@ -142,7 +141,7 @@ def _extreme(function: Any, symbol: str) -> None:
         default: VariableTracker | None = None,
     ) -> VariableTracker:  # fmt: skip
         if others and default is not None:
-            run_now(ctx, function, 0, 0, default=0)  # which says that this cannot be
+            run_now(ctx, function, 0, 0, default=0)  # which raises the TypeError for these arguments
         items = [first, *others] if others else first.unpack(ctx)
         if not items:
             if default is not None:
@@ -279,9 +278,10 @@ def _from_keys(make: Callable[[], DictVariable]) -> Callable[..., VariableTracke
 def _bind_c_class_method(
     ctx: TraceContext, attribute: ClassAttribute, instance: VariableTracker | None, cls: type[Any]
 ) -> VariableTracker:
-    """`dict.fromkeys`, `itertools.chain.from_iterable`: a new object at each access, answered by its class and name.
+    """`dict.fromkeys`, `itertools.chain.from_iterable`: a new bound object at each access, so the rule is found by class and
+    name.
 
-    One that has a rule where it is declared (`torch.autograd.Function.apply`) is answered by that, for whichever class it is.
+    If the defining class has a rule for it (`torch.autograd.Function.apply`), that rule serves every subclass.
     """
     bound = attribute.raw.__get__(None, cls)
     if rule_for(attribute.raw) is not None:
@@ -296,7 +296,7 @@ builtin_method(defaultdict, "fromkeys")(_from_keys(DefaultDictVariable))
 
 @builtin(collections._count_elements)  # type: ignore[attr-defined]
 def _count_elements(ctx: TraceContext, counts: VariableTracker, items: VariableTracker, /) -> VariableTracker:
-    """What `collections.Counter` counts with. It asks the object's `get`, and only one that is not dict's
+    """The counting loop of `collections.Counter`. It calls the object's `get` only if that is not dict's own
     (Modules/_collectionsmodule.c, _collections__count_elements).
     """
     own = counts.python_type()

@@ -1,13 +1,16 @@
-"""Operators: unary, binary, comparisons, `is` and `in`, as rows keyed by the operator and the trackers' classes.
+"""Operators: unary, binary, comparisons, `is` and `in`, as rules keyed by the operator and the classes of the trackers.
 
-The idea: Python's `a + b` means something else for two numbers, a list and a list, a tensor and a number, two user objects. Each
-meaning is a row `(left class, right class, operators) -> function`, kept in the file of the tracker it concerns:
+The idea: `a + b` has a different meaning for two numbers, two lists, a tensor and a number, or two user objects. Each meaning is a
+rule `(left class, right class, operators) -> function`, in the file of the tracker that it concerns:
 
     @binary_rule(ListVariable, ListVariable, "+")
     def _concatenate(ctx, operator, left, right): ...
 
-First match wins, in order of rank (tensors before user objects before constants). What two known constants give is computed
-here. The in-place form `a += b` looks for a row of its own and falls back to the plain operator, as Python does.
+The first match wins, in order of rank (tensors before user objects before constants). Two constants are folded here. The in-place
+form `a += b` first looks for a rule of its own, then falls back to the plain operator, as Python does.
+
+In: an operator and its operands' trackers. Out: the tracker of the result. PyTorch's counterpart: `_binop_handlers` in
+torch/_dynamo/variables/builtin.py, and object_protocol.py.
 """
 
 from __future__ import annotations
@@ -59,7 +62,7 @@ _ANSWERS: dict[tuple[str, type[VariableTracker], type[VariableTracker]], BinaryA
 def binary_rule(
     lhs: type[VariableTracker], rhs: type[VariableTracker], *operators: str, rank: int = 50
 ) -> Callable[[BinaryAnswer], BinaryAnswer]:
-    """Declare a row for these classes; no operators means all binary ones (comparisons included)."""
+    """Declare a rule for these classes; no operators means all binary ones, comparisons included."""
 
     def declare(answer: BinaryAnswer) -> BinaryAnswer:
         _BINARY_ROWS.append((rank, lhs, rhs, frozenset(operators) or None, answer))
@@ -71,7 +74,7 @@ def binary_rule(
 
 
 def unary_rule(operand: type[VariableTracker], *operators: str, rank: int = 50) -> Callable[[UnaryAnswer], UnaryAnswer]:
-    """Declare a row for a unary operator."""
+    """Declare a rule for a unary operator."""
 
     def declare(answer: UnaryAnswer) -> UnaryAnswer:
         _UNARY_ROWS.append((rank, operand, frozenset(operators) or None, answer))
@@ -93,7 +96,7 @@ def _binary_row(symbol: str, lhs: type[VariableTracker], rhs: type[VariableTrack
 
 
 def binary(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: VariableTracker) -> VariableTracker:
-    """`left symbol right`, also for in-place forms such as `+=`."""
+    """`left symbol right`, including in-place forms such as `+=`."""
     _guard_on_metaclasses(ctx, (lhs, rhs), dunders(symbol), symbol)
     answer = _binary_row(symbol, type(lhs), type(rhs))
     plain = symbol
@@ -107,7 +110,7 @@ def binary(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: VariableTr
 
 
 def compare(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: VariableTracker) -> VariableTracker:
-    """`left < right` and its kin."""
+    """`left < right` and the other comparisons."""
     _guard_on_metaclasses(ctx, (lhs, rhs), dunders(symbol), symbol)
     answer = _binary_row(symbol, type(lhs), type(rhs))
     if answer is None:
@@ -130,7 +133,7 @@ def dunders(symbol: str) -> tuple[str, ...]:
 def _guard_on_metaclasses(
     ctx: TraceContext, operands: tuple[VariableTracker, ...], names: tuple[str, ...], symbol: str
 ) -> None:
-    """An operator of classes: their metaclasses have no method of the program for it, now and later."""
+    """An operator on classes: guard that their metaclasses define no method for it."""
     for operand in operands:
         if operand.kind == "class":
             metaclass = operand.python_type()

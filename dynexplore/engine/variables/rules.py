@@ -1,7 +1,7 @@
 """Tables of rules: what the engine does instead of running a callable or a method of a type.
 
-The idea: the set of builtins, torch functions and methods is open, so each is a row: a callable (or a type and a method name) and
-the function that answers for it. A row knows its file and line, so that the explorer can name the rule that ran.
+The idea: builtins, torch functions and methods are an open set, so each supported one has an entry in a table: a callable (or a
+type and a method name) and the function that handles its calls. A rule knows its file and line, so the explorer can name it.
 
     @rule(len)
     def _len(ctx, args, kwargs): ...
@@ -12,7 +12,8 @@ the function that answers for it. A row knows its file and line, so that the exp
     @attribute(torch.Tensor, "data")
     def _data(ctx, receiver): ...
 
-In: a callable met while tracing. Out: its row, if there is one.
+In: a callable met while tracing. Out: its rule, if there is one. PyTorch's counterpart: the tables of torch/_dynamo/trace_rules.py
+and the handlers that torch/_dynamo/variables/torch.py registers for torch functions.
 """
 
 from __future__ import annotations
@@ -39,12 +40,12 @@ SetterAnswer = Callable[["TraceContext", Any, "VariableTracker"], None]
 
 @record()
 class Rule:
-    """One row: the function that answers, and where it stands."""
+    """One rule: the function that handles the calls, and where it is defined."""
 
     answer: Answer
 
     def call(self, ctx: TraceContext, target: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
-        """The answer for a call of `target`; the program's TypeError where that does not take these arguments."""
+        """Handle a call of `target`; raises the program's TypeError if `target` does not accept these arguments."""
         error = argument_error(target, len(args), tuple(kwargs))
         if error is not None:
             ctx.raise_exception(TypeError, *error.args)
@@ -54,7 +55,7 @@ class Rule:
 
     @property
     def file(self) -> str:
-        """The file that declares it."""
+        """The file that declares the rule."""
         return self._code.co_filename
 
     @property
@@ -69,16 +70,16 @@ class Rule:
 
 
 _RULES: dict[int, Rule] = {}
-_CODES: dict[int, CodeType] = {}  # of those that are Python functions, the code for which the rule was written
-_KEEP: list[object] = []  # the table goes by identity (a callable may be unhashable), so it keeps its keys alive
-_LATE: dict[str, list[tuple[str, str, Rule]]] = {}  # by name, with the module and the path in it
+_CODES: dict[int, CodeType] = {}  # for Python functions: the code object for which the rule was written
+_KEEP: list[object] = []  # keys go by identity, since a callable may be unhashable, so the table keeps its callables alive
+_LATE: dict[str, list[tuple[str, str, Rule]]] = {}  # by function name: the module, the qualified name in it, and the rule
 METHODS: dict[tuple[type[Any], str], MethodAnswer] = {}
 ATTRIBUTES: dict[tuple[type[Any], str], AttributeAnswer] = {}
 SETTERS: dict[tuple[type[Any], str], SetterAnswer] = {}
 
 
 def rule(*targets: Any) -> Callable[[Answer], Answer]:
-    """Declare that the decorated function answers calls of these live callables."""
+    """Declare that the decorated function handles calls of these live callables."""
 
     def declare(answer: Answer) -> Answer:
         row = Rule(answer)
@@ -93,7 +94,9 @@ def rule(*targets: Any) -> Callable[[Answer], Answer]:
 
 
 def late_rule(module: str, name: str) -> Callable[[Answer], Answer]:
-    """The same for a Python function, or a class's, of a module that is slow to import: it is known once that is imported."""
+    """Like `rule`, for a Python function or method of a module that is slow to import:
+    it is resolved once that module is imported.
+    """
 
     def declare(answer: Answer) -> Answer:
         _LATE.setdefault(name.rpartition(".")[2], []).append((module, name, Rule(answer)))
@@ -113,7 +116,7 @@ def _late_rule_for(function: FunctionType) -> Rule | None:
 
 
 def rule_for(target: object) -> Rule | None:
-    """The row of a live callable, if there is one, and the callable is what it was: a program may give it another `__code__`."""
+    """The rule of a live callable, if there is one and the program has not replaced the callable's `__code__`."""
     row = _RULES.get(id(target))
     if row is None and type(target) is FunctionType and target.__name__ in _LATE:
         return _late_rule_for(target)
@@ -123,7 +126,7 @@ def rule_for(target: object) -> Rule | None:
 
 
 def method(python_type: type[Any], *names: str) -> Callable[[MethodAnswer], MethodAnswer]:
-    """Declare that the decorated function answers `value.name(...)` for trackers whose rows are kept under `python_type`."""
+    """Declare that the decorated function handles `value.name(...)` for trackers whose rules are registered under `python_type`."""
 
     def declare(answer: MethodAnswer) -> MethodAnswer:
         for name in names:
@@ -134,7 +137,7 @@ def method(python_type: type[Any], *names: str) -> Callable[[MethodAnswer], Meth
 
 
 def _checked(target: object, answer: MethodAnswer) -> MethodAnswer:
-    """The row of a method; one that is written in Python declares what it takes."""
+    """The handler of a method; if the method is written in Python, its signature is checked before each call."""
     if not isinstance(target, FunctionType):
         return answer
 
@@ -149,7 +152,7 @@ def _checked(target: object, answer: MethodAnswer) -> MethodAnswer:
 
 
 def attribute(python_type: type[Any], *names: str) -> Callable[[AttributeAnswer], AttributeAnswer]:
-    """Declare that the decorated function answers `value.name` for trackers whose rows are kept under `python_type`."""
+    """Declare that the decorated function handles `value.name` for trackers whose rules are registered under `python_type`."""
 
     def declare(answer: AttributeAnswer) -> AttributeAnswer:
         for name in names:
@@ -160,7 +163,9 @@ def attribute(python_type: type[Any], *names: str) -> Callable[[AttributeAnswer]
 
 
 def setter(python_type: type[Any], name: str) -> Callable[[SetterAnswer], SetterAnswer]:
-    """Declare that the decorated function answers `value.name = other` for trackers whose rows are kept under `python_type`."""
+    """Declare that the decorated function handles `value.name = other` for trackers
+    whose rules are registered under `python_type`.
+    """
 
     def declare(answer: SetterAnswer) -> SetterAnswer:
         SETTERS[python_type, name] = answer

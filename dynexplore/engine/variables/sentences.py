@@ -1,10 +1,10 @@
-"""Sentences that CPython says in other words from version to version: asked of the running Python, once, by provoking them.
+"""Error messages that differ between Python versions: provoked once in the running Python, then reused with other type names.
 
-The idea: what is wrong with an operand is found by the engine, which knows its type but has no such object; how Python puts it is
-found by making the same mistake with an object of a known type, whose name is then exchanged.
+The idea: the engine detects the error, because it knows the operand's type, but it has no such object with which to raise it. The
+same error is therefore provoked with an object of a known type, and that type's name is replaced in the message.
 
-In: names of types, counts. Out: the text of the exception.
-torch/_dynamo words such exceptions itself (exc.py).
+In: type names, counts. Out: the text of the exception. PyTorch's counterpart: torch/_dynamo writes these messages itself
+(`raise_observed_exception` in exc.py).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _PLAIN = "unhashable type: 'list'"
 
 
 class _Probe:
-    """An object that refuses to be true or false."""
+    """An object that is neither true nor false: `bool()` of it raises."""
 
     __bool__ = None
 
@@ -35,36 +35,36 @@ _CONTAINER = _provoked(lambda: 0 in object())  # type: ignore[operator]
 _BOOLEAN = _provoked(lambda: bool(_Probe()))
 _UPDATE_ELEMENT = _provoked(lambda: dict([0]))  # type: ignore[list-item]
 
-#: whether Python says more of a key or a member that has no hash than what its hash raised
+#: whether Python wraps the message of a failing hash() with the container's name (3.14 and later)
 NAMES_THE_PLACE = _KEY != _PLAIN
 
 
 def no_key(type_name: str, reason: str) -> str:
-    """A value of this type, whose hash raised `reason`, is no key of a dict."""
+    """The message if a value of this type, whose hash raised `reason`, is used as a dict key."""
     return _KEY.replace(_PLAIN, "\0").replace("list", type_name).replace("\0", reason)
 
 
 def no_member(type_name: str, reason: str) -> str:
-    """A value of this type, whose hash raised `reason`, is no member of a set."""
+    """The message if a value of this type, whose hash raised `reason`, is put into a set."""
     return _MEMBER.replace(_PLAIN, "\0").replace("list", type_name).replace("\0", reason)
 
 
 def no_container(type_name: str) -> str:
-    """`in` asks an object of this type."""
+    """The message if the right operand of `in` has this type and is no container."""
     return _CONTAINER.replace("object", type_name, 1)
 
 
 def no_boolean(type_name: str) -> str:
-    """The class of this name says `__bool__ = None`."""
+    """The message of `bool(value)` if the class of this name defines `__bool__ = None`."""
     return _BOOLEAN.replace("_Probe", type_name)
 
 
 def no_update_element(index: int) -> str:
-    """What `dict.update` says of an element of a sequence that is no pair."""
+    """The message of `dict.update` if an element of the sequence is no pair."""
     return _UPDATE_ELEMENT.replace("#0", f"#{index}")
 
 
 def too_many_values(expected: int, count: int, kind: type[Any]) -> str:
-    """`a, b = value` for a value of this type that has more items."""
+    """The message of `a, b = value` if a value of this type has more items."""
     value: Any = kind(zip(range(count), range(count), strict=True)) if kind is dict else kind(range(count))
     return _provoked(lambda: exec(f"{'_, ' * expected} = value", {"value": value}))

@@ -1,10 +1,8 @@
-"""Rows written as plain Python functions: `def _pop(ctx, self, index=None, /)`, no argument lists taken apart by
-hand.
+"""Rules written as ordinary Python functions: `def _pop(ctx, self, index=None, /)` instead of unpacking argument lists by hand.
 
-The idea: rules.py hands a row `args` and `kwargs`. Most builtins and methods have a signature; these decorators
-read it off the row's own Python signature and check the call against it. Where a call does not fit, the program raises what the
-function in C says of it (argument_errors.py); where that says nothing, because the row takes less than the function, the graph
-breaks.
+The idea: rules.py passes a rule `args` and `kwargs`, but most builtins and methods have a signature. These decorators take it from
+the rule's own Python signature and bind each call to it. If a call does not bind, the program gets the TypeError of the C function
+(argument_errors.py); if the C function accepts the call, because the rule supports fewer arguments, the graph breaks.
 
     @builtin(len)
     def _len(ctx, value, /): ...
@@ -12,7 +10,8 @@ breaks.
     @builtin_method(list, "pop")
     def _pop(ctx, self, index=None, /): ...
 
-In: a function and the callables it answers for. Out: rows of rules.py.
+In: a function and the callables that it handles. Out: entries in the tables of rules.py. PyTorch's counterpart: the arity checks
+(`raise_args_mismatch`) at the head of each `call_*` method in torch/_dynamo/variables/.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ Row = TypeVar("Row", bound="Callable[..., VariableTracker]")
 
 
 def builtin(*targets: Any) -> Callable[[Row], Row]:
-    """Declare that the decorated function, called as `f(ctx, *args, **kwargs)`, answers calls of these callables."""
+    """Declare that the decorated function, called as `f(ctx, *args, **kwargs)`, handles calls of these callables."""
 
     def declare(row: Row) -> Row:
         fits = _fits(row, skip=1)
@@ -54,7 +53,7 @@ def builtin(*targets: Any) -> Callable[[Row], Row]:
 
 
 def builtin_method(python_type: type[Any], *names: str) -> Callable[[Row], Row]:
-    """Declare that the decorated function, called as `f(ctx, self, *args, **kwargs)`, answers for methods of a type."""
+    """Declare that the decorated function, called as `f(ctx, self, *args, **kwargs)`, handles methods of a type."""
 
     def declare(row: Row) -> Row:
         for name in names:
@@ -79,7 +78,7 @@ def _method_answer(row: Callable[..., VariableTracker], name: str) -> MethodAnsw
 def refuse_arguments(
     ctx: TraceContext, target: Any, name: str, args: Args, kwargs: Kwargs
 ) -> NoReturn:
-    """The program's TypeError, if the function in C has one for these arguments; else a graph break."""
+    """Raise the C function's TypeError for these arguments in the program, if there is one; else break the graph."""
     error = argument_error_of_c(target, len(args), tuple(kwargs))
     if error is not None:
         ctx.raise_exception(TypeError, *error.args)
@@ -87,7 +86,7 @@ def refuse_arguments(
 
 
 def refuse_method_arguments(ctx: TraceContext, receiver: VariableTracker, name: str, args: Args, kwargs: Kwargs) -> NoReturn:
-    """The same for a method of a builtin type, which is asked on a stand-in for the receiver."""
+    """The same for a method of a builtin type, called on a stand-in for the receiver."""
     label = f"{receiver.type_name()}.{name}"
     if receiver.kind == "builtin":  # a class method: `dict.fromkeys`
         refuse_arguments(ctx, receiver.live_value(), label, args, kwargs)
@@ -99,11 +98,11 @@ def refuse_method_arguments(ctx: TraceContext, receiver: VariableTracker, name: 
 
 
 def _fits(row: Callable[..., Any], skip: int) -> Callable[[Sequence[Any], Mapping[str, Any]], bool]:
-    """Whether arguments fit a row's own signature, its first parameters (ctx, self) left out.
+    """Whether arguments bind to a rule's own signature, without its first parameters (ctx, self).
 
-    How many positional ones fit is in the row's code; its signature is only worked out when arguments are named.
+    The number of positional parameters is read from the code object; the full signature is computed only for keyword arguments.
     """
-    declared: Any = inspect.unwrap(row)  # a row that tells the journal first is wrapped, and its wrapper takes anything
+    declared: Any = inspect.unwrap(row)  # a rule that records a mutation first is wrapped, and the wrapper accepts any arguments
     code = declared.__code__
     most: float = math.inf if code.co_flags & inspect.CO_VARARGS else code.co_argcount - skip
     least: int = code.co_argcount - skip - len(declared.__defaults__ or ())

@@ -1,11 +1,13 @@
-"""Stand-ins: what Python itself says when the types of operands do not fit.
+"""Type errors: what Python raises when the types of the operands do not fit.
 
-The idea: `[] + 1` raises a TypeError that CPython words. The engine copies no messages: it runs the operation on
-*stand-ins*, the constant itself or an empty value of the same builtin type, and what that raises the traced program
-raises.
-What a stand-in computes is never used, but for one thing: values of two types are not equal where neither knows the other.
+The idea: CPython words the TypeError of `[] + 1`. The engine copies no error messages: it runs the operation on *stand-ins* (the
+constant itself, or an empty value of the same builtin type), and raises the resulting exception in the traced program.
 
-In: an operator and two trackers that no row serves. Out: an exception of the program, an answer, or a graph break.
+A stand-in's result is never used, with one exception: values of two types are unequal if neither type implements `==` for the
+other.
+
+In: an operator and two trackers for which there is no rule. Out: an exception of the program, a result, or a graph break. PyTorch's
+counterpart: `generic_richcompare` and its neighbors in torch/_dynamo/variables/object_protocol.py, which word their own messages.
 """
 
 from __future__ import annotations
@@ -56,11 +58,11 @@ _ORDERINGS: dict[Callable[[Any, Any], Any], tuple[str, str]] = {
 }
 
 
-_C_CALLABLES = (BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType)  # equal where they are identical
+_C_CALLABLES = (BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType)  # equal only if identical
 
 
 class NoStandIn(Exception):
-    """The value's type is none of the builtin ones."""
+    """The value's type is not one of the builtin types."""
 
 
 def stand_in(value: VariableTracker) -> Any:
@@ -72,7 +74,9 @@ def stand_in(value: VariableTracker) -> Any:
 
 
 def raise_if_refused(ctx: TraceContext, function: Callable[..., Any], /, *operands: VariableTracker) -> None:
-    """The program raises the TypeError that a C function raises for operands of these types; what has no stand-in is taken."""
+    """Raise in the program the TypeError that a C function raises for operands of
+    these types; a value without stand-in is accepted.
+    """
     try:
         function(*map(stand_in, operands))
     except TypeError as error:
@@ -82,15 +86,15 @@ def raise_if_refused(ctx: TraceContext, function: Callable[..., Any], /, *operan
 
 
 def does_not_answer(receiver: VariableTracker, method: str, other: VariableTracker) -> bool:
-    """Whether a special method of a builtin type, called by its name, returns NotImplemented for a value of this type."""
+    """Whether a special method of a builtin type, called explicitly, returns NotImplemented for the other value's type."""
     kind = type_of(receiver)
     if kind is None or type_of(other) is None:
         return False
-    if getattr(kind, method, None) is getattr(object, method, None):  # identity is all that it knows
+    if getattr(kind, method, None) is getattr(object, method, None):  # the type compares by identity alone
         return method not in ("__eq__", "__ne__") or receiver.same_object(other) is False
     try:
         answer = getattr(stand_in(receiver), method)(_stand_in_of(other))
-    except Exception:  # also what it raises: the operator says that
+    except Exception:  # including an exception of the method: the operator raises that
         return False
     return answer is NotImplemented
 
@@ -103,7 +107,7 @@ def _stand_in_of(other: VariableTracker) -> Any:
 
 
 def type_of(value: VariableTracker) -> type[Any] | None:
-    """The value's Python type, or None when it is not known."""
+    """The value's Python type, or None if it is not known."""
     try:
         return value.python_type()
     except NotImplementedError:
@@ -113,7 +117,7 @@ def type_of(value: VariableTracker) -> type[Any] | None:
 def raise_type_error(
     ctx: TraceContext, function: Callable[..., Any], /, *operands: VariableTracker, kind: str, **facts: object
 ) -> NoReturn:
-    """The program raises what `function` raises on stand-ins of the operands; a graph break if that says nothing."""
+    """Raise in the program what `function` raises on stand-ins of the operands; break the graph if it raises no TypeError."""
     try:
         values = [stand_in(operand) for operand in operands]
     except NoStandIn:
@@ -122,7 +126,7 @@ def raise_type_error(
         function(*values)
     except TypeError as error:
         ctx.raise_exception(TypeError, *error.args)
-    except Exception:  # about the stand-in's content, which says nothing of the real one
+    except Exception:  # an error about the stand-in's content, which does not apply to the real value
         pass
     ctx.break_graph(kind, **facts)
 
@@ -130,7 +134,7 @@ def raise_type_error(
 def compare_different_types(
     ctx: TraceContext, symbol: str, function: Callable[[Any, Any], Any], lhs: VariableTracker, rhs: VariableTracker
 ) -> VariableTracker:
-    """A comparison that no row serves: identity where types have nothing else, TypeError where no order."""
+    """A comparison without a rule: compare identity if the types define nothing else; TypeError if they define no order."""
     types = type_of(lhs), type_of(rhs)
     facts = {"operator": symbol, "left": lhs.type_name(), "right": rhs.type_name()}
     if symbol in ("==", "!="):
@@ -149,7 +153,7 @@ def _equal_by_type(
     ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: VariableTracker,
     types: tuple[type[Any] | None, type[Any] | None],
 ) -> bool | None:
-    """Whether values are equal, as far as types and identity tell; None when they do not."""
+    """Whether two values are equal, if types and identity determine that; otherwise None."""
     if None in types:
         return None
     methods = ("__eq__",) if symbol == "==" else ("__ne__", "__eq__")
@@ -166,7 +170,7 @@ def _equal_by_type(
 
 
 def _same_c_method(lhs: VariableTracker, rhs: VariableTracker) -> bool:
-    """Whether two live functions of C are one method of one object: each access makes another object."""
+    """Whether two live C functions are the same method of the same object; each access creates a new bound object."""
     try:
         first, second = lhs.live_value(), rhs.live_value()
     except NotConstant:
@@ -185,7 +189,7 @@ def _neither_answers(types: tuple[type[Any] | None, type[Any] | None]) -> bool:
 
 
 def _is_plain(value_type: type[Any] | None, dunder: str) -> bool:
-    """Whether a type has nothing but what `object` gives it."""
+    """Whether a type inherits this special method from `object`."""
     return getattr(value_type, dunder) is getattr(object, dunder)
 
 

@@ -1,5 +1,7 @@
-"""What every tracker knows: its base class, what it may ask of the translator and of the code generator, the journal.
+"""What all trackers share: the base class, the interfaces of the translator and the code generator, and the side-effect journal.
 
-The idea is circular (a tracker asks the translator, which runs trackers), so these files may name each other for type
-checkers; no other file of `variables/` takes part in a circle.
+Trackers call the translator and the translator runs trackers, so these files may import each other for type checking. No other file
+of `variables/` takes part in an import cycle.
+
+PyTorch's counterpart: torch/_dynamo/variables/base.py, builder.py and side_effects.py.
 """

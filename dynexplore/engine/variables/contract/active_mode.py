@@ -1,9 +1,11 @@
-"""ActiveMode: a mode of torch that traced code has entered, and how it is left again.
+"""ActiveMode: a torch mode that traced code has entered, and how to leave it.
 
-The idea: a mode (no gradients, autocast, a device) holds for the process while the frame is interpreted, and has nodes of its own
-in the graph. Whoever enters one says how to leave it in both places, and how to set it for real where it outlives the frame.
+The idea: a mode (no_grad, autocast, a default device) is really in force in the process while the frame is interpreted, and it has
+enter and exit nodes in the graph. Whoever enters a mode supplies how to leave it in both places, and how to set it in the modified
+code if it outlives the frame.
 
-In: what enters a mode (the files of modes/, torch_/higher_order/vmap.py). Out: `ctx.active_modes`, which the translator leaves.
+In: the files that enter modes (modes/, torch_/higher_order/vmap.py). Out: `ctx.active_modes`, which the translator unwinds.
+PyTorch's counterpart: `ContextWrappingVariable` in torch/_dynamo/variables/ctx_manager.py.
 """
 
 from __future__ import annotations
@@ -17,11 +19,11 @@ if TYPE_CHECKING:
 
 
 class ActiveMode:
-    """A mode of torch that is entered: how to leave it for real, and in the graph."""
+    """A torch mode that was entered: how to leave it in the process and in the graph."""
 
     def __init__(self, leave: Callable[[], None], leave_in_graph: Callable[[TraceContext], None],
                  set_for_real: Callable[[Reconstruction], None] | None = None, *, of: str) -> None:
-        self.of = of  # what it is a mode of: leaving it takes back what was set inside
+        self.of = of  # the kind of mode; leaving it also undoes what was set inside
         self.leave = leave
         self.leave_in_graph = leave_in_graph
         self.set_for_real = set_for_real  # for a mode that outlives the frame

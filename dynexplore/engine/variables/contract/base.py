@@ -1,18 +1,20 @@
-"""VariableTracker: the fixed set of questions that the interpreter asks of every value.
+"""VariableTracker: the fixed set of operations that the interpreter performs on every value.
 
-The idea: the symbolic stack and locals hold trackers instead of values. A tracker knows its Python type, perhaps its value,
-perhaps where it came from (`source`), perhaps the FX node that computes it. **A fixed set of questions is a method here; an
-open set of targets (builtins, torch functions, operators, methods of a type) is a row of a table** elsewhere.
+The idea: the symbolic stack and locals hold trackers instead of values. A tracker knows its Python type and, depending on the
+value, its constant value, where it came from (`source`), or the FX node that computes it. **The fixed operations (truth,
+length, iteration, attributes, items, calls) are methods of this class; the open sets of targets (builtins, torch functions,
+operators, methods of a type) are rules in tables** elsewhere.
 
-Each answer that is not known ends in a graph break that names the type and the question; so a new tracker starts with nothing
-and adds what it can answer.
+The default of each operation is a graph break that names the type and the operation, so a new kind of tracker starts with nothing
+and adds what it supports.
 
-Who made it: a tracker with a `source` existed before the frame ran; one without was made in this frame. There is one tracker
-per live object (`ctx.build` sees to it), so that identity in the program is identity of trackers.
+A tracker with a `source` stands for an object that existed before the frame; one without stands for an object made in the frame.
+`ctx.build` makes one tracker per live object, so the identity of objects in the program is the identity of trackers.
 
-Questions that watchers ask, and that rely on nothing, stand in inspection.py.
+Queries for views and checks, which install no guard, are in inspection.py.
 
-torch/_dynamo/variables/base.py does the same job.
+In: operations of the interpreter. Out: trackers, nodes, reconstruction bytecode. PyTorch's counterpart: `VariableTracker` in
+torch/_dynamo/variables/base.py.
 """
 
 from __future__ import annotations
@@ -37,23 +39,25 @@ class NotConstant(Exception):
 
 
 class NotProxyable(Exception):
-    """`as_proxy` was asked of a tracker that cannot be an argument of an FX node; names its type."""
+    """`as_proxy` was called on a tracker that cannot be an argument of an FX node; the message names its type."""
 
 
 class _StepInside(int):
-    """A step at which a body is traced: the same number as that of the call, but a mark on what comes up inside."""
+    """The step of a call whose body is traced separately: equal to the call's step, but a distinct object, so values made inside
+    it can be recognized by identity.
+    """
 
     around: int
 
 
 class Progress(threading.local):
-    """Where the attempt of this thread stands: the step of the root frame before which it could stop, were it to begin again."""
+    """The progress of this thread's attempt: the root frame's current step, before which a restarted attempt could stop."""
 
     step = 0
 
     @contextlib.contextmanager
     def of_an_attempt(self) -> Iterator[None]:
-        """An attempt begins; one that it stands inside (a backend may call what is compiled) goes on where it was."""
+        """Run an attempt. A nested one (a backend may call compiled code) saves the outer attempt's step and restores it."""
         outer, self.step = self.step, 0
         try:
             yield
@@ -62,7 +66,7 @@ class Progress(threading.local):
 
     @contextlib.contextmanager
     def of_a_body(self) -> Iterator[Callable[[VariableTracker], bool]]:
-        """A function is traced of which one must know what it changes; gives the question if a value was made inside."""
+        """Trace a body whose mutations must be known; yields a predicate: was this value made inside the body?"""
         outer = self.step
         self.step = inside = _StepInside(outer)
         inside.around = outer
@@ -73,7 +77,7 @@ class Progress(threading.local):
 
 
 def _is_inside(step: int, body: int) -> bool:
-    """Whether a step is that of a body, or of one inside it."""
+    """Whether a step belongs to a body, or to one nested in it."""
     while step is not body and isinstance(step, _StepInside):
         step = step.around
     return step is body
@@ -83,7 +87,7 @@ progress = Progress()
 
 
 class UnknownType(NotImplementedError):
-    """A tracker was asked for its type, and does not know it."""
+    """A tracker whose Python type is not known was asked for it."""
 
     def __init__(self, tracker: VariableTracker) -> None:
         super().__init__(f"{type(tracker).__name__} does not know its Python type")
@@ -91,16 +95,16 @@ class UnknownType(NotImplementedError):
 
 
 class VariableTracker(Inspection):
-    """What is known of one value; see the head of this file."""
+    """What is known about one value; see the head of this file."""
 
     created_at_step: int
-    """The root frame's step at which it came up: a value that cannot be rebuilt is made for real there, by a later attempt."""
+    """The root frame's step when this tracker was created; a later attempt stops there if the value cannot be reconstructed."""
 
-    kind: ClassVar[str] = "value"  # what people see in the views
-    mutable: ClassVar[bool] = False  # must be built once and shared when it appears twice in what a graph leaves behind
+    kind: ClassVar[str] = "value"  # shown in the views
+    mutable: ClassVar[bool] = False  # reconstructed once and shared if it appears twice in what a graph leaves behind
 
     source: Source | None = None
-    storage_owner: VariableTracker | None = None  # the object of a program's class whose content it is: there is no other object
+    storage_owner: VariableTracker | None = None  # for a storage: the user-defined instance
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         tracker = super().__new__(cls)
@@ -110,11 +114,11 @@ class VariableTracker(Inspection):
     # -- what it is
 
     def container(self) -> VariableTracker:
-        """What stands for the items where a container is walked or changed: of an object of the program, what it holds."""
+        """The tracker whose items are iterated or mutated: the storage, for an instance of a user-defined subclass."""
         return self
 
     def python_type(self) -> type[Any]:
-        """The type that `type(value)` gives. Raises UnknownType: the translator ends the graph there."""
+        """`type(value)`. Raises UnknownType, at which the translator breaks the graph."""
         raise UnknownType(self)
 
     def type_name(self) -> str:
@@ -125,11 +129,11 @@ class VariableTracker(Inspection):
             return self.kind
 
     def as_constant(self) -> Any:
-        """The Python value, if it is known while tracing. Raises NotConstant."""
+        """The Python value, if it is known at trace time. Raises NotConstant otherwise."""
         raise NotConstant(self)
 
     def is_constant(self) -> bool:
-        """Whether `as_constant` has an answer."""
+        """Whether `as_constant` succeeds."""
         try:
             self.as_constant()
         except NotConstant:
@@ -137,24 +141,24 @@ class VariableTracker(Inspection):
         return True
 
     def varying_key(self) -> tuple[object, Source] | None:
-        """An index or key that is known to be another one in each call: this call's, and its source. None: it is taken as it is."""
+        """This call's value and the source of an index or key that differs from call to call; None: specialize on its value."""
         return None
 
     def read(self, ctx: TraceContext) -> VariableTracker:
-        """The tracker itself; a container's item that was never looked at becomes a real tracker (lazy.py)."""
+        """The tracker itself; a lazy item becomes a real tracker (lazy.py)."""
         return self
 
     def read_items(self, ctx: TraceContext) -> None:
-        """Read all that a container holds, all the way down: asked before `as_proxy`."""
+        """Realize every lazy item, recursively: required before `as_proxy`."""
 
     def live_value(self) -> Any:
-        """The real object behind an existing value. Raises NotConstant for one made in this frame."""
+        """The live object of a value that existed before the frame. Raises NotConstant for one made in the frame."""
         raise NotConstant(self)
 
     # -- questions
 
     def truth(self, ctx: TraceContext) -> bool | VariableTracker:
-        """bool(value): True or False, or a tracker whose truth is only known when the graph runs."""
+        """bool(value): True, False, or a tracker for a truth value that is only known at run time."""
         ctx.break_graph("DX302", question="truth value", type=self.type_name())
 
     def length(self, ctx: TraceContext) -> VariableTracker:
@@ -170,7 +174,7 @@ class VariableTracker(Inspection):
         ctx.break_graph("DX307", question="next()", type=self.type_name())
 
     def next_or_raise(self, ctx: TraceContext) -> VariableTracker:
-        """next(value) of an iterator; StopIteration when it is exhausted, with what the iterator says."""
+        """next(value) of an iterator; raises StopIteration, with the iterator's return value, if it is exhausted."""
         item = self.next_item(ctx)
         if item is None:
             ctx.raise_exception(StopIteration)
@@ -185,25 +189,25 @@ class VariableTracker(Inspection):
         return items
 
     def same_object(self, other: VariableTracker) -> bool | None:
-        """`value is other`; None when that cannot be known."""
+        """`value is other`; None if that is not known at trace time."""
         return self is other
 
     def method_of(self, ctx: TraceContext, cls: type[Any] | None, name: str) -> VariableTracker:
-        """The method that `cls`, a C type, has under a name, bound to the value; what the value's own class has is no matter."""
+        """The method `name` of `cls`, a C type, bound to the value, even if the value's own class overrides it."""
         return self.get_attribute(ctx, name)
 
     def hash_key(self, ctx: TraceContext) -> object:
-        """What stands for the value as a dict key: equal keys for equal values."""
+        """The value as a key of the engine's dicts: equal keys for equal values."""
         ctx.break_graph("DX320", question="hash()", type=self.type_name())
 
     def merged_as(self, ctx: TraceContext) -> VariableTracker | None:
-        """The dict into which `dict(value)` and `**value` look; None: they ask `keys` and `__getitem__`. CPython looks into every
-        dict whose class has no `__iter__` of its own (dict_merge in dictobject.c).
+        """The dict that `dict(value)` and `**value` read directly; None: they call `keys` and `__getitem__`. CPython reads
+        directly every dict whose class does not override `__iter__` (dict_merge in dictobject.c).
         """
         return None
 
     def own_less_than(self, ctx: TraceContext, other: VariableTracker) -> VariableTracker | None:
-        """What the `__lt__` that the program wrote returns; None if there is none, or it leaves the answer to others."""
+        """The result of a user-defined `__lt__`; None if there is none or it returns NotImplemented."""
         return None
 
     def contains(self, ctx: TraceContext, item: VariableTracker) -> VariableTracker:
@@ -249,7 +253,7 @@ class VariableTracker(Inspection):
         ctx.break_graph(self.outside("DX212"), callee=self.describe())
 
     def outside(self, kind: str) -> str:
-        """The kind of graph break that fits an object of a library which acts on the world outside; `kind` for others."""
+        """The kind of graph break for an object of a library with external effects (I/O, logging); `kind` for any other object."""
         try:
             return kind_of_break(self.live_value(), kind)
         except NotConstant:
@@ -262,18 +266,18 @@ class VariableTracker(Inspection):
     # -- into the graph, and out of the frame
 
     def as_proxy(self) -> Any:
-        """The value as an argument of an FX node: a node, a constant, or a nest of such. Raises NotProxyable."""
+        """The value as an argument of an FX node: a node, a constant, or a nested container of these. Raises NotProxyable."""
         raise NotProxyable(self.type_name())
 
     def reconstruct(self, build: Reconstruction) -> None:
-        """Emit bytecode that pushes a value made in this frame (one with a source is loaded from there).
+        """Emit bytecode that pushes a value made in this frame (a value with a source is loaded from its source).
 
-        Raises NotImplementedError, with the reason, where that cannot be: then the frame stops before the value is made.
+        Raises NotImplementedError, with the reason, if that is impossible: the frame then stops before the value is made.
         """
         raise NotImplementedError("no bytecode makes such a value")
 
     def write_back(self, build: Reconstruction) -> None:
-        """Emit bytecode that makes the real object what the journal says it became."""
+        """Emit bytecode that applies the recorded mutations to the real object."""
         raise NotImplementedError(f"{type(self).__name__} has no side effects to write back")
 
     # -- for people

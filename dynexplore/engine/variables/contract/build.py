@@ -1,14 +1,15 @@
-"""The registry: which tracker stands for a live value. First matching row wins.
+"""The builder registry: which tracker represents a live value. The first matching rule wins.
 
-The idea: a tracker's file declares, beside its operations, which live values become it and which guards that costs:
+The idea: a tracker's file declares, next to its operations, which live values it represents and which guards that installs:
 
     @builds(list)
     def build_list(ctx, value, source): ...
 
-`build` looks the exact type up first, then asks the `builds_when` rows in order of their rank. An unknown value becomes an
-opaque object (opaque.py), which can be passed around but not looked into.
+A value is looked up by its exact type first, then by the `builds_when` predicates in order of rank. A value of an unknown type
+becomes an opaque object (opaque.py), which can be passed around but not inspected.
 
-In: a live value and its source. Out: its one tracker. torch/_dynamo/variables/builder.py does the same job.
+In: a live value and its source. Out: its tracker. PyTorch's counterpart: `VariableBuilder` in torch/_dynamo/variables/builder.py,
+one method with a branch for each kind.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _WHEN: list[tuple[int, Callable[[Any], bool], BuildRow]] = []
 
 
 def builds(*types: type[Any]) -> Callable[[BuildRow], BuildRow]:
-    """Declare that values of exactly these types become the tracker that the decorated function makes."""
+    """Declare that values of exactly these types are represented by the tracker that the decorated function makes."""
 
     def declare(row: BuildRow) -> BuildRow:
         for value_type in types:
@@ -40,7 +41,7 @@ def builds(*types: type[Any]) -> Callable[[BuildRow], BuildRow]:
 
 
 def builds_when(predicate: Callable[[Any], bool], *, rank: int) -> Callable[[BuildRow], BuildRow]:
-    """Declare a row for values that satisfy a predicate; lower ranks are asked first."""
+    """Declare a rule for values that satisfy a predicate; lower ranks are tried first."""
 
     def declare(row: BuildRow) -> BuildRow:
         _WHEN.append((rank, predicate, row))
@@ -51,7 +52,7 @@ def builds_when(predicate: Callable[[Any], bool], *, rank: int) -> Callable[[Bui
 
 
 def row_for(value: object) -> BuildRow:
-    """The row that serves a value; the lowest-ranked predicate row catches everything."""
+    """The rule for a value; the predicate with the last rank accepts everything."""
     row = _BY_TYPE.get(type(value))
     if row is not None:
         return row

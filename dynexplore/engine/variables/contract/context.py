@@ -1,10 +1,11 @@
-"""What a tracker may ask of the translator.
+"""The interface of the translator that trackers use.
 
-The idea: trackers and translator know each other (a list's `append` must reach the journal, a function's call must be
-inlined by the translator). The circle goes through these Protocols, so that imports still run down only. `TraceContext` has five
-verbs that nearly every tracker uses (build, guard, operation, break_graph, raise_exception); the rest belongs to its parts.
+The idea: trackers and the translator depend on each other (a list's `append` reaches the journal, a function's call is inlined by
+the translator). These Protocols break the import cycle. `TraceContext` has the five verbs that nearly every tracker uses (build,
+guard, operation, break_graph, raise_exception); less common operations are grouped in `values`, `calls` and `frames`.
 
-In/out: `translate/translator.py` implements `TraceContext`; every method of a tracker gets it as `ctx`.
+In: calls from trackers; every method of a tracker gets the context as `ctx`. Out: `translate/translator.py` implements it.
+PyTorch's counterpart: the `tx: InstructionTranslator` parameter of torch/_dynamo/variables/.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class ObservedException(Exception):
-    """The traced program raises: `exception` is the tracker of what it raises. Unwinds symbolic frames."""
+    """The traced program raises; `exception` is the tracker of the exception. Unwinds symbolic frames."""
 
     def __init__(self, ctx: TraceContext, exception: VariableTracker) -> None:
         super().__init__(exception)
@@ -36,33 +37,35 @@ class ObservedException(Exception):
         ctx.effects.cleanup_callbacks.append(self._forget_frames)
 
     def _forget_frames(self) -> None:
-        """A frame that has caught it is in its traceback, and holds it: a cycle, with all that the program's frame holds."""
+        """Drop the traceback: a frame that caught this exception is in it and refers to it, a
+        cycle that would keep the program's objects alive.
+        """
         self.__traceback__ = self.__context__ = self.__cause__ = None
 
 
 class Values(Protocol):
     """Inputs of the graph."""
 
-    symbolic_inputs: dict[Source, VariableTracker]  # the symbols of numbers that are inputs
+    symbolic_inputs: dict[Source, VariableTracker]  # numbers that are symbolic graph inputs
 
     def lazy(self, value: object, source: Source | None) -> VariableTracker:
-        """A live value that becomes a tracker when it is first looked at."""
+        """A live value that becomes a tracker on first use."""
         ...
 
     def guard_tensor(self, tensor: Any, source: Source) -> Any:
-        """Make a tensor an input of the graph: TENSOR_MATCH, fake twin and placeholder; returns the node."""
+        """Make a tensor a graph input: TENSOR_MATCH guard, fake tensor and placeholder; returns the node."""
         ...
 
     def new_input(self, tensor: Any, source: Source) -> Any:
-        """Make a tensor that the modified code makes an input of the graph, without a guard; returns the node."""
+        """Make a tensor that the modified code creates a graph input, without a guard; returns the node."""
         ...
 
     def constant_tensor(self, tensor: Any) -> VariableTracker:
-        """A tensor that the engine itself holds (made while tracing) as an attribute of the graph."""
+        """A tensor that the engine itself created while tracing, as an attribute of the graph module."""
         ...
 
     def wrap_size(self, size: Any, tensor: VariableTracker) -> VariableTracker:
-        """The tracker of a tensor's torch.Size; symbolic entries become nodes when they are used."""
+        """The tracker of a tensor's torch.Size; symbolic entries become nodes on first use."""
         ...
 
     def iterator_over(self, items: list[VariableTracker]) -> VariableTracker:
@@ -71,9 +74,9 @@ class Values(Protocol):
 
 
 class Calls(Protocol):
-    """Calls that leave the tracker's own layer: into a Python body, or to a TorchFunctionMode."""
+    """Calls that leave the tracker layer: into a Python body, or to a TorchFunctionMode."""
 
-    module_path: list[tuple[str, str]]  # path and class of the nn.Modules whose forward is being interpreted
+    module_path: list[tuple[str, str]]  # path and class of each nn.Module whose forward is being interpreted
 
     def inline(
         self, function: VariableTracker, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
@@ -82,53 +85,55 @@ class Calls(Protocol):
         ...
 
     def make_enumeration(self, base: VariableTracker, args: Args, kwargs: Kwargs) -> VariableTracker:
-        """`Enum("Color", "RED GREEN")`: the class that a class statement would make."""
+        """`Enum("Color", "RED GREEN")`: the class that the equivalent class statement would make."""
         ...
 
     def resume_generator(
         self, generator: VariableTracker, sent: VariableTracker, thrown: VariableTracker | None = None
     ) -> VariableTracker | None:
-        """Run an inlined generator's body to its next `yield`; None when it returned.
+        """Run an inlined generator's body to its next `yield`; None if it returned.
 
-        `thrown`: an exception that is raised in it, where it stands.
+        `thrown`: an exception to raise at the point where the generator is suspended.
         """
         ...
 
     def dispatch_torch_function(
         self, op: str, target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> VariableTracker | None:
-        """What the innermost TorchFunctionMode makes of a call that is answered without an operation; None: it is not asked."""
+        """The innermost TorchFunctionMode's result for a call that needs no operation
+        in the graph; None: the mode is not called.
+        """
         ...
 
     def torch_function_call(
         self, op: str, target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> TorchFunctionDispatched | None:
-        """What torch passes to `__torch_function__` when this call is made; None where torch asks no mode."""
+        """The arguments with which torch would call `__torch_function__` for this call; None if torch calls no mode."""
         ...
 
 
 class ActiveFrames(Protocol):
-    """The frames that are being interpreted."""
+    """The stack of frames that are being interpreted."""
 
     def handled_exception(self) -> VariableTracker | None:
-        """The exception that an `except` or `finally` block of the innermost frame, or of one around it, handles."""
+        """The exception being handled by an `except` or `finally` block of the innermost frame or of one around it."""
         ...
 
     def forward_call(
         self, caller: VariableTracker, function: VariableTracker, through: Sequence[types.FunctionType] = ()
     ) -> None:
-        """Calling `caller` only calls `function`, and gives its result unchanged.
+        """Note that calling `caller` only calls `function` and returns its result unchanged.
 
-        `through`: methods of `caller` that do so in eager and are not interpreted, outermost first.
+        `through`: methods of `caller` that forward the call in eager and are not interpreted, outermost first.
         """
         ...
 
     def is_owned_by_root(self, value: VariableTracker) -> bool:
-        """Whether a local of the frame that is translated, not of a callee or caller, holds the object that it made."""
+        """Whether a local of the root frame, not of an inlined callee or of a caller, holds this object made in the frame."""
         ...
 
     def super_arguments(self, ctx: Any) -> tuple[VariableTracker, VariableTracker]:
-        """What `super()` without arguments means in the innermost frame: the `__class__` cell's content, the first argument."""
+        """The arguments that zero-argument `super()` implies: the content of the `__class__` cell and the first argument."""
         ...
 
 
@@ -160,30 +165,30 @@ class TraceContext(Protocol):
         ...
 
     def build(self, value: object, source: Source | None) -> VariableTracker:
-        """The tracker of a live value (the registry of build.py decides), with the guards that costs.
+        """The tracker of a live value, as the registry (build.py) decides, with the guards that this requires.
 
         `source` None: a constant that the engine itself makes; no guard.
         """
         ...
 
     def guard(self, source: Source, kind: str, expected: Any) -> None:
-        """Rely on a fact about the value at `source`, on behalf of the current instruction.
+        """Install a guard on the value at `source`, attributed to the current instruction.
 
         Nothing is installed if `module_guards.implies(source, kind, expected)`.
         """
         ...
 
     def operation(self, op: str, target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> VariableTracker:
-        """Put a torch operation into the graph; args and kwargs are trackers. The tracker of its result.
+        """Add a torch operation to the graph and return the tracker of its result; args and kwargs are trackers.
 
-        Under a TorchFunctionMode that is asked about it: what the mode makes of it.
+        If an active TorchFunctionMode handles the call, the result is what the mode returns.
         """
         ...
 
     def break_graph(self, kind: str, **facts: object) -> NoReturn:
-        """Give up on tracing this instruction: raises GraphBreak."""
+        """Stop tracing at this instruction: raises GraphBreak."""
         ...
 
     def raise_exception(self, exception_type: type[BaseException], *args: object) -> NoReturn:
-        """The traced program raises this exception: raises ObservedException."""
+        """Raise this exception in the traced program: raises ObservedException."""
         ...

@@ -1,10 +1,11 @@
-"""What a frame does besides computing a graph, as trackers note it and code generation writes it down.
+"""Frame effects: what a frame does besides computing a graph and mutating objects.
 
-The idea: most side effects are changes of objects, which the journal holds. These are the others: random numbers that are drawn in
-each call, parameters that are made, and what the attempt itself owes: guards for the next attempt, circles of references to open.
+The idea: most side effects are mutations of objects, which the journal records (side_effects.py). These are the others: random
+numbers drawn in each call, nn.Parameters created in the frame, guards that the next attempt must install, and cleanup callbacks
+that break reference cycles.
 
-In: trackers. Out: the head of the modified code (codegen), the next attempt (`RestartPoint`), the end of this one.
-PyTorch's counterpart: torch/_dynamo/side_effects.py and the cleanup hooks of output_graph.py.
+In: notes from trackers. Out: the prologue of the modified code (codegen), the next attempt (`RestartPoint`), the end of this one.
+PyTorch's counterpart: `random_calls` and the cleanup hooks of torch/_dynamo/output_graph.py, create_parameter_op.py.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
 
 @record()
 class StandIn:
-    """An object that exists only while the frame is translated, for what each call makes anew: at which step, and where."""
+    """A trace-time substitute for an object that each call creates afresh, with the
+    step and the user stack at which it was made.
+    """
 
     value: object
     step: int

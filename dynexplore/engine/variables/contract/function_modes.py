@@ -1,12 +1,12 @@
-"""FunctionModes: who overrides torch functions: the TorchFunctionModes that traced code has entered, and tensor subclasses.
+"""FunctionModes: the state of `__torch_function__` dispatch: TorchFunctionModes that traced code entered, and tensor subclasses.
 
-The idea: a mode that the program enters stays symbolic. A torch function that would dispatch to it (`__torch_function__`) calls
-its tracker: the method is interpreted with the mode itself off the stack, as torch does it. Where the graph ends inside the
-block, the modified code enters the modes for real.
+The idea: a mode that the program enters stays symbolic. A torch function that would dispatch to it calls its tracker: the
+`__torch_function__` method is interpreted with the mode itself popped, as torch does. If the graph ends inside the `with` block,
+the modified code enters the modes for real.
 
-In: what pushes and pops (modes/torch_function_modes.py), tensor subclasses (torch_/tensor/tensor_subclass.py). Out: whether a
-call may dispatch at all (`may_dispatch`), which costs all others a look at a list.
-torch/_dynamo/variables/torch_function.py (SymbolicTorchFunctionState) does the same job.
+In: pushes and pops (modes/torch_function_modes.py), tensor subclasses (torch_/tensor/tensor_subclass.py). Out: `may_dispatch`, the
+fast check that makes all other calls skip dispatch. PyTorch's counterpart: `SymbolicTorchFunctionState` in
+torch/_dynamo/variables/torch_function.py.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ if TYPE_CHECKING:
 
 
 class FunctionModes:
-    """The modes of one attempt, innermost last, and whether classes are asked; see the head of this file."""
+    """The modes of one attempt, innermost last, and whether subclasses dispatch; see the head of this file."""
 
     def __init__(self) -> None:
         self.entered: list[VariableTracker] = []
-        self.has_subclasses = False  # whether a tensor came up whose class has a `__torch_function__`
-        self.has_wrappers = False  # whether a tensor came up whose class says in Python what operators do
-        self.wrapped: set[int] = set()  # what names the memory of the tensors that are inside of inputs
+        self.has_subclasses = False  # whether a tensor whose class defines `__torch_function__` has been seen
+        self.has_wrappers = False  # whether a tensor whose class defines `__torch_dispatch__` in Python has been seen
+        self.wrapped: set[int] = set()  # the storages of the inner tensors of wrapper subclasses among the inputs
         self._without_subclasses = 0
 
     @property
     def may_dispatch(self) -> bool:
-        """Whether a call of torch may ask the program."""
+        """Whether a torch call may dispatch to user code."""
         return bool(self.entered) or self.dispatches_to_subclasses
 
     @property
     def dispatches_to_subclasses(self) -> bool:
-        """Whether classes of tensors are asked."""
+        """Whether tensor subclasses take part in dispatch."""
         return self.has_subclasses and not self._without_subclasses
 
     @contextlib.contextmanager
     def without_subclasses(self) -> Iterator[None]:
-        """While a class answers no class is asked (torch._C.DisableTorchFunctionSubclass)."""
+        """Disable dispatch to subclasses while one of them handles a call (torch._C.DisableTorchFunctionSubclass)."""
         self._without_subclasses += 1
         try:
             yield
@@ -50,9 +50,9 @@ class FunctionModes:
 
     @contextlib.contextmanager
     def without_innermost(self) -> Iterator[VariableTracker]:
-        """While the innermost mode answers it is not asked itself."""
+        """Pop the innermost mode while it handles a call."""
         mode = self.entered.pop()
         try:
             yield mode
-        finally:  # also when the program raises; when the graph breaks, the attempt is thrown away as a whole
+        finally:  # also if the program raises; if the graph breaks, the whole attempt is discarded
             self.entered.append(mode)

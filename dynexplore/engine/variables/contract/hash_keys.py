@@ -1,15 +1,17 @@
-"""Hash keys of values that are equal when their parts are, and that are no tuples.
+"""Hash keys of values that compare by their parts but are not tuples: frozen dataclasses and bound methods.
 
-The idea: containers keep real dicts and sets of hash keys (`VariableTracker.hash_key`). A key has to be equal to another where the
-values are, and where a program asks for `hash(value)`, the key has the value's own hash. So a tuple that stands for something else
-must not be one: the tuple `(P, 1)` is another key than the dataclass `P(1)`, and `hash(P(1))` is that of its fields alone.
+The idea: dict and set trackers are keyed by `VariableTracker.hash_key`. Two keys must be equal exactly if the values are, and
+`hash(key)` must be the value's own hash if the program asks for it. A plain tuple of the parts would break both rules: the tuple
+`(P, 1)` is a different key from the dataclass `P(1)`, and `hash(P(1))` covers the fields alone.
+
+In: the parts. Out: a hashable key. PyTorch's counterpart: `HashableTracker` in torch/_dynamo/variables/hashable.py.
 """
 
 from __future__ import annotations
 
 
 class _Parts(tuple[object, ...]):
-    """Equal to another of the same kind with the same parts."""
+    """Equal to another key of the same class with the same parts."""
 
     __slots__ = ()
 
@@ -23,16 +25,16 @@ class _Parts(tuple[object, ...]):
 
 
 class FieldsKey(_Parts):
-    """A frozen dataclass: its class, and the keys of the fields that it compares."""
+    """The key of a frozen dataclass: its class, and the keys of the fields that take part in comparison."""
 
     __slots__ = ()
 
     def __hash__(self) -> int:
-        """As the method that `dataclass` writes computes it."""
+        """The same value as the `__hash__` that `dataclass` generates."""
         return hash(self[1:])
 
 
 class MethodKey(_Parts):
-    """A bound method: its function, and the tracker of the object, of which the identity counts."""
+    """The key of a bound method: its function, and the tracker of `__self__`, compared by identity."""
 
     __slots__ = ()

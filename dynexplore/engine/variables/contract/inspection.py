@@ -1,12 +1,12 @@
-"""What can be said of a tracker by looking at it: the questions of those who watch, none of which installs a guard.
+"""Inspection: read-only queries about a tracker, none of which installs a guard.
 
-The idea: a view, a snapshot before a step or a second opinion on the step must see what a value holds, and must not change what
-the frame relies on. So each tracker answers these questions beside those of base.py, in its own file: nobody who looks needs a list
-of tracker classes, and a new kind of value is shown, copied and compared as soon as its tracker answers. Answers are copies. The
-defaults fit a value that holds nothing and of which nothing is known.
+The idea: a view, a snapshot before a step, or a second opinion on a step must see a value's content without changing what the frame
+is specialized on. Each tracker class answers these queries next to its base.py operations, so an observer needs no list of tracker
+classes and a new kind of value is displayed, copied and compared as soon as its tracker answers. Results are copies. The defaults
+fit a value without content about which nothing is known.
 
-In: nothing; nobody asks unless somebody watches. Out: plain containers of trackers, live objects, FX nodes and constants. PyTorch
-has no counterpart.
+In: queries, only while somebody observes. Out: plain containers of trackers, live objects, FX nodes and constants. PyTorch's
+counterpart: none.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
 
 
 class Unknown(Exception):
-    """Nothing is known of a value without asking it, which could install a guard."""
+    """The value cannot be determined without a query that could install a guard."""
 
 
 @record()
 class Contents:
-    """What a container holds, or what an iterator will still give: a shallow copy.
+    """The content of a container, or the remaining items of an iterator: a shallow copy.
 
-    items: trackers; pairs of trackers for a mapping. live: what comes before them and has no trackers yet, because the program
-    has not looked at it: a real sequence, or a real dict for a mapping.
+    items: trackers, or pairs of trackers for a mapping. live: the content before them that has no trackers yet, because the
+    program has not read it: a real sequence, or a real dict for a mapping.
     """
 
     items: list[Any]
     live: Any = None
 
     def length(self) -> int:
-        """How many there are; of a range of more than can be counted, `sys.maxsize`."""
+        """The number of items; `sys.maxsize` for a longer range."""
         try:
             return len(self.live or ()) + len(self.items)
         except OverflowError:
@@ -45,7 +45,7 @@ class Contents:
 
 
 class Inspection:
-    """The questions; see the head of this file."""
+    """The read-only queries; see the head of this file."""
 
     text_changes: ClassVar[Literal["never", "with the graph", "at any step"]] = "at any step"
     """When `text()` may become another one while a frame is interpreted."""
@@ -54,57 +54,57 @@ class Inspection:
     """The type of a real Python container that behaves as the value does; None for a value that is no container."""
 
     def new_container(self, items: Iterable[Any]) -> Any:
-        """A real container of these items (pairs for a mapping) that behaves as the value does. Raises Unknown."""
+        """A real container of these items (pairs for a mapping) that behaves like the value. Raises Unknown."""
         if self.container_type is None:
             raise Unknown
         return self.container_type(items)
 
     def contents(self, most: int | None = None) -> Contents | None:
-        """What a container holds, which can be walked again and again; None where that cannot be said without asking.
+        """The content of a container, which can be iterated repeatedly; None if it cannot be read without installing a guard.
 
-        `most`: how many of its trackers are enough, the first ones (None: all).
+        `most`: return at most the first so many trackers (None: all).
         """
         return None
 
     def remaining(self, most: int | None = None) -> Contents | None:
-        """What an iterator will still give; None where that cannot be said without asking. `most`: as of `contents`."""
+        """The remaining items of an iterator; None if they cannot be read without installing a guard. `most`: as in `contents`."""
         return None
 
     def bulk(self) -> int:
-        """How many items `contents` or `remaining` would give, without copying them."""
+        """The number of items that `contents` or `remaining` would return, without copying them."""
         return 0
 
     def content_at(self, place: Any) -> Any:
-        """The item at an index, or the value under a key that is a tracker; None where that takes a walk, or asking."""
+        """The item at an index, or the value under a tracker key; None if that requires iteration or a guard."""
         return None
 
     def assigned(self) -> dict[str, VariableTracker | None] | None:
-        """What the frame has stored in the value under names (None: deleted); None where nothing can be stored so."""
+        """The attributes stored by the frame (None: deleted); None if the value takes no attributes."""
         return None
 
     def live_names(self) -> Mapping[str, Any]:
-        """What stood in the live object under names when the frame began."""
+        """The attributes of the live object when the frame began."""
         return {}
 
     def new_object_attributes(self) -> list[tuple[str, VariableTracker]] | None:
-        """The attributes of an object that was made in this frame and holds nothing else; None for any other value."""
+        """The attributes of an object made in this frame that has no other content; None for any other value."""
         return None
 
     def unguarded_value(self, depth: int = 8) -> Any:
-        """The value as a constant, as the FX node that computes it, or as a nest of such. Raises Unknown.
+        """The value as a constant, as the FX node that computes it, or as a nested container of these. Raises Unknown.
 
-        `depth`: how far down a nest is followed, which may hold itself.
+        `depth`: the nesting level down to which containers are followed, since one may contain itself.
         """
         raise Unknown
 
     def may_vary(self) -> bool:
-        """Whether `unguarded_value` is of this call alone, because the frame neither relies on it nor has it as an input."""
+        """Whether `unguarded_value` holds for this call only, because the value is neither guarded nor a graph input."""
         return False
 
     def identity(self) -> object | None:
-        """What stands for the object itself: values with two different ones are different objects; None where it cannot be told."""
+        """A token for the object's identity: different tokens mean different objects; None if identity is not known."""
         return None
 
     def hashes_by_identity(self) -> bool:
-        """Whether `hash()` of the value goes by `identity()`."""
+        """Whether `hash()` of the value depends on `identity()`."""
         return False

@@ -1,12 +1,11 @@
-"""The text of a container that holds containers: a few levels of it, so that what is shown is short, however much there is.
+"""Bounded display of nested containers.
 
-Which idea lives here: each container shows its first items, and these show theirs. A list that holds one list four times, and so on
-for twenty levels, is small in memory and has 4 ** 20 items to show. Below the third level a container is `...`, as one that holds
-itself is.
+The idea: each container displays its first items, and these display theirs. A list that holds one list four times, twenty levels
+deep, is small in memory but has 4 ** 20 items to display. Below the third level, and where a container contains itself, the text is
+`...`.
 
-In:  the method `text` of a tracker of a container. Out: `nested_text(text)`, the same method with a bound.
-
-PyTorch has no counterpart: its trackers have a repr of one level.
+In: the `text` method of a container's tracker. Out: `nested_text(text)`, the same method with the bound. PyTorch's counterpart:
+none; the repr of its trackers has one level.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ MOST_LEVELS = 3
 
 
 class _Open(threading.local):
-    """The containers whose text is being made in this thread, the outermost first."""
+    """The containers whose text this thread is producing, outermost first."""
 
     def __init__(self) -> None:
         self.containers: list[object] = []
@@ -33,7 +32,7 @@ T = TypeVar("T")
 
 
 def nested_text(text: Callable[[T], str]) -> Callable[[T], str]:
-    """A method `text` of a container, which is `...` inside itself and below the third level."""
+    """Decorate a container's `text` method so that it returns `...` inside itself and below the third level."""
 
     @functools.wraps(text)
     def bounded(container: T) -> str:

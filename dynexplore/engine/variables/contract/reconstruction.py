@@ -1,7 +1,10 @@
-"""What a tracker may ask of the code generator when a value leaves the traced frame.
+"""The interface of the code generator that trackers use to reconstruct values.
 
-The idea: `translate/codegen.py` writes the end of a graph; each tracker knows how to push itself. The circle goes through this
-Protocol, as context.py's does.
+The idea: `translate/codegen.py` writes the end of a graph, and each tracker emits the bytecode that pushes its own value. This
+Protocol breaks the import cycle, like those of context.py.
+
+In: calls from `reconstruct` and `write_back` of trackers. Out: bytecode of the modified code. PyTorch's counterpart: `PyCodegen` in
+torch/_dynamo/codegen.py.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ class Reconstruction(Protocol):
     namer: Namer
 
     def push(self, value: VariableTracker) -> None:
-        """Emit bytecode that pushes a value, by whichever way fits: source, graph output, or its own `reconstruct`."""
+        """Emit bytecode that pushes a value: from its source, from a graph output, or through its `reconstruct`."""
         ...
 
     def push_object(self, value: object) -> None:
@@ -45,24 +48,24 @@ class Reconstruction(Protocol):
         ...
 
     def set_modes_before(self, block: ActiveMode) -> None:
-        """Set for real what was set before a `with` block that is entered again now."""
+        """Set the modes that were set before a `with` block which is now entered again."""
         ...
 
     def store_temporary(self) -> str:
-        """Pop the top of the stack into a fresh local variable; its name."""
+        """Pop the top of the stack into a fresh local variable, and return its name."""
         ...
 
     def later(self, emit: Callable[[], None]) -> None:
-        """Run `emit` after every value has been pushed: changes of real objects come last, in the journal's order."""
+        """Run `emit` after every value has been pushed: mutations of real objects come last, in the journal's order."""
         ...
 
     def make_function(self, function: VariableTracker) -> None:
-        """Push a new function made of the code, cells and defaults of one that this frame defined."""
+        """Push a new function made of the code, cells and defaults of a function that the frame defined."""
         ...
 
     def remember(self, value: VariableTracker) -> None:
-        """Pop the top of the stack, which is `value`: from now on `push` gives this very object.
+        """Pop the top of the stack, which is `value`; from now on `push` loads this very object.
 
-        An object that may hold itself says so before its content is pushed.
+        An object that may contain itself calls this before its content is pushed.
         """
         ...

@@ -1,16 +1,16 @@
 """The journal: side effects of the traced frame, and the order in which they are replayed.
 
-The idea: while a frame is interpreted nothing real is mutated. `lst.append(x)` mutates the tracker of `lst` and is recorded here;
-when the graph has run, the modified code makes the real list what the tracker became. So an attempt that is abandoned half-way has
-no effect, and the frame can be interpreted again from the top.
+The idea: nothing real is mutated while a frame is interpreted. `lst.append(x)` mutates the tracker of `lst` and is recorded here;
+after the graph has run, the modified code applies the mutations to the real list. An abandoned attempt therefore has no effect, and
+the frame can be interpreted again from the start.
 
-It holds two things:
+The journal holds:
 
-- which tracker stands for which live object (**one per object**: aliasing in the program is identity of trackers);
-- the mutated trackers, in the order of their first mutation. How one is written back is in the tracker's own file.
+- the tracker of each live object (**one per object**: aliasing in the program is identity of trackers);
+- the mutated trackers, in the order of their first mutation. Each tracker's file defines how it is written back.
 
-In: mutations that trackers record. Out: codegen.py walks `changed` and calls `write_back` of each.
-torch/_dynamo/side_effects.py (SideEffects) does the same job.
+In: mutations that trackers record. Out: codegen.py iterates over `changed` and calls `write_back` of each. PyTorch's counterpart:
+`SideEffects` in torch/_dynamo/side_effects.py.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from dynexplore.engine.variables.contract.base import VariableTracker, progress
 
 
 class Journal:
-    """Identity of live objects and the list of changed trackers, of one attempt."""
+    """The trackers of live objects and the list of mutated trackers, for one attempt."""
 
     def __init__(self, on_change: Callable[[VariableTracker, str], None] | None = None) -> None:
         self._trackers: dict[int, VariableTracker] = {}
         self._keep: list[object] = []
         self._identity_observed: set[VariableTracker] = set()
-        self.changed: dict[VariableTracker, int] = {}  # and the root frame's step at which each first changed
+        self.changed: dict[VariableTracker, int] = {}  # with the root frame's step at the first mutation of each
         self.count = 0
         """How many changes were noted: of two moments with the same count, nothing changed in between."""
         self._on_change = on_change
@@ -39,7 +39,7 @@ class Journal:
 
     @contextlib.contextmanager
     def mutations_during(self) -> Iterator[list[VariableTracker]]:
-        """The trackers that change while the block runs, whether or not the change is replayed."""
+        """Collect the trackers that are mutated while the block runs, whether or not the mutation is replayed."""
         mutated: list[VariableTracker] = []
         self._listening.append(mutated)
         try:
@@ -48,13 +48,13 @@ class Journal:
             self._listening.pop()
 
     def listen(self) -> list[VariableTracker]:
-        """A list to which every tracker is added that changes from now on; who listens empties it."""
+        """A list to which every tracker mutated from now on is appended; the caller empties it."""
         mutated: list[VariableTracker] = []
         self._listening.insert(0, mutated)
         return mutated
 
     def mark_cached(self, is_cached: Callable[[VariableTracker], bool]) -> None:
-        """From now on, what these trackers stand for is held by a cache of the program: other calls see the very objects."""
+        """From now on a cache of the program holds the real objects of these trackers: other calls see the same objects."""
         self._is_cached.append(is_cached)
 
     def is_cached(self, tracker: VariableTracker) -> bool:
@@ -62,28 +62,28 @@ class Journal:
         return tracker.mutable and any(is_cached(tracker) for is_cached in self._is_cached)
 
     def tracker_of(self, value: object) -> VariableTracker | None:
-        """The tracker that already stands for this very object."""
+        """The tracker that already represents this very object."""
         return self._trackers.get(id(value))
 
     def value_of(self, tracker: VariableTracker) -> object | None:
-        """The live object that a tracker stands for."""
+        """The live object that a tracker represents."""
         return next((value for value in self._keep if self._trackers[id(value)] is tracker), None)
 
     def remember(self, value: object, tracker: VariableTracker) -> None:
-        """From now on `tracker` stands for `value` (which stays alive as long as the attempt)."""
+        """From now on `tracker` represents `value`, which is kept alive until the attempt ends."""
         self._trackers[id(value)] = tracker
         self._keep.append(value)
 
     def existing(self) -> Iterator[tuple[object, VariableTracker]]:
-        """The live objects that were looked at, and the tracker that stands for each."""
+        """The live objects that have trackers, with their trackers."""
         return ((value, self._trackers[id(value)]) for value in self._keep)
 
     def observe_identity(self, *trackers: VariableTracker) -> None:
-        """The program asked of existing objects which object they are: as a key, or compared with another one."""
+        """Note that the program depends on the identity of existing objects: as a dict key, or in a comparison."""
         self._identity_observed.update(tracker for tracker in trackers if tracker.source is not None)
 
     def possible_aliases(self) -> list[list[VariableTracker]]:
-        """Existing objects of one type that must be different: one was changed, or the program asked which object they are."""
+        """Existing objects of one type that must not alias: one was mutated, or the program depends on their identity."""
         mutable: dict[type, list[VariableTracker]] = {}
         identified: dict[type, list[VariableTracker]] = {}
         for value in self._keep:
@@ -97,13 +97,13 @@ class Journal:
         return [group for group in groups if len(group) > 1]
 
     def note(self, tracker: VariableTracker, change: str) -> None:
-        """A tracker is about to change; only what existed before the frame is replayed."""
+        """Record that a tracker is about to be mutated; replayed only if its object existed before the frame."""
         self._count(tracker, change)
         if tracker.source is not None:
             self.changed.setdefault(tracker, progress.step)
 
     def must_replay(self, tracker: VariableTracker, change: str) -> None:
-        """Like `note`, for a tracker without a source that has something to replay all the same (cells, globals)."""
+        """Like `note`, for a tracker without a source whose mutation is replayed nevertheless (cells, globals)."""
         self._count(tracker, change)
         self.changed.setdefault(tracker, progress.step)
 
@@ -117,5 +117,5 @@ class Journal:
             self._on_change(tracker, change)
 
     def is_changed(self, tracker: VariableTracker) -> bool:
-        """Whether the real object is not yet what the tracker says."""
+        """Whether the tracker has mutations that the real object does not have yet."""
         return tracker in self.changed

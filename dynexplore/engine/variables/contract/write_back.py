@@ -1,13 +1,11 @@
-"""Write back: the two shapes in which a real object is made what its tracker became.
+"""Write-back: the two ways in which recorded mutations are applied to a real object.
 
-The idea: most trackers that the journal notes write back in one of two ways. A container is emptied and filled again
-(`refill`); what has attributes gets each that was stored, and loses each that was deleted (`write_attributes`). All new values
-are built first, into temporaries, while the real objects still are what they were; only then is anything changed
-(`Reconstruction.later`).
+The idea: most mutated trackers are written back in one of two ways. A container is cleared and refilled (`refill`); an object with
+attributes has each stored attribute set and each deleted one deleted (`write_attributes`). All new values are first built into
+temporaries, while the real objects are still unchanged; only then is anything mutated (`Reconstruction.later`).
 
-In: the tracker, and what its real object is to hold. Out: bytecode, by way of `Reconstruction`.
-
-torch/_dynamo/side_effects.py (codegen_update_mutated) does the same job, with a branch for each kind of tracker.
+In: the tracker and the new content of its real object. Out: bytecode, through `Reconstruction`. PyTorch's counterpart:
+`codegen_update_mutated` in torch/_dynamo/side_effects.py, with a branch for each kind of tracker.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ Emit = Callable[["Reconstruction", str], None]
 def refill(
     build: Reconstruction, tracker: VariableTracker, content: VariableTracker, *, clear: Callable[..., Any] | None, fill: Any
 ) -> None:
-    """`clear(real); fill(real, content)`; `clear` None: what is in it stays."""
+    """Emit `clear(real); fill(real, content)`; `clear` None: keep the existing content."""
     build.push(content)
     items = build.store_temporary()
     build.push(tracker)
@@ -41,7 +39,7 @@ def refill(
 
 
 def _call(build: Reconstruction, function: Callable[..., Any], *names: str) -> None:
-    """Call a function with local variables, for its effect."""
+    """Emit a call of a function with local variables, for its effect."""
     build.call_helper(function, *[functools.partial(build.writer.load_fast, name) for name in names])
     build.writer.pop_top()
 
@@ -65,10 +63,11 @@ def write_attributes(
 ) -> None:
     """Set each attribute of `stored` on the real object, in order; None: delete it.
 
-    What the frame set before it deleted it (`set_first`) was there in one call and not in another: it is set, then deleted.
+    An attribute that the frame set before it deleted it (`set_first`) may or may not exist in a given call: it is set, then
+    deleted.
 
-    `store` finds value and object on the stack, `delete` the object; each takes them off. The object is fetched first, like the
-    values: it may have been taken out of what leads to it.
+    `store` finds value and object on the stack, `delete` the object; each pops them. The object is loaded before any mutation,
+    like the values: a mutation may remove it from the path that leads to it.
     """
     if stored and tracker.source is not None and tracker.source.base is not None:
         build.push(tracker)
