@@ -1,1 +1,1 @@
-"""Lists, tuples, dicts, sets, deques, ranges, and the iterators over them."""
+"""Built-in containers and iterators: lists, tuples, dicts, sets, deques, ranges, and the iterators over them."""

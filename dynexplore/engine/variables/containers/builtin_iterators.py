@@ -1,11 +1,12 @@
-"""Iterators made of iterators: enumerate, zip, map, filter, reversed.
+"""Iterators built on other iterators: enumerate, zip, map, filter, reversed, `iter(function, sentinel)`.
 
-The idea: each step asks the inner iterators for one item and makes one of its own, exactly when the program asks
-for it. So an infinite or expensive inner iterator costs what it costs in Python, and can be made again half-way
-from its inner iterators. When one of those ends, its StopIteration goes on to whoever asked: `next(map(f, generator))` says what
-the generator returned.
+The idea: each step takes one item from the inner iterators and produces one item, exactly when the program asks for it. So an
+infinite or expensive inner iterator costs what it costs in Python, and a half-consumed iterator can be reconstructed from its inner
+iterators. A StopIteration of an inner iterator propagates unchanged: `next(map(f, generator))` raises it with the value that the
+generator returned.
 
-In: calls of these builtins. Out: iterator trackers. torch/_dynamo/variables/iter.py does the same job.
+In: calls of these builtins. Out: iterator trackers. PyTorch's counterpart: `MapVariable`, `ZipVariable` and their neighbors in
+torch/_dynamo/variables/iter.py.
 """
 
 from __future__ import annotations
@@ -77,7 +78,9 @@ class ZipVariable(AskingIteratorVariable):
         return TupleVariable(items)
 
     def _check_ends(self, ctx: TraceContext, place: int) -> NoReturn:
-        """One has ended: all must, and what they say is dropped (bltinmodule.c, zip_next)."""
+        """One iterator has ended: with `strict`, all must have; StopIterations of the
+        others are dropped (bltinmodule.c, zip_next).
+        """
         if place > 0:
             others = "argument 1" if place == 1 else f"arguments 1-{place}"
             ctx.raise_exception(ValueError, f"zip() argument {place + 1} is shorter than {others}")
@@ -112,7 +115,7 @@ class MapVariable(AskingIteratorVariable):
 
 
 class CallIteratorVariable(IteratorVariable):
-    """`iter(function, sentinel)`: calls until the function returns what equals the sentinel, or raises StopIteration."""
+    """`iter(function, sentinel)`: calls the function until it returns a value equal to the sentinel, or raises StopIteration."""
 
     value_type = type(iter(int, 0))
 
@@ -135,14 +138,14 @@ class CallIteratorVariable(IteratorVariable):
 
 
 def holds(ctx: TraceContext, predicate: VariableTracker | None, item: VariableTracker) -> bool:
-    """Whether a predicate (None: the truth of the item itself) holds."""
+    """Whether a predicate holds for an item; predicate None: the item's own truth value."""
     if predicate is None or (predicate.is_constant() and predicate.as_constant() is None):
         return specialize_bool(ctx, item)
     return specialize_bool(ctx, predicate.call(ctx, [item], {}))
 
 
 class FilterVariable(AskingIteratorVariable):
-    """`filter(predicate, iterable)`, and with `expected_truth` False itertools.filterfalse."""
+    """`filter(predicate, iterable)`; with `expected_truth` False, itertools.filterfalse."""
 
     def __init__(self, predicate: VariableTracker, inner: VariableTracker, expected_truth: bool, value_type: type[Any]) -> None:
         self.predicate, self.inner, self.expected_truth = predicate, inner, expected_truth
@@ -166,7 +169,7 @@ class FilterVariable(AskingIteratorVariable):
 @builtin(enumerate)
 def _enumerate(ctx: TraceContext, iterable: VariableTracker, start: VariableTracker | None = None) -> VariableTracker:
     if start is not None and not issubclass(start.python_type(), int):
-        ctx.break_graph("DX204", function="enumerate")  # of a tensor Python wants the index that it is
+        ctx.break_graph("DX204", function="enumerate")  # Python calls `__index__` of a tensor
     return EnumerateVariable(iterable.iterate(ctx), ConstantVariable(0) if start is None else start)
 
 

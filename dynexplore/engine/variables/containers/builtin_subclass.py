@@ -1,11 +1,12 @@
 """Instances of classes that extend a builtin container: `class Output(OrderedDict)`, `class Sizes(tuple)`.
 
-The idea: such an object is two things. What its class adds (attributes, methods, overridden special methods) is a
-user object's; what it holds is its **storage**, a tracker of the C type below (`OrderedDictVariable`). A method that
-the class does not override is the C type's, and asks the storage. `super().__setitem__(key, value)` ends there too.
+The idea: such an object has two parts. What its class adds (attributes, methods, overridden special methods) works as for any
+user-defined object. Its content is its **storage**, a tracker of the C base type (`OrderedDictVariable`). A method that the class
+does not override is the C type's and operates on the storage, as does `super().__setitem__(key, value)`.
 
-In: existing instances, and calls of such classes. Out: `UserObjectVariable`s with a storage, replayed past the program's own code.
-torch/_dynamo/variables/user_defined.py does the same job.
+In: existing instances, and calls of such classes. Out: `UserObjectVariable`s with a storage; mutations are replayed with the C
+type's methods, bypassing overrides. PyTorch's counterpart: `UserDefinedDictVariable`, `UserDefinedListVariable` and their neighbors
+in torch/_dynamo/variables/user_defined.py.
 """
 
 from __future__ import annotations
@@ -45,23 +46,23 @@ if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
     from dynexplore.engine.variables.contract.reconstruction import Reconstruction
 
-# The C types that are looked into, and the tracker of what an empty instance holds.
+# The supported C base types, and the tracker of an empty instance's storage.
 _CONTAINERS: dict[type[Any], Callable[[], VariableTracker]] = {
     OrderedDict: OrderedDictVariable, dict: DictVariable, list: lambda: ListVariable([]), set: SetVariable,
 }
-# Immutable ones: how an instance becomes a value of the C type itself, past the program's own methods.
+# Immutable ones: how an instance is converted to the C type itself, bypassing overridden methods.
 _IMMUTABLE: dict[type[Any], Callable[[Any], Any]] = {
     int: int.__int__, float: float.__float__, str: str.__str__, tuple: lambda value: tuple(tuple.__iter__(value)),
 }
-# These of OrderedDict ask its class for items, and have it store them (Objects/odictobject.c); those of dict do not.
+# These OrderedDict methods get and set items through the class (Objects/odictobject.c); dict's methods do not.
 _THROUGH_ITEMS = ("update", "setdefault", "__ior__")
 _ITEMS = ("__getitem__", "__setitem__", "__contains__")
-# What a class must not change, or the C methods no longer tell what the object holds.
+# If a class overrides one of these, the C methods no longer reflect the content.
 _WALKING = ("__iter__", "__len__")
 
 
 class BuiltinSubclassVariable(UserObjectVariable):
-    """A user object with a storage."""
+    """A user-defined object with a storage."""
 
     is_its_attributes = False
 
@@ -75,11 +76,11 @@ class BuiltinSubclassVariable(UserObjectVariable):
 
     @property
     def layout(self) -> Any:
-        """The C type below."""
+        """The C base type."""
         return layout_of(self.cls)
 
     def content(self) -> VariableTracker:
-        """The tracker of the builtin container that the object extends."""
+        """The tracker of the builtin container that the class extends."""
         assert self.storage is not None
         return self.storage
 
@@ -108,7 +109,7 @@ class BuiltinSubclassVariable(UserObjectVariable):
         return method.call(ctx, [key], {}) if method is not None else self.storage_item(ctx, key)
 
     def storage_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
-        """dict.__getitem__ and its kin; a dict asks the class for what is missing."""
+        """dict.__getitem__ and its counterparts; a dict calls the class's `__missing__`."""
         if isinstance(self.storage, DictVariable):
             item = self.storage.find(ctx, key)
             if item is not None:
@@ -119,7 +120,7 @@ class BuiltinSubclassVariable(UserObjectVariable):
         return self.content().get_item(ctx, key)
 
     def iterate_storage(self, ctx: TraceContext) -> list[VariableTracker]:
-        """Its keys, as its C type walks them."""
+        """The keys, in the order in which the C type iterates over them."""
         return self.content().unpack(ctx)
 
     def merged_as(self, ctx: TraceContext) -> VariableTracker | None:
@@ -150,7 +151,7 @@ _FORMATS = frozenset({"format", "format_map"})
 
 
 class _StorageMethodVariable(ConstantMethodVariable):
-    """`super().append` as a value: the C type's own method of the object, whatever the class has under the name."""
+    """`super().append` as a value: the C type's own method bound to the object, whatever the class overrides."""
 
     def __init__(self, owner: BuiltinSubclassVariable, attribute: ClassAttribute) -> None:
         super().__init__(owner.content(), attribute.name)
@@ -159,10 +160,10 @@ class _StorageMethodVariable(ConstantMethodVariable):
     def call(self, ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
         result = super().call(ctx, args, kwargs)
         is_object = result is self.receiver or self._is_text_without_fields(result)
-        return self.owner if is_object else result  # `super().__ior__(other)` gives the object
+        return self.owner if is_object else result  # `super().__ior__(other)` returns the object itself
 
     def _is_text_without_fields(self, result: VariableTracker) -> bool:
-        """Whether a text was formatted in which nothing is to be replaced."""
+        """Whether `format` was called on a text without replacement fields, which CPython returns unchanged."""
         return self.name in _FORMATS and is_same_text(result, self.receiver)
 
     def reconstruct(self, build: Reconstruction) -> None:
@@ -177,14 +178,14 @@ def _storage_item(ctx: TraceContext, self: Any, args: Args, kwargs: Kwargs) -> V
 
 
 def _initialize(ctx: TraceContext, self: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
-    """What `dict.__init__`, `list.__init__` and `set.__init__` do; the latter two begin anew."""
+    """`dict.__init__`, `list.__init__` and `set.__init__`; the latter two clear first."""
     if self.layout in (list, set) and self.content().length(ctx).as_constant():
         self.content().call_method(ctx, "clear", [], {})
     if args or kwargs:
         if self.layout is OrderedDict and isinstance(raw_lookup(ctx, self.cls, "__setitem__"), types.FunctionType):
             updates = OrderedDictVariable()
             updates.call_method(ctx, "update", list(args), kwargs)
-            for key, value in updates.pairs(ctx):  # CPython's Objects/odictobject.c (mutablemapping_update) calls it, too
+            for key, value in updates.pairs(ctx):  # as mutablemapping_update does (Objects/odictobject.c)
                 self.set_item(ctx, key, value)
             return ConstantVariable(None)
         if len(args) > 1:
@@ -195,7 +196,7 @@ def _initialize(ctx: TraceContext, self: Any, args: Args, kwargs: Kwargs) -> Var
 
 
 def _plain_attribute(ctx: TraceContext, self: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
-    """dict.__getattribute__ and its kin: object's, under the C type's own name."""
+    """dict.__getattribute__ and its counterparts: object's, reached through the C type."""
     return ctx.build(object.__getattribute__, None).call(ctx, [self, *args], kwargs)
 
 
@@ -206,14 +207,14 @@ _OWN_ANSWERS: dict[str, Any] = {"__getitem__": _storage_item, "__init__": _initi
 
 
 def _ordered_copy(ctx: TraceContext, self: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
-    """`odict.copy`: the class is called without arguments, and items go through it."""
+    """`odict.copy`: the class is called without arguments, and the items are stored through its `__setitem__`."""
     if args or kwargs:
         ctx.break_graph("DX218", callee="OrderedDict.copy")
     copy = class_tracker(ctx, self.cls).call(ctx, [], {})
     keys = self.iterate_storage(ctx)
     for key in keys:
         copy.set_item(ctx, key, self.get_item(ctx, key))
-        if self.iterate_storage(ctx) != keys:  # the program's own `__getitem__` changed it: each Python says so in its own way
+        if self.iterate_storage(ctx) != keys:  # changed by the program's `__getitem__`; the error depends on the Python version
             ctx.break_graph("DX218", callee="OrderedDict.copy")
     return copy
 
@@ -224,12 +225,12 @@ def _ordered_union(ctx: TraceContext, self: Any, args: Args, kwargs: Kwargs) -> 
 
 
 def _ordered_union_behind(ctx: TraceContext, self: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
-    """`other | odict`."""
+    """`other | odict`: the reflected operator."""
     return _union(ctx, self, args[0], self) if len(args) == 1 and not kwargs else _refuse(ctx, "__ror__")
 
 
 def _union(ctx: TraceContext, self: Any, lhs: VariableTracker, rhs: VariableTracker) -> VariableTracker:
-    """The class of the one that asks is called with the left operand, and takes the items of the right one."""
+    """The class of the OrderedDict operand is called with the left operand, then updated with the right one."""
     if not all(issubclass(operand.python_type(), dict) for operand in (lhs, rhs)):
         return ConstantVariable(NotImplemented)
     union = class_tracker(ctx, self.cls).call(ctx, [lhs], {})
@@ -264,7 +265,7 @@ def make_subclass_instance(ctx: TraceContext, cls: ClassVariable, args: Args, kw
 
 
 def _storage(ctx: TraceContext, layout: type[Any], args: Args) -> VariableTracker:
-    """What `layout.__new__` keeps of its arguments."""
+    """The storage that `layout.__new__` makes from its arguments."""
     if layout in _CONTAINERS:
         return _CONTAINERS[layout]()
     if layout is tuple:
@@ -281,7 +282,7 @@ for _layout in (*_CONTAINERS, *(layout for layout in _IMMUTABLE if layout is not
 
 
 def new_subclass_instance(ctx: TraceContext, cls: ClassVariable, args: Args) -> VariableTracker:
-    """`super().__new__(cls, ...)` in such a class: the C type's own `__new__`."""
+    """`super().__new__(cls, ...)` in such a class: the C base type's `__new__`."""
     return BuiltinSubclassVariable(cls.value, class_variable=cls, storage=_storage(ctx, layout_of(cls.value), args))
 
 
@@ -296,7 +297,7 @@ def _declare_new(layout: Any) -> None:
 
 
 for _layout in (*_CONTAINERS, *_IMMUTABLE):
-    if _layout is not tuple:  # that one's row stands in named_tuple.py
+    if _layout is not tuple:  # the rule for tuple.__new__ is in named_tuple.py
         _declare_new(_layout)
 
 
@@ -313,7 +314,7 @@ def _extends_builtin(value: Any) -> bool:
 
 @builds_when(_extends_builtin, rank=90)
 def build_extended(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
-    """An instance of a class that extends a builtin type: its type is guarded, and what the C type holds."""
+    """An instance of a class that extends a builtin type: its type and the content of its storage are guarded."""
     if source is None:
         source = ctx.module_guards.source_of(value, f"a {type(value).__qualname__}")
         ctx.module_guards.know(source)
@@ -366,7 +367,7 @@ NAMED_ITEM = type(class_dict(namedtuple("_Pair", "one two"))["one"])
 def _bind_named_item(
     ctx: TraceContext, attribute: ClassAttribute, instance: VariableTracker | None, cls: type[Any]
 ) -> VariableTracker:
-    """`point.x` of a named tuple's class that overrides special methods: the item that the descriptor counts to."""
+    """`point.x` where a namedtuple's class overrides special methods: the item at the descriptor's index."""
     if not isinstance(instance, BuiltinSubclassVariable):
         ctx.break_graph("DX303", name=attribute.name, type=cls.__qualname__)
     _, (index, _) = attribute.raw.__reduce__()

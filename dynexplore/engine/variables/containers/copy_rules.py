@@ -1,11 +1,12 @@
-"""`copy.copy` and `copy.deepcopy` of constants and containers.
+"""Rules for `copy.copy` and `copy.deepcopy` of constants and containers.
 
-The idea: the copy of a container that is traced is a new tracker; a deep copy does the same all the way down, with one new tracker
-for each old one, so that what was shared is shared in the copy. Objects with a copying method of their own are asked for it, and
-may go on with the memo that they are given; other objects of the program are copied as object_copy.py says, modules and tensors as
-torch_/nn/module_copy.py does.
+The idea: the copy of a traced container is a new tracker. A deep copy does the same recursively, with one new tracker for each old
+one (the memo), so that aliases within the original are aliases within the copy. `__copy__` and `__deepcopy__` are called where they
+exist and may pass the memo on. Other user-defined objects are copied by object_copy.py, modules and tensors by
+torch_/nn/module_copy.py.
 
-In: calls of the two functions. Out: new trackers.
+In: calls of the two functions. Out: new trackers. PyTorch's counterpart: none; `call_deepcopy` in
+torch/_dynamo/variables/builtin.py breaks the graph.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ if TYPE_CHECKING:
 
 Memo = dict[VariableTracker, VariableTracker]
 CopyItems = Callable[[], list[VariableTracker]]
-# What is its own copy: it cannot change, or is copied by reference (copy.py, _deepcopy_atomic).
-# The pickle protocol of what `collections.namedtuple` makes.
+# Kinds whose values are their own copies: immutable, or copied by reference (copy.py, _deepcopy_atomic): `_ATOMIC_KINDS`.
+# The pickle protocol that `collections.namedtuple` implements: `_PROTOCOL`.
 _PROTOCOL = ("__reduce_ex__", "__reduce__", "__getstate__", "__setstate__", "__getnewargs_ex__")
 _ATOMIC_KINDS = frozenset({"constant", "function", "class", "builtin", "range"})
 
 
 class CopyMemoVariable(VariableTracker):
-    """The memo of a deep copy, as `__deepcopy__` gets it: to be handed on to `copy.deepcopy`; what it holds is not told."""
+    """The memo of a deep copy, as `__deepcopy__` receives it: it can only be passed on to `copy.deepcopy`, not inspected."""
 
     kind = "memo of a deep copy"
 
@@ -81,7 +82,7 @@ def deep_copy(ctx: TraceContext, value: VariableTracker, memo: Memo) -> Variable
         copy = _new_copy(ctx, value, memo)
         if copy is value:
             return value
-        memo.setdefault(value, copy)  # a tuple in a circle with itself has been copied meanwhile
+        memo.setdefault(value, copy)  # a tuple that contains itself has been copied meanwhile
     return memo[value]
 
 
@@ -91,7 +92,7 @@ def _new_copy(ctx: TraceContext, value: VariableTracker, memo: Memo) -> Variable
     for tracker, make in COPIES:
         if isinstance(value, tracker):
             return make(ctx, value, memo)
-    if type_of(value) is dict:  # the attributes of an object, seen as a dict
+    if type_of(value) is dict:  # an object's `__dict__`
         return deep_copy(ctx, value.call_method(ctx, "copy", [], {}), memo)
     return _own_copy(ctx, value, "__deepcopy__", [CopyMemoVariable(memo)], memo)
 
@@ -99,7 +100,7 @@ def _new_copy(ctx: TraceContext, value: VariableTracker, memo: Memo) -> Variable
 def _own_copy(
     ctx: TraceContext, value: VariableTracker, method: str, args: list[VariableTracker], memo: Memo | None
 ) -> VariableTracker:
-    """The copy of an object: by its own method, else as every object of the program is copied. `memo` None: a shallow one."""
+    """The copy of an object: by its own `__copy__` or `__deepcopy__`, else by the pickle protocol. `memo` None: a shallow copy."""
     python_type = type_of(value)
     if is_tensor(value):
         ctx.break_graph("DX416", operation="copy.copy" if method == "__copy__" else "copy.deepcopy")
@@ -116,7 +117,7 @@ def _own_copy(
 
 
 def refuse_copy(ctx: TraceContext, value: VariableTracker) -> NoReturn:
-    """Break at the copy of something that is not traced."""
+    """Break the graph at the copy of a value that is not traced."""
     ctx.break_graph("DX205", function="copy", arguments=value.type_name())
 
 
@@ -143,7 +144,7 @@ def _deep_dict(ctx: TraceContext, value: DictVariable, memo: Memo) -> VariableTr
 def _with_attributes(
     ctx: TraceContext, value: VariableTracker, copy: VariableTracker, copied: Callable[[VariableTracker], VariableTracker]
 ) -> VariableTracker:
-    """The attributes of an OrderedDict are copied, too, as those of an object are; its method `copy` leaves them out."""
+    """Copy the attributes of an OrderedDict as well, as the pickle protocol does; `OrderedDict.copy` does not copy them."""
     if isinstance(value, OrderedDictVariable) and isinstance(copy, OrderedDictVariable):
         copy.attributes.update((name, copied(part)) for name, part in value.all_attributes(ctx).items())
     return copy
@@ -157,7 +158,7 @@ def _deep_set(ctx: TraceContext, value: SetVariable, memo: Memo) -> VariableTrac
 
 
 def _deep_slice(ctx: TraceContext, value: SliceVariable, memo: Memo) -> VariableTracker:
-    """A new slice: copy.py knows slices only to `copy`."""
+    """A new slice: copy.py has a rule for slices only in `copy`."""
     value.read_items(ctx)
     start, stop, step = (deep_copy(ctx, part, memo) for part in value.parts)
     return SliceVariable(start, stop, step)
@@ -180,7 +181,9 @@ def _deep_items(ctx: TraceContext, value: TupleVariable, memo: Memo) -> list[Var
 def _named_tuple_copy(
     ctx: TraceContext, value: NamedTupleVariable, method: str, args: list[VariableTracker], items: CopyItems
 ) -> VariableTracker:
-    """By the class's own method. Where the class overrides the pickle protocol, or attributes may be there, the graph breaks."""
+    """By the class's own method. The graph breaks if the class overrides the pickle
+    protocol or its instances may have attributes.
+    """
     cls = value.cls
     if hasattr(raw_lookup(ctx, cls, method), "__code__"):
         return value.call_method(ctx, method, args, {})

@@ -1,8 +1,9 @@
-"""Deques: `collections.deque`, with or without a largest length.
+"""Deques: `collections.deque`, with or without a maximum length.
 
-The idea: a list of trackers that also grows on its left. What falls out when it is full falls out here too.
+The idea: a list of trackers that grows at both ends. When a bounded deque is full, the tracker drops items at the opposite end as
+CPython does.
 
-In: live deques, calls of the class. Out: items. torch/_dynamo/variables/lists.py (DequeVariable) does the same job.
+In: live deques, calls of the class. Out: items. PyTorch's counterpart: `DequeVariable` in torch/_dynamo/variables/lists.py.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
 
 class DequeIteratorVariable(SequenceIteratorVariable):
-    """An iterator over a deque; one that is changed meanwhile raises, as in CPython."""
+    """An iterator over a deque; raises if the deque is mutated during iteration, as in CPython."""
 
     def __init__(self, sequence: Any, value_type: type[Any], step: int = 1) -> None:
         super().__init__(sequence, value_type, step)
@@ -57,7 +58,7 @@ class DequeIteratorVariable(SequenceIteratorVariable):
 
 
 class DequeVariable(SequenceVariable):
-    """A `deque`; `state` counts its changes."""
+    """A `deque`; `state` counts its mutations."""
 
     kind = "deque"
     value_type = deque
@@ -80,7 +81,7 @@ class DequeVariable(SequenceVariable):
         return self
 
     def trim(self, from_left: bool = True) -> None:
-        """Let fall out what does not fit."""
+        """Drop items beyond the maximum length."""
         extra = len(self.items) - self.maxlen if self.maxlen is not None else 0
         if extra > 0:
             del self.items[slice(None, extra) if from_left else slice(len(self.items) - extra, None)]
@@ -107,7 +108,7 @@ class DequeVariable(SequenceVariable):
         return ConstantVariable(False)
 
     def index_of(self, ctx: TraceContext, key: VariableTracker) -> Any:
-        return key.concrete(ctx) if isinstance(key, SliceVariable) else super().index_of(ctx, key)  # which deques refuse
+        return key.concrete(ctx) if isinstance(key, SliceVariable) else super().index_of(ctx, key)  # which deques reject
 
     def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
         item: VariableTracker = run_now(ctx, operator.getitem, self.real(), self.index_of(ctx, key))
@@ -125,7 +126,7 @@ class DequeVariable(SequenceVariable):
         self._positions(ctx, operator.delitem, place)
 
     def _positions(self, ctx: TraceContext, function: Any, *args: Any) -> Any:
-        """Run an operation of positions on a real deque of the items."""
+        """Run an index operation on a real deque of the trackers."""
         real = deque(self.items, self.maxlen)
         result = run_now(ctx, function, real, *args)
         self.items[:] = real
@@ -141,7 +142,7 @@ class DequeVariable(SequenceVariable):
 
 @builds(deque)
 def build_deque(ctx: TraceContext, value: deque[Any], source: Source | None) -> VariableTracker:
-    """A deque: type, length and largest length are guarded, items when they are read."""
+    """A deque: type, length and maximum length are guarded, items when they are read."""
     items = existing_items(ctx, value, source)
     if source is not None:
         ctx.guard(source.attribute("maxlen", "getattr"), "EQUALS", value.maxlen)
@@ -230,7 +231,7 @@ def _insert(ctx: TraceContext, self: DequeVariable, place: VariableTracker, item
 
 
 def _remove_while_changed() -> None:
-    """What `remove` raises where the deque changes while it is searched."""
+    """What `remove` raises if the deque is mutated during the search."""
 
     class Changes:
         def __eq__(self, other: object) -> bool:
@@ -247,7 +248,7 @@ def _remove(ctx: TraceContext, self: DequeVariable, item: VariableTracker, /) ->
     for position, candidate in enumerate(self.unpack(ctx)):
         same = equal(ctx, candidate, item)
         if self.state != before:
-            run_now(ctx, _remove_while_changed)  # in the words of this Python
+            run_now(ctx, _remove_while_changed)  # with the running Python's message
         if same:
             self.state += 1
             del self.items[position]

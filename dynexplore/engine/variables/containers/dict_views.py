@@ -1,11 +1,10 @@
-"""What is seen of a dict: keys(), values(), items(), and the iterators over them.
+"""Dict views: keys(), values(), items(), and the iterators over them.
 
-The idea: a view holds the dict's tracker and nothing else, so it shows the dict as it is at each moment. The views
-of keys and items are also sets: their algebra makes real sets. A dict that grows or shrinks while it is walked
-raises, as in CPython; an OrderedDict whose order changes, too.
+The idea: a view holds only the dict's tracker, so it always reflects the dict's current content. Views of keys and items are also
+sets: their operators produce real sets. As in CPython, iteration raises if the dict's size changes meanwhile, and for an
+OrderedDict also if its order changes.
 
-In: a dict's tracker. Out: items, sets, iterators. torch/_dynamo/variables/dicts.py (DictViewVariable) does the
-same job.
+In: a dict's tracker. Out: items, sets, iterators. PyTorch's counterpart: `DictViewVariable` in torch/_dynamo/variables/dicts.py.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ PARTS = ("keys", "values", "items")
 
 
 def part_of(ctx: TraceContext, pair: Pair, part: str) -> VariableTracker:
-    """A key, a value, or the two as a tuple."""
+    """The key, the value, or both as a tuple."""
     if part == "keys":
         return pair[0].read(ctx)
     if part == "values":
@@ -103,11 +102,11 @@ class DictViewVariable(BuiltinValueVariable):
         return super().get_attribute(ctx, name)
 
     def as_set(self, ctx: TraceContext) -> SetVariable:
-        """The view as a set: keys, or pairs whose values can be hashed."""
+        """The view as a set: of keys, or of pairs whose values are hashable."""
         return members_of(ctx, TupleVariable(self.unpack(ctx)))
 
     def reconstruct(self, build: Reconstruction) -> None:
-        if self.mapping.storage_owner is not None:  # past the methods of its class, which were called when the view was made
+        if self.mapping.storage_owner is not None:  # without the methods of its class, which were called when the view was created
             build.call_object(getattr(self.mapping.value_type, self.part), self.mapping)
             return
         build.push(self.mapping)
@@ -157,8 +156,8 @@ class DictIteratorVariable(IteratorVariable):
         return part_of(ctx, entries[self.places[self.index - 1]], self.part)
 
     def _iterates_initial_content(self) -> bool:
-        """Keys that came or went, be it that there are as many as before: what CPython then gives, or raises, depends on where it
-        stores them.
+        """Whether no key was inserted or removed, even if the size is the same again: what CPython then returns
+        or raises depends on where the dict stores its entries.
         """
         if len(self.mapping.steps) != self._steps_before:
             return False
@@ -179,9 +178,10 @@ class DictIteratorVariable(IteratorVariable):
 
 
 class OrderedDictIteratorVariable(DictIteratorVariable):
-    """An iterator over an OrderedDict, which notices every change of its order, also one that was taken back.
+    """An iterator over an OrderedDict, which detects every change of the order, even one that was undone.
 
-    What it notices is CPython's own affair: the entries are an OrderedDict, too, and a real iterator over them says it.
+    CPython decides what counts as a change: the entries are kept in a real OrderedDict, and a real iterator over it is
+    consulted.
     """
 
     def __init__(self, mapping: Any, part: str, backwards: bool = False) -> None:
@@ -195,7 +195,7 @@ class OrderedDictIteratorVariable(DictIteratorVariable):
             self.index = len(self.places) + 1
             return None
         except RuntimeError as error:
-            self.index = len(self.places) + 1  # it is at its end then
+            self.index = len(self.places) + 1  # it is exhausted then
             ctx.raise_exception(RuntimeError, str(error))
         self.index += 1
         return part_of(ctx, self.mapping.entries[place], self.part)
@@ -205,16 +205,16 @@ class OrderedDictIteratorVariable(DictIteratorVariable):
 
 
 def complaint_of(walk_of_ordered_dict: Any) -> str:
-    """What CPython would say at the next step of a walk of an OrderedDict, or ""; no step is taken."""
+    """The error message that CPython would raise at the next step of an OrderedDict iterator, or ""; no step is taken."""
     try:
-        walk_of_ordered_dict.__reduce__()  # lists what is left
+        walk_of_ordered_dict.__reduce__()  # lists the remaining items
     except RuntimeError as error:
         return str(error)
     return ""
 
 
 def walk(mapping: Any, part: str, backwards: bool = False) -> DictIteratorVariable:
-    """An iterator over a part of a mapping."""
+    """An iterator over the keys, values or items of a mapping."""
     kind = OrderedDictIteratorVariable if isinstance(mapping.entries, OrderedDict) else DictIteratorVariable
     return kind(mapping, part, backwards)
 

@@ -1,12 +1,12 @@
-"""The item that a round of a loop chooses: `self.experts[i]`, where `i` is another number in each round.
+"""Dynamic indexing: the item at an index that changes from iteration to iteration, as `self.experts[i]` in a loop.
 
-The idea: what a resume function in a loop is given changes from round to round, and so does the item at that place. Were the place
-taken as it is, each round would be compiled again. So the item's source says how it is reached (`ChosenItemSource`), the index is
-not guarded, and what the program relies on of the item is guarded there, relative to the index: items that look alike share one
-entry. Of what is reached so nothing is guarded by identity (`TraceContext.is_stable`).
+The idea: the arguments of a resume function inside a loop change in each iteration, and so does the item selected by such an index.
+Specializing on the index would recompile in each iteration. Instead the index is not guarded, the item's source records how it is
+reached (`ChosenItemSource`), and guards on the item are checked at the current index: items with equal properties share one cache
+entry. Nothing reached this way is guarded by identity (`TraceContext.is_stable`).
 
-In: a live container that the frame has not changed, its source, an index or key. Out: the item's tracker, or None where the index
-is taken as it is. torch/_dynamo has no counterpart: it does not resume inside loops.
+In: an unmodified live container, its source, an index or key. Out: the item's tracker, or None if the index is specialized.
+PyTorch's counterpart: none; Dynamo does not resume inside loops.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 def dynamic_item(ctx: TraceContext, items: Any, source: Source | None, key: VariableTracker) -> VariableTracker | None:
-    """`items[key]` of an exact list, tuple or dict; None where the key does not vary, or nothing is there in this call.
+    """`items[key]` of an exact list, tuple or dict; None if the key does not vary, or the item does not exist in this call.
 
-    `source` is that of a container which existed before the frame, None otherwise.
+    `source` is that of a container that existed before the frame, None otherwise.
     """
     varying = key.varying_key()
     if varying is None or source is None:
@@ -31,10 +31,10 @@ def dynamic_item(ctx: TraceContext, items: Any, source: Source | None, key: Vari
     current_key, place = varying
     try:
         value = items[current_key]
-    except (IndexError, KeyError, TypeError):  # the program's exception tells which key it was
+    except (IndexError, KeyError, TypeError):  # specialize: the program's exception names the key
         return None
-    key.python_type()  # another kind of key (a slice) would mean another thing
+    key.python_type()  # a key of another type (a slice) would select something else
     selected = source.dynamic_item(place)
-    if type(value) in (int, float, str):  # carried along without a guard of its own: it must be there
+    if type(value) in (int, float, str):  # such a value becomes an input without a guard of its own, so guard that it exists
         ctx.guard(selected, "TYPE_MATCH", type(value))
     return ctx.build(value, selected)

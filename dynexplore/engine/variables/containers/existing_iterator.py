@@ -1,15 +1,14 @@
-"""Iterators that existed before the frame: a loop that goes on after a graph break.
+"""Iterators that existed before the frame: a loop that resumes after a graph break.
 
-The idea: after a break in a loop, the resume function gets the loop's iterator as an argument. Iterators over lists, tuples,
-ranges and strings (and enumerate and zip over such) can be looked into without moving them (`__reduce__`), so the next item has a
-source: "what lies k ahead". It is guarded like any other value, but where the iterator stands is not: the same graph
-serves each iteration. That an iterator is exhausted is a guard of its own. When the graph has run, the real iterator is
-moved on by as many steps as the program took.
+The idea: after a break in a loop, the resume function gets the loop's iterator as an argument. Iterators over lists, tuples, ranges
+and strings (and enumerate and zip over such) can be inspected without advancing them (`__reduce__`), so the next item has a source:
+"the item k steps ahead". The item is guarded like any other value, but the iterator's position is not: one graph serves every
+iteration. Exhaustion is a separate guard. After the graph has run, the real iterator is advanced by the number of steps that the
+program took.
 
-A list that was changed in this frame while it is walked, and iterators over anything else, break the graph at the step.
+A list that was mutated in this frame during iteration, and iterators over anything else, break the graph at the step.
 
-In: live iterators with a source. Out: items with sources. torch/_dynamo/variables/iter.py has no counterpart: PyTorch's
-Dynamo gives up on a loop with a break.
+In: live iterators with a source. Out: items with sources. PyTorch's counterpart: none; Dynamo skips a frame that breaks in a loop.
 """
 
 from __future__ import annotations
@@ -35,19 +34,19 @@ if TYPE_CHECKING:
 
 
 def place_of(iterator: Any) -> tuple[Any, int]:
-    """The sequence that a plain iterator walks, and the index of its next item; nothing is moved."""
+    """The sequence that a plain iterator iterates over, and the index of its next item; does not advance it."""
     _, (sequence,), *index = iterator.__reduce__()
     return sequence, (index[0] or 0) if index else 0
 
 
 def type_below(sequence: Any) -> Any:
-    """The C type whose length and items a plain iterator gives: it asks no method of a program's class."""
+    """The C type whose length and items a plain iterator reads: it calls no overridden method."""
     return next(kind for kind in (list, tuple, str, bytes, range) if isinstance(sequence, kind))
 
 
 @functools.cache
 def item_ahead(steps: int) -> Callable[[Any], Any]:
-    """A function that gives the item which lies so many steps ahead. Raises IndexError when there is none."""
+    """A function that returns the item this many steps ahead. Raises IndexError if there is none."""
 
     def ahead(iterator: Any) -> Any:
         sequence, index = place_of(iterator)
@@ -58,12 +57,12 @@ def item_ahead(steps: int) -> Callable[[Any], Any]:
 
 @functools.cache
 def part_of(index: int) -> Callable[[Any], Any]:
-    """A function that gives an argument with which `enumerate` or `zip` would be made again."""
+    """A function that returns an argument with which `enumerate` or `zip` would be reconstructed."""
     return lambda iterator: iterator.__reduce__()[1][index]
 
 
 def move(iterator: Iterator[Any], steps: int, exhausted: bool) -> None:
-    """Take so many items off an iterator, and notice its end if the program did."""
+    """Advance an iterator by this many steps, and past its end if the program exhausted it."""
     for _ in range(steps):
         next(iterator)
     if exhausted:
@@ -71,7 +70,7 @@ def move(iterator: Iterator[Any], steps: int, exhausted: bool) -> None:
 
 
 class ExistingIteratorVariable(IteratorVariable):
-    """What existing iterators share: steps are counted, and taken for real when the graph has run."""
+    """Shared by all existing iterators: steps are counted while tracing, and taken for real after the graph has run."""
 
     kind: ClassVar[str] = "iterator"
 
@@ -98,7 +97,7 @@ class ExistingIteratorVariable(IteratorVariable):
         return item
 
     def ahead(self, ctx: TraceContext) -> VariableTracker | None:
-        """The next item; the step is counted, but the journal is not told."""
+        """The next item; the step is counted, but not recorded in the journal."""
         if self.exhausted:
             return None
         item = self.look(ctx)
@@ -109,7 +108,7 @@ class ExistingIteratorVariable(IteratorVariable):
         return item
 
     def look(self, ctx: TraceContext) -> VariableTracker | None:
-        """The item that lies `steps` ahead of the real iterator, guarded; None, guarded, if there is none."""
+        """The item `steps` ahead of the real iterator, guarded; None, also guarded, if there is none."""
         raise NotImplementedError
 
     def write_back(self, build: Reconstruction) -> None:
@@ -144,13 +143,13 @@ class ExistingPlainIteratorVariable(ExistingIteratorVariable):
         steps, source = self.steps, self.source
         ahead: Source = source.child(("ahead", steps), lambda: IteratorSource(source, item_ahead(steps), f"item {steps} of "))
         item = ctx.build(kind.__getitem__(sequence, index + steps), ahead)
-        if isinstance(item, UnspecializedVariable):  # others have guards of their own, which need the item to be there
+        if isinstance(item, UnspecializedVariable):  # the guards of other values already require that the item exists
             ctx.guard(source, "ITERATOR_HAS_MORE", steps)
         return item
 
 
 class ExistingEnumerateVariable(ExistingIteratorVariable):
-    """An `enumerate` object: the iterator inside it, and the number it has come to."""
+    """An `enumerate` object: its inner iterator and its current count."""
 
     def look(self, ctx: TraceContext) -> VariableTracker | None:
         item = _inner(ctx, self, 0).ahead(ctx)
@@ -168,7 +167,7 @@ def _number_ahead(steps: int) -> Callable[[Any], Any]:
 
 
 class ExistingZipVariable(ExistingIteratorVariable):
-    """A `zip` object: the iterators inside it."""
+    """A `zip` object: its inner iterators."""
 
     def look(self, ctx: TraceContext) -> VariableTracker | None:
         _, iterators, *strict = self.value.__reduce__()
@@ -184,7 +183,7 @@ class ExistingZipVariable(ExistingIteratorVariable):
 
 
 def _inner(ctx: TraceContext, outer: ExistingIteratorVariable, place: int) -> ExistingIteratorVariable:
-    """The iterator inside another one; one that the program also steps by itself breaks the graph."""
+    """The inner iterator of another one; breaks the graph if the program also advances it directly."""
     source = CallSource(outer.source, part_of(place), f"iterator {place} of ")
     interned: Source = outer.source.child(("part", place), lambda: source)
     inner = ctx.build(part_of(place)(outer.value), interned)
@@ -194,7 +193,7 @@ def _inner(ctx: TraceContext, outer: ExistingIteratorVariable, place: int) -> Ex
 
 
 class OpaqueIteratorVariable(BuiltinValueVariable):
-    """An iterator that only Python can step."""
+    """An iterator that cannot be inspected and that only Python can advance."""
 
     kind = "iterator"
     mutable = True
@@ -228,7 +227,7 @@ _OPAQUE: tuple[Any, ...] = (
 
 @builds(*_LOOKED_INTO)
 def build_iterator(ctx: TraceContext, value: Iterator[Any], source: Source | None) -> VariableTracker:
-    """An iterator that can be looked into."""
+    """An iterator that can be inspected without advancing it."""
     if source is None:
         return ItemsIteratorVariable([ctx.build(item, None) for item in value], type(value))
     ctx.guard(source, "TYPE_MATCH", type(value))
@@ -237,7 +236,7 @@ def build_iterator(ctx: TraceContext, value: Iterator[Any], source: Source | Non
 
 @builds(*_OPAQUE)
 def build_opaque_iterator(ctx: TraceContext, value: Iterator[Any], source: Source | None) -> VariableTracker:
-    """An iterator that only Python knows how to step."""
+    """An iterator that only Python can advance."""
     if source is None:
         source = ctx.module_guards.source_of(value, type(value).__name__)
     else:

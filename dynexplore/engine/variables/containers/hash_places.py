@@ -1,9 +1,10 @@
-"""Where a value stands in a dict or a set: its hash key, and what Python says of a value that has none.
+"""The hash key of a dict key or set member, and the TypeError for an unhashable one.
 
-The idea: from Python 3.14 on a dict and a set say which of them a value was meant for, around what its hash raised.
+The idea: from Python 3.14 on, the TypeError names the container (dict or set) for which the value was meant, and wraps the message
+that its hash raised. Hence one function for each.
 
-In: a tracker. Out: its hash key, or the program's TypeError in the running Python's words.
-torch/_dynamo has one sentence for it (variables/dicts.py, raise_unhashable).
+In: a tracker. Out: its hash key, or the program's TypeError in the running Python's words. PyTorch's counterpart:
+`raise_unhashable` in torch/_dynamo/variables/hashable.py, with one message.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ if TYPE_CHECKING:
 
 
 def key_place(ctx: TraceContext, key: VariableTracker) -> object:
-    """The hash key of a value under which a dict is asked."""
+    """The hash key of a value for use with a dict."""
     return _place(ctx, key, no_key)
 
 
 def member_place(ctx: TraceContext, item: VariableTracker) -> object:
-    """The hash key of a value that a set is to hold or to find."""
+    """The hash key of a value for use with a set."""
     return _place(ctx, item, no_member)
 
 
@@ -46,6 +47,6 @@ def _place(ctx: TraceContext, value: VariableTracker, sentence: Callable[[str, s
 
 
 def _full_name(cls: type[Any]) -> str:
-    """What `%T` is for CPython's messages (PyType_GetFullyQualifiedName)."""
+    """A class's name as `%T` formats it in CPython's messages (PyType_GetFullyQualifiedName)."""
     module, name = (class_dict(type)[attribute].__get__(cls) for attribute in ("__module__", "__qualname__"))
     return str(name) if module in ("builtins", "__main__") else f"{module}.{name}"

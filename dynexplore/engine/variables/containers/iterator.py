@@ -1,14 +1,14 @@
-"""Iterators: a place in something that is walked. The plain ones, over sequences and over items that are known.
+"""Iterators: base classes, and the plain iterators over sequences and items.
 
-The idea: an iterator is lazy in the program, so its tracker is lazy too: `next_item` asks for one more item, None
-means exhausted. A list may change while it is walked, so its iterator holds the list's tracker and an index, as
-CPython's does.
+The idea: iterators are lazy in the program, so their trackers are lazy too: `next_item` computes one more item, None means
+exhausted. A list may be mutated during iteration, so its iterator holds the list's tracker and an index, as CPython's does.
 
-An iterator made in this frame can be made again at any place (`reconstruct`): the thing it walks, and how far it
-is. One that existed before the frame stands in existing_iterator.py.
+An iterator made in this frame can be reconstructed at any position (`reconstruct`) from what it iterates over and its position. One
+that existed before the frame is in existing_iterator.py.
 
-In: a tracker to walk. Out: one item at a time. torch/_dynamo/variables/iter.py does the same job; builtin_iterators.py and
-itertools_iterators.py hold the iterators that are made of others.
+In: a tracker to iterate over. Out: one item at a time. PyTorch's counterpart: `IteratorVariable` in
+torch/_dynamo/variables/iter.py, `ListIteratorVariable` in lists.py. Iterators built on other iterators are in builtin_iterators.py
+and itertools_iterators.py.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ PLAIN_ITERATORS = STRING_ITERATORS | {type(iter(b"")), type(iter([])), type(iter
 
 
 class IteratorVariable(BuiltinValueVariable):
-    """Any iterator that the engine can step."""
+    """Any iterator that the engine can advance."""
 
     kind: ClassVar[str] = "iterator"
     mutable: ClassVar[bool] = True
 
     def parts(self) -> Iterator[VariableTracker]:
-        """The trackers that it is made of: what it walks, inner iterators, functions it calls."""
+        """The trackers it consists of: what it iterates over, inner iterators, functions that it calls."""
         for value in vars(self).values():
             for part in value if isinstance(value, list | tuple) else (value,):
                 if isinstance(part, VariableTracker):
@@ -57,9 +57,9 @@ class IteratorVariable(BuiltinValueVariable):
 
 
 class AskingIteratorVariable(IteratorVariable):
-    """An iterator that asks others, or calls functions: a StopIteration of theirs is its own, with what that says.
+    """An iterator that advances other iterators or calls functions, so that their StopIteration propagates, with its value.
 
-    Its classes say what `next()` gives or raises; to a loop any StopIteration is the end, whoever raised it.
+    Subclasses define what `next()` returns or raises; a loop treats any StopIteration as the end, whoever raised it.
     """
 
     def next_item(self, ctx: TraceContext) -> VariableTracker | None:
@@ -70,7 +70,7 @@ class AskingIteratorVariable(IteratorVariable):
 
 
 def item_or_end(ctx: TraceContext, step: Callable[[TraceContext], VariableTracker]) -> VariableTracker | None:
-    """What a step gives, None when it raises StopIteration: CPython's PyIter_Next."""
+    """The result of a step, or None if it raises StopIteration: CPython's PyIter_Next."""
     try:
         return step(ctx)
     except ObservedException as raised:
@@ -80,13 +80,13 @@ def item_or_end(ctx: TraceContext, step: Callable[[TraceContext], VariableTracke
 
 
 class Itemized(Protocol):
-    """A tracker that holds its items in a list."""
+    """A tracker that keeps its items in a list."""
 
     items: list[VariableTracker]
 
 
 class ItemsIteratorVariable(IteratorVariable):
-    """An iterator over items that nobody else holds."""
+    """An iterator over items that no container holds."""
 
     value_type = type(iter(()))
 
@@ -125,10 +125,10 @@ class ItemsIteratorVariable(IteratorVariable):
 
 
 class SequenceIteratorVariable(IteratorVariable):
-    """An iterator over a list, tuple or deque as it is at each step."""
+    """An iterator over a list, tuple or deque, which reads its current content at each step."""
 
     def __init__(self, sequence: Any, value_type: type[Any], step: int = 1) -> None:
-        self.sequence: Any = sequence  # None once it is exhausted, as in CPython
+        self.sequence: Any = sequence  # None once exhausted, as in CPython
         self.step = step
         self.index = 0 if step > 0 else len(sequence.items) - 1
         self._type = value_type
@@ -151,7 +151,7 @@ class SequenceIteratorVariable(IteratorVariable):
         shown: Contents | None = self.sequence.contents(0) if self.sequence is not None else Contents([])
         if self.sequence is None or shown is None:
             return shown
-        if shown.live is not None:  # of what has no trackers yet nothing was taken
+        if shown.live is not None:  # items without trackers have not been consumed
             return cast("Contents | None", self.sequence.contents(most))
         if self.index < 0:
             return Contents([])
@@ -175,7 +175,7 @@ class SequenceIteratorVariable(IteratorVariable):
         return f"{self._type.__name__} at {self.index}"
 
 
-_LONGEST_SEQUENCE = 10_000  # items of an object that is walked by index
+_LONGEST_SEQUENCE = 10_000  # of an object iterated through `__getitem__`
 
 
 class _ByIndex:
@@ -184,12 +184,12 @@ class _ByIndex:
 
 
 class ByIndexIteratorVariable(AskingIteratorVariable):
-    """An iterator over an object that has `__getitem__` alone: it asks for 0, 1, 2 ... until that raises IndexError."""
+    """An iterator over an object that only has `__getitem__`: it reads indices 0, 1, 2, ... until that raises IndexError."""
 
     value_type: ClassVar[type[Any]] = type(iter(_ByIndex()))
 
     def __init__(self, walked: VariableTracker, index: int = 0, step: int = 1) -> None:
-        self.walked: VariableTracker | None = walked  # None once it is exhausted, as in CPython
+        self.walked: VariableTracker | None = walked  # None once exhausted, as in CPython
         self.index, self.step = index, step
 
     def python_type(self) -> type[Any]:
@@ -220,7 +220,7 @@ class ByIndexIteratorVariable(AskingIteratorVariable):
 
 
 def iterator_at(iterable: Iterable[Any], index: int) -> Iterator[Any]:
-    """An iterator that has given `index` items already."""
+    """An iterator that has already returned `index` items."""
     iterator: Any = _walk(iterable)
     if type(iterator) in PLAIN_ITERATORS:
         iterator.__setstate__(index)
@@ -230,21 +230,21 @@ def iterator_at(iterable: Iterable[Any], index: int) -> Iterator[Any]:
 
 
 def _walk(walked: Any) -> Iterator[Any]:
-    """`iter(walked)`, past the methods that a class of the program has: they were called when the walk began."""
+    """`iter(walked)`, bypassing overridden methods, which were called when the iteration began."""
     kind: Any = next((kind for kind in (list, tuple, set) if isinstance(walked, kind)), None)
     walk: Iterator[Any] = iter(walked) if kind is None else kind.__iter__(walked)
     return walk
 
 
 def by_index_iterator_at(walked: Any, index: int) -> Iterator[Any]:
-    """An iterator whose next item is `walked[index]`; nothing is asked for."""
+    """An iterator whose next item is `walked[index]`; nothing is read yet."""
     iterator: Any = iter(walked)
     iterator.__setstate__(index)
     return iterator  # type: ignore[no-any-return]
 
 
 def set_iterator_at(walked: Any, rest: tuple[Any, ...]) -> Iterator[Any]:
-    """An iterator over a set that still gives `rest`; over `rest` itself if the set was made again in another order."""
+    """An iterator over a set whose remaining items are `rest`; over `rest` itself if the set was rebuilt in another order."""
     kind = set if isinstance(walked, set) else frozenset
     skip = kind.__len__(walked) - len(rest)
     if all(map(_looks_same, list(_walk(walked))[skip:], rest)):
@@ -261,7 +261,7 @@ _PLAIN = (int, float, str, bytes, bool, complex)
 
 def reversed_iterator_at(sequence: Any, index: int) -> Iterator[Any]:
     """A reversed iterator whose next item is the one at `index`."""
-    of_a_list = isinstance(sequence, list)  # of a class of the program, too, past its methods
+    of_a_list = isinstance(sequence, list)  # also for a subclass, bypassing its methods
     iterator: Iterator[Any] = list.__reversed__(sequence) if of_a_list else reversed(sequence)
     skip = (list.__len__(sequence) if of_a_list else len(sequence)) - 1 - index
     next(islice(iterator, skip, skip), None)

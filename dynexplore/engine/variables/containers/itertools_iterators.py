@@ -1,11 +1,11 @@
 """The iterators of `itertools`, as trackers: one class for each.
 
-The idea: as in builtin_iterators.py, each is lazy and made of inner iterators. Those that must read their input first
-(product, permutations, combinations) hand trackers to the real function and walk what it gives. Each knows how the real one
-is made again where it stands by then.
+The idea: as in builtin_iterators.py, each is lazy and built on inner iterators. Those that consume their input first (product,
+permutations, combinations) pass trackers to the real function and iterate over its result. Each can be reconstructed at its current
+position.
 
-In: inner iterators, functions, numbers. Out: iterator trackers. itertools_rules.py says which call makes which.
-torch/_dynamo/polyfills/itertools.py does the same job.
+In: inner iterators, functions, numbers. Out: iterator trackers. itertools_rules.py maps each call to its class. PyTorch's
+counterpart: torch/_dynamo/polyfills/itertools.py and `ItertoolsVariable` in variables/iter.py.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _TEE: type[Any] = type(itertools.tee(())[0])
 
 
 class ChainVariable(IteratorVariable):
-    """`chain(*iterables)`: `outer` gives the iterables, `active` is the one that is walked now."""
+    """`chain(*iterables)`: `outer` yields the iterables, `active` is the current one."""
 
     value_type = itertools.chain
 
@@ -64,7 +64,7 @@ class ChainVariable(IteratorVariable):
 
 
 class IsliceVariable(AskingIteratorVariable):
-    """`islice(iterable, start, stop, step)`: `skip` items first, then every `step`-th while `remaining` are to come."""
+    """`islice(iterable, start, stop, step)`: skip `skip` items, then yield every `step`-th while `remaining` are left."""
 
     value_type = itertools.islice
 
@@ -73,7 +73,7 @@ class IsliceVariable(AskingIteratorVariable):
 
     def next_or_raise(self, ctx: TraceContext) -> VariableTracker:
         skip, remaining = self.skip, self.remaining_count
-        self.skip, self.remaining_count = 0, 0  # an end, wherever it is met, is for good
+        self.skip, self.remaining_count = 0, 0  # once ended, it stays exhausted
         walked, self.inner = self.inner, ItemsIteratorVariable([])
         for _ in range(skip):
             walked.next_or_raise(ctx)
@@ -90,7 +90,7 @@ class IsliceVariable(AskingIteratorVariable):
 
 
 class TeeBufferVariable(IteratorVariable):
-    """What the iterators of one `tee` share: where the items come from, and those that one of them has taken."""
+    """The buffer that the iterators of one `tee` share: the inner iterator, and the items that have been taken from it."""
 
     value_type = _TEE
 
@@ -100,7 +100,7 @@ class TeeBufferVariable(IteratorVariable):
         self.is_running = False
 
     def item_at(self, ctx: TraceContext, index: int) -> VariableTracker:
-        """The item with this index; the one behind the last is taken now, with what that raises."""
+        """The item at this index; the one after the last buffered item is taken now, and may raise."""
         if index == len(self.items):
             if self.is_running:
                 ctx.raise_exception(RuntimeError, "cannot re-enter the tee iterator")
@@ -116,7 +116,7 @@ class TeeBufferVariable(IteratorVariable):
 
 
 class TeeVariable(AskingIteratorVariable):
-    """One of the iterators that `tee` gives."""
+    """One of the iterators that `tee` returns."""
 
     value_type = _TEE
 
@@ -133,12 +133,12 @@ class TeeVariable(AskingIteratorVariable):
 
 
 def tee_behind(items: tuple[Any, ...], inner: Iterator[Any]) -> Iterator[Any]:
-    """An iterator of `tee` that gives what has been taken from `inner` before, and then what that gives."""
+    """A `tee` iterator that first yields the items already taken from `inner`, then the rest of it."""
     return itertools.tee(itertools.chain(items, inner), 1)[0]
 
 
 def tee_at(first: Iterator[Any], index: int) -> Iterator[Any]:
-    """Another iterator of the same `tee`, which has given so many items already."""
+    """Another iterator of the same `tee`, which has already yielded this many items."""
     other = copy.copy(first)
     next(itertools.islice(other, index, index), None)
     return other
@@ -181,7 +181,7 @@ class CountVariable(IteratorVariable):
 
 
 class CycleVariable(IteratorVariable):
-    """`cycle(iterable)`: what the first round gave is kept for the next ones."""
+    """`cycle(iterable)`: the items of the first pass are saved for the following ones."""
 
     value_type = itertools.cycle
 
@@ -211,12 +211,12 @@ class CycleVariable(IteratorVariable):
 
 
 def cycle_at(iterable: Any, index: int) -> Iterator[Any]:
-    """A cycle that has given `index` items already."""
+    """A cycle that has already yielded `index` items."""
     return iterator_at(itertools.cycle(iterable), index)
 
 
 class AccumulateVariable(AskingIteratorVariable):
-    """`accumulate(iterable, function, initial=...)`; `total` None before the first item."""
+    """`accumulate(iterable, function, initial=...)`; `total` is None before the first item."""
 
     value_type = itertools.accumulate
 
@@ -246,7 +246,7 @@ class AccumulateVariable(AskingIteratorVariable):
 
 
 def accumulate_from(iterable: Any, function: Any, total: Any, started: bool) -> Iterator[Any]:
-    """An accumulate at a total; `started`: the total itself has been given."""
+    """An `accumulate` at a total; `started`: the total itself has been yielded."""
     return iterator_at(itertools.accumulate(iterable, function, initial=total), int(started))
 
 
@@ -308,7 +308,7 @@ class DropwhileVariable(AskingIteratorVariable):
 
 
 class ZipLongestVariable(IteratorVariable):
-    """`zip_longest(*iterables, fillvalue=...)`; an iterator that has ended is None."""
+    """`zip_longest(*iterables, fillvalue=...)`; an exhausted inner iterator is replaced by None."""
 
     value_type = itertools.zip_longest
 
@@ -377,7 +377,7 @@ class CompressVariable(AskingIteratorVariable):
 
 
 class PoolsIteratorVariable(IteratorVariable):
-    """product, permutations, combinations: they read their input first; the real function walks the trackers."""
+    """product, permutations, combinations: they consume their input first; the real function iterates over the trackers."""
 
     def __init__(self, function: Any, pools: Sequence[TupleVariable], options: Sequence[Any]) -> None:
         self.function, self.pools, self.options = function, list(pools), tuple(options)
@@ -405,7 +405,7 @@ class PoolsIteratorVariable(IteratorVariable):
 
 
 class ConstantFunction(VariableTracker):
-    """A live function as an argument of what is made again."""
+    """A live function, as an argument of a reconstruction call."""
 
     def __init__(self, function: Any) -> None:
         self.function = function
@@ -415,14 +415,14 @@ class ConstantFunction(VariableTracker):
 
 
 def make_pools(function: Any, options: tuple[Any, ...], *pools: Any) -> Iterator[Any]:
-    """`product(*pools, repeat=n)`, or `combinations(pool, n)` and its kin."""
+    """`product(*pools, repeat=n)`, `combinations(pool, n)` and similar."""
     if function is itertools.product:
         return itertools.product(*pools, repeat=options[0])
     return function(*pools, *options)  # type: ignore[no-any-return]
 
 
 def pools_at(function: Any, options: tuple[Any, ...], consumed: int, *pools: Any) -> Iterator[Any]:
-    """The same, when `consumed` items have been given already."""
+    """The same after `consumed` items."""
     walk = make_pools(function, options, *pools)
     next(itertools.islice(walk, consumed, consumed), None)
     return walk
@@ -448,10 +448,11 @@ class BatchedVariable(IteratorVariable):
 
 
 class GroupbyVariable(AskingIteratorVariable):
-    """`groupby(iterable, key)`: neighbours with equal keys. All groups walk one iterator, and a group ends where the next begins.
+    """`groupby(iterable, key)`: runs of neighbors with equal keys. All groups share one iterator; a group ends where the next
+    begins.
 
-    `item` and `key` are what was read last (None: nothing, or a group has given it away), `group_key` and `group` belong to the
-    group that was given last. The steps are those of groupby_next and _grouper_next in itertoolsmodule.c.
+    `item` and `key` were read last (None: nothing read, or a group has yielded it); `group_key` and `group` belong to the group
+    that was yielded last. The steps are those of groupby_next and _grouper_next in itertoolsmodule.c.
     """
 
     value_type = itertools.groupby
@@ -472,7 +473,7 @@ class GroupbyVariable(AskingIteratorVariable):
         return TupleVariable([self.key, self.group])
 
     def read_item(self, ctx: TraceContext) -> None:
-        """One more of what is walked, and its key."""
+        """Read one more item of the inner iterator, and compute its key."""
         item = self.inner.next_or_raise(ctx)
         by_item = self.function.is_constant() and self.function.as_constant() is None
         self.key = item if by_item else self.function.call(ctx, [item], {})
@@ -485,7 +486,7 @@ class GroupbyVariable(AskingIteratorVariable):
 
 
 class GroupVariable(AskingIteratorVariable):
-    """One group of a groupby: empty as soon as the groupby has gone on."""
+    """One group of a `groupby`: exhausted as soon as the `groupby` advances."""
 
     value_type = type(next(itertools.groupby("a"))[1])
 

@@ -1,9 +1,9 @@
-"""Calls of `itertools`: which iterator each makes.
+"""Rules for calls of `itertools`: each creates one of the iterators of itertools_iterators.py.
 
-The idea: a row takes the call's arguments as Python's function does, and says what Python says to wrong ones; what it makes is
-one of the trackers of itertools_iterators.py.
+The idea: a rule has the signature of Python's function and raises its errors for invalid arguments: it calls the real function on
+the numbers alone, which validates them.
 
-In: calls of itertools. Out: iterator trackers. torch/_dynamo/polyfills/itertools.py does the same job.
+In: calls of itertools. Out: iterator trackers. PyTorch's counterpart: torch/_dynamo/polyfills/itertools.py.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _islice(
     third: VariableTracker | None = None, /,
 ) -> VariableTracker:  # fmt: skip
     numbers = [_end(ctx, end) for end in (first, second, third) if end is not None]
-    run_now(ctx, itertools.islice, (), *numbers)  # what Python has to say about the numbers
+    run_now(ctx, itertools.islice, (), *numbers)  # validates the numbers
     if len(numbers) == 1:
         return IsliceVariable(iterable.iterate(ctx), 0, numbers[0], 1)
     start, stop, step = (*numbers, None)[:3]
@@ -78,7 +78,7 @@ def _repeat(ctx: TraceContext, object: VariableTracker, times: VariableTracker |
     if times is None:
         return RepeatVariable(object, None)
     count = specialize_index(ctx, times, "repeat()")
-    run_now(ctx, itertools.repeat, None, count)  # says what it refuses
+    run_now(ctx, itertools.repeat, None, count)  # raises for an invalid count
     return RepeatVariable(object, max(0, count))
 
 
@@ -147,7 +147,7 @@ def _product(ctx: TraceContext, *iterables: VariableTracker, repeat: VariableTra
 @builtin(itertools.permutations)
 def _permutations(ctx: TraceContext, iterable: VariableTracker, r: VariableTracker | None = None) -> VariableTracker:
     pool, size = TupleVariable(iterable.unpack(ctx)), None if r is None else _end(ctx, r)
-    run_now(ctx, itertools.permutations, (), size)  # says what it refuses
+    run_now(ctx, itertools.permutations, (), size)  # raises for an invalid size
     return PoolsIteratorVariable(itertools.permutations, [pool], [size])
 
 
@@ -177,7 +177,7 @@ _GIVES_ITS_ARGUMENT = itertools.tee(_TEE_ITERATOR, 1)[0] is _TEE_ITERATOR  # unt
 @builtin(itertools.tee)
 def _tee(ctx: TraceContext, iterable: VariableTracker, n: VariableTracker | None = None, /) -> VariableTracker:
     count = 2 if n is None else specialize_index(ctx, n, "tee()")
-    run_now(ctx, itertools.tee, (), count)  # says what it refuses
+    run_now(ctx, itertools.tee, (), count)  # raises for an invalid count
     if not count:
         return TupleVariable([])
     inner = iterable.iterate(ctx)
@@ -185,7 +185,7 @@ def _tee(ctx: TraceContext, iterable: VariableTracker, n: VariableTracker | None
         first = inner if _GIVES_ITS_ARGUMENT else TeeVariable(inner.buffer, inner.index)
         return TupleVariable([first, *(TeeVariable(inner.buffer, inner.index) for _ in range(count - 1))])
     if has_name(ctx, inner.python_type(), "__copy__"):
-        ctx.break_graph("DX205", function="itertools.tee", arguments=inner.type_name())  # copied, not shared
+        ctx.break_graph("DX205", function="itertools.tee", arguments=inner.type_name())  # `tee` copies such an iterator
     buffer = TeeBufferVariable(inner)
     return TupleVariable([TeeVariable(buffer) for _ in range(count)])
 

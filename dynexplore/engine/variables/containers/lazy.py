@@ -1,7 +1,10 @@
-"""An item of a container, or a local, that the program has not looked at yet.
+"""LazyVariable: an item of a container, or a local, that the program has not read yet.
 
 The idea: a list argument may hold a hundred tensors of which the function reads two. An item becomes a real tracker, with guards
-and a graph input, only when it is read. **The stack never holds an unread value; containers and locals may.**
+and a graph input, only when it is read. **The stack never holds a lazy value; containers and locals may.**
+
+In: a live value and its source. Out: its tracker, on the first `read`. PyTorch's counterpart: `LazyVariableTracker` in
+torch/_dynamo/variables/lazy.py.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class LazyVariable(VariableTracker):
-    """A live value with a source, not yet turned into a tracker."""
+    """A live value with a source that has not become a tracker yet."""
 
     kind = "unread"
 

@@ -1,14 +1,13 @@
-"""Dicts: dict, OrderedDict, defaultdict, and the read-only view mappingproxy.
+"""Dicts: dict, OrderedDict, defaultdict, and the read-only mappingproxy.
 
-The idea: a dict's tracker is a real dict from *hash keys* (what stands for a key: the constant itself, a tuple of
-such, the tracker of an object that hashes by identity) to pairs of trackers. So order, replacement and `1 == 1.0
-== True` are Python's own.
+The idea: a dict's tracker is a real dict from *hash keys* (the constant itself, a tuple of hash keys, the tracker of an object that
+hashes by identity) to pairs of trackers. So order, replacement and `1 == 1.0 == True` are Python's own.
 
-A dict that existed before the frame guards its type and its keys in their order; its values stay unread until the
-program looks at them. Changes are noted in the journal and replayed key by key (`become`).
+For a dict that existed before the frame, the type is guarded, the keys when the program depends on them, and values become trackers
+when they are read. Mutations are recorded in the journal and replayed key by key (`become`).
 
-In: live dicts, BUILD_MAP and its kin. Out: values, new dicts, nests of FX arguments.
-torch/_dynamo/variables/dicts.py does the same job; dict_views.py holds keys(), values() and items().
+In: live dicts, BUILD_MAP and similar instructions. Out: values, new dicts, nested FX arguments. PyTorch's counterpart:
+`ConstDictVariable` in torch/_dynamo/variables/dicts.py. keys(), values() and items() are in dict_views.py.
 """
 
 from __future__ import annotations
@@ -64,10 +63,10 @@ class DictVariable(BuiltinValueVariable):
     def __init__(self, entries: Entries | None = None, source: Source | None = None) -> None:
         self.entries: Entries = {} if entries is None else entries
         self.source = source
-        self.steps: list[Step] = []  # how its keys came and went since then
+        self.steps: list[Step] = []  # the insertions and removals since then
 
     def like(self, entries: Entries) -> DictVariable:
-        """A new dict of the same type: what `copy` gives."""
+        """A new dict of the same type, as `copy` returns."""
         return type(self)(entries)
 
     # -- what it holds
@@ -81,7 +80,7 @@ class DictVariable(BuiltinValueVariable):
         return pair[1].read(ctx) if pair is not None else None
 
     def store(self, ctx: TraceContext, key: VariableTracker, value: VariableTracker) -> None:
-        """Put a value under a key, which keeps its place and key object; the journal is the caller's."""
+        """Store a value under a key; an existing entry keeps its position and key object. The caller records the mutation."""
         place = key_place(ctx, key)
         entry = self.entries.get(place)
         self.entries[place] = (entry[0] if entry is not None else key, value)
@@ -89,14 +88,14 @@ class DictVariable(BuiltinValueVariable):
             self.steps.append(("put", key))
 
     def take_out(self, place: object, step: str = "take out") -> Pair | None:
-        """Remove a key, if it is there; the journal is the caller's."""
+        """Remove a key, if it exists. The caller records the mutation."""
         pair = self.entries.pop(place, None)
         if pair is not None:
             self.steps.append((step, pair[0]))
         return pair
 
     def pairs(self, ctx: TraceContext) -> list[Pair]:
-        """Keys and values, read."""
+        """Keys and values, realized."""
         return [(key.read(ctx), value.read(ctx)) for key, value in self.entries.values()]
 
     def read_items(self, ctx: TraceContext) -> None:
@@ -140,7 +139,7 @@ class DictVariable(BuiltinValueVariable):
             self.missing_key(ctx, key)
 
     def missing_key(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
-        """KeyError, also where a missing key has a default."""
+        """Raise KeyError, even if the dict has a default factory."""
         return DictVariable.missing(self, ctx, key)
 
     # -- for those who watch
@@ -171,12 +170,12 @@ class DictVariable(BuiltinValueVariable):
 
     @property
     def becoming(self) -> Callable[..., None]:
-        """What makes a real dict equal to the entries."""
+        """The function that makes a real dict equal to the entries."""
         kinds = tuple(step for step, _ in self.steps)
         return functools.partial(follow, kinds) if {*kinds} - {"put"} else become
 
     def write_back(self, build: Reconstruction) -> None:
-        """Make the real dict equal to the entries, by dict's own methods."""
+        """Make the real dict equal to the entries, using dict's own methods."""
         becoming = self.becoming
         build.push(DictVariable(self.entries))
         names = [build.store_temporary()]
@@ -200,9 +199,9 @@ class DictVariable(BuiltinValueVariable):
 
 
 class ExistingDictVariable(DictVariable):
-    """A dict that existed before the frame. While the program only reads and puts values under plain keys, nothing is relied on but
-    its type and what stands under the keys that are read: a registry may grow, and a loop that collects results goes round in one
-    graph, whatever the keys.
+    """A dict that existed before the frame. As long as the program only reads and stores values under plain keys, only its type
+    and the values it reads are guarded: a registry may grow, and a loop that collects results uses one graph, whatever the
+    keys.
     """
 
     def __init__(self, ctx: TraceContext, real: dict[Any, Any], source: Source) -> None:
@@ -214,7 +213,7 @@ class ExistingDictVariable(DictVariable):
 
     @property
     def entries(self) -> Entries:  # type: ignore[override]
-        """What it holds; from now on its keys are relied on."""
+        """All entries; from now on the keys are guarded."""
         if self._entries is None:
             self._entries = existing_entries(self.ctx, self.real_dict, self.source)
             for key, value in self.put:
@@ -248,7 +247,7 @@ class ExistingDictVariable(DictVariable):
         return ConstantVariable(True)
 
     def _is_guardable_by_key(self, key: VariableTracker) -> bool:
-        """Whether what stands under this key is relied on alone: text or an integer among keys whose comparison runs no code."""
+        """Whether this key alone can be guarded: a string or an integer, among keys whose comparison runs no user code."""
         if self._entries is not None or not isinstance(key, ConstantVariable) or type(key.value) not in (str, int):
             return False
         if self._has_plain_keys is None:
@@ -300,16 +299,16 @@ class ExistingDictVariable(DictVariable):
 
 
 def _equals_no_other_type(key: object) -> bool:
-    """Whether a key is plain, and equals no text or integer of another type: `True`, `1.0` and `np.int64(1)` equal 1."""
+    """Whether a key is plain and equals no string or integer of another type: `True`, `1.0` and `np.int64(1)` equal 1."""
     return is_plain_value(key) and type(key) not in (bool, float, complex) and not is_numpy_number(key)
 
 
 def follow(steps: tuple[str, ...], kind: Any, target: dict[Any, Any], entries: dict[Any, Any], keys: tuple[Any, ...]) -> None:
-    """Give a dict these entries by the steps that the program took.
+    """Apply the program's steps to a real dict, so that it ends with these entries.
 
-    It may be walked just now, and a walk counts places: a key that is taken out leaves its place empty, and one that comes stands
-    behind all places, also where the others are as they were; `popitem` leaves no empty place; an update of an empty dict may take
-    over the places of the other dict (Objects/dictobject.c, dict_merge).
+    The dict may be under iteration, which counts positions: a removed key leaves an empty position, and a new key goes after all
+    positions even if the other keys are unchanged; `popitem` leaves no empty position; updating an empty dict may copy the
+    positions of the other dict (Objects/dictobject.c, dict_merge).
     """
     for step, key in zip(steps, keys, strict=True):
         if step == "put":
@@ -326,9 +325,9 @@ def follow(steps: tuple[str, ...], kind: Any, target: dict[Any, Any], entries: d
 
 
 def become(kind: Any, target: dict[Any, Any], entries: dict[Any, Any]) -> None:
-    """Give a dict these entries in this order. What stays where it was is not touched, for the sake of a walk."""
+    """Make a dict equal to these entries, in this order. Unchanged entries are not touched, in case the dict is under iteration."""
     old, new = list(dict.keys(target)), list(entries)
-    if old and not (len(old) <= len(new) and all(map(operator.is_, old, new))):  # nearly always they begin alike
+    if old and not (len(old) <= len(new) and all(map(operator.is_, old, new))):  # usually the keys share a prefix
         remaining = iter(old)
         unmoved = set(map(id, itertools.takewhile(lambda key: any(old_key is key for old_key in remaining), new)))
         for key in old:
@@ -338,7 +337,7 @@ def become(kind: Any, target: dict[Any, Any], entries: dict[Any, Any]) -> None:
 
 
 def put_values(kind: Any, target: dict[Any, Any], entries: dict[Any, Any]) -> None:
-    """Put the values under their keys; a value that is there already is not touched."""
+    """Store the values under their keys; a value that is already there is not stored again."""
     for key, value in entries.items():
         if dict.get(target, key, _MISSING) is not value:
             kind.__setitem__(target, key, value)
@@ -348,22 +347,22 @@ _MISSING = object()
 
 
 def become_anew(kind: Any, target: dict[Any, Any], entries: dict[Any, Any]) -> None:
-    """`become` for a dict that the program cleared: its places are counted from the first again."""
+    """`become` for a dict that the program cleared: its positions start from zero again."""
     kind.clear(target)
     kind.update(target, entries)
 
 
 def become_and_stop_walks(kind: Any, target: OrderedDict[Any, Any], entries: dict[Any, Any]) -> None:
-    """`become` for an OrderedDict whose order was changed: a walk that has begun raises, also if the order is as it was again."""
+    """`become` for an OrderedDict whose order was changed: iterators over it raise, even if the order is the original one again."""
     become(kind, target, entries)
     kind.__setitem__(target, _MISSING, None)
     kind.__delitem__(target, _MISSING)
 
 
 class OrderedDictVariable(DictVariable):
-    """A `collections.OrderedDict`; its entries are one, too, so that a walk notices what CPython's notices.
+    """A `collections.OrderedDict`; its entries are one, too, so that iterators detect the same changes as CPython's.
 
-    Unlike a dict it may be given attributes, as torch's `state_dict` does: `destination._metadata = ...`.
+    Unlike a dict it may have attributes, as torch's `state_dict` uses: `destination._metadata = ...`.
     """
 
     value_type = OrderedDict
@@ -375,11 +374,11 @@ class OrderedDictVariable(DictVariable):
         super().__init__(OrderedDict(entries or {}), source)
         self._since_then = iter(self.entries)
         self.real = real
-        self.attributes: dict[str, VariableTracker | None] = {}  # what the program stored; None: deleted
+        self.attributes: dict[str, VariableTracker | None] = {}  # the attributes stored by the program; None: deleted
 
     @property
     def becoming(self) -> Callable[..., None]:
-        if "mutated" in complaint_of(self._since_then):  # `clear` changes its size only
+        if "mutated" in complaint_of(self._since_then):  # `clear` changes only the size
             return become_and_stop_walks
         return become_anew if any(step == "clear" for step, _ in self.steps) else become
 
@@ -414,7 +413,7 @@ class OrderedDictVariable(DictVariable):
             self.attributes[name] = None
 
     def all_attributes(self, ctx: TraceContext) -> dict[str, VariableTracker]:
-        """What `vars(self)` has; that there is no more is relied on."""
+        """The content of `vars(self)`; that there are no other attributes is guarded."""
         names = list(self.attributes)
         if self.source is not None and self.real is not None:
             own = tuple(instance_dict(self.real))
@@ -425,7 +424,7 @@ class OrderedDictVariable(DictVariable):
     def reconstruct(self, build: Reconstruction) -> None:
         build.call_object(OrderedDict, DictVariable(self.entries))
         for name, value in self.attributes.items():
-            assert value is not None  # of a dict that the frame made nothing is noted as deleted
+            assert value is not None  # for a dict made in the frame, no attribute is recorded as deleted
             build.writer.copy(1)
             build.push(value)
             build.writer.swap(2)
@@ -471,7 +470,7 @@ class DefaultDictVariable(DictVariable):
 
 
 class MappingProxyVariable(DictVariable):
-    """A `types.MappingProxyType`: a dict seen through a window; it shares the entries of the dict behind it."""
+    """A `types.MappingProxyType`: a read-only view, which shares the entries of the underlying dict."""
 
     kind = "mapping proxy"
     mutable = True
@@ -505,10 +504,10 @@ def _nth_value(index: int) -> Callable[[Any], Any]:
 
 
 def existing_entries(ctx: TraceContext, value: Any, source: Source | None) -> Entries:
-    """The entries of a live mapping: keys guarded, values unread (of the engine's own making if `source` is None)."""
+    """The entries of a live mapping: keys guarded, values lazy (made by the engine itself if `source` is None)."""
     try:
         items = list(zip(keys_of(value), values_of(value), strict=True))
-    except KeyError:  # an OrderedDict from which dict's own methods took a key
+    except KeyError:  # an OrderedDict from which a method of dict removed a key
         ctx.break_graph("DX302", question="its items", type=type(value).__name__)
     if source is None:
         pairs = [(ctx.build(key, None), ctx.build(item, None)) for key, item in items]
@@ -542,7 +541,7 @@ def _value_source(source: Source, index: int) -> Source:
 
 @builds(dict)
 def build_dict(ctx: TraceContext, value: dict[Any, Any], source: Source | None) -> VariableTracker:
-    """A dict: its type is guarded, its keys when they matter, values when they are read."""
+    """A dict: its type is guarded, its keys when the program depends on them, values when they are read."""
     if source is None:
         return DictVariable(existing_entries(ctx, value, source))
     ctx.guard(source, "TYPE_MATCH", dict)
@@ -567,7 +566,7 @@ def build_defaultdict(ctx: TraceContext, value: defaultdict[Any, Any], source: S
 
 @builds(MappingProxyType)
 def build_mapping_proxy(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
-    """A mappingproxy: like the dict behind it; one of a mapping of the program asks that."""
+    """A mappingproxy: like the underlying dict; a proxy of a user-defined mapping calls that."""
     shown = behind(value)
     if type(shown) not in (dict, OrderedDict, defaultdict):
         ctx.break_graph("DX302", question="its items", type=f"mappingproxy of a {type(shown).__qualname__}")
@@ -612,7 +611,7 @@ def _merge_in_place(ctx: TraceContext, symbol: str, lhs: DictVariable, rhs: Vari
 
 
 def update(ctx: TraceContext, self: DictVariable, other: VariableTracker) -> None:
-    """`self.update(other)`: a dict, anything with keys(), or an iterable of pairs. The journal is the caller's."""
+    """`self.update(other)`: a dict, anything with keys(), or an iterable of pairs. The caller records the mutation."""
     if self.source is not None and not self.entries and not isinstance(self.entries, OrderedDict):
         _merge_into_empty(ctx, self, other)
         return
@@ -621,8 +620,8 @@ def update(ctx: TraceContext, self: DictVariable, other: VariableTracker) -> Non
 
 
 def _merge_into_empty(ctx: TraceContext, self: DictVariable, other: VariableTracker) -> None:
-    """Update a real dict that is empty now. One that was emptied key by key, here or before a graph break, still has its empty
-    places, and whoever iterates over it sees whether CPython fills them up or takes over the places of `other`.
+    """Update a real dict that is empty now. If it was emptied key by key, here or before a graph break, it still has its empty
+    positions, and iterators observe whether CPython reuses them or copies the positions of `other`.
     """
     mapping = other.merged_as(ctx)
     pairs = pairs_of(ctx, other)
@@ -631,7 +630,7 @@ def _merge_into_empty(ctx: TraceContext, self: DictVariable, other: VariableTrac
             self.store(ctx, key, value)
         return
     if mapping.source is not None and {step for step, _ in self.steps} & {"take out", "popitem"}:
-        # `other` may have empty places, too
+        # `other` may have empty positions, too
         ctx.break_graph("DX213", method="dict.update of a dict that was emptied key by key")
     steps = list(self.steps)
     for key, value in pairs:

@@ -1,10 +1,10 @@
-"""Ranges and slices: three numbers each, known or symbolic.
+"""Ranges and slices: start, stop and step, constant or symbolic.
 
-The idea: `range` and `slice` only hold start, stop and step. When a range is walked, or a slice is applied to a
-Python sequence, the numbers must be known; a slice of a tensor goes into the graph as it is.
+The idea: `range` and `slice` only hold three numbers. Iterating over a range, or applying a slice to a Python sequence, specializes
+them; a slice of a tensor goes into the graph with symbolic numbers.
 
-In: the numbers. Out: a real `range` or `slice`, or an argument of an FX node.
-torch/_dynamo/variables/lists.py (RangeVariable, SliceVariable) does the same job.
+In: the numbers. Out: a real `range` or `slice`, or an argument of an FX node. PyTorch's counterpart: `RangeVariable` and
+`SliceVariable` in torch/_dynamo/variables/lists.py.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _PARTS = ("start", "stop", "step")
 
 
 class ThreeNumbersVariable(BuiltinValueVariable):
-    """What ranges and slices share: start, stop, step."""
+    """Shared by ranges and slices: start, stop, step."""
 
-    mutable = True  # they cannot change, but two references to one of them must stay so
+    mutable = True  # immutable, but two references to one object must stay the same object
 
     def __init__(self, start: VariableTracker, stop: VariableTracker, step: VariableTracker, source: Source | None = None) -> None:
         self.parts = [start, stop, step]
@@ -61,7 +61,7 @@ class RangeVariable(ThreeNumbersVariable):
     value_type = range
 
     def concrete(self, ctx: TraceContext) -> range:
-        """The real range; symbolic ends are specialized."""
+        """The real range; symbolic bounds are specialized."""
         numbers = [specialize_index(ctx, part.read(ctx), "range()") for part in self.parts]
         return run_now(ctx, range, *numbers)  # type: ignore[no-any-return]
 
@@ -69,7 +69,7 @@ class RangeVariable(ThreeNumbersVariable):
         return bool(self.concrete(ctx))
 
     def length(self, ctx: TraceContext) -> VariableTracker:
-        return computed(ctx, len, self.concrete(ctx))  # more than fit into a C integer are refused
+        return computed(ctx, len, self.concrete(ctx))  # raises OverflowError if it does not fit into a C integer
 
     def unpack(self, ctx: TraceContext) -> list[VariableTracker]:
         return [ConstantVariable(number) for number in self.concrete(ctx)]
@@ -121,7 +121,7 @@ class SliceVariable(ThreeNumbersVariable):
 
     def _end(self, ctx: TraceContext, part: VariableTracker) -> int | None:
         if part.is_constant():
-            return part.as_constant()  # type: ignore[no-any-return]  # Python says what it thinks of other constants
+            return part.as_constant()  # Python raises for other constants
         return specialize_index(ctx, part, "slice")
 
     def hash_key(self, ctx: TraceContext) -> object:
@@ -140,7 +140,7 @@ class SliceVariable(ThreeNumbersVariable):
 
 
 class RangeIteratorVariable(BuiltinValueVariable):
-    """An iterator over a known range."""
+    """An iterator over a range of constants."""
 
     kind = "iterator"
     mutable = True
@@ -169,13 +169,13 @@ class RangeIteratorVariable(BuiltinValueVariable):
 
 
 def range_of(numbers: range) -> RangeVariable:
-    """The tracker of a known range."""
+    """The tracker of a range of constants."""
     start, stop, step = map(ConstantVariable, (numbers.start, numbers.stop, numbers.step))
     return RangeVariable(start, stop, step)
 
 
 def _three(ctx: TraceContext, value: Any, source: Source | None) -> list[VariableTracker]:
-    """The tracker of each part; existing ones are guarded one by one."""
+    """The trackers of start, stop and step; those of an existing object are guarded one by one."""
     sources = [source.attribute(name, "getattr") if source is not None else None for name in _PARTS]
     return [ctx.build(getattr(value, name), part) for name, part in zip(_PARTS, sources, strict=True)]
 

@@ -1,9 +1,10 @@
-"""Matches of a regular expression, one after another: `pattern.finditer(text)`.
+"""The match iterator of a regular expression: `pattern.finditer(text)`.
 
-The idea: a pattern and a text are constants, so all matches are known; the iterator over them is used up by the program, and is
-another one in each call. Outside of the frame it is made again, and moved on to where it stands.
+The idea: pattern and text are constants, so all matches are known at trace time. The iterator is mutable, so each call creates its
+own: outside the frame it is reconstructed and advanced to its position.
 
-In: constants. Out: an iterator tracker. torch/_dynamo/variables/misc.py (RegexPatternVariable) does the same job.
+In: constants. Out: an iterator tracker. PyTorch's counterpart: none for the iterator; patterns are `ConstantLikeVariable`s
+(torch/_dynamo/variables/misc.py).
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _MATCH_ITERATOR: Any = type(re.compile("").finditer(""))
 
 
 class MatchIteratorVariable(ItemsIteratorVariable):
-    """What `finditer` gives."""
+    """The iterator that `finditer` returns."""
 
     def __init__(self, matches: list[VariableTracker], pattern: VariableTracker, arguments: list[VariableTracker]) -> None:
         super().__init__(matches, _MATCH_ITERATOR)
@@ -40,7 +41,7 @@ class MatchIteratorVariable(ItemsIteratorVariable):
 
 
 def _matches_behind(count: int, pattern: re.Pattern[Any], *arguments: Any) -> Iterator[re.Match[Any]]:
-    """The matches that come after so many."""
+    """The matches after the first `count`."""
     matches = pattern.finditer(*arguments)
     move(matches, count, exhausted=False)
     return matches

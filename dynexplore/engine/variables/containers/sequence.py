@@ -1,14 +1,13 @@
 """Lists and tuples (and torch.Size): their items are trackers in a real Python list.
 
-The idea: what Python does with positions (indices, slices, inserts, pops, their errors and messages) is done by
-running the real operation on the real list of trackers. What it does with values (`==`, `in`, sorting) asks the
-trackers one by one.
+The idea: operations on positions (indices, slices, inserts, pops, their errors and messages) run the real operation on the real
+list of trackers. Operations on values (`==`, `in`, sorting) compare the trackers one by one.
 
-A list that existed before the frame guards type and length, and its items stay unread until the program looks at
-them. A change is noted in the journal, made to the tracker in place, and replayed at the end as `real[:] = items`.
+For a list that existed before the frame, type and length are guarded, and its items become trackers when they are read. A mutation
+is recorded in the journal, applied to the tracker in place, and replayed at the end as `real[:] = items`.
 
-In: live lists and tuples, BUILD_LIST and its kin. Out: items, new sequences, nests of FX arguments.
-torch/_dynamo/variables/lists.py does the same job.
+In: live lists and tuples, BUILD_LIST and similar instructions. Out: items, new sequences, nested FX arguments. PyTorch's
+counterpart: `ListVariable`, `TupleVariable`, `SizeVariable` in torch/_dynamo/variables/lists.py.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ if TYPE_CHECKING:
 
 
 class SequenceVariable(BuiltinValueVariable):
-    """What lists, tuples and deques share."""
+    """Shared by lists, tuples and deques."""
 
     iterator_type: type[Any] = type(iter([]))
     reversed_type: type[Any] = type(reversed([]))
@@ -62,11 +61,11 @@ class SequenceVariable(BuiltinValueVariable):
         self.source = source
 
     def real(self) -> Any:
-        """The items in a real sequence of the program's type, to run an operation of positions on."""
+        """The items in a real sequence of the value's type, on which to run an index operation."""
         return self.items
 
     def of_slice(self, items: Iterable[VariableTracker]) -> VariableTracker:
-        """What a slice of this sequence is."""
+        """The result of slicing this sequence."""
         raise NotImplementedError
 
     # -- questions
@@ -109,14 +108,14 @@ class SequenceVariable(BuiltinValueVariable):
     """Counts the changes of a deque."""
 
     def refuse_change(self, ctx: TraceContext, before: int) -> None:
-        """Raise where it has changed since then, and its type does not allow that; a list is read as it is."""
+        """Raise if the sequence was mutated since then and its type forbids that; lists allow it."""
 
     def is_whole(self, place: slice) -> bool:
-        """Whether a slice of it is the sequence itself."""
+        """Whether slicing returns the sequence itself."""
         return False
 
     def index_of(self, ctx: TraceContext, key: VariableTracker) -> Any:
-        """The number behind an index; other constants too, which Python refuses."""
+        """The Python value of an index; other constants are returned too, and Python rejects them."""
         if is_specializable(key):
             return specialize(key)
         if is_tensor(key) or defines(key.python_type(), "__index__"):
@@ -144,13 +143,13 @@ class SequenceVariable(BuiltinValueVariable):
 
 
 def _assigned_items(ctx: TraceContext, place: slice, value: VariableTracker) -> list[VariableTracker]:
-    """What a slice of a list becomes (Objects/listobject.c, list_ass_subscript)."""
+    """The new content of a list after a slice assignment (Objects/listobject.c, list_ass_subscript)."""
     try:
         iterator = value.iterate(ctx)
     except ObservedException as raised:
         if raised.exception.python_type() is not TypeError:
             raise
-        run_now(ctx, operator.setitem, [], place, None)  # fails as well, in the words of this Python: they differ
+        run_now(ctx, operator.setitem, [], place, None)  # fails as well, with the running Python's message
         raise
     return iterator.unpack(ctx)
 
@@ -167,7 +166,7 @@ class ListVariable(SequenceVariable):
         return ListVariable(items)
 
     def add(self, items: Iterable[VariableTracker]) -> None:
-        """Put items at the end; the journal is the caller's."""
+        """Append items. The caller records the mutation."""
         self.items.extend(items)
 
     def set_item(self, ctx: TraceContext, key: VariableTracker, value: VariableTracker) -> None:
@@ -196,7 +195,7 @@ class ListVariable(SequenceVariable):
         build.writer.build_list(len(self.items))
 
     def write_back(self, build: Reconstruction) -> None:
-        """`real[:] = items`; one of a program's class is filled past its `__setitem__`."""
+        """`real[:] = items`; an instance of a user-defined subclass is refilled without its `__setitem__`."""
         if self.storage_owner is not None:
             refill(build, self, ListVariable(self.items), clear=list.clear, fill=list.extend)
             return
@@ -218,8 +217,8 @@ class ListVariable(SequenceVariable):
 
 
 class ExistingListVariable(ListVariable):
-    """A list that existed before the frame. While the program only adds to its end, nothing is relied on but its type:
-    a loop that collects results goes round in one graph, however many there are.
+    """A list that existed before the frame. As long as the program only appends to it, only its type is guarded:
+    a loop that collects results uses one graph, whatever the length.
     """
 
     def __init__(self, ctx: TraceContext, real: list[Any], source: Source) -> None:
@@ -229,7 +228,7 @@ class ExistingListVariable(ListVariable):
 
     @property
     def items(self) -> list[VariableTracker]:  # type: ignore[override]
-        """What it holds; from now on its length is relied on."""
+        """All items; from now on the length is guarded."""
         if self._items is None:
             self._items = [*existing_items(self.ctx, self.real_list, self.source), *self.added]
         return self._items
@@ -271,7 +270,7 @@ class TupleVariable(SequenceVariable):
     kind = "tuple"
     value_type = tuple
     container_type = tuple
-    mutable = True  # it cannot change, but two references to one tuple must stay so
+    mutable = True  # immutable, but two references to one tuple must stay the same object
     iterator_type = type(iter(()))
     reversed_type = reversed
     live: tuple[Any, ...] | None = None
@@ -281,7 +280,7 @@ class TupleVariable(SequenceVariable):
     """Whether it is what an object of a class that extends tuple holds: no tuple by itself."""
 
     def returns_self_when_copied(self) -> bool:
-        """Whether what leaves it as it is gives the very object: an exact tuple's slice, sum and product do."""
+        """Whether operations that change nothing (slice, sum, product) return the same object, as they do for an exact tuple."""
         return type(self) is TupleVariable and not self.is_content
 
     def is_whole(self, place: slice) -> bool:
@@ -342,7 +341,7 @@ class SizeVariable(TupleVariable):
 
 
 def _unguarded(sequence: SequenceVariable, depth: int) -> list[Any]:
-    """What is known of the items. Raises Unknown."""
+    """The items as far as known. Raises Unknown."""
     if not depth:
         raise Unknown
     return [item.unguarded_value(depth - 1) for item in sequence.items]
@@ -362,7 +361,7 @@ def existing_items(ctx: TraceContext, value: Any, source: Source | None) -> list
 
 @builds(list)
 def build_list(ctx: TraceContext, value: list[Any], source: Source | None) -> VariableTracker:
-    """A list: its type is guarded, its length when it matters, items when they are read."""
+    """A list: its type is guarded, its length when the program depends on it, items when they are read."""
     if source is None:
         return ListVariable(existing_items(ctx, value, source))
     ctx.guard(source, "TYPE_MATCH", list)
@@ -387,7 +386,7 @@ def build_size(ctx: TraceContext, value: torch.Size, source: Source | None) -> V
 
 
 def live_items(ctx: TraceContext, sequence: SequenceVariable) -> Iterator[VariableTracker]:
-    """The items one after another, as they are when each is reached: what an item is asked may change the list."""
+    """Iterate over the current items: comparing an item may mutate the list."""
     position = 0
     while position < len(sequence.items):
         yield sequence.items[position].read(ctx)
@@ -403,7 +402,7 @@ def compare_sequences(ctx: TraceContext, symbol: str, lhs: SequenceVariable, rhs
     for place, (item, other_item) in enumerate(zip(live_items(ctx, lhs), live_items(ctx, rhs), strict=False)):
         if not equal(ctx, item, other_item):
             if place >= min(len(lhs.items), len(rhs.items)):
-                break  # that question emptied one of them
+                break  # that comparison emptied one of them
             return ConstantVariable(symbol == "!=") if symbol in ("==", "!=") else compare(ctx, symbol, item, other_item)
     return ConstantVariable(COMPARE[symbol](len(lhs.items), len(rhs.items)))
 
@@ -442,7 +441,7 @@ def _repeat_swapped(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: S
 
 
 def _times(sequence: SequenceVariable, items: list[VariableTracker]) -> VariableTracker:
-    """What a repetition gives; an exact tuple, taken once, is itself."""
+    """The result of a repetition; an exact tuple repeated once is itself."""
     once = isinstance(sequence, TupleVariable) and sequence.returns_self_when_copied() and len(items) == len(sequence.items)
     return sequence if once else sequence.of_slice(items)
 
@@ -520,7 +519,7 @@ def _sort(
     reverse: VariableTracker | None = None,
 ) -> None:
     items = self.unpack(ctx)
-    put_back, self.items[:] = list(items), ()  # while CPython sorts a list, it is empty to everybody else
+    put_back, self.items[:] = list(items), ()  # while CPython sorts a list, everybody else sees it empty
     try:
         put_back = sorted_items(ctx, items, key, reverse)
     finally:
@@ -573,7 +572,7 @@ def index(
 
 
 def _raise_not_in(ctx: TraceContext, self: SequenceVariable, item: VariableTracker) -> VariableTracker:
-    """The ValueError of an empty sequence of this type, which names the item where Python does."""
+    """Raise the ValueError of `index` or `remove` for a missing item; it names the item in some Python versions."""
     if not item.is_constant() and isinstance(self, ListVariable):
         ctx.break_graph("DX213", method="list.index of a value that is not in the list")
     return run_now(ctx, self.value_type().index, item.as_constant() if item.is_constant() else None)  # type: ignore[no-any-return]

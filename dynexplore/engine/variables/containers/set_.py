@@ -1,13 +1,13 @@
 """Sets: set and frozenset.
 
-The idea: a set's tracker keeps a real set of hash keys (what stands for a member: the constant itself, a tuple of
-such, the tracker of an object that hashes by identity) and does to it what the program does. So equality and, for
-constants, the order of iteration are Python's own. Members that hash by identity come in the order in which they
-were put in.
+The idea: a set's tracker keeps a real set of hash keys (the constant itself, a tuple of hash keys, the tracker of an object that
+hashes by identity) and applies the program's operations to it. So equality and, for constants, iteration order are Python's own.
+Members that hash by identity are iterated in insertion order.
 
-A set that existed before the frame guards its type and content, and the order only when it is walked.
+For a set that existed before the frame, type and content are guarded, and the order only when it is iterated.
 
-In: live sets, BUILD_SET and its kin. Out: members, new sets. torch/_dynamo/variables/sets.py does the same job.
+In: live sets, BUILD_SET and similar instructions. Out: members, new sets. PyTorch's counterpart: `SetVariable` in
+torch/_dynamo/variables/sets.py.
 """
 
 from __future__ import annotations
@@ -59,34 +59,34 @@ class SetVariable(BuiltinValueVariable):
         self._order_guard: tuple[Any, ...] | None = None
 
     def guard_order(self, order: tuple[Any, ...]) -> None:
-        """Guard this order of the live set as soon as the program walks it."""
+        """Guard this order of the live set as soon as the program iterates over it."""
         self._order_guard = order
 
     def ordered(self, ctx: TraceContext) -> list[VariableTracker]:
-        """The members in the order in which Python walks them."""
+        """The members in Python's iteration order, guarded."""
         if self._order_guard is not None and self.source is not None:
             ctx.guard(self.source, "DICT_KEYS", self._order_guard)
         return self.in_order()
 
     def in_order(self) -> list[VariableTracker]:
-        """The members in order, without relying on it."""
+        """The members in order, without a guard."""
         if any(map(is_by_identity, self.places)):
             return list(self.members.values())
         return [self.members[place] for place in self.places]
 
     def put(self, ctx: TraceContext, item: VariableTracker) -> None:
-        """Add a member; the journal is the caller's."""
+        """Add a member. The caller records the mutation."""
         place = member_place(ctx, item)
         self.places.add(place)
         self.members.setdefault(place, item)
 
     def take(self, place: object) -> VariableTracker | None:
-        """Remove a member; None when there is no such one. The journal is the caller's."""
+        """Remove a member; None if it is missing. The caller records the mutation."""
         self.places.discard(place)
         return self.members.pop(place, None)
 
     def keep(self, places: set[object], others: Members) -> None:
-        """Become the set of these places, whose new members are among `others`."""
+        """Become the set of these hash keys, whose new members are among `others`."""
         self.members = {place: self.members[place] for place in self.members if place in places} | {
             place: item for place, item in others.items() if place in places and place not in self.members
         }
@@ -121,7 +121,7 @@ class SetVariable(BuiltinValueVariable):
         return ConstantVariable(self.place_of(ctx, item) in self.members)
 
     def place_of(self, ctx: TraceContext, item: VariableTracker) -> object:
-        """The hash key of a value that is looked for; a set stands for a frozenset (setobject.c, set_contains)."""
+        """The hash key of a value to look up; a set is looked up as a frozenset (setobject.c, set_contains)."""
         return frozenset(item.places) if isinstance(item, SetVariable) else member_place(ctx, item)
 
     def reconstruct(self, build: Reconstruction) -> None:
@@ -135,7 +135,7 @@ class SetVariable(BuiltinValueVariable):
 
     @nested_text
     def text(self) -> str:
-        many = len(self.members) > _MANY  # then to put them in order takes long, for the four that are shown
+        many = len(self.members) > _MANY  # sorting would take long, and only four are shown
         first = itertools.islice(self.members.values(), 4) if many else self.in_order()[:4]
         shown = ", ".join(item.text() for item in first)
         return f"{self.type_name()} of {len(self.members)}: {shown}{', ...' if len(self.members) > 4 else ''}"
@@ -162,7 +162,7 @@ class FrozenSetVariable(SetVariable):
 
 
 class SetIteratorVariable(IteratorVariable):
-    """An iterator over a set; a set that grows or shrinks meanwhile raises, as in CPython."""
+    """An iterator over a set; raises if the set's size changes during iteration, as in CPython."""
 
     value_type: ClassVar[type[Any]] = type(iter(set()))
 
@@ -175,7 +175,7 @@ class SetIteratorVariable(IteratorVariable):
             return None
         if len(self.walked.members) != len(self.order):
             ctx.raise_exception(RuntimeError, "Set changed size during iteration")
-        if self.walked.members.keys() != self.places:  # which of the new ones CPython gives depends on where it stores them
+        if self.walked.members.keys() != self.places:  # which new members CPython returns depends on where it stores them
             ctx.break_graph("DX307", type="a set whose members changed during iteration")
         self.index += 1
         return self.order[self.index - 1] if self.index <= len(self.order) else None
@@ -190,7 +190,7 @@ class SetIteratorVariable(IteratorVariable):
 
 
 def is_by_identity(place: object) -> bool:
-    """Whether a hash key stands for an object that hashes by identity."""
+    """Whether a hash key belongs to an object that hashes by identity."""
     if isinstance(place, (tuple, frozenset)):
         return any(map(is_by_identity, place))
     return isinstance(place, VariableTracker)
@@ -250,13 +250,13 @@ def build_frozenset(ctx: TraceContext, value: frozenset[Any], source: Source | N
 
 @binary_rule(SetVariable, SetVariable, *COMPARE)
 def compare_sets(ctx: TraceContext, symbol: str, lhs: SetVariable, rhs: SetVariable) -> VariableTracker:
-    """`==`, `<=` and their kin."""
+    """`==`, `<=` and the other comparisons."""
     return ConstantVariable(COMPARE[symbol](lhs.places, rhs.places))
 
 
 @binary_rule(SetVariable, SetVariable, *_ALGEBRA)
 def combine(ctx: TraceContext, symbol: str, lhs: SetVariable, rhs: SetVariable) -> VariableTracker:
-    """Union, intersection, difference, symmetric difference; the type is the left one's."""
+    """Union, intersection, difference, symmetric difference; the result has the left operand's type."""
     result_set = type(lhs)(lhs.members, places=set(lhs.places))
     result_set.keep(BINARY[symbol](lhs.places, rhs.places), rhs.members)
     return result_set
@@ -264,11 +264,11 @@ def combine(ctx: TraceContext, symbol: str, lhs: SetVariable, rhs: SetVariable) 
 
 @binary_rule(SetVariable, SetVariable, *(f"{symbol}=" for symbol in _ALGEBRA))
 def combine_in_place(ctx: TraceContext, symbol: str, lhs: SetVariable, rhs: SetVariable) -> VariableTracker:
-    """`left |= right` and its kin; a frozenset gives a new one."""
+    """`left |= right` and similar; a frozenset yields a new one."""
     if isinstance(lhs, FrozenSetVariable):
         return combine(ctx, symbol[:-1], lhs, rhs)
     ctx.journal.note(lhs, symbol)
-    places = set(rhs.places)  # `s -= s` must not walk what it empties
+    places = set(rhs.places)  # `s -= s` must not iterate over the set that it empties
     lhs.keep(BINARY[symbol](lhs.places, places), rhs.members)
     return lhs
 

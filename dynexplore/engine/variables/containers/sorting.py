@@ -1,9 +1,10 @@
 """Sorting: `sorted` and `list.sort` on trackers.
 
-The idea: keys that are constants are sorted by Python itself. Other keys are compared with `<`, one pair at a
-time, as listobject.c does; a comparison that only the graph's data can answer breaks the graph.
+The idea: constant keys are sorted by Python itself. Other keys are compared pairwise with `<`, in the order of listobject.c's sort;
+a comparison that depends on tensor data breaks the graph.
 
-In: the items, a key function, reverse. Out: the items in order.
+In: the items, a key function, reverse. Out: the items in order. PyTorch's counterpart: `call_sorted` in
+torch/_dynamo/variables/builtin.py.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ if TYPE_CHECKING:
 
 
 class _Compared:
-    """A key that only knows `<`, which is all that sorting asks.
+    """A sort key that implements only `<`, the one comparison that sorting uses.
 
-    Where all keys are of one class, listobject.c asks that class first (`unsafe_object_compare`): a `__lt__` that returns
-    NotImplemented is asked once more by the comparison that follows.
+    If all keys have one class, listobject.c calls its `__lt__` directly first (`unsafe_object_compare`): one that returns
+    NotImplemented is called once more by the regular comparison that follows.
     """
 
     __slots__ = ("ctx", "key", "of_one_class")
@@ -57,7 +58,7 @@ def sorted_items(
 
 
 def keyed(ctx: TraceContext, key: VariableTracker | None, item: VariableTracker) -> VariableTracker:
-    """`key(item)`, or the item itself where there is no key function."""
+    """`key(item)`, or the item itself if there is no key function."""
     if key is None or (isinstance(key, ConstantVariable) and key.value is None):
         return item
     return key.call(ctx, [item], {})

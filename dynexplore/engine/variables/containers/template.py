@@ -1,10 +1,10 @@
-"""Template strings, from Python 3.14 on: `t"{x} of {n}"` keeps the values, and joins nothing.
+"""Template strings (Python 3.14): `t"{x} of {n}"` keeps its values instead of formatting them.
 
-The idea: a template is its strings and, between them, interpolations; an interpolation is a value with the text of its
-expression. None of them can change, so a template whose values are tensors is captured like a tuple of them.
+The idea: a template consists of strings and interpolations; an interpolation is a value with the source text of its expression. All
+of them are immutable, so a template that contains tensors is captured like a tuple of them.
 
-In: the parts, from BUILD_INTERPOLATION and BUILD_TEMPLATE. Out: a real `Template`, built as the program builds it.
-torch/_dynamo does not trace template strings.
+In: the parts, from BUILD_INTERPOLATION and BUILD_TEMPLATE. Out: a real `Template`, built as the program builds it. PyTorch's
+counterpart: none; Dynamo does not trace template strings.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def _class(name: str) -> type[Any]:
-    """A class of string.templatelib; where there is none no template is ever seen."""
+    """A class of string.templatelib; if the module does not exist, no template can occur."""
     try:
         return getattr(importlib.import_module("string.templatelib"), name)  # type: ignore[no-any-return]
     except ModuleNotFoundError:
@@ -30,11 +30,11 @@ def _class(name: str) -> type[Any]:
 
 
 class InterpolationVariable(BuiltinValueVariable):
-    """A value of a template string, with the text of its expression, its conversion and its format."""
+    """A value in a template string, with the source text of its expression, its conversion and its format."""
 
     kind = "interpolation"
     value_type = _class("Interpolation")
-    mutable = True  # it cannot change, but two references to one must stay so
+    mutable = True  # immutable, but two references to one must stay the same object
 
     def __init__(
         self, value: VariableTracker, expression: VariableTracker, conversion: VariableTracker, format_spec: VariableTracker
@@ -52,7 +52,7 @@ class InterpolationVariable(BuiltinValueVariable):
 
 
 class TemplateVariable(BuiltinValueVariable):
-    """A template string: one string more than it has interpolations."""
+    """A template string: it has one more string than interpolations."""
 
     kind = "template"
     value_type = _class("Template")
