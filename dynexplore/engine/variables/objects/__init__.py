@@ -1,1 +1,1 @@
-"""Classes, instances, functions, modules of Python, exceptions, context managers: everything with attributes."""
+"""Objects with attributes: classes, instances, descriptors, exceptions, Python modules and namespaces."""

@@ -1,9 +1,10 @@
 """Annotations as values: `int | None`, `list[int]`.
 
-The idea: they are immutable, and all that is asked of them (`__args__`, `__origin__`, `List[int]`, isinstance) is known while
-tracing.
+The idea: unions and generic aliases are immutable, and every operation on them (`__args__`, `__origin__`, `List[int]`, isinstance)
+can be evaluated at trace time.
 
-In: live unions and generic aliases, the builtin ones and those of the typing module. Out: constants.
+In: live unions and generic aliases, the builtin ones and those of the typing module. Out: constants. PyTorch's counterpart:
+`TypingVariable` in torch/_dynamo/variables/misc.py.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
 
 _OF_TYPING: tuple[type[Any], ...] = (vars(typing)["_BaseGenericAlias"], vars(typing)["_SpecialForm"])
-_CALL: Any = vars(typing)["_BaseGenericAlias"].__call__  # what it sets, and what it forgives, differs from one Python to the next
+_CALL: Any = vars(typing)["_BaseGenericAlias"].__call__  # what it sets and which errors it ignores varies by Python version
 
 
 class AnnotationVariable(ConstantVariable):
@@ -49,7 +50,7 @@ class AnnotationVariable(ConstantVariable):
         return ctx.build(run_now(ctx, operator.getitem, self.value, arguments), None)
 
     def call(self, ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
-        """`list[int]()`: what the class itself makes, told of the alias where it takes attributes."""
+        """`list[int]()`: an instance of the origin, whose `__orig_class__` is set to the alias if it takes attributes."""
         origin = getattr(self.value, "__origin__", None)
         if not isinstance(origin, type):
             return super().call(ctx, args, kwargs)
@@ -62,7 +63,7 @@ class AnnotationVariable(ConstantVariable):
 
 
 def _set_orig_class(ctx: TraceContext, instance: UserObjectVariable, alias: AnnotationVariable) -> None:
-    """`made.__orig_class__ = alias`, if that can be (Objects/genericaliasobject.c, set_orig_class)."""
+    """`instance.__orig_class__ = alias`, errors ignored (Objects/genericaliasobject.c, set_orig_class)."""
     try:
         instance.set_attribute(ctx, "__orig_class__", alias)
     except ObservedException as raised:

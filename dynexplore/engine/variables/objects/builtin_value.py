@@ -1,10 +1,10 @@
-"""Values of Python's own types: lists, dicts, sets, iterators. What their trackers have in common.
+"""BuiltinValueVariable: the base class of trackers for values of builtin types (lists, dicts, sets, iterators).
 
-The idea: the attributes of such a value are C methods, found by name in the table of rows (`@builtin_method(list,
-"append")`); its special methods are the questions that every tracker answers; what it lacks, Python says.
+The idea: the attributes of such a value are C methods, looked up by name in the table of rules (`@builtin_method(list, "append")`).
+Its special methods call the tracker's own operations. For a missing attribute the program gets Python's AttributeError.
 
-In: a receiver and a method's name. Out: the row that answers. PyTorch's counterpart: the method tables in
-torch/_dynamo/variables/base.py and builtin.py.
+In: a receiver and a method's name. Out: the rule that handles it. PyTorch's counterpart: `call_method` of each class in
+torch/_dynamo/variables/, and `MethodDescriptorVariable` in functions.py.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 NONE = ConstantVariable(None)
 
 _ABSENT = object()
-_DATA = types.GetSetDescriptorType | types.MemberDescriptorType  # attributes that are values, as `gi_frame` of a generator
+_DATA = types.GetSetDescriptorType | types.MemberDescriptorType  # attributes that are data, such as `gi_frame` of a generator
 
 
 class BuiltinValueVariable(VariableTracker):
@@ -57,7 +57,7 @@ class BuiltinValueVariable(VariableTracker):
         if name == "__doc__":
             return ctx.build(python_type.__doc__, None)
         raw = next((class_dict(owner)[name] for owner in class_mro(python_type) if name in class_dict(owner)), _ABSENT)
-        if raw is _ABSENT:  # what `type` has, such as `mro`, only the class itself has
+        if raw is _ABSENT:  # attributes of `type`, such as `mro`, exist only on the class itself
             ctx.raise_exception(AttributeError, f"{name_in_messages(python_type)!r} object has no attribute {name!r}")
         if raw is None:  # `__hash__` of a list
             return NONE
@@ -87,7 +87,9 @@ class BuiltinValueVariable(VariableTracker):
 
 
 def mutating_method(python_type: type[Any], *names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Like `builtin_method`, for one that changes its receiver: the journal is told first; no answer means None."""
+    """Like `builtin_method`, for a method that mutates its receiver: the mutation is recorded
+    first; a rule without a result returns None.
+    """
 
     def declare(row: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(row)
@@ -103,7 +105,7 @@ def mutating_method(python_type: type[Any], *names: str) -> Callable[[Callable[.
 
 
 def method_row(python_type: type[Any], name: str) -> MethodAnswer | None:
-    """The row for a method, looked up along the type's bases."""
+    """The rule of a method, looked up along the type's bases."""
     for base in python_type.__mro__:
         row = METHODS.get((base, name))
         if row is not None:
@@ -134,7 +136,7 @@ def _operator_method(symbol: str, swapped: bool = False) -> Callable[..., Variab
 
 def _comparison_method(symbol: str) -> Callable[..., VariableTracker]:
     def call(ctx: TraceContext, self: VariableTracker, other: VariableTracker) -> VariableTracker:
-        content: VariableTracker = getattr(other, "storage", None) or other  # its class is not asked: this is the C type's method
+        content: VariableTracker = getattr(other, "storage", None) or other  # this C method ignores the operand's class
         return compare(ctx, symbol, self, content)
 
     return call

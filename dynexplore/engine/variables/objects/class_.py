@@ -1,15 +1,14 @@
-"""Classes: their attributes, and what calling one makes.
+"""Classes: their attributes, and the instances that calling them creates.
 
-The idea: `C.name` looks in the metaclass for a data descriptor, then along C's own MRO, as CPython's type_getattro
-does. `C(...)` is `type.__call__`: `__new__`, then `__init__` if an instance came out. For a class written in Python
-both are inlined, on a `UserObjectVariable` that only becomes a real object when it outlives the frame. Builtin types
-(`list`, `dict`, `int`) have rules of their own (rules.py); exceptions stand in exception.py, enumerations in
-enumeration.py.
+The idea: `C.name` looks for a data descriptor in the metaclass, then along C's own MRO, as CPython's type_getattro does. `C(...)`
+is `type.__call__`: `__new__`, then `__init__` if the result is an instance. For a class written in Python both are inlined, on a
+`UserObjectVariable` that becomes a real object only if it outlives the frame. Builtin types (`list`, `dict`, `int`) have rules of
+their own (rules.py); exceptions are in exception.py, enumerations in scalars/enumeration.py.
 
-What this frame assigns to a class stands in `stored` and in the journal.
+Attributes that the frame assigns to a class are in `stored` and in the journal.
 
-In: a live class. Out: attributes, new objects. torch/_dynamo/variables/user_defined.py (UserDefinedClassVariable)
-does the same job.
+In: a live class. Out: attributes, new objects. PyTorch's counterpart: `UserDefinedClassVariable` in
+torch/_dynamo/variables/user_defined.py.
 """
 
 from __future__ import annotations
@@ -51,13 +50,13 @@ if TYPE_CHECKING:
 
 _CONSTANT_ATTRIBUTES = frozenset({"__name__", "__qualname__", "__module__", "__doc__"})
 
-# Calling a class that extends one of these C types: how the new instance is made. A row: (class tracker, args, kwargs).
+# How to create an instance of a class that extends one of these C types: a function of (class tracker, args, kwargs).
 Maker = Callable[["TraceContext", "ClassVariable", "Sequence[VariableTracker]", "Mapping[str, VariableTracker]"], VariableTracker]
 _MAKERS: list[tuple[type[Any], Maker]] = []
 
 
 def makes(layout: type[Any]) -> Callable[[Maker], Maker]:
-    """Declare how calling a subclass of this C type (or of this Python class) makes its instance; later rows first."""
+    """Declare how calling a subclass of this C type (or Python class) creates its instance; later declarations are tried first."""
 
     def declare(maker: Maker) -> Maker:
         _MAKERS.insert(0, (layout, maker))
@@ -135,10 +134,10 @@ class ClassVariable(VariableTracker):
         ctx.raise_exception(AttributeError, f"type object {self.value.__name__!r} has no attribute {name!r}")
 
     def _text_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
-        """`__name__` and its kin: what the type itself keeps, or what stands in the class."""
-        above = peek(self.python_type(), name)  # the metaclass' own docstring and module are no answers for its classes
+        """`__name__` and similar attributes: kept by the type itself, or in the class's `__dict__`."""
+        above = peek(self.python_type(), name)  # the metaclass's own docstring and module do not apply to its classes
         if above is not peek(type, name) and hasattr(type(above), "__get__"):
-            ctx.break_graph("DX303", name=name, type=self.text())  # the metaclass answers, by code of the program perhaps
+            ctx.break_graph("DX303", name=name, type=self.text())  # the metaclass computes it, perhaps in user code
         value = getattr(self.value, name)
         if not self.value.__flags__ & IMMUTABLE:
             source = ctx.module_guards.source_of(self.value, self.value.__qualname__).attribute(name, "getattr")
@@ -165,7 +164,7 @@ class ClassVariable(VariableTracker):
         self.stored[name] = None
 
     def _note_change(self, ctx: TraceContext, name: str) -> None:
-        """An attribute is about to change."""
+        """Record that an attribute is about to change."""
         ctx.module_guards.writes_to(self.value)
         ctx.journal.must_replay(self, f"{self.value.__qualname__}.{name}")
 
@@ -188,7 +187,7 @@ class ClassVariable(VariableTracker):
         return ConstantVariable(specialize_bool(ctx, self._special(ctx, "__contains__", "`in`").call(ctx, [item], {})))
 
     def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
-        """`List[int]`, `Generic[T]`: an annotation, or what `__class_getitem__` gives."""
+        """`List[int]`, `Generic[T]`: an annotation, or the result of `__class_getitem__`."""
         if raw_lookup(ctx, type(self.value), "__getitem__") is not None:
             return self._special(ctx, "__getitem__", "subscript").call(ctx, [key], {})
         if is_fixed_class(self.value):
@@ -197,7 +196,7 @@ class ClassVariable(VariableTracker):
                 return ctx.build(self.value[live_nest(key)], None)
             except (NotConstant, TypeError):
                 pass
-            except SyntaxError as error:  # a forward reference that is no expression
+            except SyntaxError as error:  # a forward reference that does not parse
                 ctx.raise_exception(SyntaxError, *error.args)
         return self.get_attribute(ctx, "__class_getitem__").call(ctx, [key], {})
 
@@ -221,7 +220,7 @@ class ClassVariable(VariableTracker):
         return self.construct(ctx, args, kwargs)
 
     def construct(self, ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
-        """type.__call__, as the C type below wants it."""
+        """type.__call__, with the instance creation that the C base type requires."""
         _refuse_finalized(ctx, self.value)
         for layout, maker in _MAKERS:
             if issubclass(self.value, layout):
@@ -251,16 +250,18 @@ class ClassVariable(VariableTracker):
 
 
 def _refuse_finalized(ctx: TraceContext, cls: type[Any]) -> None:
-    """An object with a `__del__` is made for real: when it goes, the program hears of it; not of one of C that only computes."""
+    """Break the graph at the creation of an object with `__del__`: its finalizer must run
+    for real. C types without external effects are exempt.
+    """
     if raw_lookup(ctx, cls, "__del__") is not None and not (is_c_type(cls) and kind_of_break(cls, "DX209") == "DX209"):
         ctx.break_graph("DX321", type=cls.__qualname__)
 
 
-_IS_ABSTRACT = 1 << 20  # Py_TPFLAGS_IS_ABSTRACT, which object_new asks: `__abstractmethods__` would ask a metaclass's `__getattr__`
+_IS_ABSTRACT = 1 << 20  # Py_TPFLAGS_IS_ABSTRACT, as in object_new: `__abstractmethods__` could call a metaclass's `__getattr__`
 
 
 def new_instance(ctx: TraceContext, cls: ClassVariable, args: Args, kwargs: Kwargs) -> VariableTracker:
-    """object.__new__, or that of the C type below."""
+    """object.__new__, or that of the C base type."""
     _refuse_finalized(ctx, cls.value)
     if layout_of(cls.value) not in (object, types.SimpleNamespace) or (cls.value is object and (args or kwargs)):
         ctx.break_graph(kind_of_break(cls.value, "DX209"), type=cls.value.__qualname__)
@@ -292,7 +293,9 @@ def _object_new(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracke
 
 
 def _refuse_arguments(ctx: TraceContext, cls: type[Any]) -> None:
-    """`object.__new__(cls, 42)`: CPython's Objects/typeobject.c (object_new) takes what an `__init__` of the class may want."""
+    """`object.__new__(cls, 42)`: CPython's object_new (Objects/typeobject.c) accepts
+    arguments only if the class has an `__init__`.
+    """
     if raw_lookup(ctx, cls, "__new__") is not object.__new__:
         ctx.raise_exception(TypeError, "object.__new__() takes exactly one argument (the type to instantiate)")
     if raw_lookup(ctx, cls, "__init__") is object.__init__:
@@ -349,13 +352,13 @@ def _bind_nested_class(
 @builds(type)
 @builds_when(lambda value: issubclass(type(value), type), rank=20)
 def build_class(ctx: TraceContext, value: type[Any], source: Source | None) -> VariableTracker:
-    """A class, guarded by identity; what is read from it later is guarded where it can change."""
+    """A class, guarded by identity; attributes read later are guarded if they can change."""
     guard_identity(ctx, value, source)
     hold_class(ctx, value)
     return ClassVariable(value, source)
 
 
 def hold_class(ctx: TraceContext, cls: type[Any]) -> None:
-    """A class of the program, whose own class may be another one later."""
+    """Guard the metaclass of a user-defined class, which can be reassigned."""
     if not is_fixed_class(cls):
         ctx.module_guards.hold(cls, cls.__qualname__)

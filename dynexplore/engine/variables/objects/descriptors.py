@@ -1,11 +1,12 @@
-"""Binding of descriptors: what an attribute of a class becomes for an instance.
+"""Descriptor binding: the value that a class attribute yields when accessed through an instance or a class.
 
-The idea: `obj.name` begins in the class. A data descriptor that the MRO has (type_lookup.py) wins over the object's `__dict__`;
-everything else loses to it. A function becomes a bound method, a property is called, a plain value is taken as it is. How each
-kind of descriptor binds is a row of `BINDERS`.
+The idea: `obj.name` starts in the class. A data descriptor in the MRO (type_lookup.py) takes precedence over the object's
+`__dict__`; any other class attribute comes after it. A function becomes a bound method, a property's getter is called, a plain
+value is returned unchanged. `BINDERS` has a rule for each kind of descriptor.
 
-In: the result of a class lookup. Out: the tracker it becomes for an instance or for the class.
-Mirrors CPython's Objects/object.c (_PyObject_GenericGetAttrWithDict) and Objects/typeobject.c (type_getattro).
+In: the result of a class lookup. Out: the tracker of the bound value. PyTorch's counterpart: `resolve_type_attr` and
+`resolve_data_descriptor` in torch/_dynamo/variables/user_defined.py. Mirrors CPython's Objects/object.c
+(_PyObject_GenericGetAttrWithDict) and Objects/typeobject.c (type_getattro).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 Binder = Callable[["TraceContext", ClassAttribute, "VariableTracker | None", type[Any]], VariableTracker]
 
 BINDERS: dict[type[Any], Binder] = {}
-# Methods whose meaning is known, whatever function stands there by now (torch replaces nn.Module.__init__ at run time).
+# Methods with a known meaning, whatever function currently implements them (torch replaces nn.Module.__init__ at run time).
 KNOWN_METHODS: dict[tuple[type[Any], str], Binder] = {}
 
 
@@ -44,7 +45,7 @@ def binds(*descriptor_types: type[Any]) -> Callable[[Binder], Binder]:
 
 
 def bind(ctx: TraceContext, attribute: ClassAttribute, instance: VariableTracker | None, cls: type[Any]) -> VariableTracker:
-    """What `instance.name` (or `cls.name` for instance None) gives, once the class lookup has found something."""
+    """The value of `instance.name` (or `cls.name` for instance None), given the attribute that the class lookup found."""
     if attribute.stored is not None:
         return _bind_stored(ctx, attribute.stored, instance, attribute.name, cls)
     binder = KNOWN_METHODS.get((attribute.owner, attribute.name)) or _binder_of(type(attribute.raw))
@@ -56,7 +57,7 @@ def bind(ctx: TraceContext, attribute: ClassAttribute, instance: VariableTracker
 
 
 def _binder_of(descriptor_type: type[Any]) -> Binder | None:
-    """How a descriptor of this type binds: as that of a type below which it extends, if it keeps its `__get__`."""
+    """The binder for a descriptor of this type: that of the nearest base with a binder, if `__get__` is not overridden."""
     binder = BINDERS.get(descriptor_type)
     if binder is not None or not hasattr(descriptor_type, "__get__"):
         return binder
@@ -67,7 +68,7 @@ def _binder_of(descriptor_type: type[Any]) -> Binder | None:
 
 
 def constant_source(ctx: TraceContext, attribute: ClassAttribute) -> Source | None:
-    """A source for an object that stands in a fixed class: it is the same in every call."""
+    """A source for an object in a fixed class: it is the same in every call."""
     source = source_in(ctx, attribute)
     ctx.module_guards.know(source)
     return source
@@ -79,7 +80,7 @@ def _bind_stored(
     if instance is not None and stored.kind == "function":
         return BoundMethodVariable(stored, instance)
     if hasattr(stored.python_type(), "__get__") and stored.kind not in ("function", "class", "builtin"):
-        ctx.break_graph("DX303", name=name, type=cls.__qualname__)  # a descriptor that the frame put into the class
+        ctx.break_graph("DX303", name=name, type=cls.__qualname__)  # a descriptor that the frame assigned to the class
     return stored
 
 
@@ -110,7 +111,7 @@ def _bind_class_method(
 
 
 def class_tracker(ctx: TraceContext, cls: type[Any]) -> VariableTracker:
-    """The tracker of a class whose identity is guarded already."""
+    """The tracker of a class whose identity is already guarded."""
     source = ctx.module_guards.source_of(cls, cls.__qualname__)
     ctx.module_guards.know(source)
     return ctx.build(cls, source)
@@ -125,13 +126,13 @@ def _bind_property(
     if attribute.raw.fget is None:
         ctx.raise_exception(AttributeError, f"property {attribute.name!r} of {cls.__qualname__!r} object has no getter")
     getter = accessor(ctx, attribute, "fget")
-    if peek(cls, "__getattr__") is None:  # which is asked where the getter raises AttributeError
+    if peek(cls, "__getattr__") is None:  # `__getattr__` would be called if the getter raised AttributeError
         ctx.frames.forward_call(instance, getter)
     return getter.call(ctx, [instance], {})
 
 
 def accessor(ctx: TraceContext, attribute: ClassAttribute, which: str) -> VariableTracker:
-    """The getter, setter or deleter of a property, the function of a cached one."""
+    """The getter, setter or deleter of a property, or the function of a cached_property."""
     source = attribute_source(ctx, attribute)
     if source is not None:
         source = source.attribute(which, "getattr")
@@ -150,7 +151,7 @@ def _bind_cached_property(
         ctx.raise_exception(TypeError, "Cannot use cached_property instance without calling __set_name__ on it.")
     if not isinstance(instance, HasAttributes):
         ctx.break_graph("DX303", name=attribute.name, type=cls.__qualname__)
-    value = instance.own_attribute(ctx, name) if name != attribute.name else None  # `alias = cached`: kept under its first name
+    value = instance.own_attribute(ctx, name) if name != attribute.name else None  # `alias = cached`: stored under the first name
     if value is None:
         value = accessor(ctx, attribute, "func").call(ctx, [instance], {})
         instance.store_own(ctx, name, value)
@@ -159,7 +160,7 @@ def _bind_cached_property(
 
 @runtime_checkable
 class HasAttributes(Protocol):
-    """The tracker of an object with a dictionary of its own."""
+    """The tracker of an object with an instance dict."""
 
     def own_attribute(self, ctx: TraceContext, name: str) -> VariableTracker | None: ...
     def store_own(self, ctx: TraceContext, name: str, value: VariableTracker) -> None: ...
@@ -169,13 +170,13 @@ class HasAttributes(Protocol):
 def _bind_builtin(
     ctx: TraceContext, attribute: ClassAttribute, instance: VariableTracker | None, cls: type[Any]
 ) -> VariableTracker:
-    return ctx.build(attribute.raw, None)  # a C function is no descriptor: `activation = torch.relu` in a class body
+    return ctx.build(attribute.raw, None)  # a C function does not bind: `activation = torch.relu` in a class body
 
 
 def _bind_user_descriptor(
     ctx: TraceContext, attribute: ClassAttribute, instance: VariableTracker | None, cls: type[Any]
 ) -> VariableTracker:
-    """A descriptor class of the program: its `__get__` is called."""
+    """A user-defined descriptor: its `__get__` is called."""
     getter = find(ctx, type(attribute.raw), "__get__")
     if getter is None or not isinstance(getter.raw, types.FunctionType):
         ctx.break_graph("DX303", name=attribute.name, type=cls.__qualname__)

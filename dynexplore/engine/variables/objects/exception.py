@@ -1,15 +1,16 @@
-"""Exceptions: made by the program, raised by it or by a rule, caught, and passed on.
+"""Exceptions: created by the program, raised by it or by a rule, caught, and propagated.
 
-The idea: an exception is an object of the program whose class extends a C type that keeps `args`. Raising one while tracing unwinds
-symbolic frames (`ObservedException`) until a handler of the traced program takes it; one that leaves the root frame is no capture
-at all: the graph ends before the instruction that raised, and Python raises it for real, from the same line.
+The idea: an exception is a user-defined object whose class extends a C type that stores `args`. Raising one at trace time unwinds
+symbolic frames (`ObservedException`) until a handler of the traced program catches it. If it leaves the root frame, nothing is
+captured there: the graph ends before the raising instruction, and Python raises it for real, from the same line.
 
-One that existed before the frame (a resume function that goes on in an `except` block gets it as an argument) is read
-from its source. One made here and passed on is made again: `cls.__new__(cls, *args)`, the C type's own `__init__`, then the
-attributes; the `__init__` of the program does not run twice.
+An exception that existed before the frame (a resume function inside an `except` block gets it as an argument) is read from its
+source. One created here is reconstructed: `cls.__new__(cls, *args)`, the C type's own `__init__`, then the attributes; a
+user-defined `__init__` does not run twice.
 
-In: exception classes called, live exceptions, `ctx.raise_exception`. Out: what `except` and `raise ... from` ask.
-torch/_dynamo/variables/misc.py (ExceptionVariable) does the same job.
+In: calls of exception classes, live exceptions, `ctx.raise_exception`. Out: matching for `except`, causes and contexts for `raise`.
+PyTorch's counterpart: `ExceptionVariable` in torch/_dynamo/variables/misc.py, `UserDefinedExceptionObjectVariable` in
+user_defined.py.
 """
 
 from __future__ import annotations
@@ -55,12 +56,12 @@ class ExceptionVariable(UserObjectVariable):
         self.traceback: VariableTracker = NONE
 
     def record_traceback(self) -> None:
-        """It was raised in this frame, or below, and is caught: for the program it has a traceback from now on."""
+        """It was raised in this frame, or in an inlined one, and caught: from now on it has a traceback."""
         if self.traceback is NONE:
             self.traceback = TracebackVariable()
 
     def has_other_args(self) -> bool:
-        """Whether `args` are others than it was made of."""
+        """Whether `args` differs from the arguments of its construction."""
         return len(self.args) != len(self.made_of) or not all(map(_is_as_it_was, self.args, self.made_of))
 
     @property
@@ -69,7 +70,7 @@ class ExceptionVariable(UserObjectVariable):
         return self.cls
 
     def load_args(self, ctx: TraceContext) -> list[VariableTracker]:
-        """Its arguments, also of a live one."""
+        """Its arguments, including those of a live exception."""
         if self.value is not None:
             self.args = self.get_attribute(ctx, "args").unpack(ctx)
         return self.args
@@ -98,7 +99,7 @@ class ExceptionVariable(UserObjectVariable):
         setter(ctx, self, value.read(ctx))
 
     def before_change(self, ctx: TraceContext, name: str) -> None:
-        """What the C type keeps of an existing exception is not replayed."""
+        """Break the graph: changes to C fields of an existing exception are not replayed."""
         if self.value is not None:
             ctx.break_graph("DX310", attribute=name, type=self.cls.__qualname__)
 
@@ -109,12 +110,12 @@ class ExceptionVariable(UserObjectVariable):
         self.suppress_context = True
 
     def set_context(self, ctx: TraceContext, handled: VariableTracker | None) -> None:
-        """It is raised while `handled` is being handled; None: whatever the frame's caller may be handling."""
+        """It is raised while `handled` is being handled; None: while any exception of the frame's caller is being handled."""
         if handled is self:
             return
         self.before_change(ctx, "__context__")
         if handled is None and isinstance(self.context, ExceptionVariable):
-            ctx.break_graph("DX310", because="it is raised again", type=self.cls.__qualname__)  # its context stays, perhaps
+            ctx.break_graph("DX310", because="it is raised again", type=self.cls.__qualname__)  # it may keep its context
         _open_circle(handled, self)
         self.context = handled or CallersExceptionVariable(sys.exception)
 
@@ -153,7 +154,8 @@ class ExceptionVariable(UserObjectVariable):
 
 
 def _open_circle(handled: VariableTracker | None, raised: ExceptionVariable) -> None:
-    """Take `raised` out of the contexts of what is being handled; a circle that is there already is walked once, and stays.
+    """Remove `raised` from the context chain of the handled exception; a chain that is already cyclic is traversed once and
+    kept.
 
     Python/errors.c, _PyErr_SetObject.
     """
@@ -167,7 +169,7 @@ def _open_circle(handled: VariableTracker | None, raised: ExceptionVariable) -> 
 
 
 class TracebackVariable(VariableTracker):
-    """Where an exception came by: there is one, which the traced code may hand on. What it says only a real one knows."""
+    """A traceback object: traced code may pass it on, but only a real one has content."""
 
     kind = "traceback"
     text_changes = "never"
@@ -189,7 +191,9 @@ class TracebackVariable(VariableTracker):
 
 
 def _as_they_are(cls: type[Any], args: Args) -> list[VariableTracker]:
-    """What the C type makes its own attributes of, which stay when `args` is set; a group copies the list that it gets."""
+    """The arguments from which the C type computes its own fields, which do not change
+    when `args` is set; a group copies its list.
+    """
     return [
         ListVariable(arg.items) if issubclass(cls, BaseExceptionGroup) and isinstance(arg, ListVariable) else arg for arg in args
     ]
@@ -202,7 +206,7 @@ def _is_as_it_was(arg: VariableTracker, made_of: VariableTracker) -> bool:
 
 
 def remade(cls: type[BaseException], args: tuple[Any, ...]) -> BaseException:
-    """An exception of this class with these `args`; no `__init__` of the program runs."""
+    """An exception of this class with these `args`; no user-defined `__init__` runs."""
     layout: Any = layout_of(cls)
     exception: BaseException = layout.__new__(cls, *args)
     layout.__init__(exception, *args)
@@ -230,7 +234,7 @@ def _set_args(ctx: TraceContext, self: ExceptionVariable, value: VariableTracker
 
 
 def _set_exception(ctx: TraceContext, value: VariableTracker, name: str) -> VariableTracker | None:
-    """What an attribute that holds another exception is to hold; CPython refuses anything but an exception and None."""
+    """The new value of an attribute that holds another exception; CPython rejects anything but an exception and None."""
     if _is_none(value):
         return None
     if not isinstance(value, ExceptionVariable | CallersExceptionVariable):
@@ -269,7 +273,7 @@ _C_SETTERS: dict[str, Callable[[Any, ExceptionVariable, VariableTracker], None]]
 
 
 def _init(ctx: TraceContext, self: ExceptionVariable, args: Args, kwargs: Kwargs) -> VariableTracker:
-    """BaseException.__init__ keeps the arguments."""
+    """BaseException.__init__ stores the arguments."""
     if kwargs:
         ctx.break_graph("DX310", type=self.cls.__qualname__)
     self.before_change(ctx, "args")
@@ -288,7 +292,7 @@ def _with_traceback(ctx: TraceContext, self: ExceptionVariable, args: Args, kwar
 
 def _str(ctx: TraceContext, self: ExceptionVariable, args: Args, kwargs: Kwargs) -> VariableTracker:
     if not is_worded_by_its_arguments(self):
-        ctx.break_graph("DX310", method="__str__", type=self.cls.__qualname__)  # it says what attributes hold, which may be others
+        ctx.break_graph("DX310", method="__str__", type=self.cls.__qualname__)  # computed from fields that may have changed
     try:
         values = tuple([arg.read(ctx).as_constant() for arg in self.load_args(ctx)])
     except NotConstant:
@@ -297,7 +301,7 @@ def _str(ctx: TraceContext, self: ExceptionVariable, args: Args, kwargs: Kwargs)
 
 
 def is_worded_by_its_arguments(value: ExceptionVariable) -> bool:
-    """Whether the text of an exception is that of its arguments: an OSError says what its attributes hold, made of earlier ones."""
+    """Whether the text of an exception depends on `args` alone: that of an OSError is computed from fields set at construction."""
     return not issubclass(value.cls, _SAY_THEIR_ATTRIBUTES) or (value.value is None and not value.has_other_args())
 
 
@@ -315,7 +319,7 @@ def exception_from_python(ctx: TraceContext, exception_type: type[BaseException]
 
 
 def instantiate(ctx: TraceContext, value: VariableTracker) -> VariableTracker:
-    """What `raise value` raises: an instance; a class is called."""
+    """The exception that `raise value` raises: an instance; a class is called."""
     if isinstance(value, ExceptionVariable):
         return value
     if isinstance(value, CallersExceptionVariable):
@@ -335,13 +339,15 @@ def set_cause(ctx: TraceContext, exception: VariableTracker, cause: VariableTrac
 
 
 def set_context(ctx: TraceContext, exception: VariableTracker) -> None:
-    """What is raised while another exception is handled has that as its context (Python/errors.c, _PyErr_SetObject)."""
+    """Set the exception that is being handled as the context of a raised one (Python/errors.c, _PyErr_SetObject)."""
     if isinstance(exception, ExceptionVariable):
         exception.set_context(ctx, ctx.frames.handled_exception())
 
 
 def matches(ctx: TraceContext, exception: VariableTracker, handled: VariableTracker) -> bool:
-    """Whether `except wanted` catches the exception: by its bases alone (Python/errors.c, PyErr_GivenExceptionMatches)."""
+    """Whether an `except` clause for `handled` catches the exception: by its bases alone
+    (Python/errors.c, PyErr_GivenExceptionMatches).
+    """
     try:
         classes = live_nest(handled)
     except NotConstant:
@@ -350,14 +356,14 @@ def matches(ctx: TraceContext, exception: VariableTracker, handled: VariableTrac
         if not (isinstance(cls, type) and issubclass(cls, BaseException)):
             ctx.raise_exception(TypeError, "catching classes that do not inherit from BaseException is not allowed")
     ctx.module_guards.guard_on_bases(exception.python_type())
-    wanted_ids = set(map(id, classes if isinstance(classes, tuple) else (classes,)))  # `==` may be the program's
+    wanted_ids = set(map(id, classes if isinstance(classes, tuple) else (classes,)))  # `==` could be user-defined
     return any(id(base) in wanted_ids for base in class_mro(exception.python_type()))
 
 
 class CallersExceptionVariable(VariableTracker):
-    """A part of what the caller is handling while the frame runs: seen from inside, nothing is known of it.
+    """Type, value or traceback of the exception that the caller of the frame is handling: opaque to traced code.
 
-    The traced code may hand it on (contextlib.ExitStack keeps it in case a callback raises), but not look at it.
+    It can be passed on (contextlib.ExitStack keeps it in case a callback raises), but not inspected.
     """
 
     kind = "exception"
@@ -385,7 +391,7 @@ def _callers_traceback() -> Any:
 
 @builtin(sys.exc_info)
 def _exc_info(ctx: TraceContext) -> VariableTracker:
-    """Type, value and traceback of the exception being handled; a traceback exists only where something really was raised."""
+    """Type, value and traceback of the exception being handled; the traceback exists only if the exception was really raised."""
     if ctx.frames.handled_exception() is not None:
         ctx.break_graph("DX217", function="sys.exc_info")
     return TupleVariable([CallersExceptionVariable(fetch) for fetch in (_callers_type, sys.exception, _callers_traceback)])
@@ -400,14 +406,14 @@ def _exception(ctx: TraceContext) -> VariableTracker:
 # -- building ---------------------------------------------------------------------------------------------------------
 
 
-#: Classes of C that look into their arguments when they are made: a group keeps what a list holds at that moment and decides its
-#: own class, others check types. (The number of an OSError decides its class, too, if it has one.)
+#: C classes that inspect their arguments at construction: a group copies its list and chooses its own class, others check types.
+#: (An OSError with an errno chooses its class by that, too.)
 _READ_THEIR_ARGUMENTS = (BaseExceptionGroup, SyntaxError, UnicodeDecodeError, UnicodeEncodeError, UnicodeTranslateError)
 
 
 @makes(BaseException)
 def _make_exception(ctx: TraceContext, cls: ClassVariable, args: Args, kwargs: Kwargs) -> VariableTracker:
-    """BaseException.__new__ keeps the arguments; then `__init__`, of the program or of the C type."""
+    """BaseException.__new__ stores the arguments; then `__init__` runs, the user-defined one or the C type's."""
     layout = layout_of(cls.value)
     if isinstance(raw_lookup(ctx, cls.value, "__new__"), staticmethod | types.FunctionType):
         return cls.make_instance(ctx, args, kwargs)

@@ -1,7 +1,10 @@
-"""A class that a class statement of the frame makes, for which a stand-in is made while translating (translate/class_statement.py).
+"""A class created by a class statement of the frame, represented by a trace-time stand-in (translate/class_statement.py).
 
-In: the stand-in, and what the frame's body put into it that is no constant. Out: all that a class tracker answers; but it never
-leaves the frame, because each call makes another class. PyTorch's counterpart: UserDefinedClassVariable without a source.
+The idea: the stand-in is a real class, made once per attempt, so lookups in it work as in any class. It never leaves the frame,
+because each call creates another class.
+
+In: the stand-in, and the trackers of class attributes that are no constants. Out: everything a class tracker supports. PyTorch's
+counterpart: `UserDefinedClassVariable` without a source in torch/_dynamo/variables/user_defined.py.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class FrameClassVariable(ClassVariable):
-    """A class that exists only while its frame is translated."""
+    """A class that exists only while its frame is traced."""
 
     def __init__(self, value: type[Any], stored: dict[str, VariableTracker | None]) -> None:
         super().__init__(value, None)

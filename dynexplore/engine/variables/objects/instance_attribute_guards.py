@@ -1,15 +1,16 @@
-"""Attributes in an existing object's `__dict__`: reading one, and the guard that this needs.
+"""Attributes in an existing object's `__dict__`: how they are read and guarded.
 
 The idea: there are two ways to guard `obj.name`. If the identity of `obj` is guarded (provenance/module_guards.py) and the value
-can be guarded by identity (a constant, a function, a class, another object), a pointer comparison in C will do, and nothing below
-needs a Python guard. Otherwise the value gets a source, `obj.__dict__['name']`, and its own tracker is guarded through that.
+can be guarded by identity (a constant, a function, a class, another object), a pointer comparison in C suffices, and nothing
+reachable from it needs a Python guard. Otherwise the value gets a source, `obj.__dict__['name']`, and its tracker is guarded
+through that source.
 
-A value that is another one at the next call (a counter, a cache) is not stable: the cache entry that guarded its identity missed,
-and the frame is recompiled in the second way (`is_stable`). Numbers are recorded (`Specializer.note_constant`): one that changes
-is unspecialized, a graph input, from then on.
+A value that changes between calls (a counter, a cache) is not stable: after its identity guard has failed, the frame is recompiled
+with the second kind of guard (`is_stable`). Numbers are recorded (`Specializer.note_constant`): one that changes is unspecialized,
+a graph input, from then on.
 
-In: a live object, its source, a name. Out: the tracker of the value.
-torch/_dynamo/variables/user_defined.py (UserDefinedObjectVariable.var_getattr) does the same job.
+In: a live object, its source, a name. Out: the tracker of the value. PyTorch's counterpart: `UserDefinedObjectVariable.var_getattr`
+in torch/_dynamo/variables/user_defined.py.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _DEEPEST = 4  # constants nested deeper are guarded item by item
 
 
 def read_instance_attribute(ctx: TraceContext, owner: Any, source: Source, name: str, value: Any) -> VariableTracker:
-    """The tracker of `owner.__dict__[name]`, which is `value`."""
+    """The tracker of `owner.__dict__[name]`, whose current value is `value`."""
     path = instance_attribute_source(owner, source, name)
     if not ctx.module_guards.has_facts_of(owner) or not ctx.specializer.is_stable(path):
         return ctx.build(value, path)
@@ -49,13 +50,13 @@ def read_instance_attribute(ctx: TraceContext, owner: Any, source: Source, name:
 
 
 def instance_attribute_source(owner: Any, source: Source, name: str) -> Source:
-    """The path of `owner.__dict__[name]`."""
+    """The source of `owner.__dict__[name]`."""
     shadowed = peek(type(owner), name)
     return source.attribute(name, "hidden" if shadowed is not None and hasattr(type(shadowed), "__set__") else "dict")
 
 
 def is_immutable(value: Any) -> bool:
-    """Whether identity fixes everything about a value: constants, and tuples of them."""
+    """Whether identity determines everything about a value: constants, and tuples of them."""
     return _consists_of(value, is_constant_value)
 
 
@@ -64,12 +65,12 @@ GUARDED_WHERE_READ = (FunctionType, BuiltinFunctionType, ModuleType, type)
 
 
 def needs_no_source(value: Any) -> bool:
-    """Whether identity says enough about a part of a library: constants, functions, classes and modules, and tuples of them."""
+    """Whether identity alone suffices for a part of a library: constants, functions, classes and modules, and tuples of them."""
     return _consists_of(value, lambda part: is_constant_value(part) or is_a(part, *GUARDED_WHERE_READ))
 
 
 def _consists_of(value: Any, is_part: Callable[[Any], bool], depth: int = 0) -> bool:
-    """Whether it is such a part, or an immutable container of nothing else."""
+    """Whether a value satisfies the predicate, or is an immutable container whose items all do."""
     if is_part(value):
         return True
     if type(value) not in (tuple, frozenset, torch.Size) or depth > _DEEPEST:
@@ -78,7 +79,7 @@ def _consists_of(value: Any, is_part: Callable[[Any], bool], depth: int = 0) -> 
 
 
 def is_guardable_by_identity(value: Any) -> bool:
-    """Whether it pays to guard which object this is; a tensor is matched by its properties instead."""
+    """Whether to guard a value by identity; tensors are guarded by their properties (TENSOR_MATCH) instead."""
     if is_a(value, torch.Tensor):
         return False
     try:

@@ -1,7 +1,10 @@
 """`obj.__dict__` of a user-defined object: a view of its attributes as a dict.
 
-The idea: the dict and the attributes alias each other; every operation is forwarded to the object's tracker, so that guards and
-the journal stay in one place.
+The idea: the dict and the attributes alias each other; every operation is forwarded to the object's tracker, so that guards and the
+journal stay in one place.
+
+In: an object's tracker. Out: its attributes by name. PyTorch's counterpart: `DunderDictVariable` in
+torch/_dynamo/variables/dicts.py.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ _READING = frozenset({"get", "keys", "values", "items", "copy", "__contains__", 
 
 
 class InstanceDictVariable(VariableTracker):
-    """The `__dict__` of a user object."""
+    """The `__dict__` of a user-defined object."""
 
     kind = "dict"
 
@@ -52,7 +55,7 @@ class InstanceDictVariable(VariableTracker):
         return value
 
     def _item(self, ctx: TraceContext, name: str) -> VariableTracker | None:
-        """What stands under a name; an attribute that lives in a slot stands nowhere."""
+        """The value under a name; attributes in slots are not in the `__dict__`."""
         if not self.owner.has_slot(name):
             return self.owner.own_attribute(ctx, name)
         if name in (self.owner.live_dictionary() or {}):
@@ -84,13 +87,13 @@ class InstanceDictVariable(VariableTracker):
         ctx.break_graph("DX213", method=f"__dict__.{name}")
 
     def _copied(self, ctx: TraceContext) -> DictVariable:
-        """All attributes as a dict of its own; which names there are is guarded, what they are when it is read."""
+        """All attributes as a separate dict; their names are guarded, each value when it is read."""
         return DictVariable({
             name: (ConstantVariable(name), self.owner.lazy_attribute(ctx, name)) for name in self.names(ctx)
         })
 
     def names(self, ctx: TraceContext) -> list[str]:
-        """The names of all attributes, in order; they are guarded."""
+        """The names of all attributes, in order, guarded."""
         owner = self.owner
         names = dict.fromkeys(owner.live_dictionary() or {})
         if owner.value is not None and owner.source is not None:
@@ -125,7 +128,7 @@ class _InstanceDictMethodVariable(VariableTracker):
 
 
 def _dictionary_of(ctx: TraceContext, owner: UserObjectVariable) -> VariableTracker:
-    """The one tracker of an object's dictionary, so that `obj.__dict__ is vars(obj)`."""
+    """The unique tracker of an object's `__dict__`, so that `obj.__dict__ is vars(obj)`."""
     if owner.dictionary is None:
         owner.dictionary = InstanceDictVariable(owner)
     return owner.dictionary

@@ -1,10 +1,11 @@
-"""Logging below the logger's level: a call without effect leaves no trace.
+"""Logging calls below the logger's level, which have no effect and are not captured.
 
-The idea: models log, and mostly no handler listens. Whether a record is emitted depends on levels: the effective level (the
-logger's own, or that of the first parent which has one), and the level that `logging.disable` sets. They are read, and so
-guarded, like any attribute; a call that would emit a record is a side effect, and breaks the graph.
+The idea: models log, and usually the level filters the call out. Whether a record is emitted depends on the effective level (that
+of the logger, or of the first parent that has one) and on the level that `logging.disable` sets. Both are read, and thus guarded,
+like any attribute. A call that would emit a record has an external effect, and breaks the graph.
 
-In: calls of logging.Logger's methods. Out: None. Mirrors CPython's Lib/logging/__init__.py (Logger.isEnabledFor).
+In: calls of logging.Logger's methods. Out: None. PyTorch's counterpart: `LoggingLoggerVariable` in torch/_dynamo/variables/misc.py.
+Mirrors CPython's Lib/logging/__init__.py (Logger.isEnabledFor).
 """
 
 from __future__ import annotations

@@ -1,9 +1,12 @@
 """Global namespaces: the globals dict of the frame, or of an inlined function's module.
 
-The idea: reading a global gives a tracker whose source is the frame's global, an attribute of a module in `sys.modules`, or an item
-of the function's `__globals__`. Storing one is journaled and replayed with STORE_GLOBAL.
+The idea: a global's tracker has a source: a global of the frame, an attribute of a module in `sys.modules`, or an item of the
+function's `__globals__`. Assignments are recorded in the journal and replayed with STORE_GLOBAL.
 
-What an inlined library function reads from its own module are facts about the process (provenance/module_guards.py).
+Globals of libraries, as read by an inlined library function, are guarded as process-wide facts (provenance/module_guards.py).
+
+In: a globals dict and a name. Out: the tracker of its value. PyTorch's counterpart: `NewGlobalVariable` in
+torch/_dynamo/variables/misc.py, and LOAD_GLOBAL in symbolic_convert.py.
 """
 
 from __future__ import annotations
@@ -46,7 +49,7 @@ class NamespaceVariable(VariableTracker):
         return dict
 
     def names_used(self) -> set[str]:
-        """The names that this frame read or assigned."""
+        """The names that the frame has read or assigned."""
         return {*self._read, *self.stored}
 
     def assigned(self) -> dict[str, VariableTracker | None] | None:
@@ -83,7 +86,7 @@ class NamespaceVariable(VariableTracker):
         return read_fixed(ctx, sys.modules[self._module], ModuleSource(self._module).attribute(name), name, value)
 
     def _guard_on_absence(self, ctx: TraceContext, name: str) -> None:
-        """These globals have no such name."""
+        """Guard that these globals have no such name."""
         if name in self.stored:
             return
         if self.of_frame:
@@ -94,7 +97,7 @@ class NamespaceVariable(VariableTracker):
             ctx.guard(self.owner.attribute("__globals__", "getattr"), "NAME_ABSENT", name)
 
     def source_of(self, name: str) -> Source | None:
-        """Where a global comes from; None where it is taken as fixed."""
+        """The source of a global; None if it is fixed."""
         if self.of_frame:
             return ctx_root(self).child(name, lambda: GlobalSource(name))  # type: ignore[no-any-return]
         if self._fixed:
@@ -140,7 +143,7 @@ class NamespaceVariable(VariableTracker):
         self._emit_store(build, name)
 
     def _emit_store(self, build: Reconstruction, name: str) -> None:
-        """Emit: the value is popped and assigned."""
+        """Emit: pop the value and assign it."""
         if self.of_frame:
             build.writer.store_global(name)
         else:
@@ -149,7 +152,7 @@ class NamespaceVariable(VariableTracker):
             build.writer.store_subscr()
 
     def _delete(self, build: Reconstruction, name: str) -> None:
-        if name in self.set_before_deleted:  # it was there in one call and not in another
+        if name in self.set_before_deleted:  # it may or may not exist in a given call
             build.writer.load_const(None)
             self._emit_store(build, name)
         if self.of_frame:
@@ -164,7 +167,7 @@ class NamespaceVariable(VariableTracker):
 
 
 def read_fixed(ctx: TraceContext, module: ModuleType, source: Source, name: str, value: Any) -> VariableTracker:
-    """What a module of a library holds: which object it is, is a fact about the process; what is in it may change."""
+    """A global of a library: its identity is a process-wide fact, its content may change."""
     if not ctx.specializer.is_stable(source):
         return ctx.build(value, source)
     ctx.module_guards.guard_on_process(module, module.__name__, name, value)
@@ -184,7 +187,7 @@ def _is_module_dict(name: str, values: dict[str, Any]) -> bool:
 
 
 def _is_library(values: dict[str, Any]) -> bool:
-    """Whether these are the globals of a module of torch or of the standard library."""
+    """Whether these globals belong to a module of torch or of the standard library."""
     name = values.get("__name__")
     if not isinstance(name, str) or name == "__main__" or not _is_module_dict(name, values):
         return False

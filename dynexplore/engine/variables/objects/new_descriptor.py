@@ -1,7 +1,9 @@
-"""`property`, `staticmethod` and `classmethod` made in the frame, for a class statement as a rule.
+"""`property`, `staticmethod` and `classmethod` objects created in the frame, usually by a class statement.
 
-In: the call of one of the three. Out: a tracker that knows its functions; used as a decorator (`@value.setter`) it makes another.
-torch/_dynamo/variables/builtin.py has no counterpart: there the class statement runs for real.
+The idea: a tracker holds the descriptor's functions. Its decorators (`@value.setter`) create a new descriptor with one more.
+
+In: a call of one of the three types. Out: the descriptor's tracker. PyTorch's counterpart: `PropertyVariable`,
+`StaticMethodVariable` and `ClassMethodVariable` in torch/_dynamo/variables/functions.py.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ _DECORATORS = {"getter": 0, "setter": 1, "deleter": 2}
 
 
 class NewDescriptorVariable(VariableTracker):
-    """One that this frame made."""
+    """A descriptor created in the frame."""
 
     kind: ClassVar[str] = "descriptor"
     mutable = True
@@ -46,7 +48,7 @@ class NewDescriptorVariable(VariableTracker):
 
 
 class _DecoratorVariable(VariableTracker):
-    """`value.setter`: called with a function it gives a property that has this one, too."""
+    """`value.setter`: called with a function, it returns a property that has this function, too."""
 
     kind = "method"
 

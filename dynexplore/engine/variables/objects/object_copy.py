@@ -1,12 +1,11 @@
-"""Copies of user-defined objects, as `copy.copy` and `copy.deepcopy` make them.
+"""Copies of user-defined objects by `copy.copy` and `copy.deepcopy`.
 
 The idea: Python copies an object by the pickle protocol: `cls.__new__(cls)` without `__init__`, then the state (`__getstate__`, or
 the instance attributes) through `__setstate__` or into the copy's `__dict__`, then the items of a list or dict that the class
-extends. The same steps are taken on trackers. A class that overrides the protocol (`__reduce__`, `__getnewargs__`) breaks the
-graph.
+extends. The same steps run on trackers. A class that overrides the protocol (`__reduce__`, `__getnewargs__`) breaks the graph.
 
-In: the tracker of an object, and how its parts are copied. Out: the copy's tracker. Mirrors CPython's Lib/copy.py
-(_reconstruct) and Objects/typeobject.c (object___reduce_ex__).
+In: the tracker of an object, and a function that copies its parts. Out: the copy's tracker. PyTorch's counterpart: none. Mirrors
+CPython's Lib/copy.py (_reconstruct) and Objects/typeobject.c (object___reduce_ex__).
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ def copy_object(
     copy_part: CopyPart,
     on_created: Callable[[VariableTracker], None] = lambda copy: None,
 ) -> VariableTracker:
-    """The copy of an object; `on_created` gets it before its parts are copied (they may refer to it)."""
+    """The copy of an object; `on_created` receives it before its parts are copied (they may refer to it)."""
     _refuse_own_protocol(ctx, value)
     for name in ("__reduce_ex__", "__reduce__"):
         guard_on_default(ctx, value, name)
@@ -60,7 +59,7 @@ def _refuse_own_protocol(ctx: TraceContext, value: UserObjectVariable) -> None:
     cls = value.cls
     own = [name for name in ("__reduce_ex__", "__reduce__") if raw_lookup(ctx, cls, name) is not vars(object)[name]]
     own += [name for name in ("__getnewargs__", "__getnewargs_ex__") if raw_lookup(ctx, cls, name) is not None]
-    registries = hasattr(value, "registered")  # a module: what it holds is more than its attributes
+    registries = hasattr(value, "registered")  # a module: it has more state than its attributes
     hooked = any(raw_lookup(ctx, type(cls), name) is not vars(type).get(name) for name in ("__getattribute__", "__getattr__"))
     hooked |= layout_of(cls) is not object and _answers_itself(ctx, cls)
     if own or hooked or registries or cls in copyreg.dispatch_table or _slots(cls) or layout_of(cls) not in _LAYOUTS:
@@ -68,7 +67,9 @@ def _refuse_own_protocol(ctx: TraceContext, value: UserObjectVariable) -> None:
 
 
 def guard_on_default(ctx: TraceContext, value: UserObjectVariable, name: str) -> None:
-    """Ask an object whose class answers itself for what it has for a copy, as copy.py does; only object's own answer is traced."""
+    """Look up a copy-protocol attribute through a class's custom attribute access,
+    as copy.py does; only object's default is traced.
+    """
     if not _answers_itself(ctx, value.cls):
         return
     answer = attribute_or_none(ctx, value, name)
@@ -77,7 +78,7 @@ def guard_on_default(ctx: TraceContext, value: UserObjectVariable, name: str) ->
 
 
 def _answers_itself(ctx: TraceContext, cls: type[object]) -> bool:
-    """Whether code of the program is asked for the attributes of an object."""
+    """Whether attribute access of the class runs user code."""
     in_c = isinstance(raw_lookup(ctx, cls, "__getattribute__"), types.WrapperDescriptorType)
     return not in_c or raw_lookup(ctx, cls, "__getattr__") is not None
 
@@ -115,7 +116,7 @@ def _copy_state(ctx: TraceContext, value: UserObjectVariable, copy: UserObjectVa
 
 
 def _copy_content(ctx: TraceContext, value: UserObjectVariable, copy: UserObjectVariable, copy_part: CopyPart) -> None:
-    """What an object of a class that extends list or dict holds."""
+    """The items of an object whose class extends list or dict."""
     layout = layout_of(value.cls)
     if layout is list:
         for item in value.unpack(ctx):

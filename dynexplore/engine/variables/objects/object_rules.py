@@ -1,10 +1,10 @@
-"""Builtins that ask what an object is: isinstance, type, getattr and their kin.
+"""Rules for builtins about types, attributes and identity: isinstance, type, getattr, id and similar.
 
-The idea: a tracker knows its Python type, so `isinstance` is `issubclass` of that type. Attributes are asked of
-the tracker; an AttributeError of the program that `hasattr` or a default of `getattr` swallows arrives here as
-ObservedException.
+The idea: a tracker knows its Python type, so `isinstance` is `issubclass` of that type. Attributes are read through the tracker; an
+AttributeError of the program, which `hasattr` or a default of `getattr` swallows, arrives here as ObservedException.
 
-In: calls of these builtins. Out: constants, attributes. torch/_dynamo/variables/builtin.py does the same job.
+In: calls of these builtins. Out: constants, attributes. PyTorch's counterpart: `call_isinstance`, `call_getattr` and similar
+methods in torch/_dynamo/variables/builtin.py.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _required_type(ctx: TraceContext, value: VariableTracker, function: str) -> 
 
 
 def live(ctx: TraceContext, value: VariableTracker, question: str) -> Any:
-    """The live object that a tracker stands for: a class, most often."""
+    """The live object of a tracker, usually a class."""
     try:
         return live_nest(value)
     except NotConstant:
@@ -58,7 +58,7 @@ def live(ctx: TraceContext, value: VariableTracker, question: str) -> Any:
 
 
 def _classes(ctx: TraceContext, class_or_tuple: VariableTracker, function: str) -> Iterator[Any]:
-    """The classes of `isinstance`'s second argument: a class, a union, or a nest of tuples of them."""
+    """The classes in `isinstance`'s second argument: a class, a union, or nested tuples of them."""
     if isinstance(class_or_tuple, TupleVariable):
         for item in class_or_tuple.unpack(ctx):
             yield from _classes(ctx, item, function)
@@ -74,13 +74,13 @@ def _isinstance(ctx: TraceContext, value: VariableTracker, class_or_tuple: Varia
 
 
 def guarded_isinstance(ctx: TraceContext, value: VariableTracker, python_type: type[Any], cls: Any) -> bool:
-    """Whether `isinstance(value, cls)`; what the answer depends on is relied on."""
+    """Whether `isinstance(value, cls)`; everything the result depends on is guarded."""
     if python_type is cls:
         return True
     if isinstance(cls, types.UnionType):
         return any(guarded_isinstance(ctx, value, python_type, member) for member in cls.__args__)
-    extends = any(base is cls for base in class_mro(python_type))  # `in` would ask the `__eq__` of a metaclass
-    if extends and peek(type(cls), "__instancecheck__") is _OF_TYPE:  # `__class__` is only asked where not
+    extends = any(base is cls for base in class_mro(python_type))  # `in` would call the `__eq__` of a metaclass
+    if extends and peek(type(cls), "__instancecheck__") is _OF_TYPE:  # otherwise `__class__` decides
         _guard_on_answer_of(ctx, python_type, cls)
         return True
     python_type = _class_by_dunder(ctx, value, python_type)
@@ -101,7 +101,7 @@ def guarded_isinstance(ctx: TraceContext, value: VariableTracker, python_type: t
 
 
 def _class_by_dunder(ctx: TraceContext, value: VariableTracker, python_type: type[Any]) -> type[Any]:
-    """What `isinstance` goes by: the class that an object says it has."""
+    """The class that `isinstance` uses: the object's `__class__`."""
     guard_on_names(ctx, python_type, "__getattribute__", "__class__")
     lookups = (peek(python_type, "__getattribute__"), peek(python_type, "__class__"))
     if not any(isinstance(raw, types.FunctionType | property) for raw in lookups):
@@ -113,7 +113,7 @@ def _class_by_dunder(ctx: TraceContext, value: VariableTracker, python_type: typ
 
 
 def _guard_on_answer_of(ctx: TraceContext, python_type: type[Any], cls: Any) -> None:
-    """What the answer depends on besides the two classes' identities: bases, and who answers."""
+    """Guard what the result depends on besides the identities of the two classes: bases and check methods."""
     ctx.module_guards.guard_on_bases(python_type)
     guard_on_names(ctx, type(cls), "__instancecheck__", "__subclasscheck__")
     if isinstance(cls, type):
@@ -128,7 +128,9 @@ def _run_check(ctx: TraceContext, python_type: type[Any], cls: Any, ask: Any) ->
 
 
 def _fits_protocol(ctx: TraceContext, value: VariableTracker, python_type: type[Any], cls: Any) -> bool:
-    """A runtime protocol asks for each of its names; the real object says so, too, and what was asked for is relied on."""
+    """`isinstance` of a runtime protocol, which looks up each of its names; evaluated
+    on the live object, and the names are guarded.
+    """
     if not getattr(cls, "_is_runtime_protocol", False):
         run_now(ctx, isinstance, None, cls)  # raises
     names = sorted(typing._get_protocol_attrs(cls))  # type: ignore[attr-defined]
@@ -141,14 +143,14 @@ def _fits_protocol(ctx: TraceContext, value: VariableTracker, python_type: type[
 
 
 def _instancecheck_on_live(ctx: TraceContext, value: VariableTracker, cls: type[Any]) -> bool:
-    """A class whose metaclass has an `__instancecheck__` of its own: torch's may be asked about the live object."""
+    """`isinstance` with a class whose metaclass overrides `__instancecheck__`: torch's may be called with the live object."""
     if not type(cls).__module__.startswith("torch"):
         ctx.break_graph("DX205", function="isinstance", arguments=f"class {cls.__qualname__}")
     return isinstance(live(ctx, value, "isinstance"), cls)
 
 
 def _check_class(python_type: type[Any], cls: Any) -> bool:
-    """`issubclass`, with the messages of `isinstance`."""
+    """`issubclass`, with the error messages of `isinstance`."""
     try:
         return issubclass(python_type, cls)
     except TypeError:
@@ -163,7 +165,7 @@ def _issubclass(ctx: TraceContext, value: VariableTracker, class_or_tuple: Varia
 
 
 def _guarded_issubclass(ctx: TraceContext, cls: Any, base: Any) -> bool:
-    """Whether `issubclass(cls, base)`; what the answer depends on is relied on."""
+    """Whether `issubclass(cls, base)`; everything the result depends on is guarded."""
     _refuse_own_check(ctx, base, "issubclass")
     if isinstance(cls, type):
         _guard_on_answer_of(ctx, cls, base)
@@ -173,7 +175,7 @@ def _guarded_issubclass(ctx: TraceContext, cls: Any, base: Any) -> bool:
 
 
 def _refuse_own_check(ctx: TraceContext, cls: Any, function: str) -> None:
-    """A `__subclasscheck__` that the program wrote runs for real, as often as it is asked."""
+    """Break the graph at a user-defined `__subclasscheck__`, which must run for real."""
     metaclass = type(cls)
     if isinstance(peek(metaclass, "__subclasscheck__"), types.FunctionType) and not _is_library_metaclass(metaclass):
         ctx.break_graph("DX205", function=function, arguments=f"class {cls.__qualname__}")
@@ -215,7 +217,7 @@ def _name(ctx: TraceContext, name: VariableTracker, function: str) -> str:
 
 
 def attribute_or_none(ctx: TraceContext, value: VariableTracker, name: str) -> VariableTracker | None:
-    """`value.name`, or None when the program would raise AttributeError."""
+    """`value.name`, or None if the program would raise AttributeError."""
     try:
         return value.get_attribute(ctx, name)
     except ObservedException as raised:
@@ -272,7 +274,7 @@ def _id(ctx: TraceContext, value: VariableTracker, /) -> VariableTracker:
     if value.source is None:
         ctx.break_graph("DX205", function="id", arguments=value.type_name())
     try:
-        live_object = value.live_value()  # the object itself: `live` gives lists that are equal
+        live_object = value.live_value()  # the object itself: `live` returns an equal list
     except NotConstant:
         ctx.break_graph("DX205", function="id", arguments=value.type_name())
     ctx.guard(value.source, "ID_MATCH", Identity(live_object, keep=False))

@@ -1,9 +1,10 @@
-"""What `object` itself implements, when a program calls it by name: `object.__setattr__(self, name, value)`,
-`super().__eq__(other)`.
+"""Slots of `object` that a program calls by name: `object.__setattr__(self, name, value)`, `super().__eq__(other)`.
 
-The idea: a class that overrides `__setattr__` or `__eq__` calls the one of `object` in the end; so do dataclasses. Each is a row.
+The idea: a class that overrides `__setattr__` or `__eq__` usually ends in a call of `object`'s; so do dataclasses. Each slot is a
+rule.
 
-In: calls of slots of `object`. Out: what they do. Mirrors CPython's Objects/typeobject.c (object_richcompare, object_init) and
+In: calls of slots of `object`. Out: their effects and results. PyTorch's counterpart: `method_setattr_standard` and its neighbors
+in torch/_dynamo/variables/user_defined.py. Mirrors CPython's Objects/typeobject.c (object_richcompare, object_init) and
 Objects/object.c (PyObject_GenericGetAttr).
 """
 
@@ -34,7 +35,7 @@ def _object(ctx: TraceContext, value: VariableTracker, slot: str) -> UserObjectV
 
 @builtin(object.__init__)
 def _init(ctx: TraceContext, this: VariableTracker, /, *args: VariableTracker, **kwargs: VariableTracker) -> VariableTracker:
-    """Does nothing; more arguments are an error if the class has no `__new__` that takes them (object_init)."""
+    """Do nothing; extra arguments are an error unless the class overrides `__new__` (object_init)."""
     if args or kwargs:
         ctx.break_graph("DX218", callee="object.__init__")
     return NONE
@@ -66,7 +67,7 @@ def _eq(ctx: TraceContext, this: VariableTracker, other: VariableTracker, /) -> 
 
 @builtin(object.__ne__)
 def _ne(ctx: TraceContext, value: VariableTracker, other: VariableTracker, /) -> VariableTracker:
-    """The opposite of what the object's own `__eq__` says, if it says anything; the other operand is not asked."""
+    """The negation of the object's own `__eq__`, or NotImplemented; the other operand's method is not called."""
     this = _object(ctx, value, "__ne__")
     own = find(ctx, this.cls, "__eq__")
     assert own is not None

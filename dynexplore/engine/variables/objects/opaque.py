@@ -1,11 +1,10 @@
-"""Opaque objects: everything that no other row knows.
+"""Opaque objects: live values for which there is no other tracker.
 
-The idea: a live object of any type can be passed along, compared by identity, and be loaded again from where it came.
-That is enough for a lock, a socket or a file that a traced function only hands to another. Every question about its
-inside breaks the graph.
+The idea: a live object of any type can be passed along, compared by identity, and loaded again from its source. That suffices for a
+lock, a socket or a file that a traced function only passes on. Every operation on its content breaks the graph.
 
-In: a live value and its source. Out: a tracker that guards the identity of the value when somebody asks which object it is.
-torch/_dynamo/variables/user_defined.py does the same job for objects it cannot look into.
+In: a live value and its source. Out: a tracker, which guards the value's identity if the program depends on it. PyTorch's
+counterpart: `UserDefinedObjectVariable` in torch/_dynamo/variables/user_defined.py.
 """
 
 from __future__ import annotations
@@ -68,8 +67,8 @@ class OpaqueVariable(VariableTracker):
         return super().get_attribute(ctx, name)
 
     def _has_the_method(self, name: str) -> bool:
-        """Whether no attribute of its own hides a method. Its `__dict__` is not asked for: that would make one, and a `partial`
-        that has one is not taken apart by another.
+        """Whether no instance attribute hides a method. Its `__dict__` is not read, since reading creates it,
+        and `functools.partial` does not flatten a partial that has one.
         """
         return getattr(object.__getattribute__(self.value, name), "__self__", None) is self.value
 
@@ -87,7 +86,7 @@ class OpaqueVariable(VariableTracker):
 
 
 class OpaqueMethodVariable(VariableTracker):
-    """A method in C of such an object: it can be passed on, and is called for real."""
+    """A C method of such an object: it can be passed on, and breaks the graph when called."""
 
     kind = "method"
 
@@ -112,14 +111,14 @@ class OpaqueMethodVariable(VariableTracker):
 
 @builds_when(lambda value: True, rank=1000)
 def build_opaque(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
-    """Any object: its type is guarded, because every answer that is given depends on it."""
+    """Any object: its type is guarded, because every result depends on it."""
     if source is not None:
         guard_on_class_of(ctx, value, source)
     return OpaqueVariable(value, source)
 
 
 def guard_identity(ctx: TraceContext, value: Any, source: Source | None, kind: str = "ID_MATCH") -> None:
-    """Rely on a value being this very object, held weakly."""
+    """Guard that a value is this very object, which is referenced weakly."""
     if source is not None and not ctx.module_guards.knows(source):
         ctx.guard(source, kind, Identity(value, keep=False))
         ctx.module_guards.know(source)

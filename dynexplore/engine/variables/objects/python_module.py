@@ -1,10 +1,11 @@
 """Python modules: `math.pi`, `torch.nn.functional.relu`, `helpers.scale`.
 
-The idea: a module is one object, guarded by identity. Its attributes are read from its own dictionary. They are
-facts of the walk over dictionaries (provenance/module_guards.py): programs do assign to modules, to their own and, for a test, to
-torch's and the standard library's. Those of libraries are facts about the process, which people do not read one by one.
+The idea: a module is one object, guarded by identity, and its attributes are read from its own `__dict__`. They are guarded as
+facts about dicts (provenance/module_guards.py), because programs do assign to modules: their own and, in tests, torch's and the
+standard library's. Attributes of libraries are facts about the process, and are not listed among the guards of a frame.
 
-In: a live module. Out: trackers of its attributes. torch/_dynamo/variables/misc.py (PythonModuleVariable) does the same job.
+In: a live module. Out: trackers of its attributes. PyTorch's counterpart: `PythonModuleVariable` in
+torch/_dynamo/variables/misc.py.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class PythonModuleVariable(VariableTracker):
-    """A live module and what this frame assigned in it."""
+    """A live module and the attributes that the frame assigned in it."""
 
     kind = "module"
     mutable = True
@@ -57,7 +58,7 @@ class PythonModuleVariable(VariableTracker):
         return self
 
     def names_used(self) -> set[str]:
-        """The names that this frame read or assigned."""
+        """The names that the frame has read or assigned."""
         return {*self._read, *self.stored}
 
     def assigned(self) -> dict[str, VariableTracker | None] | None:
@@ -95,12 +96,12 @@ class PythonModuleVariable(VariableTracker):
             return ctx.build(type(self.value), None)
         if name == "__dict__":
             ctx.break_graph("DX303", name=name, type="module")
-        value = getattr(self.value, name, _MISSING) if self.fixed else _MISSING  # torch and numpy load some lazily
+        value = getattr(self.value, name, _MISSING) if self.fixed else _MISSING  # torch and numpy load some attributes lazily
         if self.fixed and name not in self.stored and name not in self.value.__dict__:
             ctx.module_guards.guard_on_process(self.value, self.value.__name__, name, ABSENT)
         if value is not _MISSING:
             source = self.source.attribute(name, "getattr")
-            if not hasattr(type(self.value), name):  # `torch.backends.cudnn.benchmark` is computed whenever it is read
+            if not hasattr(type(self.value), name):  # `torch.backends.cudnn.benchmark` is computed at each read
                 ctx.module_guards.know(source)
             return ctx.build(value, source)
         if not self.fixed and name not in self.stored:
@@ -140,7 +141,7 @@ _MISSING = object()
 @builds(types.ModuleType)
 @builds_when(lambda value: issubclass(type(value), types.ModuleType), rank=30)
 def build_python_module(ctx: TraceContext, value: types.ModuleType, source: Source | None) -> VariableTracker:
-    """A module, guarded by identity; what is read from it later is guarded where it can change."""
+    """A module, guarded by identity; attributes read later are guarded if they can change."""
     if source is None:
         source = ctx.module_guards.source_of(value, value.__name__)
         ctx.module_guards.know(source)

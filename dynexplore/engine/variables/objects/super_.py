@@ -1,12 +1,11 @@
-"""`super()`: attribute lookup that starts behind a class in the MRO.
+"""`super()`: attribute lookup that starts after a class in the MRO.
 
-The idea: `super(C, obj).name` scans the MRO of `type(obj)` from the class after C, and binds what it finds to `obj`;
-the object's own dictionary is not asked. If `obj` is itself a class (in a classmethod or `__new__`), its own MRO is
-scanned. The form without arguments means the class in the `__class__` cell and the first argument of the function it
-stands in.
+The idea: `super(C, obj).name` searches the MRO of `type(obj)` after C, and binds the result to `obj`; the object's own `__dict__`
+is skipped. If `obj` is itself a class (in a classmethod or `__new__`), its own MRO is searched. The zero-argument form uses the
+class in the `__class__` cell and the first argument of the enclosing function.
 
-In: `super` called. Out: attributes. Mirrors CPython's Objects/typeobject.c (super_getattro, super_init_without_args).
-torch/_dynamo/variables/misc.py (SuperVariable) does the same job.
+In: calls of `super`. Out: attributes. PyTorch's counterpart: `SuperVariable` in torch/_dynamo/variables/misc.py. Mirrors CPython's
+Objects/typeobject.c (super_getattro, super_init_without_args).
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ class SuperVariable(VariableTracker):
         return bind(ctx, attribute, instance, start)
 
     def _own_attribute(self, ctx: TraceContext, name: str, start: type[Any]) -> VariableTracker:
-        """What the super object itself has, which is asked when no class has the name."""
+        """An attribute of the super object itself, used if no class has the name."""
         if name in ("__thisclass__", "__self__"):
             return (self.after if name == "__thisclass__" else self.receiver).read(ctx)
         if name == "__self_class__":
@@ -63,14 +62,16 @@ class SuperVariable(VariableTracker):
         ctx.raise_exception(AttributeError, f"'super' object has no attribute {name!r}")
 
     def refuse_unrelated(self, ctx: TraceContext) -> None:
-        """Raise what `super()` itself raises, before anything is looked up, where the object is none of the class."""
+        """Raise the TypeError of `super()` itself, before any lookup, if the object is not an instance of the class."""
         start_class = self.after.live_value()
         start, instance = self._start(start_class)
         if all(base is not start_class for base in start.__mro__):
             self._refuse(ctx, start_class, start, instance)
 
     def _refuse(self, ctx: TraceContext, after: type[Any], start: type[Any], instance: VariableTracker | None) -> NoReturn:
-        """The TypeError of this Python, whose words name the type: what it says of another object of a type by that name."""
+        """Raise the running Python's TypeError, provoked with an unrelated type of the
+        same name, because the message contains the name.
+        """
         unrelated = type(start.__name__, (), {})
         try:
             super(after, unrelated if instance is None else unrelated())
@@ -79,7 +80,7 @@ class SuperVariable(VariableTracker):
         raise EngineError(f"super({after.__qualname__}, {start.__qualname__}) was refused")
 
     def _start(self, after: type[Any]) -> tuple[type[Any], VariableTracker | None]:
-        """The class whose MRO is scanned, and what functions are bound to (supercheck in typeobject.c)."""
+        """The class whose MRO is searched, and the object to which functions are bound (supercheck in typeobject.c)."""
         if isinstance(self.receiver, ClassVariable) and issubclass(self.receiver.value, after):
             return self.receiver.value, None
         return self.receiver.python_type(), self.receiver
@@ -93,7 +94,7 @@ class SuperVariable(VariableTracker):
 
 @rule(super)
 def _super(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
-    """super() and super(cls, obj). Of None it is unbound, as that of one argument: then it has its own attributes only."""
+    """super() and super(cls, obj). With None or with one argument it is unbound, and has only its own attributes."""
     if kwargs or len(args) > 2:
         refuse_arguments(ctx, super, "super", args, kwargs)
     start_class, receiver = args if len(args) == 2 else ctx.frames.super_arguments(ctx)

@@ -1,11 +1,12 @@
 """Attribute lookup in a class: CPython's `_PyType_Lookup`, and the guard on its result.
 
-The idea: the first class of the MRO whose `__dict__` has the name wins. `find` does the same and guards the result, a miss
-included: a fact of `provenance/module_guards.py`, checked through the version tag of the class. A plain value that changes from
-call to call (`K.count += 1`) gets a source, and only the class that defines it is guarded. `peek` looks and guards nothing.
+The idea: the first class of the MRO whose `__dict__` contains the name wins. `find` does the lookup and guards its result, a miss
+included, as a fact of `provenance/module_guards.py` that is checked through the version tag of the class. A plain value that
+changes from call to call (`K.count += 1`) gets a source, and only the class that defines it is guarded. `peek` looks up without a
+guard.
 
-In: a class and a name. Out: the raw attribute. How it binds to an instance is in descriptors.py.
-Mirrors CPython's Objects/typeobject.c (_PyType_Lookup).
+In: a class and a name. Out: the raw attribute; descriptors.py binds it to an instance. PyTorch's counterpart:
+`lookup_class_mro_attr` in torch/_dynamo/variables/user_defined.py. Mirrors CPython's Objects/typeobject.c (_PyType_Lookup).
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ FIXED_PACKAGES = frozenset(sys.stdlib_module_names | {"builtins", "torch", "nump
 
 @record()
 class ClassAttribute:
-    """What a name means in a class: the class of the MRO that has it, and what stands in its `__dict__`.
+    """The result of a class lookup: the class of the MRO that defines the name, and the raw value in its `__dict__`.
 
-    `stored`: the tracker that this frame has assigned there instead.
+    `stored`: the tracker that the frame has assigned there instead.
     """
 
     owner: type[Any]
@@ -43,22 +44,22 @@ class ClassAttribute:
 
     @property
     def is_data_descriptor(self) -> bool:
-        """Whether it wins over the object's own dictionary."""
+        """Whether it takes precedence over the object's own `__dict__`."""
         return self.stored is None and (hasattr(type(self.raw), "__set__") or hasattr(type(self.raw), "__delete__"))
 
     @property
     def overrides_instance_dict(self) -> bool:
-        """Whether it answers although the object has an attribute of that name: a data descriptor that can be read."""
+        """Whether it is used even if the object has an attribute of that name: a data descriptor with a getter."""
         return self.is_data_descriptor and hasattr(type(self.raw), "__get__")
 
     @property
     def is_python_function(self) -> bool:
-        """Whether it is a function with bytecode (or one made in this frame)."""
+        """Whether it is a function with bytecode, or one created in the frame."""
         return self.stored is not None or isinstance(self.raw, types.FunctionType)
 
 
 def is_python_class(cls: type[Any]) -> bool:
-    """Whether a class was made by a `class` statement (or the like), not in C."""
+    """Whether a class was created by Python code (a class statement or a call of a metaclass), not in C."""
     _, is_python = _PYTHON_CLASSES.get(id(cls), (None, None))
     if is_python is None:
         is_python = bool(cls.__flags__ & _HEAP_TYPE) and not any(
@@ -76,24 +77,24 @@ _PYTHON_CLASSES: dict[int, tuple[weakref.ref[type[Any]], bool]] = {}  # by ident
 
 
 def layout_of(cls: type[Any]) -> type[Any]:
-    """The C type on which a class is built: `object` for plain classes, `dict` for one that extends dict."""
+    """The C base type of a class: `object` for plain classes, `dict` for one that extends dict."""
     return next((base for base in class_mro(cls) if not is_python_class(base)), object)
 
 
 def is_fixed_class(cls: type[Any]) -> bool:
-    """Whether a class is taken as fixed: torch's, the standard library's, any C type."""
+    """Whether a class is assumed not to change: one of torch, of the standard library, or any C type."""
     if not is_python_class(cls):
         return True
     return is_fixed_module(class_dict(cls).get("__module__"))
 
 
 def is_fixed_module(name: object) -> bool:
-    """Whether the attributes of this module are taken as fixed."""
+    """Whether the attributes of this module are assumed not to change."""
     return isinstance(name, str) and name.partition(".")[0] in FIXED_PACKAGES
 
 
 def peek(cls: type[Any], name: str) -> Any:
-    """What stands in the first class of the MRO that has the name, or None; nothing is relied on."""
+    """The raw value in the first class of the MRO that has the name, or None; without a guard."""
     for owner in class_mro(cls):
         own = class_dict(owner)
         if name in own:
@@ -102,12 +103,14 @@ def peek(cls: type[Any], name: str) -> Any:
 
 
 def defines(cls: type[Any], name: str) -> bool:
-    """Whether a class or a base has the name, be it None; nothing is relied on, and no descriptor is asked."""
+    """Whether a class or one of its bases has the name, even with the value None;
+    without a guard and without calling descriptors.
+    """
     return any(name in class_dict(owner) for owner in class_mro(cls))
 
 
 def raw_lookup(ctx: TraceContext, cls: type[Any], name: str) -> Any:
-    """What stands in the first class of the MRO that has the name, or None; it is relied on, found or not."""
+    """The raw value in the first class of the MRO that has the name, or None; the result is guarded either way."""
     for owner in class_mro(cls):
         own = class_dict(owner)
         if name in own:
@@ -118,14 +121,14 @@ def raw_lookup(ctx: TraceContext, cls: type[Any], name: str) -> Any:
 
 
 def has_name(ctx: TraceContext, cls: type[Any], name: str) -> bool:
-    """Whether a class of the MRO has the name, be it for None; relied on, found or not."""
+    """Whether a class of the MRO has the name, even with the value None; guarded either way."""
     return raw_lookup(ctx, cls, name) is not None or any(name in class_dict(owner) for owner in class_mro(cls))
 
 
 def find(ctx: TraceContext, cls: type[Any], name: str, *, after: type[Any] | None = None) -> ClassAttribute | None:
-    """Look a name up in the MRO of `cls` (behind the class `after`, as `super` does), relying on where that ends.
+    """Look a name up in the MRO of `cls` (after the class `after`, as `super` does), and guard the result.
 
-    The identity of `cls` must be guarded already.
+    The identity of `cls` must already be guarded.
     """
     mro = class_mro(cls)[class_mro(cls).index(after) + 1 :] if after is not None else class_mro(cls)
     touched = False
@@ -146,7 +149,7 @@ def find(ctx: TraceContext, cls: type[Any], name: str, *, after: type[Any] | Non
 
 
 def _guard_on_lookup(ctx: TraceContext, cls: type[Any], after: type[Any] | None, owner: type[Any], name: str, raw: Any) -> None:
-    """The lookup ends in this attribute; where it is another one in each call, only in its class."""
+    """Guard that the lookup finds this attribute; if its value changes from call to call, only that it is found in this class."""
     if is_matched_by_identity(ctx, owner, name, raw):
         is_program_class = not is_fixed_class(owner)
         ctx.module_guards.guard_on_lookup(cls, name, raw, owner=owner, after=after, is_explicit=is_program_class)
@@ -156,7 +159,7 @@ def _guard_on_lookup(ctx: TraceContext, cls: type[Any], after: type[Any] | None,
 
 
 def _guard_on_binding(ctx: TraceContext, raw: Any, label: str) -> None:
-    """Whether the attribute is a descriptor, and wins over the object's own dictionary, its class says, which may change."""
+    """Guard the attribute's type, which determines whether it is a descriptor and takes precedence over the instance dict."""
     cls = type(raw)
     if not is_fixed_class(cls):
         ctx.module_guards.hold(raw, label)
@@ -165,7 +168,7 @@ def _guard_on_binding(ctx: TraceContext, raw: Any, label: str) -> None:
 
 
 def is_matched_by_identity(ctx: TraceContext, owner: type[Any], name: str, raw: Any) -> bool:
-    """Whether a class attribute is told by its identity; not a plain value that has been seen to change (`K.count += 1`)."""
+    """Whether a class attribute is guarded by identity: not if it is a plain value that has changed before (`K.count += 1`)."""
     return hasattr(type(raw), "__get__") or name.startswith("__") or ctx.specializer.is_stable(_source_in(ctx, owner, name))
 
 
@@ -174,7 +177,7 @@ def _source_in(ctx: TraceContext, owner: type[Any], name: str) -> Source:
 
 
 def source_in(ctx: TraceContext, attribute: ClassAttribute) -> Source:
-    """Where the class holds the attribute. What `owner.name` would call for an answer is read from the dictionary of the class."""
+    """The source of a class attribute; one for which `owner.name` would call a descriptor is read from the class's `__dict__`."""
     if not isinstance(peek(type(attribute.raw), "__get__"), types.FunctionType):
         return _source_in(ctx, attribute.owner, attribute.name)
     owner = ctx.module_guards.source_of(attribute.owner, attribute.owner.__qualname__)
@@ -182,13 +185,13 @@ def source_in(ctx: TraceContext, attribute: ClassAttribute) -> Source:
 
 
 def guard_on_absence(ctx: TraceContext, cls: type[Any], name: str) -> None:
-    """No class of the MRO has this name, for which the program asked."""
+    """Guard that no class of the MRO has a name that the program looked up."""
     if not any(name in _changed_in(ctx, owner) for owner in class_mro(cls)):
         ctx.module_guards.guard_on_lookup(cls, name, ABSENT, is_explicit=True)
 
 
 def _guard_on_absence_in(ctx: TraceContext, classes: Sequence[type[Any]], name: str) -> None:
-    """None of these classes has the name itself: what the frame stores in a class behind them is found."""
+    """Guard that none of these classes has the name, so the value that the frame stored in a later class is found."""
     for owner in classes:
         if not is_fixed_class(owner):
             ctx.module_guards.hold(owner, owner.__qualname__)
@@ -196,12 +199,12 @@ def _guard_on_absence_in(ctx: TraceContext, classes: Sequence[type[Any]], name: 
 
 
 def _changed_in(ctx: TraceContext, owner: type[Any]) -> Mapping[str, VariableTracker | None]:
-    """The attributes of a class that this frame has assigned, or deleted (None)."""
+    """The attributes of a class that the frame has assigned or deleted (None)."""
     changed: Mapping[str, VariableTracker | None] | None = getattr(ctx.journal.tracker_of(owner), "stored", None)
     return changed or {}
 
 
-# What CPython asks of a type by itself, without the program naming it.
+# Names that CPython looks up on a type implicitly.
 SPECIAL_NAMES = tuple(
     f"__{name}__"
     for name in (
@@ -216,35 +219,37 @@ SPECIAL_NAMES = tuple(
 
 
 def guard_on_names(ctx: TraceContext, cls: type[Any], *names: str) -> None:
-    """Lookups of these names through the class end where they end now: for trackers that answer for a class by themselves."""
+    """Guard the lookup of these names through the class, for a tracker that implements the class's behavior itself."""
     if not cls.__flags__ & IMMUTABLE:
         for name in names:
             find(ctx, cls, name)
 
 
 def guard_on_class_of(ctx: TraceContext, value: object, source: Source) -> None:
-    """An existing object is of the class that it is of, also where its identity is known: `__class__` can be assigned."""
+    """Guard an existing object's class, even if its identity is known: `__class__` can be assigned."""
     ctx.guard(source, "TYPE_MATCH", type(value))
     if ctx.module_guards.knows(source) and ctx.module_guards.hold(value, source.text(), source) is None:
         ctx.guard(source.type(), "ID_MATCH", Identity(type(value), keep=False))
 
 
 def guard_on_name_of(ctx: TraceContext, cls: type[Any]) -> None:
-    """The class has the name that it has: its version does not always tell (3.13)."""
+    """Guard a class's `__name__`: the version tag does not always cover it (3.13)."""
     if not cls.__flags__ & IMMUTABLE:
         source = ctx.module_guards.source_of(cls, cls.__qualname__).attribute("__name__", "getattr")
         ctx.guard(source, "EQUALS", cls.__name__)
 
 
 def guard_on_plain_access(ctx: TraceContext, cls: type[Any], name: str) -> None:
-    """For a tracker that answers `value.name` by itself: no code of the program does, and none comes between later."""
+    """For a tracker that implements `value.name` itself: break the graph if user code
+    implements it, and guard that none does later.
+    """
     guard_on_names(ctx, cls, "__getattribute__", name)
     if isinstance(peek(cls, "__getattribute__"), types.FunctionType):
         ctx.break_graph("DX303", name=name, type=cls.__qualname__)
 
 
 def refuse_missing(ctx: TraceContext, cls: type[Any], name: str) -> None:
-    """A name is missing: a `__getattr__` of the program would be asked now, and none is added later."""
+    """A name is missing: break the graph if a user-defined `__getattr__` would be called, and guard that none is added later."""
     guard_on_absence(ctx, cls, name)
     guard_on_names(ctx, cls, "__getattr__")
     if isinstance(peek(cls, "__getattr__"), types.FunctionType):
@@ -252,7 +257,7 @@ def refuse_missing(ctx: TraceContext, cls: type[Any], name: str) -> None:
 
 
 def attribute_source(ctx: TraceContext, attribute: ClassAttribute) -> Source | None:
-    """The source of a class attribute: `getattr(owner, name)`, whose identity is a known fact. None where it is fixed."""
+    """The source of a class attribute: `getattr(owner, name)`, whose identity is a known fact. None if it is fixed."""
     by_identity = is_matched_by_identity(ctx, attribute.owner, attribute.name, attribute.raw)
     if by_identity and is_fixed_class(attribute.owner):
         return None

@@ -1,12 +1,12 @@
-"""Hash keys of objects whose class defines `__hash__` and `__eq__`.
+"""Hash keys of objects whose class defines `__hash__` and `__eq__` in Python.
 
-The idea: containers keep real dicts and sets of hash keys. For such an object `__hash__` is traced once; `__eq__` is traced
-whenever a real dict or set compares keys, which is exactly when Python would call it. But to have a hash for each key, the engine
-calls `__hash__` more often than Python, which stores the hashes of a dict's keys: methods with side effects (that count their
-calls, say) break the graph, so that Python calls them.
+The idea: dict and set trackers are keyed by hash keys. For such an object `__hash__` is traced once, and `__eq__` whenever the
+engine's dict compares keys, which is exactly when Python would call it. However, the engine calls `__hash__` more often than
+Python, which stores the hashes of a dict's keys. So a `__hash__` or `__eq__` with side effects (one that counts its calls, for
+instance) breaks the graph, and Python calls it.
 
-In: an object's tracker. Out: a key for DictVariable and SetVariable.
-torch/_dynamo/variables/hashable.py (HashableTracker) does the same job.
+In: an object's tracker. Out: a key for DictVariable and SetVariable. PyTorch's counterpart: `HashableTracker` in
+torch/_dynamo/variables/hashable.py.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class ProgramKey:
-    """An object as a key; see the head of this file."""
+    """The hash key of a user-defined object; see the head of this file."""
 
     __slots__ = ("ctx", "number", "value")
 
@@ -34,7 +34,7 @@ class ProgramKey:
         self.ctx, self.value, self.number = ctx, value, number
 
     def __hash__(self) -> int:
-        return self.number  # CPython makes a hash of it as it does for the object: what fits a machine word stays as it is
+        return self.number  # CPython converts it to a hash as it does for the object: an int that fits a machine word is unchanged
 
     def __eq__(self, other: object) -> bool:
         tracker = self._tracker(other)
@@ -59,7 +59,7 @@ def user_hash_key(ctx: TraceContext, value: VariableTracker) -> ProgramKey:
 
 
 def unnoticed(ctx: TraceContext, value: VariableTracker, ask: Callable[[], T]) -> T:
-    """The answer of a method that changes nothing, so that nobody can tell how often it was asked."""
+    """Run a method that must have no side effects, so that the number of its calls is not observable."""
     before = ctx.journal.count
     answer = ask()
     if ctx.journal.count != before:

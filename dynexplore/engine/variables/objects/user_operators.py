@@ -1,13 +1,13 @@
-"""Operators on objects of the program: `obj + 1`, `2 * obj`, `obj == other`, `-obj`, inlined from their classes.
+"""Operators on user-defined objects: `obj + 1`, `2 * obj`, `obj == other`, `-obj`, inlined from their classes.
 
-The idea: Python calls the left operand's `__add__`, then the right one's `__radd__`; the right one goes first if its class
-extends the left one's and overrides the method. A method that returns NotImplemented leaves the operation to the next one.
-Comparisons do the same with the mirrored method (the right operand goes first whenever its class extends the left one's), and
-`==` falls back to identity. Objects that extend list, dict or a number and do not define the method in Python are compared
-and added by their content.
+The idea: Python calls the left operand's `__add__`, then the right one's `__radd__`; the right one goes first if its class extends
+the left one's and overrides the method. After NotImplemented the next method is called. Comparisons do the same with the reflected
+method (the right operand goes first whenever its class extends the left one's), and `==` falls back to identity. For objects that
+extend list, dict or a number without defining the method in Python, the operator is applied to their storages.
 
-In: an operator and two trackers, at least one of them an object of the program. Out: what the inlined method returns.
-Mirrors CPython's Objects/abstract.c (binary_op1) and Objects/object.c (do_richcompare).
+In: an operator and two trackers, at least one of them a user-defined object. Out: the result of the inlined method. PyTorch's
+counterpart: `generic_richcompare` and similar functions in torch/_dynamo/variables/object_protocol.py. Mirrors CPython's
+Objects/abstract.c (binary_op1) and Objects/object.c (do_richcompare).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 _BEFORE_TENSORS, _BEFORE_CONTAINERS = 15, 22
 Pair = tuple[VariableTracker, VariableTracker]
-MethodCall = tuple[VariableTracker, str, VariableTracker]  # the receiver, the method's name, the argument
+MethodCall = tuple[VariableTracker, str, VariableTracker]  # receiver, method name, argument
 
 _UNARY_DUNDER = {"neg": "__neg__", "pos": "__pos__", "invert": "__invert__"}
 
@@ -69,7 +69,7 @@ def is_not_implemented(value: VariableTracker) -> bool:
 
 
 def _result_of(ctx: TraceContext, receiver: VariableTracker, method: str, other: VariableTracker) -> VariableTracker | None:
-    """What the receiver's own Python method returns; None if it has none or returns NotImplemented."""
+    """The result of the receiver's own Python method; None if it has none or returns NotImplemented."""
     if not isinstance(receiver, UserObjectVariable):
         return None
     bound = receiver.special(ctx, method)
@@ -83,7 +83,7 @@ def _result_of(ctx: TraceContext, receiver: VariableTracker, method: str, other:
 
 
 def _first_result(ctx: TraceContext, calls: Iterable[MethodCall]) -> VariableTracker | None:
-    """The result of the first method that does not return NotImplemented; None if each of them does."""
+    """The result of the first method that does not return NotImplemented; None if all of them do."""
     for receiver, method, other in calls:
         result = _result_of(ctx, receiver, method, other)
         if result is not None:
@@ -99,13 +99,13 @@ def _calls(lhs: VariableTracker, rhs: VariableTracker, methods: tuple[str, str],
     forward, reflected = methods
     calls = [(lhs, forward, rhs), (rhs, reflected, lhs)]
     first, second = lhs.python_type(), rhs.python_type()
-    right_first = first is not second and any(base is first for base in class_mro(second))  # `issubclass` asks an ABC
+    right_first = first is not second and any(base is first for base in class_mro(second))  # `issubclass` would call an ABC's hook
     if right_first and if_overridden:
         right_first = getattr(second, reflected, _ABSENT) is not getattr(first, reflected, _ABSENT)
     return calls[::-1] if right_first else calls
 
 
-_ABSENT = object()  # None is a method, too: one that refuses to be called
+_ABSENT = object()  # None is a value, too: a disabled method
 
 
 def _arithmetic(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: VariableTracker) -> VariableTracker:
@@ -136,9 +136,9 @@ def _arithmetic(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: Varia
 def _unanswered(
     ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: VariableTracker, calls: Iterable[MethodCall]
 ) -> VariableTracker:
-    """No method in Python answered: what the C types below say.
+    """No Python method handled it: apply the C types' operator.
 
-    A method that returned NotImplemented stands in the place of that of the C type: Python goes on with what is left.
+    A Python method that returned NotImplemented replaces that of its C type, so only the remaining ones are tried.
     """
     was_inlined = any(isinstance(receiver, UserObjectVariable) and receiver.special(ctx, method) is not None
                 for receiver, method, _ in calls)
@@ -148,7 +148,7 @@ def _unanswered(
 
 
 def _changes_in_c(ctx: TraceContext, method: str, lhs: VariableTracker, rhs: VariableTracker) -> bool:
-    """Whether the C type below changes its object in place: then no `__add__` of the object's class is asked."""
+    """Whether the C base type implements the operator in place, so that `__add__` of the object's class is not called."""
     if not isinstance(lhs, UserObjectVariable) or lhs.storage is None or not lhs.storage.mutable:
         return False
     in_c = raw_lookup(ctx, lhs.cls, method)
@@ -158,7 +158,7 @@ def _changes_in_c(ctx: TraceContext, method: str, lhs: VariableTracker, rhs: Var
 
 
 def _refuse_torch_functions(ctx: TraceContext, lhs: VariableTracker, rhs: VariableTracker) -> None:
-    """A tensor asks the `__torch_function__` of the other operand, whatever class that is of, before any other method."""
+    """Break the graph if the operand of a tensor has `__torch_function__`, which the tensor calls before any other method."""
     for tensor, other in ((lhs, rhs), (rhs, lhs)):
         is_mixed = isinstance(tensor, TensorVariable) and isinstance(other, UserObjectVariable)
         if is_mixed and raw_lookup(ctx, other.python_type(), "__torch_function__") is not None:
@@ -166,9 +166,9 @@ def _refuse_torch_functions(ctx: TraceContext, lhs: VariableTracker, rhs: Variab
 
 
 def _answers_first(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: VariableTracker) -> bool:
-    """Whether the C type of the left operand takes the object on the right for a number, or for what goes into a text.
+    """Whether the C type of the left operand handles the right object as a number, or formats it into a text.
 
-    Then the methods of that object are not asked, unless its class extends the left one's.
+    The methods of that object are then not called, unless its class extends the left one's.
     """
     if symbol == "%" and issubclass(lhs.python_type(), (str, bytes)):
         return not isinstance(lhs, UserObjectVariable) or lhs.special(ctx, "__mod__") is None
@@ -181,12 +181,12 @@ def _answers_first(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: Va
     return not isinstance(lhs, UserObjectVariable) and issubclass(number.python_type(), accepted)
 
 
-# A number type in C, and the types that its own arithmetic and comparisons know (Objects/longobject.c and its kin).
+# A C number type, and the types that its arithmetic and comparisons accept (Objects/longobject.c and others).
 _NUMBERS_TAKEN = ((int, (int,)), (float, (float, int)), (complex, (complex, float, int)))
 
 
 def _by_content(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: VariableTracker) -> VariableTracker:
-    """Each Python method returned NotImplemented, or there is none: what the C types below say, or TypeError."""
+    """Each Python method returned NotImplemented, or there is none: the C types' result, or TypeError."""
     if symbol in ("%", "%=") and lhs.is_constant() and isinstance(lhs.as_constant(), (str, bytes)):
         return percent(ctx, symbol, lhs, rhs)  # text of any object
     first, second = _content(lhs), _content(rhs)
@@ -205,8 +205,8 @@ def _by_content(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: Varia
 
 
 def _handles_other_types(value: VariableTracker, method: str) -> bool:
-    """Whether an operand that is no object of the program has a method that may answer for one. Those of the builtin types leave
-    the answer to the object, but a Decimal takes a Fraction, and numpy whatever it can make an array of.
+    """Whether a builtin or library operand has a method that may handle a user-defined object. Those of builtin types leave the
+    operation to the object, but a Decimal accepts a Fraction, and numpy anything that it can convert to an array.
     """
     if isinstance(value, UserObjectVariable | TensorVariable):
         return False
@@ -224,7 +224,7 @@ def _is_sequence(value: VariableTracker) -> bool:
 
 
 def _example(value: VariableTracker) -> Any:
-    """An object of the same type, or of one that says as little to an operator and bears the same name."""
+    """An object of the same type, or of a type with the same name that supports no operator, for error messages."""
     if value.is_constant():
         return value.as_constant()
     cls = value.python_type()
@@ -238,7 +238,7 @@ _EMPTY = (list, tuple, dict, set, frozenset)
 
 
 def _of_content(ctx: TraceContext, symbol: str, objects: Pair, contents: Pair) -> VariableTracker:
-    """What the C types answer; where they refuse, the TypeError names the classes of the objects."""
+    """The C types' result; if they reject the operands, the TypeError names the classes of the objects."""
     union = _union(ctx, symbol, *objects) if symbol in ("|", "|=") else None
     if union is not None:
         return union
@@ -255,7 +255,7 @@ def _of_content(ctx: TraceContext, symbol: str, objects: Pair, contents: Pair) -
 
 
 def _union(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: VariableTracker) -> VariableTracker | None:
-    """What the C type below makes of the class of one of the two; None where it makes a value of its own type, or changes it."""
+    """`|` of one operand's C base type; None if it returns a value of the C type itself, or mutates the operand."""
     if symbol == "|=" and not isinstance(lhs, UserObjectVariable):
         return None
     for value, other, name in ((lhs, rhs, "__or__"), (rhs, lhs, "__ror__")):
@@ -263,7 +263,7 @@ def _union(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: VariableTr
             continue
         for dunder in (f"__i{name[2:]}", name) if symbol == "|=" and value is lhs else (name,):
             method = find(ctx, value.cls, dunder)
-            bound = value.c_method(ctx, method) if method is not None else None  # which refuses what is not traced
+            bound = value.c_method(ctx, method) if method is not None else None  # breaks the graph if it is not traced
             if isinstance(bound, CMethodVariable):
                 answer = bound.call(ctx, [other], {})
                 return None if is_not_implemented(answer) else answer

@@ -1,12 +1,13 @@
-"""Weak references: `ref()` is the object behind it, or None once that is gone.
+"""Weak references: `ref()` returns the referent, or None after it has been collected.
 
-The idea: torch's recurrent layers keep weak references to their weights and ask whether they are still the same. Calling a live
-reference gives the object it refers to now; its source is the call, so that the guard asks again.
+The idea: torch's recurrent layers keep weak references to their weights and check whether they are still the same. Calling a live
+reference returns its current referent; the source is the call, so the guard calls it again.
 
-An object that this frame made may go while the frame runs, and the reference hears of it: such a frame is left to Python.
+An object created in the frame may be collected while the frame runs, which a weak reference to it would observe: the engine skips
+such a frame, and Python runs it.
 
-In: live references, `weakref.ref(obj)`. Out: what they refer to.
-torch/_dynamo/variables/misc.py (WeakRefVariable) does the same job.
+In: live references, `weakref.ref(obj)`. Out: their referents. PyTorch's counterpart: `WeakRefVariable` in
+torch/_dynamo/variables/misc.py.
 """
 
 from __future__ import annotations
@@ -69,19 +70,19 @@ class WeakReferenceVariable(VariableTracker):
         return "weak reference"
 
 
-HELD_BY_THE_FRAME = "a weak reference to a local"  # how the program hears of the end of an object that it made
+HELD_BY_THE_FRAME = "a weak reference to a local"  # the program could observe when the object is collected
 
 
 def referent_of(reference: Any) -> Any:
-    """The object behind a weak reference, or None."""
+    """The referent of a weak reference, or None."""
     return reference()
 
 
-_WATCHERS = ("dynexplore", "torch", "builtins")  # whose callbacks are none of the program's
+_WATCHERS = ("dynexplore", "torch", "builtins")  # modules whose callbacks are not the program's
 
 
 def is_weakly_referenced(value: Any) -> bool:
-    """Whether the program hears of the end of an object: a weak reference to it has a callback, as those of weak containers do."""
+    """Whether the program observes the collection of an object: a weak reference to it has a callback, as in weak containers."""
     callbacks = [reference.__callback__ for reference in weakref.getweakrefs(value)]
     return any(
         callback is not None and str(getattr(callback, "__module__", None)).partition(".")[0] not in _WATCHERS
@@ -91,7 +92,7 @@ def is_weakly_referenced(value: Any) -> bool:
 
 @rule(weakref.ref)
 def _make(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
-    """weakref.ref(obj); one with a callback is left to Python."""
+    """weakref.ref(obj); a reference with a callback breaks the graph."""
     _refuse_new_objects(ctx, args)
     if len(args) != 1 or kwargs:
         ctx.break_graph("DX205", function="weakref.ref", arguments="a callback")
@@ -100,22 +101,22 @@ def _make(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
 
 @rule(weakref.proxy)
 def _make_proxy(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
-    """A stand-in, whose every use asks what it stands for, is left to Python."""
+    """`weakref.proxy`: breaks the graph, because every use of a proxy checks its referent."""
     _refuse_new_objects(ctx, args)
     ctx.break_graph("DX201", function="proxy")
 
 
 @rule(weakref.ref.__new__)
 def _make_derived(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
-    """One of a class derived from it, as a WeakValueDictionary has, is left to Python."""
+    """A subclass of weakref.ref, as WeakValueDictionary uses: breaks the graph."""
     _refuse_new_objects(ctx, args[1:])
     ctx.break_graph("DX201", function="ReferenceType.__new__")
 
 
 def _refuse_new_objects(ctx: TraceContext, args: Args) -> None:
-    """An object that the program made in this frame, and refers to weakly, ends when the program lets it go.
+    """Break the graph at a weak reference to an object that the program created in this frame and may release while it runs.
 
-    It may have been made before a break, too: then it is a local of the resume function.
+    The object may also have been created before a graph break: then it is a local of the resume function.
     """
     if not args:
         return
@@ -125,14 +126,14 @@ def _refuse_new_objects(ctx: TraceContext, args: Args) -> None:
 
 
 def _refuse_owned_by_frame(ctx: TraceContext, referent: VariableTracker) -> None:
-    """The reference ends when the frame lets its local go."""
+    """Break the graph if the reference would end when the frame releases its local."""
     if ctx.frames.is_owned_by_root(referent):
         ctx.break_graph("DX321", type=referent.type_name(), how=HELD_BY_THE_FRAME)
 
 
 @builds(weakref.ref)
 def build_weak_reference(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
-    """A live reference: its type is guarded, and what stands behind it when that is asked."""
+    """A live reference: its type is guarded, and its referent when the program calls it."""
     if source is not None:
         ctx.guard(source, "TYPE_MATCH", weakref.ref)
     return WeakReferenceVariable(value, source)
