@@ -1,1 +1,1 @@
-"""Context managers and the modes of torch that traced code enters: grad mode, autocast, inference mode, devices."""
+"""Context managers and the torch modes that traced code enters: grad mode, autocast, inference mode, devices."""

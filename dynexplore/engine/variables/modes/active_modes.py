@@ -1,12 +1,12 @@
-"""Modes of torch that are on while a frame is interpreted: their nodes, and how they are left.
+"""Active modes: the torch modes in force while a frame is interpreted, their nodes, and how they are exited.
 
-The idea: entering a mode (`torch.no_grad()`) while tracing applies it for real, so that fake results are right, and
-adds a node that sets it to the graph, as PyTorch's Dynamo does. When the graph ends inside the block, nodes that leave the mode
-are added at its end. A mode that was set by a call (`torch.set_grad_enabled(False)`) outlives the frame: the modified code sets it
-when the graph has run.
+The idea: entering a mode (`torch.no_grad()`) at trace time applies it in the process, so that fake tensor results are right, and
+adds a node to the graph that sets it, as Dynamo does. If the graph ends inside the block, nodes that exit the mode are added at its
+end. A mode that was set by a call (`torch.set_grad_enabled(False)`) outlives the frame: the modified code sets it after the graph
+has run.
 
-In: `ctx.active_modes`, which the managers of this folder fill. Out: nodes, and a process whose modes are restored.
-torch/_dynamo/variables/ctx_manager.py (set_cleanup_hook, _call_func) does the same job.
+In: `ctx.active_modes`, to which the managers of this folder add. Out: nodes, and a process whose modes are restored. PyTorch's
+counterpart: `set_cleanup_hook` and `_call_func` in torch/_dynamo/variables/ctx_manager.py.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ _transforms: Any = torch._C._functorch
 
 
 def leave_all(modes: list[ActiveMode]) -> None:
-    """Restore the process's real modes, last entered first."""
+    """Restore the process's modes, in reverse order of entry."""
     while modes:
         modes.pop().leave()
 
 
 def leave_in_graph(ctx: TraceContext, modes: list[ActiveMode]) -> None:
-    """Add the nodes that leave the modes, for a graph that ends inside them."""
+    """Add the nodes that exit the modes, for a graph that ends inside them."""
     for mode in reversed(modes):
         mode.leave_in_graph(ctx)
 
 
 def leave_mode(ctx: TraceContext, mode: ActiveMode) -> None:
-    """Leave a mode, and what was set inside for the rest of it."""
+    """Exit a mode, and modes set inside it for the rest of its block."""
     mode.leave()
     mode.leave_in_graph(ctx)
     place = ctx.active_modes.index(mode)
@@ -47,17 +47,17 @@ def leave_mode(ctx: TraceContext, mode: ActiveMode) -> None:
 
 
 def add_mode_node(ctx: TraceContext, function: Any, *args: Any) -> Any:
-    """A node that changes a mode; no operation of the program, so it is not counted as one."""
+    """Add a node that changes a mode; it is not counted as an operation of the program."""
     node = ctx.graph.graph.create_node("call_function", function, args, {})
     node.meta["example_value"] = None
     node.meta["sets_mode"] = True
     ctx.graph.sets_modes = True
-    ctx.graph.grad_mode = None  # most functions of modes set more than one
+    ctx.graph.grad_mode = None  # most such functions also set other modes
     return node
 
 
 def restoring_modes(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A compiled graph that sets modes, made so that it leaves them as they were also when one of its operators raises."""
+    """Wrap a compiled graph that sets modes so that it restores them even if one of its operators raises."""
 
     def run(*inputs: Any) -> Any:
         modes = Modes.now()

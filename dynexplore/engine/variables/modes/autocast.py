@@ -1,11 +1,11 @@
 """Autocast: `torch.autocast(device, ...)`, and `torch.cpu.amp.autocast`, `torch.cuda.amp.autocast`.
 
-The idea: torch's own `_enter_autocast` and `_exit_autocast` are the nodes, as in PyTorch's Dynamo. A dtype that the program does
-not name is the process's default for the device, which is guarded. A manager that exists already (`@torch.autocast(...)` above a
-function makes one, and each call enters it) is entered with its settings, and notes in itself what they were before.
+The idea: torch's own `_enter_autocast` and `_exit_autocast` are the nodes, as in Dynamo. If the program passes no dtype, the
+process's default for the device is used and guarded. An existing manager (the decorator `@torch.autocast(...)` creates one, which
+each call enters) is entered with its settings, and stores the previous ones in its attributes.
 
-In: calls of these managers, live managers, the `__exit__` of one that Python entered. Out: nodes and active modes.
-torch/_dynamo/variables/ctx_manager.py (AutocastModeVariable) does the same job.
+In: calls of these managers, live managers, the `__exit__` of one that Python entered. Out: nodes and active modes. PyTorch's
+counterpart: `AutocastModeVariable` in torch/_dynamo/variables/ctx_manager.py.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class AutocastVariable(ModeManagerVariable):
 
 
 def _call_autocast(device: tuple[Any, ...], ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
-    """`torch.autocast(device, ...)`, or `torch.cpu.amp.autocast(enabled, dtype, cache_enabled)`, whose device is given."""
+    """`torch.autocast(device, ...)`, or `torch.cpu.amp.autocast(enabled, dtype, cache_enabled)`, which implies the device."""
     values = tuple(constant_of(ctx, arg, "autocast") for arg in args)
     named = {name: constant_of(ctx, arg, "autocast") for name, arg in kwargs.items()}
     if device:
@@ -80,7 +80,7 @@ _SETTINGS = ("device", "fast_dtype", "_enabled", "_cache_enabled")
 
 
 class LiveAutocastVariable(AutocastVariable):
-    """A manager that exists: it is entered again and again, and has attributes for what it restores."""
+    """An existing manager: it may be entered repeatedly, and its attributes store what it restores."""
 
     def __init__(self, manager: VariableTracker, device: str, dtype: torch.dtype, enabled: bool, cache_enabled: bool) -> None:
         super().__init__(torch.autocast, (device, dtype, enabled, cache_enabled))
@@ -107,7 +107,7 @@ MANAGERS["autocast"] = ("torch.amp.autocast_mode", _manager_of_live)
 def _live_autocast_exit(
     ctx: TraceContext, manager: VariableTracker, *raised: VariableTracker, **named: VariableTracker
 ) -> VariableTracker:
-    """The `__exit__` of an autocast that Python entered: inside the graph its settings are set back, then it runs for real."""
+    """The `__exit__` of an autocast that Python entered: the graph restores the settings, then the real `__exit__` runs."""
     names = ("device", "prev", "prev_fastdtype", "prev_cache_enabled")
     device, enabled, dtype, cache = (constant_of(ctx, manager.get_attribute(ctx, name), name) for name in names)
     state = _autocast_state(device)

@@ -1,11 +1,11 @@
-"""error_on_graph_break in traced code: the setting holds while its block is interpreted, and nothing of it is in the graph.
+"""error_on_graph_break in traced code: a setting for the block that is interpreted, without a node in the graph.
 
-The idea: the translator asks the thread's setting when it meets a break (policy/error_on_graph_break.py). A block that is entered
-while tracing sets it, and restores it at its end, or when the attempt is discarded. Where a graph ends inside the block it
-is entered for real, so that the resume function, and what is called there, is captured under it too.
+The idea: at a graph break the translator reads the thread's setting (policy/error_on_graph_break.py). A block that is entered at
+trace time sets it, and restores it at its end, or when the attempt is discarded. If a graph ends inside the block, the modified
+code enters it for real, so that it also applies to the resume function and what that calls.
 
-In: `with error_on_graph_break(...)`, ours or torch's. Out: an active mode without a node.
-torch/_dynamo/variables/ctx_manager.py (ErrorOnGraphBreakVariable) does the same job.
+In: `with error_on_graph_break(...)`, ours or torch's. Out: an active mode without a node. PyTorch's counterpart:
+`ErrorOnGraphBreakVariable` in torch/_dynamo/variables/ctx_manager.py.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _TORCH, _ITS_CLASS = "torch._dynamo.decorators", "ErrorOnGraphBreakDecoratorCont
 
 
 class ErrorOnGraphBreakVariable(ModeManagerVariable):
-    """`error_on_graph_break(True)`, ours or (`cls`) torch's."""
+    """`error_on_graph_break(True)`; `cls` is torch's class if torch's is used."""
 
     def __init__(self, enabled: bool, cls: type[Any] = error_on_graph_break) -> None:
         super().__init__(cls, (enabled,))
@@ -54,7 +54,7 @@ def _set(enabled: bool | None) -> None:
 
 
 def _nothing(ctx: TraceContext) -> None:
-    """It has no node."""
+    """No node: the setting does not affect the graph."""
 
 
 @builtin(error_on_graph_break)
@@ -74,7 +74,7 @@ def _enabled_by(ctx: TraceContext, args: Args, kwargs: Kwargs) -> bool:
 @rule(error_on_graph_break.__exit__)
 @late_rule(_TORCH, f"{_ITS_CLASS}.__exit__")
 def _leave(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
-    """The block was entered for real, before a break inside it: it is left for real, too, when the frame is done."""
+    """The block was entered for real, before a break inside it: its real `__exit__` runs at the end of the frame."""
     manager = args[0]
 
     def for_real(build: Reconstruction) -> None:
@@ -88,15 +88,15 @@ def _leave(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
 
 
 def _outside(manager: Any) -> bool | None:
-    """What was set before a live manager was entered."""
+    """The setting before a live manager was entered."""
     if type(manager) is error_on_graph_break:
         return manager.before[-1]
-    before = manager.prev_error_on_graph_break  # torch 2.11 keeps one; later versions a list, with None where nothing changed
+    before = manager.prev_error_on_graph_break  # a list after torch 2.11, with None for no change
     before = before[-1] if isinstance(before, list) else before
     return bool(manager.error_on_graph_break if before is None else before)
 
 
-# the live manager of a decorator stands for itself in each call
+# a decorator's live manager is reused in each call
 MANAGERS["error_on_graph_break"] = error_on_graph_break.__module__, lambda ctx, manager: ErrorOnGraphBreakVariable(
     manager.live_value().is_error
 )

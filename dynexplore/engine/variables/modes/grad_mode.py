@@ -1,10 +1,11 @@
 """Grad mode: `torch.no_grad()`, `torch.enable_grad()`, `torch.set_grad_enabled(mode)`.
 
-The idea: grad mode is one flag of the thread. A node sets it, unless the graph has it at its end already; of two such nodes in a
-row only the last counts. As a `with` block it is restored at the end; `torch.set_grad_enabled(False)` as a call outlives the frame.
+The idea: grad mode is one thread-local flag. A node sets it, unless the flag already has that value at the end of the graph; of two
+consecutive nodes only the last is kept. A `with` block restores it at the end; a call of `torch.set_grad_enabled(False)` outlives
+the frame.
 
-In: calls of these managers, `torch._C._set_grad_enabled`. Out: nodes and active modes.
-torch/_dynamo/variables/ctx_manager.py (GradModeVariable) does the same job.
+In: calls of these managers, `torch._C._set_grad_enabled`. Out: nodes and active modes. PyTorch's counterpart: `GradModeVariable` in
+torch/_dynamo/variables/ctx_manager.py.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def set_grad_mode(ctx: TraceContext, enabled: bool, *, lasting: bool) -> ActiveMode:
-    """Set the mode for real and in the graph."""
+    """Set the mode in the process and in the graph."""
     before = torch.is_grad_enabled()
 
     def for_real(build: Reconstruction) -> None:
@@ -48,7 +49,7 @@ def set_grad_mode(ctx: TraceContext, enabled: bool, *, lasting: bool) -> ActiveM
 
 
 def change_grad_mode(ctx: TraceContext, enabled: bool) -> VariableTracker:
-    """What `torch._C._set_grad_enabled(enabled)` does; TorchFunctionModes that traced code has entered are asked about it, too."""
+    """`torch._C._set_grad_enabled(enabled)`, which dispatches to TorchFunctionModes that traced code has entered."""
     if ctx.function_modes.entered:
         answer = ctx.calls.dispatch_torch_function("call_function", torch._C._set_grad_enabled, [ConstantVariable(enabled)], {})
         if answer is not None:
@@ -58,7 +59,7 @@ def change_grad_mode(ctx: TraceContext, enabled: bool) -> VariableTracker:
 
 
 def _set_in_graph(ctx: TraceContext, enabled: bool) -> None:
-    """A node, unless the graph has this mode at its end already; of two in a row only the last counts."""
+    """Add a node, unless the graph already ends in this mode; of two consecutive nodes only the last is kept."""
     nodes = ctx.graph.graph.nodes
     last = next(iter(reversed(nodes)), None)
     if last is not None and last.target is torch._C._set_grad_enabled:
@@ -76,7 +77,7 @@ class GradModeVariable(ModeManagerVariable):
     def __init__(self, cls: type[Any], enabled: bool, arguments: tuple[Any, ...] = ()) -> None:
         super().__init__(cls, arguments)
         self.enabled = enabled
-        self.nested_calls: list[tuple[bool, int]] = []  # under function modes: the mode before, the count of active modes
+        self.nested_calls: list[tuple[bool, int]] = []  # under function modes: the previous mode, and the number of active modes
 
     def enter(self, ctx: TraceContext) -> VariableTracker:
         if ctx.function_modes.entered:
@@ -92,7 +93,7 @@ class GradModeVariable(ModeManagerVariable):
             return
         before, count = self.nested_calls.pop()
         change_grad_mode(ctx, before)
-        if torch.is_grad_enabled() is before:  # what was set in between is taken back, so nothing is to be set for real
+        if torch.is_grad_enabled() is before:  # changes in between are undone, so the modified code has nothing to set
             ctx.active_modes[count:] = [mode for mode in ctx.active_modes[count:] if mode.of != "grad"]
 
     def exit_class(self) -> type[Any]:
@@ -102,16 +103,16 @@ class GradModeVariable(ModeManagerVariable):
 
 
 class SetGradModeVariable(GradModeVariable):
-    """torch.set_grad_enabled(mode): the call itself sets it; as a context manager it is taken back at the end."""
+    """torch.set_grad_enabled(mode): the call itself sets it; as a context manager it restores the mode at the end."""
 
     def begin(self, ctx: TraceContext) -> None:
-        """What the call does."""
-        if ctx.function_modes.entered:  # they are asked at the call, at `with` and at its end
+        """The effect of the call."""
+        if ctx.function_modes.entered:  # they are called at the call, at `with` and at its end
             ctx.break_graph("DX419", what="torch.set_grad_enabled is called in its block")
         self.entered.append(set_grad_mode(ctx, self.enabled, lasting=True))
 
     def enter(self, ctx: TraceContext) -> VariableTracker:
-        self.entered[-1].set_for_real = None  # the `with` block takes care of it
+        self.entered[-1].set_for_real = None  # the `with` block restores it
         return NONE
 
 
@@ -144,7 +145,7 @@ def _c_set_grad_enabled(ctx: TraceContext, enabled: VariableTracker, /) -> Varia
 
 @builtin(torch.no_grad.__exit__, torch.enable_grad.__exit__, torch.set_grad_enabled.__exit__)
 def _live_exit(ctx: TraceContext, manager: VariableTracker, *raised: VariableTracker, **named: VariableTracker) -> VariableTracker:
-    """The `__exit__` of a manager that Python entered (a resume function gets it with its stack)."""
+    """The `__exit__` of a manager that Python entered (a resume function gets it on its stack)."""
     before = constant_of(ctx, manager.get_attribute(ctx, "prev").read(ctx), "the mode before")
     change_grad_mode(ctx, bool(before))
     return NONE

@@ -1,9 +1,9 @@
-"""Inference mode and a default device: `torch.inference_mode()`, `with torch.device("meta"):`.
+"""Inference mode and default devices: `torch.inference_mode()`, `with torch.device("meta"):`.
 
-The idea: one function enters the mode and gives an object, another one leaves it with that object; both are nodes.
+The idea: one function enters the mode and returns an object, another function exits the mode given that object; both are nodes.
 
-In: calls of `torch.inference_mode`, devices that `with` enters. Out: nodes and active modes.
-torch/_dynamo/variables/ctx_manager.py (InferenceModeVariable) does the same job, and torch_function.py there that of devices.
+In: calls of `torch.inference_mode`, devices that `with` enters. Out: nodes and active modes. PyTorch's counterpart:
+`InferenceModeVariable` in torch/_dynamo/variables/ctx_manager.py; for devices, torch_function.py.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def _inference_mode(ctx: TraceContext, mode: VariableTracker = _ENABLED) -> Vari
 
 
 def _device_manager(ctx: TraceContext, constant: VariableTracker) -> EnteredModeVariable:
-    """`with torch.device("meta")`: where tensors are made that do not say so."""
-    if ctx.function_modes.entered:  # a device is a mode, too, and is asked before those around it
+    """`with torch.device("meta")`: the device on which factory functions create tensors by default."""
+    if ctx.function_modes.entered:  # a device is a function mode, too, and dispatches before the outer ones
         ctx.break_graph("DX419", what="a device is entered in its block")
     device = constant.as_constant()
     return EnteredModeVariable(torch.device, device, _enter_device, exit_for_real, ConstantVariable(device))

@@ -1,10 +1,10 @@
-"""disable_nested_graph_breaks in traced code: the setting holds while its block is interpreted, and nothing of it is in the graph.
+"""disable_nested_graph_breaks in traced code: a setting for the block that is interpreted, without a node in the graph.
 
-The idea: as with error_on_graph_break.py beside it. A block that is entered while tracing sets the thread's setting, and restores
-it at its end, or when the attempt is discarded; where a graph ends inside it, it is entered for real.
+The idea: as in error_on_graph_break.py. A block that is entered at trace time sets the thread's setting, and restores it at its
+end, or when the attempt is discarded; if a graph ends inside the block, the modified code enters it for real.
 
-In: `with disable_nested_graph_breaks():`, ours or torch's, which sets its own option and means the same. Out: an active mode
-without a node.
+In: `with disable_nested_graph_breaks():`, ours, or torch's, which sets its own option to the same effect. Out: an active mode
+without a node. PyTorch's counterpart: `torch._dynamo.disable_nested_graph_breaks` (decorators.py).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _set(disabled: bool) -> None:
 
 
 def _nothing(ctx: TraceContext) -> None:
-    """It has no node."""
+    """No node: the setting does not affect the graph."""
 
 
 @rule(disable_nested_graph_breaks)
@@ -61,7 +61,7 @@ def _make(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
 
 @rule(Disabled.__exit__)
 def _leave(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
-    """The block was entered for real, before a break inside it: it is left for real, too, when the frame is done."""
+    """The block was entered for real, before a break inside it: its real `__exit__` runs at the end of the frame."""
     manager = args[0]
 
     def for_real(build: Reconstruction) -> None:

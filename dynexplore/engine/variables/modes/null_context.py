@@ -1,9 +1,9 @@
-"""Context managers that do nothing to a graph: `contextlib.nullcontext`, a profiler and its ranges.
+"""Context managers without an effect on the graph: `contextlib.nullcontext`, a profiler and its ranges.
 
-The idea: nothing happens to the values inside, so that entering gives a value and adds no node.
+The idea: they do not affect the values inside the block, so entering returns a value and adds no node.
 
-In: calls of these managers. Out: managers without an active mode.
-torch/_dynamo/variables/ctx_manager.py (NullContextVariable, ProfilerContextVariable) does the same job.
+In: calls of these managers. Out: managers without an active mode. PyTorch's counterpart: `NullContextVariable` and
+`ProfilerContextVariable` in torch/_dynamo/variables/ctx_manager.py.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class NullContextVariable(ModeManagerVariable):
-    """A profiler's range, or nullcontext: nothing happens to the values inside."""
+    """A profiler range, or nullcontext: no effect on the values inside."""
 
     def __init__(self, cls: type[Any], arguments: tuple[Any, ...] = (), gives: VariableTracker = NONE) -> None:
         super().__init__(cls, arguments)
@@ -48,7 +48,7 @@ def _record_function(ctx: TraceContext, name: VariableTracker, args: VariableTra
 
 @rule(traceback.annotate)
 def _annotate(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
-    """It writes on the nodes of tracers, of which none but the engine is at work."""
+    """fx_traceback.annotate: it annotates nodes of FX tracers, and no other tracer is active."""
     return NullContextVariable(contextlib.nullcontext)
 
 
@@ -56,13 +56,13 @@ _WATCHES_ONLY = frozenset({
     "activities", "enabled", "record_shapes", "profile_memory", "with_stack", "with_flops", "with_modules", "use_cpu",
     "use_cuda", "use_device", "use_kineto", "acc_events",
 })  # fmt: skip  # fmt: skip
-"""Arguments of a profiler that only say what it writes down; others call the program back."""
+"""Arguments of a profiler that only select what it records; others are callbacks into the program."""
 
 
 class ProfilerVariable(NullContextVariable):
-    """A profiler that is entered and never asked: nobody sees what it wrote down, so it is left out.
+    """A profiler that is entered but whose results are never read: it is left out.
 
-    One that is asked, or that outlives the graph, is made for real: the frame stops before the step that makes it.
+    If it is read, or outlives the graph, it has to be real: the frame stops before the step that creates it.
     """
 
     def enter(self, ctx: TraceContext) -> VariableTracker:

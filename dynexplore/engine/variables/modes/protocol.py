@@ -1,14 +1,14 @@
-"""The context manager protocol: what `with` does, and trackers of managers that traced code makes.
+"""The context manager protocol: the `with` statement, and trackers of managers that traced code creates.
 
-The idea: a mode of torch (`torch.no_grad()`) is a manager whose `enter` and `exit` apply it for real and add nodes
-(active_modes.py). The exit function waits on the symbolic stack. When the graph ends inside the block, the exit function is
-*reconstructed* by making the context manager, entering it for real and taking its `__exit__`: so the instruction that broke and
-the resume functions run under the real mode, and whoever calls that `__exit__` restores it.
+The idea: a torch mode (`torch.no_grad()`) is a manager whose `enter` and `exit` apply it in the process and add nodes
+(active_modes.py). Its exit function is on the symbolic stack. If the graph ends inside the block, the exit function is
+*reconstructed*: the modified code creates the context manager, enters it for real and takes its `__exit__`. So the breaking
+instruction and the resume functions run under the real mode, and calling that `__exit__` restores it.
 
-Other context managers are entered by interpreting their `__enter__` and left by their `__exit__`.
+Other context managers are entered and exited by interpreting their `__enter__` and `__exit__`.
 
-In: the manager of a `with` statement. Out: its exit function and what entering gave. Each kind of mode has a file of its own.
-torch/_dynamo/variables/ctx_manager.py (ContextWrappingVariable, GenericContextWrappingVariable) does the same job.
+In: the manager of a `with` statement. Out: its exit function and the result of entering. Each kind of mode has a file of its own.
+PyTorch's counterpart: `ContextWrappingVariable` and `GenericContextWrappingVariable` in torch/_dynamo/variables/ctx_manager.py.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ MANAGERS: dict[str, tuple[str, Callable[[TraceContext, VariableTracker], Variabl
 
 
 class ModeManagerVariable(VariableTracker):
-    """A context manager of torch made in this frame: `torch.no_grad()`."""
+    """A torch context manager created in this frame: `torch.no_grad()`."""
 
     kind = "context manager"
 
@@ -58,11 +58,11 @@ class ModeManagerVariable(VariableTracker):
         return True
 
     def enter(self, ctx: TraceContext) -> VariableTracker:
-        """What `with` does at its begin."""
+        """The effect of entering the `with` block."""
         raise NotImplementedError
 
     def exit(self, ctx: TraceContext) -> None:
-        """What `with` does at its end."""
+        """The effect of exiting the `with` block."""
         raise NotImplementedError
 
     def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
@@ -73,7 +73,7 @@ class ModeManagerVariable(VariableTracker):
         return super().get_attribute(ctx, name)
 
     def call(self, ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
-        """As a decorator of a function made in this frame: the real decorator is made when the value leaves it."""
+        """Decorate a function defined in this frame; the real decorator is applied when the function leaves the frame."""
         if len(args) != 1 or kwargs:
             ctx.break_graph("DX212", callee=self.text())
         return _DecoratedVariable(self, args[0])
@@ -83,7 +83,7 @@ class ModeManagerVariable(VariableTracker):
         build.call_object(make_manager, *map(ConstantVariable, parts))
 
     def exit_class(self) -> type[Any]:
-        """The class whose `__exit__` stands on the stack when a graph ends inside the block."""
+        """The class whose `__exit__` is on the stack if a graph ends inside the block."""
         return self.cls
 
     def text(self) -> str:
@@ -91,7 +91,7 @@ class ModeManagerVariable(VariableTracker):
 
 
 class EnteredModeVariable(ModeManagerVariable):
-    """A mode that one function enters, giving an object that another function leaves."""
+    """A mode that one function enters, returning an object with which another function exits it."""
 
     def __init__(
         self, cls: type[Any], argument: Any, begin: Callable[[Any], Any], end: Callable[[Any], None], gives: VariableTracker
@@ -128,7 +128,7 @@ class _DecoratedVariable(VariableTracker):
         self.manager.enter(ctx)
         try:
             return self.function.call(ctx, args, kwargs)
-        finally:  # also when the program raises; when the graph breaks, the attempt is thrown away as a whole
+        finally:  # also if the program raises; if the graph breaks, the whole attempt is discarded
             self.manager.exit(ctx)
 
     def reconstruct(self, build: Reconstruction) -> None:
@@ -148,7 +148,7 @@ class _ModeMethodVariable(VariableTracker):
 
 
 class ExitFunctionVariable(VariableTracker):
-    """The `__exit__` of an entered mode, on the stack as long as the block runs."""
+    """The `__exit__` of an entered mode, on the stack while the block runs."""
 
     kind = "exit function"
     mutable = True
@@ -175,19 +175,19 @@ class ExitFunctionVariable(VariableTracker):
 
 
 def make_manager(cls: type[Any], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-    """A context manager for real."""
+    """Create a real context manager."""
     return cls(*arguments, **keywords)
 
 
 def enter_for_real(cls: type[Any], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-    """Make and enter a context manager for real; its `__exit__`."""
+    """Create and enter a real context manager; returns its `__exit__`."""
     manager = cls(*arguments, **keywords)
     manager.__enter__()
     return manager.__exit__
 
 
 def exit_for_real(manager: Any) -> None:
-    """Leave a context manager that was entered for real."""
+    """Exit a context manager that was entered for real."""
     manager.__exit__(None, None, None)
 
 
@@ -195,7 +195,7 @@ def exit_for_real(manager: Any) -> None:
 
 
 def enter_context(ctx: TraceContext, manager: VariableTracker) -> tuple[VariableTracker, VariableTracker]:
-    """Enter a context manager: its exit function, and what entering gave."""
+    """Enter a context manager; returns its exit function and the result of entering."""
     if (make := _maker_of_manager(manager)) is not None:
         manager = make(ctx, manager)
     if isinstance(manager, ModeManagerVariable):
@@ -217,9 +217,9 @@ def _maker_of_manager(manager: VariableTracker) -> Callable[[TraceContext, Varia
 
 
 def _special_method(ctx: TraceContext, manager: VariableTracker, name: str) -> VariableTracker:
-    """A method that `with` looks up in the class alone: what the object itself has, or answers, under this name does not count."""
+    """A method that `with` looks up in the class only, ignoring instance attributes and `__getattr__`."""
     cls = manager.python_type()
     attribute = find(ctx, cls, name)
     if attribute is None or not isinstance(attribute.raw, types.FunctionType):
-        ctx.break_graph("DX308", type=manager.type_name())  # none at all, or one in C: a lock, a file
+        ctx.break_graph("DX308", type=manager.type_name())  # no such method, or one in C: a lock, a file
     return bind(ctx, attribute, manager, cls)

@@ -1,10 +1,10 @@
-"""The kernels of scaled dot product attention: `with torch.nn.attention.sdpa_kernel(SDPBackend.MATH):`.
+"""Kernel selection for scaled dot product attention: `with torch.nn.attention.sdpa_kernel(SDPBackend.MATH):`.
 
-The idea: the block sets flags of the process, from which `scaled_dot_product_attention` chooses its kernel. Torch's own function
-sets them, in a node where the block begins and in one where it ends; a block that ends early is left as every mode is.
+The idea: the block sets process-wide flags from which `scaled_dot_product_attention` chooses its kernel. Torch's own function sets
+them, in one node at the start of the block and one at its end; if the graph ends inside the block, it is exited like every mode.
 
-In: calls of `sdpa_kernel` with backends that are constants. Out: nodes and active modes.
-torch/_dynamo/variables/ctx_manager.py (SDPAKernelVariable) does the same job.
+In: calls of `sdpa_kernel` with constant backends. Out: nodes and active modes. PyTorch's counterpart: `SDPAKernelVariable` in
+torch/_dynamo/variables/ctx_manager.py.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ Backends = tuple[int, ...]
 
 
 def sdpa_kernel_of(backends: Backends, set_priority: bool) -> Any:
-    """The real manager. Backends are numbers here: FX cannot write torch's own objects down."""
+    """The real manager. Backends are integers here, because FX cannot generate code for torch's enum members."""
     chosen = [_Backend(number) for number in backends]
     return _attention.sdpa_kernel(chosen, set_priority=True) if set_priority else _attention.sdpa_kernel(chosen)
 
 
 def enter_sdpa_kernel(backends: Backends, set_priority: bool) -> Backends:
-    """Choose these kernels; those that were chosen before."""
+    """Select these kernels; returns the previous selection."""
     before = _attention._cur_sdpa_kernel_backends(**_priority(set_priority, "with_priority"))
     leave_sdpa_kernel(backends, set_priority)
     return tuple(map(int, before))
 
 
 def leave_sdpa_kernel(backends: Backends, set_priority: bool) -> None:
-    """Choose the kernels that were chosen before."""
+    """Restore the previous selection."""
     _attention._sdpa_kernel([_Backend(number) for number in backends], **_priority(set_priority, "set_priority"))
 
 

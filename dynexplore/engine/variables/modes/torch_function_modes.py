@@ -1,18 +1,18 @@
-"""`TorchFunctionMode`s that traced code enters: torch functions dispatch to the innermost one, as in eager mode.
+"""`TorchFunctionMode`s that traced code enters: torch functions dispatch to the innermost one, as in eager.
 
-The idea: `with mode:` ends in two functions in C, which push on the thread's stack of modes and pop from it. While tracing, that
-stack is `ctx.function_modes`, and holds trackers. A call that would become a node is first made on fake tensors under a probe
+The idea: `with mode:` ends in two C functions, which push to and pop from the thread's stack of modes. At trace time that stack is
+`ctx.function_modes`, and holds trackers. A call that would become a node is first made on fake tensors under a probe
 (graph/torch_function_probe.py): if it dispatches, the mode's `__torch_function__` is interpreted with the same function, types and
-arguments. The mode is off the stack meanwhile, so that the call which it makes in turn dispatches to the next outer mode, or to
-none. What is answered without a node (`x.shape`, a rule) goes through the same probe.
+arguments. The mode is popped meanwhile, so the call that it makes in turn dispatches to the next outer mode, or to none. Operations
+without a node (`x.shape`, a rule) go through the same probe.
 
-The overloaded arguments come in torch's order (subclasses first), and NotImplemented passes the call on to the next class.
-A mode that looks for the difference finds `kwargs` None where torch gives it `{}`, after `func(*args, **{})` of a builtin.
+The overloaded arguments are in torch's order (subclasses first), and after NotImplemented the next class is tried. One difference
+is observable: for `func(*args, **{})` of a builtin, the mode gets `kwargs` None where torch passes `{}`.
 
-Where the graph ends inside the block, the modified code pushes the modes for real, after everything else.
+If the graph ends inside the block, the modified code pushes the modes for real, after everything else.
 
-In: the functions that push, pop and dispatch. Out: what the mode returns.
-torch/_dynamo/variables/torch_function.py does the same job.
+In: the functions that push, pop and dispatch. Out: the mode's results. PyTorch's counterpart:
+torch/_dynamo/variables/torch_function.py.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _enter(ctx: TraceContext, mode: VariableTracker, /) -> VariableTracker:
 
 
 def _nothing() -> None:
-    """It was not entered for real."""
+    """It was not entered for real, so there is nothing to exit."""
 
 
 def _enter_for_real(ctx: TraceContext, build: Reconstruction) -> None:
@@ -92,7 +92,7 @@ def _is_enabled(ctx: TraceContext) -> VariableTracker:
     return ConstantVariable(bool(ctx.function_modes.entered) or torch._C._len_torch_function_stack() > 0)
 
 
-# -- asking -----------------------------------------------------------------------------------------------------------
+# -- dispatch -----------------------------------------------------------------------------------------------------------
 
 
 @builtin(torch.overrides.has_torch_function, torch.overrides.has_torch_function_unary)
@@ -120,7 +120,7 @@ def _tensors_in(ctx: TraceContext, values: Sequence[VariableTracker]) -> list[Va
 
 @rule(torch.overrides.handle_torch_function)
 def _handle(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
-    """What a function of torch that is written in Python calls when `has_torch_function` has said yes."""
+    """The function that Python-level torch functions call after `has_torch_function` returned True."""
     function, relevant, *arguments = args
     tensors = _tensors_in(ctx, relevant.unpack(ctx))
     keywords = DictVariable({name: (ConstantVariable(name), value) for name, value in kwargs.items()})
@@ -128,19 +128,19 @@ def _handle(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
 
 
 def _overloaded(tensors: Sequence[VariableTracker]) -> list[type[Any]]:
-    """The types that a function written in Python names; those in C name subclasses of Tensor alone."""
+    """The `types` argument for functions written in Python; C functions include only subclasses of Tensor."""
     types = [tensor.python_type() for tensor in tensors]
     return _subclasses_first(cls for cls in types if cls.__torch_function__ is not DISABLED_TORCH_FUNCTION)
 
 
 def _overriding_classes(tensors: Sequence[VariableTracker]) -> list[type[Any]]:
-    """The classes that are asked, in order."""
+    """The classes whose `__torch_function__` is called, in order."""
     classes = (tensor.torch_function_class() for tensor in tensors if isinstance(tensor, TensorVariable))
     return _subclasses_first(cls for cls in classes if cls is not None)
 
 
 def _subclasses_first(classes: Iterable[type[Any]]) -> list[type[Any]]:
-    """Each once, as they come, but a class before those that it extends (torch/overrides.py, _get_overloaded_args)."""
+    """Each class once, in order, but a class before its bases (torch/overrides.py, _get_overloaded_args)."""
     ordered: list[type[Any]] = []
     for cls in classes:
         if cls not in ordered:
@@ -150,7 +150,7 @@ def _subclasses_first(classes: Iterable[type[Any]]) -> list[type[Any]]:
 
 
 def dispatch_torch_function(ctx: TraceContext, op: str, target: Any, args: Args, kwargs: Kwargs) -> VariableTracker | None:
-    """What the innermost mode, or a class of its tensors, makes of a call; None where torch asks nobody about it."""
+    """The result of the innermost mode, or of a class of the call's tensors; None if torch would not dispatch."""
     tensors = _tensors_in(ctx, [*args, *kwargs.values()])
     classes = _overriding_classes(tensors) if ctx.function_modes.dispatches_to_subclasses else []
     if not ctx.function_modes.entered and not classes:
@@ -168,7 +168,7 @@ def dispatch_torch_function(ctx: TraceContext, op: str, target: Any, args: Args,
     arguments = TupleVariable([trackers.tracker_of(value) for value in dispatch.arguments])
     if isinstance(dispatch.function, types.FunctionType):
         overloaded = _overloaded(tensors)
-    else:  # a getter names the class of its tensor, plain or not
+    else:  # a getter passes the class of its tensor, plain or not
         overloaded = [tensors[0].python_type()] if FakeTensor in dispatch.types else _overriding_classes(tensors)
     return _ask(ctx, _function_tracker(ctx, dispatch), overloaded, classes, arguments, keywords)
 
@@ -177,7 +177,7 @@ def _ask(
     ctx: TraceContext, function: VariableTracker, overloaded: Sequence[type[Any]], classes: Sequence[type[Any]],
     args: VariableTracker, kwargs: VariableTracker | None,
 ) -> VariableTracker:
-    """Ask the innermost mode, then the classes, until one has an answer."""
+    """Call the innermost mode, then the classes, until one does not return NotImplemented."""
     types_tracker = TupleVariable([class_tracker(ctx, cls) for cls in overloaded])
     question = [function, types_tracker, args] if kwargs is None else [function, types_tracker, args, kwargs]
     if ctx.function_modes.entered:
@@ -197,7 +197,7 @@ def _is_not_implemented(answer: VariableTracker) -> bool:
 
 
 class _PassedArguments:
-    """The trackers of a call's arguments, by what was passed for them."""
+    """The trackers of a call's arguments, by the value that was passed for each."""
 
     def __init__(self, ctx: TraceContext, passed: Sequence[Any], trackers: Sequence[VariableTracker]) -> None:
         self.ctx = ctx
@@ -212,7 +212,7 @@ class _PassedArguments:
                 self._note(item, item_tracker)
 
     def tracker_of(self, value: Any) -> VariableTracker:
-        """The tracker of an argument as the mode is to see it."""
+        """The tracker of an argument as the mode sees it."""
         tracker = self.by_id.get(id(value))
         if tracker is not None:
             return tracker
@@ -232,7 +232,7 @@ def _function_tracker(ctx: TraceContext, dispatch: TorchFunctionDispatched) -> V
 
 
 class TensorGetterVariable(VariableTracker):
-    """`torch.Tensor.shape.__get__`: under this name `x.shape` asks."""
+    """`torch.Tensor.shape.__get__`: the function under which `x.shape` dispatches."""
 
     kind = "builtin"
     text_changes = "never"
@@ -250,7 +250,7 @@ class TensorGetterVariable(VariableTracker):
         return True
 
     def same_object(self, other: VariableTracker) -> bool | None:
-        return False  # each look at it makes a new one
+        return False  # each access creates a new object
 
     def hash_key(self, ctx: TraceContext) -> object:
         return self.getter

@@ -1,1 +1,1 @@
-"""numpy arrays: those the graph knows, and those made of known numbers."""
+"""NumPy arrays: arrays that are tensors in the graph, and arrays whose content is known at trace time."""

@@ -1,14 +1,13 @@
-"""numpy arrays whose content only the graph knows: `x.numpy()`, an argument that is an array, what numpy makes of such.
+"""NumPy arrays with graph data: `x.numpy()`, an array argument, and what numpy computes from them.
 
-The idea: in the graph an array is a tensor on the same memory, and numpy's functions are operators on tensors
-(graph/numpy_operators.py). What else numpy would say - the type (a scalar or an array of no dimensions), the dtype, the layout,
-whether memory is shared, whether it may be written to, which exception is raised - is not imitated but asked of numpy: beside
-each array stands a **model**, a real array of the same layout with made-up content, and each operation is also carried out
-on the models. Where the fake tensor says anything else than the model, the graph breaks. So torch's imitation may be wrong in
-places (it takes int32 / 2 for float32, sums for arrays), and the program never sees it.
+The idea: in the graph an array is a tensor on the same memory, and numpy's functions are tensor operators
+(graph/numpy_operators.py). Everything else about a result (type, scalar or 0-d array, dtype, strides, memory sharing, the writeable
+flag, exceptions) is not emulated but obtained from numpy: each array has a **model**, a real array with the same layout and made-up
+content, and each operation also runs on the models. If the fake tensor disagrees with the model, the graph breaks. So inaccuracies
+of torch's numpy emulation (float32 for int32 / 2, arrays instead of scalars for sums) never reach the program.
 
-In: ndarrays that are reached, tensors that become arrays. Out: trackers; real arrays and scalars where they leave the frame.
-torch/_dynamo/variables/tensor.py (NumpyNdarrayVariable) does the same job without models.
+In: live ndarrays, tensors that become arrays. Out: trackers; real arrays and scalars when they leave the frame. PyTorch's
+counterpart: `NumpyNdarrayVariable` in torch/_dynamo/variables/tensor.py, without models.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# Methods whose operators agree with numpy on all values; the functions stand in array_rules.py.
+# Methods whose operators agree with numpy on all values; the functions are in array_rules.py.
 METHODS = _words(
     """
     all any argmax argmin astype clip copy cumprod cumsum diagonal dot flatten max mean min prod ravel repeat
@@ -56,7 +55,7 @@ _OF_DATA = {"item": "DX101", "tolist": "DX102", "tobytes": "DX102"}
 
 
 class ArrayVariable(VariableTracker):
-    """An array that is a tensor in the graph; `model` is numpy's answer to what it is."""
+    """An array that is a tensor in the graph; `model` is the real array that predicts numpy's results."""
 
     kind = "array"
     mutable = True
@@ -131,12 +130,12 @@ class ArrayVariable(VariableTracker):
         return f"{self.model.dtype}{list(self.tensor.fake.shape)} {'scalar' if self.is_scalar() else 'array'}"
 
     def is_scalar(self) -> bool:
-        """Whether it is a number of numpy's own type and no array."""
+        """Whether it is a numpy scalar, not an array."""
         return is_numpy_number(self.model)
 
 
 class ScalarVariable(ArrayVariable):
-    """A number of numpy's own type (`np.float32`), which has an array's methods and does not change."""
+    """A numpy scalar (`np.float32`), which has an array's methods and is immutable."""
 
     kind = "number"
     mutable = False
@@ -155,10 +154,10 @@ class ScalarVariable(ArrayVariable):
 
 
 class DtypeVariable(ConstantVariable):
-    """An array's dtype, which equals the types and names that numpy takes for it."""
+    """An array's dtype, which equals the types and names that numpy accepts as that dtype."""
 
     def as_proxy(self) -> Any:
-        raise NotProxyable("dtype")  # FX cannot write it down
+        raise NotProxyable("dtype")  # FX cannot generate code for it
 
 
 @binary_rule(DtypeVariable, VariableTracker, "==", "!=", rank=9)
@@ -171,12 +170,12 @@ def _same_dtype(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: Varia
 
 
 def array_on(tensor: torch.Tensor) -> Any:
-    """The array on a tensor's memory."""
+    """A numpy array that shares a tensor's memory."""
     return tensor.numpy()
 
 
 def scalar_of(tensor: torch.Tensor) -> Any:
-    """A tensor's number in numpy's own type."""
+    """A tensor's number as a numpy scalar."""
     return tensor.numpy()[()]
 
 
@@ -186,9 +185,10 @@ def _set_item(array: Any, key: Any, value: Any) -> Any:
 
 
 def _checked_key(ctx: TraceContext, key: VariableTracker, value: VariableTracker | None = None) -> VariableTracker:
-    """The subscript with numpy's whole numbers as Python's; a graph break for arrays that numpy and torch do not take alike.
+    """The subscript, with numpy integers converted to Python's; breaks the graph for arrays that numpy and torch interpret
+    differently.
 
-    Torch takes bytes for a mask, and does not say which of several writes to one place wins.
+    Torch treats bytes as a mask, and does not define which of several writes to one element wins.
     """
     if key.python_type() is tuple:
         return TupleVariable([_checked_key(ctx, part.read(ctx), value) for part in key.unpack(ctx)])
@@ -205,11 +205,11 @@ def _checked_key(ctx: TraceContext, key: VariableTracker, value: VariableTracker
     return key
 
 
-# -- carrying out an operation, on models and in the graph -------------------------------------------------------------
+# -- running an operation, on models and in the graph ------------------------------------------------------------------
 
 
 def holds_array(value: VariableTracker) -> bool:
-    """Whether a value is such an array, or a list or tuple that holds one."""
+    """Whether a value is a graph array, or a list or tuple that contains one."""
     if isinstance(value, ArrayVariable):
         return True
     return isinstance(value, (ListVariable, TupleVariable)) and any(map(holds_array, value.items))
@@ -219,7 +219,7 @@ def traced(
     ctx: TraceContext, name: str, function: Callable[..., Any], args: Args,
     kwargs: Kwargs,
 ) -> VariableTracker:
-    """Put one function of numpy into the graph; `function` is numpy's own, for the models."""
+    """Add one numpy function to the graph; `function` is numpy's own, for the models."""
     args = [arg.read(ctx) for arg in args]
     kwargs = {key: arg.read(ctx) for key, arg in kwargs.items()}
     try:
@@ -246,7 +246,7 @@ def traced(
 
 
 def _is_shared(model: Any) -> bool:
-    """Whether a model says nothing by being another's: numpy has one True and one False for all that is so."""
+    """Whether a model is a numpy singleton (`np.True_`, `np.False_`), whose identity implies no aliasing."""
     numpy: Any = sys.modules["numpy"]
     return type(model) is numpy.bool_
 
@@ -279,7 +279,7 @@ def _model(ctx: TraceContext, value: VariableTracker) -> Any:
 
 
 def _in_graph(ctx: TraceContext, value: VariableTracker) -> VariableTracker:
-    """What stands for a value among the arguments of a node."""
+    """A value in the form in which a node takes it as an argument."""
     numpy: Any = sys.modules["numpy"]
     if isinstance(value, ArrayVariable):
         return value.tensor
@@ -289,7 +289,7 @@ def _in_graph(ctx: TraceContext, value: VariableTracker) -> VariableTracker:
         return value
     if isinstance(value, (ListVariable, TupleVariable)):
         items = [_in_graph(ctx, item.read(ctx)) for item in value.items]
-        return ListVariable(items) if isinstance(value, ListVariable) else TupleVariable(items)  # neither is the program's own
+        return ListVariable(items) if isinstance(value, ListVariable) else TupleVariable(items)  # not user-defined
     constant = value.as_constant() if value.is_constant() else _model(ctx, value)
     if isinstance(constant, (type, numpy.dtype)):
         return ConstantVariable(numpy.dtype(constant).name)
@@ -307,7 +307,7 @@ def _constant(ctx: TraceContext, array: Any) -> VariableTracker:
 def _checked(
     ctx: TraceContext, name: str, result: VariableTracker, expected: Any, operands: Sequence[ArrayVariable]
 ) -> VariableTracker:
-    """The tracker of a result that is what numpy says, in type, dtype, shape, layout and memory; else a graph break."""
+    """The tracker of a result that agrees with numpy in type, dtype, shape, layout and aliasing; else a graph break."""
     if isinstance(expected, (tuple, list)) and isinstance(result, (TupleVariable, ListVariable)):
         if len(expected) != len(result.items):
             ctx.break_graph("DX207", function=name)
@@ -337,13 +337,13 @@ def wrap_array(tensor: TensorVariable, model: Any, source: Source | None = None,
 
 
 def enter_graph(ctx: TraceContext, array: ConcreteArrayVariable) -> ArrayVariable:
-    """An array of known numbers that is written to, or shares its memory with a tensor, is from now on one of the graph."""
+    """Move an array of constants into the graph, because it is written to or shares its memory with a tensor."""
     if array.is_view or array.is_viewed:
         ctx.break_graph("DX207", function="writing to an array of which there are views")
     tensor = ctx.operation("call_method", "clone", [_constant(ctx, array.value)], {})
     _guard_error_handling(ctx)
     model = array.value.copy(order="K")
-    array.__class__ = ArrayVariable  # type: ignore[assignment]  # all that hold the tracker see it
+    array.__class__ = ArrayVariable  # so that every reference to the tracker sees the change
     assert isinstance(tensor, TensorVariable)
     assert isinstance(array, ArrayVariable)
     array.tensor, array.model, array.source, array.real = tensor, model, None, None
@@ -366,7 +366,7 @@ def _fill_concrete(ctx: TraceContext, array: ConcreteArrayVariable, args: Args, 
 
 @builds_when(is_traceable, rank=40)
 def build_array(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
-    """A live array becomes a graph input: a tensor on its memory, guarded as one."""
+    """A live array becomes a graph input: a tensor on its memory, guarded as a tensor."""
     if source is None:
         return ConcreteArrayVariable(value, is_view=True)
     ctx.guard(source, "TYPE_MATCH", type(value))
@@ -382,7 +382,7 @@ def build_array(ctx: TraceContext, value: Any, source: Source | None) -> Variabl
 
 
 def array_from(ctx: TraceContext, tensor: TensorVariable, operation: str) -> ArrayVariable:
-    """`tensor.numpy()`: an array on the tensor's memory."""
+    """`tensor.numpy()`: an array that shares the tensor's memory."""
     fake = tensor.fake
     name = str(fake.dtype).removeprefix("torch.")
     if fake.device.type != "cpu" or fake.requires_grad or fake.is_conj() or fake.is_neg() or name not in TRACEABLE:
@@ -397,7 +397,7 @@ def array_from(ctx: TraceContext, tensor: TensorVariable, operation: str) -> Arr
 
 
 def _guard_error_handling(ctx: TraceContext) -> None:
-    """What numpy does about overflows and divisions by zero: as long as it only warns, a graph may compute instead."""
+    """Guard numpy's floating-point error handling (np.seterr): as long as it only warns, a graph may compute instead."""
     numpy: Any = sys.modules["numpy"]
     if not errors_only_warn(numpy):
         ctx.break_graph("DX207", function="arithmetic that raises (np.seterr)")
@@ -405,7 +405,7 @@ def _guard_error_handling(ctx: TraceContext) -> None:
 
 
 def errors_only_warn(numpy: Any) -> bool:
-    """Whether no floating-point error raises, prints or calls anything."""
+    """Whether no floating-point error raises, prints or calls a function."""
     actions = numpy.geterr()
     return actions == _DEFAULT_ACTIONS or all(action in ("warn", "ignore") for action in actions.values())
 

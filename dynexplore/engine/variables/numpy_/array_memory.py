@@ -1,9 +1,9 @@
-"""The memory of numpy arrays as tensors: which arrays a graph can take.
+"""Array memory: which numpy arrays can be graph inputs, and the tensors that share their memory.
 
-The idea: a tensor on an array's memory costs no copy, so what the graph writes is written to the array. Where
-a graph writes to its inputs, aliasing/overlap_guard.py guards that no two arrays lie in the same memory.
+The idea: a tensor on an array's memory needs no copy, and writes of the graph reach the array. If a graph mutates its inputs,
+aliasing/overlap_guard.py guards that no two arrays overlap.
 
-In: live arrays. Out: tensors.
+In: live arrays. Out: tensors. PyTorch's counterpart: `wrap_numpy_ndarray` in torch/_dynamo/variables/builder.py.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def is_traceable(value: Any) -> bool:
 
 
 def tensor_on(array: Any) -> torch.Tensor:
-    """A tensor on the array's memory. Raises ValueError for one that a graph cannot take, so that its guard fails."""
+    """A tensor on the array's memory. Raises ValueError for an array that cannot be a graph input, so that its guard fails."""
     if not array.flags.writeable:
         raise ValueError("an array that may be written to was expected")
     return torch.from_numpy(array)

@@ -1,9 +1,9 @@
-"""Models of arrays: real arrays of the same layout with made-up content, of which numpy itself is asked what an operation gives.
+"""Array models: real arrays with the same layout and made-up content, on which numpy itself predicts the result of an operation.
 
-The idea stands at the head of array.py. Here is what needs no tracker: making a model, carrying an operation out on models, what
-follows from them for the graph (the dtype to compute in), and whether a fake tensor is what numpy says.
+The idea is described at the head of array.py. This file has the parts that need no tracker: building a model, running an operation
+on models, choosing the dtype in which the graph computes, and comparing a fake tensor with numpy's result.
 
-In: arrays, numpy's functions, fake tensors. Out: models; words for what differs. PyTorch has no counterpart.
+In: arrays, numpy's functions, fake tensors. Out: models; a description of each difference. PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _words(text: str) -> frozenset[str]:
 
 
 def model_of(value: Any) -> Any:
-    """An array of the same layout with made-up content: numbers that differ, no index out of range, nothing that overflows."""
+    """An array with the same layout and made-up content: distinct numbers, valid as indices, small enough not to overflow."""
     numpy: Any = sys.modules["numpy"]
     model = numpy.empty_like(value, subok=False)
     if model.strides != value.strides:
@@ -41,7 +41,7 @@ def on_models(
     ctx: TraceContext, name: str, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any],
     quiet: type[Warning] | None = None,
 ) -> Any:
-    """What numpy gives on the models; an exception or a warning (other than `quiet`) is the program's to see: a graph break."""
+    """The result of numpy on the models; an exception or a warning (other than `quiet`) must reach the program: a graph break."""
     numpy: Any = sys.modules["numpy"]
     with warnings.catch_warnings(), numpy.errstate(all="ignore"):
         warnings.simplefilter("error")
@@ -49,7 +49,7 @@ def on_models(
             warnings.simplefilter("ignore", quiet)
         try:
             return function(*args, **kwargs)
-        except Exception as error:  # numpy may raise anything; run for real, it raises the same
+        except Exception as error:  # numpy may raise anything; the real run raises the same
             ctx.break_graph("DX207", function=f"{name} ({type(error).__name__}: {error})")
 
 
@@ -57,7 +57,7 @@ _HALF = "float16"
 
 
 def sums_halves(name: str, models: Sequence[Any]) -> bool:
-    """Whether halves are added up: torch rounds otherwise than numpy does, in products of matrices as well."""
+    """Whether float16 numbers are summed: torch rounds differently from numpy, also in matrix products."""
     halves = any(model.dtype.name == _HALF for model in models)
     return halves and name.removeprefix("ndarray.") in _ADDING_UP
 
@@ -76,7 +76,9 @@ def _is_ufunc(function: Any) -> Any:
 
 
 def dtype_to_compute_in(name: str, expected: Any, models: Sequence[Any]) -> str | None:
-    """Sums, and whole numbers that give fractions, are computed in the dtype of the result; torch has defaults of its own."""
+    """The dtype in which the graph computes: that of the result for sums and for true
+    division of integers, where torch's defaults differ.
+    """
     numpy: Any = sys.modules["numpy"]
     plain = name.removeprefix("ndarray.")
     dtypes = {model.dtype.name for model in models}
@@ -91,7 +93,7 @@ def dtype_to_compute_in(name: str, expected: Any, models: Sequence[Any]) -> str 
 
 
 def difference(fake: torch.Tensor, expected: Any) -> str | None:
-    """What the fake tensor and numpy disagree about, in words."""
+    """A description of how the fake tensor differs from numpy's result; None if it does not."""
     dtype = str(fake.dtype).removeprefix("torch.")
     if dtype != expected.dtype.name:
         return f"{dtype} where numpy has {expected.dtype.name}"
@@ -105,5 +107,5 @@ def difference(fake: torch.Tensor, expected: Any) -> str | None:
 
 
 def hint(size: Any) -> Any:
-    """The number that a size has in this call."""
+    """The hint of a size: its number in this call."""
     return size if isinstance(size, int) else size.node.hint

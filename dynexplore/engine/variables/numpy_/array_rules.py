@@ -1,10 +1,11 @@
-"""What is done with arrays: numpy's functions and operators, and torch's functions that take or give arrays.
+"""Rules for arrays: numpy's functions and operators, and torch functions that take or return arrays.
 
-The idea: a table of numpy's functions whose operators agree with numpy on all values; where a value decides whether numpy raises
-(an integer to a negative power, a whole number divided by zero), only what is known not to is traced. A tensor and an array in one
-expression give what torch and numpy settle between them, which models of both tell.
+The idea: a table of numpy functions whose tensor operators agree with numpy on all values. If numpy raises depending on a value (an
+integer to a negative power, an integer divided by zero), only operations known not to raise are traced. An expression with a tensor
+and an array yields what torch and numpy negotiate, which models of both determine.
 
-In: calls and operators with arrays. Out: nodes of the graph, through array.py.
+In: calls and operators with arrays. Out: nodes of the graph, through array.py. PyTorch's counterpart: `NumpyVariable` in
+torch/_dynamo/variables/misc.py, and torch/_numpy/.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ FUNCTIONS = _words(
     trace transpose tril triu true_divide trunc var vstack where zeros_like
     """
 )
-_ABOUT_ARRAYS = _words("ndim shape size")  # functions that are answered like attributes
+_ABOUT_ARRAYS = _words("ndim shape size")  # functions that are handled like attributes
 _UFUNC_OF = {
     "+": "add", "-": "subtract", "*": "multiply", "/": "divide", "//": "floor_divide", "%": "remainder", "**": "power",
     "@": "matmul", "&": "bitwise_and", "|": "bitwise_or", "^": "bitwise_xor",
@@ -72,7 +73,7 @@ def call_numpy(
     ctx: TraceContext, function: Callable[..., Any], name: str, args: Args,
     kwargs: Kwargs,
 ) -> VariableTracker:
-    """numpy on arrays of the graph is traced; on what is known it gives what is known; anything else is left to Python."""
+    """Call numpy: traced for graph arrays, constant-folded for known arrays and numbers; anything else breaks the graph."""
     args = [arg.read(ctx) for arg in args]
     for arg in args:
         arg.read_items(ctx)
@@ -104,7 +105,7 @@ _UNUSUAL = _words("out where casting order subok signature kind like initial cor
 
 
 def _refuse_data_dependent_errors(ctx: TraceContext, name: str, operands: Sequence[VariableTracker]) -> None:
-    """Whole numbers: division by what may be zero, and powers that may be negative."""
+    """Break the graph at integer division by a possible zero, and at powers that may be negative."""
     if name not in _DIVISIONS and name not in _POWERS:
         return
     if any(not _is_whole(operand) for operand in operands):
@@ -125,7 +126,7 @@ def _is_whole(value: VariableTracker) -> bool:
 
 
 def _number_type(scalar: Any) -> Answer:
-    """`np.float32(value)`: of what is known a number that is known; of an array one of that dtype."""
+    """`np.float32(value)`: a constant for a constant; an array of that dtype for an array."""
 
     def answer(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
         if len(args) == 1 and not kwargs and isinstance(array := args[0].read(ctx), ArrayVariable):
@@ -157,7 +158,7 @@ def _binary(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: VariableT
         ctx.break_graph("DX304", operator=symbol, left=lhs.type_name(), right=rhs.type_name())
     _refuse_data_dependent_errors(ctx, name, (lhs, rhs))
     if name in _POWERS and isinstance(lhs, ScalarVariable) and not (rhs.is_constant() and rhs.as_constant() == 2):
-        ctx.break_graph("DX207", function="power of a scalar")  # which numpy computes otherwise than that of an array
+        ctx.break_graph("DX207", function="power of a scalar")  # which numpy computes differently from that of an array
     return traced(ctx, name, function, [lhs, rhs], {})
 
 
@@ -179,7 +180,7 @@ def _unary(ctx: TraceContext, symbol: str, operand: ArrayVariable) -> VariableTr
 @binary_rule(TensorVariable, ArrayVariable, rank=8)
 @binary_rule(ArrayVariable, TensorVariable, rank=8)
 def _mixed(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: VariableTracker) -> VariableTracker:
-    """A tensor and an array: numpy computes and torch makes a tensor of it, if they agree; two of these kinds are asked."""
+    """A tensor and an array: numpy computes, and torch converts the result to a tensor, if models of both agree on it."""
     function = BINARY.get(symbol) or COMPARE[symbol]
     name = _UFUNC_OF.get(symbol)
     if name is None or name in _DIVISIONS or name in _POWERS:
@@ -214,7 +215,7 @@ def _numpy(ctx: TraceContext, tensor: TensorVariable, args: Args, kwargs: Kwargs
 
 @rule(torch.from_numpy)
 def _from_numpy(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
-    """A tensor on the array's memory."""
+    """A tensor that shares the array's memory."""
     if kwargs or len(args) != 1:
         ctx.break_graph("DX201", function="torch.from_numpy")
     array = args[0].read(ctx)
@@ -226,7 +227,7 @@ def _from_numpy(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracke
 
 
 def _conversion(function: Callable[..., Any]) -> Answer:
-    """A tensor on the array's memory, unless it must be of another dtype; other data make a tensor as they ever did."""
+    """A tensor that shares the array's memory, unless the dtype must change; other data are converted as usual."""
 
     def answer(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
         tensor = _tensor_of(ctx, torch.as_tensor, args, kwargs)
@@ -242,9 +243,10 @@ for _function in (torch.as_tensor, torch.asarray):
 
 
 def with_numpys_dtype(ctx: TraceContext, args: Args, kwargs: Kwargs) -> Mapping[str, VariableTracker]:
-    """The keywords of a call that makes a tensor of data: a scalar of numpy has its dtype, where a number has torch's default.
+    """The keyword arguments of a call that makes a tensor from data: a numpy scalar keeps its dtype, while a number gets torch's
+    default.
 
-    So it is in a list, also beside tensors; torch is asked what it makes of a list of such types.
+    This also holds inside lists, even next to tensors; torch is called with a list of such types to determine the dtype.
     """
     data = args[0] if len(args) == 1 else None
     if "dtype" in kwargs or data is None or not holds_numpy_number(data):
@@ -253,20 +255,20 @@ def with_numpys_dtype(ctx: TraceContext, args: Args, kwargs: Kwargs) -> Mapping[
         return {**kwargs, "dtype": ConstantVariable(run_now(ctx, torch.tensor, data.value).dtype)}
     try:
         dtype = torch.tensor(_model_of(data)).dtype
-    except (TypeError, ValueError, RuntimeError):  # which part is refused first, the call itself will say
+    except (TypeError, ValueError, RuntimeError):  # the call itself reports which part is rejected first
         return kwargs
     return {**kwargs, "dtype": ConstantVariable(dtype)}
 
 
 def holds_numpy_number(value: VariableTracker) -> bool:
-    """Whether an argument is a scalar of numpy, or a list or tuple with one: the node holds Python's number for it."""
+    """Whether an argument is a numpy scalar, or a list or tuple with one: the node gets the Python number instead."""
     if isinstance(value, ConstantVariable):
-        return is_numpy_type(value.python_type())  # its type alone: to look at a number that varies would be to rely on it
+        return is_numpy_type(value.python_type())  # decided by the type alone, since reading a dynamic number would guard it
     return isinstance(value, (ListVariable, TupleVariable)) and any(map(holds_numpy_number, value.items))
 
 
 def _model_of(data: VariableTracker) -> Any:
-    """Data of the same types, of which each number is one, and what is neither number nor tensor is None."""
+    """Data of the same types in which each number is one, and anything but numbers and tensors is None."""
     if isinstance(data, (ListVariable, TupleVariable)):
         return [_model_of(item) for item in data.items]
     if isinstance(data, TensorVariable):
@@ -276,7 +278,7 @@ def _model_of(data: VariableTracker) -> Any:
 
 
 def tensor_of_array(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker | None:
-    """`torch.tensor(array)`: a copy, laid out anew; None where the data are no such array."""
+    """`torch.tensor(array)`: a contiguous copy; None if the data contain no array."""
     return _tensor_of(ctx, torch.tensor, args, kwargs)
 
 
@@ -309,7 +311,7 @@ def _tensor_of(ctx: TraceContext, function: Callable[..., Any], args: Args, kwar
 
 
 def _moved(ctx: TraceContext, tensor: VariableTracker, device: VariableTracker) -> VariableTracker:
-    """What was made of an array, which lies in the memory of the CPU, on the device that the call names, or on the default one."""
+    """Move a tensor made from an array, which is in CPU memory, to the device that the call names, or to the default device."""
     device_constant: Any = device.as_constant()
     target = torch.get_default_device() if device_constant is None else torch.device(device_constant)
     return tensor if target.type == "cpu" else ctx.operation("call_method", "to", [tensor, ConstantVariable(target)], {})

@@ -1,12 +1,12 @@
-"""numpy arrays that a frame makes of known numbers: `np.zeros((4, 2))`, `np.arange(8) // 2`.
+"""NumPy arrays with constant content, created in the frame: `np.zeros((4, 2))`, `np.arange(8) // 2`.
 
-The idea: such an array is as known as the numbers it is made of, so numpy itself computes while tracing, and
-`torch.tensor(array)` is a constant of the graph. An array is never changed here: one that is written to becomes one of the
-graph (array.py), if it has no views. So it does not matter which arrays are views of which, as long as no view leaves the
-frame. Functions that draw random numbers, read files or write to their arguments are left to Python.
+The idea: such an array is known at trace time like the numbers it was computed from, so numpy itself computes it, and
+`torch.tensor(array)` is a constant of the graph. These arrays are never mutated: one that is written to becomes a graph array
+(array.py), if it has no views. Aliasing between views is therefore irrelevant as long as no view leaves the frame. Functions that
+draw random numbers, read files or write to their arguments break the graph.
 
-In: calls of numpy's functions, and of torch's that take arrays. Out: constants, arrays. torch/_dynamo/variables/tensor.py
-(NumpyNdarrayVariable) goes another way: it puts torch's imitation of numpy into the graph.
+In: calls of numpy's functions, and of torch functions that take arrays. Out: constants, arrays. PyTorch's counterpart:
+`NumpyNdarrayVariable` in torch/_dynamo/variables/tensor.py, which puts torch's numpy emulation into the graph instead.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# What acts on nothing but its arguments, and leaves them as they are.
+# Functions that depend on nothing but their arguments and do not mutate them.
 _FUNCTIONS = _words(
     """
     abs absolute add all allclose amax amin any arange arccos arcsin arctan arctan2 argmax argmin argsort around array
@@ -65,14 +65,14 @@ _ATTRIBUTES = _words("shape ndim size T itemsize nbytes real imag")
 
 
 class ConcreteArrayVariable(VariableTracker):
-    """An array with known content; `is_view`: whether it may share memory with another one."""
+    """An array with known content; `is_view`: whether it may share memory with another array."""
 
     kind = "array"
     mutable = True
 
     def __init__(self, value: Any, is_view: bool) -> None:
         self.value, self.is_view = value, is_view
-        self.is_viewed = False  # whether another one may share its memory
+        self.is_viewed = False  # whether another array may share its memory
 
     def python_type(self) -> type[Any]:
         return type(self.value)
@@ -117,7 +117,7 @@ class ConcreteArrayVariable(VariableTracker):
 
 
 def copy_array(value: Any) -> Any:
-    """A new array of the same content, which may be written to."""
+    """A new, writeable array with the same content."""
     return value.copy(order="K")
 
 
@@ -125,7 +125,7 @@ def call_on_constants(
     ctx: TraceContext, function: Callable[..., Any], name: str, args: Args,
     kwargs: Kwargs,
 ) -> VariableTracker:
-    """numpy on what is known gives what is known; anything else is left to Python."""
+    """Call numpy on known values, with a known result; anything else breaks the graph."""
     inputs = getattr(function, "nin", None)
     if getattr(function, "__name__", "") not in _FUNCTIONS or "out" in kwargs or (inputs is not None and len(args) > inputs):
         ctx.break_graph("DX207", function=name)
@@ -145,7 +145,7 @@ def _compute(
 
 
 def constant_nest(value: VariableTracker, ctx: TraceContext) -> Any:
-    """A constant, a known array, or a list, tuple or slice of such. Raises NotConstant."""
+    """A constant, a known array, or a list, tuple or slice of these. Raises NotConstant."""
     if isinstance(value, ConcreteArrayVariable):
         return value.value
     if value.is_constant():
@@ -161,7 +161,7 @@ def constant_nest(value: VariableTracker, ctx: TraceContext) -> Any:
 
 
 def _wrap(ctx: TraceContext, result: Any, operands: Sequence[VariableTracker], name: str = "ndarray") -> VariableTracker:
-    """The tracker of what numpy gave."""
+    """The tracker of a result of numpy."""
     if is_constant_value(result):
         return ComputedNumberVariable(result) if is_numpy_number(result) else ConstantVariable(result)
     if isinstance(result, (tuple, list)):
@@ -183,7 +183,7 @@ def _wrap(ctx: TraceContext, result: Any, operands: Sequence[VariableTracker], n
 
 
 def tensor_of(ctx: TraceContext, data: ConcreteArrayVariable, kwargs: Kwargs) -> VariableTracker:
-    """torch.tensor(array) copies a constant of the graph."""
+    """torch.tensor(array) clones a constant of the graph."""
     if not set(kwargs) <= {"dtype", "device"}:
         ctx.break_graph("DX207", function="torch.tensor")
     constant = ctx.values.constant_tensor(run_now(ctx, torch.tensor, data.value))
