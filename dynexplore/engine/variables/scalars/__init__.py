@@ -1,1 +1,1 @@
-"""Values without parts: constants, numbers that vary, text, members of enumerations."""
+"""Scalar values: constants, dynamic and symbolic numbers, strings, enum members."""

@@ -1,10 +1,10 @@
-"""Constants: values that are known while tracing and cannot change: numbers, strings, None, dtypes, devices, and their like.
+"""Constants: immutable values that are known at trace time: numbers, strings, None, dtypes, devices and similar.
 
-The idea: on first use of such a value its equality is guarded; from then on the interpreter computes with the value itself, and
-the graph holds it as a literal. Methods of constants (`"a".join`, `(3).bit_length()`) are run at once: they are C functions
+The idea: the first use of such a value guards that it is equal; from then on the interpreter computes with the value itself, and
+the graph holds it as a literal. Methods of constants (`"a".join`, `(3).bit_length()`) are constant-folded: they are C functions
 without side effects.
 
-torch/_dynamo/variables/constant.py does the same job.
+In: immutable live values. Out: constants. PyTorch's counterpart: `ConstantVariable` in torch/_dynamo/variables/constant.py.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
     from dynexplore.engine.variables.contract.reconstruction import Reconstruction
 
-# Types whose values are immutable, compare by value and may stand in a code object's constants.
+# Types whose values are immutable, compare by value and may be constants of a code object.
 LITERALS: tuple[type[Any], ...] = (int, float, complex, bool, str, bytes, type(None), type(Ellipsis))
-# Immutable values of torch that FX accepts as arguments. They are held by the cache entry, not by the code object.
+# Immutable torch values that FX accepts as arguments. The cache entry holds them, not the code object.
 TORCH_CONSTANTS: tuple[type[Any], ...] = (
     torch.dtype,
     torch.device,
@@ -45,7 +45,7 @@ TORCH_CONSTANTS: tuple[type[Any], ...] = (
     torch.finfo,
     torch.iinfo,
 )
-# Constant attributes are computed at once; these values have no attribute with a side effect.
+# Attributes of constants are evaluated at trace time; these are excluded.
 _NO_FOLD = frozenset({"__class__", "__dict__", "__doc__"})
 
 
@@ -54,7 +54,7 @@ class ConstantVariable(VariableTracker):
 
     kind = "constant"
     text_changes = "never"
-    origin: Source | None = None  # of a literal: where this very object comes from, of which only the value counts elsewhere
+    origin: Source | None = None  # of a literal: the source of this very object; elsewhere only its value matters
 
     def __init__(self, value: Any, source: Source | None = None) -> None:
         self.value = value
@@ -130,7 +130,7 @@ class ConstantVariable(VariableTracker):
         return computed(ctx, getattr(self.value, name), *values, **named)
 
     def as_proxy(self) -> Any:
-        """FX writes its arguments down as text, which for some complex numbers is the text of another."""
+        """FX generates its arguments as source text, which for some complex numbers evaluates to a different number."""
         value = plain_number(self.value) if is_numpy_number(self.value) else self.value
         return round_trippable_constant(value) if isinstance(value, complex) else value
 
@@ -154,7 +154,7 @@ class ConstantVariable(VariableTracker):
 
 
 class ComputedNumberVariable(ConstantVariable):
-    """A number of numpy's own type that the program computes: a new object in each call, as numpy's operators give."""
+    """A numpy scalar that the program computes: a new object in each call, as numpy's operators return."""
 
     def reconstruct(self, build: Reconstruction) -> None:
         build.call_object(self.value.copy)
@@ -163,9 +163,9 @@ class ComputedNumberVariable(ConstantVariable):
 
 
 def plain_number(value: Any) -> int | float:
-    """Python's number for a scalar of numpy. Raises NotProxyable for one that torch does not take for the same number.
+    """The Python number for a numpy scalar. Raises NotProxyable if torch would not treat both as the same number.
 
-    To torch a bool of numpy is a float, and of a complex number it takes the real part (torch/csrc/utils/python_arg_parser.h).
+    Torch treats a numpy bool as a float, and takes the real part of a complex (torch/csrc/utils/python_arg_parser.h).
     """
     number = value.item()
     if type(number) not in (int, float):
@@ -174,9 +174,9 @@ def plain_number(value: Any) -> int | float:
 
 
 def is_same_text(result: VariableTracker, text: VariableTracker) -> bool:
-    """Whether formatting a text gave that very text, because nothing in it is to be replaced.
+    """Whether formatting returned the very text object, because it contains nothing to replace.
 
-    Python's writer of texts then gives the object itself, whatever its class (Objects/unicodeobject.c, _PyUnicodeWriter_Finish).
+    CPython then returns the object itself, whatever its class (Objects/unicodeobject.c, _PyUnicodeWriter_Finish).
     """
     if type(result) is not ConstantVariable or type(text) is not ConstantVariable:
         return False
@@ -208,7 +208,7 @@ class ConstantMethodVariable(VariableTracker):
 
 
 def is_literal(value: object) -> bool:
-    """Whether a value can stand in a code object's constants."""
+    """Whether a value can be a constant of a code object."""
     if type(value) in LITERALS:
         return True
     return type(value) in (tuple, frozenset) and all(map(is_literal, value))  # type: ignore[call-overload]
@@ -220,23 +220,23 @@ def is_constant_value(value: object) -> bool:
 
 
 def is_numpy_number(value: object) -> bool:
-    """Whether a value is a scalar of numpy (which may not even be loaded)."""
+    """Whether a value is a numpy scalar; numpy may not be loaded."""
     return is_numpy_type(type(value))
 
 
 def is_numpy_type(value_type: type[Any]) -> bool:
-    """Whether values of this type are scalars of numpy."""
+    """Whether values of this type are numpy scalars."""
     numpy = sys.modules.get("numpy")
     return numpy is not None and issubclass(value_type, numpy.generic)
 
 
 def is_plain_value(value: object) -> bool:
-    """Whether a live value is constant all the way down: a key or member that is compared by value."""
+    """Whether a live value is constant recursively: a dict key or set member that is compared by value."""
     return is_constant_value(value) or (type(value) in (tuple, frozenset) and all(map(is_plain_value, value)))  # type: ignore[call-overload]
 
 
 def constant_of(ctx: TraceContext, value: VariableTracker, question: str) -> Any:
-    """The constant behind a tracker, or a graph break that names the question."""
+    """The constant of a tracker, or a graph break that names the operation."""
     value.read_items(ctx)
     try:
         return value.as_constant()
@@ -245,7 +245,7 @@ def constant_of(ctx: TraceContext, value: VariableTracker, question: str) -> Any
 
 
 def _plain(ctx: TraceContext, value: VariableTracker, question: str) -> Any:
-    """Arguments of a constant's method: constants, or a sequence of them (`", ".join(names)`)."""
+    """The arguments of a constant's method: constants, or a sequence of them (`", ".join(names)`)."""
     if value.is_constant():
         return value.as_constant()
     if value.python_type() in (list, tuple, map, filter) or value.kind in ("iterator", "generator"):
@@ -254,9 +254,9 @@ def _plain(ctx: TraceContext, value: VariableTracker, question: str) -> Any:
 
 
 def computed(ctx: TraceContext, function: Any, *args: Any, **kwargs: Any) -> VariableTracker:
-    """Run a C function on constants now; what it raises, the program raises.
+    """Run a C function on constants at trace time; the program raises what it raises.
 
-    A result of a type that is not known here may be used up, or changed, by its use, as a scanner is: the program makes its own.
+    A result of unknown type may be mutable (a regex scanner), so each call needs its own: the graph breaks.
     """
     value = run_now(ctx, function, *args, **kwargs)
     if is_numpy_number(value):
@@ -268,22 +268,22 @@ def computed(ctx: TraceContext, function: Any, *args: Any, **kwargs: Any) -> Var
 
 
 def run_now(ctx: TraceContext, function: Any, *args: Any, **kwargs: Any) -> Any:
-    """Run a C function that acts on nothing but its arguments; what it raises, the program raises.
+    """Run a C function that depends on nothing but its arguments; the program raises what it raises.
 
-    A function that it calls back may be one of the translator's: a graph break, and what the program raises in there, pass.
+    The function may call back into the translator: graph breaks and exceptions of the program raised there propagate.
     """
     try:
         with _warnings_break(ctx) if any(type(arg).__module__ == "numpy" for arg in args) else contextlib.nullcontext():
             return function(*args, **kwargs)
     except (ObservedException, GraphBreak, SkipFrame):
         raise
-    except Exception as error:  # any C function may raise anything; the program sees the same
+    except Exception as error:  # a C function may raise any exception; the program gets the same one
         ctx.raise_exception(type(error), *error.args)
 
 
 @contextlib.contextmanager
 def _warnings_break(ctx: TraceContext) -> Iterator[None]:
-    """Arithmetic of numpy that warns is left to the program: the warning names its line, and comes in each call."""
+    """Break the graph if numpy arithmetic warns: the warning names the program's line, and is issued in each call."""
     numpy = sys.modules["numpy"]
     warned = {kind: "raise" for kind, reaction in numpy.geterr().items() if reaction == "warn"}
     try:
@@ -301,7 +301,7 @@ def _constants(ctx: TraceContext, symbol: str, left: ConstantVariable, right: Co
 
 @binary_rule(ConstantMethodVariable, ConstantMethodVariable, "==", "!=")
 def _methods(ctx: TraceContext, symbol: str, left: ConstantMethodVariable, right: ConstantMethodVariable) -> VariableTracker:
-    """Two bound methods of C are equal if they are one method of one object."""
+    """Two bound C methods are equal if they are the same method of the same object."""
     same = left.name == right.name and left.receiver.same_object(right.receiver)
     if same is None:
         ctx.break_graph("DX305", operator=symbol, left=left.text(), right=right.text())
@@ -311,12 +311,12 @@ def _methods(ctx: TraceContext, symbol: str, left: ConstantMethodVariable, right
 @unary_rule(ConstantVariable, rank=10)
 def _constant(ctx: TraceContext, symbol: str, operand: ConstantVariable) -> VariableTracker:
     if symbol == "invert" and type(operand.value) is bool and _warns(UNARY[symbol], operand.value):
-        ctx.break_graph("DX205", function="~", arguments="bool")  # it warns in each call: for real
+        ctx.break_graph("DX205", function="~", arguments="bool")  # it warns in each call
     return computed(ctx, UNARY[symbol], operand.value)
 
 
 def _truth_of_not_implemented(ctx: TraceContext) -> NoReturn:
-    """Python warns in each call that asks for it, and raises from 3.14 on."""
+    """Break the graph: Python warns in each call that evaluates it, and raises from 3.14 on."""
     try:
         _warns(bool, NotImplemented)
     except TypeError as error:
@@ -325,7 +325,7 @@ def _truth_of_not_implemented(ctx: TraceContext) -> NoReturn:
 
 
 def _warns(function: Any, *args: Any) -> bool:
-    """Whether Python warns of such a call, as some versions do of `~True`."""
+    """Whether Python warns about such a call, as some versions do about `~True`."""
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         function(*args)

@@ -1,10 +1,11 @@
 """Enumerations: members are constants, and their classes are closed tables.
 
-The idea: a member of an `enum.Enum` is one object for the life of its class, told by identity, and never changes. So
-it is a constant: operators and methods of the enum module (and of int or str, where the class mixes them in) are run
-at once. Methods and properties that the program adds are inlined like those of any object.
+The idea: a member of an `enum.Enum` is one object for the lifetime of its class, is compared by identity, and never changes. So it
+is a constant: operators and methods of the enum module (and of int or str, if the class mixes them in) are constant-folded. Methods
+and properties that the program defines are inlined like those of any object.
 
-In: live members and enumeration classes. Out: constants. torch/_dynamo/variables/constant.py (EnumVariable) does the same job.
+In: live members and enumeration classes. Out: constants. PyTorch's counterpart: the enum branches of `UserDefinedClassVariable` in
+torch/_dynamo/variables/user_defined.py.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class EnumVariable(ConstantVariable):
         if name in ("value", "_value_"):
             return self._own(ctx, "_value_")
         attribute = find(ctx, cls, name)
-        if attribute is not None and type(attribute.raw) is property:  # it wins over what the member holds
+        if attribute is not None and type(attribute.raw) is property:  # takes precedence over the member's own attributes
             return bind(ctx, attribute, self, cls)
         if name in instance_dict(self.value):
             if attribute is not None and attribute.is_data_descriptor and not is_fixed_module(type(attribute.raw).__module__):
@@ -80,7 +81,9 @@ class EnumVariable(ConstantVariable):
         ctx.break_graph("DX303", name=name, type=self.type_name())
 
     def _guard_on_absence(self, ctx: TraceContext, name: str) -> None:
-        """The member itself has no such attribute; one that is an int cannot be held weakly, and is asked in Python."""
+        """Guard that the member itself has no such attribute; an int member cannot be
+        weakly referenced, so its guard runs in Python.
+        """
         if ctx.module_guards.hold(self.value, self.text()) is not None:
             ctx.module_guards.guard_on_absence(self.value, name)
         else:
@@ -94,7 +97,7 @@ class EnumVariable(ConstantVariable):
         return VariableTracker.hash_key(self, ctx) if own else super().hash_key(ctx)
 
     def _own(self, ctx: TraceContext, name: str) -> VariableTracker:
-        """What stands in the member's own dictionary; only something that can change needs a source."""
+        """An attribute in the member's own `__dict__`; only a mutable value needs a source."""
         value = instance_dict(self.value)[name]
         source = ctx.module_guards.source_of(self.value, self.text()).attribute(name)
         if ctx.module_guards.hold(self.value, self.text()) is not None and ctx.specializer.is_stable(source):
@@ -133,7 +136,7 @@ _CODES = {method: method.__code__ for method in vars(enum.EnumMeta).values() if 
 class EnumClassVariable(ClassVariable):
     """An enumeration: its members by name, by value and in order.
 
-    What it says of them, it reads out of its own dictionaries (enum.py), which a program can extend.
+    They are read from the class's own dicts (enum.py), which a program can extend.
     """
 
     def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
@@ -150,20 +153,20 @@ class EnumClassVariable(ClassVariable):
         self._guard_on_members(ctx)
         if len(self.value.__members__) == 0 and (len(args) > 1 or "names" in kwargs):
             return ctx.calls.make_enumeration(self, args, kwargs)
-        if not issubclass(self.value, enum.Flag):  # a flag notes there what `Flag(3)` made
+        if not issubclass(self.value, enum.Flag):  # `Flag(3)` adds a pseudo-member to that dict
             self._guard_on_members(ctx, "_value2member_map_")
         values = [constant_of(ctx, arg, self.text()) for arg in args]
         return computed(ctx, self.value, *values, **{name: constant_of(ctx, arg, name) for name, arg in kwargs.items()})
 
     def _guard_on_members(self, ctx: TraceContext, table: str = "_member_map_") -> None:
-        """The table has the members that it has. Those of libraries stay as they are."""
+        """Guard the members in the table; those of libraries do not change."""
         if ctx.module_guards.has_facts_of(self.value):
             ctx.module_guards.guard_on_keys(self.value, table)
             for key in instance_dict(self.value)[table]:
                 ctx.module_guards.guard_on_item(self.value, table, key)
 
     def _guard_on_stdlib_method(self, ctx: TraceContext, name: str) -> bool:
-        """Whether the metaclass's own method, which is run now, has the code that the standard library gave it; it is relied on."""
+        """Whether the metaclass's own method, which is run at trace time, still has the standard library's code; guarded."""
         method = raw_lookup(ctx, type(self.value), name)
         if isinstance(method, types.FunctionType):
             ctx.module_guards.guard_on_function(method)

@@ -1,14 +1,15 @@
-"""Whether two values are one object, and what is relied on where the program asks that.
+"""Object identity: `a is b`, and the guards that its result requires.
 
-The idea: `a is b` is decided by the objects of this call, and the next call may bring others: one object twice, or two where there
-was one. Two that are one object have one tracker, and a guard says so from the start (ALIAS). Two that are different are noted, and
-the frame relies on their difference at its end (`Journal.observe_identity`). So does whatever compares by identity in passing: `==`
-of plain objects, `in`, keys of dicts and members of sets.
+The idea: the result of `a is b` holds for this call's objects, but another call may pass one object twice, or two objects instead
+of one. Two values that are one object have one tracker, and a guard on that from the start (ALIAS). Two different objects are
+recorded, and the frame guards at its end that they are different (`Journal.observe_identity`). Implicit identity comparisons do the
+same: `==` of plain objects, `in`, dict keys and set members.
 
-Equal numbers and texts are constants and stand for their objects; where these come from is remembered (`ConstantVariable.origin`)
-and guarded here. Of some values CPython has one object only.
+Equal numbers and strings are constants and do not represent one object; the source of each object is kept
+(`ConstantVariable.origin`) and guarded here. Some values are singletons in CPython.
 
-In: two trackers. Out: True, False, or None where nobody knows. PyTorch's Dynamo compares constants by value.
+In: two trackers. Out: True, False, or None if it is not known. PyTorch's counterpart: `handle_is` in
+torch/_dynamo/variables/builtin.py, which compares constants by value.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def identical(ctx: TraceContext, left: VariableTracker, right: VariableTracker) -> bool | None:
-    """Whether two values are one object."""
+    """Whether two values are the same object."""
     left, right = left.read(ctx), right.read(ctx)
     if left is not right and isinstance(left, ConstantVariable) and isinstance(right, ConstantVariable):
         same = left.same_object(right)
@@ -39,14 +40,14 @@ def identical(ctx: TraceContext, left: VariableTracker, right: VariableTracker) 
 
 
 def _one_constant(ctx: TraceContext, left: ConstantVariable, right: ConstantVariable) -> bool | None:
-    """The same for equal constants."""
+    """The same for two equal constants."""
     if _has_one_object(left.value):
         return True
     same = left.value is right.value
     places = [_place(left), _place(right)]
     if any(place is not None and (isinstance(place, ComputedSource) or not place.guardable) for place in places):
-        return None  # it is made anew when it is asked for
-    if any(place is not None for place in places):  # else both stand in the program or were made by the frame
+        return None  # a new object is created at each access
+    if any(place is not None for place in places):  # otherwise both are literals of the program or were created by the frame
         first, second = (
             place or ObjectSource(value.value, value.text()) for place, value in zip(places, (left, right), strict=True)
         )
@@ -55,14 +56,14 @@ def _one_constant(ctx: TraceContext, left: ConstantVariable, right: ConstantVari
 
 
 def _place(value: ConstantVariable) -> Source | None:
-    """Where the object of a constant comes from."""
+    """The source of a constant's object."""
     return value.source if value.source is not None else value.origin
 
 
 def _has_one_object(value: Any) -> bool:
-    """Whether CPython has one object only of this value."""
+    """Whether CPython has only one object with this value."""
     if value is None or value is Ellipsis or type(value) is bool:
         return True
     if type(value) is int:
         return -5 <= value <= 256
-    return type(value) in (str, bytes) and len(value) == 0  # a single letter may be there twice: "".join(["", "a"])
+    return type(value) in (str, bytes) and len(value) == 0  # a one-letter string may exist twice: "".join(["", "a"])

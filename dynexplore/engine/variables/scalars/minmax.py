@@ -1,15 +1,14 @@
-"""`max` and `min` of what only the graph knows: single numbers in tensors, and symbolic numbers.
+"""`max` and `min` in the graph: of single-element tensors, and of symbolic numbers.
 
-The idea: Python compares and returns one of its arguments, which only the graph's data can decide. What is
-computed with the result does not mind which of them it was, so the graph holds torch.clamp or torch.maximum
-instead, as PyTorch's Dynamo does. But the result *is* one of the arguments: where that could be seen (it leaves
-the traced code, it is changed in place) the graph breaks.
+The idea: Python compares and returns one of its arguments, and which one depends on graph data. Computations with the result do not
+depend on which argument it was, so the graph uses torch.clamp or torch.maximum instead, as Dynamo does. But the result *is* one of
+the arguments: if that is observable (it leaves the traced code, or is mutated in place) the graph breaks.
 
-Of sizes (`min(x.shape[0], 512)`) the graph takes torch.sym_min, so that one graph serves both sides of the limit.
+For sizes (`min(x.shape[0], 512)`) the graph uses torch.sym_min, so that one graph serves both sides of the limit.
 
-In: trackers of tensors of one floating-point element, or of symbolic numbers; some may be constants. Out: a tensor that
-must not be looked at too closely, or a symbolic number. torch/_dynamo/variables/builtin.py (_call_min_max_binary) does
-the same job, without that care.
+In: trackers of floating-point tensors with one element, or of symbolic numbers; some may be constants. Out: a tensor that may only
+be computed with, or a symbolic number. PyTorch's counterpart: `_call_min_max_binary` in torch/_dynamo/variables/builtin.py, without
+the check for observable identity.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _OF_NUMBERS: dict[Any, Any] = {max: torch.sym_max, min: torch.sym_min}
 
 
 class ExtremeVariable(TensorVariable):
-    """One of several numbers: good for computing with, but not for leaving the traced code."""
+    """One of several tensors with one element: usable in computations, but must not leave the traced code."""
 
     def call_method(self, ctx: TraceContext, name: str, args: Args, kwargs: Kwargs) -> VariableTracker:
         if name.endswith("_") and not name.endswith("__"):
@@ -46,7 +45,7 @@ class ExtremeVariable(TensorVariable):
         return None if isinstance(other, TensorVariable) and other is not self else super().same_object(other)
 
     def unguarded_value(self, depth: int = 8) -> Any:
-        raise Unknown  # which of the arguments it is, only the graph can tell
+        raise Unknown  # which of the arguments it is depends on graph data
 
     def reconstruct(self, build: Reconstruction) -> None:
         raise NotImplementedError("one of the arguments of max() or min()")
@@ -58,12 +57,12 @@ def _in_place(ctx: TraceContext, symbol: str, left: VariableTracker, right: Vari
 
 
 def is_tensor_number(value: VariableTracker) -> bool:
-    """Whether a value is a tensor of one floating-point element."""
+    """Whether a value is a floating-point tensor with one element."""
     return isinstance(value, TensorVariable) and value.fake.numel() == 1 and value.fake.is_floating_point()
 
 
 def extreme_of_tensors(ctx: TraceContext, function: Any, left: VariableTracker, right: VariableTracker) -> VariableTracker | None:
-    """`max(left, right)` or `min(left, right)` in the graph; None where that is not possible."""
+    """`max(left, right)` or `min(left, right)` in the graph; None if that is not possible."""
     among_tensors, bound = _FUNCTIONS[function]
     if isinstance(left, TensorVariable) and isinstance(right, TensorVariable):
         alike = left.fake.dtype is right.fake.dtype and left.fake.shape == right.fake.shape
@@ -81,7 +80,7 @@ def extreme_of_tensors(ctx: TraceContext, function: Any, left: VariableTracker, 
 
 
 def are_symbolic_numbers(items: Sequence[VariableTracker]) -> bool:
-    """Whether all are symbolic numbers or constants of one type, so that it cannot be seen which of two equal ones was taken."""
+    """Whether all are symbolic numbers or constants of one type, so that the choice between two equal ones is not observable."""
     types = {type(item.value) if isinstance(item, ConstantVariable) else item.python_type() for item in items}
     return all(isinstance(item, SymbolicNumberVariable | ConstantVariable) for item in items) and types in ({int}, {float})
 

@@ -1,12 +1,11 @@
-"""Builtins and `math` functions of numbers.
+"""Rules for builtins and `math` functions of numbers.
 
-The idea: on constants these C functions are run at once; they act on nothing but their arguments. On other values
-they call the special method that CPython would call (`abs` calls `__abs__`); a tensor that must become a Python
-number asks for `item()`, which breaks the graph unless the configuration says otherwise; a symbolic number is
-specialized where torch has no symbolic form.
+The idea: on constants these C functions are constant-folded, since they depend on nothing but their arguments. For other values
+they call the special method that CPython would call (`abs` calls `__abs__`). A tensor that must become a Python number calls
+`item()`, which breaks the graph unless `config.capture_scalar_outputs` is set; a symbolic number is specialized if torch has no
+symbolic form of the function.
 
-In: calls of these functions. Out: constants, symbolic numbers, tensors. torch/_dynamo/variables/builtin.py does
-the same job.
+In: calls of these functions. Out: constants, symbolic numbers, tensors. PyTorch's counterpart: torch/_dynamo/variables/builtin.py.
 """
 
 from __future__ import annotations
@@ -35,12 +34,12 @@ from dynexplore.engine.variables.type_errors import raise_type_error, type_of
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
 
-# Functions of math that torch knows in a symbolic form.
+# Functions of math for which torch has a symbolic form.
 _SYMBOLIC: dict[Any, Any] = {math.sqrt: torch.sym_sqrt} if hasattr(torch, "sym_sqrt") else {}
 
 
 def plain(ctx: TraceContext, value: VariableTracker, function: str) -> Any:
-    """The Python value behind an argument of a C function: a constant, or a sequence of constants."""
+    """The Python value of an argument to a C function: a constant, or a sequence of constants."""
     if isinstance(value, SequenceVariable) and not is_specializable(value):
         items = [plain(ctx, item, function) for item in value.unpack(ctx)]
         return tuple(items) if isinstance(value, TupleVariable) else items
@@ -54,7 +53,7 @@ def plain(ctx: TraceContext, value: VariableTracker, function: str) -> Any:
 
 
 def runs_on_constants(function: Any) -> None:
-    """Declare that a C function acts on nothing but its arguments and is run at once on constants."""
+    """Declare that a C function depends on nothing but its arguments and can be constant-folded."""
 
     def row(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
         symbolic = _SYMBOLIC.get(function)
@@ -77,7 +76,7 @@ for _function in (bin, oct, hex, chr, ord, bytes, complex, sys.intern, struct.pa
 
 
 def _special(function: Any, name: str) -> None:
-    """A function of one number that calls a special method of anything that is no constant."""
+    """Declare a function of one number that calls a special method of any non-constant."""
 
     def row(ctx: TraceContext, value: VariableTracker, /) -> VariableTracker:
         if value.is_constant():
@@ -86,7 +85,7 @@ def _special(function: Any, name: str) -> None:
         if value_type is not None and not defines(value_type, name):
             raise_type_error(ctx, function, value, kind="DX205", function=function.__name__, arguments=value_type.__name__)
         if isinstance(value, SymbolicNumberVariable):
-            is_whole = function in _SPECIAL_MATH and value.python_type() is int  # torch would take it for a float, and round it
+            is_whole = function in _SPECIAL_MATH and value.python_type() is int  # torch would convert it to a float, and round it
             return value if is_whole else ctx.operation("call_function", function, [value], {})
         return value.call_method(ctx, name, [], {})
 
@@ -122,7 +121,7 @@ def _conversion(python_type: type[Any], name: str, symbolic: Callable[[Any], Any
 
 
 def _by_method(ctx: TraceContext, python_type: type[Any], name: str, value: VariableTracker) -> VariableTracker:
-    """What is neither number nor string has a special method, or cannot be converted."""
+    """Convert a value that is neither number nor string by its special method; TypeError if it has none."""
     value_type = type_of(value)
     for method in (name, "__index__"):
         if value_type is not None and defines(value_type, method):
@@ -161,13 +160,13 @@ def _pow(ctx: TraceContext, base: VariableTracker, exp: VariableTracker, mod: Va
 def _divmod(ctx: TraceContext, left: VariableTracker, right: VariableTracker, /) -> VariableTracker:
     if left.is_constant() and right.is_constant():
         return computed(ctx, divmod, left.as_constant(), right.as_constant())
-    if not (is_specializable(left) and is_specializable(right)):  # torch.Tensor has no __divmod__, an object of a program may
+    if not (is_specializable(left) and is_specializable(right)):  # torch.Tensor has no __divmod__; a user-defined object may have
         ctx.break_graph("DX205", function="divmod", arguments=f"{left.type_name()} and {right.type_name()}")
     return TupleVariable([binary(ctx, "//", left, right), binary(ctx, "%", left, right)])
 
 
 def _declare_prod() -> None:
-    """math.prod on what is not constant multiplies."""
+    """Rule for math.prod on values that are not constant: a product of multiplications."""
 
     @builtin(math.prod)
     def prod(ctx: TraceContext, iterable: VariableTracker, /, *, start: VariableTracker | None = None) -> VariableTracker:

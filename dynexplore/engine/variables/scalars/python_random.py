@@ -1,12 +1,12 @@
-"""Python's random numbers: `random.random()` and its kin, drawn for real in each call.
+"""Python's random numbers: `random.random()` and similar functions, drawn for real in each call.
 
-The idea: a number that is drawn is not known while tracing, and must not be drawn then. The modified code draws it before it calls
-the graph, in the program's order, and the graph gets it as an input; so it is another one in each call, and the generator is left
-as eager leaves it. Numbers computed from it are computed sources like those of unspecialized.py. What would decide something by it
-(`if random.random() < 0.5`) breaks the graph, and goes on with the number in a resume function.
+The idea: a random number must not be drawn at trace time. The modified code draws it before it calls the graph, in the program's
+order, and the graph takes it as an input; so each call gets a new one, and the generator ends in the same state as in eager.
+Numbers computed from it are computed sources like those of unspecialized.py. Control flow that depends on it (`if random.random() <
+0.5`) breaks the graph, and a resume function continues with the number.
 
-In: calls of the functions of the module `random` that give a number. Out: changing values on which no guard can be.
-torch/_dynamo/variables/user_defined.py (call_random) does the same job.
+In: calls of functions of the module `random` that return a number. Out: unspecialized values that cannot be guarded. PyTorch's
+counterpart: `call_random` in torch/_dynamo/variables/user_defined.py, `random_calls` in output_graph.py.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def _draws(function: Callable[..., Any]) -> None:
-    """Declare that a function draws a number."""
+    """Declare that a function draws a random number."""
 
     def draw(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
         constants = [arg for arg in (*args, *kwargs.values()) if arg.is_constant() and not isinstance(arg, DrawnVariable)]

@@ -1,11 +1,12 @@
-"""What C makes of the result of a special method: `__bool__` has to return a bool, `__len__` a number that is not negative.
+"""Validation of special-method results: `__bool__` must return a bool, `__len__` a non-negative integer.
 
-The idea: the slot functions between a builtin and a special method written in Python look at what that returned, and raise where
-it is nothing they can use. The messages are CPython's own: the same builtin is called on an object of a class of the same name
-whose special method returns the same, or, where the value is not known, an object whose type has the same name.
+The idea: CPython's slot functions between a builtin and a special method written in Python check its result, and raise if it has
+the wrong type or value. The messages are CPython's own: the same builtin is called on an object of a class with the same name whose
+special method returns the same value, or, if the value is not known, an object whose type has the same name.
 
-In: what the program's special method returned. Out: what the builtin gives, or the exception that it raises.
-Mirrors CPython's Objects/typeobject.c (slot_nb_bool, slot_sq_length, slot_tp_iter ...) and Objects/abstract.c.
+In: the result of a user-defined special method. Out: the builtin's result, or the exception that it raises. PyTorch's counterpart:
+`generic_bool`, `generic_len` and similar functions in torch/_dynamo/variables/object_protocol.py. Mirrors CPython's
+Objects/typeobject.c (slot_nb_bool, slot_sq_length, slot_tp_iter ...) and Objects/abstract.c.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 def checked_result(
     ctx: TraceContext, function: Callable[..., Any], cls: type[Any], method: str, result: VariableTracker, *more: Any
 ) -> VariableTracker:
-    """What `function(obj)` gives, when `obj` is of this class and its special method returned `result`."""
+    """The result of `function(obj)` if `obj` is of this class and its special method returned `result`."""
     if type_of(result) is _GIVES[function] and (function is not len or _is_length(ctx, result)):
         return result
     value: Any
@@ -36,18 +37,18 @@ def checked_result(
     else:
         value = result.as_constant() if result.is_constant() else _nothing_of(ctx, result, method)
     if type(value) is not int and issubclass(type(value), int) and method in ("__int__", "__index__"):
-        ctx.break_graph("DX205", function=method, arguments=result.type_name())  # it warns: for real
+        ctx.break_graph("DX205", function=method, arguments=result.type_name())  # it warns
     stand_in = type(cls.__name__, (), {method: lambda self, *args: value})()
     return ConstantVariable(run_now(ctx, function, stand_in, *more))
 
 
 def checked_truth(ctx: TraceContext, cls: type[Any], result: VariableTracker) -> bool | VariableTracker:
-    """bool(obj), when `__bool__` returned `result`."""
+    """bool(obj), if `__bool__` returned `result`."""
     return checked_result(ctx, bool, cls, "__bool__", result).truth(ctx)
 
 
 def checked_iterator(ctx: TraceContext, result: VariableTracker) -> VariableTracker:
-    """iter(obj), when `__iter__` returned `result`."""
+    """iter(obj), if `__iter__` returned `result`."""
     returned = type_of(result)
     if returned is not None and not hasattr(returned, "__next__"):
         ctx.raise_exception(TypeError, f"iter() returned non-iterator of type {returned.__name__!r}")
@@ -55,7 +56,7 @@ def checked_iterator(ctx: TraceContext, result: VariableTracker) -> VariableTrac
 
 
 def _is_length(ctx: TraceContext, number: VariableTracker) -> bool:
-    """Whether an int is not negative and fits into an index; of one that varies the answer is guarded."""
+    """Whether an int is non-negative and fits into an index; guarded for a dynamic one."""
     limits = (("<", 0), (">", sys.maxsize))
     return not any(compare(ctx, symbol, number, ConstantVariable(limit)).truth(ctx) for symbol, limit in limits)
 
@@ -67,7 +68,7 @@ _NUMBERS = frozenset({"__len__", "__index__", "__int__", "__hash__", "__float__"
 
 
 def _nothing_of(ctx: TraceContext, result: VariableTracker, method: str) -> Any:
-    """An object of no use to any builtin, of a type of this name."""
+    """An object that no builtin accepts, of a type with this name."""
     returned = type_of(result)
     if returned is None or (method in _NUMBERS and hasattr(returned, "__index__")):
         ctx.break_graph("DX205", function=method, arguments=result.type_name())

@@ -1,10 +1,10 @@
-"""Asking a tracker for a plain Python answer: a number, a truth, an equality; or a graph break that says why not.
+"""Specialization: the Python value that a tracker has in this call (a number, a truth value, an equality), or a graph break.
 
-The idea: containers and builtins need real answers to go on: which index, is it true, are these two equal. A
-constant has one; a symbolic number has the one of this call, at the price of a guard; a tensor has none before the
-graph runs.
+The idea: containers and builtins need concrete values to proceed: which index, is it true, are these two equal. A constant has one;
+a symbolic number is specialized to its value in this call, which adds a guard; a tensor has none before the graph runs.
 
-In: trackers. Out: int, bool, or a constant of Python.
+In: trackers. Out: int, bool, or another Python constant. PyTorch's counterpart: `evaluate_expr` of `SymNodeVariable`
+(torch/_dynamo/variables/tensor.py) and `specialize_symnode` (utils.py).
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ if TYPE_CHECKING:
 
 
 def is_tensor(value: VariableTracker) -> bool:
-    """Whether the value is a tensor (also of a subclass)."""
+    """Whether the value is a tensor, subclasses included."""
     python_type = type_of(value)
     return python_type is not None and issubclass(python_type, torch.Tensor)
 
 
 def specialize(value: VariableTracker) -> Any:
-    """The constant behind a tracker; a symbolic number is specialized. Raises NotConstant."""
+    """The constant of a tracker; a symbolic number is specialized. Raises NotConstant."""
     return value.specialize() if isinstance(value, SymbolicNumberVariable) else value.as_constant()
 
 
 def is_specializable(value: VariableTracker) -> bool:
-    """Whether `specialize` has an answer."""
+    """Whether `specialize` succeeds."""
     return isinstance(value, SymbolicNumberVariable) or value.is_constant()
 
 
 def live_nest(value: VariableTracker) -> Any:
-    """The live object behind a tracker, or the tuple or list of those behind its items (`Callable[[int], str]`).
+    """The live object of a tracker, or the tuple or list of its items' live objects (`Callable[[int], str]`).
 
     Raises NotConstant.
     """
@@ -58,7 +58,7 @@ def live_nest(value: VariableTracker) -> Any:
 
 
 def specialize_bool(ctx: TraceContext, value: VariableTracker, kind: str = "DX105", **facts: object) -> bool:
-    """bool(value), or a graph break when only the graph's data can tell."""
+    """bool(value), or a graph break if it depends on graph data."""
     answer = value.truth(ctx)
     if isinstance(answer, bool):
         return answer
@@ -66,7 +66,7 @@ def specialize_bool(ctx: TraceContext, value: VariableTracker, kind: str = "DX10
 
 
 def specialize_index(ctx: TraceContext, value: VariableTracker, question: str) -> int:
-    """operator.index(value): what Python asks of an index, a length, a count."""
+    """operator.index(value), as Python evaluates an index, a length or a count."""
     try:
         return run_now(ctx, operator.index, specialize(value))  # type: ignore[no-any-return]
     except NotConstant:
@@ -86,7 +86,7 @@ def specialize_index(ctx: TraceContext, value: VariableTracker, question: str) -
 
 
 def fitting_index(ctx: TraceContext, value: VariableTracker, question: str, error: type[Exception]) -> int:
-    """The same where C takes the number; one that is too large raises `error`, which names what was given."""
+    """The same for a C integer; one that is too large raises `error`, whose message names the value."""
     index = specialize_index(ctx, value, question)
     if not -sys.maxsize - 1 <= index <= sys.maxsize:
         ctx.raise_exception(error, f"cannot fit {value.python_type().__name__!r} into an index-sized integer")
@@ -94,7 +94,7 @@ def fitting_index(ctx: TraceContext, value: VariableTracker, question: str, erro
 
 
 def equal(ctx: TraceContext, left: VariableTracker, right: VariableTracker) -> bool:
-    """`left is right or left == right`: how containers compare what they hold."""
+    """`left is right or left == right`: how containers compare items."""
     if _is_one(ctx, left, right):
         return True
     if (is_tensor(left) and _never_equals_a_tensor(right)) or (is_tensor(right) and _never_equals_a_tensor(left)):
@@ -105,14 +105,14 @@ def equal(ctx: TraceContext, left: VariableTracker, right: VariableTracker) -> b
 
 
 def _is_one(ctx: TraceContext, left: VariableTracker, right: VariableTracker) -> bool | None:
-    """Whether two values are one object; of equal constants only one that does not equal itself (nan) makes a difference."""
+    """Whether two values are the same object; for equal constants that matters only if one is not equal to itself (nan)."""
     if left.is_constant() and right.is_constant() and left.same_object(right) and left.as_constant() == right.as_constant():
         return True
     return identical(ctx, left, right)
 
 
 def _never_equals_a_tensor(value: VariableTracker) -> bool:
-    """Whether `tensor == value` is plainly False, because torch does not know how to compare with it."""
+    """Whether `tensor == value` is False because torch cannot compare with values of this type."""
     if value.is_constant():
         return not isinstance(value.as_constant(), (int, float, complex))
     return type_of(value) in (list, tuple, dict, set, frozenset)

@@ -1,11 +1,11 @@
-"""Symbolic numbers: sizes that may vary from call to call, and what is computed from them.
+"""Symbolic numbers: sizes that vary from call to call, and what is computed from them.
 
-The idea: with dynamic shapes a size is a `torch.SymInt` that ShapeEnv reasons about. Arithmetic on it becomes nodes
-of the graph and symbolic expressions at once; when the program branches on one, ShapeEnv decides with the value at
-hand and notes a guard. What only the data can tell (`x.item()` under `config.capture_scalar_outputs`) decides nothing: there
-the graph breaks.
+The idea: with dynamic shapes a size is a `torch.SymInt` in a ShapeEnv. Arithmetic adds a node to the graph and builds a symbolic
+expression. When the program branches on one, ShapeEnv evaluates it with the hint and adds a guard. A branch on an unbacked symbol
+(`x.item()` under `config.capture_scalar_outputs`) breaks the graph.
 
-torch/_dynamo/variables/tensor.py (SymNodeVariable) does the same job.
+In: symbolic results of operators, dynamic inputs. Out: nodes, symbolic numbers, guards. PyTorch's counterpart: `SymNodeVariable` in
+torch/_dynamo/variables/tensor.py.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _PYTHON_TYPES = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
 
 
 class SymbolicNumberVariable(VariableTracker):
-    """A number that the graph computes: `value` is torch's SymInt, SymFloat or SymBool."""
+    """A number that the graph computes: `value` is a SymInt, SymFloat or SymBool."""
 
     kind = "symbolic number"
 
@@ -62,7 +62,7 @@ class SymbolicNumberVariable(VariableTracker):
         return self.specialize()
 
     def specialize(self) -> Any:
-        """The number of this call; from now on guarded to be this one. What is computed in floats, by what it is computed from."""
+        """The number in this call, guarded from now on. A float expression is specialized by specializing its inputs."""
         if isinstance(self.value, torch.SymFloat) and _have_values(self):
             specialize_float(self.value)
             return self.value.node.hint
@@ -95,7 +95,7 @@ class SymbolicNumberVariable(VariableTracker):
 
 
 def symbolic_input(ctx: TraceContext, value: float, source: Source) -> SymbolicNumberVariable:
-    """The symbol of a number that is an input of the graph: an int, or a float."""
+    """The symbol of a number that is a graph input: an int or a float."""
     symbolic = ctx.values.symbolic_inputs.get(source)
     if symbolic is None:
         ctx.guard(source, "TYPE_MATCH", type(value))
@@ -108,7 +108,7 @@ def symbolic_input(ctx: TraceContext, value: float, source: Source) -> SymbolicN
 
 
 def wrap_number(ctx: TraceContext, node: torch.fx.Node, value: Any) -> VariableTracker:
-    """The tracker of a symbolic result; one that turns out to be a constant is a constant."""
+    """The tracker of a symbolic result; a constant if its expression is one."""
     constant = value.node.maybe_as_int() if isinstance(value, torch.SymInt) else None
     return ConstantVariable(constant) if constant is not None else SymbolicNumberVariable(node, value)
 
@@ -117,7 +117,7 @@ def _operate(ctx: TraceContext, symbol: str, left: VariableTracker, right: Varia
     if symbol in BINARY and symbol.endswith("="):
         symbol = symbol[:-1]
     if symbol in ("&", "|", "^") and left.python_type() is bool and right.python_type() is bool and not _have_values(left, right):
-        return _node(ctx, symbol, left, right)  # a truth value again
+        return _node(ctx, symbol, left, right)  # which yields a truth value again
     left, right = _decided(ctx, left), _decided(ctx, right)
     if not (isinstance(left, SymbolicNumberVariable) or isinstance(right, SymbolicNumberVariable)):
         return _with_constants(ctx, symbol, left, right)
@@ -134,7 +134,7 @@ def _operate(ctx: TraceContext, symbol: str, left: VariableTracker, right: Varia
 
 
 def _decided(ctx: TraceContext, value: VariableTracker) -> VariableTracker:
-    """A truth value as the number that it is to an operator: sympy's false is not equal to 0, and no sum has it for a part."""
+    """A symbolic truth value as the number that arithmetic expects: sympy's false is not equal to 0 and cannot be a summand."""
     if not isinstance(value, SymbolicNumberVariable) or not isinstance(value.value, torch.SymBool):
         return value
     if _have_values(value):
@@ -143,21 +143,21 @@ def _decided(ctx: TraceContext, value: VariableTracker) -> VariableTracker:
 
 
 def _is_whole_constant(value: VariableTracker) -> bool:
-    """Whether it can be one whole number only. Of two such Python computes: sympy takes a large result for infinite."""
+    """Whether its expression can only be one integer. Python computes with two of these: sympy treats large results as infinite."""
     if isinstance(value, SymbolicNumberVariable):
         return isinstance(value.value, torch.SymInt) and specialized_size(value.value) is not None
     return isinstance(value, ConstantVariable) and isinstance(value.value, int)
 
 
 def _have_values(*operands: VariableTracker) -> bool:
-    """Whether all numbers are known in this call; those that only the graph's data can tell are not."""
+    """Whether all numbers have a hint in this call; unbacked symbols have none."""
     return all(not isinstance(operand, SymbolicNumberVariable) or operand.value.node.has_hint() for operand in operands)
 
 
 def _agrees_with_python(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> bool:
-    """Whether ShapeEnv computes what Python does: its numbers are exact, and know no sign of zero, no infinity and no nan.
+    """Whether ShapeEnv computes the same as Python: its numbers are exact, without signed zero, infinity or nan.
 
-    Its range of `a & b` is wrong where both may be negative (torch/utils/_sympy/value_ranges.py, bitwise_and).
+    Its range of `a & b` is wrong if both may be negative (torch/utils/_sympy/value_ranges.py, bitwise_and).
     """
     if float not in (left.python_type(), right.python_type()):
         return symbol != "&" or not (_compared_to_zero(ctx, left, "<") or _compared_to_zero(ctx, right, "<"))
@@ -167,17 +167,17 @@ def _agrees_with_python(ctx: TraceContext, symbol: str, left: VariableTracker, r
 
 
 def _merge(symbol: str, left: VariableTracker, right: VariableTracker) -> bool:
-    """Whether sympy makes one of parts of both numbers. Floats are rounded after each step: `(s + 1e18) - 1e18` is not `s`."""
+    """Whether sympy would combine terms of both numbers. Floats are rounded after each step: `(s + 1e18) - 1e18` is not `s`."""
     first, second = _exactly(left), _exactly(right)
     if symbol == "*":
         return _parts(sympy.Mul, first, second) != _parts(sympy.Mul, first * second)
     if symbol in ("+", "-") or (symbol in COMPARE and first != second):
         return _parts(sympy.Add, first, second) != _parts(sympy.Add, first + second if symbol == "+" else first - second)
-    return False  # a division is one symbol to sympy
+    return False  # sympy keeps a division as one symbol
 
 
 def _exactly(operand: VariableTracker) -> Any:
-    """What sympy reasons about, as a float; a bool, and what is infinite, is one part of which it makes nothing else."""
+    """The expression that sympy simplifies, as a float; bools and infinities are atoms that it leaves alone."""
     if isinstance(operand, SymbolicNumberVariable):
         expression, kind = operand.value.node.expr, operand.python_type()
         return expression if kind is float else ToFloat(expression) if kind is int else sympy.Dummy()
@@ -186,13 +186,13 @@ def _exactly(operand: VariableTracker) -> Any:
 
 
 def _parts(operator: Any, *numbers: Any) -> int:
-    """How many terms, or factors, numbers have; 0, or 1, is none."""
+    """The number of terms or factors of an expression; 0 and 1 have none."""
     parts = [part for number in numbers for part in operator.make_args(number)]
     return sum(not (part.is_number and float(part) == float(operator.identity)) for part in parts)
 
 
 def _is_exact_as_float(operand: VariableTracker) -> bool:
-    """Whether a number stays the same when it becomes a float; of one that varies this is relied on."""
+    """Whether a number is exactly representable as a float; guarded for a dynamic one."""
     if operand.python_type() is not int or (isinstance(operand, SymbolicNumberVariable) and is_computed_from_sizes(operand.value)):
         return True
     number = operand.value if isinstance(operand, SymbolicNumberVariable) else operand.as_constant()
@@ -200,7 +200,7 @@ def _is_exact_as_float(operand: VariableTracker) -> bool:
 
 
 def _number(operand: VariableTracker) -> Any:
-    """The number of this call; nothing is relied on."""
+    """The number in this call, without a guard."""
     return operand.value.node.hint if isinstance(operand, SymbolicNumberVariable) else operand.as_constant()
 
 
@@ -217,9 +217,9 @@ def _node(ctx: TraceContext, symbol: str, left: VariableTracker, right: Variable
 
 
 def _is_reasoned_about(symbol: str, value: VariableTracker) -> bool:
-    """Whether ShapeEnv concludes what is right with this operand; with nan it does not, with infinities only in comparisons.
+    """Whether ShapeEnv reasons correctly with this operand: never with nan, with infinities only in comparisons.
 
-    Remainders it knows of integers alone (torch/utils/_sympy/value_ranges.py, mod): the range of `s0 % 0.5` ends before it begins.
+    It supports remainders of integers only (torch/utils/_sympy/value_ranges.py, mod): the range of `s0 % 0.5` is empty.
     """
     if not isinstance(value, ConstantVariable):
         return True
@@ -230,13 +230,13 @@ def _is_reasoned_about(symbol: str, value: VariableTracker) -> bool:
 
 
 def _as_number(value: VariableTracker, other: VariableTracker) -> VariableTracker:
-    """A constant True beside a number as the 1 that it is: sympy's true is none."""
+    """Convert a constant True next to a number to 1: sympy's true is not a number."""
     is_bool = isinstance(value, ConstantVariable) and value.python_type() is bool
     return ConstantVariable(int(value.as_constant())) if is_bool and other.python_type() is not bool else value
 
 
 def _power(ctx: TraceContext, left: VariableTracker, right: VariableTracker) -> VariableTracker:
-    """`left ** right`: ShapeEnv knows no power of a negative constant, and none that is complex; `0 ** n` it takes for 0."""
+    """`left ** right`: ShapeEnv has no power of a negative constant and no complex power, and evaluates `0 ** n` to 0."""
     if isinstance(left, ConstantVariable) and left.value == 0:
         return _power_of_zero(ctx, left, right)
     negative = _compared_to_zero(ctx, left, "<")
@@ -250,14 +250,14 @@ def _power(ctx: TraceContext, left: VariableTracker, right: VariableTracker) -> 
 
 
 def _power_of_zero(ctx: TraceContext, zero: ConstantVariable, exponent: VariableTracker) -> VariableTracker:
-    """`0 ** n`: 1 if n is 0, and 0 for all other natural numbers."""
+    """`0 ** n`: 1 if n is 0, and 0 for any other natural number."""
     is_natural = type(zero.value) is int and exponent.python_type() is int and _compared_to_zero(ctx, exponent, "<") is False
     is_zero = _compared_to_zero(ctx, exponent, "==") if is_natural else None
     return _with_constants(ctx, "**", zero, exponent) if is_zero is None else ConstantVariable(int(is_zero))
 
 
 def _alternating(ctx: TraceContext, base: ConstantVariable, exponent: VariableTracker) -> VariableTracker:
-    """`(-2) ** n` of a natural n as `2 ** n * (1 - n % 2 * 2)`."""
+    """`(-2) ** n` for a natural n, as `2 ** n * (1 - n % 2 * 2)`."""
     parity = binary(ctx, "%", exponent, ConstantVariable(2))
     sign = binary(ctx, "-", ConstantVariable(1), binary(ctx, "*", parity, ConstantVariable(2)))
     size = -base.value
@@ -265,15 +265,15 @@ def _alternating(ctx: TraceContext, base: ConstantVariable, exponent: VariableTr
 
 
 def _compared_to_zero(ctx: TraceContext, value: VariableTracker, symbol: str) -> bool | None:
-    """How a number compares to 0; None where only the data of the graph can tell."""
+    """How a number compares to 0; None if that depends on graph data."""
     live = value.value  # type: ignore[attr-defined]
     return evaluate_bool(COMPARE[symbol](live, 0))
 
 
 def _shift(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
-    """`left << right`. By a number that varies it is a product with a power of 2: torch 2.11 knows no shift by a symbol."""
+    """`left << right`. A shift by a symbol becomes a product with a power of 2, because torch 2.11 has no symbolic shift."""
     if float in (left.python_type(), right.python_type()):
-        return _node(ctx, symbol, left, right)  # raises, for every number
+        return _node(ctx, symbol, left, right)  # raises, whatever the number
     negative = _compared_to_zero(ctx, right, "<")
     if negative:
         return _with_constants(ctx, symbol, left, right)  # raises
@@ -298,7 +298,7 @@ def _constant_with_symbol(ctx: TraceContext, symbol: str, left: VariableTracker,
 
 
 def _with_constants(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
-    """What no symbol stands for: the numbers are specialized."""
+    """Operations without a symbolic form: the numbers are specialized."""
     constants = [v.specialize() if isinstance(v, SymbolicNumberVariable) else v.as_constant() for v in (left, right)]
     return computed(ctx, BINARY.get(symbol) or COMPARE[symbol], *constants)
 

@@ -1,11 +1,11 @@
-"""Text: str, repr, format, `%` and str.format, of values that are known while tracing.
+"""Rules for text: str, repr, format, `%` and str.format, of values that are known at trace time.
 
-The idea: a value is turned into a real Python object of the same look: constants are themselves, containers are
-rebuilt, and anything else stands in as a `Shown`, which asks the tracker for its text when Python's own formatting
-gets there. So every format string means what it means in Python.
+The idea: Python itself formats a real object that formats like the value: constants are used as they are, containers are rebuilt,
+and any other value is replaced by a `Shown`, which computes the tracker's text when Python's formatting calls its special method.
+So every format string means what it means in Python. A tensor has no text before the graph runs.
 
-A tensor has no text before the graph runs. In: calls that make text. Out: string constants.
-torch/_dynamo/variables/builtin.py and constant.py do the same job.
+In: calls that produce text. Out: string constants. PyTorch's counterpart: `generic_str` and `generic_repr` in
+torch/_dynamo/variables/object_protocol.py, `StringFormatVariable` in misc.py.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ if TYPE_CHECKING:
 
 
 class Shown:
-    """A value in the hands of Python's formatting, which asks for its text only if it needs it.
+    """A value as passed to Python's formatting, which computes its text only on demand.
 
-    All its attributes are the value's, `__class__` too: what it keeps itself is read past `__getattribute__`. A container that it
-    is shown in is a copy: where the value's own method changes that container, the graph breaks.
+    All its attributes, including `__class__`, are the value's; its own fields are read past `__getattribute__`. A container that
+    it is an item of is a copy: if the value's method mutates the real container, the graph breaks.
     """
 
     __slots__ = ("around", "behind")
@@ -76,7 +76,7 @@ class Shown:
 
 
 class ShownItems(Shown):
-    """The same of one that has items: only such an object may stand beside a text without any `%s`."""
+    """A `Shown` with items: only such an object may be the right operand of `%` for a text without `%s`."""
 
     __slots__ = ()
 
@@ -86,7 +86,7 @@ class ShownItems(Shown):
 
 
 class Watched:
-    """A container whose copy is shown."""
+    """A container whose copy is being formatted."""
 
     def __init__(self, container: VariableTracker) -> None:
         self.container = container
@@ -97,7 +97,7 @@ class Watched:
         self.items = self._items(ctx)
 
     def check(self, ctx: TraceContext, name: str) -> None:
-        """Break where the container holds something else by now."""
+        """Break the graph if the container was mutated meanwhile."""
         items = self._items(ctx)
         if len(items) != len(self.items) or any(item is not earlier for item, earlier in zip(items, self.items, strict=True)):
             ctx.break_graph("DX205", function=name, arguments=f"an item that changes its {self.container.type_name()}")
@@ -124,12 +124,12 @@ def _shown(ctx: TraceContext, value: VariableTracker, around: Sequence[Watched] 
     cls = type_of(value)
     shown: type[Shown] = ShownItems if isinstance(cls, type) and defines(cls, "__getitem__") else Shown
     if isinstance(cls, type):
-        shown = type(cls.__name__, (shown,), {"__slots__": ()})  # what Python refuses, it calls by the name of the class
+        shown = type(cls.__name__, (shown,), {"__slots__": ()})  # Python's error messages name the class
     return shown(ctx, value, around)
 
 
 def text_of(ctx: TraceContext, value: VariableTracker, name: str, *spec: str) -> str:
-    """What a value's own special method gives."""
+    """The result of a value's own `__str__`, `__repr__` or `__format__`."""
     if is_tensor(value):
         ctx.break_graph("DX103", operation=name)
     python_type: Any = type_of(value)
@@ -141,10 +141,10 @@ def text_of(ctx: TraceContext, value: VariableTracker, name: str, *spec: str) ->
         if own:
             ctx.break_graph("DX205", function=name, arguments=value.type_name())
         return run_now(ctx, format, _class_text(ctx, value), *spec)  # type: ignore[no-any-return]
-    if isinstance(value, BuiltinVariable) and not _is_python(python_type, "__repr__"):  # the same object in each call, or a miss
+    if isinstance(value, BuiltinVariable) and not _is_python(python_type, "__repr__"):  # guarded to be the same object
         return run_now(ctx, _GIVERS[name], value.live_value(), *spec)  # type: ignore[no-any-return]
     if isinstance(value, FunctionVariable) and not value.by_code:
-        value.get_attribute(ctx, "__qualname__")  # is relied on
+        value.get_attribute(ctx, "__qualname__")  # guards it
         return run_now(ctx, _GIVERS[name], value.live_value(), *spec)  # type: ignore[no-any-return]
     requested = name
     if name == "__str__" and python_type.__str__ is object.__str__:
@@ -152,7 +152,7 @@ def text_of(ctx: TraceContext, value: VariableTracker, name: str, *spec: str) ->
     if name == "__format__" and python_type.__format__ is object.__format__:
         return run_now(ctx, format, text_of(ctx, value, "__str__"), *spec)  # type: ignore[no-any-return]
     if getattr(python_type, name) is getattr(object, name) or not _is_python(python_type, name):
-        ctx.break_graph("DX205", function=name, arguments=value.type_name())  # names the object's address
+        ctx.break_graph("DX205", function=name, arguments=value.type_name())  # contains the object's address
     text = value.call_method(ctx, name, [ConstantVariable(part) for part in spec], {})
     if type_of(text) is not str:
         text = checked_result(ctx, _GIVERS[requested], python_type, name, text, *spec)
@@ -177,9 +177,9 @@ def _class_text(ctx: TraceContext, value: VariableTracker) -> str:
 
 
 def shape_of(ctx: TraceContext, value: VariableTracker, around: Sequence[Watched] = ()) -> Any:
-    """A real object of the same look; `around`: the containers that it is an item of."""
+    """A real object that formats like the value; `around`: the containers that contain it."""
     value = value.read(ctx)
-    if isinstance(value, EnumVariable):  # its text names its class
+    if isinstance(value, EnumVariable):  # its text contains the class name
         guard_on_name_of(ctx, type(value.value))
     if is_specializable(value):
         return specialize(value)
@@ -219,7 +219,7 @@ def _named(ctx: TraceContext, value: NamedTupleVariable, around: Sequence[Watche
 
 
 def _generated_repr(cls: type[Any]) -> bool:
-    """Whether a named tuple's class shows itself as `collections.namedtuple` made it to."""
+    """Whether a named tuple's class has the `__repr__` that `collections.namedtuple` generates."""
     return getattr(cls.__repr__, "__module__", "") in ("collections", None) or not hasattr(cls.__repr__, "__code__")
 
 
@@ -229,7 +229,7 @@ def _exception(ctx: TraceContext, value: ExceptionVariable, around: Sequence[Wat
     if any(_is_python(value.cls, name) for name in ("__new__", "__str__", "__repr__", "__format__")):
         return _shown(ctx, value, around)
     if not is_worded_by_its_arguments(value):
-        ctx.break_graph("DX310", method="__str__", type=value.cls.__qualname__)  # it says what attributes hold, which may be others
+        ctx.break_graph("DX310", method="__str__", type=value.cls.__qualname__)  # computed from fields that may have changed
     return remade(value.cls, tuple(shape_of(ctx, arg, around) for arg in value.load_args(ctx)))
 
 
@@ -310,8 +310,8 @@ def _percent_tensor(ctx: TraceContext, symbol: str, left: ConstantVariable, righ
 
 @binary_rule(ConstantVariable, VariableTracker, "%", rank=60)
 def percent(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
-    """`text % values`: the items of a tuple, whatever its class makes of itself; a text is one value and never a mapping, whatever
-    its class has (unicodeobject.c, PyUnicode_Format). Bytes are made of a value's memory, which nothing of the same look has.
+    """`text % values`: the items of any tuple, including subclasses; a str is a single value and never a mapping, including
+    subclasses (unicodeobject.c, PyUnicode_Format). Bytes formatting reads a value's buffer, so no substitute can be used.
     """
     storage, cls, text = getattr(right, "storage", None), right.python_type(), left.as_constant()
     if isinstance(text, bytes) and not is_specializable(right):
@@ -326,7 +326,7 @@ def percent(ctx: TraceContext, symbol: str, left: VariableTracker, right: Variab
 
 @builds(re.Pattern, re.Match)
 def build_regular_expression(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
-    """A compiled pattern, or a match object: neither changes, so every result is known while tracing."""
+    """A compiled pattern or a match object: both are immutable, so every result is known at trace time."""
     if source is not None:
         ctx.guard(source, "ID_MATCH", Identity(value, keep=False))
     return ConstantVariable(value, source)

@@ -1,12 +1,12 @@
-"""Numbers that only the data of the graph can tell, and what the program promises about them.
+"""Unbacked numbers, which depend on tensor data, and the program's assertions about them.
 
-The idea: `x.item()` breaks the graph, because a Python number must exist there. Under `config.capture_scalar_outputs` it
-becomes a node whose result is a symbol instead, good for arithmetic and as an argument of operators. What is not known
-of such a symbol (that a size is positive, say) the program can promise with `torch._check`, which the graph then checks; of
-all elements of a tensor with `torch._check_tensor_all`.
+The idea: `x.item()` breaks the graph, because a Python number is needed there. Under `config.capture_scalar_outputs` it becomes a
+node whose result is an unbacked symbol, usable in arithmetic and as an argument of operators. The program can assert properties of
+the symbol (that a size is positive, say) with `torch._check`, which the graph then checks at run time, and of all elements of a
+tensor with `torch._check_tensor_all`.
 
-In: `item`, `tolist`, `torch._check...`. Out: symbolic numbers, lists of them.
-torch/_dynamo/variables/tensor.py (method_item, method_tolist) and torch.py (handle_check) do the same job.
+In: `item`, `tolist`, `torch._check...`. Out: symbolic numbers, lists of them. PyTorch's counterpart: `method_item` and
+`method_tolist` in torch/_dynamo/variables/tensor.py, `handle_check` in torch.py.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _tolist(ctx: TraceContext, tensor: TensorVariable, args: Args, kwargs: Kwarg
     return ListVariable([row.call_method(ctx, "tolist", (), {}) for row in tensor.unpack(ctx)])
 
 
-# -- promises ---------------------------------------------------------------------------------------------------------
+# -- assertions ---------------------------------------------------------------------------------------------------------
 
 _KINDS: dict[Any, type[Exception]] = {
     torch._check: RuntimeError,
@@ -72,13 +72,13 @@ def _promise(function: Any, error: type[Exception]) -> None:
 def _promised(
     ctx: TraceContext, name: str, error: type[Exception], cond: VariableTracker, message: VariableTracker | None
 ) -> VariableTracker:
-    if cond.python_type() is not bool:  # torch refuses it
+    if cond.python_type() is not bool:  # torch rejects it
         ctx.break_graph("DX205", function=f"torch.{name}", arguments=cond.type_name())
     truth = cond.truth(ctx)
     if truth is False:
         ctx.raise_exception(error, _text(ctx, message))
     if truth is not True:
-        # if it is broken the graph fails, and the program runs again as plain Python, which makes the message
+        # if it fails at run time, the original code runs again and computes the message
         ctx.operation("call_function", torch._assert_scalar, [cond, ConstantVariable(f"{name} failed")], {})
     return ConstantVariable(None)
 
@@ -92,7 +92,7 @@ def _check_with(ctx: TraceContext, error_type: VariableTracker, cond: VariableTr
 
 
 def _text(ctx: TraceContext, message: VariableTracker | None) -> Any:
-    """What the exception says: the message is a function, called only now."""
+    """The exception's message: `message` is a function, called only now."""
     if message is None or (message.is_constant() and message.as_constant() is None):
         return _NO_MESSAGE
     text = message.call(ctx, (), {})
@@ -102,7 +102,7 @@ def _text(ctx: TraceContext, message: VariableTracker | None) -> Any:
 
 
 def _message_of_none() -> str:
-    """What torch says when the program says nothing."""
+    """Torch's message if the program passes none."""
     check: Any = torch._check
     try:
         check(False)
@@ -121,7 +121,7 @@ for _function, _error in _KINDS.items():
 def _check_all_with(
     ctx: TraceContext, error_type: VariableTracker, cond: VariableTracker, message: VariableTracker | None = None
 ) -> VariableTracker:
-    """A promise about each element of a tensor; another kind of condition is refused by torch."""
+    """An assertion about each element of a tensor; torch rejects any other condition."""
     if not isinstance(cond, TensorVariable) or cond.fake.dtype is not torch.bool:
         ctx.break_graph("DX205", function="torch._check_tensor_all", arguments=cond.type_name())
     check_when_run(ctx, ctx.operation("call_method", "all", [cond], {}))
@@ -134,10 +134,11 @@ def _check_all(ctx: TraceContext, cond: VariableTracker, message: VariableTracke
 
 
 def check_when_run(ctx: TraceContext, truth: VariableTracker) -> None:
-    """A node that fails where a tensor's truth is not what the program goes on with; the segment then runs again as plain Python.
+    """Add a node that raises if a tensor's truth value at run time differs from the assumed one; the original code then runs
+    again.
 
-    Only the CPU tells of such a failure when the node runs. A GPU tells later, and is of no use to the process from then on. So the
-    truth is brought to the CPU first, which costs the wait that the program's own check would cost.
+    Only the CPU reports such a failure when the node runs. A GPU reports it later, and the process cannot use the device
+    afterwards. So the truth value is copied to the CPU first, which synchronizes just as the program's own check would.
     """
     if truth.fake.device.type != "cpu":  # type: ignore[attr-defined]
         truth = ctx.operation("call_method", "cpu", [truth], {})
@@ -146,7 +147,7 @@ def check_when_run(ctx: TraceContext, truth: VariableTracker) -> None:
 
 @rule(torch._check_is_size)
 def _check_is_size(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
-    """A promise that a number is no negative size; an upper bound may stand beside it."""
+    """An assertion that a number is a valid size, with an optional upper bound."""
     bounds = [compare(ctx, ">=", args[0], ConstantVariable(0))]
     if "max" in kwargs:
         bounds.append(compare(ctx, "<=", args[0], kwargs["max"]))

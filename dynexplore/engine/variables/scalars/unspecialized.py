@@ -1,16 +1,16 @@
-"""Numbers and strings of the program that change from call to call: a running total, a counter, a line of a report.
+"""Unspecialized numbers and strings: Python values that change from call to call, such as a running total or a counter.
 
-The idea: a value that is only carried along (put into a list, printed, handed to a resume function) needs no guard at all; one that
-is computed with needs no known value, as long as the computation can be written down: it is a source like any other, `total + loss`
-(`ComputedSource`), which the modified code and the guards compute again. So a loop that adds up numbers between graph breaks is
-compiled once, and not for each total. What decides something (`if loss < best`) is guarded as such: the guard is on the comparison.
+The idea: a value that is only passed on (put into a list, printed, passed to a resume function) needs no guard. A value that is
+computed with need not be known either, if the computation can be repeated: `total + loss` is a source (`ComputedSource`), which the
+modified code and the guards evaluate again. So a loop that accumulates numbers between graph breaks is compiled once, not for each
+total. For control flow (`if loss < best`) the guard is on the result of the comparison.
 
-Only where the value itself is needed (a size, an index, a key) is it taken as a constant, or as an input of the graph:
-`UnspecializedVariable` is a constant whose guard is installed when its `value` is asked for.
+Only where the value itself is needed (a size, an index, a key) is it specialized, or becomes a graph input: an
+`UnspecializedVariable` is a constant whose guard is installed when its `value` is read.
 
-In: numbers and strings that resume functions get, floats that were seen to change, arguments that are numbers of numpy.
-Out: computed sources, constants, graph inputs.
-torch/_dynamo/variables/lazy.py (LazyConstantVariable) and the symbolic floats of variables/builder.py do the same job.
+In: numbers and strings passed to resume functions, floats that have changed before, numpy scalar arguments. Out: computed sources,
+constants, graph inputs. PyTorch's counterpart: `LazyConstantVariable` in torch/_dynamo/variables/lazy.py, and `wrap_symfloat` and
+`wrap_unspecialized_primitive` in builder.py.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ from dynexplore.engine.variables.scalars.symint import SymbolicNumberVariable, s
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
 
-_ROWS = (builtin_rules, number_rules, text_rules)  # their rows for constants are the ones that are asked first below
-_DEEPEST = 24  # computations of computations: beyond, the value is taken as it is
+_ROWS = (builtin_rules, number_rules, text_rules)  # their rules for constants take precedence over the ones below
+_DEEPEST = 24  # maximum nesting of computed sources; beyond it the value is specialized
 _NUMBERS = (int, float)
 _COMPUTABLE = (int, float, str, bool)
 _ALWAYS_WORKS = frozenset({"+", "-", "*"})
@@ -52,7 +52,7 @@ _WORKS_UNLESS_ZERO = frozenset({"/", "//", "%"})
 
 
 class UnspecializedVariable(ConstantVariable):
-    """A number or string that a later call may have otherwise. `current` is the one of this call; reading it relies on nothing."""
+    """A number or string that may differ in a later call. `current` is its value in this call; reading it installs no guard."""
 
     kind = "changing value"
     source: Source
@@ -64,9 +64,9 @@ class UnspecializedVariable(ConstantVariable):
 
     @property
     def value(self) -> Any:
-        """The value, from now on guarded."""
+        """The value, guarded from now on."""
         if not self.relied_on:
-            self.ctx.specializer.note_value_needed(self.source, self.current)  # another one here varies, if a graph needs it
+            self.ctx.specializer.note_value_needed(self.source, self.current)  # if it changes, it becomes dynamic
             self._guard_value()
         return self.current
 
@@ -75,7 +75,7 @@ class UnspecializedVariable(ConstantVariable):
         self.ctx.guard(self.source, "EQUALS", self.current)
 
     def symbol(self, ctx: TraceContext) -> SymbolicNumberVariable | None:
-        """The symbol that stands for the number as an input of the graph; None where it is a constant there, which is guarded."""
+        """The symbol of the number as a graph input; None if the graph specializes on it, with a guard."""
         if self.relied_on or type(self.current) not in _NUMBERS:
             return None
         if ctx.specializer.decide_number(self.source, self.current, in_graph=True).is_symbol:
@@ -103,7 +103,7 @@ class UnspecializedVariable(ConstantVariable):
         if not isinstance(other, ConstantVariable) or (
             type(other) is ConstantVariable and type(other.value) not in (int, float, str)
         ):
-            self.python_type()  # a later call may have any object here, that one too
+            self.python_type()  # a later call may pass any object, including that one
             return False
         return True if other is self else super().same_object(other)
 
@@ -133,19 +133,19 @@ _OF_ITS_TYPE = frozenset({"dtype", "itemsize", "nbytes", "ndim", "shape", "size"
 
 
 class NumpyNumberVariable(UnspecializedVariable):
-    """A number of numpy that the caller passes. Beside tensors torch takes Python's number for it: that is the graph's input."""
+    """A numpy scalar that the caller passes. With tensors, torch uses the equal Python number: that is the graph input."""
 
     kind = "number of numpy"
 
     def plain(self) -> UnspecializedVariable:
-        """Python's number of the same value, which changes as this one does."""
+        """The Python number of the same value, which changes with this one."""
         self.python_type()
         source = CallSource(self.source, plain_number, "item")
         self.ctx.specializer.note_change(source, "numpy")
         return UnspecializedVariable(self.ctx, plain_number(self.current), source)
 
     def symbol(self, ctx: TraceContext) -> SymbolicNumberVariable | None:
-        """None: a number of numpy beside one of the graph is one of numpy again."""
+        """None: a numpy scalar combined with a number of the graph yields a numpy scalar again."""
         return None
 
     def same_object(self, other: VariableTracker) -> bool | None:
@@ -168,13 +168,13 @@ class NumpyNumberVariable(UnspecializedVariable):
 
 
 class DrawnVariable(UnspecializedVariable):
-    """A number that is not known before the frame runs (a random one, and what is computed from it): no guard can be on it."""
+    """A number that is not known before the frame runs (a random number, or computed from one), so it cannot be guarded."""
 
     kind = "drawn number"
 
     @property
     def value(self) -> Any:
-        """Needed as a constant: it is none."""
+        """Break the graph: its value is needed, and it has none at trace time."""
         self.ctx.break_graph("DX219", value=self.source.text())
 
     def python_type(self) -> type[Any]:
@@ -202,7 +202,7 @@ class DrawnVariable(UnspecializedVariable):
 
 
 def may_vary_as_numpy(value: Any) -> bool:
-    """Whether a value is a number of numpy that torch takes for Python's number: whole, or a float."""
+    """Whether a value is a numpy scalar that torch treats as a Python number: an integer or a float."""
     return is_numpy_number(value) and value.dtype.kind in "iuf" and type(value.item()) in _NUMBERS
 
 
@@ -223,7 +223,7 @@ def _depth(value: VariableTracker) -> int:
 
 
 def _computable(operands: Sequence[VariableTracker]) -> bool:
-    """Whether the operands are numbers and strings, not too deep, one of which changes."""
+    """Whether the operands are numbers and strings, not nested too deep, at least one of them unspecialized."""
     return (
         any(isinstance(operand, UnspecializedVariable) and not operand.relied_on for operand in operands)
         and all(isinstance(operand, ConstantVariable) and _is_computable(_current_value(operand)) for operand in operands)
@@ -240,7 +240,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _guard_on_kinds(ctx: TraceContext, operands: Sequence[VariableTracker]) -> None:
-    """A number stays a number, whichever; a string a string."""
+    """Guard that a number stays a number, and a string a string."""
     for operand in operands:
         if isinstance(operand, UnspecializedVariable) and not isinstance(operand, DrawnVariable):
             if type(operand.current) in _NUMBERS:
@@ -252,7 +252,7 @@ def _guard_on_kinds(ctx: TraceContext, operands: Sequence[VariableTracker]) -> N
 def deferred(
     ctx: TraceContext, function: Callable[..., Any], operands: Sequence[VariableTracker], text: str
 ) -> UnspecializedVariable:
-    """The result of a C function that acts on nothing but its operands, to be computed again in each call."""
+    """The result of a C function that depends on nothing but its operands, to be computed again in each call."""
     _guard_on_kinds(ctx, operands)
     result = run_now(ctx, function, *map(_current_value, operands))
     first, *others = map(_source, operands)
@@ -263,12 +263,12 @@ def deferred(
 
 
 def decided(ctx: TraceContext, function: Callable[..., Any], operands: Sequence[VariableTracker], text: str) -> bool:
-    """What a question about the operands is answered now; the answer is guarded, and not the operands."""
+    """The result of a condition on the operands in this call; the result is guarded, not the operands."""
     return bool(_comparison(ctx, function, operands, text))
 
 
 def _comparison(ctx: TraceContext, function: Callable[..., Any], operands: Sequence[VariableTracker], text: str) -> Any:
-    """The answer itself, which numpy has a type of its own for."""
+    """The result itself, for which numpy has its own bool type."""
     return deferred(ctx, function, operands, text).value
 
 
@@ -286,7 +286,7 @@ def _operate(ctx: TraceContext, symbol: str, left: VariableTracker, right: Varia
 
 
 def _may_overflow(symbol: str, left: VariableTracker, right: VariableTracker) -> bool:
-    """Whether numpy may refuse or warn: a number of Python's that its type does not hold, or a guard that computes with it."""
+    """Whether numpy may raise or warn: a Python number outside of its type's range, or a guard that computes with it."""
     operands = [operand for operand in (left, right) if is_numpy_number(_current_value(operand))]
     if not operands:
         return False
@@ -301,14 +301,14 @@ def _is_drawn(operand: VariableTracker) -> bool:
 
 
 def _works(ctx: TraceContext, symbol: str, right: VariableTracker) -> bool:
-    """Whether an operation of numbers cannot raise: a divisor must not be zero."""
+    """Whether an operation on numbers cannot raise: a divisor must not be zero."""
     if symbol in _WORKS_UNLESS_ZERO:
         return right.truth(ctx) is True
     return symbol in _ALWAYS_WORKS
 
 
 def _with_symbol(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
-    """With a number of the graph: it becomes one, or a constant; a drawn one can be none."""
+    """Combined with a symbolic number: it becomes symbolic or a constant; a drawn number cannot be a constant."""
     operands: list[VariableTracker] = []
     for operand in (left, right):
         if isinstance(operand, DrawnVariable):
@@ -345,14 +345,14 @@ def _works_on(function: Any, operands: Sequence[VariableTracker]) -> bool:
     if function in (min, max):
         return len(values) > 1 and all(type(value) in _NUMBERS for value in values)
     if function is format:
-        return len(values) == 1 or not isinstance(operands[1], UnspecializedVariable)  # a specification that works now works later
+        return len(values) == 1 or not isinstance(operands[1], UnspecializedVariable)  # a valid format stays valid
     if function in (str, repr):
         return len(values) == 1
     return len(values) == 1 and (type(values[0]) in _NUMBERS or may_vary_as_numpy(values[0]))  # abs, float
 
 
 def _defer(function: Any) -> None:
-    """Let a builtin be computed again in each call, where an argument changes; its row for constants answers else."""
+    """Let a builtin be computed again in each call if an argument is unspecialized; other calls use its rule for constants."""
     row = rule_for(function)
     assert row is not None, function
     answer_constants = row.answer
@@ -369,7 +369,7 @@ def _defer(function: Any) -> None:
 
 
 def _int_of_numpy() -> None:
-    """`int(n)` of a whole number of numpy is Python's number of the same value."""
+    """`int(n)` of a numpy integer is the Python number of the same value."""
     row = rule_for(int)
     assert row is not None
     answer_constants = row.answer
@@ -389,7 +389,7 @@ for _function in (abs, float, format, max, min, repr, str):
 
 
 def joined(ctx: TraceContext, pieces: Sequence[VariableTracker]) -> VariableTracker:
-    """The pieces of an f-string as one string."""
+    """Join the pieces of an f-string to one string."""
     if not _computable(pieces):
         return ConstantVariable("".join(piece.as_constant() for piece in pieces))
     whole = pieces[0]

@@ -1,10 +1,10 @@
 """Literals that a frame reads: numbers, strings and other constants of Python and torch.
 
-A literal is a constant that is guarded by type and value, unless the specializer decides otherwise: a number that changes from
-call to call is a symbol of the graph, or is passed along without a guard on its value.
+The idea: a literal is a constant that is guarded by type and value, unless the specializer decides otherwise: a number that changes
+from call to call is a symbol of the graph, or is passed on without a guard on its value.
 
-In: a live literal and its source. Out: its tracker. torch/_dynamo/variables/builder.py (`wrap_literal`, `wrap_symint`) does the
-same.
+In: a live literal and its source. Out: its tracker. PyTorch's counterpart: `wrap_literal` and `wrap_symint` in
+torch/_dynamo/variables/builder.py.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def wrap_literal(ctx: TraceContext, value: Any, source: Source | None) -> Variab
         decision = ctx.specializer.decide_number(source, value)
         if decision.kind is Kind.UNSPECIALIZED:
             if decision.reason == "attribute of several":
-                ctx.guard(source, "TYPE_MATCH", int)  # each of the objects must have it
+                ctx.guard(source, "TYPE_MATCH", int)  # guards the type for each of the objects at this source
             return UnspecializedVariable(ctx, value, source)
         if decision.is_symbol:
             return symbolic_input(ctx, value, source)
@@ -46,7 +46,7 @@ def wrap_literal(ctx: TraceContext, value: Any, source: Source | None) -> Variab
 
 @builds_when(is_numpy_number, rank=5)
 def wrap_numpy_number(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
-    """A number of numpy: one that the caller passes is another one in each call, as an element of data is; else a constant."""
+    """A numpy scalar: unspecialized if the caller passes it, since such values usually change; else a constant."""
     if source is not None and may_vary_as_numpy(value) and _is_argument(source) and not config.specialize_float:
         return NumpyNumberVariable(ctx, value, source)
     if source is not None:
@@ -55,7 +55,7 @@ def wrap_numpy_number(ctx: TraceContext, value: Any, source: Source | None) -> V
 
 
 def _is_argument(source: Source) -> bool:
-    """Whether what is here is a local variable, or an item of one."""
+    """Whether the source is a local variable, or an item of one."""
     step: Source | None = source
     while isinstance(step, ItemSource):
         step = step.base
