@@ -1,1 +1,1 @@
-"""Functions, bound methods, generators, cached functions, `functools`: everything whose main question is what a call does."""
+"""Callables: functions, bound methods, cells, generators, cached functions, `functools`."""

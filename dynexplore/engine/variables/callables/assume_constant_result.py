@@ -1,11 +1,11 @@
-"""`assume_constant_result`: the function is called once, while tracing, with the arguments' values in this call.
+"""`assume_constant_result`: the function is called once, at trace time, with the arguments' values in this call.
 
-The idea: the program promises that the result is the same at every call, so it may depend on anything, the data of tensors too.
-Arguments are constants, objects that existed before the frame, and tensors, whose real value the graph's nodes so far compute
-(graph/concrete_value.py). Tensors in the result become attributes of the graph module (`get_attr`).
+The idea: the program promises that the result is the same in every call, so it may depend on anything, including tensor data.
+Arguments are constants, objects that existed before the frame, and tensors, whose real values are computed by running the graph's
+nodes so far (graph/concrete_value.py). Tensors in the result become attributes of the graph module (`get_attr`).
 
-In: the function, trackers of its arguments. Out: the tracker of its result.
-torch/_dynamo/variables/functions.py (invoke_and_store_as_constant) does the same job.
+In: the function, trackers of its arguments. Out: the tracker of its result. PyTorch's counterpart: `invoke_and_store_as_constant`
+in torch/_dynamo/variables/functions.py.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def call_once(ctx: TraceContext, function: FunctionType, args: Args, kwargs: Kwargs) -> VariableTracker:
-    """Call it now; its result is a constant."""
+    """Call the function now; its result is a constant."""
     try:
         result = function(
             *(_value_now(ctx, arg) for arg in args), **{name: _value_now(ctx, arg) for name, arg in kwargs.items()}
@@ -37,11 +37,11 @@ def call_once(ctx: TraceContext, function: FunctionType, args: Args, kwargs: Kwa
 
 
 def _value_now(ctx: TraceContext, value: VariableTracker) -> Any:
-    """What an argument is in this call. Raises NotConstant."""
+    """The value of an argument in this call. Raises NotConstant."""
     if value.kind != "tensor":
         return value.as_constant() if value.is_constant() else value.live_value()
     if ctx.graph.sets_modes:
-        raise NotConstant(value)  # the nodes so far mean something else when a mode is on
+        raise NotConstant(value)  # under a mode, re-running the nodes would give other values
     return concrete_value(ctx.graph, value.as_proxy())
 
 

@@ -1,24 +1,23 @@
-"""Calls of functions under `functools.lru_cache` that the cache cannot answer while tracing: the wrapped function is traced.
+"""Calls of `functools.lru_cache` functions that miss the cache, or have dynamic arguments: the wrapped function is traced.
 
-The idea: a cache changes nothing where the function beneath it gives the same again. torch.compile believes that of every cached
-function: it traces what is wrapped, warns, and neither asks nor fills the cache. CPython asks the cache first: what it holds is
-the result, however stale, and the very object; what it lacks is computed, stored and counted. Here the function is traced, too,
-but what it does is looked at:
+The idea: bypassing a cache is not observable if the wrapped function is pure and returns the same result again. torch.compile
+assumes that of every cached function: it traces the wrapped function, warns, and neither reads nor fills the cache. In CPython the
+cache comes first: a hit returns the very object stored, however stale; a miss computes the result, stores it and counts. Here the
+wrapped function is traced, too, but under three checks:
 
-- **It does nothing but compute.** No object that was there before is changed, no operator is added, no random number drawn. Else
-  Python calls it (a graph break).
-- **All arguments are constants.** Then the function is really called, once, while tracing, and the cache holds the result: it is
-  read from there like any other (cached_function.py). The call is the one that the program makes, a moment early, which nobody
-  can tell: the function changes nothing, and the frame has changed nothing that it could read. What its counts say is put right
-  when the frame runs (`Hit`).
-- **Sizes or numbers that vary are among the arguments.** Then the traced result stands for what the cache gives, if the results
-  in the cache are what the function gives by now (some are traced once more, and compared): a cache that is stale breaks the
-  graph. When the graph has run, the function is called for real with the numbers of this call, so that counts and content are
-  eager's. Objects of the result never leave the frame and are never written to: other calls see the cache's own, so that Python
-  makes the call where they would.
+- **It must be pure.** It mutates no object that existed before, adds no operator, draws no random number. Otherwise the graph
+breaks and Python calls it.
+- **All arguments are constants.** Then the real function is called once, at trace time, so that the cache holds the result, which
+is read from there like any other (cached_function.py). This is the program's own call, made slightly earlier, which is not
+observable: the function mutates nothing, and the frame has mutated nothing that it could read. The hit and miss counts are
+corrected when the frame runs (`Hit`).
+- **Sizes or unspecialized numbers are among the arguments.** Then the traced result replaces the cached one, if the cache is not
+stale (some of its results are traced again and compared); a stale cache breaks the graph. After the graph has run, the real
+function is called with this call's numbers, so that counts and content match eager. Objects of the result never leave the frame and
+are never mutated, since other calls share the cache's own objects; otherwise Python makes the call.
 
-In: the cached function, trackers of the arguments. Out: the tracker of the result, or None where Python must make the call.
-torch/_dynamo/variables/functions.py (WrapperUserFunctionVariable) does the same job.
+In: the cached function, trackers of the arguments. Out: the tracker of the result, or None if Python must make the call. PyTorch's
+counterpart: `WrapperUserFunctionVariable` in torch/_dynamo/variables/functions.py.
 """
 
 from __future__ import annotations
@@ -68,10 +67,10 @@ def call_while_tracing(
     kwargs: dict[str, Any],
     trackers: tuple[Sequence[VariableTracker], Mapping[str, VariableTracker]],
 ) -> bool:
-    """Fill the cache by a real call, if nobody can tell when it is made; whether it was."""
+    """Fill the cache by a real call, if making it at trace time is not observable; returns whether it was made."""
     has_changes = any(not isinstance(changed, CachedCall) for changed in ctx.journal.changed)
     if has_changes or ctx.active_modes or ctx.function_modes.entered:
-        return False  # what the function reads may not be yet what it will be in the program's call
+        return False  # what the function reads may not have its final value yet
     if trace_pure(ctx, wrapped, *trackers) is None:
         return False
     try:
@@ -83,7 +82,7 @@ def call_while_tracing(
 
 
 class Hit:
-    """A call of a cached function that counts a hit when the frame runs; one that was made while tracing is counted already."""
+    """A call of a cached function that counts a hit when the frame runs; a call made at trace time has been counted already."""
 
     def __init__(self, function: Any, key: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         self.function, self.key = function, key
@@ -95,7 +94,7 @@ class Hit:
 
 
 def _is_counted(function: Any, key: Any) -> bool:
-    """Whether a call while tracing stands for this one, which takes its place."""
+    """Whether a call made at trace time was already counted for this one."""
     waiting = _called_while_tracing.get(function)
     if waiting is None or key not in waiting:
         return False
@@ -116,7 +115,7 @@ def call_with_numbers_that_vary(
     args: Args,
     kwargs: Kwargs,
 ) -> VariableTracker | None:
-    """The traced result, where the cache holds nothing else; None where Python must make the call."""
+    """The traced result, if the cache agrees with it; None if Python must make the call."""
     places = [*args, *kwargs.values()]
     if not all(map(is_number_or_constant, places)):
         return None
@@ -132,14 +131,14 @@ def call_with_numbers_that_vary(
 
 
 def is_number_or_constant(value: VariableTracker) -> bool:
-    """Whether an argument is a number that varies, a constant, an object that no other one equals, or a tuple of these."""
+    """Whether an argument is a symbolic number, a constant, an object that compares by identity, or a tuple of these."""
     if isinstance(value, TupleVariable):
         return all(map(is_number_or_constant, value.items))
     return isinstance(value, SymbolicNumberVariable) or value.is_constant() or hashes_by_identity(value)
 
 
 def hashes_by_identity(value: VariableTracker) -> bool:
-    """Whether a key with this object in it is another object's key never."""
+    """Whether a cache key with this object can never equal a key with another object."""
     if value.kind not in ("object", "function", "class"):
         return False
     methods: Any = value.python_type()
@@ -153,7 +152,7 @@ def _can_be_rebuilt(value: VariableTracker) -> bool:
 
 
 def _samples(content: Mapping[Any, Any]) -> list[tuple[Any, Any]]:
-    """Some of what a cache holds: keys and results."""
+    """A sample of the cache's content: keys and results."""
     pairs, half = list(content.items()), _COMPARED_RESULTS // 2
     return pairs if len(pairs) <= _COMPARED_RESULTS else [*pairs[:half], *pairs[-half:]]
 
@@ -166,7 +165,7 @@ def _agrees(
     args: Args,
     kwargs: Kwargs,
 ) -> bool:
-    """Whether the function gives by now what the cache holds, if that is an answer to a call like this one."""
+    """Whether the wrapped function still returns the cached result, if that belongs to a call with the same signature."""
     parts = _parts_of_key(key, len(args), tuple(kwargs))
     if parts is None:
         return True
@@ -179,15 +178,15 @@ def _agrees(
 
 
 def _parts_of_key(key: Any, count: int, names: tuple[str, ...]) -> tuple[Any, ...] | None:
-    """The arguments that a key of the cache is made of; None where it is the key of a call with another signature."""
-    if type(key) is not tuple:  # one number or text alone
+    """The arguments in a cache key; None if it is the key of a call with another signature."""
+    if type(key) is not tuple:  # a single number or string
         return (key,) if count == 1 and not names else None
     positional, named = key[:count], key[count + 1 : count + 1 + 2 * len(names)] if names else ()
     return (*positional, *named[1::2]) if len(positional) == count and named[::2] == names else None
 
 
 def _argument(value: Any, arg: VariableTracker) -> VariableTracker | None:
-    """The tracker of an argument of an earlier call; None where this call has another object or constant there."""
+    """The tracker of an argument of an earlier call; None if this call has a different object or constant there."""
     if isinstance(arg, SymbolicNumberVariable):
         return ConstantVariable(value) if type(value) in (int, float, bool) else None
     if isinstance(arg, TupleVariable):
@@ -201,7 +200,7 @@ def _argument(value: Any, arg: VariableTracker) -> VariableTracker | None:
 
 
 def _is_same(ctx: TraceContext, result: VariableTracker, cached: Any) -> bool:
-    """Whether a traced result is what the cache holds."""
+    """Whether a traced result equals the cached one."""
     result = result.read(ctx)
     if isinstance(result, ListVariable | TupleVariable):
         alike = type(cached) is result.python_type() and len(cached) == len(result.items)
@@ -219,26 +218,26 @@ def _is_same(ctx: TraceContext, result: VariableTracker, cached: Any) -> bool:
 
 
 class CachedCall(VariableTracker):
-    """A call of a cached function that is made for real when the graph has run."""
+    """A call of a cached function to be made for real after the graph has run."""
 
     kind = "call"
 
 
 class _RealCall(CachedCall):
-    """One with numbers that vary: it fills the cache and counts."""
+    """A call with dynamic numbers: it fills the cache and counts."""
 
     def __init__(self, function: Any, args: list[VariableTracker], names: tuple[str, ...], result: VariableTracker) -> None:
         self.function, self.args, self.names, self.result = function, args, names, result
 
     def is_call_of(self, function: Any, args: list[VariableTracker], names: tuple[str, ...]) -> bool:
-        """Whether another call has the same result, because the cache has it from this one."""
+        """Whether another call would hit the cache entry that this one creates."""
         same_signature = self.function is function and self.names == names and len(self.args) == len(args)
         return same_signature and all(map(_is_same_argument, self.args, args))
 
     def write_back(self, build: Reconstruction) -> None:
         if not all(map(_can_be_rebuilt, self.args)):
             return  # an object of another result, which never leaves the frame
-        plain: Any = RegionCall(self.function, None)  # nobody translates what the trace stands for
+        plain: Any = RegionCall(self.function, None)  # no region: the wrapped function must not be captured again
         function = functools.partial(_call_by_name, plain, self.names) if self.names else plain
         build.call_object(function, *self.args)
         build.writer.pop_top()
@@ -254,7 +253,7 @@ def _is_same_argument(first: VariableTracker, second: VariableTracker) -> bool:
 
 
 def _call_by_name(function: Any, names: tuple[str, ...], *args: Any) -> Any:
-    """Call a function with its last arguments by name."""
+    """Call a function, with its last arguments passed by name."""
     count = len(args) - len(names)
     return function(*args[:count], **dict(zip(names, args[count:], strict=True)))
 
@@ -263,7 +262,7 @@ def _call_by_name(function: Any, names: tuple[str, ...], *args: Any) -> Any:
 
 
 def trace_pure(ctx: TraceContext, wrapped: VariableTracker, args: Args, kwargs: Kwargs) -> VariableTracker | None:
-    """What the wrapped function returns, if all that it does is to compute that; None if it does more, or raises."""
+    """The result of the wrapped function if it is pure; None if it has side effects or raises."""
     before, draws = last_node(ctx.graph.graph), len(ctx.effects.draws)
     with progress.of_a_body() as is_made_inside, ctx.journal.mutations_during() as changed:
         try:

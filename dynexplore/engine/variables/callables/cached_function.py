@@ -1,17 +1,17 @@
-"""Functions under `functools.lru_cache`: what the cache holds is the answer.
+"""Functions under `functools.lru_cache`: a cache hit returns the stored object.
 
-The idea: a program sees its caches. It gets the very object that a call left there, which may be stale by now, and counts hits and
-misses with `cache_info()`. So a call of the program's own cached function gives what the cache holds under these arguments in this
-call, guarded like a value that is read from anywhere; when the graph has run, the function is called for real: that is a hit, which
-counts it and keeps the entry from being thrown out. Where the cache holds nothing, or numbers that vary are among the arguments,
-the wrapped function is traced (cached_call.py). If it does more than compute its result, the frame breaks, and Python calls it;
-before a cache that holds nothing the break stands only as long as there is nothing. Tensors as arguments break as well.
+The idea: caches are observable. A hit returns the very object that an earlier call stored, even if it is stale by now, and
+`cache_info()` counts hits and misses. So a call of a user-defined cached function yields the object that the cache holds for these
+arguments, guarded like a value read from any other source; after the graph has run, the real function is called, which counts the
+hit and keeps the entry from being evicted. On a miss, or with dynamic numbers as arguments, the wrapped function is traced
+(cached_call.py). If it is not pure, the graph breaks and Python calls it; a break at an empty cache is temporary. Tensor arguments
+break the graph as well.
 
-Functions of installed packages are traced at each call, as PyTorch's Dynamo does with all: they hold back work that gives the same
-again.
+Cached functions of installed packages are always traced, as in Dynamo: they only save work.
 
-In: live cached functions. Out: trackers of what they hold. The cache is no attribute of the function, but what the garbage
-collector finds from it (CPython's Modules/_functoolsmodule.c, lru_cache_tp_traverse).
+In: live cached functions. Out: trackers of the cached results. The cache is not accessible as an attribute; it is found through the
+garbage collector (CPython's Modules/_functoolsmodule.c, lru_cache_tp_traverse). PyTorch's counterpart:
+`WrapperUserFunctionVariable` in torch/_dynamo/variables/functions.py.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ _KEYS = (int, str, float, bool, bytes, complex, type(None), torch.dtype, torch.d
 
 
 def _parts_of(function: Any) -> tuple[dict[Any, Any], object]:
-    """What a cache holds, and the mark that stands between positional and named arguments in its keys."""
+    """The dict of a cache, and the sentinel that separates positional and keyword arguments in its keys."""
     bound, size = _Cached.cache_info(function)[2:]
     referents = gc.get_referents(function)
-    end = 1 if bound is None else 1 + 3 * size  # an entry of a cache with a bound: its key, its result, its class
+    end = 1 if bound is None else 1 + 3 * size  # an entry of a bounded cache: its key, its result, its class
     content = referents[end] if bound is None else dict(zip(referents[1:end:3], referents[2:end:3], strict=True))
     return content, referents[end + 2]
 
@@ -81,12 +81,12 @@ def key_of(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> A
 
 
 def holds(key: Any, function: Any) -> bool:
-    """Whether the cache has a result under a key."""
+    """Whether the cache has a result for a key."""
     return key in _parts_of(function)[0]
 
 
 def cached_value(key: Any, function: Any) -> Any:
-    """What the cache has under a key. Raises KeyError."""
+    """The cached result for a key. Raises KeyError."""
     return _parts_of(function)[0][key]
 
 
@@ -126,7 +126,7 @@ class CachedFunctionVariable(BuiltinValueVariable):
         return self._cached_result(ctx, key, positional, named)
 
     def _cached_result(self, ctx: TraceContext, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> VariableTracker:
-        """What the cache holds for this call."""
+        """The result that the cache holds for this call."""
         ctx.guard(self._presence(ctx, key), "EQUALS", True)
         ctx.journal.must_replay(_CacheHit(Hit(self.value, key, args, kwargs)), self.text())
         result = CallSource(self._own_source(ctx), functools.partial(cached_value, key), f"cached result of {_shown(key)} in ")
@@ -146,14 +146,14 @@ class CachedFunctionVariable(BuiltinValueVariable):
         kwargs: dict[str, Any],
         trackers: tuple[Sequence[VariableTracker], Mapping[str, VariableTracker]],
     ) -> bool:
-        """Whether the cache could be filled while tracing."""
+        """Whether the cache could be filled at trace time."""
         wrapped = self._wrapped(ctx)
         if wrapped is None or not call_while_tracing(ctx, self.value, wrapped, key, args, kwargs, trackers):
             return False
         return holds(key, self.value)
 
     def _traced(self, ctx: TraceContext, args: Args, kwargs: Kwargs, because: str) -> VariableTracker:
-        """What the wrapped function gives, traced in the place of the cache."""
+        """The result of the wrapped function, traced instead of reading the cache."""
         wrapped = self._wrapped(ctx)
         if wrapped is not None:
             result = call_with_numbers_that_vary(ctx, self.value, wrapped, _parts_of(self.value)[0], args, kwargs)
@@ -185,7 +185,7 @@ class CachedFunctionVariable(BuiltinValueVariable):
 
 
 class _CacheHit(CachedCall):
-    """One whose result was in the cache: it counts a hit, and keeps the entry from being thrown out."""
+    """A call whose result was in the cache: it counts a hit, and keeps the entry from being evicted."""
 
     def __init__(self, again: Callable[[], object]) -> None:
         self.again = again
@@ -199,7 +199,7 @@ class _CacheHit(CachedCall):
 
 
 def _hashable_argument(ctx: TraceContext, arg: VariableTracker) -> Any:
-    """An argument that can be looked up: a constant, or an object that no other one equals. Raises NotConstant."""
+    """An argument that can be part of a cache key: a constant, or an object that compares by identity. Raises NotConstant."""
     if isinstance(arg, TupleVariable):
         return tuple([_hashable_argument(ctx, item.read(ctx)) for item in arg.items])
     if not arg.is_constant() and arg.source is not None and hashes_by_identity(arg) and ctx.specializer.is_stable(arg.source):
@@ -213,7 +213,7 @@ def _hashable_argument(ctx: TraceContext, arg: VariableTracker) -> Any:
 
 
 def _shown(key: Any) -> str:
-    """A key as text, another one for each key: what is known of one result says nothing about another."""
+    """A key as text, different for each key, since sources of different results must differ."""
     if isinstance(key, tuple):
         return f"({', '.join(map(_shown, key))})"
     return repr(key) if _is_plain(key) else f"{type(key).__qualname__} {id(key):x}"
@@ -225,14 +225,14 @@ def _is_plain(value: Any) -> bool:
 
 @binds(_Cached)
 def _bind_cached(ctx: TraceContext, attribute: ClassAttribute, instance: VariableTracker | None, cls: type[Any]) -> VariableTracker:
-    """A method under a cache."""
+    """A cached function found in a class binds as a method."""
     function = ctx.build(attribute.raw, attribute_source(ctx, attribute) or constant_source(ctx, attribute))
     return function if instance is None else BoundMethodVariable(function, instance)
 
 
 @builds(_Cached)
 def build_cached_function(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
-    """A function under a cache, guarded by identity."""
+    """A cached function, guarded by identity."""
     if source is not None:
         ctx.guard(source, "ID_MATCH", Identity(value, keep=False))
     return CachedFunctionVariable(value, source)

@@ -1,13 +1,14 @@
-"""Callables: Python functions (live or made in this frame), bound methods, C functions, and the cells of closures.
+"""Callables: Python functions (live or created in this frame), bound methods, C functions, and closure cells.
 
-The idea: calling a Python function means interpreting its body as a nested symbolic frame ("inlining"), unless policy says that
-it is one node of the graph (torch.nn.functional) or is left alone. Calling a C function means looking up its rule
-(rules.py); without one it is a torch operator that goes into the graph, or the graph breaks.
+The idea: a call of a Python function interprets its body in a nested symbolic frame ("inlining"), unless policy decides that it is
+one node of the graph (torch.nn.functional) or is not traced. A call of a C function looks up its rule (rules.py); without a rule it
+is a torch operator that becomes a node, or the graph breaks.
 
-What an inlined function reads (defaults, closure cells, globals) has a source that starts at the function's own, so that guards
-can be placed on it.
+Everything that an inlined function reads (defaults, closure cells, globals) has a source derived from the function's own, so that
+it can be guarded.
 
-torch/_dynamo/variables/functions.py and builtin.py do the same job.
+In: a callable and its arguments. Out: the tracker of the result. PyTorch's counterpart: `UserFunctionVariable`,
+`NestedUserFunctionVariable` and `UserMethodVariable` in torch/_dynamo/variables/functions.py, and builtin.py.
 """
 
 from __future__ import annotations
@@ -44,13 +45,13 @@ if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
     from dynexplore.engine.variables.contract.reconstruction import Reconstruction
 
-# What stands behind a function of a C++ extension (pybind11): no receiver.
+# The `__self__` of a C++ extension's function (pybind11), which is no receiver.
 _RECORDS = ("pybind11_detail_function_record", "PyCapsule")
 _CONSTANT_ATTRIBUTES = frozenset({"__name__", "__qualname__", "__module__", "__doc__"})
 
 
 class CellVariable(VariableTracker):
-    """A cell: a variable shared by a function and the functions inside it. `content` None: unbound."""
+    """A closure cell: a variable shared by a function and the functions nested in it. `content` None: unbound."""
 
     kind = "cell"
     mutable = True
@@ -60,8 +61,8 @@ class CellVariable(VariableTracker):
         self.name = name
         self.content = content
         self.source = source
-        self.frame_cell = frame_cell  # a cell of the root frame itself: LOAD_CLOSURE and STORE_DEREF reach it
-        self.was_empty_at = was_empty_at  # an existing cell to which nothing was bound
+        self.frame_cell = frame_cell  # a cell of the root frame itself, accessed by LOAD_CLOSURE and STORE_DEREF
+        self.was_empty_at = was_empty_at  # source of an existing cell that was unbound
 
     def python_type(self) -> type[Any]:
         return types.CellType
@@ -76,7 +77,7 @@ class CellVariable(VariableTracker):
         return self.content
 
     def guard_on_absence(self, ctx: TraceContext) -> None:
-        """Rely on nothing being bound to it, where that was so before the frame."""
+        """Guard that the cell is unbound, if it was before the frame."""
         if self.was_empty_at is not None:
             ctx.guard(self.was_empty_at, "CELL_EMPTY", None)
 
@@ -132,7 +133,7 @@ class CellVariable(VariableTracker):
 
 
 class LiveCallableVariable(VariableTracker):
-    """What live functions share, written in Python or in C: each is true, and equal only to itself (`live_value`)."""
+    """Shared by live functions in Python and in C: they are true, and equal only to themselves (`live_value`)."""
 
     def truth(self, ctx: TraceContext) -> bool:
         return True
@@ -160,13 +161,13 @@ class FunctionVariable(LiveCallableVariable):
     def __init__(self, function: types.FunctionType, source: Source | None = None, *, by_code: bool = False) -> None:
         self.function = function
         self.source = source
-        self.by_code = by_code  # any function of this code will do: its identity is not guarded
+        self.by_code = by_code  # guarded by code, not by identity: any function with this code is accepted
 
     def python_type(self) -> type[Any]:
         return types.FunctionType
 
     def guard_on_code(self, ctx: TraceContext) -> None:
-        """It is about to be interpreted: it has this code, and these defaults."""
+        """Guard the code and the defaults of a function that is about to be interpreted."""
         if not self.by_code:
             ctx.module_guards.guard_on_function(self.function)
             return
@@ -199,7 +200,7 @@ class FunctionVariable(LiveCallableVariable):
         return self.function.__globals__
 
     def default(self, ctx: TraceContext, index: int) -> VariableTracker:
-        """The index-th positional default."""
+        """The positional default at an index."""
         value = (self.function.__defaults__ or ())[index]
         source = self._place_of(ctx, value)
         return ctx.build(value, source and source.attribute("__defaults__", "getattr").item(index))
@@ -213,21 +214,21 @@ class FunctionVariable(LiveCallableVariable):
         return ctx.build(defaults[name], source and source.attribute("__kwdefaults__", "getattr").item(name))
 
     def _place_of(self, ctx: TraceContext, part: object) -> Source | None:
-        """The path to the function, by which to reach a part of it; None where it is the same function in each call, and the part
-        needs none.
+        """The source of the function, from which parts of it are reached; None if the function
+        is the same in each call, so that the part needs none.
         """
         return self.source if needs_no_source(part) else self._place(ctx)
 
     def _place(self, ctx: TraceContext) -> Source:
-        """The path to the function; one that is the same in each call is reached as itself."""
+        """The source of the function; a function that is the same in each call has a source of its own."""
         return self.source or ctx.module_guards.source_of(self.function, self.text())
 
     def default_count(self) -> int:
-        """How many positional parameters have a default."""
+        """The number of positional parameters with a default."""
         return len(self.function.__defaults__ or ())
 
     def cell(self, ctx: TraceContext, index: int) -> CellVariable:
-        """The index-th cell of the closure; the same live cell is the same tracker."""
+        """The closure cell at an index; one live cell has one tracker."""
         closure = self.function.__closure__
         assert closure is not None
         return cell_tracker(ctx, closure[index], self.code.co_freevars[index],
@@ -240,7 +241,7 @@ class FunctionVariable(LiveCallableVariable):
 
     def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
         if name == "__annotations__" and is_unevaluated(self.function):
-            return super().get_attribute(ctx, name)  # reading them runs code of the program
+            return super().get_attribute(ctx, name)  # reading them runs user code
         if name in _CONSTANT_ATTRIBUTES:
             return ctx.build(getattr(self.function, name), self._place(ctx).attribute(name, "getattr"))
         if name in self.function.__dict__:
@@ -253,7 +254,7 @@ class FunctionVariable(LiveCallableVariable):
         return super().get_attribute(ctx, name)
 
     def guard_on_absence(self, ctx: TraceContext, name: str) -> None:
-        """It has no such attribute of its own."""
+        """Guard that the function has no such attribute itself."""
         if self.by_code:
             assert self.source is not None
             ctx.guard(self.source, "ATTRIBUTE_ABSENT", name)
@@ -271,18 +272,18 @@ class FunctionVariable(LiveCallableVariable):
 
 
 def is_unevaluated(function: types.FunctionType) -> bool:
-    """From Python 3.14 on annotations are code that runs when they are read for the first time."""
+    """Whether the annotations are code that has not run yet: from Python 3.14 on they are evaluated on first access."""
     return getattr(function, "__annotate__", None) is not None and evaluated_annotations(function) is None
 
 
-#: attributes that hold what the function is made of
+#: attributes that hold the parts of a function
 _PARTS = (
     "__defaults__", "__kwdefaults__", "__dict__", "__code__", "__globals__", "__closure__", "__annotations__", "__annotate__",
 )  # fmt: skip
 
 
 def cell_tracker(ctx: TraceContext, cell: Any, name: str, source: Source | None, *, of_library: bool = False) -> CellVariable:
-    """The tracker of a live cell; a function or a class in one `of_library` is taken to stay there."""
+    """The tracker of a live cell; a function or class in a cell `of_library` is assumed not to change."""
     existing = ctx.journal.tracker_of(cell)
     if isinstance(existing, CellVariable):
         return existing
@@ -303,7 +304,7 @@ def call_python_function(
     ctx: TraceContext, function: types.FunctionType, tracker: VariableTracker,
     args: Args, kwargs: Kwargs,
 ) -> VariableTracker:
-    """Call a live Python function as policy says: by its rule, inlined, as one node, or not at all."""
+    """Call a live Python function as policy decides: by its rule, inlined, as one node, or not traced."""
     row = rule_for(function)
     if row is not None:
         ctx.module_guards.guard_on_function(function)
@@ -311,9 +312,9 @@ def call_python_function(
     method = _method_row_of_tensors(ctx, function, args)
     if method is not None:
         return method(ctx, args[0], args[1:], kwargs)
-    if "__script_if_tracing_wrapper" in function.__dict__:  # torch.jit.script_if_tracing: nothing is traced by TorchScript here
+    if "__script_if_tracing_wrapper" in function.__dict__:  # torch.jit.script_if_tracing: TorchScript is not tracing here
         return tracker.get_attribute(ctx, "__original_fn").call(ctx, args, kwargs)
-    if RUNS in function.__dict__:  # a wrapper of `run`: of nested regions the outer wins
+    if RUNS in function.__dict__:  # an optimized function: of nested regions the outermost wins
         return tracker.get_attribute(ctx, RUNS).call(ctx, args, kwargs)
     how = skip.how_to_call(function)
     if how == "skip" and skip.is_numpy(function):
@@ -335,7 +336,9 @@ def call_python_function(
 
 
 def _is_function_of_program(argument: VariableTracker) -> bool:
-    """Whether an operator that torch wrote in Python would call this: no node says what it computes."""
+    """Whether a torch operator written in Python would call this user-defined function,
+    so that a node cannot represent the call.
+    """
     if argument.kind in ("tensor", "constant"):
         return False
     kind = type_of(argument)
@@ -343,7 +346,7 @@ def _is_function_of_program(argument: VariableTracker) -> bool:
 
 
 def _method_row_of_tensors(ctx: TraceContext, function: types.FunctionType, args: Args) -> MethodAnswer | None:
-    """The row of a method of tensors that torch wrote in Python: `torch.Tensor.backward(x)` is `x.backward()`."""
+    """The rule of a tensor method that torch wrote in Python: `torch.Tensor.backward(x)` is `x.backward()`."""
     name = function.__name__
     if ctx.function_modes.may_dispatch or vars(torch.Tensor).get(name) is not function or not args or args[0].kind != "tensor":
         return None
@@ -351,10 +354,10 @@ def _method_row_of_tensors(ctx: TraceContext, function: types.FunctionType, args
 
 
 class NestedFunctionVariable(VariableTracker):
-    """A function made in this frame by `def` or `lambda`."""
+    """A function created in this frame by `def` or `lambda`."""
 
     kind = "function"
-    mutable = True  # identity matters: made once, shared
+    mutable = True  # created once and shared, since identity matters
 
     def __init__(
         self, code: types.CodeType, namespace: dict[str, Any], cells: Sequence[CellVariable] = (),
@@ -367,8 +370,8 @@ class NestedFunctionVariable(VariableTracker):
         self.defaults = list(defaults)
         self.keyword_defaults = dict(keyword_defaults or {})
         self.annotations = annotations
-        self.annotate: VariableTracker | None = None  # from Python 3.14 on: the function that evaluates them
-        self.in_frame = in_frame  # its globals are the root frame's: MAKE_FUNCTION does
+        self.annotate: VariableTracker | None = None  # from Python 3.14 on: the function that evaluates the annotations
+        self.in_frame = in_frame  # its globals are the root frame's, so MAKE_FUNCTION can create it
         self.attributes: dict[str, VariableTracker] = {}
 
     def python_type(self) -> type[Any]:
@@ -381,14 +384,14 @@ class NestedFunctionVariable(VariableTracker):
         return self
 
     def guard_on_code(self, ctx: TraceContext) -> None:
-        """It was made in this frame: nothing to rely on."""
+        """It was created in this frame, so nothing is guarded."""
 
     def global_namespace(self) -> dict[str, Any]:
         """The function's globals."""
         return self.namespace
 
     def default(self, ctx: TraceContext, index: int) -> VariableTracker:
-        """The index-th positional default."""
+        """The positional default at an index."""
         return self.defaults[index].read(ctx)
 
     def keyword_default(self, ctx: TraceContext, name: str) -> VariableTracker | None:
@@ -397,11 +400,11 @@ class NestedFunctionVariable(VariableTracker):
         return default.read(ctx) if default is not None else None
 
     def default_count(self) -> int:
-        """How many positional parameters have a default."""
+        """The number of positional parameters with a default."""
         return len(self.defaults)
 
     def cell(self, ctx: TraceContext, index: int) -> CellVariable:
-        """The index-th cell of the closure."""
+        """The closure cell at an index."""
         return self.cells[index]
 
     def call(self, ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
@@ -422,7 +425,7 @@ class NestedFunctionVariable(VariableTracker):
         if name == "__annotate__" and name in vars(types.FunctionType):
             return self.annotate or ConstantVariable(None)
         if name == "__annotations__":
-            if self.annotate is not None:  # reading them runs it, and keeps what it gives beside it
+            if self.annotate is not None:  # reading them runs it, and caches the result
                 return super().get_attribute(ctx, name)
             self.attributes[name] = self._annotations_as_dict(ctx)
             return self.attributes[name]
@@ -507,7 +510,7 @@ class BoundMethodVariable(VariableTracker):
 
 
 class BoundCMethodVariable(BoundMethodVariable):
-    """A method in C of an object of the program: `obj.__gt__`, which is object's."""
+    """A C method bound to a user-defined object: `obj.__gt__`, inherited from object."""
 
     def __init__(self, function: VariableTracker, receiver: VariableTracker) -> None:
         super().__init__(function, receiver)
@@ -584,33 +587,35 @@ class BuiltinVariable(LiveCallableVariable):
             return call_numpy(ctx, self.function, name, args, kwargs)
         module = getattr(self.function, "__module__", None)
         if isinstance(module, str) and module != "builtins" and "." not in name:
-            name = f"{module}.{name}"  # `time.sleep`: a bare `sleep` may be anybody's
+            name = f"{module}.{name}"  # `time.sleep`: a bare `sleep` would be ambiguous
         ctx.break_graph(kind_of_break(self.function, "DX204" if module == "builtins" else "DX201"), function=name)
 
     def _method_row(self) -> MethodAnswer | None:
-        """The row of a class method written in C: `dict.fromkeys`, a new object at each access."""
+        """The rule of a class method written in C: `dict.fromkeys`, a new object at each access."""
         owner = getattr(self.function, "__self__", None)
         return METHODS.get((owner, self.function.__name__)) if isinstance(owner, type) else None
 
     def _is_method_of(self, args: Args) -> bool:
-        """Whether this is a method of a builtin type, taken from the type and given its receiver: `list.append(items, x)`."""
+        """Whether this is an unbound method of a builtin type with an explicit receiver: `list.append(items, x)`."""
         owner = getattr(self.function, "__objclass__", None)
         return owner is not None and bool(args) and isinstance(args[0], ConstantVariable | BuiltinValueVariable) \
             and issubclass(args[0].python_type(), owner)
 
     def _is_resolved_on_class(self, receiver: VariableTracker) -> bool:
-        """Whether the receiver's own type has this method, and no other: `dict.__delitem__` of an OrderedDict forgets its order."""
+        """Whether the receiver's own type does not override this method: `dict.__delitem__`
+        of an OrderedDict bypasses its order.
+        """
         own = peek(receiver.python_type(), self.function.__name__)
         return own is self.function or not hasattr(own, "__objclass__")
 
     def _is_method_of_tensors(self, args: Args) -> bool:
-        """`torch.Tensor.add(x, 1)` is `x.add(1)`, with the rules that this has."""
+        """Whether `torch.Tensor.add(x, 1)` can be handled as `x.add(1)`, with the rules of tensor methods."""
         if getattr(self.function, "__objclass__", None) is not torch._C.TensorBase or not args:
             return False
         return args[0].kind == "tensor"
 
     def _storage_of(self, args: Args) -> VariableTracker | None:
-        """`dict.get(output, key)` where `output` is of a class that extends dict: asked of what it holds."""
+        """The storage for `dict.get(output, key)`, where the class of `output` extends dict."""
         owner = getattr(self.function, "__objclass__", None)
         storage: VariableTracker | None = getattr(args[0], "storage", None) if args else None
         if storage is None or owner is None or owner is object or not issubclass(storage.python_type(), owner):
@@ -625,7 +630,9 @@ class BuiltinVariable(LiveCallableVariable):
 
 
 class ClassMethodOfCVariable(BuiltinVariable):
-    """A class method written in C that has a rule where it is declared, and the class it was taken from: a new object each time."""
+    """A class method written in C, with a rule on the declaring class, and the class
+    it was accessed through: a new object each time.
+    """
 
     def __init__(self, function: Any, receiver: VariableTracker, source: Source | None = None) -> None:
         super().__init__(function, source)
@@ -638,7 +645,7 @@ class ClassMethodOfCVariable(BuiltinVariable):
 
 
 def row_of_class_method(function: Any) -> Rule | None:
-    """The rule of what a class method in C is bound from: `F.apply` has that of `torch.autograd.Function`'s own."""
+    """The rule of the underlying class method in C: `F.apply` has that of `torch.autograd.Function`'s own."""
     owner: Any = getattr(function, "__self__", None)
     if not isinstance(function, types.BuiltinFunctionType) or not is_a(owner, type):
         return None
@@ -653,7 +660,7 @@ def _is_numpy_function(value: Any) -> bool:
 @builds_when(lambda value: issubclass(type(value), torch._ops.OperatorBase | torch._ops.OpOverloadPacket), rank=30)
 @builds_when(_is_numpy_function, rank=30)
 def build_callable_object(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
-    """A callable object that stands for C code: a ufunc, one of numpy's dispatching functions, an operator of torch.ops."""
+    """A callable object implemented in C: a ufunc, a dispatching function of numpy, an operator of torch.ops."""
     if source is not None:
         ctx.guard(source, "FUNCTION_MATCH", Identity(value, keep=True))
     return BuiltinVariable(value, source)
@@ -661,7 +668,9 @@ def build_callable_object(ctx: TraceContext, value: Any, source: Source | None) 
 
 @builds(types.FunctionType)
 def build_function(ctx: TraceContext, value: types.FunctionType, source: Source | None) -> VariableTracker:
-    """A function of a module is guarded by identity; a local one, made anew by each call of its maker, by its code."""
+    """A module-level function is guarded by identity; a local one, which each call
+    of its enclosing function creates, by its code.
+    """
     if source is not None:
         if "<locals>" in value.__qualname__ and rule_for(value) is None and skip.how_to_call(value) == "inline":
             ctx.guard(source, "TYPE_MATCH", types.FunctionType)
@@ -679,7 +688,7 @@ def build_method(ctx: TraceContext, value: types.MethodType, source: Source | No
         return BuiltinVariable(value, source)
     if source is None:
         return BoundMethodVariable(ctx.build(value.__func__, None), ctx.build(value.__self__, None))
-    if rule_for(value) is not None:  # `random.uniform` is the method of a generator that nobody else sees
+    if rule_for(value) is not None:  # `random.uniform` is a method of a hidden generator
         ctx.guard(source, "FUNCTION_MATCH", Identity(value, keep=True))
         return BuiltinVariable(value, source)
     ctx.guard(source, "TYPE_MATCH", types.MethodType)
@@ -706,12 +715,12 @@ def build_builtin(ctx: TraceContext, value: Any, source: Source | None) -> Varia
 
 
 def _draws_from_numpy(value: Any) -> bool:
-    """Whether it is a function of numpy.random: a method of its hidden generator."""
+    """Whether this is a function of numpy.random: a method of its hidden generator."""
     return type(value.__self__).__module__.startswith("numpy.random")
 
 
 def _class_method_of_c(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
-    """`F.apply` as a value, guarded by its name and its class: each access makes another object."""
+    """`F.apply` as a value, guarded by its name and its class, since each access creates another object."""
     if source is None:
         return ClassMethodOfCVariable(value, ctx.build(value.__self__, None))
     ctx.guard(source, "TYPE_MATCH", type(value))
@@ -720,7 +729,7 @@ def _class_method_of_c(ctx: TraceContext, value: Any, source: Source | None) -> 
 
 
 def _bound_builtin(ctx: TraceContext, value: Any, receiver: Any, source: Source | None) -> VariableTracker:
-    """`some_list.append` as a value: the method of its receiver."""
+    """`some_list.append` as a value: the method bound to its receiver."""
     if source is None:
         owner = ctx.build(receiver, None)
     else:
@@ -734,8 +743,8 @@ def _bound_builtin(ctx: TraceContext, value: Any, receiver: Any, source: Source 
 
 
 def _class_of_method(ctx: TraceContext, value: Any, source: Source | None) -> type[Any] | None:
-    """The class in which a bound method of C stands (`super().__getitem__` is dict's, whatever the object's class has); None: the
-    object has one under this name.
+    """The class that defines a bound C method (`super().__getitem__` is dict's, whatever the object's class
+    overrides); None: the object has an attribute of this name.
     """
     if isinstance(value, types.MethodWrapperType):
         if source is not None:
@@ -753,7 +762,7 @@ def build_cell(ctx: TraceContext, value: Any, source: Source | None) -> Variable
 
 @builds(types.CodeType)
 def build_code(ctx: TraceContext, value: types.CodeType, source: Source | None) -> VariableTracker:
-    """A code object: known, with all its attributes."""
+    """A code object: a constant with all its attributes."""
     if source is not None:
         ctx.guard(source, "CODE_MATCH", value)
     return ConstantVariable(value, source)

@@ -1,10 +1,10 @@
-"""`operator` and `functools`: operators as functions, functions with arguments filled in, folds.
+"""Rules for `operator` and `functools`: operators as functions, partial objects, `reduce`, `wraps`.
 
-The idea: `operator.add(a, b)` is `a + b`; its row asks the same tables. `partial` is a tracker that calls its
-function with more arguments, and `reduce` is a loop.
+The idea: `operator.add(a, b)` is `a + b`, looked up in the same tables. `partial` is a tracker that calls its function with more
+arguments, and `reduce` is a loop.
 
-In: calls of these functions, live partial objects. Out: trackers. torch/_dynamo/variables/functions.py
-(FunctoolsPartialVariable) does the same job.
+In: calls of these functions, live partial objects. Out: trackers. PyTorch's counterpart: `FunctoolsPartialVariable` in
+torch/_dynamo/variables/functions.py, polyfills/functools.py and polyfills/operator.py.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def _count_of(ctx: TraceContext, items: VariableTracker, item_to_count: Variable
     return ConstantVariable(sum(equal(ctx, item, item_to_count) for item in items.unpack(ctx)))
 
 
-# -- objects that call: itemgetter, attrgetter, methodcaller, partial -------------------------------------------------
+# -- callable objects: itemgetter, attrgetter, methodcaller, partial ---------------------------------------------------
 
 
 class GetterVariable(BuiltinValueVariable):
@@ -186,7 +186,7 @@ for _maker in (operator.itemgetter, operator.attrgetter, operator.methodcaller):
 
 @builds(operator.itemgetter, operator.attrgetter, operator.methodcaller)
 def build_getter(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
-    """A getter that existed before the frame: guarded to be this one, which never changes."""
+    """A getter that existed before the frame: guarded by identity, since it is immutable."""
     maker, args = value.__reduce__()[:2]
     if maker is not type(value):
         ctx.break_graph("DX302", question="call", type=type(value).__qualname__)
@@ -227,7 +227,7 @@ class PartialVariable(BuiltinValueVariable):
         parts = {"func": self.function, "args": self.args, "keywords": self.keywords}
         if name in parts or self.source is None:
             return parts[name].read(ctx) if name in parts else super().get_attribute(ctx, name)
-        if self.value is not None and not hasattr(functools.partial, name):  # its `__dict__` is not made by asking for it
+        if self.value is not None and not hasattr(functools.partial, name):  # because reading `__dict__` would create it
             if hasattr(self.value, name):
                 return ctx.build(getattr(self.value, name), self.source.attribute(name))
             ctx.guard(self.source, "ATTRIBUTE_ABSENT", name)
@@ -238,12 +238,12 @@ class PartialVariable(BuiltinValueVariable):
 
 
 def is_placeholder(arg: VariableTracker) -> bool:
-    """Whether it is `functools.Placeholder` (Python 3.14), in whose place a later argument comes."""
+    """Whether it is `functools.Placeholder` (Python 3.14), which a later argument replaces."""
     return "Placeholder" in vars(functools) and arg.is_constant() and arg.as_constant() is vars(functools)["Placeholder"]
 
 
 def fill_placeholders(args: Args, later: Args) -> list[VariableTracker]:
-    """Arguments of a partial with the first later ones in the places that were left out, and the others behind."""
+    """The arguments of a partial, with the first later ones in place of placeholders, and the others appended."""
     fresh = iter(later)
     return [next(fresh, arg) if is_placeholder(arg) else arg for arg in args] + list(fresh)
 
@@ -274,12 +274,12 @@ def _partial(
 
 
 def _guard_on_flattening(ctx: TraceContext, function: VariableTracker) -> bool:
-    """Whether a partial of it is one partial: it has no `__dict__` yet, and it is called as a partial is, or since Python 3.13 is
-    one by its class (functoolsmodule.c, partial_new). CPython is asked about one that is there already.
+    """Whether a partial of it is flattened to one partial: it has no `__dict__` yet, and is called as a partial is, or since
+    Python 3.13 is one by its class (functoolsmodule.c, partial_new). For an existing partial, CPython itself decides.
     """
     if not isinstance(function, PartialVariable):
         cls = function.python_type()
-        owners = [base.__name__ for base in class_mro(cls)]  # a class that extends it, be it another import of it
+        owners = [base.__name__ for base in class_mro(cls)]  # a class that extends it, even from a second import
         called_alike = "partial" in owners and isinstance(raw_lookup(ctx, cls, "__call__"), WrapperDescriptorType)
         if called_alike or functools.partial in class_mro(cls):
             ctx.break_graph("DX302", question="what a partial of it holds", type=function.type_name())
@@ -292,7 +292,7 @@ def _guard_on_flattening(ctx: TraceContext, function: VariableTracker) -> bool:
 
 
 def flattens(value: functools.partial[Any]) -> bool:
-    """Whether a partial of this one calls its function."""
+    """Whether a partial of this one calls the inner function directly."""
     return functools.partial(value).func is not value
 
 
@@ -334,7 +334,7 @@ def _update_wrapper(
     assigned: VariableTracker | None = None,
     updated: VariableTracker | None = None,
 ) -> VariableTracker:
-    """What `functools.wraps` does: names and attributes of the wrapped function, then `__wrapped__`."""
+    """`functools.wraps`: copy names and attributes of the wrapped function, then set `__wrapped__`."""
     for name in functools.WRAPPER_ASSIGNMENTS if assigned is None else _texts(ctx, assigned):
         metadata = _metadata(ctx, wrapped, name)
         if metadata is not None:
@@ -350,7 +350,7 @@ def _texts(ctx: TraceContext, names: VariableTracker) -> list[str]:
 
 
 def _update_attribute(ctx: TraceContext, wrapper: VariableTracker, wrapped: VariableTracker, name: str) -> None:
-    """`getattr(wrapper, name).update(getattr(wrapped, name, {}))`; the dictionary of a function is its attributes."""
+    """`getattr(wrapper, name).update(getattr(wrapped, name, {}))`; the `__dict__` of a function holds its attributes."""
     own = _own_names(wrapped) if name == "__dict__" else None
     if own is not None and _own_names(wrapper) is not None:
         for attribute in own:
@@ -365,14 +365,14 @@ def _update_attribute(ctx: TraceContext, wrapper: VariableTracker, wrapped: Vari
 
 
 def _own_names(wrapped: VariableTracker) -> list[str] | None:
-    """The attributes that stand in a function's own dictionary; None where it is no function."""
+    """The attributes in a function's own `__dict__`; None if it is no function."""
     if isinstance(wrapped, NestedFunctionVariable):
         return [name for name in wrapped.attributes if name not in functools.WRAPPER_ASSIGNMENTS]
     return list(wrapped.function.__dict__) if isinstance(wrapped, FunctionVariable) else None
 
 
 def _metadata(ctx: TraceContext, wrapped: VariableTracker, name: str) -> VariableTracker | None:
-    """An attribute of the wrapped function; empty annotations of a live one are left out: they are only for people."""
+    """An attribute of the wrapped function; empty annotations of a live one are omitted."""
     if name == "__type_params__":
         return wrapped.attributes.get(name) if isinstance(wrapped, NestedFunctionVariable) else None
     if isinstance(wrapped, FunctionVariable):

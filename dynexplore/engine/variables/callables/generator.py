@@ -1,13 +1,13 @@
-"""Generators whose body is traced: a symbolic frame that stops at each `yield`.
+"""Generators whose body is traced: a symbolic frame that is suspended at each `yield`.
 
-The idea: calling a generator function makes one of these; asking for the next item lets the translator interpret the
-body to its next `yield`. So generator expressions in `sum(...)` or `all(...)`, and generator functions used in a
-loop, leave no trace in the graph.
+The idea: a call of a generator function creates one of these; for the next item the translator interprets the body up to its next
+`yield`. So generator expressions in `sum(...)` or `all(...)`, and generator functions in a loop, leave no trace in the graph.
 
-A generator that outlives the traced code cannot be rebuilt half-way: then the frame stops before it is made (DX318), so that
-Python makes and runs it.
+A generator that outlives the traced code cannot be reconstructed once it has started: the frame stops before the generator is
+created (DX318), and Python creates and runs it.
 
-torch/_dynamo/variables/functions.py (LocalGeneratorObjectVariable) does the same job.
+In: a generator function's frame. Out: the items that it yields. PyTorch's counterpart: `LocalGeneratorObjectVariable` in
+torch/_dynamo/variables/functions.py.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _METHODS = frozenset({"__next__", "__iter__", "send", "throw", "close"})
 
 
 class GeneratorVariable(BuiltinValueVariable):
-    """A generator made in this frame; `frame` is its symbolic frame (typed loosely: it lives in a higher layer)."""
+    """A generator created in this frame; `frame` is its symbolic frame (typed loosely, because it is in a higher layer)."""
 
     kind = "generator"
     mutable = True
@@ -40,10 +40,10 @@ class GeneratorVariable(BuiltinValueVariable):
     def __init__(self, frame: Any) -> None:
         self.frame = frame
         self.started = False
-        self.holder: Any = None  # the symbolic frame that made it
+        self.holder: Any = None  # the symbolic frame that created it
 
     def forget(self) -> None:
-        """The attempt is over: let go of the frame that made it, which may hold it in a variable."""
+        """The attempt is over: drop the reference to the creating frame, which may refer to the generator."""
         self.holder = None
         self.frame.forget()
 
@@ -56,7 +56,7 @@ class GeneratorVariable(BuiltinValueVariable):
     def next_or_raise(
         self, ctx: TraceContext, sent: VariableTracker = NONE, thrown: VariableTracker | None = None
     ) -> VariableTracker:
-        """What the body yielded; StopIteration when it is over, once with what it returned."""
+        """The next item of the body; StopIteration when it has ended, the first time with its return value."""
         was_over = self.frame.returned is not None
         item = ctx.calls.resume_generator(self, sent, thrown)
         if item is not None:
@@ -66,7 +66,7 @@ class GeneratorVariable(BuiltinValueVariable):
         ctx.raise_exception(StopIteration, *([] if says_nothing else [returned]))
 
     def return_value(self) -> VariableTracker:
-        """What the body returned; only when it is exhausted."""
+        """The return value of the body, once it is exhausted."""
         assert self.frame.returned is not None
         returned: VariableTracker = self.frame.returned
         return returned
@@ -96,7 +96,7 @@ def _throw(
     ctx: TraceContext, self: GeneratorVariable, kind: VariableTracker, value: VariableTracker = NONE,
     traceback: VariableTracker = NONE, /,
 ) -> VariableTracker:
-    """`throw(exception)`, or as it was called before 3.12: `throw(type, value, traceback)`."""
+    """`throw(exception)`, or the older form `throw(type, value, traceback)`."""
     _inlined(ctx, self, "throw")
     exception = kind if value.is_constant() and value.as_constant() is None else value
     return self.next_or_raise(ctx, thrown=instantiate(ctx, exception))
@@ -104,7 +104,7 @@ def _throw(
 
 @builtin_method(types.GeneratorType, "close")
 def _close(ctx: TraceContext, self: GeneratorVariable, /) -> VariableTracker:
-    """The body is to end: GeneratorExit is raised where it stands."""
+    """Raise GeneratorExit at the point where the body is suspended."""
     _inlined(ctx, self, "close")
     try:
         item = ctx.calls.resume_generator(self, NONE, thrown=exception_from_python(ctx, GeneratorExit, ()))
@@ -121,6 +121,6 @@ def _close(ctx: TraceContext, self: GeneratorVariable, /) -> VariableTracker:
 
 
 def _inlined(ctx: TraceContext, generator: VariableTracker, method: str) -> None:
-    """A generator that existed before the frame is Python's own."""
+    """Break the graph at a generator that existed before the frame, which only Python can run."""
     if not isinstance(generator, GeneratorVariable):
         ctx.break_graph("DX213", method=f"generator.{method}")
