@@ -1,1 +1,1 @@
-"""Tensors, modules, autograd functions, higher-order operators, and the rules for torch functions that are no operators."""
+"""Tensors, modules, autograd functions, higher-order operators, and rules for torch functions that are not operators."""

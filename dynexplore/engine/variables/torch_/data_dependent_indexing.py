@@ -1,18 +1,17 @@
-"""Data-dependent indexing: an integer in a tensor as index, `weights[t]`, `mask[:, t] = 1`; `select` and `narrow`; slice bounds.
+"""Data-dependent indexing: a tensor as an integer index or slice bound: `weights[t]`, `mask[:, t] = 1`, `select`, `narrow`.
 
-Eager reads the integer (`item`) and selects, so that the result is a view (`applySelect`,
-torch/csrc/autograd/python_variable_indexing.cpp). Shape and dtype are those of any row, so a graph can do without the integer: the
-node is the program's own subscript, whatever the backend, and the fake values take row 0 for any row. Backends built on AOTAutograd
-get another form from a pass after capture (engine/aliasing/lowerings.py).
+The idea: eager reads the integer (`item`) and selects, so the result is a view (`applySelect`,
+torch/csrc/autograd/python_variable_indexing.cpp). Shape and dtype are the same for any row, so a graph needs no integer: the node
+is the program's own subscript, whatever the backend, and its fake tensor is computed with row 0. For backends on AOTAutograd, a
+pass after capture lowers it (engine/aliasing/lowerings.py). `x.select(1, t)` is `x[:, t]`; `x.narrow(1, t, 3)` has the same size
+for any start.
 
-`x.select(1, t)` is `x[:, t]`. `x.narrow(1, t, 3)` takes as many rows wherever it begins.
+A write to a slice with tensor bounds, `mask[i, lengths[i]:] = 0`, as in masks of padded sequences, writes a data-dependent number
+of elements. But a scalar can be assigned to a slice of any length, so the graph needs no bounds: fake tensors use the whole
+dimension.
 
-A write to a slice whose bounds are in tensors, `mask[i, lengths[i]:] = 0`, as masks of padded sequences are made, writes a number
-of elements that depends on data. But one number fits a slice of any length, so the graph can do without the bounds: fake values
-take the whole dimension for the slice.
-
-In: a tensor's tracker and a subscript. Out: the node of the subscript.
-torch/_dynamo captures the subscript, and AOTAutograd fails, so that the frame is skipped; at a slice it breaks the graph.
+In: a tensor's tracker and a subscript. Out: the node of the subscript. PyTorch's counterpart: `method___getitem__` in
+torch/_dynamo/variables/tensor.py captures the subscript, on which AOTAutograd then fails; a slice breaks the graph.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class TensorTracker(Protocol):
-    """What is asked of a tensor's tracker."""
+    """The part of a tensor's tracker that this file uses."""
 
     fake: torch.Tensor
 
@@ -56,19 +55,19 @@ def items_of(key: VariableTracker) -> Sequence[VariableTracker]:
 
 
 def is_data_dependent_int(item: VariableTracker) -> bool:
-    """Whether an item of a subscript is a tensor whose integer torch reads."""
+    """Whether an item of a subscript is a tensor from which torch reads an integer."""
     fake = getattr(item, "fake", None)
     is_plain = isinstance(fake, torch.Tensor) and item.python_type() in PLAIN
     return is_plain and fake is not None and fake.dim() == 0 and fake.dtype in _INTEGERS
 
 
 def is_data_dependent_slice(item: VariableTracker) -> bool:
-    """Whether an item of a subscript is a slice that begins or ends where a tensor says."""
+    """Whether an item of a subscript is a slice with a tensor as its start or stop."""
     return isinstance(item, SliceVariable) and any(map(is_data_dependent_int, item.parts[:2]))
 
 
 def fits_any_slice(items: Sequence[VariableTracker], value: VariableTracker) -> bool:
-    """Whether a value can be assigned to slices of any length: it is one number, and all slices have a step of one."""
+    """Whether a value can be assigned to slices of any length: it is a scalar, and all slices have step one."""
     steps = [item.parts[2] for item in items if isinstance(item, SliceVariable)]
     return _is_one_value(value) and all(map(_is_step_of_one, steps))
 
@@ -85,13 +84,15 @@ def _is_step_of_one(step: VariableTracker) -> bool:
 
 
 def _reads_integer(ctx: TraceContext, tensor: TensorTracker, index: VariableTracker) -> bool:
-    """Whether torch reads an index from a tensor, and nobody else is asked; transforms of torch.func refuse to read it."""
+    """Whether torch itself reads an index from a tensor, without `__torch_function__` dispatch
+    or a torch.func transform (which forbids it).
+    """
     is_plain = tensor.python_type() in PLAIN and not ctx.function_modes.may_dispatch
     return is_plain and any(map(is_data_dependent_int, items_of(index))) and torch._C._functorch.peek_interpreter_stack() is None
 
 
 def data_dependent_getitem(ctx: TraceContext, tensor: TensorTracker, key: VariableTracker) -> VariableTracker:
-    """`tensor[key]` with an integer in a tensor."""
+    """`tensor[key]` with a tensor as an integer index."""
     with ctx.graph.any_row_is_the_first(tensor.fake):
         return ctx.operation("call_function", operator.getitem, [tensor, key], {})
 
@@ -99,7 +100,7 @@ def data_dependent_getitem(ctx: TraceContext, tensor: TensorTracker, key: Variab
 def data_dependent_setitem(
     ctx: TraceContext, tensor: TensorTracker, key: VariableTracker, value: VariableTracker, slices_are_whole: bool = False
 ) -> None:
-    """`tensor[key] = value` with an integer in a tensor. `slices_are_whole`: the value fits a slice of any length."""
+    """`tensor[key] = value` with a tensor as an integer index. `slices_are_whole`: the value fits a slice of any length."""
     with ctx.graph.any_row_is_the_first(tensor.fake, slices_are_whole=slices_are_whole):
         ctx.operation("call_function", operator.setitem, [tensor, key, value], {})
 
@@ -108,7 +109,7 @@ def data_dependent_setitem(
 def _select(
     ctx: TraceContext, tensor: Any, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
 ) -> VariableTracker:
-    """With a tensor as the index it is a subscript."""
+    """`select` with a tensor as the index is lowered to a subscript."""
     dim, index = _named(args, kwargs, "dim", "index")
     position = _dimension(tensor, dim)
     if position is None or index is None or not _reads_integer(ctx, tensor, index):
@@ -123,7 +124,7 @@ def _select(
 def _narrow(
     ctx: TraceContext, tensor: Any, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
 ) -> VariableTracker:
-    """With a tensor as the start, fake values take the first rows for any rows."""
+    """`narrow` with a tensor as the start: fake tensors use start 0."""
     dim, start, length = _named(args, kwargs, "dim", "start", "length")
     if start is None or length is None or not _reads_integer(ctx, tensor, start):
         return ctx.operation("call_method", "narrow", [tensor, *args], kwargs)
@@ -134,14 +135,14 @@ def _narrow(
 def _named(
     args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker], *names: str
 ) -> list[VariableTracker | None]:
-    """The arguments of a method by their names, None for one that is not there; all None where there are others."""
+    """The arguments of a method by name, None for one that is missing; all None if there are unexpected arguments."""
     bound = {**dict(zip(names, args, strict=False)), **kwargs}
     fits = len(args) + len(kwargs) == len(bound) and bound.keys() <= set(names)
     return [bound.get(name) if fits else None for name in names]
 
 
 def _dimension(tensor: TensorTracker, dim: VariableTracker | None) -> int | None:
-    """The dimension, from 0 on; None where it is no constant or not there."""
+    """The dimension as a non-negative integer; None if it is not constant or missing."""
     if not isinstance(dim, ConstantVariable) or type(dim.as_constant()) is not int:
         return None
     number, ndim = dim.as_constant(), tensor.fake.dim()

@@ -1,14 +1,14 @@
-"""Subscripts of tensors, `x[i, :, t]` and `x[i] = v`: one table says how each kind of item is captured.
+"""Subscripts of tensors, `x[i, :, t]` and `x[i] = v`: a table that defines how each kind of item is captured.
 
-torch's `__getitem__` needs the number of each index (`__index__`). A constant has one. A symbol that is asked for its number is
-specialized, so `x[:, i]` is captured as `torch.select(x, 1, i)[:]`: where torch indexes a tensor with numbers and slices, it
-selects as well (`applySelect`, torch/csrc/autograd/python_variable_indexing.cpp). An integer in a tensor is known only when the
-graph runs (data_dependent_indexing.py).
+The idea: torch's `__getitem__` calls `__index__` of each index. A constant has one. For a symbolic number it would specialize, so
+`x[:, i]` is captured as `torch.select(x, 1, i)[:]`, which is what torch does for a tensor with integer and slice indices
+(`applySelect`, torch/csrc/autograd/python_variable_indexing.cpp). An integer in a tensor is known only at run time
+(data_dependent_indexing.py).
 
-Tensor subclasses, and subscripts under a TorchFunctionMode, are captured as written: the program may see them.
+Subscripts of tensor subclasses, and under a TorchFunctionMode, are captured as written, because user code may receive them.
 
-In: a tensor's tracker, a subscript, the value assigned. Out: nodes of the graph.
-torch/_dynamo/variables/tensor.py (`method___getitem__`) does the same job for `x[i]`.
+In: a tensor's tracker, a subscript, the value assigned. Out: nodes of the graph. PyTorch's counterpart: `method___getitem__` in
+torch/_dynamo/variables/tensor.py.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 class Capture(enum.IntEnum):
-    """How a subscript is captured; of several items the greatest counts."""
+    """How a subscript is captured; the greatest of its items' captures applies."""
 
     AS_WRITTEN = 0
     SELECT = 1
@@ -56,7 +56,7 @@ class Capture(enum.IntEnum):
 
 @record()
 class ItemKind:
-    """A kind of item in a subscript: how many dimensions it takes (-1: `...`; None: only torch knows), and how it is captured."""
+    """A kind of subscript item: how many dimensions it consumes (-1: `...`; None: only torch knows), and how it is captured."""
 
     name: str
     matches: Callable[[TraceContext, VariableTracker], bool]
@@ -67,23 +67,23 @@ class ItemKind:
 
 def _holds(item: VariableTracker, kind: type[Any] | None) -> bool:
     """Whether it is a constant of exactly this class; None: the constant None."""
-    is_constant = isinstance(item, ConstantVariable) and item.is_constant()  # a drawn number is none
+    is_constant = isinstance(item, ConstantVariable) and item.is_constant()  # a drawn number is no constant
     return is_constant and type(item.as_constant()) is (type(None) if kind is None else kind)
 
 
 def _holds_integers(item: VariableTracker) -> bool:
-    """Whether it is a tensor of integers, each of which takes a row."""
+    """Whether it is a tensor of integer indices, each of which selects a row."""
     fake = getattr(item, "fake", None)
     return isinstance(fake, torch.Tensor) and fake.dim() > 0 and fake.dtype in (torch.int32, torch.int64)
 
 
 def _is_symbolic_int(ctx: TraceContext, item: VariableTracker) -> bool:
-    """Whether it is an int that is a symbol in the graph; a number that changes from call to call becomes one."""
+    """Whether it is an int that is symbolic in the graph; a dynamic number becomes one."""
     if item.kind not in ("symbolic number", "changing value"):
         return False
     varying = item.varying_key()
     if varying is not None:
-        ctx.specializer.note_change(varying[1], "index")  # so it is an input of the graph from the start
+        ctx.specializer.note_change(varying[1], "index")  # so it is a graph input from the first compilation on
     node = item.as_proxy()
     return isinstance(node, torch.fx.Node) and isinstance(node.meta.get("example_value"), torch.SymInt)
 
@@ -105,12 +105,12 @@ ITEM_KINDS = (
 
 
 def kinds_of(ctx: TraceContext, items: Sequence[VariableTracker]) -> list[ItemKind]:
-    """The kind of each item of a subscript."""
+    """The kind of each item in a subscript."""
     return [next(kind for kind in ITEM_KINDS if kind.matches(ctx, item)) for item in items]
 
 
 def lower_getitem(ctx: TraceContext, tensor: TensorTracker, key: VariableTracker) -> VariableTracker:
-    """`tensor[key]`, as nodes of the graph."""
+    """Lower `tensor[key]` to nodes."""
     items = items_of(key)
     kinds = _kinds_by_item(ctx, tensor, items)
     capture = _capture([kind.read for kind in kinds])
@@ -124,7 +124,7 @@ def lower_getitem(ctx: TraceContext, tensor: TensorTracker, key: VariableTracker
 
 
 def lower_setitem(ctx: TraceContext, tensor: TensorTracker, key: VariableTracker, value: VariableTracker) -> None:
-    """`tensor[key] = value`, as nodes of the graph."""
+    """Lower `tensor[key] = value` to nodes."""
     items = items_of(key)
     kinds = _kinds_by_item(ctx, tensor, items)
     captures = [kind.write for kind in kinds]
@@ -140,13 +140,13 @@ def lower_setitem(ctx: TraceContext, tensor: TensorTracker, key: VariableTracker
 
 
 def _kinds_by_item(ctx: TraceContext, tensor: TensorTracker, items: Sequence[VariableTracker]) -> list[ItemKind]:
-    """The kinds of the items; none where torch asks somebody else about the subscript, which is captured as written."""
+    """The kinds of the items; none if the subscript dispatches to user code, which receives it as written."""
     is_plain = tensor.python_type() in PLAIN and not ctx.function_modes.may_dispatch
     return kinds_of(ctx, items) if is_plain else []
 
 
 def _capture(captures: Sequence[Capture]) -> Capture:
-    """The capture of a subscript with these items; transforms of torch.func refuse to read a tensor."""
+    """How a subscript with these items is captured; torch.func transforms forbid reading a tensor."""
     capture = max(captures, default=Capture.AS_WRITTEN)
     reads_data = capture >= Capture.DATA_DEPENDENT
     is_transformed = reads_data and torch._C._functorch.peek_interpreter_stack() is not None
@@ -156,8 +156,9 @@ def _capture(captures: Sequence[Capture]) -> Capture:
 def _select_symbols(
     ctx: TraceContext, tensor: TensorTracker, key: VariableTracker, items: Sequence[VariableTracker], kinds: Sequence[ItemKind]
 ) -> tuple[Any, VariableTracker | None]:
-    """What the symbols select, and the rest of the subscript (None: nothing); the tensor and the subscript where dimensions are
-    not known: not all items are numbers, slices, None, and one `...` at most.
+    """The tensor after selecting the symbolic indices, and the rest of the subscript (None: nothing is left). Tensor and
+    subscript are returned unchanged if the dimensions are not known: an item is no number, slice, None or (at most one)
+    `...`.
     """
     dims = dimension_of_each([kind.takes for kind in kinds], tensor.fake.dim())
     if dims is None:

@@ -1,11 +1,11 @@
-"""Optimized and disabled functions called from traced code: the first are inlined, the second break the graph.
+"""Optimized and disabled functions called from traced code: the former are inlined, the latter break the graph.
 
-The idea: `optimize(f)` and `disable(f)` return `native.RegionCall`s, C objects with two fixed fields: the function, and its
-region. The outermost region wins, so an optimized function is only a layer around its function; one without a region (frame hook
-off) was made by `disable`.
+The idea: `optimize(f)` and `disable(f)` return `native.RegionCall`s, C objects with two immutable fields: the function and its
+region. The outermost region wins, so an optimized function is traced as its inner function; one without a region (frame hook off)
+was made by `disable`.
 
-In: live RegionCalls, as values and as class attributes. Out: their calls.
-PyTorch's counterpart: WrapperUserFunctionVariable in torch/_dynamo/variables/functions.py.
+In: live RegionCalls, as values and as class attributes. Out: their calls. PyTorch's counterpart: `WrapperUserFunctionVariable` in
+torch/_dynamo/variables/functions.py.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class OptimizedFunctionVariable(VariableTracker):
 
 @builds(RegionCall)
 def build_region_call(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
-    """A wrapper is guarded by identity."""
+    """A RegionCall, guarded by identity."""
     if source is not None:
         ctx.guard(source, "FUNCTION_MATCH", Identity(value, keep=False))
     return OptimizedFunctionVariable(value, source)
@@ -85,6 +85,6 @@ def build_region_call(ctx: TraceContext, value: Any, source: Source | None) -> V
 
 @binds(RegionCall)
 def _bind(ctx: TraceContext, attribute: ClassAttribute, instance: VariableTracker | None, cls: type[Any]) -> VariableTracker:
-    """Found in a class it binds as a function does."""
+    """In a class it binds as a function does."""
     function = ctx.build(attribute.raw, attribute_source(ctx, attribute))
     return function if instance is None else BoundMethodVariable(function, instance)

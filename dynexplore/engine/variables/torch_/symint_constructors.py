@@ -1,11 +1,10 @@
-"""Tensors made of integers that vary: `torch.tensor(n)`, `torch.tensor([n, 1])`.
+"""Tensor constructors with dynamic integers: `torch.tensor(n)`, `torch.tensor([n, 1])`.
 
-The idea: torch's constructors read the data out in C++, and of an integer that a compiler traces they keep 32 bits. torch's
-reference in Python says the same in operators, which take such an integer whole.
+The idea: torch's constructors read the data in C++, and truncate a SymInt to 32 bits. torch's Python reference (torch._refs)
+expresses the same in operators, which accept SymInts.
 
-In: the data of a call that makes a tensor. Out: the tensor, or None where the constructor itself does.
-
-torch/_dynamo/variables/torch.py does the same for torch.tensor alone.
+In: the data of a constructor call. Out: the tensor, or None if the constructor itself can be captured. PyTorch's counterpart: the
+torch.tensor branch in torch/_dynamo/variables/torch.py.
 """
 
 from __future__ import annotations
@@ -30,9 +29,9 @@ if TYPE_CHECKING:
 def lower_constructor_of_symints(
     ctx: TraceContext, data: VariableTracker, kwargs: Mapping[str, VariableTracker]
 ) -> VariableTracker | None:
-    """A new tensor of data in which an integer varies; None of other data.
+    """A new tensor from data with a dynamic integer; None for other data.
 
-    The reference knows no default device, and makes nothing on `meta`.
+    The reference ignores the default device, and cannot construct on `meta`.
     """
     if not _is_on_a_device(kwargs.get("device", ConstantVariable(None))):
         return None
@@ -52,9 +51,9 @@ def _holds_varying_integer(value: VariableTracker) -> bool:
     if isinstance(value, SequenceVariable):
         return any(map(_holds_varying_integer, value.items))
     if type(value) is ConstantVariable or not isinstance(value, SymbolicNumberVariable | ConstantVariable):
-        return False  # one that may vary is a kind of constant until it enters a graph
+        return False  # an unspecialized number is a constant until it enters a graph
     try:
         number = value.as_proxy()
-    except NotProxyable:  # the call will say so
+    except NotProxyable:  # the call itself reports it
         return False
     return isinstance(number, torch.fx.Node) and isinstance(example_value(number), torch.SymInt)

@@ -1,9 +1,10 @@
-"""Rules for torch functions that are no operators: queries of the process, of metadata and of settings.
+"""Rules for torch functions that are not operators: queries of the process, of tensor metadata and of settings.
 
-The idea: a torch function becomes one node by default (callables/function.py); the rules here are the exceptions. Their results
-are guarded by GLOBAL_STATE, by a guard that calls the function again, or constant.
+The idea: a torch function becomes one node by default (callables/function.py); the rules here are the exceptions. Their results are
+constants, or guarded by GLOBAL_STATE or by calling the function again.
 
-PyTorch's counterpart: torch/_dynamo/variables/torch.py.
+In: calls of these functions. Out: mostly constants. PyTorch's counterpart: the handlers of `TorchInGraphFunctionVariable` in
+torch/_dynamo/variables/torch.py.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from dynexplore.engine.variables.torch_.tensor.tensor import TensorVariable
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
 
-# Functions of constants, or of the process's state that GLOBAL_STATE guards: run while tracing.
+# Functions of constants, or of process state that GLOBAL_STATE guards: evaluated at trace time.
 CONSTANT_FOLDED: tuple[Callable[..., Any], ...] = (
     torch.is_grad_enabled, torch.is_inference_mode_enabled, torch.get_default_dtype, torch.finfo, torch.iinfo,
     torch.promote_types, torch.can_cast, torch.is_autocast_enabled, torch.get_autocast_dtype,
@@ -39,7 +40,7 @@ CONSTANT_FOLDED: tuple[Callable[..., Any], ...] = (
     torch.backends.cudnn.is_available, torch.backends.mkldnn.is_available,
     torch.is_deterministic_algorithms_warn_only_enabled, torch.get_num_threads, torch.is_storage,
     torch._C._get_privateuse1_backend_name, torch.get_default_device,
-    # what this build of torch and this machine have
+    # capabilities of this build of torch and of this machine
     torch.backends.mps.is_available, torch.backends.mps.is_built, torch.backends.cuda.is_built, torch.backends.openmp.is_available,
     torch.backends.mkl.is_available, torch.xpu.is_available, torch.accelerator.is_available, torch.distributed.is_available,
     *(function for name in ("is_nccl_available", "is_gloo_available", "is_mpi_available", "is_ucc_available", "is_xccl_available")
@@ -66,7 +67,7 @@ def _constant_folded(function: Callable[..., Any]) -> Answer:
     return answer
 
 
-# Settings of the process, which programs change: run while tracing, and asked again in each call.
+# Process-wide settings, which programs change: evaluated at trace time, and again by a guard.
 _SETTINGS = (
     "_get_cudnn_enabled", "_get_cudnn_benchmark", "_get_cudnn_deterministic", "_get_cudnn_allow_tf32", "_get_mkldnn_enabled",
     "_get_mkldnn_deterministic", "_get_onednn_allow_tf32", "_get_nnpack_enabled", "_get_cublas_allow_tf32",
@@ -96,13 +97,13 @@ rule(torch.get_float32_matmul_precision)(_process_setting(torch.get_float32_matm
 
 
 def _process_group_query(name: str) -> Answer:
-    """The rule of a question about the processes that work together: a group may be made, and left, between two calls."""
+    """The rule of a query about a process group: groups can be created and destroyed between calls."""
     in_group = _process_setting(torch.distributed.is_initialized, "torch.distributed.is_initialized")
     query = _process_setting(getattr(torch.distributed, name), f"torch.distributed.{name}")
 
     def answer(ctx: TraceContext, args: Sequence[VariableTracker],
                kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
-        in_group(ctx, (), {})  # where there is none the question may raise, and nothing else would be guarded
+        in_group(ctx, (), {})  # without a process group the query may raise, so this is guarded first
         return query(ctx, args, kwargs)
 
     return answer
@@ -124,7 +125,7 @@ def _is_tensor(ctx: TraceContext, args: Sequence[VariableTracker],
 
 
 def _constant_result(function: Callable[..., Any]) -> Any:
-    """The rule of a function that is a constant while tracing."""
+    """The rule of a function whose result is constant at trace time."""
 
     def row(ctx: TraceContext) -> VariableTracker:
         value = constant_functions.constant_result(function)
@@ -138,7 +139,7 @@ for _function, _ in constant_functions.table():
     builtin(_function)(_constant_result(_function))
 
 
-# Questions about what a tensor is: the fake tensor answers, and nothing goes into the graph.
+# Queries about a tensor's metadata: evaluated on the fake tensor, without a node.
 METADATA_FUNCTIONS: tuple[Callable[..., Any], ...] = (
     torch.is_complex, torch.is_floating_point, torch.is_signed, torch.is_conj, torch.is_neg, torch.is_same_size,
     torch.is_distributed, torch.is_inference, torch.numel, torch.result_type, torch.get_device,
@@ -159,7 +160,7 @@ for _function in METADATA_FUNCTIONS:
 @rule(torch.nn.parallel.DistributedDataParallel.forward)
 def _ddp_forward(ctx: TraceContext, args: Sequence[VariableTracker],
                 kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
-    """It runs as plain Python: what it does before and after the module inside is about other processes."""
+    """Break the graph at DistributedDataParallel.forward: what it does around the wrapped module involves other processes."""
     ctx.break_graph("DX418", type=args[0].python_type().__qualname__)
 
 
@@ -178,7 +179,7 @@ def _assert(ctx: TraceContext, args: Sequence[VariableTracker],
 @rule(invoke_subgraph_placeholder)
 def _nested_region(ctx: TraceContext, args: Sequence[VariableTracker],
                    kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
-    """A function under `torch.compiler.nested_compile_region` is a part of the graph like any other."""
+    """A function under `torch.compiler.nested_compile_region` is inlined like any other."""
     return args[0].call(ctx, args[1:], kwargs)
 
 
@@ -189,7 +190,7 @@ def _log_api_usage(ctx: TraceContext, args: Sequence[VariableTracker],
 
 
 def _dropout(function: Callable[..., Any]) -> Answer:
-    """Where nothing is dropped, the result is the argument itself; torch traces it as a copy (torch/_decomp, dropout)."""
+    """Without dropout the result is the argument itself, which torch's decomposition (torch/_decomp, dropout) would copy."""
 
     def answer(ctx: TraceContext, args: Sequence[VariableTracker],
                kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
@@ -219,14 +220,14 @@ def _autograd_grad(ctx: TraceContext, args: Sequence[VariableTracker],
 @rule(torch.jit.annotate)
 def _annotate(ctx: TraceContext, args: Sequence[VariableTracker],
               kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
-    """torch.jit.annotate(type, value) gives the value."""
+    """torch.jit.annotate(type, value) returns the value."""
     return args[1] if len(args) > 1 else kwargs["the_value"]
 
 
 @rule(torch.autograd.Variable)
 def _variable(ctx: TraceContext, args: Sequence[VariableTracker],
               kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
-    """`Variable(x)` of older code: a new tensor on the same data (torch/csrc/utils/tensor_new.cpp, legacy_tensor_ctor)."""
+    """The legacy `Variable(x)`: a new tensor on the same data (torch/csrc/utils/tensor_new.cpp, legacy_tensor_ctor)."""
     wants_grad = [*args[1:2], *(value for name, value in kwargs.items() if name == "requires_grad")]
     others = set(kwargs) - {"requires_grad", "volatile"}
     if not args or others or any(not value.is_constant() or value.as_constant() for value in wants_grad):
@@ -237,7 +238,7 @@ def _variable(ctx: TraceContext, args: Sequence[VariableTracker],
 @rule(inspect.signature)
 def _signature(ctx: TraceContext, args: Sequence[VariableTracker],
                kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
-    """The signature of a function is a constant while all that it is made of stays."""
+    """`inspect.signature`: a constant as long as everything it reads is unchanged."""
     target = args[0]
     function = target.function if isinstance(target, BoundMethodVariable) else target
     if kwargs or len(args) != 1 or not _guard_on_signature(ctx, function):
@@ -248,7 +249,7 @@ def _signature(ctx: TraceContext, args: Sequence[VariableTracker],
 
 
 def _guard_on_signature(ctx: TraceContext, function: VariableTracker) -> bool:
-    """Guard what `inspect.signature` reads: code and defaults, through `__wrapped__`; whether that can be guarded."""
+    """Guard what `inspect.signature` reads: code and defaults, through `__wrapped__`; returns whether that can be guarded."""
     while isinstance(function, FunctionVariable) and not function.by_code:
         function.guard_on_code(ctx)
         own = function.function.__dict__
@@ -265,7 +266,9 @@ def _guard_on_signature(ctx: TraceContext, function: VariableTracker) -> bool:
 @rule(vars(inspect.Signature)["parameters"].fget)
 def _signature_parameters(ctx: TraceContext, args: Sequence[VariableTracker],
                           kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
-    """Those of a signature that the entry itself holds: one that is handed in may be another one in the next call."""
+    """`Signature.parameters` of a signature that the cache entry itself holds; one
+    that the caller passes may differ in the next call.
+    """
     if not isinstance(args[0].source, ObjectSource | None):
         ctx.break_graph("DX203", function="inspect.Signature.parameters")
     return ctx.build(args[0].live_value().parameters, None)
@@ -277,7 +280,7 @@ _LAZY_PROPERTY: Any = vars(torch.distributions.utils)["_lazy_property_and_proper
 @rule(_LAZY_PROPERTY)
 def _lazy_property(ctx: TraceContext, args: Sequence[VariableTracker],
                               kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
-    """`Categorical.logits`, which a distribution that validates its arguments asks for: a property of a known function."""
+    """`Categorical.logits`, which a distribution reads to validate its arguments: a property with a known function."""
     try:
         return ctx.build(run_now(ctx, _LAZY_PROPERTY, args[0].live_value()), None)
     except NotConstant:

@@ -1,10 +1,10 @@
 """TorchScript functions in traced code: `torch.jit.script(f)`, `@torch.jit.script_if_tracing`.
 
-The idea: a scripted function keeps a reference to the Python function it was compiled from, and that one is inlined. A function
-that calls `is_scripting()` would behave differently, so it breaks the graph.
+The idea: a scripted function refers to the Python function it was compiled from, and that one is inlined. A function that calls
+`is_scripting()` would behave differently, so it breaks the graph.
 
-In: live torch.jit.ScriptFunction objects. Out: trackers that call the Python function.
-PyTorch's counterpart: the rows for ScriptFunction in torch/_dynamo/variables/builder.py.
+In: live torch.jit.ScriptFunction objects. Out: trackers that call the Python function. PyTorch's counterpart: the branch for
+ScriptFunction in torch/_dynamo/variables/builder.py.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class ScriptFunctionVariable(OpaqueVariable):
-    """A function of TorchScript, with the Python function behind it."""
+    """A TorchScript function, with the Python function from which it was compiled."""
 
     kind = "function"
 
@@ -44,6 +44,6 @@ class ScriptFunctionVariable(OpaqueVariable):
 
 @builds(torch.jit.ScriptFunction)
 def build_script_function(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
-    """A function of TorchScript, guarded by identity."""
+    """A TorchScript function, guarded by identity."""
     guard_identity(ctx, value, source)
     return ScriptFunctionVariable(value, source)

@@ -1,1 +1,1 @@
-"""`torch.autograd.Function`: one node, or its forward inlined."""
+"""`torch.autograd.Function`: `apply` as one node, or its `forward` inlined."""

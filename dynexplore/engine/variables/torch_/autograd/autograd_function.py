@@ -42,7 +42,7 @@ _is_setup_context_defined: Any = autograd_function._is_setup_context_defined
 
 
 class _TransientObjectVariable(UserObjectVariable):
-    """An object whose base is autograd's own C type: it serves inside the frame, and is made for real if it leaves it."""
+    """An object whose base is autograd's own C type: usable inside the frame, and created for real if it leaves it."""
 
     is_its_attributes = False
 
@@ -51,7 +51,7 @@ class _TransientObjectVariable(UserObjectVariable):
 
 
 class ForwardContextVariable(_TransientObjectVariable):
-    """The `ctx` of a forward that autograd does not record."""
+    """The `ctx` of a `forward` that autograd does not record."""
 
     def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
         if name not in self.stored and not hasattr(FunctionCtx, name):
@@ -62,10 +62,10 @@ class ForwardContextVariable(_TransientObjectVariable):
 _APPLY: Any = vars(torch.autograd.Function)["apply"]
 
 
-@rule(getattr(_APPLY, "__func__", _APPLY))  # a class method of Python until torch 2.13, of C since
+@rule(getattr(_APPLY, "__func__", _APPLY))  # a class method in Python until torch 2.13, in C since then
 def _apply(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
     cls = args[0] if args else None
-    if not isinstance(cls, ClassVariable):  # the descriptor itself was called: in C it has no signature to check
+    if not isinstance(cls, ClassVariable):  # a call of the descriptor itself, which in C has no signature to check
         ctx.break_graph("DX218", callee="autograd.Function.apply")
     wants_gradient = any(isinstance(arg, TensorVariable) and arg.fake.requires_grad for arg in (*args, *kwargs.values()))
     if wants_gradient and torch.is_grad_enabled():
@@ -79,14 +79,14 @@ def _apply(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[s
 def _lower_apply(
     ctx: TraceContext, cls: ClassVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
 ) -> VariableTracker:
-    """The forward runs on fake tensors now and on real ones in the graph.
+    """`forward` runs on fake tensors now and on real ones in the graph.
 
-    So that nothing is seen twice, one whose code prints, or may change something that outlives it, is left to Python.
+    A `forward` that prints, or may mutate an object that outlives it, breaks the graph, so that this happens only once.
     """
     function: Any = cls.value
     reads: list[OutsideReads] = []
     for name in ("forward", "backward", "setup_context"):
-        tracker = cls.get_attribute(ctx, name)  # guards it
+        tracker = cls.get_attribute(ctx, name)  # for its guard
         code = getattr(getattr(function, name), "__code__", None)
         if code is None or not OUTPUT_FUNCTIONS.isdisjoint(code.co_names) or _sets_globals(code):
             ctx.break_graph("DX405", function=function.__qualname__)
@@ -105,10 +105,12 @@ def _lower_apply(
 
 
 class _ApplyNode:
-    """`cls.apply` as a function of its own (FX writes what looks like torch's own as a path in torch) that gives a tuple always."""
+    """`cls.apply` under a separate class (FX would generate a path into torch for what looks
+    like torch's own), always with a tuple as its result.
+    """
 
     returns_bare_tensor = False
-    aliased_args: Sequence[int | None] = ()  # for each output, which argument it is: one that was marked as dirty is handed back
+    aliased_args: Sequence[int | None] = ()  # for each output, the index of the argument that it is (`mark_dirty`)
 
     def __init__(self, cls: Any) -> None:
         def apply(*args: Any, **kwargs: Any) -> tuple[Any, ...]:
@@ -137,7 +139,7 @@ def _sets_globals(code: CodeType) -> bool:
 def _inline_forward(
     ctx: TraceContext, cls: ClassVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
 ) -> VariableTracker:
-    """`forward` (and `setup_context`) without gradient mode."""
+    """`forward` (and `setup_context`) in no_grad mode."""
     context = _new_context(ctx, [*args, *kwargs.values()])
     last = next(iter(reversed(ctx.graph.graph.nodes)), None)
     mode = set_grad_mode(ctx, False, lasting=False)
@@ -168,7 +170,7 @@ def _new_context(ctx: TraceContext, args: Sequence[VariableTracker]) -> ForwardC
 def _output(
     ctx: TraceContext, output: VariableTracker, inputs: Sequence[VariableTracker], changed: Sequence[VariableTracker]
 ) -> VariableTracker:
-    """An input that comes back unchanged comes back as another tensor on the same data."""
+    """An input that is returned unchanged becomes a new tensor on the same data."""
     if not isinstance(output, TensorVariable) or any(output is other for other in changed):
         return output
     if output.fake.requires_grad:
@@ -177,7 +179,7 @@ def _output(
 
 
 def _remove_redundant_grad_mode(ctx: TraceContext, before: Any) -> None:
-    """Take the two nodes that set the mode out of the graph again where no operator between them could have needed a gradient."""
+    """Remove the two nodes that set the grad mode if no operator between them could have required grad."""
     added = _nodes_after(ctx, before)
     setting = [node for node in added if node.meta.get("sets_mode")]
     if len(setting) != 2 or setting != [added[0], added[-1]] or setting[0].target is not torch._C._set_grad_enabled:
@@ -214,7 +216,7 @@ _ORIGINAL_CONSTRUCTORS = [peek(torch.autograd.Function, name) for name in ("__in
 def _construct_instance(
     ctx: TraceContext, cls: ClassVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
 ) -> VariableTracker:
-    """`F()` of older code, made for its `apply`. What torch's `__init__` does is warn that this is old: left out, once compiled."""
+    """The legacy `F()`, created to call its `apply`. torch's `__init__` only warns, and that warning is omitted."""
     constructors = [raw_lookup(ctx, cls.value, name) for name in ("__init__", "__new__")]
     if constructors != _ORIGINAL_CONSTRUCTORS:
         ctx.break_graph("DX209", type=cls.value.__qualname__)

@@ -1,15 +1,15 @@
-"""Free variables of an autograd.Function's forward and backward: a backend runs both once, so what they read must be constant.
+"""Free variables of an autograd.Function's forward and backward: a backend traces both once, so they must be constant.
 
 The idea: `F.apply` is one node. Run eagerly, it runs the program's code in each call. A backend that traces the graph runs that
-code once, with the values that globals, cells and attributes have at that time. So each free variable must be constant: modules
-and functions of libraries, classes of torch, functions of the program for which the same holds. A number that forward reads is
-guarded. One that backward reads is not, because backward runs later and the number may have changed.
+code once, with the values that globals, cells and attributes have at that time. So each free variable must be constant: modules and
+functions of libraries, torch classes, and user-defined functions for which the same holds. A number that forward reads is guarded.
+One that backward reads is not, because backward runs later and the number may have changed.
 
-Even run eagerly, forward runs once more than in eager PyTorch: on fake tensors, during capture. So it must have no external
-effects (`external_effect`): it calls no method of an object and passes no object on.
+Even run eagerly, forward runs once more than in eager PyTorch: on fake tensors, during capture. So it must have no external effects
+(`external_effect`): it calls no method of an object and passes no object on.
 
-In:  the functions of a class. Out: the name of the first free variable that is not constant, or may be mutated, or None.
-torch/_dynamo traces both functions, and guards what they read at the time of the call.
+In: the functions of a class. Out: the name of the first free variable that is not constant, or may be mutated, or None. PyTorch's
+counterpart: none; Dynamo traces both functions, and guards what they read at the time of the call.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _MISSING = object()
 
 
 def outside_reads(ctx: TraceContext, function: Any, tracker: VariableTracker | None) -> OutsideReads:
-    """What a function reads from outside.
+    """The free variables that a function reads.
 
     `tracker`: the function as it is called now, so that numbers among its globals can be guarded; None if it is called later.
     """
@@ -46,22 +46,24 @@ def outside_reads(ctx: TraceContext, function: Any, tracker: VariableTracker | N
 
 
 def external_effect(ctx: TraceContext, function: Any) -> str | None:
-    """What a function may change that outlives its call, or show to people, by name; None where nothing is found."""
+    """The name of something that outlives the call and that a function may mutate, or of
+    an output that it may produce; None if there is none.
+    """
     finder = _EffectReader(ctx, None)
     effect = finder.of_function(function)
     return effect if effect is not None or not finder.changes_items else finder.read_items_of
 
 
 class _FreevarReader:
-    """One look at a function and at those of the program that it calls."""
+    """Analyzes the bytecode of a function and of the user-defined functions that it calls."""
 
     def __init__(self, ctx: TraceContext, tracker: VariableTracker | None) -> None:
         self.ctx, self.tracker = ctx, tracker
         self.seen: set[int] = set()
-        self.constants: list[tuple[Source, Any]] = []  # those among the globals, which a guard can hold to their values
+        self.constants: list[tuple[Source, Any]] = []  # constant globals, which can be guarded by value
 
     def of_function(self, function: Any) -> str | None:
-        """What a function of the program reads, in its own code and in that of the functions it defines."""
+        """The first free variable that is not constant, in the function's own code or in that of nested functions."""
         if id(function) in self.seen:
             return None
         self.seen.add(id(function))
@@ -75,7 +77,7 @@ class _FreevarReader:
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
             try:
                 not_fixed = self._of_value(name, cell.cell_contents, None, is_guarded=False)
-            except ValueError:  # an empty cell
+            except ValueError:  # an unbound cell
                 not_fixed = name
             if not_fixed is not None:
                 return not_fixed
@@ -99,11 +101,11 @@ class _FreevarReader:
         return None
 
     def _of_step(self, step: Step, code: types.CodeType) -> str | None:
-        """What a step itself does that is not wanted."""
+        """The unwanted effect of a single step."""
         return None
 
     def _of_value(self, name: str, value: Any, attribute: str | None, *, is_guarded: bool) -> str | None:
-        """The name, where the value, or the attribute of it that is read, may be another one later."""
+        """The name, if the value, or the attribute of it that is read, may change later."""
         if is_a(value, types.ModuleType):
             return None if is_fixed_module(value.__name__) else name
         if is_a(value, type):
@@ -126,7 +128,7 @@ class _FreevarReader:
         return self.of_function(raw.__func__) if isinstance(raw, staticmethod) else f"{name}.{attribute}"
 
     def _guards_global(self, name: str, value: Any, function: types.FunctionType) -> bool:
-        """Whether this is a constant among the globals of the function that is called now, which can be guarded."""
+        """Whether this is a constant global of the function being called, which can be guarded."""
         tracker = self.tracker
         if tracker is None or not is_constant_value(value) or name not in function.__globals__:
             return False
@@ -134,7 +136,7 @@ class _FreevarReader:
             return False
         namespace: NamespaceVariable = cast("Any", self.ctx).calls.namespace_of(tracker)
         source = namespace.source_of(name)
-        if source is not None:  # by value, however it varies: it becomes no input of the graph
+        if source is not None:  # by value, even if it is dynamic: it does not become a graph input
             self.constants.append((source, value))
         return True
 
@@ -150,9 +152,9 @@ _MAX_DEPTH = 4
 
 
 class _EffectReader(_FreevarReader):
-    """Looks for what may be changed: values may be others in each call, as long as they are only read.
+    """Looks for objects that may be mutated; values that are only read may differ between calls.
 
-    A list or dict from outside is only read where none of the code changes the items of anything, whatever name it has there.
+    A list or dict from outside counts as read-only if none of the code mutates the items of any object.
     """
 
     changes_items = False
@@ -178,7 +180,7 @@ class _EffectReader(_FreevarReader):
 
 
 def _is_plain_data(value: Any, depth: int = 0) -> bool:
-    """Whether it is a constant or a tensor, or a container of such."""
+    """Whether it is a constant or a tensor, or a container of these."""
     if is_constant_value(value) or is_a(value, torch.Tensor):
         return True
     if depth > _MAX_DEPTH or type(value) not in (list, dict, set, tuple, frozenset):

@@ -1,1 +1,1 @@
-"""Higher-order operators (`torch.cond`, `while_loop`, activation checkpointing, flex attention) and the transforms of functorch."""
+"""Higher-order operators (`torch.cond`, `while_loop`, activation checkpointing, flex attention) and functorch transforms."""

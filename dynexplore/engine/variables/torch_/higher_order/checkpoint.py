@@ -46,13 +46,13 @@ if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
 
 _FUNCTION = "torch.utils.checkpoint.checkpoint"
-_CONTEXTS = "_checkpoint_context_fn"  # where torch's operator looks for a policy in the `meta` of a body
+_CONTEXTS = "_checkpoint_context_fn"  # the key under which torch's operator expects a policy in the `meta` of a subgraph
 
 
 def checkpointed(body: Any, *inputs: Any, preserve_rng_state: bool = True, determinism_check: str = "default") -> Any:
-    """Run a body and keep its inputs alone; a compiler is told what to compute again.
+    """Run a subgraph and save only its inputs; AOTAutograd sees which values to recompute.
 
-    It is computed again to its end: to stop early could leave a mode that the body enters switched on.
+    The recomputation runs to the end: stopping early could leave a mode set that the subgraph enters.
     """
     if detect_fake_mode(inputs) is not None:
         return tag_activation_checkpoint(body, *inputs, use_reentrant=False)
@@ -64,7 +64,7 @@ def checkpointed(body: Any, *inputs: Any, preserve_rng_state: bool = True, deter
 
 
 def checkpointed_reentrant(body: Any, *inputs: Any, passed: tuple[torch.Tensor, ...], preserve_rng_state: bool = True) -> Any:
-    """The same in the other way: the tensors that were `passed` are saved, what the body has besides belongs to the function."""
+    """The reentrant variant: saves the tensors that were `passed`; other operands are free variables of the function."""
     if detect_fake_mode(inputs) is not None:
         return tag_activation_checkpoint(body, *inputs, use_reentrant=False)
     places = {id(tensor): place for place, tensor in enumerate(passed)}
@@ -90,7 +90,7 @@ def _checkpoint(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapp
     if reentrant:
         del options["determinism_check"]
         return _checkpoint_reentrant(ctx, function, positional, options)
-    if not torch.is_grad_enabled():  # nothing is kept, so nothing is computed again
+    if not torch.is_grad_enabled():  # nothing is saved, so nothing is recomputed
         return function.call(ctx, positional, named)
     result, nodes = _trace(ctx, function, positional, named, options)
     if nodes:
@@ -101,7 +101,7 @@ def _checkpoint(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapp
 
 def _add_subgraph(ctx: TraceContext, body: Body) -> None:
     outside = outside_values(body.nodes)
-    if any(node.target is take_data for node in outside):  # eager keeps the tensor, and reads the data that it has in backward
+    if any(node.target is take_data for node in outside):  # eager saves the tensor, and in backward reads the data that it has then
         refuse(ctx, _FUNCTION, "a tensor that it reads was given other data in this graph")
     ctx.graph.bodies.append(body)
     ctx.graph.note_recompute_inputs(map(example_value, outside))
@@ -111,7 +111,7 @@ def _add_subgraph(ctx: TraceContext, body: Body) -> None:
 
 
 def _take_options(ctx: TraceContext, named: dict[str, VariableTracker]) -> dict[str, Any]:
-    """Take the options out of the arguments; one that is not traced breaks the graph. `early_stop` is about time alone."""
+    """Remove the options from the arguments; an unsupported option breaks the graph. `early_stop` only affects speed."""
     named.pop("early_stop", None)
     if "debug" in named and constant_of(ctx, named.pop("debug"), _FUNCTION):
         refuse(ctx, _FUNCTION, "debug shows the program's own operators")
@@ -133,7 +133,7 @@ def _non_default(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class _SelectiveContextsVariable(VariableTracker):
-    """What `create_selective_checkpoint_contexts` gives: two modes that keep the values which a policy names."""
+    """The result of `create_selective_checkpoint_contexts`: two modes that save the values which a policy selects."""
 
     kind = "selective checkpoint contexts"
 
@@ -148,7 +148,7 @@ class _SelectiveContextsVariable(VariableTracker):
 def _selective_checkpoint_contexts(
     ctx: TraceContext, policy_fn_or_list: VariableTracker, allow_cache_entry_mutation: VariableTracker | None = None
 ) -> VariableTracker:
-    """The policy is called when the graph runs, or is compiled: it is the live function, whatever it reads."""
+    """The policy is called at run time, or during compilation; it is the live function."""
     policy = policy_fn_or_list.read(ctx)
     is_list = type(policy) is ListVariable
     live = [_guard_on_policy(ctx, item.read(ctx)) for item in policy.unpack(ctx)] if is_list else _guard_on_policy(ctx, policy)
@@ -159,7 +159,7 @@ def _selective_checkpoint_contexts(
 
 
 def _guard_on_policy(ctx: TraceContext, value: VariableTracker) -> Any:
-    """A policy, or an operator that one names."""
+    """A policy, or an operator that it lists."""
     try:
         live = value.live_value()
     except NotConstant:
@@ -171,7 +171,7 @@ def _guard_on_policy(ctx: TraceContext, value: VariableTracker) -> Any:
 
 
 def _context_factory(ctx: TraceContext, context_fn: VariableTracker) -> Any:
-    """What makes the contexts that `context_fn` gives, when it is called anew; None where they do nothing."""
+    """A function that creates the contexts that `context_fn` returns; None if they have no effect."""
     if isinstance(context_fn, FunctionVariable) and context_fn.function is torch_checkpoint.noop_context_fn:
         return None
     contexts = context_fn.call(ctx, [], {}).read(ctx)
@@ -180,7 +180,7 @@ def _context_factory(ctx: TraceContext, context_fn: VariableTracker) -> Any:
     return contexts.make
 
 
-# -- the reentrant kind ------------------------------------------------------------------------------------------------
+# -- the reentrant variant ---------------------------------------------------------------------------------------------
 
 
 def _checkpoint_reentrant(
@@ -195,9 +195,9 @@ def _checkpoint_reentrant(
         return result
     ctx.graph.asked_about_gradients = False
     result, nodes = _trace(ctx, function, args, {}, options)
-    if ctx.graph.asked_about_gradients:  # forward would be told another answer than backward
+    if ctx.graph.asked_about_gradients:  # the grad mode differs between forward and recomputation
         refuse(ctx, _FUNCTION, "the function asks whether gradients are noted")
-    ctx.graph.asked_about_gradients = True  # inside another one of this kind torch warns: its forward notes none
+    ctx.graph.asked_about_gradients = True  # a nested reentrant checkpoint warns, since its forward runs without grad
     _check_results(ctx, result, tensors, nodes)
     passed = tuple(tensor.as_proxy() for tensor in tensors)
     kwargs = {"passed": passed, **_non_default(options)}
@@ -208,7 +208,7 @@ def _checkpoint_reentrant(
 def _check_results(
     ctx: TraceContext, result: VariableTracker, inputs: Sequence[TensorVariable], nodes: Sequence[Node] | None = None
 ) -> None:
-    """Results are new tensors, one by one or in a tuple: torch would make others of the rest. With `nodes`: with gradients."""
+    """Results must be new tensors, single or in a tuple: torch would alter others. With `nodes`: they must require grad."""
     items = [item.read(ctx) for item in result.unpack(ctx)] if type(result) is TupleVariable else [result]
     storages = {storage_of(tensor.fake) for tensor in inputs}
     for item in items:
@@ -229,7 +229,7 @@ def _trace(
     ctx: TraceContext, function: VariableTracker, args: Sequence[VariableTracker], named: Mapping[str, VariableTracker],
     options: Mapping[str, Any],
 ) -> tuple[VariableTracker, list[Node]]:
-    """Trace the body."""
+    """Trace the function into a subgraph."""
     fake_mode = ctx.graph.fake_mode
     drawn, fake_mode.draws_random_numbers = fake_mode.draws_random_numbers, False
     result, nodes = speculate_subgraph(ctx, _FUNCTION, function, args, named)

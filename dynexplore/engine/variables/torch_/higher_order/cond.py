@@ -48,6 +48,6 @@ def _cond(
 
 
 def _output_metadata(branch: HopSubgraph) -> Any:
-    """What must be the same of both branches."""
+    """The metadata on which both branches must agree."""
     fakes = [tensor.fake for tensor in branch.tensors]
     return branch.out_spec, [(fake.dtype, fake.device, fake.shape, fake.stride(), fake.layout, type(fake)) for fake in fakes]

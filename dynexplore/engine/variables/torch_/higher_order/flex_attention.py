@@ -38,7 +38,7 @@ _FUNCTION = "flex_attention"
 
 @late_rule("torch._dynamo.decorators", "mark_static")
 def _mark_static(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
-    """Where a compiler alone comes by, it leaves no mark behind."""
+    """The wrapper marks tensors for the compiler; not needed here, so it does nothing."""
     if not ctx.effects.observed_is_compiling:
         ctx.break_graph("DX203", function="torch._dynamo.decorators.mark_static")
     return NONE
@@ -48,7 +48,7 @@ def _mark_static(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Map
 def _has_free_unbacked_symbols(
     ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
 ) -> VariableTracker:
-    """False for lengths that are known, as in eager; those that only the run knows are left to it."""
+    """False for known lengths, as in eager; unbacked lengths break the graph."""
     has_free_unbacked_symbols = importlib.import_module("torch.fx.experimental.symbolic_shapes").has_free_unbacked_symbols
     if has_free_unbacked_symbols(tree_map_only(torch.fx.Node, example_value, [arg.as_proxy() for arg in args])):
         ctx.break_graph("DX203", function="torch.fx.experimental.symbolic_shapes.has_free_unbacked_symbols")
@@ -56,7 +56,7 @@ def _has_free_unbacked_symbols(
 
 
 def index_with_scalar_tensors(tensor: torch.Tensor, indices: list[torch.Tensor]) -> torch.Tensor:
-    """`tensor[indices]` where each index is a number in a tensor, as torch's mode for masks does it."""
+    """`tensor[indices]` with scalar tensors as indices, as torch's TransformGetItemToIndex does it."""
     result: torch.Tensor = _late_module().mod_index(tensor, indices)
     return result
 
@@ -67,7 +67,7 @@ def _late_module() -> Any:
 
 @late_rule("torch._dynamo._trace_wrapped_higher_order_op", "ModIndex.apply")
 def _mod_index(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
-    """What a mask does under the mode when the program itself makes it (`create_block_mask`): one node."""
+    """The index operation of a mask when the program itself evaluates it under the mode (`create_block_mask`): one node."""
     return ctx.operation("call_function", index_with_scalar_tensors, args[1:], kwargs)
 
 

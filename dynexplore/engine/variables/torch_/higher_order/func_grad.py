@@ -58,7 +58,7 @@ def _lower_unwrap(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Ma
 
 
 def require_grad_in_level(tensor: torch.Tensor) -> torch.Tensor:
-    """`requires_grad_()` of a tensor that a level has wrapped, which functorch allows to itself alone."""
+    """`requires_grad_()` of a tensor wrapped at a level, which only functorch itself may call."""
     before = _functorch.get_inplace_requires_grad_allowed()
     _functorch.set_inplace_requires_grad_allowed(True)
     try:
@@ -74,7 +74,7 @@ def _set_tensor_requires_grad(ctx: TraceContext, tensor: VariableTracker, /) -> 
 
 @builtin(eager_transforms.enable_inplace_requires_grad)
 def _enable_inplace_requires_grad(ctx: TraceContext, enabled: VariableTracker, /) -> VariableTracker:
-    """The node that needs it does so itself."""
+    """No node: the node that needs this setting sets it itself."""
     return NullContextVariable(_functorch.set_inplace_requires_grad_allowed, (constant_of(ctx, enabled, "it"),))
 
 
@@ -89,7 +89,7 @@ _HOOKS_ARE_SET = CallSource(ObjectSource(hooks_are_set, "saved_tensors_hooks_are
 
 @builtin(torch.autograd.graph.disable_saved_tensors_hooks)
 def _disable_saved_tensors_hooks(ctx: TraceContext, message: VariableTracker, /) -> VariableTracker:
-    """Hooks on saved tensors are not traced: what sets them breaks the graph. Under those that are set already torch refuses."""
+    """Saved-tensor hooks are not traced: setting them breaks the graph. If some are set already, torch raises here."""
     manager: Any = torch.autograd.graph.disable_saved_tensors_hooks
     if constant_of(ctx, ctx.build(hooks_are_set(), _HOOKS_ARE_SET), "it"):
         ctx.break_graph("DX203", function="torch.autograd.graph.disable_saved_tensors_hooks")
@@ -101,7 +101,7 @@ def _autograd_grad(
     ctx: TraceContext, outputs: VariableTracker, inputs: VariableTracker, grad_outputs: VariableTracker = NONE,
     retain_graph: VariableTracker | None = None, create_graph: VariableTracker | None = None,
 ) -> VariableTracker:
-    """One node; a list of inputs is a tuple to it."""
+    """Lower to one node, which takes a list of inputs as a tuple."""
     parts = [outputs, inputs, grad_outputs, retain_graph or ConstantVariable(False), create_graph or ConstantVariable(True)]
     arguments = [part if part.is_constant() else TupleVariable(part.unpack(ctx)) for part in parts]
     return ctx.operation("call_function", eager_transforms._autograd_grad, arguments, {})
@@ -113,7 +113,7 @@ _wraps: Any = getattr(apis, "_wraps_without_dynamo_attrs", None)
 def _wraps_without_dynamo_attrs(
     ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
 ) -> VariableTracker:
-    """What the wrappers of torch.func are decorated with: functools.wraps, less the marks of torch's own compiler."""
+    """The decorator of torch.func's wrappers: functools.wraps without Dynamo's attributes."""
     (function,) = args
     attributes = getattr(function.live_value(), "__dict__", {}) if function.source is not None else {}
     if any(name in attributes for name in apis._DYNAMO_WRAPPER_ATTRS):
@@ -121,5 +121,5 @@ def _wraps_without_dynamo_attrs(
     return ctx.build(functools.wraps, None).call(ctx, args, kwargs)
 
 
-if _wraps is not None:  # older versions decorate with functools.wraps
+if _wraps is not None:  # older versions use functools.wraps
     rule(_wraps)(_wraps_without_dynamo_attrs)

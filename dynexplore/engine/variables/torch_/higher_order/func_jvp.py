@@ -51,17 +51,17 @@ def _end(ctx: TraceContext) -> VariableTracker:
     return _LEVEL.end(ctx)
 
 
-# -- the level of dual tensors ----------------------------------------------------------------------------------------
+# -- the dual level ------------------------------------------------------------------------------------------------------
 
 
 def enter_dual_level() -> int:
-    """Begin autograd's level of dual tensors. As a function of its own it is one node in a graph of any version of torch."""
+    """Enter autograd's dual level. A separate function, so that it is one node in a graph of any version of torch."""
     level: int = torch._C._enter_dual_level()
     return level
 
 
 def exit_dual_level() -> None:
-    """End it; there is never more than one."""
+    """Exit the dual level; there is never more than one."""
     torch._C._exit_dual_level(level=0)
 
 
@@ -90,7 +90,7 @@ def _exit_dual(ctx: TraceContext, *, level: VariableTracker) -> VariableTracker:
 
 def _in_dual_level(function: Any) -> Answer:
     def answer(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
-        if not _DUAL.stands(ctx):  # the fake twin of a dual tensor has no tangent
+        if not _DUAL.stands(ctx):  # the fake tensor of a dual tensor has no tangent
             _refuse(ctx, "a level of dual tensors was begun outside")
         return ctx.operation("call_function", function, args, kwargs)
 
@@ -103,18 +103,18 @@ rule(_inner._unpack_dual)(_in_dual_level(_VF._unpack_dual))
 
 @builtin(_forward._maybe_load_decompositions)
 def _load(ctx: TraceContext) -> VariableTracker:
-    """Done now: the operators below need them, and loading twice does nothing."""
-    with warnings.catch_warnings():  # torch scripts them, which it calls deprecated
+    """Run at trace time: the operators inside need the decompositions, and loading twice has no effect."""
+    with warnings.catch_warnings():  # torch scripts them, which issues a deprecation warning
         warnings.simplefilter("ignore", DeprecationWarning)
         _forward._maybe_load_decompositions()
     return NONE
 
 
-# -- the permission ---------------------------------------------------------------------------------------------------
+# -- the forward-grad setting -------------------------------------------------------------------------------------------
 
 
 def _set_forward_ad_enabled(enabled: bool) -> bool:
-    """Say whether derivatives are noted forward; gives what was said before."""
+    """Set whether forward-mode AD is enabled; returns the previous setting."""
     before: bool = torch._C._is_fwd_grad_enabled()
     torch._C._set_fwd_grad_enabled(enabled)
     return before

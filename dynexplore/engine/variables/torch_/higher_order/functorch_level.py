@@ -33,18 +33,18 @@ class FunctorchLevel:
     pop: Callable[[], Any]
 
     def begin(self, ctx: TraceContext, *node_args: Any, live_args: tuple[Any, ...] = ()) -> VariableTracker:
-        """Enter the level, in the graph (`node_args`) and for real (`live_args`); returns the level's number."""
+        """Push the level, in the graph (`node_args`) and in the process (`live_args`); returns its number."""
         node = add_mode_node(ctx, self.push, *node_args)
         level = node.meta["example_value"] = self.push(*live_args)
         ctx.active_modes.append(ActiveMode(self._leave, self._leave_in_graph, of=self.mode))
         return ConstantVariable(level)
 
     def stands(self, ctx: TraceContext) -> bool:
-        """Whether the program is inside a level of this transform that was begun while tracing."""
+        """Whether the program is inside a level of this transform that was pushed at trace time."""
         return any(mode.of == self.mode for mode in ctx.active_modes)
 
     def end(self, ctx: TraceContext) -> VariableTracker:
-        """Leave the innermost level of this transform."""
+        """Pop the innermost level of this transform."""
         leave_mode(ctx, next(mode for mode in reversed(ctx.active_modes) if mode.of == self.mode))
         return NONE
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class _SubgraphVariable(VariableTracker):
-    """A body, as an argument of the operator."""
+    """A subgraph, as an argument of the operator."""
 
     kind = "body"
 
@@ -51,8 +51,8 @@ class _SubgraphVariable(VariableTracker):
 class HopSubgraph:
     """A traced function: its nodes, the tensors that it returns, and the structure of its result (`out_spec`).
 
-    `placeholders` stand for the arguments that the operator passes, other ones in each iteration; they are its first inputs. It may
-    return one of them, or a view of one, where the operator copies what it returns (`may_return_inputs`).
+    `placeholders` represent the arguments that the operator passes, which differ in each iteration; they are its first inputs.
+    It may return one of them, or a view of one, if the operator copies its results (`may_return_inputs`).
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class HopSubgraph:
         bodies = len(ctx.graph.bodies)
         try:
             result, self.nodes = speculate_subgraph(ctx, operator, function, [*placeholders, *operands], {})
-        except ObservedException:  # torch raises something of its own about it
+        except ObservedException:  # torch raises an exception of its own for it
             if not placeholders:
                 raise
             refuse(ctx, operator, "the function raises")
@@ -131,7 +131,9 @@ def unflatten(out_spec: Any, results: Any) -> VariableTracker:
 
 
 def placeholder_of(ctx: TraceContext, tensor: VariableTracker, operator: str, *, part: bool) -> TensorVariable:
-    """What a loop passes its body for a tensor: one of the same kind, or (`part`) one like its parts along the first side."""
+    """A placeholder for the tensor that a loop passes to its body: with the same metadata,
+    or (`part`) that of its slices along dim 0.
+    """
     if not isinstance(tensor, TensorVariable):
         refuse(ctx, operator, "it is given what is no tensor")
     with ctx.graph.fake_mode:

@@ -36,12 +36,12 @@ if TYPE_CHECKING:
 
     from dynexplore.engine.variables.contract.context import TraceContext
 
-_CONDITION = "loop_condition"  # the one body that gives a tensor, not a tuple
+_CONDITION = "loop_condition"  # the one subgraph that returns a tensor, not a tuple
 
 
 @rule(operators._maybe_compile_and_run_fn)
 def _call_as_compiled(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
-    """Outside of a compiler torch compiles it here; inside it calls the function."""
+    """torch compiles here if no compiler is active; under a compiler it calls the function, as we do."""
     function, *arguments = args
     return function.call(ctx, arguments, kwargs)
 
@@ -50,7 +50,7 @@ def _call_as_compiled(ctx: TraceContext, args: Sequence[VariableTracker], kwargs
 def _while_loop(
     ctx: TraceContext, cond_fn: VariableTracker, body_fn: VariableTracker, carried: VariableTracker, more: VariableTracker, /
 ) -> VariableTracker:
-    ctx.graph.need_shape_env()  # torch asks for it
+    ctx.graph.need_shape_env()  # torch reads it
     state = carried.unpack(ctx)
     bodies = [_trace_step(ctx, "torch.while_loop", function, state, more.unpack(ctx)) for function in (cond_fn, body_fn)]
     condition, step = bodies
@@ -83,10 +83,10 @@ def _scan(
 def _associative_scan(
     ctx: TraceContext, combine_fn: VariableTracker, xs: VariableTracker, additional_inputs: VariableTracker
 ) -> VariableTracker:
-    """Element by element: the body is traced with two parts of each tensor, and runs with many of them at a time.
+    """Elementwise mode: the body is traced with two slices of each tensor, and runs on many of them at a time.
 
-    torch's derivative of the operator takes each tensor by itself, which is wrong where one depends on another (2.11 to 2.13).
-    Where gradients of several are wanted, what the operator does is put into the graph.
+    torch's derivative of the operator differentiates each tensor separately, which is wrong if one depends on another (2.11 to
+    2.13). If gradients of several are required, the operator's decomposition is captured instead.
     """
     parts = xs.unpack(ctx)
     if len(parts) > 1 and torch.is_grad_enabled() and any(_requires_grad(part.read(ctx)) for part in parts):
@@ -127,7 +127,7 @@ def _is_scalar_bool(fake: torch.Tensor) -> bool:
 def _require_same_metadata(
     ctx: TraceContext, operator: str, state: Sequence[VariableTracker], results: Sequence[TensorVariable]
 ) -> None:
-    """What a step passes to the next one is of the kind that it was given."""
+    """The results of an iteration must have the metadata of the state that was passed to it."""
     if len(state) != len(results) or not all(
         isinstance(old := carried.read(ctx), TensorVariable) and _metadata(old.fake) == _metadata(new.fake)
         for carried, new in zip(state, results, strict=True)
@@ -148,7 +148,7 @@ def _metadata(fake: torch.Tensor) -> Any:
 
 
 def _check_operands(ctx: TraceContext, operator: Any, nodes: Sequence[Node]) -> None:
-    """torch refuses operands that share memory."""
+    """torch rejects operands that alias each other."""
     fakes = [node.meta["example_value"] for node in nodes]
     if len(set(map(storage_of, fakes))) < len(fakes):
         refuse(ctx, str(operator), "two of its operands share memory")
@@ -158,7 +158,7 @@ def _lower_loop(
     ctx: TraceContext, operator: Any, bodies: Sequence[HopSubgraph], names: Sequence[str], out_spec: Any,
     operands: Sequence[VariableTracker],
 ) -> VariableTracker:
-    """The operator's node: bodies, what changes, what the bodies use from outside."""
+    """Add the operator's node: subgraphs, loop state, lifted free variables."""
     inputs: list[Node] = [*dict.fromkeys(node for body in bodies for node in body.inputs)]
     _check_operands(ctx, operator, [*(node for part in operands for node in part.as_proxy()), *inputs])
     modules = [body.extract(ctx, name, inputs, bare=name == _CONDITION) for body, name in zip(bodies, names, strict=True)]

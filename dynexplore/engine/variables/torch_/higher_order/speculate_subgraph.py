@@ -35,7 +35,7 @@ def speculate_subgraph(
     ctx: TraceContext, operator: str, function: VariableTracker,
     args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker],
 ) -> tuple[VariableTracker, list[Node]]:
-    """Inline a function that is given to `operator`; what is more than its result breaks the graph."""
+    """Inline the function argument of `operator`; any side effect breaks the graph."""
     if ctx.function_modes.entered or torch._C._functorch.peek_interpreter_stack() is not None:
         refuse(ctx, operator, "a mode or a transform is active, and would not be where the function runs")
     fake_mode, before, modes, draws = ctx.graph.fake_mode, last_node(ctx.graph.graph), Modes.now(), len(ctx.effects.draws)

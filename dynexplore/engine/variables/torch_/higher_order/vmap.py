@@ -1,12 +1,11 @@
 """torch.vmap: a function of one example, called with a batch.
 
-The idea: torch implements vmap in Python around four C functions: push a level, add a batch dimension at that level, remove it,
-pop the level. The Python part is inlined with the user's function, and the four become nodes (functorch_level.py pushes and pops).
-A graph break inside is moved before the whole call, because no frame is translated while a level is active
-(runtime/foreign_modes.py).
+The idea: torch implements vmap in Python around four C functions: push a level, add a batch dimension at that level, remove it, pop
+the level. The Python part is inlined with the user's function, and the four become nodes (functorch_level.py pushes and pops). A
+graph break inside is moved before the whole call, because no frame is captured while a level is active (runtime/foreign_modes.py).
 
-In: calls of torch._functorch's inner functions. Out: nodes, tensors.
-PyTorch's counterpart: VmapIncrementNestingCtxManagerVariable in torch/_dynamo/variables/ctx_manager.py.
+In: calls of torch._functorch's inner functions. Out: nodes, tensors. PyTorch's counterpart:
+`VmapIncrementNestingCtxManagerVariable` in torch/_dynamo/variables/ctx_manager.py.
 """
 
 from __future__ import annotations
@@ -64,6 +63,6 @@ def _is_batched(ctx: TraceContext, value: VariableTracker, /) -> VariableTracker
 
 @rule(predispatch.lazy_load_decompositions)
 def _load(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
-    """Done now: the operators below need them, and loading twice does nothing."""
+    """Run at trace time: the operators inside need the decompositions, and loading twice has no effect."""
     predispatch.lazy_load_decompositions()
     return NONE

@@ -1,1 +1,1 @@
-"""`torch.nn.Module`, parameters and buffers, optimizers."""
+"""`torch.nn.Module`, parameters, buffers, and optimizers."""

@@ -4,11 +4,11 @@ The idea: a module is copied like any object, attribute by attribute (objects/ob
 copied into the new module's registries. The copy of a parameter is a new parameter (new_parameter.py) with the same data, the copy
 of another tensor is a clone in the graph. Nothing is reconstructed unless the copy is live after the frame.
 
-Tensors that alias each other must alias in the copy, too: these break the graph, and so do modules with hooks or with a copy
-protocol of their own.
+Tensors that alias each other must alias in the copy, too: these break the graph, and so do modules with hooks or with a custom copy
+protocol.
 
-In:  trackers of modules and tensors. Out: trackers of their copies.
-Lib/copy.py, torch/_tensor.py (__deepcopy__) and torch/nn/parameter.py define what is copied.
+In: trackers of modules and tensors. Out: trackers of their copies. PyTorch's counterpart: none; Dynamo breaks the graph at
+copy.deepcopy. Lib/copy.py, torch/_tensor.py (__deepcopy__) and torch/nn/parameter.py define what is copied.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from dynexplore.engine.variables.torch_.tensor.tensor import TensorVariable
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
 
-# How a class says that it is copied in a way of its own, and what stands there otherwise.
+# The methods by which a class customizes copying, and their default implementations.
 _PROTOCOL = {
     "__reduce_ex__": object.__reduce_ex__, "__reduce__": object.__reduce__, "__getnewargs__": None, "__getnewargs_ex__": None,
     "__getstate__": nn.Module.__getstate__, "__new__": object.__new__, "__deepcopy__": None,
@@ -65,7 +65,7 @@ def _break_on_copy_protocol(ctx: TraceContext, module: NNModuleVariable) -> None
     cls = module.cls
     others = [name for name, plain in _PROTOCOL.items() if raw_lookup(ctx, cls, name) is not plain]
     if not str(getattr(raw_lookup(ctx, cls, "__setstate__"), "__module__", "")).startswith("torch."):
-        others.append("__setstate__")  # torch's own fill in what old files lack
+        others.append("__setstate__")  # torch's own only add attributes that older files lack
     foreign = is_a(module.value, *UNTRACED) or is_uninitialized_lazy_module(module.value) or cls in copyreg.dispatch_table
     plain = module.uses_default_getattribute(ctx) and module.has_registries
     if others or foreign or not plain or not module.guard_on_no_hooks(ctx):
@@ -73,7 +73,7 @@ def _break_on_copy_protocol(ctx: TraceContext, module: NNModuleVariable) -> None
 
 
 def _guard_on_init_value(ctx: TraceContext, module: NNModuleVariable, name: str) -> None:
-    """What Module.__init__ made stands there unchanged: empty registries of hooks, as a rule."""
+    """Guard that an attribute still has the value that Module.__init__ gave it: usually an empty hook registry."""
     if module.value is None:
         if name in module.stored:
             refuse_copy(ctx, module)
@@ -97,14 +97,14 @@ def _copy_tensor(ctx: TraceContext, tensor: TensorVariable, memo: Memo) -> Varia
 
 
 def _is_plain(tensor: TensorVariable) -> bool:
-    """Whether its values are all there is to be copied."""
+    """Whether a tensor has no state besides its values."""
     fake, real = tensor.fake, tensor.real
     has_more = real is not None and (bool(instance_dict(real)) or real.grad is not None)
     return tensor.python_type() is torch.Tensor and not fake.requires_grad and is_dense(fake) and not has_more
 
 
 def _shares_storage(tensor: TensorVariable, memo: Memo) -> bool:
-    """Whether another tensor in the same memory is copied, too."""
+    """Whether another tensor on the same storage is copied, too."""
     copied = [other.fake for other in memo if isinstance(other, TensorVariable)]
     return storage_of(tensor.fake) in map(storage_of, copied)
 

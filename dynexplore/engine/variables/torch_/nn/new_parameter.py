@@ -1,13 +1,13 @@
-"""Parameters made in the frame: `nn.Parameter(t)`, layers of a module made in the frame, deep copies of modules.
+"""Parameters created in the frame: `nn.Parameter(t)`, layers of a module created in the frame, deep copies of modules.
 
 The idea: a parameter is a leaf that accumulates a gradient in `backward()`. A compiled graph returns gradients for graph inputs
 only, so a new parameter is lifted to an input: before each call of the graph the modified code allocates it uninitialized, and the
-graph computes the initial data and copies it in. The copy is skipped where the data came from `torch.empty`.
+graph computes the initial data and copies it in. The copy is skipped if the data came from `torch.empty`.
 
-In eager PyTorch the parameter aliases the tensor it was made from. This cannot be observed if that tensor was made in the frame
-and is not used again; otherwise the graph ends before the parameter, which is then made for real.
+In eager PyTorch the parameter aliases the tensor it was made from. This cannot be observed if that tensor was made in the frame and
+is not used again; otherwise the graph ends before the parameter, which is then created for real.
 
-In:  `torch.Tensor._make_subclass(nn.Parameter, data)`, which `nn.Parameter(data)` calls. Out: a graph input without guards.
+In: `torch.Tensor._make_subclass(nn.Parameter, data)`, which `nn.Parameter(data)` calls. Out: a graph input without guards.
 PyTorch's counterpart: torch/_dynamo/create_parameter_op.py.
 """
 
@@ -38,12 +38,12 @@ _UNINITIALIZED = (torch.empty, torch.empty_like, torch.empty_strided)
 
 
 class NewParameterVariable(TensorVariable):
-    """A parameter that was made in this frame."""
+    """A parameter that was created in this frame."""
 
     def __init__(self, node: torch.fx.Node, fake: torch.Tensor, source: OwnLocalSource, data: TensorVariable | None) -> None:
         super().__init__(node, fake, source)
         self.storage = None if data is None else storage_of(data.fake)
-        self.initialized_at = node  # the graph's last node when it had its data
+        self.initialized_at = node  # the graph's last node at the time it was initialized
 
     def python_type(self) -> type[Any]:
         return torch.nn.Parameter
@@ -55,7 +55,7 @@ class NewParameterVariable(TensorVariable):
 def first_reused_storage(
     parameters: Sequence[NewParameterVariable], graph: torch.fx.Graph, outputs: Sequence[torch.fx.Node]
 ) -> NewParameterVariable | None:
-    """The first parameter whose storage, that of a tensor of the program, is used once more or leaves the graph."""
+    """The first parameter whose storage, which belongs to a tensor of the program, is used again or leaves the graph."""
     shared = [parameter for parameter in parameters if parameter.storage is not None]
     if not shared:
         return None
@@ -68,7 +68,9 @@ def first_reused_storage(
 def new_parameter(
     ctx: TraceContext, like: torch.Tensor, data: TensorVariable, *, requires_grad: bool, aliases_data: bool
 ) -> NewParameterVariable:
-    """A parameter of the sizes and strides of a fake tensor with this data; `aliases_data`: in eager it is the data's storage."""
+    """A parameter with the sizes and strides of a fake tensor and this data; `aliases_data`:
+    in eager it shares the data's storage.
+    """
     sizes, strides = tuple(like.shape), tuple(like.stride())
     make = functools.partial(_uninitialized_parameter, sizes, strides, like.dtype, like.device, requires_grad)
     number = len(ctx.effects.new_parameters)
@@ -87,7 +89,7 @@ def new_parameter(
 def _uninitialized_parameter(
     sizes: tuple[int, ...], strides: tuple[int, ...], dtype: torch.dtype, device: torch.device, requires_grad: bool
 ) -> torch.Tensor:
-    """What the modified code calls."""
+    """The allocation that the modified code calls."""
     parameter: torch.Tensor = _make_subclass(
         torch.nn.Parameter, torch.empty_strided(sizes, strides, dtype=dtype, device=device), requires_grad
     )
@@ -99,7 +101,7 @@ _make_subclass: Any = torch.Tensor._make_subclass
 
 @rule(_make_subclass)
 def _create_parameter(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
-    """`torch.Tensor._make_subclass(nn.Parameter, data, requires_grad)`, where the data is a tensor of this frame."""
+    """`torch.Tensor._make_subclass(nn.Parameter, data, requires_grad)` with a tensor of this frame as data."""
     values = [arg.read(ctx) for arg in args]
     wants_grad = values[2] if len(values) > 2 else ConstantVariable(False)
     is_supported = len(values) in (2, 3) and not kwargs and wants_grad.is_constant()

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.reconstruction import Reconstruction
 
 PARAMETERS, BUFFERS, MODULES = REGISTRIES
-# A module with something in one of these runs Python code around its forward.
+# A module with an entry in one of these dicts runs Python code around its forward.
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 GLOBAL_HOOKS = (
     "_global_forward_hooks", "_global_forward_pre_hooks", "_global_backward_hooks", "_global_backward_pre_hooks",
@@ -66,10 +66,10 @@ UNTRACED = (torch.jit.ScriptModule, torch.jit.ScriptFunction)
 _NOT_CONSTRUCTED = (*UNTRACED, nn.modules.lazy.LazyModuleMixin)
 
 
-# The methods of torch that are answered here instead of being inlined, as they were at first: a program may put others there.
+# torch's own methods, with their original code, which are handled here instead of inlined: a program may replace them.
 _CALL_IMPL = nn.Module._call_impl
 _CALL, _GETATTR, _SETATTR, _DELATTR = nn.Module.__call__, nn.Module.__getattr__, nn.Module.__setattr__, nn.Module.__delattr__
-_METHODS_OF_CALL: tuple[Any, ...] = (_CALL, _CALL_IMPL)  # which the call of a module comes through
+_METHODS_OF_CALL: tuple[Any, ...] = (_CALL, _CALL_IMPL)  # through which a module call passes
 _ITERATIONS = (nn.ModuleList.__iter__, nn.Sequential.__iter__)
 _LENGTHS = (nn.ModuleList.__len__, nn.Sequential.__len__, nn.ModuleDict.__len__)
 _CODES = {function: function.__code__ for function in (_CALL, _CALL_IMPL, _GETATTR, _SETATTR, _DELATTR, *_ITERATIONS, *_LENGTHS)}
@@ -85,9 +85,9 @@ class NNModuleVariable(UserObjectVariable):
     def __init__(self, cls: type[Any], *, value: Any = None, source: Source | None = None,
                  class_variable: VariableTracker | None = None) -> None:
         super().__init__(cls, value=value, source=source, class_variable=class_variable)
-        self.registered: dict[str, str] = {}  # name stored by this frame -> the registry it stands in
-        self.stored_directly: set[str] = set()  # those of them that Module.__setattr__ had no part in
-        # Module.__init__ makes them
+        self.registered: dict[str, str] = {}  # name stored by this frame -> its registry
+        self.stored_directly: set[str] = set()  # those of them that bypassed Module.__setattr__
+        # Module.__init__ creates them
         self.has_registries = value is not None and all(registry in instance_dict(value) for registry in REGISTRIES)
 
     def text(self) -> str:
@@ -101,7 +101,7 @@ class NNModuleVariable(UserObjectVariable):
             registered = self.find_registered(ctx, name)
             if registered is not None:
                 if self.value is not None and name not in self.stored:
-                    self.guard_on_absence(ctx, name)  # Module.__getattr__ is asked for what is not found before
+                    self.guard_on_absence(ctx, name)  # Module.__getattr__ only handles names that the normal lookup does not find
                 return registered
         return super().plain_get(ctx, name)
 
@@ -126,7 +126,7 @@ class NNModuleVariable(UserObjectVariable):
         return super().missing_attribute(ctx, name)
 
     def _ask_fallback(self, ctx: TraceContext, name: str, raised: ObservedException) -> VariableTracker:
-        """Module.__getattr__ asks the registries, also where a property of this name raised, and fails in its own words."""
+        """Module.__getattr__ searches the registries, even if a property of this name raised, and raises its own AttributeError."""
         if not (self._guard_on_original(ctx, "__getattr__", _GETATTR) and self.uses_default_getattribute(ctx)):
             return super()._ask_fallback(ctx, name, raised)
         registered = self.find_registered(ctx, name)
@@ -169,12 +169,12 @@ class NNModuleVariable(UserObjectVariable):
         return live_registry(self.value, name)
 
     def find_registered(self, ctx: TraceContext, name: str) -> VariableTracker | None:
-        """What Module.__getattr__ finds: a parameter, buffer or submodule; None if there is none."""
+        """The result of Module.__getattr__: a parameter, buffer or submodule; None if there is none."""
         registry = self.registry_of(name)
         return None if registry is None else self.entry(ctx, registry, name)
 
     def entry(self, ctx: TraceContext, registry: str, name: str) -> VariableTracker:
-        """`self._parameters[name]` and its kin."""
+        """An entry of a registry: `self._parameters[name]`."""
         if name in self.stored:
             stored = self.stored[name]
             assert stored is not None
@@ -210,7 +210,7 @@ class NNModuleVariable(UserObjectVariable):
                         if place == registry and name not in names and self.stored.get(name) is not None]
 
     def guard_on_names(self, ctx: TraceContext, registry: str) -> None:
-        """The registry has these names."""
+        """Guard the registry's names."""
         if ctx.module_guards.has_facts_of(self.value):
             ctx.module_guards.guard_on_keys(self.value, registry)
         elif self.source is not None:
@@ -231,7 +231,7 @@ class NNModuleVariable(UserObjectVariable):
         if issubclass(kind, nn.Parameter):
             return PARAMETERS
         if issubclass(kind, torch.Tensor) and any(instancecheck(ctx, value, cls) for cls in (nn.Parameter, nn.Buffer)):
-            ctx.break_graph("DX303", name=name, type=self.cls.__qualname__)  # Python registers it: a buffer may say `persistent`
+            ctx.break_graph("DX303", name=name, type=self.cls.__qualname__)  # Python registers it: a buffer may set `persistent`
         registry = self.registry_of(name)
         if issubclass(kind, nn.Module):
             if registry == PARAMETERS:
@@ -244,10 +244,10 @@ class NNModuleVariable(UserObjectVariable):
         return registry
 
     def register(self, ctx: TraceContext, registry: str, name: str, value: VariableTracker) -> None:
-        """What Module.__setattr__ puts into a registry."""
+        """Register a value as Module.__setattr__ does."""
         self._require_registries(ctx)
         other = name in self.stored_directly and self.registered.get(name) != registry
-        if other or has_python_getattribute(self.cls):  # replaying it by Module.__setattr__ would run that code
+        if other or has_python_getattribute(self.cls):  # replaying it with Module.__setattr__ would run that code
             ctx.break_graph("DX303", name=name, type=self.cls.__qualname__)
         self._store(ctx, name, value)
         self.registered[name] = registry
@@ -255,7 +255,7 @@ class NNModuleVariable(UserObjectVariable):
     def store_in_registry(self, ctx: TraceContext, registry: str, name: str, value: VariableTracker) -> None:
         """`module._buffers[name] = value`: no other attribute of the module is read or removed."""
         stands = self.registry_of(name)
-        if stands != registry and (stands is not None or self.has_own(ctx, name)):  # what is found there is still the other one
+        if stands != registry and (stands is not None or self.has_own(ctx, name)):  # the lookup still finds the other one
             ctx.break_graph("DX303", name=name, type=self.cls.__qualname__)
         self.stored_directly.add(name)
         self._store(ctx, name, value)
@@ -267,7 +267,7 @@ class NNModuleVariable(UserObjectVariable):
         super().generic_set(ctx, name, value)
 
     def store_own(self, ctx: TraceContext, name: str, value: VariableTracker) -> None:
-        if name in REGISTRIES:  # another dict stands there then, and what the old one holds is no longer the module's
+        if name in REGISTRIES:  # then another dict replaces the registry, whose entries are no longer the module's
             ctx.break_graph("DX303", name=name, type=self.cls.__qualname__)
         super().store_own(ctx, name, value)
 
@@ -282,7 +282,7 @@ class NNModuleVariable(UserObjectVariable):
             super().generic_delete(ctx, name)
 
     def _guard_on_attribute_location(self, ctx: TraceContext, name: str) -> None:
-        """Whether and where the live module has the attribute: that decides how it is deleted."""
+        """Guard whether and where the live module has the attribute, which determines how it is deleted."""
         own = instance_dict(self.value)
         if not all(registry in own for registry in REGISTRIES):
             ctx.break_graph("DX414", type=self.cls.__qualname__)
@@ -381,7 +381,7 @@ class NNModuleVariable(UserObjectVariable):
             ctx.module_guards.guard_on_keys(self.value, "_forward_pre_hooks")
 
     def guard_on_no_hooks(self, ctx: TraceContext) -> bool:
-        """Guard that neither the module nor every module has hooks; False where it has some."""
+        """Guard that neither the module itself nor the global registries have hooks; False if there are some."""
         _guard_on_no_global_hooks(ctx)
         if self.value is None:
             return not any(self.own_attribute(ctx, name).truth(ctx) for name in HOOKS if name in self.stored)  # type: ignore[union-attr]
@@ -403,13 +403,13 @@ class NNModuleVariable(UserObjectVariable):
 
 
 def live_registry(module: nn.Module, name: str) -> str | None:
-    """The registry of a live module that has a name."""
-    own = instance_dict(module)  # without registries while its own `__init__` has not made them yet
+    """The registry of a live module that contains a name."""
+    own = instance_dict(module)  # without registries if its `__init__` has not created them yet
     return next((registry for registry in REGISTRIES if name in own.get(registry, ())), None)
 
 
 def delete_registered(module: nn.Module, name: str) -> None:
-    """What Module.__delattr__ does to a parameter, buffer or submodule; no code of the program runs."""
+    """Module.__delattr__ of a parameter, buffer or submodule; runs no user code."""
     registry = live_registry(module, name)
     assert registry is not None
     del instance_dict(module)[registry][name]
@@ -418,7 +418,7 @@ def delete_registered(module: nn.Module, name: str) -> None:
 
 
 def _store_in(registry: str) -> Callable[[nn.Module, str, Any], None]:
-    """What puts an item into a registry, as `module._buffers[name] = value` does; no code of the program runs."""
+    """A function that stores an item in a registry, as `module._buffers[name] = value` does; runs no user code."""
 
     def store(module: nn.Module, name: str, value: Any) -> None:
         instance_dict(module)[registry][name] = value
@@ -430,12 +430,12 @@ _STORES = {registry: _store_in(registry) for registry in REGISTRIES}
 
 
 def is_uninitialized_lazy_module(value: object) -> bool:
-    """Whether it is a lazy module without weights; `_infer_parameters` (torch/nn/modules/lazy.py) takes the mark away."""
+    """Whether it is a lazy module without weights; `_infer_parameters` (torch/nn/modules/lazy.py) removes the flag."""
     return is_a(value, nn.modules.lazy.LazyModuleMixin) and "_initialize_hook" in instance_dict(value)
 
 
 def is_module_frame(code: CodeType, first: object) -> bool:
-    """Whether a frame with this code and first argument is a module's `forward`, or what stands for an optimized module."""
+    """Whether a frame with this code and first argument is a module's `forward`, or the wrapper of an optimized module."""
     forward = peek(type(first), "forward") if is_a(first, nn.Module) else None
     return forward is not None and (code.co_filename == ENTRY_FILE or code is getattr(forward, "__code__", None))
 
@@ -458,7 +458,7 @@ def _guard_on_no_global_hooks(ctx: TraceContext) -> None:
 
 
 class RegistryVariable(VariableTracker):
-    """`module._modules` and its kin: a dict that is looked at through its module."""
+    """`module._modules` or another registry: a dict whose operations are forwarded to the module."""
 
     kind = "dict"
 
@@ -474,11 +474,11 @@ class RegistryVariable(VariableTracker):
             return False
         if (other.module, other.registry) == (self.module, self.registry):
             return True
-        registry, others = self._live(), other._live()  # `copy.copy` of a module gives one that shares its registries
+        registry, others = self._live(), other._live()  # `copy.copy` of a module shares its registries
         return None if registry is not None and registry is others else False
 
     def _live(self) -> object:
-        """The dict that stands there now, of a module that existed before the frame."""
+        """The real dict of a module that existed before the frame."""
         return instance_dict(self.module.value).get(self.registry) if self.module.value is not None else None
 
     def names(self, ctx: TraceContext) -> list[str]:
@@ -515,7 +515,7 @@ class RegistryVariable(VariableTracker):
         return self.module.entry(ctx, self.registry, key.as_constant())
 
     def _is_unchanged_key(self, key: object) -> bool:
-        """Whether a name is there that this frame has not touched: then what stands under it is relied on, and no other name."""
+        """Whether a name exists and the frame has not changed it: then only its value is guarded, and no other name."""
         live = self._live()
         return type(key) is str and type(live) is dict and key in live and key not in self.module.stored
 
@@ -545,7 +545,7 @@ class RegistryVariable(VariableTracker):
         return ConstantMethodVariable(self, name) if name in _READING_METHODS else super().get_attribute(ctx, name)
 
     def as_dict(self, ctx: TraceContext, values: bool = True) -> DictVariable:
-        """A dict of the same items."""
+        """A dict with the same items."""
         return DictVariable({
             name: (ConstantVariable(name), self.module.entry(ctx, self.registry, name) if values else ConstantVariable(None))
             for name in self.names(ctx)
@@ -558,11 +558,11 @@ class RegistryVariable(VariableTracker):
 _READING_METHODS = frozenset({"items", "keys", "values", "get", "copy", "__len__", "__contains__", "__getitem__", "__iter__"})
 
 
-# -- what Module's own methods do -------------------------------------------------------------------------------------
+# -- Module's own methods ----------------------------------------------------------------------------------------------
 
 
 def _module_rule(*functions: Any) -> Callable[[ModuleRule], ModuleRule]:
-    """Declare what one of Module's own functions does, where the class looks attributes up as Module does; else it is inlined."""
+    """Declare the rule of one of Module's own functions, for classes with Module's attribute lookup; else it is inlined."""
 
     def declare(answer: ModuleRule) -> ModuleRule:
         for function in functions:
@@ -579,7 +579,7 @@ def _apply_or_inline(function: Any, answer: ModuleRule) -> Answer:
     ) -> VariableTracker:
         if not args or not isinstance(args[0], NNModuleVariable):
             ctx.break_graph("DX414", type=args[0].type_name() if args else "nothing")
-        if not args[0].uses_default_getattribute(ctx):  # each `self.name` in there runs the program's own code
+        if not args[0].uses_default_getattribute(ctx):  # each `self.name` in the method runs user code
             return ctx.calls.inline(ctx.build(function, None), args, kwargs)
         return answer(ctx, args[0], args[1:], kwargs)
 
@@ -631,7 +631,7 @@ def _delattr(
 def _getattr(
     ctx: TraceContext, module: NNModuleVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
 ) -> VariableTracker:
-    """super().__getattr__(name) in a class that overrides it: only the registries are asked."""
+    """super().__getattr__(name) in a class that overrides it: only the registries are searched."""
     name = args[0].as_constant()
     attribute = module.find_registered(ctx, name)
     return attribute if attribute is not None else module.missing_attribute(ctx, name)
@@ -644,13 +644,13 @@ def _getattr(
 def _construct_module(
     ctx: TraceContext, cls: ClassVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
 ) -> VariableTracker:
-    """A module made while tracing: its `__init__` is inlined, and it becomes real only if it outlives the frame."""
+    """A module created at trace time: its `__init__` is inlined, and it becomes real only if it outlives the frame."""
     if issubclass(cls.value, _NOT_CONSTRUCTED) or raw_lookup(ctx, cls.value, "__new__") is not object.__new__:
         ctx.break_graph("DX414", type=cls.value.__qualname__)
     module = NNModuleVariable(cls.value, class_variable=cls)
     if cls.value is nn.Sequential and not kwargs and all(isinstance(arg, NNModuleVariable) for arg in args):
         _register_children(ctx, module, args)
-    elif cls.value is nn.ModuleList and len(args) == 1 and not kwargs:  # also a slice of one
+    elif cls.value is nn.ModuleList and len(args) == 1 and not kwargs:  # also for a slice of a ModuleList
         _register_children(ctx, module, args[0].unpack(ctx))
     else:
         initialize(ctx, module, args, kwargs)
@@ -665,7 +665,7 @@ def _register_children(ctx: TraceContext, parent: NNModuleVariable, children: Se
 
 @builds_when(lambda value: issubclass(type(value), nn.Module), rank=40)
 def build_module(ctx: TraceContext, value: nn.Module, source: Source | None) -> VariableTracker:
-    """A module: guarded by identity, and held; or by type, where instances change."""
+    """A module: guarded by identity, and tracked as a fact; or by type, if the instance changes between calls."""
     if source is None:
         source = ctx.module_guards.source_of(value, type(value).__qualname__)
         ctx.module_guards.know(source)

@@ -1,11 +1,11 @@
-"""Optimizers of torch: their update functions run with `capturable=True`.
+"""Optimizers of torch.optim: their update functions run with `capturable=True`.
 
-The idea: an update function has two code paths. One reads the step count with `item()` and branches on it, which is
-data-dependent; the other, written for CUDA graphs, keeps it as a tensor (`capturable=True`). Traced code takes the second one
-where parameters and step counts are on one device, so that an update is one graph. The optimizer's own setting does not change.
+The idea: an update function has two code paths. One reads the step count with `item()` and branches on it, which is data-dependent;
+the other, written for CUDA graphs, keeps it as a tensor (`capturable=True`). Traced code takes the second one if parameters and
+step counts are on one device, so that an update is one graph. The optimizer's own setting does not change.
 
-In: calls of `torch.optim.adam.adam` and its like. Out: the same calls with `capturable=True`.
-PyTorch's counterpart: _set_capturable in torch/_dynamo/variables/optimizer.py.
+In: calls of `torch.optim.adam.adam` and similar functions. Out: the same calls with `capturable=True`. PyTorch's counterpart:
+`_set_capturable` in torch/_dynamo/variables/optimizer.py.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def _update_functions() -> Iterator[tuple[types.FunctionType, tuple[str, ...]]]:
-    """The update functions of torch.optim that know the two ways, with the names of their parameters."""
+    """The update functions of torch.optim that have a `capturable` option, with the names of their parameters."""
     for name, module in list(sys.modules.items()):
         function = vars(module).get(name.rpartition(".")[2].lstrip("_")) if name.startswith("torch.optim.") else None
         if isinstance(function, types.FunctionType):

@@ -4,7 +4,8 @@ The idea: `nn.Buffer(t)` is a plain tensor with the attribute `_is_buffer`, and 
 with `_is_param`; `isinstance` and `Module.__setattr__` check these flags (`__instancecheck__` of the two metaclasses in
 torch/nn/parameter.py). A flag is an ordinary attribute, so its presence or absence is guarded.
 
-In: a tensor's tracker, and nn.Parameter or nn.Buffer. Out: whether the tensor is an instance.
+In: a tensor's tracker, and nn.Parameter or nn.Buffer. Out: whether the tensor is an instance. PyTorch's counterpart:
+`call_isinstance` in torch/_dynamo/variables/builtin.py.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _INSTANCE_FLAGS: dict[type[Any], str] = {nn.Parameter: "_is_param", nn.Buffer: "
 
 
 def instancecheck(ctx: TraceContext, tensor: VariableTracker, cls: type[Any]) -> bool:
-    """Whether the tensor bears the mark that makes it an instance of `cls`, which is nn.Parameter or nn.Buffer."""
+    """Whether the tensor has the flag that makes it an instance of `cls`, which is nn.Parameter or nn.Buffer."""
     try:
         answer = tensor.get_attribute(ctx, _INSTANCE_FLAGS[cls]).truth(ctx)
     except ObservedException as raised:

@@ -42,7 +42,7 @@ def _group_tensors(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: M
 
 
 def _fake(ctx: TraceContext, tensor: VariableTracker) -> torch.Tensor | None:
-    """None stands for no tensor: an optimizer's state may lack one."""
+    """The fake tensor; None represents a missing tensor, as in an optimizer's state."""
     if type(tensor) is TensorVariable:
         return tensor.fake
     if not tensor.is_constant() or tensor.as_constant() is not None:

@@ -25,7 +25,7 @@ _CAST_TO_INT64 = (torch.int8, torch.int16, torch.int32)
 
 
 def lower_array_index(ctx: TraceContext, key: VariableTracker) -> VariableTracker:
-    """The subscript that torch makes of one with arrays in it."""
+    """The subscript with each array replaced by the tensor that torch makes of it."""
     if isinstance(key, TupleVariable):
         items = [item.read(ctx) for item in key.items]
         return TupleVariable([_as_tensor(ctx, item) for item in items]) if any(map(_is_array, items)) else key

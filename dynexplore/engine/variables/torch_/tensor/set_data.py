@@ -59,13 +59,13 @@ def _is_same_data(tensor: TensorVariable, value: VariableTracker) -> bool:
 
 
 def _layout(fake: torch.Tensor) -> tuple[object, ...]:
-    """How a tensor reads its storage; sizes and strides that vary by their symbols' names."""
+    """How a tensor is laid out on its storage; symbolic sizes and strides by name."""
     sizes = tuple(size if type(size) is int else str(size) for size in (*fake.shape, *fake.stride()))
     return fake.is_conj(), fake.is_neg(), fake.storage_offset(), fake.dtype, fake.is_inference(), sizes
 
 
 def _why_not_traced(ctx: TraceContext, tensor: TensorVariable, value: VariableTracker) -> str | None:
-    """Why the assignment is made by Python; None: it is traced."""
+    """Why the assignment breaks the graph; None if it is traced."""
     if type(tensor) is not TensorVariable or tensor.real is None or tensor.source is None or not tensor.source.guardable:
         return "the tensor was made in this frame, or is of a class of its own"
     if type(value) not in (TensorVariable, DataAliasVariable) or not isinstance(value, TensorVariable):
@@ -81,7 +81,7 @@ def _why_not_traced(ctx: TraceContext, tensor: TensorVariable, value: VariableTr
 
 
 def _metadata(fake: torch.Tensor) -> tuple[object, ...]:
-    """What must be the same; a size that varies is unlike any other."""
+    """The metadata that must be equal; a symbolic size equals no other."""
     sizes = (*fake.shape, *fake.stride())
     fixed = sizes if all(type(size) is int for size in sizes) else object()
     return fixed, fake.dtype, fake.device, fake.layout

@@ -6,7 +6,8 @@ depends on them is data-dependent and breaks the graph.
 
 A graph input has a `source` and is loaded from there. Any other tensor that is live after the graph becomes a graph output.
 
-PyTorch's counterpart: torch/_dynamo/variables/tensor.py.
+In: live tensors, operations on tensors. Out: nodes, and trackers of their results. PyTorch's counterpart: `TensorVariable` in
+torch/_dynamo/variables/tensor.py.
 """
 
 from __future__ import annotations
@@ -49,14 +50,14 @@ if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
     from dynexplore.engine.variables.contract.reconstruction import Reconstruction
 
-# Attributes that the fake value answers: they say what the tensor is, not what it holds.
+# Attributes that the fake tensor answers: metadata, not data.
 FAKE_TENSOR_ATTRIBUTES = frozenset({
     "dtype", "device", "layout", "ndim", "requires_grad", "is_leaf", "is_cuda", "is_cpu", "is_sparse", "is_quantized",
     "is_mkldnn", "is_meta", "is_mps", "is_xpu", "is_nested", "is_complex", "itemsize", "output_nr", "names", "is_inference",
     "is_sparse_csr", "is_xla", "is_ipu", "is_vulkan", "is_mtia", "retains_grad", "_is_view",
 })
 _AUTOGRAD_ATTRIBUTES = frozenset({"requires_grad", "is_leaf", "output_nr", "retains_grad", "grad_fn"})
-# Attributes that are operations: they become a `getattr` node, as PyTorch's Dynamo writes them.
+# Attributes that are operations: they become a `getattr` node, as in Dynamo.
 OPERATION_ATTRIBUTES = frozenset({"T", "mT", "H", "mH", "real", "imag"})
 # Methods that need data.
 DATA_DEPENDENT_METHODS = {
@@ -69,7 +70,7 @@ DATA_DEPENDENT_METHODS = {
 }
 
 
-# What torch's own classes hold; an attribute that a program puts there is none of the tensor's.
+# The attributes of torch's own classes; one that a program adds to the class is not the tensor's.
 _ORIGINAL_ATTRIBUTES = {
     name: peek(torch.Tensor, name) for cls in torch.Tensor.__mro__ for name in class_dict(cls)
 }
@@ -80,11 +81,11 @@ TORCH_TENSOR_CLASSES = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
 
 
 class TensorVariable(VariableTracker):
-    """A tensor: `node` computes it, `fake` says what it is."""
+    """A tensor: `node` computes it, `fake` has its metadata."""
 
     kind = "tensor"
     text_changes = "with the graph"
-    before_set_data: TensorVariable | None = None  # what it was before the frame assigned to its `.data`
+    before_set_data: TensorVariable | None = None  # its tracker before the frame assigned to its `.data`
     assigned_data: TensorVariable | None = None
     grad_is_cleared = False  # since the program assigned None to `grad`
 
@@ -93,13 +94,13 @@ class TensorVariable(VariableTracker):
         self.node = node
         self.fake = fake
         self.source = source
-        self.real = real  # the live tensor, when it existed before the frame
+        self.real = real  # the live tensor, if it existed before the frame
 
     def python_type(self) -> type[Any]:
         return type(self.real) if self.real is not None else torch.Tensor
 
     def torch_function_class(self) -> type[Any] | None:
-        """Its class, if torch asks that before a call: a subclass of Tensor whose `__torch_function__` is not switched off."""
+        """Its class, if a call dispatches to it: a subclass of Tensor whose `__torch_function__` is not disabled."""
         cls = self.python_type()
         return None if cls is torch.Tensor or cls.__torch_function__ is DISABLED_TORCH_FUNCTION else cls
 
@@ -127,7 +128,7 @@ class TensorVariable(VariableTracker):
             return self.call_method(ctx, "__iter__", [], {}).unpack(ctx)
         if self.fake.dim() == 0:
             ctx.raise_exception(TypeError, "iteration over a 0-d tensor")
-        # `unbind`, as in eager: autograd refuses to change one of several views. It specializes a size that varies.
+        # `unbind`, as in eager: autograd rejects mutation of one of several views. It specializes a symbolic size.
         return self.call_method(ctx, "unbind", [ConstantVariable(0)], {}).unpack(ctx)
 
     def iterate(self, ctx: TraceContext) -> VariableTracker:
@@ -147,9 +148,9 @@ class TensorVariable(VariableTracker):
     def _dispatch_torch_function(
         self, ctx: TraceContext, name: str, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
     ) -> VariableTracker | None:
-        """What a TorchFunctionMode of the program makes of a call; None where it is not asked.
+        """The result of a user-defined TorchFunctionMode for a call; None if it is not called.
 
-        A method that torch wrote in Python asks on its way, about itself or about what it calls.
+        A method that torch wrote in Python dispatches from inside, for itself or for the functions that it calls.
         """
         in_python = peek(torch.Tensor, name)
         if isinstance(in_python, types.FunctionType):
@@ -157,7 +158,7 @@ class TensorVariable(VariableTracker):
         return ctx.calls.dispatch_torch_function("call_method", name, [self, *args], kwargs)
 
     def _guard_on_torch_method(self, ctx: TraceContext, name: str) -> None:
-        """What torch's class says under this name is what the tracker answers."""
+        """Guard that torch's class still has its own method under this name."""
         guard_on_names(ctx, self.python_type(), name)
         if self._is_user_defined(name, peek(self.python_type(), name)):
             ctx.break_graph("DX213", method=f"Tensor.{name}")
@@ -214,10 +215,10 @@ class TensorVariable(VariableTracker):
         ctx.break_graph("DX411", attribute=name)
 
     def _guard_on_no_override(self, ctx: TraceContext, name: str) -> None:
-        """The tensor itself has nothing of that name; for most tensors one guard says so of all methods."""
+        """Guard that the tensor itself has no attribute of that name; for most tensors one guard covers all methods."""
         if self.real is None or self.source is None:
             return
-        if name in instance_dict(self.real):  # the graph would call what the tensor has under the name
+        if name in instance_dict(self.real):  # the node would call the tensor's own attribute
             ctx.break_graph("DX411", attribute=name)
         if hides_nothing(self.real):
             ctx.guard(self.source, "NO_INSTANCE_OVERRIDE", None)
@@ -225,7 +226,7 @@ class TensorVariable(VariableTracker):
             ctx.guard(self.source, "ATTRIBUTE_ABSENT", name)
 
     def _is_user_defined(self, name: str, raw: object) -> bool:
-        """Whether the program put this attribute into torch's class."""
+        """Whether the program added this attribute to torch's class."""
         return _ORIGINAL_ATTRIBUTES.get(name) is not raw and peek(self.python_type(), name) is raw
 
     def set_attribute(self, ctx: TraceContext, name: str, value: VariableTracker) -> None:
@@ -301,7 +302,7 @@ class TensorVariable(VariableTracker):
 
 
 class DataAliasVariable(TensorVariable):
-    """`x.data`. A compiler would make `x.detach()` of it, so it leaves the frame as what it was read from."""
+    """`x.data`. A backend would treat it as `x.detach()`, so it leaves the frame as an access to the original tensor."""
 
     mutable = True
 
@@ -310,7 +311,7 @@ class DataAliasVariable(TensorVariable):
         self.owner = owner
 
     def reconstruct(self, build: Reconstruction) -> None:
-        if self.fake._version:  # it was written to: the program may ask how often
+        if self.fake._version:  # after a mutation its version counter is observable
             build.call_object(data_with_version, self.owner, ConstantVariable(self.fake._version))
             return
         build.push(self.owner)
@@ -318,7 +319,7 @@ class DataAliasVariable(TensorVariable):
 
 
 def data_with_version(tensor: torch.Tensor, changes: int) -> torch.Tensor:
-    """`tensor.data`, which has counted so many changes: it counts apart from the tensor, and a new one begins at none."""
+    """`tensor.data` with this version counter: it is separate from the tensor's, and starts at 0 for each new alias."""
     data = tensor.data
     torch._C._autograd._unsafe_set_version_counter((data,), (changes,))
     return data
@@ -357,7 +358,7 @@ class TensorMethodVariable(VariableTracker):
 
 
 class DeferredBoolVariable(VariableTracker):
-    """bool(value) of a value that is only known when the graph runs; waits on the stack for the jump that uses it."""
+    """bool(value) of a value that is only known at run time; on the stack until the jump that uses it."""
 
     kind = "deferred bool"
 
@@ -371,7 +372,7 @@ class DeferredBoolVariable(VariableTracker):
         return self
 
     def same_object(self, other: VariableTracker) -> bool | None:
-        """It will be True or False, which are one object each."""
+        """It will be True or False, which are singletons."""
         if self is other:
             return True
         return None if other.python_type() is bool else False
@@ -385,7 +386,7 @@ class DeferredBoolVariable(VariableTracker):
 
 
 def _break_on_overflowing_slice(ctx: TraceContext, key: VariableTracker) -> None:
-    """torch warns where an end of a slice is too large for its numbers, and says where: that is left to Python."""
+    """Break the graph at a slice bound beyond int64: torch warns, naming the program's line."""
     for part in key.items if isinstance(key, TupleVariable) else [key]:
         for end in part.parts if isinstance(part, SliceVariable) else ():
             if _overflows_int64(end.read(ctx)):
@@ -393,7 +394,7 @@ def _break_on_overflowing_slice(ctx: TraceContext, key: VariableTracker) -> None
 
 
 def _overflows_int64(number: VariableTracker) -> bool:
-    """Whether it is beyond what torch's own C++ numbers hold; of a number that varies this is relied on, a size never is."""
+    """Whether it is beyond int64; guarded for a dynamic number, while a size never is."""
     if isinstance(number, SymbolicNumberVariable):
         value = number.value
         if not isinstance(value, torch.SymInt) or not value.node.has_hint() or is_never_negative(value):
@@ -409,7 +410,7 @@ _MIN_INLINE_INT = -(1 << 62)
 
 
 def defer_bool(ctx: TraceContext, value: VariableTracker) -> VariableTracker:
-    """bool(value) as a value, where only the graph's data can tell; a tensor of several elements raises here, not later."""
+    """bool(value) as a value, if it depends on graph data; a tensor with several elements raises here, not later."""
     if isinstance(value, TensorVariable):
         sizes: Sequence[Any] = value.fake.shape
         if any(isinstance(size, torch.SymInt) or size != 1 for size in sizes):
@@ -417,7 +418,7 @@ def defer_bool(ctx: TraceContext, value: VariableTracker) -> VariableTracker:
     return DeferredBoolVariable(value)
 
 
-# -- methods that are not simply an operation -------------------------------------------------------------------------
+# -- methods that do not map to one operation ----------------------------------------------------------------------------
 
 
 @method(torch.Tensor, "size")
@@ -460,7 +461,7 @@ def _setitem(ctx: TraceContext, tensor: TensorVariable, args: Sequence[VariableT
 @method(torch.Tensor, "type")
 def _type(ctx: TraceContext, tensor: TensorVariable, args: Sequence[VariableTracker],
           kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
-    """`x.type(torch.FloatTensor)`: the old tensor types go into the graph by name, as FX can write them."""
+    """`x.type(torch.FloatTensor)`: legacy tensor types are passed by name, for which FX can generate code."""
     dtype = args[0] if args else kwargs.get("dtype")
     if dtype is not None and not dtype.is_constant() and issubclass(dtype.python_type(), type(torch.FloatTensor)):
         cls = dtype.live_value()
@@ -476,11 +477,11 @@ def _dim(ctx: TraceContext, tensor: TensorVariable, args: Sequence[VariableTrack
 
 @attribute(torch.Tensor, "data")
 def _get_data(ctx: TraceContext, tensor: TensorVariable) -> VariableTracker:
-    """Another tensor on the same memory, whose changes autograd does not hear of: no `detach()`, of whose changes it does."""
-    if tensor.fake.is_inference():  # it counts no changes
+    """`x.data`: an alias with its own version counter, unlike `detach()`, which shares the tensor's."""
+    if tensor.fake.is_inference():  # an inference tensor has no version counter
         return ctx.operation("call_method", "detach", [tensor], {})
     if tensor.assigned_data is not None:
-        if torch.is_grad_enabled():  # autograd hears of what is written to it
+        if torch.is_grad_enabled():  # in grad mode, autograd records what is written to it
             ctx.break_graph("DX408", attribute="data", because="it is read after it was assigned")
         return ctx.operation("call_method", "detach", [tensor.assigned_data], {})
     ctx.graph.fake_mode.data_aliases.append((tensor.fake, tensor.fake._version))
@@ -491,7 +492,7 @@ def _get_data(ctx: TraceContext, tensor: TensorVariable) -> VariableTracker:
 
 @attribute(torch.Tensor, "_version")
 def _get_version(ctx: TraceContext, tensor: TensorVariable) -> VariableTracker:
-    """How often it was changed in place."""
+    """The version counter: how often the tensor was mutated in place."""
     changes = ctx.graph.changes_of(tensor.fake)
     if changes is None:
         ctx.break_graph("DX411", attribute="_version")
@@ -511,7 +512,7 @@ def _get_grad(ctx: TraceContext, tensor: TensorVariable) -> VariableTracker:
 
 @setter(torch.Tensor, "grad")
 def _set_grad(ctx: TraceContext, tensor: TensorVariable, value: VariableTracker) -> None:
-    """`p.grad = None`, as `zero_grad` does: it is noted, and done when the graph has run. A tensor is assigned by Python."""
+    """`p.grad = None`, as in `zero_grad`: recorded, and replayed after the graph has run. Assigning a tensor breaks the graph."""
     is_none = isinstance(value := value.read(ctx), ConstantVariable) and value.value is None
     existed = type(tensor) is TensorVariable and tensor.real is not None and tensor.source is not None and tensor.source.guardable
     if not (is_none and existed) or ctx.function_modes.may_dispatch or torch._C._functorch.peek_interpreter_stack() is not None:
@@ -541,7 +542,9 @@ def _backward(ctx: TraceContext, tensor: TensorVariable, args: Sequence[Variable
 @method(torch.Tensor, "retain_grad")
 def _retain_grad(ctx: TraceContext, tensor: TensorVariable, args: Sequence[VariableTracker],
                  kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
-    """A leaf has its gradient anyway; any other tensor must be one of autograd's own, and none of a compiled graph."""
+    """No effect on a leaf, which accumulates its gradient anyway; other tensors need
+    a grad_fn that a compiled graph does not have.
+    """
     guard_on_metadata(ctx, tensor, "is_leaf")
     if not tensor.fake.requires_grad or not tensor.fake.is_leaf:
         ctx.break_graph("DX404", operation="Tensor.retain_grad()")
@@ -561,7 +564,7 @@ def _requires_grad(ctx: TraceContext, tensor: TensorVariable, args: Sequence[Var
 @method(torch.Tensor, "detach_")
 def _detach(ctx: TraceContext, tensor: TensorVariable, args: Sequence[VariableTracker],
             kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
-    """A compiled graph would detach its input before all else, and what was made of it before has lost its history, too."""
+    """`detach_()`: a compiled graph would detach its input first, so tensors computed from it earlier would lose their grad_fn."""
     if tensor.node.op in ("placeholder", "get_attr") and tensor.fake.requires_grad:
         ctx.break_graph("DX407", operation="detach_()")
     return ctx.operation("call_method", "detach_", [tensor, *args], kwargs)
@@ -575,7 +578,7 @@ def _comparison(name: str) -> Any:
         other = args[0].read(ctx) if len(args) == 1 and not kwargs else None
         number = isinstance(other, ConstantVariable) and other.python_type() in (bool, int, float)
         if not number and (type(other) is not TensorVariable or type(tensor) is not TensorVariable):
-            ctx.break_graph("DX213", method="comparison dunder of a tensor")  # it may say NotImplemented
+            ctx.break_graph("DX213", method="comparison dunder of a tensor")  # it may return NotImplemented
         return ctx.operation("call_function", compare, [tensor, other], {})
 
     return answer
@@ -603,7 +606,7 @@ def build_tensor(ctx: TraceContext, value: torch.Tensor, source: Source | None) 
 def build_input(
     ctx: TraceContext, value: torch.Tensor, source: Source, tracker: Callable[..., TensorVariable]
 ) -> TensorVariable:
-    """A graph input, and the tracker that stands for it."""
+    """A graph input and its tracker."""
     if value.layout is not torch.strided or value.is_quantized or value.is_nested:
         ctx.break_graph("DX409", layout=str(value.layout))
     if value.requires_grad and not (value.dtype.is_floating_point or value.dtype.is_complex):
@@ -617,15 +620,15 @@ def build_input(
         ctx.break_graph("DX411", attribute="grad_fn")
     for name in _ATTRIBUTE_ACCESS:
         if not isinstance(raw_lookup(ctx, type(value), name), _SLOT_TYPES):
-            ctx.break_graph("DX402", type=type(value).__qualname__)  # a program put it there: fake tensors would ask it, too
+            ctx.break_graph("DX402", type=type(value).__qualname__)  # added by the program: fake tensors would dispatch to it, too
     if (value.is_leaf or value.retains_grad) and not _is_valid_grad(value.grad, value):
-        ctx.break_graph("DX408", attribute="data", because="its gradient is that of what it was before")  # no fake tensor has it
+        ctx.break_graph("DX408", attribute="data", because="its gradient is that of what it was before")  # no fake tensor can represent it
     node = ctx.values.guard_tensor(value, source)
     return tracker(node, node.meta["example_value"], source, value)
 
 
 def _is_valid_grad(gradient: torch.Tensor | None, tensor: torch.Tensor) -> bool:
-    """Whether autograd would take this for the tensor's gradient now (torch/csrc/autograd/python_variable.cpp)."""
+    """Whether autograd would accept this as the tensor's gradient now (torch/csrc/autograd/python_variable.cpp)."""
     if gradient is None:
         return True
     return (gradient.shape, gradient.dtype, gradient.device) == (tensor.shape, tensor.dtype, tensor.device)
@@ -637,7 +640,7 @@ _TENSOR_RANK = 20
 
 
 def _guard_on_operator(ctx: TraceContext, *names: str) -> None:
-    """torch's class answers these operators as it did at first: what a compiler makes of a graph does not ask the class again."""
+    """Guard that torch's class still has its own operators: a compiled graph does not look them up in the class again."""
     guard_on_names(ctx, torch.Tensor, *names)
     for name in names:
         if peek(torch.Tensor, name) is not _ORIGINAL_ATTRIBUTES.get(name):
@@ -646,7 +649,7 @@ def _guard_on_operator(ctx: TraceContext, *names: str) -> None:
 
 @binary_rule(TensorVariable, VariableTracker, rank=_TENSOR_RANK)
 def _tensor_left(ctx: TraceContext, symbol: str, lhs: TensorVariable, rhs: VariableTracker) -> VariableTracker:
-    if symbol == "@=":  # tensors have no __imatmul__, and FX would write the new tensor down under the old one's name
+    if symbol == "@=":  # tensors have no __imatmul__, and FX would store the new tensor under the old one's name
         symbol = "@"
     _guard_on_operator(ctx, *dunders(symbol))
     return ctx.operation("call_function", BINARY.get(symbol) or COMPARE[symbol], [lhs, rhs], {})

@@ -44,12 +44,12 @@ def _unpacked_sizes(ctx: TraceContext, args: Sequence[VariableTracker]) -> list[
 
 
 def _is_data(args: Sequence[VariableTracker]) -> bool:
-    """Whether a legacy constructor takes its only argument for data."""
+    """Whether a legacy constructor treats its only argument as data."""
     return len(args) == 1 and isinstance(args[0], ListVariable | TupleVariable) and not isinstance(args[0], SizeVariable)
 
 
 def _ranges_as_lists(ctx: TraceContext, args: Sequence[VariableTracker]) -> list[VariableTracker]:
-    """A range is data like a list, which is what a node can hold."""
+    """Convert ranges to lists, which a node can take: both are data."""
     return [ListVariable(arg.unpack(ctx)) if isinstance(arg, RangeVariable) else arg for arg in args]
 
 
@@ -70,7 +70,7 @@ def _new(ctx: TraceContext, tensor: TensorVariable, args: Sequence[VariableTrack
 @method(torch.Tensor, "new_tensor")
 def _new_tensor(ctx: TraceContext, tensor: TensorVariable, args: Sequence[VariableTracker],
                 kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
-    """`x.new_tensor(data)`: of the dtype of x, and on its device, unless others are named."""
+    """`x.new_tensor(data)`: with the dtype and device of x, unless others are passed."""
     if len(args) == 1:
         if (result := lower_constructor_of_symints(ctx, args[0], {**_dtype_and_device(tensor), **kwargs})) is not None:
             return result
@@ -95,7 +95,7 @@ for _cls in (torch.Tensor, *_LEGACY_CPU_TYPES):
 
 
 def _nested_tensors(value: VariableTracker) -> Iterator[TensorVariable]:
-    """The tensors in lists of lists."""
+    """The tensors in nested lists."""
     if isinstance(value, TensorVariable):
         yield value
     elif isinstance(value, SequenceVariable):
@@ -104,7 +104,7 @@ def _nested_tensors(value: VariableTracker) -> Iterator[TensorVariable]:
 
 
 def _item_error(tensor: torch.Tensor, dtype: torch.dtype | None) -> str | None:
-    """What torch.tensor says of an element that it cannot read out as one number of this dtype; None where it can."""
+    """torch.tensor's error for an element that it cannot read as one number of this dtype; None if it can."""
     if tensor.numel() != 1:
         return "only one element tensors can be converted to Python scalars"
     if dtype is None or dtype.is_complex:
@@ -118,7 +118,7 @@ def _item_error(tensor: torch.Tensor, dtype: torch.dtype | None) -> str | None:
 
 @rule(torch.tensor)
 def _tensor(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
-    """`torch.tensor(data)`; a tensor inside a list is read out, a numpy array is known."""
+    """`torch.tensor(data)`; a tensor inside a list is read with `item()`, a concrete numpy array is a constant."""
     if len(args) == 1 and isinstance(array := args[0].read(ctx), ConcreteArrayVariable):
         return tensor_of(ctx, array, kwargs)
     if (tensor := tensor_of_array(ctx, args, kwargs)) is not None:

@@ -4,8 +4,8 @@ The idea: TENSOR_MATCH checks what operators depend on (dtype, device, sizes, st
 differ in `is_leaf`, `_is_view`, `storage_offset`, `output_nr` and `retains_grad`. When a program reads one of these, its value is
 guarded, on the tensor itself and on every graph input that aliases its storage.
 
-In:  a tensor of the graph, and the name of the attribute that was read. Out: guards.
-torch/_dynamo answers from the fake tensor and installs no guard.
+In: a tensor of the graph, and the name of the attribute that was read. Out: guards. PyTorch's counterpart: none; Dynamo reads the
+fake tensor and installs no guard.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ UNGUARDED_METADATA = frozenset({"is_leaf", "output_nr", "retains_grad", "_is_vie
 
 
 class GraphTensor(Protocol):
-    """What is asked of a tensor's tracker: its fake value, and where the real one comes from if it is an input."""
+    """The part of a tensor's tracker that this file uses: its fake tensor, and its source if it is an input."""
 
     fake: torch.Tensor
     real: torch.Tensor | None
@@ -35,9 +35,9 @@ class GraphTensor(Protocol):
 
 
 def guard_on_metadata(ctx: TraceContext, tensor: GraphTensor, name: str) -> None:
-    """Guard what an input tensor answers under one of these names: the one at hand, and those whose storage it shares.
+    """Guard such an attribute on the input tensor itself, and on the inputs whose storage it shares.
 
-    A fake tensor does not know of all of it (`retains_grad`), nor does the tensor know of what the graph did to it.
+    A fake tensor lacks some of them (`retains_grad`), and the live tensor does not reflect what the graph did to it.
     """
     if name == "storage_offset" and storage_of(tensor.fake) in ctx.graph.fake_mode.rows_chosen_of:
         ctx.break_graph("DX411", attribute=name)
@@ -64,7 +64,7 @@ def _aliasing_inputs(ctx: TraceContext, tensor: GraphTensor) -> Iterator[tuple[S
 
 @functools.cache
 def _metadata_getter(name: str) -> Callable[[torch.Tensor], Any]:
-    """Reads one attribute, or calls one method without arguments, past `__torch_function__`."""
+    """A function that reads one attribute, or calls one method without arguments, bypassing `__torch_function__`."""
 
     def read(tensor: torch.Tensor) -> Any:
         with torch._C.DisableTorchFunctionSubclass():

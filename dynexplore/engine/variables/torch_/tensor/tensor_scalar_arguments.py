@@ -22,7 +22,7 @@ from dynexplore.engine.variables.torch_.tensor.tensor import TensorVariable
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
 
-# method -> (the factor's keyword, how the other operands become one, the method that takes the product)
+# method -> (keyword of the factor, how the other operands are combined, the method that takes the product)
 _SCALED: dict[str, tuple[str, Any, str]] = {
     "addcdiv": ("value", torch.div, "add"),
     "addcmul": ("value", torch.mul, "add"),

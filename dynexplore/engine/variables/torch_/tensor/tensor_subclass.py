@@ -49,19 +49,19 @@ _DisableTorchFunctionSubclass: Any = torch._C.DisableTorchFunctionSubclass
 
 
 def _find_in_subclass(ctx: TraceContext, cls: type[Any], name: str) -> ClassAttribute | None:
-    """What a subclass of Tensor has under a name of its own; torch's own names are none (see `is_traced`)."""
+    """The attribute that a subclass of Tensor defines under a name; torch's own names are excluded (see `is_traced`)."""
     for owner in cls.__mro__[: cls.__mro__.index(torch.Tensor)]:
         if owner not in TORCH_TENSOR_CLASSES and name in class_dict(owner):
             return find(ctx, cls, name)
     return None
 
 
-# What a subclass may define itself; another name of torch's would be asked where torch's own is answered for here.
+# Names that a subclass may define; overriding another name of torch's would bypass the rules of this engine.
 _ALLOWED_OVERRIDES = frozenset({
     "__torch_function__", "__module__", "__doc__", "__dict__", "__weakref__", "__annotations__", "__new__", "__init__",
     "__init_subclass__", "__repr__", "__str__", "__qualname__", "__static_attributes__", "__firstlineno__", "__parameters__",
     "__orig_bases__", "__annotate__", "__slots__",
-    "__slotnames__",  # copyreg notes it in a class whose instance is copied or pickled
+    "__slotnames__",  # copyreg caches it in a class whose instance was copied or pickled
 })  # fmt: skip
 
 _OPERATORS = tuple(name for name in dir(torch.Tensor) if name[:2] == "__" and name not in _ALLOWED_OVERRIDES)
@@ -69,7 +69,7 @@ _OPERATORS = tuple(name for name in dir(torch.Tensor) if name[:2] == "__" and na
 
 
 def why_unsupported(cls: type[Any]) -> str | None:
-    """Why tensors of a class are not looked into: it changes more than what `__torch_function__` says. None: they are."""
+    """Why tensors of a class are not traced: it overrides more than `__torch_function__`. None: they are."""
     if type(cls) is not type(torch.Tensor) or cls.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
         return "it has a metaclass or a `__torch_dispatch__` of its own"
     for owner in cls.__mro__[: cls.__mro__.index(torch.Tensor)]:
@@ -83,7 +83,7 @@ def why_unsupported(cls: type[Any]) -> str | None:
 
 
 class SubclassTensorVariable(TensorVariable):
-    """A tensor of a class of the program."""
+    """A tensor of a user-defined subclass."""
 
     def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
         own = _find_in_subclass(ctx, self.python_type(), name)
@@ -92,7 +92,7 @@ class SubclassTensorVariable(TensorVariable):
         guard_on_plain_access(ctx, self.python_type(), name)
         if not own.is_data_descriptor and self.real is not None and self.source is not None:
             attributes = instance_dict(self.real)
-            if name in attributes:  # the tensor itself has it, before the class
+            if name in attributes:  # the tensor's own attribute precedes the class's
                 return ctx.build(attributes[name], self.source.attribute(name))
             ctx.guard(self.source, "ATTRIBUTE_ABSENT", name)
         return bind(ctx, own, self, self.python_type())
@@ -111,7 +111,7 @@ def _is_user_subclass(value: object) -> bool:
 
 @builds_when(_is_user_subclass, rank=10)
 def build_subclass(ctx: TraceContext, value: torch.Tensor, source: Source | None) -> VariableTracker:
-    """A live tensor of a class of the program: a graph input like any, whose class is guarded."""
+    """A live tensor of a user-defined subclass: a graph input whose class is guarded."""
     if source is None:
         return ctx.values.constant_tensor(value)
     why = why_unsupported(type(value))
@@ -119,16 +119,16 @@ def build_subclass(ctx: TraceContext, value: torch.Tensor, source: Source | None
         if type(value) in config.traceable_tensor_subclasses:
             return build_input(ctx, value, source, TensorVariable)
         ctx.break_graph("DX402", type=type(value).__qualname__, because=why)
-    with torch._C.DisableTorchFunctionSubclass():  # what the engine asks, the program's class does not hear
+    with torch._C.DisableTorchFunctionSubclass():  # so that the engine's own calls do not dispatch to user code
         tensor = build_input(ctx, value, source, SubclassTensorVariable)
-    find(ctx, type(value), "__torch_function__")  # guards that it is this one
+    find(ctx, type(value), "__torch_function__")  # guards it
     guard_on_names(ctx, type(value), *_OPERATORS)
     ctx.function_modes.has_subclasses |= tensor.torch_function_class() is not None
     return tensor
 
 
 class NewSubclassTensorVariable(SubclassTensorVariable):
-    """A tensor of a class of the program that was made in this frame."""
+    """A tensor of a user-defined subclass that was created in this frame."""
 
     mutable = True
 
@@ -151,7 +151,7 @@ def _as_subclass(tensor: torch.Tensor, cls: type[Any]) -> Any:
 
 
 def lower_as_subclass(ctx: TraceContext, tensor: TensorVariable, cls: type[Any]) -> VariableTracker:
-    """A tensor on the same memory, of this class."""
+    """A tensor of this class that shares the tensor's storage."""
     why = why_unsupported(cls)
     if why is not None:
         ctx.break_graph("DX402", type=cls.__qualname__, because=why)
@@ -175,7 +175,7 @@ def _tensor_as_subclass(
     return lower_as_subclass(ctx, tensor, cls.live_value())
 
 
-# -- what Tensor.__torch_function__ does ------------------------------------------------------------------------------
+# -- the default Tensor.__torch_function__ ------------------------------------------------------------------------------
 
 
 @builtin(DEFAULT)
@@ -214,11 +214,11 @@ def _wrap_results(ctx: TraceContext, result: VariableTracker, cls: type[Any]) ->
     return TupleVariable(items)
 
 
-# -- switched off -----------------------------------------------------------------------------------------------------
+# -- torch function disabled --------------------------------------------------------------------------------------------
 
 
 class DisableTorchFunctionSubclassVariable(ModeManagerVariable):
-    """`with torch._C.DisableTorchFunctionSubclass():` classes of tensors are not asked."""
+    """`with torch._C.DisableTorchFunctionSubclass():` calls do not dispatch to tensor subclasses."""
 
     def __init__(self) -> None:
         super().__init__(_DisableTorchFunctionSubclass)
@@ -240,7 +240,7 @@ def _disable_torch_function_subclass(ctx: TraceContext) -> VariableTracker:
 
 
 def with_torch_function_disabled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A compiled graph, whose operators ask no class: what the classes say is in the graph already."""
+    """Run a compiled graph without dispatch to subclasses: their implementations are already in the graph."""
 
     def run(*inputs: Any) -> Any:
         with _DisableTorchFunctionSubclass():

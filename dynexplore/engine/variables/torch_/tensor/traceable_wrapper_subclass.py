@@ -2,13 +2,13 @@
 
 The idea: such a class implements operators on its inner tensors in `__torch_dispatch__`, and `__tensor_flatten__` exposes them. A
 fake tensor of it wraps fake inner tensors, and AOTAutograd desugars it. So it is a graph input like any other, and the fake result
-of an operator says what class comes out. Guards check each inner tensor, and the metadata of `__tensor_flatten__` (compared as the
+of an operator has the resulting class. Guards check each inner tensor, and the metadata of `__tensor_flatten__` (compared as the
 class defines it).
 
 An in-place write to one breaks the graph, because aliasing between its inner tensors and other inputs is not tracked.
 
-In: live tensors of such classes, results of operators. Out: graph inputs, guards.
-PyTorch's counterpart: wrap_tensor in torch/_dynamo/variables/builder.py.
+In: live tensors of such classes, results of operators. Out: graph inputs, guards. PyTorch's counterpart: `wrap_tensor` in
+torch/_dynamo/variables/builder.py.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _PROTOCOL = ("__torch_function__", "__torch_dispatch__", "__tensor_flatten__", "
 
 
 def is_traceable_wrapper(value: object) -> bool:
-    """Whether a tensor, live or fake, is made of others, and its class leaves `__torch_function__` as torch has it."""
+    """Whether a tensor, live or fake, is a traceable wrapper whose class has torch's default `__torch_function__`."""
     cls = type(value)
     if cls in _PLAIN_CLASSES or not issubclass(cls, torch.Tensor) or has_python_getattribute(cls):
         return False
@@ -59,19 +59,19 @@ def is_traceable_wrapper(value: object) -> bool:
 
 
 def inner_tensor_names(tensor: Any) -> list[str]:
-    """The attributes that hold the tensors inside."""
+    """The attributes that hold the inner tensors."""
     names: list[str] = tensor.__tensor_flatten__()[0]
     return names
 
 
 class TraceableWrapperVariable(SubclassTensorVariable):
-    """A tensor made of others: an input (`real`), or the result of an operator."""
+    """A traceable wrapper: an input (`real`), or the result of an operator."""
 
     def python_type(self) -> type[Any]:
         return type(self.fake) if self.real is None else type(self.real)
 
     def torch_function_class(self) -> type[Any] | None:
-        return None  # what torch's own `__torch_function__` does, the fake result shows
+        return None  # the fake result reflects torch's own `__torch_function__`
 
     def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
         if self.real is None and name in inner_tensor_names(self.fake):
@@ -81,7 +81,7 @@ class TraceableWrapperVariable(SubclassTensorVariable):
         return TensorMethodVariable(self, name) if self._is_method_of_torch(name) else super().get_attribute(ctx, name)
 
     def _is_method_of_torch(self, name: str) -> bool:
-        """Whether it is a method of a class of torch's own that Tensor does not have."""
+        """Whether it is a method that a torch class adds to those of Tensor."""
         raw = peek(self.python_type(), name)
         is_method = isinstance(raw, types.FunctionType) and not hasattr(torch.Tensor, name)
         return is_method and str(raw.__module__).startswith("torch.")
@@ -89,7 +89,7 @@ class TraceableWrapperVariable(SubclassTensorVariable):
     def call_method(
         self, ctx: TraceContext, name: str, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
     ) -> VariableTracker:
-        """A method that torch's own class has (`DTensor.to_local`) is an operation, like those of Tensor."""
+        """A method of a torch subclass (`DTensor.to_local`) is an operation, like those of Tensor."""
         if self._is_method_of_torch(name):
             guard_on_plain_access(ctx, self.python_type(), name)
             find(ctx, self.python_type(), name)
@@ -98,13 +98,15 @@ class TraceableWrapperVariable(SubclassTensorVariable):
 
 
 def result(ctx: TraceContext, node: torch.fx.Node, fake: torch.Tensor) -> TraceableWrapperVariable:
-    """What an operator made."""
+    """The tracker of an operator's result."""
     ctx.function_modes.has_wrappers = True
     return TraceableWrapperVariable(node, fake)
 
 
 def break_on_wrapper_writes(ctx: TraceContext, *tensors: VariableTracker) -> None:
-    """Break where an operator has written to one of these, or to what is inside of an input, which a compiler takes for another."""
+    """Break the graph if an operator mutated one of these, or an inner tensor of an
+    input, since AOTAutograd does not know the alias.
+    """
     wrappers = [tensor for tensor in tensors if isinstance(tensor, TraceableWrapperVariable)]
     mutates_inner_tensors = not ctx.function_modes.wrapped.isdisjoint(ctx.graph.fake_mode.written)
     if mutates_inner_tensors or (wrappers and ctx.graph.fake_mode.written_last):
@@ -113,7 +115,7 @@ def break_on_wrapper_writes(ctx: TraceContext, *tensors: VariableTracker) -> Non
 
 
 def _guard_on_inner(ctx: TraceContext, part: Any, source: Source) -> None:
-    """A tensor inside; or what is no tensor (the DeviceMesh of a DTensor), which must be this very object."""
+    """Guard an inner tensor by its properties, or another part (the DeviceMesh of a DTensor) by identity."""
     if not is_a(part, torch.Tensor):
         guard_identity(ctx, part, source)
         return
@@ -125,7 +127,7 @@ def _guard_on_inner(ctx: TraceContext, part: Any, source: Source) -> None:
 
 @builds_when(is_traceable_wrapper, rank=9)
 def build_traceable_wrapper(ctx: TraceContext, value: torch.Tensor, source: Source | None) -> VariableTracker:
-    """A live tensor made of others: a graph input, relied on with all that is inside."""
+    """A live traceable wrapper: a graph input, guarded with all its inner tensors."""
     if source is None:
         return ctx.values.constant_tensor(value)
     names, metadata = value.__tensor_flatten__()  # type: ignore[attr-defined]
@@ -136,7 +138,7 @@ def build_traceable_wrapper(ctx: TraceContext, value: torch.Tensor, source: Sour
     guard_on_names(ctx, type(value), *_PROTOCOL)
     ctx.function_modes.has_wrappers = True
     tensor = build_input(ctx, value, source, TraceableWrapperVariable)
-    if not all(type(size) is int for size in tensor.fake.shape):  # what is inside is an input of its own, whose size varies
+    if not all(type(size) is int for size in tensor.fake.shape):  # the inner tensor is an input of its own, with a dynamic size
         ctx.break_graph("DX402", type=type(value).__qualname__, because="its sizes vary")
     for name in names:
         how = "dict" if name in instance_dict(value) else "getattr"
