@@ -1,1 +1,1 @@
-"""Which sizes and numbers are static, dynamic, unbacked or inputs, and why. Layer 2, above graph and provenance."""
+"""Specialization: which sizes and numbers are static, dynamic or unbacked, and why. Layer 2, above graph and provenance."""

@@ -1,11 +1,11 @@
-"""Through which calls a graph broke in a callee: a helper that many functions call is not captured anew for each of them.
+"""Break chains: the call stacks through which a graph broke in an inlined callee, limited per breaking instruction.
 
-The idea: where a break in a callee ends one graph for all frames around it, what is captured belongs to that chain of calls. A
-helper that breaks and is called in twenty places would be compiled in each of them, and as a frame of its own it is
-compiled once. So a place has a limit: after `MOST` chains, a further one breaks where the outermost frame calls.
+The idea: a break in a callee ends one graph for all frames of the call stack, so what is captured is specific to that chain of
+calls. A helper that breaks and is called in twenty places would be compiled in each of them, while as a frame of its own it is
+compiled once. So an instruction has a limit: after `MOST` chains, any other chain breaks at the outermost frame's call.
 
-In: the frame in which a graph ends, and the calls that led there. Out: `BreakChains`, one per store, given to each translation.
-PyTorch has no such limit: there a resume function is made for each chain.
+In: the frame in which a graph ends, and the calls that led to it. Out: `BreakChains`, one per store, which each translation uses.
+PyTorch's counterpart: none; Dynamo creates a resume function for each chain.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ _Place = tuple[int, int]
 
 
 class BreakChains:
-    """The chains of each place; code objects are held weakly."""
+    """The chains of each breaking instruction; code objects are referenced weakly."""
 
     def __init__(self) -> None:
         self._alive: weakref.WeakValueDictionary[int, CodeType] = weakref.WeakValueDictionary()
         self._chains: dict[_Place, set[tuple[_Place, ...]]] = {}
 
     def forget(self) -> None:
-        """What was learned belongs to what was compiled, and goes with it."""
+        """Forget all chains, together with the compiled code to which they belong."""
         self._alive.clear()
         self._chains.clear()
 
     def admit(self, chain: Sequence[tuple[CodeType, int]]) -> bool:
-        """Whether a graph may end at the last of these places, each a code object and an offset; if so, the chain is noted."""
+        """Whether a graph may end at the last of these places, each a code object and an offset; if so, the chain is recorded."""
         code, offset = chain[-1]
         if self._alive.get(id(code)) is not code:
             self._alive[id(code)] = code

@@ -1,10 +1,10 @@
-"""One decision for each size, number and object that a frame reads: how it is specialized, and why.
+"""Specializer: the decision, for each size, number and object that a frame reads, how it is specialized and why.
 
-A `Specializer` belongs to one attempt at a frame. It gathers the facts about a value (marks, options, the profile of earlier calls,
-what the frame knows of its arguments) and lets a table decide (tables.py). Nothing about a decision is stored on sources.
+The idea: a `Specializer` belongs to one attempt at a frame. It gathers the facts about a value (marks, options, the profile of
+earlier calls, what the frame implies about its arguments), and a table decides (tables.py). Decisions are not stored on sources.
 
-In:  a source and the live value there. Out: a `Specialization`, which says why; where somebody watches, each is announced.
-     torch/_dynamo/variables/builder.py (`VariableBuilder`) does the same job.
+In: a source and its live value. Out: a `Specialization`, with its reason; observers get each as an event. PyTorch's counterpart:
+`VariableBuilder` in torch/_dynamo/variables/builder.py.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from dynexplore.engine.specialization.tables import (
 
 @record()
 class Options:
-    """What the call, the configuration and the backend say of the decisions of one frame."""
+    """The settings of the call, the configuration and the backend that affect the decisions of one frame."""
 
     dynamic: bool | None = None
     takes_symbols: bool = True
@@ -72,53 +72,53 @@ class Specializer:
         self.profile = profile
         self._options = options
         self.on_decision = on_decision
-        self._changes: dict[Source, str] = {}  # a source -> why a number there is another one in each call
-        self._computed: dict[ComputedSource, str] = {}  # the same of what is computed, as far as it was looked up
-        self._data_dependent: set[Source] = set()  # arguments whose first size depends on data
-        self._unstable_variables: dict[str, str] = {}  # a local or free variable -> why it holds another object in each call
-        self._symbols: list[tuple[str, Any]] = []  # the symbols of inputs, where somebody watches
+        self._changes: dict[Source, str] = {}  # source -> why its number changes in each call
+        self._computed: dict[ComputedSource, str] = {}  # the same for computed sources, as far as evaluated
+        self._data_dependent: set[Source] = set()  # arguments whose first size is data-dependent
+        self._unstable_variables: dict[str, str] = {}  # local or free variable -> why it refers to a different object in each call
+        self._symbols: list[tuple[str, Any]] = []  # the symbols of inputs, if there are observers
 
     @property
     def takes_symbols(self) -> bool:
-        """Whether numbers may be inputs of the graph."""
+        """Whether numbers may be graph inputs."""
         return self._options.takes_symbols
 
-    # -- what the frame knows
+    # -- facts about the frame
 
     def note_change(self, source: Source, why: str) -> None:
-        """A number at this source is known to be another one in each call."""
+        """Record that the number at this source changes in each call."""
         self._changes[source] = why
         self._computed.clear()
 
     def note_data_dependent_size(self, source: Source) -> None:
-        """The first size of a tensor at this source, or below it, depends on data."""
+        """Record that the first size of a tensor at or below this source is data-dependent."""
         self._data_dependent.add(source)
 
     def note_unstable_variables(self, names: Iterable[str | None], why: str) -> None:
-        """These variables hold another object in each call."""
+        """Record that these variables refer to a different object in each call."""
         for name in names:
             if name is not None:
                 self._unstable_variables.setdefault(name, why)
 
     def note_constant(self, source: Source, value: object) -> None:
-        """A number was taken as a constant because the object that it is an attribute of is guarded by identity."""
+        """Record that a number was specialized because it is an attribute of an object that is guarded by identity."""
         if type(value) in (int, float):
             self.profile.note_constant(source.text(), value)
             self.tell(source.text(), Specialization(OF_GUARDED_OBJECT))
 
     def note_value_needed(self, source: Source, value: object) -> None:
-        """An unspecialized number is taken as a constant, because Python needs its value."""
+        """Record that an unspecialized number was specialized because Python needs its value."""
         if type(value) in (int, float):
             self.profile.note_constant(source.text(), value)
             self.tell(source.text(), Specialization(VALUE_NEEDED))
 
     @property
     def has_unstable_variables(self) -> bool:
-        """Whether any variable is known to hold another object in each call."""
+        """Whether any variable is known to refer to a different object in each call."""
         return bool(self._unstable_variables)
 
     def change_of(self, source: Source) -> str:
-        """Why a number is known to be another one in each call; "" where that is not known."""
+        """Why a number is known to change in each call; "" if that is not known."""
         if isinstance(source, ComputedSource):
             if source not in self._computed:
                 operands = (source.base, *source.others)
@@ -127,7 +127,7 @@ class Specializer:
         return self._changes.get(source, source.change)
 
     def has_data_dependent_size(self, source: Source) -> bool:
-        """Whether the first size of a tensor here depends on data."""
+        """Whether the first size of a tensor at this source is data-dependent."""
         return bool(self._data_dependent) and source.root() in self._data_dependent
 
     # -- decisions
@@ -139,7 +139,7 @@ class Specializer:
         return self.decide_number(source, value) if type(value) in (int, float, str) else self.decide_object(source)
 
     def decide_tensor(self, source: Source, tensor: torch.Tensor, fixed_layout: str = "") -> TensorSpecialization:
-        """How the sizes and strides of a tensor are specialized; `fixed_layout` as in SizeFacts."""
+        """How the sizes and strides of a tensor are specialized; `fixed_layout`: see SizeFacts."""
         if isinstance(source, PinnedSource):
             self.tell(f"{source.text()}.size()", PARAMETER)
             return NO_SYMBOLS
@@ -169,7 +169,7 @@ class Specializer:
         return decided
 
     def decide_number(self, source: Source, value: object, *, in_graph: bool = False) -> Specialization:
-        """How a number or string is specialized that the frame reads, or (`in_graph`) that a graph needs as an input."""
+        """How a number or string that the frame reads is specialized, or (`in_graph`) one that a graph needs as an input."""
         where, options, kind = source.text(), self._options, type(value)
         is_dynamic = self.profile.is_dynamic_number(where)
         seen = self.profile.compare_number(where, value) if kind in (int, float) else NO_OTHER
@@ -189,7 +189,7 @@ class Specializer:
         return decision
 
     def _learn(self, source: Source, where: str, facts: NumberFacts, reason: str) -> None:
-        """Have the profile, and what is computed of the number, know what was decided."""
+        """Record a decision in the profile, and for sources computed from the number."""
         if reason in COMPARED:
             if not facts.changes:
                 self.profile.observe_number(where, facts.value)
@@ -197,11 +197,11 @@ class Specializer:
             self.note_change(source, "number")
 
     def _is_of_several(self, source: Source) -> bool:
-        """Whether a number is an attribute of an object that is one of several: a layer's own index differs in each."""
+        """Whether a number is an attribute of one of several instances: the index of a layer differs in each."""
         return not self._options.has_guard_filter and not self.is_stable(source)
 
     def decide_object(self, source: Source) -> Specialization:
-        """Whether the object at `source` may be guarded by identity, or not: another one comes in its place."""
+        """Whether the object at `source` may be guarded by identity, or changes from call to call."""
         unstable, variables = self.profile.unstable, self._unstable_variables
         if not (unstable or variables or source.has_dynamic_index or self._options.has_guard_filter):
             return STABLE
@@ -220,7 +220,7 @@ class Specializer:
         return first(OBJECT_ROWS, facts)
 
     def is_stable(self, source: Source) -> bool:
-        """Whether the object at `source` may be guarded by its identity; not where another one has been, or will be, seen there."""
+        """Whether the object at `source` may be guarded by identity: not if another one has been, or will be, seen there."""
         decision = self.decide_object(source)
         if decision is not STABLE and decision.kind is Kind.UNSTABLE:
             self.tell(source.text(), decision)
@@ -228,7 +228,7 @@ class Specializer:
         return True
 
     def is_dynamic_index(self, source: Source) -> bool:
-        """Whether a number is known to be another one in each call, also as an attribute of an object that is one of several."""
+        """Whether a number is known to change in each call, including an attribute of one of several instances."""
         pending, visited = [source], set[Source]()
         while pending:
             operand = pending.pop()
@@ -241,27 +241,27 @@ class Specializer:
                 return True
         return False
 
-    # -- what is told to those who watch
+    # -- events
 
     def tell(self, where: str, decision: Specialization) -> None:
-        """Announce a decision, where somebody watches."""
+        """Announce a decision to observers."""
         if self.on_decision is not None:
             self.on_decision(where, decision)
 
     def note_symbol(self, where: str, symbol: Any) -> None:
-        """An input is this symbol: at the end of the frame it may be one number."""
+        """Record the symbol of an input: at the end of the frame it may have been specialized."""
         if self.on_decision is not None and isinstance(symbol, torch.SymInt):
             self._symbols.append((where, symbol))
 
     def tell_specialized_symbols(self) -> None:
-        """The frame is translated: announce which symbols something required to be one number."""
+        """Announce, at the end of the frame, which symbols were specialized."""
         for where, symbol in self._symbols:
             number = specialized_size(symbol)
             if number is not None:
                 self.tell(where, Specialization(SPECIALIZED_SYMBOL, number))
 
     def _tell_layout(self, where: str, decided: TensorSpecialization) -> None:
-        """Announce the decisions about a tensor: one for all sizes if they are alike; strides only where they are symbols."""
+        """Announce the decisions about a tensor: a single one if all sizes agree; strides only if they are symbols."""
         if self.on_decision is None:
             return
         if len({size.because for size in decided.sizes}) == 1:

@@ -1,15 +1,12 @@
-"""Loop-carried locals: which local variables of a function change from iteration to iteration.
+"""Loop-carried locals: local variables of a function that change from iteration to iteration.
 
-A resume function in a loop gets the loop's variables and counters as arguments, another value each time. Those that the code itself
-counts up (`i += 1`, an induction variable) or takes from an iterator (`for i in ...`) are known to change before a second value is
-seen.
+The idea: a resume function in a loop gets the loop's variables and counters as arguments, with different values each time. Those
+that the code itself increments (`i += 1`, an induction variable) or takes from an iterator (`for i in ...`) are known to change
+before a second value has been seen. Objects change in the same way: a module that an iteration selects (`expert = self.experts[i]`)
+is a different one in the next, so the arguments of a resume function inside the loop are not guarded by identity (`stored_around`).
+And the result of an operator with a data-dependent output size has a different size in each call of the resume function after it.
 
-Objects change in the same way: a module that an iteration selects (`expert = self.experts[i]`) is another one in the next, so
-what a resume function inside the loop is given is not guarded by identity (`stored_around`).
-
-And the result of an operator whose output size depends on data has another size in each call of the resume function after it.
-
-In: parsed code, an instruction of it. Out: names. torch/_dynamo has no counterpart: it does not resume inside loops.
+In: parsed code, one of its instructions. Out: names. PyTorch's counterpart: none; Dynamo does not resume inside loops.
 """
 
 from __future__ import annotations
@@ -19,7 +16,7 @@ from dynexplore.engine.bytecode.liveness import ENDS
 
 
 def loop_carried_locals(parsed: ParsedCode) -> frozenset[str]:
-    """The names of fast locals that the code counts up, or takes from an iterator."""
+    """The names of fast locals that the code increments, or takes from an iterator."""
     names: frozenset[str] | None = parsed.memo.get("loop-carried locals")
     if names is None:
         names = parsed.memo["loop-carried locals"] = frozenset(_names(parsed))
@@ -27,7 +24,7 @@ def loop_carried_locals(parsed: ParsedCode) -> frozenset[str]:
 
 
 def stored_around(parsed: ParsedCode, instruction: Instruction) -> frozenset[str] | None:
-    """The names of fast locals that the loops around an instruction store; None where no loop is around it."""
+    """The names of fast locals that are stored by the loops around an instruction; None if it is not in a loop."""
     step_index = parsed.step_of(instruction)
     steps = parsed.steps
     loops = [loop for loop in _loops(parsed) if step_index in loop]
@@ -37,9 +34,9 @@ def stored_around(parsed: ParsedCode, instruction: Instruction) -> frozenset[str
 
 
 def _loops(parsed: ParsedCode) -> list[frozenset[int]]:
-    """The steps of each loop: those between a jump back and its target, and those from which the jump can be reached.
+    """The steps of each loop: those between a backward jump and its target, and those from which the jump is reachable.
 
-    From Python 3.14 on the blocks of a loop may stand behind its jump back: an outer loop's before its inner loop.
+    From Python 3.14 on, blocks of a loop may follow its backward jump; an outer loop's may precede its inner loop.
     """
     loops: list[frozenset[int]] | None = parsed.memo.get("loops")
     if loops is None:
@@ -57,7 +54,7 @@ def _loops(parsed: ParsedCode) -> list[frozenset[int]]:
 
 
 def _reaching(end: int, head: int, before: dict[int, list[int]]) -> set[int]:
-    """The steps from which `end` is reached without passing `head`."""
+    """The steps from which `end` is reachable without passing `head`."""
     reaching, waiting = {head}, [end]
     while waiting:
         place = waiting.pop()
@@ -68,7 +65,7 @@ def _reaching(end: int, head: int, before: dict[int, list[int]]) -> set[int]:
 
 
 def note_data_dependent_size(parsed: ParsedCode, instruction: Instruction) -> None:
-    """The tensor on top of the stack at an instruction has a size that depends on data (`nonzero`)."""
+    """Record that the tensor on top of the stack at an instruction has a data-dependent size (`nonzero`)."""
     parsed.memo.setdefault("data-dependent sizes", set()).add(instruction)
 
 
@@ -79,7 +76,7 @@ def has_data_dependent_size(parsed: ParsedCode, instruction: Instruction) -> boo
 
 def _names(parsed: ParsedCode) -> set[str]:
     names = set()
-    expected = 0  # how many of the next stores are the variables of a loop
+    expected = 0  # how many of the next stores are loop variables
     for before, step in zip(parsed.steps, parsed.steps[1:], strict=False):
         if before.op == "FOR_ITER":
             expected = 1

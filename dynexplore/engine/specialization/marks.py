@@ -1,13 +1,11 @@
-"""`mark_dynamic`, `mark_static`, `mark_unbacked`: which dimensions of a tensor vary, may vary, or never do.
+"""Marks: `mark_dynamic`, `mark_static`, `mark_unbacked`, by which the program declares which dimensions of a tensor vary.
 
-The idea: the first call is compiled for its sizes, unless the program says what it knows of later calls. A mark is an attribute of
-the tensor itself, under torch's own name, so that torch's marks count here, and ours there.
+The idea: the first call is compiled for its sizes, unless the program declares what later calls may have. A mark is an attribute of
+the tensor itself, under torch's own name, so torch's marks apply here, and ours apply there.
 
-In:  `mark_dynamic(x, 0)`, `maybe_mark_dynamic(x, 0)`, `mark_static(x, 0)`, `mark_unbacked(x, 0)`, or torch._dynamo's functions of
-     these names.
-Out: the marked dimensions of a tensor; `violation`, the sentence for a promise that did not hold.
-
-torch/_dynamo/decorators.py does the same job.
+In: `mark_dynamic(x, 0)`, `maybe_mark_dynamic(x, 0)`, `mark_static(x, 0)`, `mark_unbacked(x, 0)`, or torch._dynamo's functions of
+these names. Out: the marked dimensions of a tensor; `violation`, the message for a violated constraint. PyTorch's counterpart:
+torch/_dynamo/decorators.py.
 """
 
 from __future__ import annotations
@@ -20,11 +18,11 @@ import torch
 _DYNAMIC, _MAYBE, _STATIC = "_dynamo_dynamic_indices", "_dynamo_weak_dynamic_indices", "_dynamo_static_indices"
 _UNBACKED, _STRICTLY_UNBACKED = "_dynamo_unbacked_indices", "_dynamo_strict_unbacked_indices"
 _NAMES = frozenset({_DYNAMIC, _MAYBE, _STATIC, _UNBACKED, _STRICTLY_UNBACKED})
-_RANGE = "_dynamo_dynamic_range"  # torch._dynamo reads a range for each dimension in the first
+_RANGE = "_dynamo_dynamic_range"  # torch._dynamo reads each dimension's range from the first attribute
 
 
 class _DimRange(NamedTuple):
-    """The sizes that a dimension marked dynamic may have, as torch._dynamo reads them; None: any."""
+    """The range of sizes of a dimension marked dynamic, in the form that torch._dynamo reads; None: unbounded."""
 
     dim: int
     min: int | None = None
@@ -46,12 +44,12 @@ def mark_dynamic(tensor: torch.Tensor, index: int | Iterable[int]) -> None:
 
 
 def maybe_mark_dynamic(tensor: torch.Tensor, index: int | Iterable[int]) -> None:
-    """Compile for any size of this dimension (or these), unless the function asks for a certain one."""
+    """Compile for any size of this dimension (or these), unless the function requires a specific one."""
     _mark(tensor, index, _MAYBE)
 
 
 def mark_static(tensor: torch.Tensor, index: int | Iterable[int] | None = None) -> None:
-    """Compile for the very size of this dimension (None: of all), however often it changes."""
+    """Compile for the exact size of this dimension (None: of all), however often it changes."""
     _mark(tensor, range(tensor.dim()) if index is None else index, _STATIC)
 
 
@@ -79,17 +77,17 @@ def _mark(tensor: torch.Tensor, index: int | Iterable[int], name: str) -> set[in
 
 
 def dynamic(tensor: torch.Tensor) -> frozenset[int]:
-    """The dimensions that are promised to be served at any size."""
+    """The dimensions that must remain dynamic."""
     return _of(tensor, _DYNAMIC) - _of(tensor, _STATIC)
 
 
 def unbacked(tensor: torch.Tensor) -> frozenset[int]:
-    """The dimensions of whose size nothing is known."""
+    """The dimensions whose sizes are unbacked."""
     return (_of(tensor, _UNBACKED) | _of(tensor, _STRICTLY_UNBACKED)) - _of(tensor, _STATIC)
 
 
 def marks_of(tensor: torch.Tensor) -> Mapping[int, str]:
-    """The mark that counts of each marked dimension: "static", "unbacked", "dynamic" or "maybe", the first of these that it has."""
+    """The effective mark of each marked dimension: the first of "static", "unbacked", "dynamic" and "maybe" that it has."""
     attributes = vars(tensor)
     if attributes.keys().isdisjoint(_NAMES):
         return {}
@@ -104,7 +102,7 @@ def _of(tensor: torch.Tensor, name: str) -> frozenset[int]:
 
 
 def violation(source: str, dimension: int, size: int) -> str:
-    """What is said where a promise did not hold: the guard that would have to stand in the entry."""
+    """The message for a violated mark_dynamic constraint, with the guard that the cache entry would need."""
     asks = "sizes 0 and 1 are compiled for themselves" if size in (0, 1) else "the function asks for this very size"
     return (
         f"{source} is marked dynamic in dimension {dimension}, but what was compiled holds only for "

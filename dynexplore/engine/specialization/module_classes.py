@@ -1,15 +1,13 @@
-"""Classes of modules that a model has several instances of (repeated blocks): compiled for every instance from their first
-frame on.
+"""Module classes with several instances in a model (repeated blocks): compiled for every instance from the first frame on.
 
-The idea: a module that is an argument of a frame is guarded by its identity at first, and when another instance comes, the frame is
-compiled once more, for all of them. A model that is one graph never gets there: its blocks are inlined. But where a block breaks,
-Python calls each block by itself, and the frame of the first would be compiled twice. So at a break the frames around it are looked
-at: if a method of a block was being interpreted, and the model that it was reached through has another block of its class, then
-frames that this class comes to as an argument do not guard which instance it is (`Translator.is_stable`).
+The idea: a module that is an argument of a frame is guarded by identity at first; when another instance arrives, the frame is
+recompiled once, for all instances. If a model is one graph this never happens, since its blocks are inlined. But if a block breaks,
+Python calls each block separately, and the first block's frame would be compiled twice. So at a break the stack is inspected: if a
+method of a block was being interpreted, and the model through which it was reached has another block of the same class, then frames
+that take this class as an argument do not guard which instance it is (`Translator.is_stable`).
 
-In: the modules whose methods are interpreted at a break. Out: `ModuleClasses`, one per store, which each translation is given.
-torch/_dynamo guards no module by
-identity where modules are inlined (`inline_inbuilt_nn_modules`), and pays for it in each call.
+In: the modules whose methods are being interpreted at a break. Out: `ModuleClasses`, one per store, which each translation uses.
+PyTorch's counterpart: `inline_inbuilt_nn_modules`, with which no module is guarded by identity, at a cost in each call.
 """
 
 from __future__ import annotations
@@ -30,13 +28,13 @@ _MODULES = REGISTRIES[2]
 
 
 class ModuleClasses:
-    """The classes of which several instances are known to come; they are held weakly, and none of their code is run."""
+    """The classes known to have several instances; they are referenced weakly, and none of their code is run."""
 
     def __init__(self) -> None:
         self._classes: weakref.WeakValueDictionary[int, type[Any]] = weakref.WeakValueDictionary()
 
     def forget(self) -> None:
-        """What was learned belongs to what was compiled, and goes with it."""
+        """Forget all classes, together with the compiled code to which they belong."""
         self._classes.clear()
 
     def __contains__(self, value: object) -> bool:
@@ -44,12 +42,14 @@ class ModuleClasses:
         return self._classes.get(id(type(value))) is type(value)
 
     def among(self, values: Mapping[str, object], cells: Mapping[str, CellType]) -> frozenset[str]:
-        """The names of the arguments, and of the variables of a closure, that are such modules."""
+        """The names of arguments and closure variables that are such modules."""
         full = (name for name, cell in cells.items() if not is_empty(cell) and cell.cell_contents in self)
         return frozenset(name for name, value in values.items() if value in self).union(full)
 
     def note(self, receivers: Iterable[tuple[object, Source]], scope: Scope) -> None:
-        """A break: Python will call the methods of these modules, which were being interpreted, by itself."""
+        """At a break: record the classes of the modules whose methods were being interpreted,
+        because Python calls those methods next.
+        """
         for block, source in receivers:
             if block in self:
                 continue
@@ -70,7 +70,7 @@ def _outermost_module(source: Source, scope: Scope) -> object:
 
 
 def _has_several(owner: object, cls: type[Any]) -> bool:
-    """Whether more than one module of a class hangs on a module, itself among them."""
+    """Whether a module contains more than one module of a class, itself included."""
     instances = (module for module in _modules_below(owner, set()) if type(module) is cls)
     return next(instances, None) is not None and next(instances, None) is not None
 
@@ -80,6 +80,6 @@ def _modules_below(module: object, met: set[int]) -> Iterator[object]:
         return
     met.add(id(module))
     yield module
-    children = instance_dict(module).get(_MODULES)  # none where its class never called `Module.__init__`
+    children = instance_dict(module).get(_MODULES)  # none if its class never called `Module.__init__`
     for child in dict.values(children) if is_a(children, dict) else ():  # type: ignore[arg-type]
         yield from _modules_below(child, met)

@@ -1,15 +1,14 @@
-"""The profile of a code object: what earlier calls showed at each source.
+"""The profile of a code object: the sizes, numbers and objects that earlier calls had at each source.
 
-Automatic dynamic shapes: the first call is compiled for the sizes it has. If a later call misses because a size differs, that
-dimension becomes dynamic, so that one more graph serves all sizes. The same applies to numbers. Strides become dynamic where they
-vary and no size does: a cache that keeps a window of its last states is a view into a tensor of another length in each call.
+The idea: automatic dynamic shapes. The first call is compiled for its sizes. If a later call misses because a size differs, that
+dimension becomes dynamic, so that one more graph serves all sizes. The same applies to numbers. Strides become dynamic if they vary
+while no size does: a cache that keeps a window of its last states is, in each call, a view into a tensor of a different length.
 
-The profile only remembers; `decide.py` decides. It also remembers at which sources another object was seen, and which guards of a
+The profile only records; `decide.py` decides. It also records at which sources different objects were seen, and which guards of a
 skipped frame failed.
 
-In:  sizes, strides, numbers, objects and failed guards of the calls that were translated, by source.
-Out: one `Profile` per code object and backend, which the runtime keeps. torch/_dynamo/pgo.py (`FrameStateSizeEntry`) does the same
-     job.
+In: sizes, strides, numbers, objects and failed guards of the calls that were translated, by source. Out: one `Profile` per code
+object and backend, kept by the runtime. PyTorch's counterpart: `FrameStateSizeEntry` in torch/_dynamo/pgo.py.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from dynexplore.engine.records import record
 
 @record()
 class Comparison:
-    """Whether a size or number differs from earlier ones at its source; `before` is the latest other one."""
+    """Whether a size or number differs from earlier ones at its source; `before` is the latest different one."""
 
     differs: bool = False
     before: Any = None
@@ -41,7 +40,7 @@ to vary. Plain tuples: a profile is saved with a frame that failed.
 
 
 class Profile:
-    """Sizes, numbers and objects seen at each source, over the translations of one code object."""
+    """Sizes, numbers and objects seen at each source, over all translations of one code object."""
 
     def __init__(self) -> None:
         self._seen_sizes: dict[str, _Layout] = {}
@@ -56,7 +55,7 @@ class Profile:
         """A resume function of this code was skipped."""
 
     def observe(self, source: Source, value: object, depth: int = 3) -> None:
-        """Note a value of a call that was not compiled: a later one of another size, or another number, is seen to vary."""
+        """Record a value of a call that was not compiled, so that a later different size or number is known to vary."""
         where = source.text()
         if isinstance(value, torch.Tensor):
             self.observe_sizes(where, tuple(value.shape))
@@ -71,17 +70,17 @@ class Profile:
     # -- layouts of tensors
 
     def observe_sizes(self, where: str, sizes: tuple[int, ...], varies: AbstractSet[int] = frozenset()) -> list[Comparison]:
-        """Note the sizes of a tensor; how each compares with those of earlier calls. Those in `varies` are known to vary."""
+        """Record the sizes of a tensor, and compare each with those of earlier calls. Those in `varies` are known to vary."""
         if varies and where not in self._seen_sizes:
             self._seen_sizes[where] = sizes, tuple((None,) if dim in varies else () for dim in range(len(sizes)))
         return _observe(self._seen_sizes, where, sizes)
 
     def observe_strides(self, where: str, strides: tuple[int, ...]) -> list[Comparison]:
-        """The same of strides, of a tensor whose sizes were observed.
+        """The same for the strides of a tensor whose sizes were recorded.
 
-        Strides are compared where the sizes are those of the call before; while a size is a symbol they follow from the sizes. A
-        size of 0 or 1 is none, even if it was another before: `tokens[:, -1:]` of a sequence that grows has the size 1 and a new
-        stride in each call.
+        Strides are compared only if the sizes equal those of the previous call; while a size is a symbol, strides follow from
+        the sizes. A dimension of size 0 or 1 is ignored, even if it had another size before: `tokens[:, -1:]` of a growing
+        sequence has size 1 and a new stride in each call.
         """
         if where not in self._seen_sizes:
             return [NO_OTHER] * len(strides)
@@ -97,61 +96,63 @@ class Profile:
     # -- numbers
 
     def compare_number(self, where: str, value: Any) -> Comparison:
-        """How a number compares with those that were taken as constants here."""
+        """How a number compares with those that were specialized here."""
         if where not in self._numbers:
             return NO_OTHER
         before = self._numbers[where]
         return Comparison(where in self._dynamic_numbers or before != value, before)
 
     def observe_number(self, where: str, value: Any) -> None:
-        """Note a number that is about to be taken as a constant; if another one was, the number is dynamic from now on."""
+        """Record a number that is about to be specialized; if a different one was before, the number is dynamic from now on."""
         if self.compare_number(where, value).differs:
             self._dynamic_numbers.add(where)
         else:
             self._numbers[where] = value
 
     def note_constant(self, where: str, value: Any) -> None:
-        """A number was taken as a constant here, and no decision was made about it."""
+        """Record that a number was specialized here without a decision about it."""
         self._numbers.setdefault(where, value)
 
     def is_dynamic_number(self, where: str) -> bool:
-        """Whether a number here was taken as a constant once, and was another one later."""
+        """Whether a number was specialized here, and differed later."""
         return where in self._dynamic_numbers
 
-    # -- memory
+    # -- storage overlap
 
     def overlaps_otherwise(self, where: str, layout: object) -> bool:
-        """Note how tensors overlap in memory; whether they did in another way when a graph was compiled before."""
+        """Record how tensors overlap in memory; returns whether they overlapped differently when a graph was compiled before."""
         return self._overlaps.setdefault(where, layout) != layout
 
     # -- objects
 
     def note_unstable(self, where: str) -> None:
-        """Another object is, or will be, at this source than the one an entry was made for, which may have died."""
+        """Record that the object at this source is, or will be, a different one from
+        that which an entry guards (which may be dead).
+        """
         self._unstable.add(where)
 
     @property
     def unstable(self) -> AbstractSet[str]:
-        """The sources at which objects come and go."""
+        """The sources whose objects change."""
         return self._unstable
 
     # -- guards of skipped frames
 
     def note_failed_when_skipped(self, where: str, kind: str) -> None:
-        """A guard of this kind on this source failed for a frame that was skipped when it was translated before."""
+        """Record that a guard of this kind on this source failed for a frame that was skipped in an earlier translation."""
         self._failed_when_skipped.add((where, kind))
 
     def has_failed_when_skipped(self, where: str, kind: str) -> bool:
-        """Whether such a guard failed."""
+        """Whether such a guard has failed."""
         return (where, kind) in self._failed_when_skipped
 
     def has_failures_when_skipped(self) -> bool:
-        """Whether any guard failed so."""
+        """Whether any such guard has failed."""
         return bool(self._failed_when_skipped)
 
 
 def _observe(profile: dict[str, _Layout], where: str, numbers: tuple[int, ...]) -> list[Comparison]:
-    """Merge the sizes or strides of a call into the profile. Those of a tensor of another rank begin anew."""
+    """Merge the sizes or strides of a call into the profile. A tensor of another rank starts over."""
     latest, others = profile.get(where, (numbers, ((),) * len(numbers)))
     if len(latest) != len(numbers):
         latest, others = numbers, ((),) * len(numbers)

@@ -1,11 +1,14 @@
 """Symbolic sizes: torch's ShapeEnv, and the guards that it produces.
 
-A dynamic dimension is a symbol. ShapeEnv follows the arithmetic and the decisions made with it, and at the end produces the
-relations that the next call's sizes must satisfy (`s0 > 4`, `2*s0 == s1`). They become lines of the check function, in program
-order. Conditions on a single number ShapeEnv folds into bounds; these come first, because they cannot raise, and they protect the
+The idea: a dynamic dimension is a symbol. ShapeEnv tracks the arithmetic and the branches on it, and finally produces the relations
+that the next call's sizes must satisfy (`s0 > 4`, `2*s0 == s1`). They become lines of the check function, in program order.
+ShapeEnv folds conditions on a single number into bounds; these come first, because they cannot raise, and they protect the
 conditions after them (`12 // (n - 1)` after `n > 1`).
 
-Importing ShapeEnv's sources pulls in parts of torch._dynamo, which is slow; it happens only when a size is dynamic.
+Importing ShapeEnv's sources also imports parts of torch._dynamo, which is slow; this happens only once a size is dynamic.
+
+In: sizes and numbers that are to be symbols. Out: symbols, guards as Python text. PyTorch's counterpart: `wrap_symint` in
+torch/_dynamo/variables/builder.py, and the SHAPE_ENV guard in guards.py.
 """
 
 from __future__ import annotations
@@ -29,10 +32,11 @@ if TYPE_CHECKING:
 def make_shape_env(
     *, depends_on_data: Callable[[Source], bool] = lambda source: False, is_size_oblivious: bool = False
 ) -> Any:
-    """A new ShapeEnv: sizes 0 and 1 are specialized, equal sizes share a symbol, but not what is equal by chance.
+    """A new ShapeEnv: sizes 0 and 1 are specialized, equal sizes share a symbol (duck shaping), except for coincidental
+    equality.
 
-    `depends_on_data`: whether the first size of the tensor at a source depends on data. `is_size_oblivious`: operators are told
-    that such a size is neither 0 nor 1 (size_oblivious.py).
+    `depends_on_data`: whether the first size of the tensor at a source is data-dependent. `is_size_oblivious`: operators are
+    told that such a size is neither 0 nor 1 (size_oblivious.py).
     """
     return _shape_env_class()(
         depends_on_data=depends_on_data,
@@ -47,13 +51,15 @@ def _shape_env_class() -> Any:
     from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
 
     class OwnShapeEnv(ShapeEnv):
-        """torch's, except that what equals a size by chance shares no symbol with it, and that some sizes are size-oblivious."""
+        """torch's ShapeEnv, but data-dependent sizes share no symbol with sizes that are
+        equal by coincidence, and may be size-oblivious.
+        """
 
         def __init__(self, *, depends_on_data: Callable[[Source], bool], is_size_oblivious: bool, **settings: Any) -> None:
             super().__init__(**settings)
             self._depends_on_data = depends_on_data
             self.is_size_oblivious = is_size_oblivious
-            self.oblivious_sizes: set[Any] = set()  # the symbols of sizes that may be 0 and 1
+            self.oblivious_sizes: set[Any] = set()  # symbols of size-oblivious sizes, which may be 0 or 1
             self.hint_overrides: dict[Any, int] = {}  # those of them that are 0 or 1 in this call
             self.runs_operator = False
             self.oblivious_answers = 0  # how often an operator was told that such a size is neither 0 nor 1
@@ -61,26 +67,28 @@ def _shape_env_class() -> Any:
         def create_symbol(self, val: Any, source: Any, dynamic_dim: Any = DimDynamic.DUCK, *args: Any, **kwargs: Any) -> Any:
             is_data_dependent = self._is_data_dependent_size(source)
             if dynamic_dim is DimDynamic.DUCK and (is_data_dependent or _property(source) == "STORAGE_OFFSET"):
-                dynamic_dim = DimDynamic.DYNAMIC  # equal to a size by chance: `nonzero(x)` is as long as `x` now and then
+                dynamic_dim = DimDynamic.DYNAMIC  # equality may be a coincidence: `nonzero(x)` is sometimes as long as `x`
                 if self.is_size_oblivious and self._is_data_dependent(source.base) and (val or is_data_dependent):
                     return self._oblivious_symbol(val, source, *args, **kwargs)
             return super().create_symbol(val, source, dynamic_dim, *args, **kwargs)
 
         def _is_data_dependent(self, source: Any) -> bool:
-            """Whether the first size of the tensor here depends on data; ShapeEnv also has sources of its own."""
+            """Whether the first size of the tensor at this source is data-dependent; ShapeEnv also has sources of its own."""
             return isinstance(source, Source) and self._depends_on_data(source)
 
         def _is_data_dependent_size(self, source: Any) -> bool:
             return _property(source) == "SIZE" and source.idx == 0 and self._is_data_dependent(source.base)
 
         def _oblivious_symbol(self, val: Any, source: Any, *args: Any, **kwargs: Any) -> Any:
-            """A symbol that may be 0 and 1: of a size, or of where a tensor of that size begins (a column of `nonzero(x)`)."""
-            kwargs |= {"positive": None, "do_not_specialize_zero_one": True}  # a symbol that is positive is never 0 to sympy
+            """A symbol that may be 0 or 1: for a size, or for the storage offset of a
+            tensor of that size (a column of `nonzero(x)`).
+            """
+            kwargs |= {"positive": None, "do_not_specialize_zero_one": True}  # sympy assumes that a positive symbol is never 0
             symbol = super().create_symbol(val, source, DimDynamic.DYNAMIC, *args, **kwargs)
             self.var_to_range[symbol] = self._default_value_range(do_not_specialize_zero_one=True)
             if self._is_data_dependent_size(source):
                 self.oblivious_sizes.add(symbol)
-                self.size_like.add(symbol)  # so that ShapeEnv can tell what holds where it is neither 0 nor 1
+                self.size_like.add(symbol)  # so ShapeEnv can evaluate under the assumption that it is neither 0 nor 1
             return symbol
 
         def _create_symbolic_sizes_strides_storage_offset(self, ex_size: Any, *args: Any, **kwargs: Any) -> Any:
@@ -110,22 +118,22 @@ def _shape_env_class() -> Any:
 
 
 def _property(source: Any) -> str:
-    """Which property of a tensor a number is, in ShapeEnv's own class of sources, TensorPropertySource."""
+    """The tensor property that a ShapeEnv source (TensorPropertySource) represents."""
     return getattr(getattr(source, "prop", None), "name", "")
 
 
-_ANOTHER_SIZE = 4099  # the hint of a size that is 0 or 1: a prime number, which programs seldom contain
+_ANOTHER_SIZE = 4099  # the hint of a size that is 0 or 1: a prime, which programs seldom contain
 
 
 def dynamic_context(tensor: torch.Tensor, dims: Collection[int], strides: Collection[int] = ()) -> Any:
-    """What ShapeEnv needs to make these dimensions of a tensor, and these strides, symbolic and the others static."""
+    """The symbolic context that makes these dimensions and strides of a tensor symbolic and the others static."""
     from torch.fx.experimental.symbolic_shapes import DimDynamic, StatelessSymbolicContext
 
     kinds = dict.fromkeys(dims, DimDynamic.DUCK)
     kinds |= dict.fromkeys(unbacked(tensor) & kinds.keys(), DimDynamic.UNBACKED)
     base = tensor._base
     of_base: Any = None
-    if base is not None and base.dim() == tensor.dim():  # else ShapeEnv takes all sizes of the base for others in each call
+    if base is not None and base.dim() == tensor.dim():  # else ShapeEnv treats all sizes of the base as dynamic
         sizes = [DimDynamic.DUCK if dim in kinds else DimDynamic.STATIC for dim in range(tensor.dim())]
         of_base = StatelessSymbolicContext(dynamic_sizes=sizes)
     return StatelessSymbolicContext(
@@ -136,7 +144,7 @@ def dynamic_context(tensor: torch.Tensor, dims: Collection[int], strides: Collec
 
 
 def dynamic_number(graph: GraphBuilder, value: float, source: Source) -> Any:
-    """A symbol for an input that is a number; 0 and 1 are values like any other."""
+    """A symbol for a numeric input; 0 and 1 are not specialized."""
     from torch.fx.experimental.symbolic_shapes import DimDynamic
 
     env = graph.need_shape_env()
@@ -146,19 +154,19 @@ def dynamic_number(graph: GraphBuilder, value: float, source: Source) -> Any:
 
 
 def unbacked_number(graph: GraphBuilder, value: float) -> Any:
-    """A symbol without a hint: nothing is known of the number but its type."""
+    """A symbol without a hint: only the number's type is known."""
     env = graph.need_shape_env()
-    with env.ignore_fresh_unbacked_symbols():  # no operator makes it: none is asked where it comes from
+    with env.ignore_fresh_unbacked_symbols():  # no operator creates it, so none must bind it
         return env.create_unbacked_symint() if type(value) is int else env.create_unbacked_symfloat()
 
 
 def specialized_size(size: Any) -> int | None:
-    """The only number that a size can be by now, because something required it; None while it is dynamic."""
+    """The only value that a size can still have, because something required it; None while it is dynamic."""
     return size if isinstance(size, int) else size.node.maybe_as_int()
 
 
 def shape_guards(graph: GraphBuilder) -> Callable[[Callable[[Source], str]], list[str]]:
-    """The relations that ShapeEnv relies on, as Python text; the caller names the variable of each input."""
+    """The relations on which ShapeEnv relied, as Python text; the caller supplies the variable name of each input."""
     inputs = _symbolic_inputs(graph)
     env = graph.shape_env
 
@@ -167,7 +175,7 @@ def shape_guards(graph: GraphBuilder) -> Callable[[Callable[[Source], str]], lis
             [entry.node.meta["example_value"] for entry in inputs],
             [entry.source for entry in inputs],
             source_ref=lambda source: _reference(source, variable),
-            ignore_static=False,  # a symbol that was specialized meanwhile is static now, but no tensor guard knows it
+            ignore_static=False,  # a symbol that was specialized meanwhile is static now, but no tensor guard checks it
         )
         guards = [text for text in texts if text != "True" and not _STATIC_OFFSET.search(text)]
         return sorted(guards, key=lambda text: not _BOUND.fullmatch(text))
@@ -176,8 +184,8 @@ def shape_guards(graph: GraphBuilder) -> Callable[[Callable[[Source], str]], lis
 
 
 def relies_on_unnamed_sizes(graph: GraphBuilder) -> bool:
-    """Whether a size of an input, or a relation, contains a symbol that is not a size of an input: the size of a view's base, which
-    no guard can fetch.
+    """Whether a size of an input, or a relation, contains a symbol that is not a size of an
+    input: a size of a view's base, which no guard can read.
     """
     env = graph.shape_env
     if env is None:
@@ -191,12 +199,12 @@ def relies_on_unnamed_sizes(graph: GraphBuilder) -> bool:
 
 
 def _symbolic_inputs(graph: GraphBuilder) -> list[Any]:
-    entries = [*graph.inputs, *graph.dropped_inputs]  # an input that the graph does not need may have guards
+    entries = [*graph.inputs, *graph.dropped_inputs]  # an input that the graph does not use may have guards
     return [entry for entry in entries if entry.source.guardable and _is_symbolic(entry.node.meta["example_value"])]
 
 
 def _numbers_of(value: Any) -> list[Any]:
-    """The symbolic numbers of an input: the input itself, or its sizes, strides and offset."""
+    """The symbolic numbers of an input: the input itself, or its sizes, strides and storage offset."""
     numbers = (*value.shape, *value.stride(), value.storage_offset()) if isinstance(value, torch.Tensor) else (value,)
     return [number for number in numbers if isinstance(number, torch.SymInt | torch.SymFloat)]
 
@@ -204,7 +212,7 @@ def _numbers_of(value: Any) -> list[Any]:
 _PLACE = r"[A-Za-z_]\w*(\.\w+\(\)(\[\d+\])?)?"
 _CONSTANT = r"-?\d[\w.]*"
 _BOUND = re.compile(rf"{_CONSTANT} <= {_PLACE}(( and {_PLACE})? <= {_CONSTANT})?|{_PLACE} <= {_CONSTANT}")
-_STATIC_OFFSET = re.compile(r"storage_offset\(\) == \d+$")  # views of any offset are served, as TensorGuards do
+_STATIC_OFFSET = re.compile(r"storage_offset\(\) == \d+$")  # views with any offset are accepted, as by TensorGuards
 
 
 def _is_symbolic(value: Any) -> bool:
@@ -223,7 +231,7 @@ def _reference(source: Any, variable: Callable[[Source], str]) -> str:
 
 
 def _own(source: Any) -> Source:
-    """Our source for one that ShapeEnv derives from ours: the sizes of a view's base are those of its `_base`."""
+    """Our source for one that ShapeEnv derived from ours: the sizes of a view's base belong to its `_base`."""
     return source if isinstance(source, Source) else _own(source.base).attribute(source.member, "getattr")
 
 
@@ -235,7 +243,7 @@ def is_never_negative(value: torch.SymInt) -> bool:
 
 
 def is_computed_from_sizes(value: torch.SymInt) -> bool:
-    """Whether a number is computed only from sizes of tensors, which are small, and not from numbers of the program."""
+    """Whether a number is computed only from tensor sizes, which are small, and not from other numbers of the program."""
     places = value.node.shape_env.var_to_sources
     symbols = value.node.expr.free_symbols
     return bool(symbols) and all(symbol in places and not isinstance(places[symbol][0], Source) for symbol in symbols)

@@ -1,21 +1,21 @@
-"""Size-oblivious reasoning: data-dependent sizes, served by one graph whether they are 0, 1 or more.
+"""Size-oblivious reasoning: data-dependent sizes, with one graph for size 0, 1 or more.
 
-torch specializes sizes 0 and 1, because operators ask for them: whether a dimension is broadcast, whether a tensor is contiguous. A
-size that depends on data (how many rows a mask selected) takes each value sooner or later, so the same piece of a program would be
-compiled three times. Where an *operator* asks whether such a size is 0 or 1, it is therefore told what holds for any other number,
-without a guard. Where the size is 0 or 1 in this very call, its hint is overridden and the frame is interpreted as if it were
-another number. What the program itself asks is guarded as usual.
+The idea: torch specializes sizes 0 and 1, because operators test for them: whether a dimension is broadcast, whether a tensor is
+contiguous. A data-dependent size (how many rows a mask selects) takes each value sooner or later, so the same part of a program
+would be compiled three times. If an *operator* tests whether such a size is 0 or 1, it therefore gets the answer for any other
+number, without a guard. If the size is 0 or 1 in this very call, its hint is overridden and the frame is interpreted as if it were
+another number. Tests by the program itself are guarded as usual.
 
-This is speculation, and it is validated before the graph is used: its operators run once more on fake tensors, with the size 0 and
-with the size 1. The answer holds where each result has the sizes, strides, dtype and storage that the graph's own result has for
-that number. Otherwise a guard excludes the number. If the guards exclude the call itself, the frame is interpreted once more, with
-its sizes as they are.
+This is speculation, and it is validated before the graph is used: the graph's operators run once more on fake tensors, with the
+size 0 and with the size 1. The speculation holds if each result has the sizes, strides, dtype and storage that the captured result
+has for that number. Otherwise a guard excludes the number. If the guards then exclude the call itself, the frame is interpreted
+once more, with its actual sizes as hints.
 
-What a backend asks of these sizes is not validated: it becomes guards of the entry. If a backend asks, the speculation was useless,
-and sizes are no longer size-oblivious for it.
+Tests by a backend are not validated: they become guards of the entry. If a backend does this, the speculation saves nothing, and
+sizes are no longer size-oblivious for that backend.
 
-In: a captured graph and its ShapeEnv. Out: whether the graph serves the call at hand. torch has
-`torch.fx.experimental._config.backed_size_oblivious`, which reasons in the same way and does not validate.
+In: a captured graph and its ShapeEnv. Out: whether the graph serves the current call. PyTorch's counterpart:
+`torch.fx.experimental._config.backed_size_oblivious`, which reasons in the same way without validation.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from dynexplore.engine.graph.builder import GraphBuilder
 
 _PLAIN: dict[type[Any], Any] = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
-_MOST = 2  # sizes of one graph that are tried with each other: 8 runs on fake tensors
+_MOST = 2  # at most this many sizes of a graph are combined: 8 runs on fake tensors
 
 
 @dataclass
@@ -50,14 +50,14 @@ class BackendSizeGuards:
     leaves_sizes: bool = False  # it compiled a graph with such sizes and added no guard on them
 
     def note(self, env: Any, guards_before: int) -> None:
-        """A graph was compiled; there were so many guards before."""
+        """Record the guards that compiling a graph added; `guards_before` is their number before."""
         guards = [guard for guard in env.guards[guards_before:] if not env.oblivious_sizes.isdisjoint(guard.expr.free_symbols)]
         self.guards_sizes |= bool(guards)
         self.leaves_sizes |= not guards
 
 
 def validate_size_oblivious(graph: GraphBuilder) -> None:
-    """Exclude the sizes for which what operators were told is not true."""
+    """Guard against the sizes for which the size-oblivious answers are wrong."""
     env = graph.shape_env
     if env is None or not env.oblivious_answers:
         return
@@ -73,13 +73,13 @@ def validate_size_oblivious(graph: GraphBuilder) -> None:
 
 
 def guards_admit_current_hints(graph: GraphBuilder) -> bool:
-    """Whether the guards so far admit this call, whose sizes 0 and 1 were overridden by other hints."""
+    """Whether the guards so far accept this call, whose sizes 0 and 1 were overridden by other hints."""
     env = graph.shape_env
     return env is None or not env.hint_overrides or _admits(env, env.hint_overrides)
 
 
 def _cases(hints: dict[sympy.Symbol, int]) -> list[dict[sympy.Symbol, int]]:
-    """Each combination in which some of the sizes are 0 or 1, and the others as they are; first those in which only one is."""
+    """Each combination in which some of the sizes are 0 or 1, and the others are unchanged; those with a single one come first."""
     products = itertools.product(*((0, 1, size) for size in hints.values()))
     cases = [dict(zip(hints, numbers, strict=True)) for numbers in products]
     small = [case for case in cases if min(case.values(), default=2) < 2]
@@ -87,7 +87,7 @@ def _cases(hints: dict[sympy.Symbol, int]) -> list[dict[sympy.Symbol, int]]:
 
 
 def _exclude(env: Any, case: dict[sympy.Symbol, int]) -> None:
-    """Guard that none of these sizes is this number."""
+    """Guard that none of these sizes has this value."""
     import sympy
 
     for size, number in case.items():
@@ -95,7 +95,7 @@ def _exclude(env: Any, case: dict[sympy.Symbol, int]) -> None:
 
 
 def _admits(env: Any, case: dict[sympy.Symbol, int]) -> bool:
-    """Whether the guards so far admit such a call."""
+    """Whether the guards so far accept a call with these sizes."""
     if any(env.var_to_range[size].lower > number for size, number in case.items()):
         return False
     numbers = _numbers(env, case)
@@ -103,7 +103,7 @@ def _admits(env: Any, case: dict[sympy.Symbol, int]) -> bool:
 
 
 def _numbers(env: Any, case: dict[sympy.Symbol, int]) -> dict[sympy.Symbol, Any]:
-    """The number that each symbol is in such a call."""
+    """The value of each symbol in a call with these sizes."""
     import sympy
 
     return {**env.backed_var_to_val, **{size: sympy.Integer(number) for size, number in case.items()}}
@@ -111,35 +111,35 @@ def _numbers(env: Any, case: dict[sympy.Symbol, int]) -> dict[sympy.Symbol, Any]
 
 def _is_false(expression: Any, numbers: dict[Any, Any]) -> bool:
     try:
-        return bool(expression.xreplace(numbers) == False)  # noqa: E712  # sympy's own
+        return bool(expression.xreplace(numbers) == False)  # sympy's own boolean
     except ZeroDivisionError:  # undecided
         return False
 
 
 class _Inconclusive(Exception):
-    """The graph contains something that is not run once more."""
+    """The graph contains something that cannot be run again."""
 
 
 def _is_as_captured(graph: GraphBuilder, case: dict[sympy.Symbol, int]) -> bool:
-    """Whether the graph's operators give the captured results in such a call, with these sizes substituted."""
+    """Whether the graph's operators reproduce the captured results, with these sizes substituted."""
     env = graph.shape_env
     try:
         with torch.no_grad(), FakeTensorMode(static_shapes=True), running_operator(env):
             return _Trial(_numbers(env, case)).agrees(list(graph.graph.nodes))
-    except Exception:  # an operator may raise anything: it does not behave as captured
+    except Exception:  # an operator may raise anything: then it does not behave as captured
         return False
 
 
 class _Trial:
-    """The graph's operators on fake tensors whose sizes are numbers."""
+    """A run of the graph's operators on fake tensors with concrete sizes."""
 
     def __init__(self, numbers: dict[sympy.Symbol, Any]) -> None:
         self.numbers = numbers
         self.values: dict[torch.fx.Node, Any] = {}
-        self.storages: dict[int, torch.Tensor] = {}  # the storage of the inputs' twins, by that of the inputs
+        self.storages: dict[int, torch.Tensor] = {}  # the storages of the substituted inputs, by those of the inputs
 
     def agrees(self, nodes: Sequence[torch.fx.Node]) -> bool:
-        """Run them; whether all results are as captured. They are compared at the end: operators write in place."""
+        """Run the nodes; whether all results are as captured. They are compared at the end, since operators may write in place."""
         inputs = [node.meta["example_value"] for node in nodes if node.op in ("placeholder", "get_attr")]
         self._make_storages([value for value in inputs if isinstance(value, torch.Tensor)])
         for node in nodes:
@@ -176,7 +176,7 @@ class _Trial:
         return plain(number)
 
     def _make_storages(self, inputs: list[torch.Tensor]) -> None:
-        """One storage for all inputs that share one, as long as the longest needs it."""
+        """One storage for all inputs that share one, as large as the largest needs."""
         extents: dict[int, tuple[int, torch.Tensor]] = {}
         for tensor in inputs:
             if tensor.layout is not torch.strided or tensor.is_conj() or tensor.is_neg():
@@ -214,7 +214,7 @@ class _Trial:
 
 
 def _memory_formats(tensor: torch.Tensor) -> list[torch.memory_format]:
-    """The memory formats that a program may test a tensor for."""
+    """The memory formats for which a program may test a tensor."""
     others = {4: [torch.channels_last], 5: [torch.channels_last_3d]}
     return [torch.contiguous_format, *others.get(tensor.dim(), [])]
 

@@ -1,19 +1,21 @@
-"""The tables of decisions: how sizes, strides, numbers and objects are specialized, and why.
+"""Decision tables: how sizes, strides, numbers and objects are specialized, and why.
 
-- STATIC: taken as it is, and guarded. Another size, number or object misses the entry and recompiles.
-- DYNAMIC: a symbol that ShapeEnv reasons about, with the value of this call as its hint; guards are the relations it relied on.
-- UNBACKED: a symbol without a hint (`mark_unbacked`). A question about it breaks the graph.
-- SIZE_OBLIVIOUS: a symbol with a hint, of which operators are told that it is neither 0 nor 1 (size_oblivious.py).
-- UNSPECIALIZED: a number or string that is passed along without a guard on its value, and is computed with in the modified code.
-  If a graph needs it, it is decided about once more.
-- UNSTABLE: an object that is not guarded by identity, because another one comes in its place. All others are STATIC.
+The idea: a value is specialized as one of these kinds:
 
-Each kind of value has a table of rows: the kind, the reason in words, and a predicate over the facts. The first row that applies
-decides. The facts are what the program marked, the options, the profile of earlier calls, and how the frame is entered: what a
-loop changes, what a resume function is given.
+- STATIC: specialized to its current value, which is guarded. Another size, number or object recompiles.
+- DYNAMIC: a symbol in ShapeEnv, with this call's value as its hint; the relations on which ShapeEnv relied are guarded.
+- UNBACKED: a symbol without a hint (`mark_unbacked`). A branch on it breaks the graph.
+- SIZE_OBLIVIOUS: a symbol with a hint; operators are told that it is neither 0 nor 1 (size_oblivious.py).
+- UNSPECIALIZED: a number or string that is passed on without a guard on its value, and computed with in the modified code. If a
+graph needs it, it is decided again.
+- UNSTABLE: an object that is not guarded by identity, because it changes from call to call. All other objects are STATIC.
 
-In:  the facts about one value. Out: a `Specialization`. torch/_dynamo/variables/builder.py (`_automatic_dynamic`, `wrap_symint`,
-     `wrap_symfloat`) makes the same decisions.
+Each sort of value has a table of rows: the kind, the reason in words, and a predicate over the facts. The first row that applies
+decides. The facts are the program's marks, the options, the profile of earlier calls, and how the frame is entered: what a loop
+changes, which values are arguments of a resume function.
+
+In: the facts about one value. Out: a `Specialization`. PyTorch's counterpart: `_automatic_dynamic`, `wrap_symint` and
+`wrap_symfloat` in torch/_dynamo/variables/builder.py.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ class Kind(enum.StrEnum):
 
 @record()
 class Row:
-    """One row of a table: where `applies` holds of the facts, the value is specialized so, `because` of this."""
+    """One row of a table: if `applies` to the facts, the value is specialized as `kind`, for the reason `because`."""
 
     reason: str
     kind: Kind
@@ -111,7 +113,7 @@ def first(rows: Iterable[Row], facts: Any) -> Specialization:
 
 @record()
 class SizeFacts:
-    """What is known of one size, or of one stride."""
+    """The facts about one size or one stride."""
 
     size: int
     dim: int = 0
@@ -131,7 +133,7 @@ class SizeFacts:
 
     @property
     def others_seen(self) -> str:
-        """Which other size was seen, in words."""
+        """Which other sizes were seen, in words."""
         return _others_seen("size", self.size, self.seen)
 
 
@@ -189,7 +191,7 @@ NO_SYMBOLS = TensorSpecialization((), ())
 
 @record()
 class NumberFacts:
-    """What is known of a number or string that the frame reads."""
+    """The facts about a number or string that the frame reads."""
 
     value: Any
     in_graph: bool = False
@@ -216,17 +218,17 @@ class NumberFacts:
 
     @property
     def is_number(self) -> bool:
-        """Whether it is an int or a float, and no bool."""
+        """Whether it is an int or a float, but not a bool."""
         return type(self.value) in (int, float)
 
     @property
     def others_seen(self) -> str:
-        """Which other number was seen, in words."""
+        """Which other numbers were seen, in words."""
         return _others_seen("number", self.value, self.seen)
 
     @property
     def why_it_changes(self) -> str:
-        """What changes it, in words."""
+        """Why it changes, in words."""
         return CHANGES[self.changes or "resume argument"]
 
 
@@ -249,7 +251,7 @@ def _changes_each_call(it: NumberFacts) -> bool:
 
 
 def _is_irregular_float(it: NumberFacts) -> bool:
-    """Whether ShapeEnv would conclude what is wrong: it knows no sign of zero, no infinity and no nan."""
+    """Whether ShapeEnv would reason incorrectly: it has no signed zero, infinity or nan."""
     return it.in_graph and it.type is float and (not math.isfinite(it.value) or it.value == 0)
 
 
@@ -297,7 +299,7 @@ SPECIALIZED_SYMBOL = Row(
 
 @record()
 class ObjectFacts:
-    """What is known of an object that might be guarded by identity."""
+    """The facts about an object that might be guarded by identity."""
 
     has_guard_filter: bool = False
     has_dynamic_index: bool = False
@@ -309,7 +311,7 @@ class ObjectFacts:
 
     @property
     def words(self) -> str:
-        """Why the variable holds another object in each call."""
+        """Why the variable refers to a different object in each call."""
         return UNSTABLE_VARIABLES[self.why]
 
 

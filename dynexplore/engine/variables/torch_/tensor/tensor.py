@@ -622,7 +622,7 @@ def build_input(
         if not isinstance(raw_lookup(ctx, type(value), name), _SLOT_TYPES):
             ctx.break_graph("DX402", type=type(value).__qualname__)  # added by the program: fake tensors would dispatch to it, too
     if (value.is_leaf or value.retains_grad) and not _is_valid_grad(value.grad, value):
-        ctx.break_graph("DX408", attribute="data", because="its gradient is that of what it was before")  # no fake tensor can represent it
+        ctx.break_graph("DX408", attribute="data", because="its gradient is that of what it was before")  # no fake tensor has it
     node = ctx.values.guard_tensor(value, source)
     return tracker(node, node.meta["example_value"], source, value)
 
