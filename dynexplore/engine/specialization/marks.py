@@ -32,7 +32,7 @@ class _DimRange(NamedTuple):
 def mark_dynamic(tensor: torch.Tensor, index: int | Iterable[int]) -> None:
     """Compile for any size of this dimension (or these) from the first call on.
 
-    Where the function asks for one certain size all the same, compiling it raises `exc.MarkViolated`, which says which guard it is.
+    If the function requires one specific size nevertheless, compiling it raises `exc.MarkViolated`, which names the guard.
 
     >>> x = torch.ones(4, 3)
     >>> mark_dynamic(x, 0)
@@ -54,9 +54,9 @@ def mark_static(tensor: torch.Tensor, index: int | Iterable[int] | None = None) 
 
 
 def mark_unbacked(tensor: torch.Tensor, index: int | Iterable[int]) -> None:
-    """Compile for any size of this dimension (or these), 0 and 1 too, and take nothing of the first call's size for granted.
+    """Compile for any size of this dimension (or these), 0 and 1 too, without a hint from the first call's size.
 
-    Where the function asks for a certain size, or whether it is one, the graph breaks.
+    If the function requires a specific size, or branches on it, the graph breaks.
 
     >>> x = torch.ones(1, 3)
     >>> mark_unbacked(x, 0)

@@ -111,7 +111,7 @@ def _numbers(env: Any, case: dict[sympy.Symbol, int]) -> dict[sympy.Symbol, Any]
 
 def _is_false(expression: Any, numbers: dict[Any, Any]) -> bool:
     try:
-        return bool(expression.xreplace(numbers) == False)  # sympy's own boolean
+        return bool(expression.xreplace(numbers) == False)  # noqa: E712  # sympy's own boolean
     except ZeroDivisionError:  # undecided
         return False
 

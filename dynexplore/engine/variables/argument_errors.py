@@ -37,7 +37,7 @@ _LEFT_TO_INIT = frozenset({object, BaseException, dict, list, property, set})
 
 
 class _Placeholder:
-    """A placeholder argument: it does nothing, and iterates as empty if a function walks it before binding the other arguments."""
+    """A placeholder argument: it does nothing, and is empty if a function iterates over it before binding the other arguments."""
 
     def __iter__(self) -> Iterator[Any]:
         return iter(())

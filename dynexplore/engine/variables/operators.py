@@ -7,7 +7,7 @@ rule `(left class, right class, operators) -> function`, in the file of the trac
     def _concatenate(ctx, operator, left, right): ...
 
 The first match wins, in order of rank (tensors before user objects before constants). Two constants are folded here. The in-place
-form `a += b` first looks for a rule of its own, then falls back to the plain operator, as Python does.
+form `a += b` first looks for a separate rule, then falls back to the plain operator, as Python does.
 
 In: an operator and its operands' trackers. Out: the tracker of the result. PyTorch's counterpart: `_binop_handlers` in
 torch/_dynamo/variables/builtin.py, and object_protocol.py.
@@ -119,7 +119,7 @@ def compare(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: VariableT
 
 
 def dunders(symbol: str) -> tuple[str, ...]:
-    """The methods that Python asks for a binary operator or a comparison.
+    """The methods that Python calls for a binary operator or a comparison.
 
     >>> dunders("+"), dunders("+="), dunders("<")
     (('__add__', '__radd__'), ('__iadd__', '__add__', '__radd__'), ('__lt__', '__gt__'))

@@ -550,13 +550,13 @@ def build_dict(ctx: TraceContext, value: dict[Any, Any], source: Source | None) 
 
 @builds(OrderedDict)
 def build_ordered_dict(ctx: TraceContext, value: OrderedDict[Any, Any], source: Source | None) -> VariableTracker:
-    """An OrderedDict: like a dict."""
+    """An OrderedDict: guarded like a dict."""
     return OrderedDictVariable(existing_entries(ctx, value, source), source, value)
 
 
 @builds(defaultdict)
 def build_defaultdict(ctx: TraceContext, value: defaultdict[Any, Any], source: Source | None) -> VariableTracker:
-    """A defaultdict: like a dict; its factory is guarded when it is called."""
+    """A defaultdict: guarded like a dict; its factory is guarded when it is called."""
     if source is None:
         factory = ctx.build(value.default_factory, None)
     else:
@@ -566,7 +566,7 @@ def build_defaultdict(ctx: TraceContext, value: defaultdict[Any, Any], source: S
 
 @builds(MappingProxyType)
 def build_mapping_proxy(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
-    """A mappingproxy: like the underlying dict; a proxy of a user-defined mapping calls that."""
+    """A mappingproxy: guarded like the underlying dict; a proxy of a user-defined mapping calls the mapping's methods."""
     shown = behind(value)
     if type(shown) not in (dict, OrderedDict, defaultdict):
         ctx.break_graph("DX302", question="its items", type=f"mappingproxy of a {type(shown).__qualname__}")

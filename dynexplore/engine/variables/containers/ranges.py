@@ -121,7 +121,7 @@ class SliceVariable(ThreeNumbersVariable):
 
     def _end(self, ctx: TraceContext, part: VariableTracker) -> int | None:
         if part.is_constant():
-            return part.as_constant()  # Python raises for other constants
+            return part.as_constant()  # type: ignore[no-any-return]  # Python raises for other constants
         return specialize_index(ctx, part, "slice")
 
     def hash_key(self, ctx: TraceContext) -> object:

@@ -378,7 +378,7 @@ def build_tuple(ctx: TraceContext, value: tuple[Any, ...], source: Source | None
 
 @builds(torch.Size)
 def build_size(ctx: TraceContext, value: torch.Size, source: Source | None) -> VariableTracker:
-    """A torch.Size: like a tuple."""
+    """A torch.Size: guarded like a tuple."""
     return SizeVariable(existing_items(ctx, value, source), source)
 
 

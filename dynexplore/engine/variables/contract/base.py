@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class NotConstant(Exception):
-    """`as_constant` was asked of a tracker whose value is not known while tracing."""
+    """`as_constant` was called on a tracker whose value is not known at trace time."""
 
 
 class NotProxyable(Exception):
@@ -87,7 +87,7 @@ progress = Progress()
 
 
 class UnknownType(NotImplementedError):
-    """A tracker whose Python type is not known was asked for it."""
+    """`python_type` was called on a tracker whose Python type is not known."""
 
     def __init__(self, tracker: VariableTracker) -> None:
         super().__init__(f"{type(tracker).__name__} does not know its Python type")

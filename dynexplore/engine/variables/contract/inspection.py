@@ -5,7 +5,7 @@ is specialized on. Each tracker class answers these queries next to its base.py 
 classes and a new kind of value is displayed, copied and compared as soon as its tracker answers. Results are copies. The defaults
 fit a value without content about which nothing is known.
 
-In: queries, only while somebody observes. Out: plain containers of trackers, live objects, FX nodes and constants. PyTorch's
+In: queries, only while there are observers. Out: plain containers of trackers, live objects, FX nodes and constants. PyTorch's
 counterpart: none.
 """
 

@@ -343,7 +343,7 @@ def enter_graph(ctx: TraceContext, array: ConcreteArrayVariable) -> ArrayVariabl
     tensor = ctx.operation("call_method", "clone", [_constant(ctx, array.value)], {})
     _guard_error_handling(ctx)
     model = array.value.copy(order="K")
-    array.__class__ = ArrayVariable  # so that every reference to the tracker sees the change
+    array.__class__ = ArrayVariable  # type: ignore[assignment]  # so that every reference to the tracker sees the change
     assert isinstance(tensor, TensorVariable)
     assert isinstance(array, ArrayVariable)
     array.tensor, array.model, array.source, array.real = tensor, model, None, None

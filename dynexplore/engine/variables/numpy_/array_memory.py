@@ -16,7 +16,7 @@ TRACEABLE = frozenset(("bool", "uint8", "int8", "int16", "int32", "int64", "floa
 
 
 def is_traceable(value: Any) -> bool:
-    """Whether a graph can take a value as an array: of a plain number type, writeable, and walked forwards.
+    """Whether a value is an array that can be a graph input: of a plain number type, writeable, without negative strides.
 
     >>> is_traceable(1)
     False

@@ -1,7 +1,7 @@
 """Grouping tensors by device and dtype, which `clip_grad_norm_` and optimizers do before they call foreach operators.
 
-The idea: device and dtype of each tensor are known while tracing. The C function runs on the fake tensors, so the groups have its
-order, and the indices that it returns say which tensor belongs where.
+The idea: device and dtype of each tensor are known at trace time. The C function runs on the fake tensors, so the groups have its
+order, and the indices that it returns map each tensor to its group.
 
 In:  `torch._C._group_tensors_by_device_and_dtype(lists, with_indices)`. Out: a dict of lists.
 PyTorch's counterpart: torch/_dynamo/polyfills/__init__.py.
