@@ -1,6 +1,7 @@
 """Imports every file that declares rules, so that the registries of build.py, rules.py and operators.py are complete.
 
-A rule registers itself when its file is imported. The translator imports this file once, before it traces anything.
+The idea: a rule registers itself when its file is imported. In: nothing; the translator imports this file once, before it traces
+anything. Out: complete registries.
 
 PyTorch's counterpart: the handler tables that torch/_dynamo/variables/builtin.py and torch.py build when they are first used.
 """
