@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from types import CodeType
 
 MOST = 4
-"""How many chains end at one place."""
+"""The maximum number of chains per breaking instruction."""
 _Place = tuple[int, int]
 
 

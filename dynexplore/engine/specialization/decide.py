@@ -62,7 +62,7 @@ class Options:
 
 
 OnDecision = Callable[[str, Specialization], None]
-"""Called with the text of what was decided about (`x.size()[0]`, `n`), where somebody watches."""
+"""Called with the text of the source that was decided (`x.size()[0]`, `n`), if there are observers."""
 
 
 class Specializer:

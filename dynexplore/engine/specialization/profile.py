@@ -34,8 +34,8 @@ NO_OTHER = Comparison()
 
 
 _Layout = tuple[tuple[int, ...], tuple[tuple[int | None, ...], ...]]
-"""The latest sizes, or strides, at a source, and for each the latest other one: () for none, (size,), or (None,) where it is known
-to vary. Plain tuples: a profile is saved with a frame that failed.
+"""The latest sizes, or strides, at a source, and for each the latest different one: () for none, (size,), or (None,) if it is
+known to vary. Plain tuples, because a profile is saved with a frame that failed.
 """
 
 

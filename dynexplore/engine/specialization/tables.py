@@ -121,15 +121,15 @@ class SizeFacts:
     option: bool | None = None
     """`dynamic=` of `optimize`, or else `config.dynamic_shapes`."""
     mark: str = ""
-    """"static", "dynamic", "maybe" or "unbacked"; what the program marked the dimension as."""
+    """The program's mark on the dimension: "static", "dynamic", "maybe" or "unbacked"."""
     fixed_layout: str = ""
-    """Why no size may be a symbol: "view", "wrapper" or "written view"; "" where sizes may be symbols."""
+    """Why no size may be a symbol: "view", "wrapper" or "written view"; "" if sizes may be symbols."""
     depends_on_data: bool = False
-    """An operator made the tensor whose output size depends on data."""
+    """The tensor is the result of an operator with a data-dependent output size."""
     is_oblivious: bool = False
-    """Operators may be told that it is neither 0 nor 1."""
+    """The size may be size-oblivious."""
     serves_zero_and_one: bool = False
-    """The backend is known to ask nothing about such a size, so that 0 and 1 may be symbols, too."""
+    """The backend is known not to guard on such a size, so that 0 and 1 may be symbols, too."""
 
     @property
     def others_seen(self) -> str:
@@ -198,18 +198,18 @@ class NumberFacts:
     """A graph needs it as an input; it was left unspecialized when it was read."""
     seen: Comparison = NO_OTHER
     is_dynamic: bool = False
-    """The profile knows it as a number that varies."""
+    """The profile has recorded that it varies."""
     changes: str = ""
-    """Why it is another one in each call, a row of `CHANGES`; "" where that is not known."""
+    """Why it changes in each call, a key of `CHANGES`; "" if that is not known."""
     is_resume_argument: bool = False
     is_of_unstable: bool = False
-    """It is an attribute of an object that is one of several."""
+    """It is an attribute of one of several instances."""
     option: bool | None = None
     """`dynamic=` of `optimize`."""
     specializes: bool = False
     """`config.specialize_int` or `config.specialize_float` is set."""
     takes_symbols: bool = True
-    """The backend takes such a number as an input."""
+    """The backend accepts numbers as graph inputs."""
 
     @property
     def type(self) -> type[Any]:
@@ -243,7 +243,7 @@ CHANGES: Mapping[str, str] = {
     "numpy": "the caller passes it as a number of numpy",
     "resume argument": "a resume function gets it",
 }
-"""Why a number is known to be another one in each call: id -> words."""
+"""Why a number changes in each call: id -> words."""
 
 
 def _changes_each_call(it: NumberFacts) -> bool:
@@ -283,7 +283,7 @@ NUMBER_ROWS = (
 COMPARED = frozenset({
     "another float", "backend takes no numbers", "another number", "only number", "changes in graph",
 })  # fmt: skip
-"""The reasons for which the profile was consulted: it notes the number."""
+"""The reasons that used the profile, which then records the number."""
 
 OF_GUARDED_OBJECT = Row("guarded object", Kind.STATIC, "it is an attribute of an object that is guarded by identity")
 DRAWN = Specialization(Row("drawn", Kind.UNBACKED, "a random generator draws it while the frame runs"))
@@ -291,7 +291,7 @@ VALUE_NEEDED = Row("value needed", Kind.STATIC, "Python needs its value, as a si
 SPECIALIZED_SYMBOL = Row(
     "specialized", Kind.STATIC, "it was dynamic, but the function or an operator requires the value {it}"
 )
-"""A symbol that is one number by the end of the frame, because something asked for it."""
+"""A symbol that was specialized by the end of the frame, because something required it."""
 
 
 # -- objects ----------------------------------------------------------------------------------------------------------
@@ -304,9 +304,9 @@ class ObjectFacts:
     has_guard_filter: bool = False
     has_dynamic_index: bool = False
     other_seen_at: str = ""
-    """The source on the path to it at which another object was seen."""
+    """The source on its path at which a different object was seen."""
     changes_at: str = ""
-    """The variable on the path to it that holds another object in each call, and why (`UNSTABLE_VARIABLES`)."""
+    """The variable on its path that refers to a different object in each call, and why (`UNSTABLE_VARIABLES`)."""
     why: str = ""
 
     @property
@@ -320,7 +320,7 @@ UNSTABLE_VARIABLES: Mapping[str, str] = {
     "loop": "a loop around the resume function stores it",
     "beside block": "a resume function is given it beside one of several modules",
 }
-"""Why a variable is known to hold another object in each call: id -> words."""
+"""Why a variable refers to a different object in each call: id -> words."""
 
 OBJECT_ROWS = (
     Row("guard filter", Kind.UNSTABLE, "guard_filter_fn may leave out the guard on its identity", lambda it: it.has_guard_filter),

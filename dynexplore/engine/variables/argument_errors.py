@@ -33,7 +33,7 @@ _ABOUT_ARGUMENTS = re.compile(
 
 
 _LEFT_TO_INIT = frozenset({object, BaseException, dict, list, property, set})
-"""Classes in C whose `__new__` takes anything and leaves it to `__init__`; others bind arguments themselves."""
+"""C classes whose `__new__` accepts any arguments and leaves them to `__init__`; other classes bind arguments in `__new__`."""
 
 
 class _Placeholder:

@@ -49,10 +49,10 @@ _HASH_BY_IDENTITY: tuple[Any, ...] = (object.__hash__, type.__hash__)
 _EQUAL_BY_IDENTITY: tuple[Any, ...] = (object.__eq__, type.__eq__)
 
 _COMPARED_RESULTS = 4
-"""How many results of a cache are held against what the function gives by now: the oldest and the newest."""
+"""How many results of a cache are compared with the wrapped function's current results: the oldest and the newest."""
 
 _called_while_tracing: WeakKeyDictionary[Any, Counter[Any]] = WeakKeyDictionary()
-"""Function -> key -> calls that were made while tracing and that no run of a frame has counted yet."""
+"""Function -> key -> calls that were made at trace time and that no run of a frame has counted yet."""
 
 
 # -- constants: the program's call, a moment early -----------------------------------------------------------------------

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 _Cached: Any = type(functools.lru_cache(len))
 _KEYS = (int, str, float, bool, bytes, complex, type(None), torch.dtype, torch.device)
-"""Types of arguments whose hash and equality run no code of the program."""
+"""Argument types whose hash and equality run no user code."""
 
 
 # -- the real cache ---------------------------------------------------------------------------------------------------

@@ -537,7 +537,7 @@ def _method_type(ctx: TraceContext, function: VariableTracker, receiver: Variabl
 _OF_C: tuple[type[Any], ...] = (
     types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType, types.MethodWrapperType,
 )  # fmt: skip
-"""Types of callables whose objects have no attributes but those of their type: what they lack they will always lack."""
+"""Types of callables without instance attributes, so that a missing attribute cannot appear later."""
 
 
 class BuiltinVariable(LiveCallableVariable):

@@ -360,7 +360,7 @@ def _existing_dict(ctx: TraceContext, value: dict[Any, Any], source: Source) -> 
 
 
 NAMED_ITEM = type(class_dict(namedtuple("_Pair", "one two"))["one"])
-"""The descriptor that a named tuple's class has for each item."""
+"""The type of the descriptors that a named tuple's class has for its fields."""
 
 
 @binds(NAMED_ITEM)

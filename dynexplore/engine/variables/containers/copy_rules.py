@@ -203,4 +203,4 @@ COPIES: list[tuple[type[VariableTracker], Callable[[Any, Any, Memo], VariableTra
     (TupleVariable, _deep_tuple),
     (SliceVariable, _deep_slice),
 ]
-"""How a deep copy of each kind of tracker is made; torch_/nn/module_copy.py adds modules and tensors."""
+"""How to deep-copy each kind of tracker; torch_/nn/module_copy.py adds modules and tensors."""

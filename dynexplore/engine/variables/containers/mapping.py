@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 
 
 Step = tuple[str, VariableTracker]
-"""A key that came ("put"), went ("take out"), or went as the last one ("popitem"); all went ("clear", with no key); or the empty
-dict was updated from another one ("merge", with a dict of those keys).
+"""A step of a dict's history: a key was inserted ("put"), removed ("take out") or popped from the end ("popitem"); the dict was
+cleared ("clear", without a key); or it was empty and updated from another one ("merge", with a dict of those keys).
 """
 
 

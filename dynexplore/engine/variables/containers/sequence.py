@@ -105,7 +105,7 @@ class SequenceVariable(BuiltinValueVariable):
         return run_now(ctx, operator.getitem, self.real(), index).read(ctx)  # type: ignore[no-any-return]
 
     state: int = 0
-    """Counts the changes of a deque."""
+    """Counts the mutations of a deque."""
 
     def refuse_change(self, ctx: TraceContext, before: int) -> None:
         """Raise if the sequence was mutated since then and its type forbids that; lists allow it."""
@@ -274,10 +274,10 @@ class TupleVariable(SequenceVariable):
     iterator_type = type(iter(()))
     reversed_type = reversed
     live: tuple[Any, ...] | None = None
-    """The tuple itself, where it existed before the frame."""
+    """The real tuple, if it existed before the frame."""
 
     is_content: bool = False
-    """Whether it is what an object of a class that extends tuple holds: no tuple by itself."""
+    """Whether it is the storage of a user-defined subclass instance, not a tuple object by itself."""
 
     def returns_self_when_copied(self) -> bool:
         """Whether operations that change nothing (slice, sum, product) return the same object, as they do for an exact tuple."""

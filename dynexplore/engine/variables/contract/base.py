@@ -296,4 +296,4 @@ class VariableTracker(Inspection):
 
 Args: TypeAlias = Sequence[VariableTracker]
 Kwargs: TypeAlias = Mapping[str, VariableTracker]
-"""The arguments of a call: positional ones, and named ones."""
+"""The arguments of a call: positional, keyword."""

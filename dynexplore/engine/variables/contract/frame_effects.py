@@ -37,14 +37,14 @@ class FrameEffects:
     """The effects of one attempt."""
 
     draws: list[tuple[str, Any, tuple[Any, ...]]] = field(default_factory=list)
-    """Random numbers: the local each goes to, the function, its arguments."""
+    """Random numbers: the local that stores each, the function, its arguments."""
     new_parameters: list[tuple[Any, Callable[[], Any]]] = field(default_factory=list)
-    """The tracker of each nn.Parameter that the frame makes, and what makes it."""
+    """The tracker of each nn.Parameter that the frame creates, and the function that allocates it."""
     stand_ins: dict[int, StandIn] = field(default_factory=dict)
-    """By id: classes of class statements, and their functions."""
+    """By id: the classes of class statements, and functions defined in them."""
     observed_is_compiling: bool = False
-    """Whether the program asked if it is being compiled: it may have taken a branch that eager does not take."""
+    """Whether the program called `is_compiling()`: it may have taken a branch that eager does not take."""
     transient_break_guards: list[Callable[[TraceContext], None]] = field(default_factory=list)
-    """Each guards, in the next attempt, the state that makes this frame break for now."""
+    """Each installs a guard, in the next attempt, on the state that makes this frame break temporarily."""
     cleanup_callbacks: list[Callable[[], object]] = field(default_factory=list)
     """Called when the attempt is over: they break reference cycles that hold the program's objects."""

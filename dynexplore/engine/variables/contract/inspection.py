@@ -48,10 +48,10 @@ class Inspection:
     """The read-only queries; see the head of this file."""
 
     text_changes: ClassVar[Literal["never", "with the graph", "at any step"]] = "at any step"
-    """When `text()` may become another one while a frame is interpreted."""
+    """When `text()` may change while a frame is interpreted."""
 
     container_type: ClassVar[type[Any] | None] = None
-    """The type of a real Python container that behaves as the value does; None for a value that is no container."""
+    """The type of a real Python container that behaves like the value; None if the value is no container."""
 
     def new_container(self, items: Iterable[Any]) -> Any:
         """A real container of these items (pairs for a mapping) that behaves like the value. Raises Unknown."""

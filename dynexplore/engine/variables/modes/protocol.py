@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 MANAGERS: dict[str, tuple[str, Callable[[TraceContext, VariableTracker], VariableTracker]]] = {}
-"""Classes whose live objects `with` enters as managers that are made in the frame, by name, with their module."""
+"""Classes of live managers that `with` handles like managers created in the frame: by name, with their module."""
 
 
 # -- managers ---------------------------------------------------------------------------------------------------------

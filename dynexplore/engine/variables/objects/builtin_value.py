@@ -145,7 +145,7 @@ def _comparison_method(symbol: str) -> Callable[..., VariableTracker]:
 MAY_REFUSE = frozenset(
     {f"__{side}{name}__" for name in DUNDER.values() for side in ("", "r", "i")} | {names[0] for names in COMPARE_DUNDER.values()}
 )
-"""Special methods that say NotImplemented where they do not know the other operand."""
+"""Special methods that return NotImplemented for an operand of an unknown type."""
 
 
 SPECIAL_METHODS: dict[str, Any] = {

@@ -61,7 +61,7 @@ def is_immutable(value: Any) -> bool:
 
 
 GUARDED_WHERE_READ = (FunctionType, BuiltinFunctionType, ModuleType, type)
-"""What may change in these is guarded where it is read."""
+"""Mutable parts of these are guarded when they are read."""
 
 
 def needs_no_source(value: Any) -> bool:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.reconstruction import Reconstruction
 
 _EXACT_AS_FLOAT = 2**53
-"""Up to here each int is the same number as a float."""
+"""Up to this bound, each int is exactly representable as a float."""
 
 _PYTHON_TYPES = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _FAILED = "a check of the program fails: the frame runs again as plain Python"
 LONGEST_LIST = 64
-"""`tolist` reads each element out by itself: of more than these it breaks the graph."""
+"""The maximum number of elements for `tolist`, which reads each separately; larger tensors break the graph."""
 
 
 @method(torch.Tensor, "item")

@@ -47,11 +47,11 @@ class Capture(enum.IntEnum):
 
     AS_WRITTEN = 0
     SELECT = 1
-    """One `torch.select` for each symbol, then what remains of the subscript."""
+    """One `torch.select` for each symbol, then the rest of the subscript."""
     DATA_DEPENDENT = 2
-    """As written; fake values take the first row for any row."""
+    """As written; fake tensors use row 0 for any row."""
     DATA_DEPENDENT_SLICE = 3
-    """The same, and fake values take the whole dimension for the slice."""
+    """The same, and fake tensors use the whole dimension for the slice."""
 
 
 @record()
@@ -101,7 +101,7 @@ ITEM_KINDS = (
     ItemKind("...", lambda ctx, item: _holds(item, type(Ellipsis)), -1),
     ItemKind("other", lambda ctx, item: True, None),
 )
-"""The kinds of items, the first that matches counts."""
+"""The kinds of items; the first match applies."""
 
 
 def kinds_of(ctx: TraceContext, items: Sequence[VariableTracker]) -> list[ItemKind]:

@@ -406,7 +406,7 @@ def _overflows_int64(number: VariableTracker) -> bool:
 
 
 _MIN_INLINE_INT = -(1 << 62)
-"""The least number that c10/core/SymInt.h holds as it is."""
+"""The least integer that c10/core/SymInt.h stores inline."""
 
 
 def defer_bool(ctx: TraceContext, value: VariableTracker) -> VariableTracker:

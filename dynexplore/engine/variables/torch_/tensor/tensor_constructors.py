@@ -1,13 +1,14 @@
 """Tensor constructors: `torch.Tensor(2, 3)`, `torch.FloatTensor([1, 2])`, `x.new(sizes)`, `torch.tensor([...])`.
 
 The idea: the legacy constructors take sizes or data, and distinguish them by type: a torch.Size is sizes, a tuple is data. FX
-cannot write a torch.Size as an argument, so sizes are passed one by one, which is equivalent.
+cannot generate code for a torch.Size argument, so sizes are passed one by one, which is equivalent.
 
 `torch.tensor([x.sum(), 1.0])` calls `item()` on each tensor, which a fake tensor cannot do; torch._refs expresses the same in
 operators. The reference also stacks tensors that torch.tensor rejects, so these are checked first.
 
-In: calls of torch.Tensor, of the legacy tensor types, of `Tensor.new` and torch.tensor. Out: one node each.
-legacy_tensor_generic_ctor_new in torch/csrc/utils/tensor_new.cpp defines the legacy constructors.
+In: calls of torch.Tensor, of the legacy tensor types, of `Tensor.new` and torch.tensor. Out: one node each. PyTorch's counterpart:
+the torch.tensor branch in torch/_dynamo/variables/torch.py. legacy_tensor_generic_ctor_new in torch/csrc/utils/tensor_new.cpp
+defines the legacy constructors.
 """
 
 from __future__ import annotations

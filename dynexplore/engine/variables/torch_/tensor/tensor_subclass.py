@@ -65,7 +65,7 @@ _ALLOWED_OVERRIDES = frozenset({
 })  # fmt: skip
 
 _OPERATORS = tuple(name for name in dir(torch.Tensor) if name[:2] == "__" and name not in _ALLOWED_OVERRIDES)
-"""What operators and builtins look up in the class: torch's, now and later."""
+"""The methods that operators and builtins look up in the class: they must be torch's."""
 
 
 def why_unsupported(cls: type[Any]) -> str | None:
