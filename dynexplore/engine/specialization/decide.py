@@ -178,7 +178,7 @@ class Specializer:
         facts = NumberFacts(
             value, in_graph, seen, is_dynamic, self.change_of(source),
             is_resume_argument=options.is_resume and isinstance(source, LocalSource),
-            is_of_unstable=kind is int and isinstance(source, AttributeSource) and self._is_of_several(source),
+            is_of_unstable=kind is int and isinstance(source, AttributeSource) and self._is_of_unstable_instance(source),
             option=options.dynamic,
             specializes=config.specialize_int if kind is int else config.specialize_float,
             takes_symbols=options.takes_symbols,
@@ -196,7 +196,7 @@ class Specializer:
         if reason == "another float" or (reason == "attribute of several" and facts.seen.differs):
             self.note_change(source, "number")
 
-    def _is_of_several(self, source: Source) -> bool:
+    def _is_of_unstable_instance(self, source: Source) -> bool:
         """Whether a number is an attribute of one of several instances: the index of a layer differs in each."""
         return not self._options.has_guard_filter and not self.is_stable(source)
 

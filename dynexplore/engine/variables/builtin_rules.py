@@ -92,15 +92,15 @@ def _next(ctx: TraceContext, iterator: VariableTracker, default: VariableTracker
 
 @builtin(all)
 def _all(ctx: TraceContext, items: VariableTracker, /) -> VariableTracker:
-    return ConstantVariable(all(specialize_bool(ctx, item) for item in _each(ctx, items)))
+    return ConstantVariable(all(specialize_bool(ctx, item) for item in _iter_items(ctx, items)))
 
 
 @builtin(any)
 def _any(ctx: TraceContext, items: VariableTracker, /) -> VariableTracker:
-    return ConstantVariable(any(specialize_bool(ctx, item) for item in _each(ctx, items)))
+    return ConstantVariable(any(specialize_bool(ctx, item) for item in _iter_items(ctx, items)))
 
 
-def _each(ctx: TraceContext, items: VariableTracker) -> Any:
+def _iter_items(ctx: TraceContext, items: VariableTracker) -> Any:
     """Yield the items one at a time, reading no further than the consumer does."""
     iterator = items.iterate(ctx)
     while (item := iterator.next_item(ctx)) is not None:

@@ -224,7 +224,7 @@ def _ordered_union(ctx: TraceContext, self: Any, args: Args, kwargs: Kwargs) -> 
     return _union(ctx, self, self, args[0]) if len(args) == 1 and not kwargs else _refuse(ctx, "__or__")
 
 
-def _ordered_union_behind(ctx: TraceContext, self: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
+def _ordered_union_reflected(ctx: TraceContext, self: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
     """`other | odict`: the reflected operator."""
     return _union(ctx, self, args[0], self) if len(args) == 1 and not kwargs else _refuse(ctx, "__ror__")
 
@@ -244,7 +244,7 @@ def _refuse(ctx: TraceContext, name: str) -> NoReturn:
 
 
 _OF_ITS_CLASS: dict[str, Any] = {
-    "copy": _ordered_copy, "__copy__": _ordered_copy, "__or__": _ordered_union, "__ror__": _ordered_union_behind,
+    "copy": _ordered_copy, "__copy__": _ordered_copy, "__or__": _ordered_union, "__ror__": _ordered_union_reflected,
 }
 
 

@@ -39,10 +39,10 @@ def is_named_tuple_class(cls: Any) -> bool:
     if not isinstance(cls, type) or not issubclass(cls, tuple):
         return False
     named = isinstance(getattr(cls, "_fields", None), tuple) and hasattr(cls, "_make")
-    return is_structure(cls) or (named and not any(_is_the_programs(type_lookup.peek(cls, name), name) for name in _OF_TUPLES))
+    return is_structure(cls) or (named and not any(_is_user_defined(type_lookup.peek(cls, name), name) for name in _OF_TUPLES))
 
 
-def _is_the_programs(special: Any, name: str) -> bool:
+def _is_user_defined(special: Any, name: str) -> bool:
     """Whether a special method was defined by the program, or removed by it."""
     return isinstance(special, types.FunctionType) or (special is None and type_lookup.peek(tuple, name) is not None)
 
@@ -189,12 +189,12 @@ def _make_tuple(ctx: TraceContext, cls: ClassVariable, args: Args, kwargs: Kwarg
     maker, initializer = (type_lookup.raw_lookup(ctx, cls.value, name) for name in ("__new__", "__init__"))
     if not is_named_tuple_class(cls.value):
         return make_subclass_instance(ctx, cls, args, kwargs)
-    if not is_structure(cls.value) and (not _is_namedtuples(maker) or initializer is not object.__init__):
+    if not is_structure(cls.value) and (not _is_generated_new(maker) or initializer is not object.__init__):
         return cls.make_instance(ctx, args, kwargs)
     return construct(ctx, cls.value, args, kwargs)
 
 
-def _is_namedtuples(maker: Any) -> bool:
+def _is_generated_new(maker: Any) -> bool:
     """Whether `collections.namedtuple` generated this `__new__`, in a namespace of its own (Lib/collections/__init__.py)."""
     function = maker.__func__ if isinstance(maker, staticmethod) else maker
     return isinstance(function, types.FunctionType) and "_tuple_new" in function.__globals__

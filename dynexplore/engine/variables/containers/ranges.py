@@ -174,7 +174,7 @@ def range_of(numbers: range) -> RangeVariable:
     return RangeVariable(start, stop, step)
 
 
-def _three(ctx: TraceContext, value: Any, source: Source | None) -> list[VariableTracker]:
+def _build_parts(ctx: TraceContext, value: Any, source: Source | None) -> list[VariableTracker]:
     """The trackers of start, stop and step; those of an existing object are guarded one by one."""
     sources = [source.attribute(name, "getattr") if source is not None else None for name in _PARTS]
     return [ctx.build(getattr(value, name), part) for name, part in zip(_PARTS, sources, strict=True)]
@@ -185,7 +185,7 @@ def build_three_numbers(ctx: TraceContext, value: range | slice, source: Source 
     """A range or a slice: its type and its three parts are guarded."""
     if source is not None:
         ctx.guard(source, "TYPE_MATCH", type(value))
-    start, stop, step = _three(ctx, value, source)
+    start, stop, step = _build_parts(ctx, value, source)
     tracker = RangeVariable if isinstance(value, range) else SliceVariable
     return tracker(start, stop, step, source)
 

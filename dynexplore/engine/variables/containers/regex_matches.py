@@ -37,10 +37,10 @@ class MatchIteratorVariable(ItemsIteratorVariable):
         self.pattern, self.arguments = pattern, arguments
 
     def reconstruct(self, build: Reconstruction) -> None:
-        build.call_object(_matches_behind, ConstantVariable(self.index), self.pattern, *self.arguments)
+        build.call_object(_matches_after, ConstantVariable(self.index), self.pattern, *self.arguments)
 
 
-def _matches_behind(count: int, pattern: re.Pattern[Any], *arguments: Any) -> Iterator[re.Match[Any]]:
+def _matches_after(count: int, pattern: re.Pattern[Any], *arguments: Any) -> Iterator[re.Match[Any]]:
     """The matches after the first `count`."""
     matches = pattern.finditer(*arguments)
     move(matches, count, exhausted=False)

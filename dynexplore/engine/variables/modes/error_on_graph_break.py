@@ -81,13 +81,13 @@ def _leave(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
         build.call_object(exit_for_real, manager)
         build.writer.pop_top()
 
-    outside = _outside(manager.live_value())
+    outside = _setting_before(manager.live_value())
     before = set_breaks_are_errors(outside)
     ctx.active_modes.append(ActiveMode(lambda: _set(before), _nothing, for_real, of=_MODE))
     return NONE
 
 
-def _outside(manager: Any) -> bool | None:
+def _setting_before(manager: Any) -> bool | None:
     """The setting before a live manager was entered."""
     if type(manager) is error_on_graph_break:
         return manager.before[-1]

@@ -124,7 +124,7 @@ def _handle(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
     function, relevant, *arguments = args
     tensors = _tensors_in(ctx, relevant.unpack(ctx))
     keywords = DictVariable({name: (ConstantVariable(name), value) for name, value in kwargs.items()})
-    return _ask(ctx, function, _overloaded(tensors), _overriding_classes(tensors), TupleVariable(arguments), keywords)
+    return _call_overrides(ctx, function, _overloaded(tensors), _overriding_classes(tensors), TupleVariable(arguments), keywords)
 
 
 def _overloaded(tensors: Sequence[VariableTracker]) -> list[type[Any]]:
@@ -170,10 +170,10 @@ def dispatch_torch_function(ctx: TraceContext, op: str, target: Any, args: Args,
         overloaded = _overloaded(tensors)
     else:  # a getter passes the class of its tensor, plain or not
         overloaded = [tensors[0].python_type()] if FakeTensor in dispatch.types else _overriding_classes(tensors)
-    return _ask(ctx, _function_tracker(ctx, dispatch), overloaded, classes, arguments, keywords)
+    return _call_overrides(ctx, _function_tracker(ctx, dispatch), overloaded, classes, arguments, keywords)
 
 
-def _ask(
+def _call_overrides(
     ctx: TraceContext, function: VariableTracker, overloaded: Sequence[type[Any]], classes: Sequence[type[Any]],
     args: VariableTracker, kwargs: VariableTracker | None,
 ) -> VariableTracker:

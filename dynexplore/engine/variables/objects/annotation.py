@@ -79,7 +79,7 @@ def _is_annotation(value: Any) -> bool:
 
 @binary_rule(AnnotationVariable, VariableTracker, "|", rank=45)
 @binary_rule(VariableTracker, AnnotationVariable, "|", rank=45)
-def _either(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: VariableTracker) -> VariableTracker:
+def _union(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: VariableTracker) -> VariableTracker:
     """`list[int] | None`."""
     try:
         sides = live_nest(lhs), live_nest(rhs)

@@ -49,7 +49,7 @@ class ExceptionVariable(UserObjectVariable):
                  source: Source | None = None, class_variable: VariableTracker | None = None) -> None:
         super().__init__(cls, value=value, source=source, class_variable=class_variable)
         self.args = list(args)
-        self.made_of = _as_they_are(cls, args)
+        self.made_of = _construction_arguments(cls, args)
         self.cause: VariableTracker | None = None
         self.context: VariableTracker | None = None
         self.suppress_context = False
@@ -62,7 +62,7 @@ class ExceptionVariable(UserObjectVariable):
 
     def has_other_args(self) -> bool:
         """Whether `args` differs from the arguments of its construction."""
-        return len(self.args) != len(self.made_of) or not all(map(_is_as_it_was, self.args, self.made_of))
+        return len(self.args) != len(self.made_of) or not all(map(_is_unchanged_argument, self.args, self.made_of))
 
     @property
     def exception_type(self) -> type[Any]:
@@ -116,7 +116,7 @@ class ExceptionVariable(UserObjectVariable):
         self.before_change(ctx, "__context__")
         if handled is None and isinstance(self.context, ExceptionVariable):
             ctx.break_graph("DX310", because="it is raised again", type=self.cls.__qualname__)  # it may keep its context
-        _open_circle(handled, self)
+        _break_context_cycle(handled, self)
         self.context = handled or CallersExceptionVariable(sys.exception)
 
     # -- methods of the C type
@@ -153,7 +153,7 @@ class ExceptionVariable(UserObjectVariable):
         return f"{self.cls.__qualname__}({', '.join(arg.text() for arg in self.args)})"
 
 
-def _open_circle(handled: VariableTracker | None, raised: ExceptionVariable) -> None:
+def _break_context_cycle(handled: VariableTracker | None, raised: ExceptionVariable) -> None:
     """Remove `raised` from the context chain of the handled exception; a chain that is already cyclic is traversed once and
     kept.
 
@@ -190,7 +190,7 @@ class TracebackVariable(VariableTracker):
         return "a traceback"
 
 
-def _as_they_are(cls: type[Any], args: Args) -> list[VariableTracker]:
+def _construction_arguments(cls: type[Any], args: Args) -> list[VariableTracker]:
     """The arguments from which the C type computes its own fields, which do not change
     when `args` is set; a group copies its list.
     """
@@ -199,7 +199,7 @@ def _as_they_are(cls: type[Any], args: Args) -> list[VariableTracker]:
     ]
 
 
-def _is_as_it_was(arg: VariableTracker, made_of: VariableTracker) -> bool:
+def _is_unchanged_argument(arg: VariableTracker, made_of: VariableTracker) -> bool:
     if isinstance(arg, ListVariable) and isinstance(made_of, ListVariable):
         return [*map(id, arg.items)] == [*map(id, made_of.items)]
     return arg is made_of
@@ -278,7 +278,7 @@ def _init(ctx: TraceContext, self: ExceptionVariable, args: Args, kwargs: Kwargs
         ctx.break_graph("DX310", type=self.cls.__qualname__)
     self.before_change(ctx, "args")
     self.args = list(args)
-    self.made_of = _as_they_are(self.cls, args)
+    self.made_of = _construction_arguments(self.cls, args)
     return NONE
 
 

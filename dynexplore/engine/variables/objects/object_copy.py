@@ -61,7 +61,7 @@ def _refuse_own_protocol(ctx: TraceContext, value: UserObjectVariable) -> None:
     own += [name for name in ("__getnewargs__", "__getnewargs_ex__") if raw_lookup(ctx, cls, name) is not None]
     registries = hasattr(value, "registered")  # a module: it has more state than its attributes
     hooked = any(raw_lookup(ctx, type(cls), name) is not vars(type).get(name) for name in ("__getattribute__", "__getattr__"))
-    hooked |= layout_of(cls) is not object and _answers_itself(ctx, cls)
+    hooked |= layout_of(cls) is not object and _has_custom_attribute_access(ctx, cls)
     if own or hooked or registries or cls in copyreg.dispatch_table or _slots(cls) or layout_of(cls) not in _LAYOUTS:
         ctx.break_graph("DX205", function="copy", arguments=value.type_name())
 
@@ -70,14 +70,14 @@ def guard_on_default(ctx: TraceContext, value: UserObjectVariable, name: str) ->
     """Look up a copy-protocol attribute through a class's custom attribute access,
     as copy.py does; only object's default is traced.
     """
-    if not _answers_itself(ctx, value.cls):
+    if not _has_custom_attribute_access(ctx, value.cls):
         return
     answer = attribute_or_none(ctx, value, name)
     if not (answer is None if name in _ABSENT_BY_DEFAULT else answer is not None and _is_default(value, name, answer)):
         ctx.break_graph("DX205", function="copy", arguments=value.type_name())
 
 
-def _answers_itself(ctx: TraceContext, cls: type[object]) -> bool:
+def _has_custom_attribute_access(ctx: TraceContext, cls: type[object]) -> bool:
     """Whether attribute access of the class runs user code."""
     in_c = isinstance(raw_lookup(ctx, cls, "__getattribute__"), types.WrapperDescriptorType)
     return not in_c or raw_lookup(ctx, cls, "__getattr__") is not None
@@ -107,7 +107,7 @@ def _copy_state(ctx: TraceContext, value: UserObjectVariable, copy: UserObjectVa
     if state.is_constant() and state.as_constant() is None:
         return
     state = copy_part(state)
-    if _answers_itself(ctx, copy.cls):
+    if _has_custom_attribute_access(ctx, copy.cls):
         attribute_or_none(ctx, copy, "__setstate__")  # `hasattr`
     if takes_state:
         copy.call_method(ctx, "__setstate__", [state], {})

@@ -62,11 +62,11 @@ class OpaqueVariable(VariableTracker):
             return ctx.build(type(self.value), self.source.type() if self.source is not None else None)
         if has_generic_lookup(type(self.value)):
             function = raw_lookup(ctx, type(self.value), name)
-            if isinstance(function, types.MethodDescriptorType) and self._has_the_method(name):
+            if isinstance(function, types.MethodDescriptorType) and self._is_method_unshadowed(name):
                 return OpaqueMethodVariable(self, function)
         return super().get_attribute(ctx, name)
 
-    def _has_the_method(self, name: str) -> bool:
+    def _is_method_unshadowed(self, name: str) -> bool:
         """Whether no instance attribute hides a method. Its `__dict__` is not read, since reading creates it,
         and `functools.partial` does not flatten a partial that has one.
         """

@@ -388,13 +388,13 @@ class UserObjectVariable(VariableTracker):
         return self.length(ctx).truth(ctx) if has_name(ctx, self.cls, "__len__") else True
 
     def length(self, ctx: TraceContext) -> VariableTracker:
-        length = self._ask(ctx, "__len__")
+        length = self._call_special(ctx, "__len__")
         if length is not None:
             return checked_result(ctx, len, self.cls, "__len__", length)
         return self._of_storage(ctx, "len()").length(ctx)
 
     def iterate(self, ctx: TraceContext) -> VariableTracker:
-        iterator = self._ask(ctx, "__iter__", refusal="is not iterable")
+        iterator = self._call_special(ctx, "__iter__", refusal="is not iterable")
         if iterator is not None:
             return checked_iterator(ctx, iterator)
         if raw_lookup(ctx, self.cls, "__iter__") is None and self.special(ctx, "__getitem__") is not None:
@@ -420,11 +420,11 @@ class UserObjectVariable(VariableTracker):
         return method.call(ctx, [], {})
 
     def own_less_than(self, ctx: TraceContext, other: VariableTracker) -> VariableTracker | None:
-        answer = self._ask(ctx, "__lt__", other)
+        answer = self._call_special(ctx, "__lt__", other)
         return None if answer is None or (answer.is_constant() and answer.as_constant() is NotImplemented) else answer
 
     def contains(self, ctx: TraceContext, item: VariableTracker) -> VariableTracker:
-        answer = self._ask(ctx, "__contains__", item, refusal="is not a container")
+        answer = self._call_special(ctx, "__contains__", item, refusal="is not a container")
         if answer is not None:
             truth = answer.truth(ctx)
             return ConstantVariable(truth) if isinstance(truth, bool) else truth
@@ -444,15 +444,15 @@ class UserObjectVariable(VariableTracker):
         return ConstantVariable(False)
 
     def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
-        item = self._ask(ctx, "__getitem__", key)
+        item = self._call_special(ctx, "__getitem__", key)
         return item if item is not None else self._subscriptable(ctx, "__getitem__").get_item(ctx, key)
 
     def set_item(self, ctx: TraceContext, key: VariableTracker, value: VariableTracker) -> None:
-        if self._ask(ctx, "__setitem__", key, value) is None:
+        if self._call_special(ctx, "__setitem__", key, value) is None:
             self._subscriptable(ctx, "__setitem__").set_item(ctx, key, value)
 
     def delete_item(self, ctx: TraceContext, key: VariableTracker) -> None:
-        if self._ask(ctx, "__delitem__", key) is None:
+        if self._call_special(ctx, "__delitem__", key) is None:
             self._subscriptable(ctx, "__delitem__").delete_item(ctx, key)
 
     def _subscriptable(self, ctx: TraceContext, method: str) -> VariableTracker:
@@ -493,7 +493,7 @@ class UserObjectVariable(VariableTracker):
                   if (field.hash if field.hash is not None else field.compare)]
         return FieldsKey((self.cls, *(self.get_attribute(ctx, field.name).hash_key(ctx) for field in fields)))
 
-    def _ask(self, ctx: TraceContext, name: str, *args: VariableTracker, refusal: str = "") -> VariableTracker | None:
+    def _call_special(self, ctx: TraceContext, name: str, *args: VariableTracker, refusal: str = "") -> VariableTracker | None:
         """Call a special method; None if there is none. `refusal`: CPython's message if the class disabled it (`= None`)."""
         method = self.special(ctx, name)
         if refusal and method is not None and method.is_constant() and method.as_constant() is None:

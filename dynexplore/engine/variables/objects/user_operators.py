@@ -123,17 +123,17 @@ def _arithmetic(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: Varia
         if _content(lhs) is not lhs and lhs.special(ctx, f"__i{DUNDER[plain]}__") is not None:  # type: ignore[attr-defined]
             _leave_to_python(ctx, symbol, lhs, rhs)
         if _changes_in_c(ctx, f"__i{DUNDER[plain]}__", lhs, rhs):
-            return _by_content(ctx, symbol, lhs, rhs)
+            return _apply_to_storages(ctx, symbol, lhs, rhs)
     calls = _calls(lhs, rhs, (f"__{DUNDER[plain]}__", f"__r{DUNDER[plain]}__"), if_overridden=True)
     if lhs.python_type() is rhs.python_type():
         calls = calls[:1]
-    if calls[0][0] is lhs and _answers_first(ctx, plain, lhs, rhs):
-        return _by_content(ctx, symbol, lhs, rhs)
+    if calls[0][0] is lhs and _c_type_goes_first(ctx, plain, lhs, rhs):
+        return _apply_to_storages(ctx, symbol, lhs, rhs)
     result = _first_result(ctx, calls)
-    return result if result is not None else _unanswered(ctx, symbol, lhs, rhs, calls)
+    return result if result is not None else _fall_back_to_c_types(ctx, symbol, lhs, rhs, calls)
 
 
-def _unanswered(
+def _fall_back_to_c_types(
     ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: VariableTracker, calls: Iterable[MethodCall]
 ) -> VariableTracker:
     """No Python method handled it: apply the C types' operator.
@@ -144,7 +144,7 @@ def _unanswered(
                 for receiver, method, _ in calls)
     if was_inlined and (_content(lhs) is not lhs or _content(rhs) is not rhs):
         _leave_to_python(ctx, symbol, lhs, rhs)
-    return _by_content(ctx, symbol, lhs, rhs)
+    return _apply_to_storages(ctx, symbol, lhs, rhs)
 
 
 def _changes_in_c(ctx: TraceContext, method: str, lhs: VariableTracker, rhs: VariableTracker) -> bool:
@@ -165,7 +165,7 @@ def _refuse_torch_functions(ctx: TraceContext, lhs: VariableTracker, rhs: Variab
             ctx.break_graph("DX419", what="an operand that is no tensor has a `__torch_function__`")
 
 
-def _answers_first(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: VariableTracker) -> bool:
+def _c_type_goes_first(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: VariableTracker) -> bool:
     """Whether the C type of the left operand handles the right object as a number, or formats it into a text.
 
     The methods of that object are then not called, unless its class extends the left one's.
@@ -185,7 +185,7 @@ def _answers_first(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: Va
 _NUMBERS_TAKEN = ((int, (int,)), (float, (float, int)), (complex, (complex, float, int)))
 
 
-def _by_content(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: VariableTracker) -> VariableTracker:
+def _apply_to_storages(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: VariableTracker) -> VariableTracker:
     """Each Python method returned NotImplemented, or there is none: the C types' result, or TypeError."""
     if symbol in ("%", "%=") and lhs.is_constant() and isinstance(lhs.as_constant(), (str, bytes)):
         return percent(ctx, symbol, lhs, rhs)  # text of any object
@@ -278,13 +278,13 @@ def _content(value: VariableTracker) -> VariableTracker:
 
 def _comparison(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: VariableTracker) -> VariableTracker:
     calls = _calls(lhs, rhs, COMPARE_DUNDER[symbol], if_overridden=False)
-    asks_first = calls[0][0] is rhs or not _answers_first(ctx, symbol, lhs, rhs)
+    asks_first = calls[0][0] is rhs or not _c_type_goes_first(ctx, symbol, lhs, rhs)
     result = _first_result(ctx, calls) if asks_first else None
     if result is not None:
         return result
     if symbol in ("==", "!=") and _content(lhs) is lhs and _content(rhs) is rhs:
         return _by_identity(ctx, symbol, lhs, rhs)
-    return _unanswered(ctx, symbol, lhs, rhs, calls)
+    return _fall_back_to_c_types(ctx, symbol, lhs, rhs, calls)
 
 
 def _by_identity(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: VariableTracker) -> VariableTracker:

@@ -35,7 +35,7 @@ def checked_result(
     if isinstance(result, SymbolicNumberVariable):
         value = result.specialize()
     else:
-        value = result.as_constant() if result.is_constant() else _nothing_of(ctx, result, method)
+        value = result.as_constant() if result.is_constant() else _inert_object(ctx, result, method)
     if type(value) is not int and issubclass(type(value), int) and method in ("__int__", "__index__"):
         ctx.break_graph("DX205", function=method, arguments=result.type_name())  # it warns
     stand_in = type(cls.__name__, (), {method: lambda self, *args: value})()
@@ -67,7 +67,7 @@ _GIVES: dict[Any, type[Any]] = {bool: bool, len: int, float: float, int: int, st
 _NUMBERS = frozenset({"__len__", "__index__", "__int__", "__hash__", "__float__"})
 
 
-def _nothing_of(ctx: TraceContext, result: VariableTracker, method: str) -> Any:
+def _inert_object(ctx: TraceContext, result: VariableTracker, method: str) -> Any:
     """An object that no builtin accepts, of a type with this name."""
     returned = type_of(result)
     if returned is None or (method in _NUMBERS and hasattr(returned, "__index__")):

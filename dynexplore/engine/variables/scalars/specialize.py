@@ -95,7 +95,7 @@ def fitting_index(ctx: TraceContext, value: VariableTracker, question: str, erro
 
 def equal(ctx: TraceContext, left: VariableTracker, right: VariableTracker) -> bool:
     """`left is right or left == right`: how containers compare items."""
-    if _is_one(ctx, left, right):
+    if _is_same_object(ctx, left, right):
         return True
     if (is_tensor(left) and _never_equals_a_tensor(right)) or (is_tensor(right) and _never_equals_a_tensor(left)):
         return False
@@ -104,7 +104,7 @@ def equal(ctx: TraceContext, left: VariableTracker, right: VariableTracker) -> b
     return specialize_bool(ctx, compare(ctx, "==", left, right), "DX111", left=left.type_name(), right=right.type_name())
 
 
-def _is_one(ctx: TraceContext, left: VariableTracker, right: VariableTracker) -> bool | None:
+def _is_same_object(ctx: TraceContext, left: VariableTracker, right: VariableTracker) -> bool | None:
     """Whether two values are the same object; for equal constants that matters only if one is not equal to itself (nan)."""
     if left.is_constant() and right.is_constant() and left.same_object(right) and left.as_constant() == right.as_constant():
         return True

@@ -51,7 +51,7 @@ class SymbolicNumberVariable(VariableTracker):
         return _PYTHON_TYPES[type(self.value)]
 
     def varying_key(self) -> tuple[object, Source] | None:
-        varies = self.source is not None and self.source.guardable and isinstance(self.value, torch.SymInt) and _have_values(self)
+        varies = self.source is not None and self.source.guardable and isinstance(self.value, torch.SymInt) and _have_hints(self)
         return (self.value.node.hint, self.source) if varies and self.source is not None else None
 
     def truth(self, ctx: TraceContext) -> bool | VariableTracker:
@@ -63,7 +63,7 @@ class SymbolicNumberVariable(VariableTracker):
 
     def specialize(self) -> Any:
         """The number in this call, guarded from now on. A float expression is specialized by specializing its inputs."""
-        if isinstance(self.value, torch.SymFloat) and _have_values(self):
+        if isinstance(self.value, torch.SymFloat) and _have_hints(self):
             specialize_float(self.value)
             return self.value.node.hint
         return self.python_type()(self.value)
@@ -116,16 +116,16 @@ def wrap_number(ctx: TraceContext, node: torch.fx.Node, value: Any) -> VariableT
 def _operate(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
     if symbol in BINARY and symbol.endswith("="):
         symbol = symbol[:-1]
-    if symbol in ("&", "|", "^") and left.python_type() is bool and right.python_type() is bool and not _have_values(left, right):
+    if symbol in ("&", "|", "^") and left.python_type() is bool and right.python_type() is bool and not _have_hints(left, right):
         return _node(ctx, symbol, left, right)  # which yields a truth value again
-    left, right = _decided(ctx, left), _decided(ctx, right)
+    left, right = _bool_as_int(ctx, left), _bool_as_int(ctx, right)
     if not (isinstance(left, SymbolicNumberVariable) or isinstance(right, SymbolicNumberVariable)):
         return _with_constants(ctx, symbol, left, right)
     if not (_is_reasoned_about(symbol, left) and _is_reasoned_about(symbol, right)):
         return _with_constants(ctx, symbol, left, right)
     if _is_whole_constant(left) and _is_whole_constant(right):
         return _with_constants(ctx, symbol, left, right)
-    if _have_values(left, right) and not _agrees_with_python(ctx, symbol, left, right):
+    if _have_hints(left, right) and not _agrees_with_python(ctx, symbol, left, right):
         return _with_constants(ctx, symbol, left, right)
     left, right = _as_number(left, right), _as_number(right, left)
     if symbol in ("<<", ">>"):
@@ -133,11 +133,11 @@ def _operate(ctx: TraceContext, symbol: str, left: VariableTracker, right: Varia
     return _power(ctx, left, right) if symbol == "**" else _node(ctx, symbol, left, right)
 
 
-def _decided(ctx: TraceContext, value: VariableTracker) -> VariableTracker:
+def _bool_as_int(ctx: TraceContext, value: VariableTracker) -> VariableTracker:
     """A symbolic truth value as the number that arithmetic expects: sympy's false is not equal to 0 and cannot be a summand."""
     if not isinstance(value, SymbolicNumberVariable) or not isinstance(value.value, torch.SymBool):
         return value
-    if _have_values(value):
+    if _have_hints(value):
         return ConstantVariable(value.specialize())
     return ctx.operation("call_function", torch.sym_ite, [value, ConstantVariable(1), ConstantVariable(0)], {})
 
@@ -149,7 +149,7 @@ def _is_whole_constant(value: VariableTracker) -> bool:
     return isinstance(value, ConstantVariable) and isinstance(value.value, int)
 
 
-def _have_values(*operands: VariableTracker) -> bool:
+def _have_hints(*operands: VariableTracker) -> bool:
     """Whether all numbers have a hint in this call; unbacked symbols have none."""
     return all(not isinstance(operand, SymbolicNumberVariable) or operand.value.node.has_hint() for operand in operands)
 
@@ -161,14 +161,14 @@ def _agrees_with_python(ctx: TraceContext, symbol: str, left: VariableTracker, r
     """
     if float not in (left.python_type(), right.python_type()):
         return symbol != "&" or not (_compared_to_zero(ctx, left, "<") or _compared_to_zero(ctx, right, "<"))
-    if symbol in ("%", "//") or not (_is_exact_as_float(left) and _is_exact_as_float(right)) or _merge(symbol, left, right):
+    if symbol in ("%", "//") or not (_is_exact_as_float(left) and _is_exact_as_float(right)) or _is_combined(symbol, left, right):
         return False
     return symbol in COMPARE or _is_plain_float(BINARY[symbol], _number(left), _number(right))
 
 
-def _merge(symbol: str, left: VariableTracker, right: VariableTracker) -> bool:
+def _is_combined(symbol: str, left: VariableTracker, right: VariableTracker) -> bool:
     """Whether sympy would combine terms of both numbers. Floats are rounded after each step: `(s + 1e18) - 1e18` is not `s`."""
-    first, second = _exactly(left), _exactly(right)
+    first, second = _float_expression(left), _float_expression(right)
     if symbol == "*":
         return _parts(sympy.Mul, first, second) != _parts(sympy.Mul, first * second)
     if symbol in ("+", "-") or (symbol in COMPARE and first != second):
@@ -176,7 +176,7 @@ def _merge(symbol: str, left: VariableTracker, right: VariableTracker) -> bool:
     return False  # sympy keeps a division as one symbol
 
 
-def _exactly(operand: VariableTracker) -> Any:
+def _float_expression(operand: VariableTracker) -> Any:
     """The expression that sympy simplifies, as a float; bools and infinities are atoms that it leaves alone."""
     if isinstance(operand, SymbolicNumberVariable):
         expression, kind = operand.value.node.expr, operand.python_type()
@@ -310,7 +310,7 @@ def _unary(ctx: TraceContext, symbol: str, operand: SymbolicNumberVariable) -> V
         if isinstance(truth, bool):
             return ConstantVariable(not truth)
         return ctx.operation("call_function", torch.sym_not, [operand], {})
-    number = _decided(ctx, operand)
+    number = _bool_as_int(ctx, operand)
     if not isinstance(number, SymbolicNumberVariable):
         return computed(ctx, UNARY[symbol], number.as_constant())
     if symbol == "invert" and number.python_type() is int:

@@ -142,10 +142,10 @@ def text_of(ctx: TraceContext, value: VariableTracker, name: str, *spec: str) ->
             ctx.break_graph("DX205", function=name, arguments=value.type_name())
         return run_now(ctx, format, _class_text(ctx, value), *spec)  # type: ignore[no-any-return]
     if isinstance(value, BuiltinVariable) and not _is_python(python_type, "__repr__"):  # guarded to be the same object
-        return run_now(ctx, _GIVERS[name], value.live_value(), *spec)  # type: ignore[no-any-return]
+        return run_now(ctx, _TEXT_FUNCTIONS[name], value.live_value(), *spec)  # type: ignore[no-any-return]
     if isinstance(value, FunctionVariable) and not value.by_code:
         value.get_attribute(ctx, "__qualname__")  # guards it
-        return run_now(ctx, _GIVERS[name], value.live_value(), *spec)  # type: ignore[no-any-return]
+        return run_now(ctx, _TEXT_FUNCTIONS[name], value.live_value(), *spec)  # type: ignore[no-any-return]
     requested = name
     if name == "__str__" and python_type.__str__ is object.__str__:
         name = "__repr__"
@@ -155,13 +155,13 @@ def text_of(ctx: TraceContext, value: VariableTracker, name: str, *spec: str) ->
         ctx.break_graph("DX205", function=name, arguments=value.type_name())  # contains the object's address
     text = value.call_method(ctx, name, [ConstantVariable(part) for part in spec], {})
     if type_of(text) is not str:
-        text = checked_result(ctx, _GIVERS[requested], python_type, name, text, *spec)
+        text = checked_result(ctx, _TEXT_FUNCTIONS[requested], python_type, name, text, *spec)
     if not is_specializable(text):
         ctx.break_graph("DX205", function=name, arguments=value.type_name())
     return specialize(text)  # type: ignore[no-any-return]
 
 
-_GIVERS: dict[str, Any] = {"__str__": str, "__repr__": repr, "__format__": format}
+_TEXT_FUNCTIONS: dict[str, Any] = {"__str__": str, "__repr__": repr, "__format__": format}
 
 
 def _is_python(python_type: type[Any], name: str) -> bool:

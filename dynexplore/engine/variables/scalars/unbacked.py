@@ -101,7 +101,7 @@ def _text(ctx: TraceContext, message: VariableTracker | None) -> Any:
     return str(text.as_constant())
 
 
-def _message_of_none() -> str:
+def _default_message() -> str:
     """Torch's message if the program passes none."""
     check: Any = torch._check
     try:
@@ -111,7 +111,7 @@ def _message_of_none() -> str:
     raise AssertionError("torch._check(False) raises")
 
 
-_NO_MESSAGE = _message_of_none()
+_NO_MESSAGE = _default_message()
 
 for _function, _error in _KINDS.items():
     _promise(_function, _error)

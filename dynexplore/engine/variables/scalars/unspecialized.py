@@ -278,7 +278,7 @@ def _operate(ctx: TraceContext, symbol: str, left: VariableTracker, right: Varia
         kinds = {_is_number(_current_value(left)), _is_number(_current_value(right))}
         if plain in COMPARE and (len(kinds) == 1 or plain in ("==", "!=")):
             return ConstantVariable(_comparison(ctx, COMPARE[plain], [left, right], f"({{}} {plain} {{}})"))
-        if kinds == {True} and _works(ctx, plain, right):
+        if kinds == {True} and _cannot_raise(ctx, plain, right):
             return deferred(ctx, BINARY[plain], [left, right], f"({{}} {plain} {{}})")
         if kinds == {False} and plain == "+":
             return deferred(ctx, operator.add, [left, right], "({} + {})")
@@ -300,7 +300,7 @@ def _is_drawn(operand: VariableTracker) -> bool:
     return isinstance(operand, DrawnVariable)
 
 
-def _works(ctx: TraceContext, symbol: str, right: VariableTracker) -> bool:
+def _cannot_raise(ctx: TraceContext, symbol: str, right: VariableTracker) -> bool:
     """Whether an operation on numbers cannot raise: a divisor must not be zero."""
     if symbol in _WORKS_UNLESS_ZERO:
         return right.truth(ctx) is True
@@ -339,7 +339,7 @@ def _unary(ctx: TraceContext, symbol: str, operand: UnspecializedVariable) -> Va
 # -- functions --------------------------------------------------------------------------------------------------------
 
 
-def _works_on(function: Any, operands: Sequence[VariableTracker]) -> bool:
+def _is_deferrable(function: Any, operands: Sequence[VariableTracker]) -> bool:
     """Whether a function of `_DEFERRED` cannot raise for operands of these types."""
     values = [_current_value(operand) for operand in operands]
     if function in (min, max):
@@ -358,7 +358,7 @@ def _defer(function: Any) -> None:
     answer_constants = row.answer
 
     def answer(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
-        if args and not kwargs and _computable(args) and _works_on(function, args):
+        if args and not kwargs and _computable(args) and _is_deferrable(function, args):
             for arg in args:
                 if function in (format, str, repr) and isinstance(arg, UnspecializedVariable):
                     arg.python_type()

@@ -83,7 +83,7 @@ def _checkpoint(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapp
     if "use_reentrant" not in named:
         refuse(ctx, _FUNCTION, "it is called without use_reentrant, of which torch warns")
     reentrant = constant_of(ctx, named.pop("use_reentrant"), _FUNCTION)
-    options = _take_options(ctx, named)
+    options = _pop_options(ctx, named)
     if reentrant is None or (reentrant and (named or "context_fn" in options)):
         refuse(ctx, _FUNCTION, "torch warns of such a call, or refuses it")
     policy = options.pop("context_fn", None)
@@ -110,7 +110,7 @@ def _add_subgraph(ctx: TraceContext, body: Body) -> None:
 # -- options -----------------------------------------------------------------------------------------------------------
 
 
-def _take_options(ctx: TraceContext, named: dict[str, VariableTracker]) -> dict[str, Any]:
+def _pop_options(ctx: TraceContext, named: dict[str, VariableTracker]) -> dict[str, Any]:
     """Remove the options from the arguments; an unsupported option breaks the graph. `early_stop` only affects speed."""
     named.pop("early_stop", None)
     if "debug" in named and constant_of(ctx, named.pop("debug"), _FUNCTION):
