@@ -7,7 +7,7 @@ The idea: a value is specialized as one of these kinds:
 - UNBACKED: a symbol without a hint (`mark_unbacked`). A branch on it breaks the graph.
 - SIZE_OBLIVIOUS: a symbol with a hint; operators are told that it is neither 0 nor 1 (size_oblivious.py).
 - UNSPECIALIZED: a number or string that is passed on without a guard on its value, and computed with in the modified code. If a
-graph needs it, it is decided again.
+  graph needs it, it is decided again.
 - UNSTABLE: an object that is not guarded by identity, because it changes from call to call. All other objects are STATIC.
 
 Each sort of value has a table of rows: the kind, the reason in words, and a predicate over the facts. The first row that applies

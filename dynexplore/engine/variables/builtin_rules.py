@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 CONSTANT_ZERO, CONSTANT_ONE = ConstantVariable(0), ConstantVariable(1)
 
 
-# -- measure and walk -------------------------------------------------------------------------------------------------
+# -- length and iteration ----------------------------------------------------------------------------------------------
 
 
 @builtin(len)

@@ -6,15 +6,15 @@ cache comes first: a hit returns the very object stored, however stale; a miss c
 wrapped function is traced, too, but under three checks:
 
 - **It must be pure.** It mutates no object that existed before, adds no operator, draws no random number. Otherwise the graph
-breaks and Python calls it.
+  breaks and Python calls it.
 - **All arguments are constants.** Then the real function is called once, at trace time, so that the cache holds the result, which
-is read from there like any other (cached_function.py). This is the program's own call, made slightly earlier, which is not
-observable: the function mutates nothing, and the frame has mutated nothing that it could read. The hit and miss counts are
-corrected when the frame runs (`Hit`).
+  is read from there like any other (cached_function.py). This is the program's own call, made slightly earlier, which is not
+  observable: the function mutates nothing, and the frame has mutated nothing that it could read. The hit and miss counts are
+  corrected when the frame runs (`Hit`).
 - **Sizes or unspecialized numbers are among the arguments.** Then the traced result replaces the cached one, if the cache is not
-stale (some of its results are traced again and compared); a stale cache breaks the graph. After the graph has run, the real
-function is called with this call's numbers, so that counts and content match eager. Objects of the result never leave the frame and
-are never mutated, since other calls share the cache's own objects; otherwise Python makes the call.
+  stale (some of its results are traced again and compared); a stale cache breaks the graph. After the graph has run, the real
+  function is called with this call's numbers, so that counts and content match eager. Objects of the result never leave the frame
+  and are never mutated, since other calls share the cache's own objects; otherwise Python makes the call.
 
 In: the cached function, trackers of the arguments. Out: the tracker of the result, or None if Python must make the call. PyTorch's
 counterpart: `WrapperUserFunctionVariable` in torch/_dynamo/variables/functions.py.

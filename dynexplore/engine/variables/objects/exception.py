@@ -309,7 +309,7 @@ _SAY_THEIR_ATTRIBUTES = (OSError, ImportError, SyntaxError, UnicodeError, BaseEx
 _C_METHODS: dict[str, Any] = {"__init__": _init, "with_traceback": _with_traceback, "__str__": _str}
 
 
-# -- what the translator asks -----------------------------------------------------------------------------------------
+# -- interface of the translator --------------------------------------------------------------------------------------
 
 
 def exception_from_python(ctx: TraceContext, exception_type: type[BaseException], args: Sequence[object]) -> VariableTracker:
