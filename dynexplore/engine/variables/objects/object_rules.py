@@ -3,8 +3,8 @@
 The idea: a tracker knows its Python type, so `isinstance` is `issubclass` of that type. Attributes are read through the tracker; an
 AttributeError of the program, which `hasattr` or a default of `getattr` swallows, arrives here as ObservedException.
 
-In: calls of these builtins. Out: constants, attributes. PyTorch's counterpart: `call_isinstance`, `call_getattr` and similar
-methods in torch/_dynamo/variables/builtin.py.
+In: calls of these builtins. Out: constants, attributes. PyTorch's counterpart: `call_isinstance` and similar
+methods, and `GetAttrBuiltinVariable`, in torch/_dynamo/variables/builtin.py.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ Numbers computed from it are computed sources like those of unspecialized.py. Co
 0.5`) breaks the graph, and a resume function continues with the number.
 
 In: calls of functions of the module `random` that return a number. Out: unspecialized values that cannot be guarded. PyTorch's
-counterpart: `call_random` in torch/_dynamo/variables/user_defined.py, `random_calls` in output_graph.py.
+counterpart: `call_random_fn` in torch/_dynamo/variables/user_defined.py, `random_calls` in output_graph.py.
 """
 
 from __future__ import annotations
