@@ -36,7 +36,7 @@ import torch.utils._pytree as pytree
 from torch._dispatch.python import enable_python_dispatcher
 from torch.fx.node import map_arg
 
-from dynexplore.engine.aliasing.autograd_graph import grad_fn_of
+from dynexplore.engine.aliasing.autograd_graph import StaleGradFnUnread, grad_fn_of, has_stale_grad_fn
 from dynexplore.engine.aliasing.collect import collect_metadata
 from dynexplore.engine.aliasing.metadata import GraphMetadata
 from dynexplore.engine.aliasing.mutation import operator_name, outside_storages, tensors_of
@@ -178,6 +178,8 @@ class GraphBuilder:
             with self.fake_mode, torch.enable_grad():
                 return written.as_strided(value.shape, value.stride(), value.storage_offset())
         fake = self._twin(value, source, symbolic_context)
+        if has_stale_grad_fn(value):
+            self.fake_mode.stale_views.append(fake)
         self._bases[id(value if value._base is None else value._base)] = fake if fake._base is None else fake._base
         self._made_at[id(fake)] = 0 if fake.is_inference() else fake._version
         return fake
@@ -204,6 +206,8 @@ class GraphBuilder:
                 # torch reads `.grad` of tensors that are no leaves, and hides the warning only where it is printed
                 # (torch/_subclasses/meta_utils.py, safe_grad): where warnings are errors it would be raised
                 warnings.filterwarnings("ignore", r"The \.grad attribute of a Tensor")
+                if has_stale_grad_fn(value):
+                    stack.enter_context(StaleGradFnUnread())
             return self.fake_mode.from_tensor(
                 value, static_shapes=symbolic_context is None, source=source, symbolic_context=symbolic_context
             )

@@ -154,6 +154,7 @@ class EffectTrackingFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
         self.has_overlapping_write = False
         self.data_aliases: list[tuple[torch.Tensor, int]] = []  # tensors of which `.data` was read, and their versions
         self.assigned: list[tuple[torch.Tensor, int]] = []  # data that `.data = data` gave to tensors, and their versions
+        self.stale_views: list[torch.Tensor] = []  # twins of views that autograd may take for leaves
         self.rows_chosen_of: set[int] = set()  # those of which data chose rows: where such a row begins is not known
         self.as_strided_storages: set[int] = set()  # those of which an operator took places that need not be the tensor's own
         self.inside = False  # an operator: those that its fake form is made of know the tensor that they are given
@@ -239,6 +240,7 @@ class EffectTrackingFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
             value = _argument((position, name), args, kwargs)
             for tensor in value if isinstance(value, list | tuple) else (value,):
                 if isinstance(tensor, FakeTensor):
+                    self._refuse_stale_view(tensor)
                     storages.append(storage_of(tensor))
                     self.written_last.add(storage_of(tensor))
                     others = _aliases_among(tensor, [*args, *kwargs.values()])
@@ -247,6 +249,11 @@ class EffectTrackingFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
                     self.has_overlapping_write |= is_twice or any(share_places_otherwise(tensor, other) for other in others)
         self.written.update(storages)
         self.has_overlapping_write |= len(set(storages)) < len(storages)
+
+    def _refuse_stale_view(self, written: torch.Tensor) -> None:
+        """Raise as autograd does where the real tensor's grad_fn has not been read; whether it has, the twin does not know."""
+        if torch.is_grad_enabled() and any(written is view for view in self.stale_views):
+            raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
 
 
 _QUANTIZED = frozenset({torch.quint8, torch.qint8, torch.qint32, torch.quint4x2, torch.quint2x4})

@@ -607,6 +607,13 @@ def test_a_cell_is_what_eager_makes_of_it(row: int, backend: str) -> None:
     assert_alike([CELLS[(len(BACKENDS) * row + BACKENDS.index(backend)) * STEP % len(CELLS)]], row, backend)
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_capture_leaves_a_stale_view_as_it_is(backend: str) -> None:
+    """Cells that were wrong once: of no_grad views `facts` reads no `is_leaf`, which would give the view its grad_fn."""
+    cells = [(mutate, detached_view_mutated_after_a_break) for mutate in (nothing, through_data, of_a_clone, that_is_refused)]
+    assert_alike(cells, ROWS.index((no_grad_view, "grad")), backend)
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("row", range(len(ROWS)), ids=ids)
