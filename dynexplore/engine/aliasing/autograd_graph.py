@@ -135,7 +135,7 @@ def has_stale_grad_fn(tensor: torch.Tensor) -> bool:
     return is_leaf(tensor) and not is_leaf(base)  # unlike the attribute, the operator regenerates nothing
 
 
-def is_leaf_if_known(tensor: torch.Tensor) -> bool | None:
+def is_leaf_unless_stale(tensor: torch.Tensor) -> bool | None:
     """`tensor.is_leaf`; None for a stale view, which is left as it is."""
     return None if has_stale_grad_fn(tensor) else tensor.is_leaf
 

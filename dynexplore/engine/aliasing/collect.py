@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import torch
 import torch.fx
 
-from dynexplore.engine.aliasing.autograd_graph import grad_fn_of, is_leaf_if_known, is_no_grad_view
+from dynexplore.engine.aliasing.autograd_graph import grad_fn_of, is_leaf_unless_stale, is_no_grad_view
 from dynexplore.engine.aliasing.metadata import GraphMetadata, InputAliasInfo, OutputAliasInfo
 from dynexplore.engine.aliasing.mutation import IN_PLACE_VIEWS, operator_name
 from dynexplore.engine.aliasing.storage import storage_of
@@ -92,7 +92,7 @@ def _input_info(entry: Input, effects: Effects, hidden: set[int], resized: set[i
         return InputAliasInfo(storage in effects.written, False, storage in hidden, storage in effects.as_strided_storages)
     return InputAliasInfo(
         True, id(fake) in resized, storage in hidden, storage in effects.as_strided_storages,
-        real.requires_grad, bool(is_leaf_if_known(real)), real.is_inference(),
+        real.requires_grad, bool(is_leaf_unless_stale(real)), real.is_inference(),
         not real.requires_grad and not real.is_meta and fake.requires_grad,
     )  # fmt: skip
 

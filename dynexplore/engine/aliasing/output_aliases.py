@@ -142,7 +142,9 @@ def cut_history(compiled: Callable[..., Any], graph: FinishedGraph) -> Callable[
 
 def _replayed(output: torch.Tensor, captured: Any) -> torch.Tensor:
     """The views that the program took, on a view of the base that has no history."""
-    base: Any = output if output._base is None else output._base
+    base: Any = output._base
+    if base is None or storage_of(base) != storage_of(output):  # `.data` was assigned: its base has other memory
+        base = output
     with torch.no_grad():
         start = base.view_as(base)
     with torch.enable_grad():

@@ -167,9 +167,10 @@ class EffectTrackingFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
         return any(data._version != version for data, version in self.assigned)
 
     def is_view_of_assigned(self, output: Any) -> bool:
-        """Whether a result is a view of a tensor to which data was assigned: here it is one of that data."""
-        bases = [data._base for data, _ in self.assigned]
-        return isinstance(output, torch.Tensor) and output._base is not None and any(output._base is base for base in bases)
+        """Whether a result is a view, or are views, of a tensor to which data was assigned: here they are some of that data."""
+        outputs = output if isinstance(output, list | tuple) else (output,)
+        bases = [data if data._base is None else data._base for data, _ in self.assigned]
+        return any(isinstance(view, torch.Tensor) and any(view._base is base for base in bases) for view in outputs)
 
     def dispatch(
         self, func: Any, types: Sequence[type], args: Sequence[object] = (), kwargs: Mapping[str, object] | None = None

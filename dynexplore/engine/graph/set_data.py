@@ -1,7 +1,8 @@
 """`Tensor.set_data` as an operator of the graph: what `tensor.data = data` means for autograd.
 
 The idea: after the assignment the program computes with the new data, and gradients still go to the old tensor. To autograd that is
-a function that takes both and gives the data. The assignment itself is done for real when the graph has run.
+a function that takes both and gives the data. The assignment itself is done for real when the graph has run. What autograd saves of
+the data has the version counter of the tensor: backward notices a later write to the tensor, as in eager.
 
 In: the tensor, the new data. Out: the data, with the tensor's history.
 torch/_dynamo/variables/tensor.py (method_setattr) writes a node of `set_` instead.
@@ -17,7 +18,11 @@ import torch
 class _TakeData(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, tensor: torch.Tensor, data: torch.Tensor) -> torch.Tensor:
-        return data.view_as(data)
+        if type(tensor) not in (torch.Tensor, torch.nn.Parameter):
+            return data.view_as(data)  # while it is traced
+        alias = tensor.detach()  # it shares the version counter
+        alias.data = data
+        return alias
 
     @staticmethod
     def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None]:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 import torch.fx
 
-from dynexplore.engine.aliasing.autograd_graph import grad_fn_is_accessible, is_leaf_if_known
+from dynexplore.engine.aliasing.autograd_graph import grad_fn_is_accessible, is_leaf_unless_stale
 from dynexplore.engine.native import hides_nothing
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.raw_attributes import class_dict, instance_dict
@@ -621,7 +621,7 @@ def build_input(
     for name in _ATTRIBUTE_ACCESS:
         if not isinstance(raw_lookup(ctx, type(value), name), _SLOT_TYPES):
             ctx.break_graph("DX402", type=type(value).__qualname__)  # added by the program: fake tensors would dispatch to it, too
-    if (is_leaf_if_known(value) or value.retains_grad) and not _is_valid_grad(value.grad, value):
+    if (is_leaf_unless_stale(value) or value.retains_grad) and not _is_valid_grad(value.grad, value):
         ctx.break_graph("DX408", attribute="data", because="its gradient is that of what it was before")  # no fake tensor has it
     node = ctx.values.guard_tensor(value, source)
     return tracker(node, node.meta["example_value"], source, value)

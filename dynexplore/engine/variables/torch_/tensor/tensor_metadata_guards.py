@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 
-from dynexplore.engine.aliasing.autograd_graph import is_leaf_if_known
+from dynexplore.engine.aliasing.autograd_graph import is_leaf_unless_stale
 from dynexplore.engine.aliasing.storage import storage_of
 from dynexplore.engine.graph.builder import example_value
 from dynexplore.engine.provenance.sources import CallSource, Source
@@ -69,7 +69,7 @@ def _metadata_getter(name: str) -> Callable[[torch.Tensor], Any]:
 
     def read(tensor: torch.Tensor) -> Any:
         with torch._C.DisableTorchFunctionSubclass():
-            value = is_leaf_if_known(tensor) if name == "is_leaf" else getattr(tensor, name)
+            value = is_leaf_unless_stale(tensor) if name == "is_leaf" else getattr(tensor, name)
             return value() if callable(value) else value
 
     return read
