@@ -38,7 +38,7 @@ LAYERS = {
     "dynexplore.engine.native": 10,
     "dynexplore.engine.raw_attributes": 11,
     # what tensors and nodes alias: facts that the graph being built needs, too
-    "dynexplore.engine.aliasing.storage": 11,
+    **dict.fromkeys((f"dynexplore.engine.aliasing.{name}" for name in ("storage", "stale_views")), 11),
     **dict.fromkeys((f"dynexplore.engine.aliasing.{name}" for name in ("mutation", "autograd_graph", "metadata")), 12),
     "dynexplore.engine.aliasing.collect": 13,
     "dynexplore.engine.policy": 20,

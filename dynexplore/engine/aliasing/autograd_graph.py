@@ -8,8 +8,6 @@ would go through can be read from there before there is a number. Words:
   counter of a storage, and a node whose saved tensor has another version raises. A mutation through `.data` bumps no counter
 - *creation meta*: how autograd decides whether a view may be mutated: in which grad mode it was made, and by what. A *no_grad
   view*, made where grad mode is off, has no grad_fn, though its base may have one
-- *stale view*: its base was mutated with a grad_fn after the view was made. Autograd makes the grad_fn of the view anew when it is
-  read for the first time, so that reading it has an effect
 
 In:  fake tensors. Out: answers; none of these functions has an effect. `have_same_grad_leaves` is one walk for all tensors, in
      which each node gets the leaves of those behind it.
@@ -24,7 +22,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
-from torch.overrides import TorchFunctionMode
+
+from dynexplore.engine.aliasing.stale_views import has_stale_grad_fn
 
 
 def grad_nodes(tensors: Iterable[Any]) -> Iterator[Any]:
@@ -113,44 +112,6 @@ def _leaves_behind(start: Any, behind: dict[Any, int]) -> int:
             own = 1 << len(behind) if hasattr(node, "variable") else 0
             behind[node] = functools.reduce(operator.or_, (behind[grad_fn] for grad_fn in following), own)
     return behind[start]
-
-
-# -- stale views: those whose base was mutated with a grad_fn after they were made ------------------------------------
-
-
-def has_stale_grad_fn(tensor: torch.Tensor) -> bool:
-    """Whether a view has no grad_fn yet, and gets one as soon as `grad_fn` or `is_leaf` is read.
-
-    Until then an in-place operator refuses it as a leaf. So whoever reads them changes what the program sees.
-
-    >>> base, w = torch.ones(2), torch.ones(2, requires_grad=True)
-    >>> view = base.view(2)
-    >>> _ = base.mul_(w)
-    >>> has_stale_grad_fn(view), view.is_leaf, has_stale_grad_fn(view)
-    (True, False, False)
-    """
-    base, autograd, is_leaf = tensor._base, _autograd, torch.ops.aten.is_leaf.default
-    if base is None or not tensor.requires_grad or autograd._get_creation_meta(tensor) != autograd.CreationMeta.DEFAULT:
-        return False
-    return is_leaf(tensor) and not is_leaf(base)  # unlike the attribute, the operator regenerates nothing
-
-
-def is_leaf_unless_stale(tensor: torch.Tensor) -> bool | None:
-    """`tensor.is_leaf`; None for a stale view, which is left as it is."""
-    return None if has_stale_grad_fn(tensor) else tensor.is_leaf
-
-
-class StaleGradFnUnread(TorchFunctionMode):
-    """While torch makes the fake tensor of a stale view it reads `is_leaf`: the answer is False, and the view is left as it is."""
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func == _IS_LEAF and has_stale_grad_fn(args[0]):
-            return False
-        return func(*args, **(kwargs or {}))
-
-
-_autograd: Any = torch._C._autograd
-_IS_LEAF: Any = torch.Tensor.is_leaf.__get__  # type: ignore[attr-defined]
 
 
 # -- saved tensors -----------------------------------------------------------------------------------------------------

@@ -16,9 +16,10 @@ from typing import Any, Protocol
 import torch
 import torch.fx
 
-from dynexplore.engine.aliasing.autograd_graph import grad_fn_of, is_leaf_unless_stale, is_no_grad_view
+from dynexplore.engine.aliasing.autograd_graph import grad_fn_of, is_no_grad_view
 from dynexplore.engine.aliasing.metadata import GraphMetadata, InputAliasInfo, OutputAliasInfo
 from dynexplore.engine.aliasing.mutation import IN_PLACE_VIEWS, operator_name
+from dynexplore.engine.aliasing.stale_views import is_leaf_unless_stale
 from dynexplore.engine.aliasing.storage import storage_of
 
 

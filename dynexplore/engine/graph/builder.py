@@ -36,10 +36,11 @@ import torch.utils._pytree as pytree
 from torch._dispatch.python import enable_python_dispatcher
 from torch.fx.node import map_arg
 
-from dynexplore.engine.aliasing.autograd_graph import StaleGradFnUnread, grad_fn_of, has_stale_grad_fn
+from dynexplore.engine.aliasing.autograd_graph import grad_fn_of
 from dynexplore.engine.aliasing.collect import collect_metadata
 from dynexplore.engine.aliasing.metadata import GraphMetadata
 from dynexplore.engine.aliasing.mutation import operator_name, outside_storages, tensors_of
+from dynexplore.engine.aliasing.stale_views import StaleGradFnUnread, has_stale_grad_fn
 from dynexplore.engine.aliasing.storage import layout_of, storage_of
 from dynexplore.engine.events import GraphPiece, SkipReason
 from dynexplore.engine.graph.constant_codegen import round_trippable_target

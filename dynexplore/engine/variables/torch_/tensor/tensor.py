@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 import torch.fx
 
-from dynexplore.engine.aliasing.autograd_graph import grad_fn_is_accessible, is_leaf_unless_stale
+from dynexplore.engine.aliasing.autograd_graph import grad_fn_is_accessible
+from dynexplore.engine.aliasing.stale_views import is_leaf_unless_stale
 from dynexplore.engine.native import hides_nothing
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.raw_attributes import class_dict, instance_dict

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 
-from dynexplore.engine.aliasing.autograd_graph import is_leaf_unless_stale
+from dynexplore.engine.aliasing.stale_views import is_leaf_unless_stale
 from dynexplore.engine.aliasing.storage import storage_of
 from dynexplore.engine.graph.builder import example_value
 from dynexplore.engine.provenance.sources import CallSource, Source

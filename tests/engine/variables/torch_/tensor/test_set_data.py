@@ -152,6 +152,7 @@ def writes_behind_assigned_data(written: str) -> Any:
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_autograd_hears_of_no_write_to_assigned_data(backend: str) -> None:
+    """The data has a version counter of its own: backward computes with what was written, as in eager."""
     pairs = [(X.clone().requires_grad_(), X.clone().requires_grad_()) for _ in range(3)]
     assert_same_as_eager(writes_behind_assigned_data("data"), *pairs[0], then=pairs[1:], backend=backend)
 
