@@ -510,7 +510,7 @@ def _empty(recording: Recording) -> Plain:
     if recording.engine == TORCH:
         why = f"{title} compiled nothing with torch.compile."
         is_program = recording.title.endswith((".py", ".ipynb")) or bool(recording.of(ev.ProgramEnded))
-        what = ("To see how it would be captured:", explain_command(title)) if is_program else ("", "")
-        return {"empty": {"why": why, "next": what[0], "command": what[1]}}
+        advice, command = ("To see how it would be captured:", explain_command(title)) if is_program else ("", "")
+        return {"empty": {"why": why, "next": advice, "command": command}}
     story = headline(recording)
     return {"empty": {"why": story.where or story.summary, "next": story.remedy, "command": ""}}
