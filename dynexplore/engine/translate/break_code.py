@@ -1,11 +1,12 @@
 """Code generation at a graph break: run the graph, run the instruction that broke, call a resume function for the rest.
 
-The idea: stack values go into temporaries and live locals into their variables, side effects are replayed, the stack is restored
-as far as the instruction needs it, and the original instruction is emitted. At each of its successors (the next instruction, its
-jump target, the handler that covers it) a resume function is called.
+The idea: stack values are stored in temporaries and live locals in their variables, side effects are replayed, the part of the
+stack that the instruction needs is restored, and the original instruction is emitted. At each of its successors (the next
+instruction, its jump target, the exception handler that covers it) the code calls a resume function.
 
-In: an attempt that stopped at its restart point. Out: a `Translation` of the first part.
-torch/_dynamo/symbolic_convert.py (compile_subgraph, break_graph_if_unsupported, generic_jump) does the same job.
+In: an attempt that stopped at its restart point. Out: a `Translation` of the code before the break.
+PyTorch's counterpart: `compile_subgraph` in torch/_dynamo/output_graph.py, and `break_graph_if_unsupported` and `generic_jump` in
+torch/_dynamo/symbolic_convert.py.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 def finish_with_break(
     ctx: Interpreter, graph_break: GraphBreak, writer: Callable[[Interpreter, GraphBreak], BreakWriter] | None = None
 ) -> Translation:
-    """The frame breaks before the current instruction: run that for real, then resume functions; or leave it all to Python."""
+    """Finish a frame that breaks before the current instruction: run it for real, then call resume functions; or skip the frame."""
     numbers_only = is_numbers_so_far(ctx)
     if numbers_only and ctx.request.profile.resume_was_skipped:
         return leave_to_python_at_break(ctx)
@@ -48,7 +49,7 @@ def finish_with_break(
 
 
 def may_hold_tensor(value: VariableTracker) -> bool:
-    """Whether a value is a tensor, or may hold one: everything but plain constants and iterators over such."""
+    """Whether a value is or may contain a tensor: anything but plain constants and iterators over them."""
     return not (value.is_constant() or (isinstance(value, LazyVariable) and is_constant_value(value.value))
                 or value.kind in ("iterator", "range") or value.python_type() in _PLAIN)
 
@@ -58,7 +59,7 @@ SIZE_OF_DATA = "DX107"
 
 
 class BreakWriter:
-    """Writes what follows a graph that ends at a break."""
+    """Writes the code after a graph that ends at a break."""
 
     def __init__(self, ctx: Interpreter, graph_break: GraphBreak) -> None:
         self.ctx = ctx
@@ -73,7 +74,7 @@ class BreakWriter:
         self.late_locals: list[tuple[str, VariableTracker]] = []
 
     def finish(self) -> Translation:
-        """The whole of it."""
+        """Write all of it and finish the translation."""
         self._refuse_idle_loop()
         for step in self.unit.steps:
             if "FAST" in step.op and step.op != "STORE_FAST":  # Python reads it
@@ -85,7 +86,7 @@ class BreakWriter:
         return self.generator.finish([self.graph_break])
 
     def _refuse_idle_loop(self) -> None:
-        """A loop that goes round in resume functions without any tensor in sight is better run plain."""
+        """Skip a frame whose loop iterates through resume functions without any tensor in reach."""
         if not (self.resumes.is_resume and self.resumes.loops) or self.ctx.graph.call_count:
             return
         values = [*self.frame.stack, *self.frame.locals.values(), *(cell.content for cell in self.frame.cells.values())]
@@ -95,7 +96,7 @@ class BreakWriter:
     # -- stack and locals
 
     def _leave_state(self) -> list[Slot]:
-        """Put stack values into temporaries and locals into their variables, changes replayed in between."""
+        """Store stack values in temporaries and locals in their variables; replay side effects in between."""
         generator, writer = self.generator, self.writer
         slots: list[Slot] = []
         late: list[tuple[int, VariableTracker]] = []
@@ -132,7 +133,7 @@ class BreakWriter:
         return slots
 
     def _push_locals(self) -> list[str]:
-        """Push every local that may still be read and is not yet in its variable."""
+        """Push every live local that is not yet in its variable."""
         needed = self._live()
         names = []
         for name, value in self.frame.locals.items():
@@ -148,10 +149,10 @@ class BreakWriter:
         return names
 
     def _push_callees(self) -> None:
-        """Put what callees hold into temporaries (nested_break.py)."""
+        """Store the state of inlined callees in temporaries (nested_break.py)."""
 
     def _push_late_callees(self) -> None:
-        """The same of what is made after the side effects."""
+        """Store the values of callees that are created after the side effects."""
 
     def _live(self) -> frozenset[str]:
         live = live_locals(self.parsed, self.unit.instructions[0])

@@ -1,6 +1,10 @@
-"""The instruction that broke, as it is written once more: what may follow it, and a copy of it.
+"""The instruction that broke, and how it is emitted again in the modified code.
 
-In: parsed code, the instruction at which a frame stopped. Out: `BrokenUnit`.
+The idea: some raw instructions only work as a group (KW_NAMES, PRECALL and CALL), so the whole unit is copied, and the successors
+of its last instruction are the places where a resume function may start.
+
+In: parsed code, the instruction at which a frame stopped. Out: `BrokenUnit`. PyTorch's counterpart: the copy of the instruction in
+`break_graph_if_unsupported` and `generic_jump` (torch/_dynamo/symbolic_convert.py).
 """
 
 from __future__ import annotations
@@ -10,7 +14,7 @@ from dynexplore.engine.native import special_method
 
 
 class BrokenUnit:
-    """The raw instructions that make sense only together, the last of which broke."""
+    """The raw instructions that only work as a group, the last of which broke."""
 
     def __init__(self, parsed: ParsedCode, current: Instruction) -> None:
         self.parsed = parsed
@@ -25,11 +29,11 @@ class BrokenUnit:
 
     @property
     def ends_here(self) -> bool:
-        """Whether the next instruction is never reached from it."""
+        """Whether control never falls through to the next instruction."""
         return self.steps[-1].op in ("JUMP", "RETURN_VALUE", "RAISE_VARARGS", "RERAISE")
 
     def targets(self) -> list[Instruction]:
-        """The original instructions where Python may continue after the broken one."""
+        """The original instructions at which execution may continue after the broken one."""
         targets = []
         if not self.ends_here:
             targets.append(self.parsed.next_unit(self.broken))
@@ -40,7 +44,9 @@ class BrokenUnit:
         return targets
 
     def write(self, writer: Writer, jumped: Label | None) -> None:
-        """The original instructions; the method forms of attribute loads are written so that the NULL stays known."""
+        """Write the original instructions; method forms of attribute loads are written so that the position of the NULL stays
+        known.
+        """
         if self.broken.handler is not None:
             # CPython 3.13 looks for the handler of a frame that `__init__` raised in (CALL_ALLOC_AND_ENTER_INIT, which asks
             # no frame hook) one code unit before the call: there must be a covered one
@@ -66,7 +72,9 @@ class BrokenUnit:
             writer.original(mark)
 
     def _enter_with(self, writer: Writer) -> None:
-        """From 3.14 on the slot beside the exit function may hold its receiver: here it is bound, so that the slot is empty."""
+        """Write a `with` entry for 3.14 and later, where the slot beside the exit function may hold its receiver: bind it, so that
+        the slot is empty.
+        """
         bound = Label("bound")
         writer.load_const(special_method)
         writer.push_null()
@@ -85,7 +93,7 @@ class BrokenUnit:
             writer.original(instruction)
 
     def write_fillers(self, writer: Writer, jump: Step) -> None:
-        """3.12 and later: what stands at the target of an exhausted FOR_ITER is skipped, but must be there."""
+        """Write the instructions at the target of an exhausted FOR_ITER, which 3.12 and later skip but require."""
         if jump.op != "FOR_ITER":
             return
         assert self.broken.target is not None

@@ -1,10 +1,10 @@
-"""How long a translation may take: instructions, seconds, and the share of them without a tensor operation.
+"""The budget of a translation: instructions, seconds, and the share of them that may pass without a tensor operation.
 
-The idea: a program that runs too long to be captured breaks the graph; one that does no tensor work for long is left to Python.
-Seconds are CPU time of the thread that translates: a machine with other work to do captures what an idle one captures.
+The idea: a program that runs too long to be captured breaks the graph; a frame that does no tensor work for long is skipped.
+Seconds are CPU time of the translating thread, so a busy machine captures the same graphs as an idle one.
 
 In: each interpreted step. Out: GraphBreak (DX502), or SkipFrame.
-PyTorch's Dynamo has no such limit; its nearest is `torch._dynamo.config.recompile_limit`.
+PyTorch's Dynamo has no such limit; the nearest is `torch._dynamo.config.recompile_limit`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from dynexplore.engine.translate.contract.interpreter import Interpreter
 
 IDLE_LIMIT = 50_000
-IDLE_SHARE = 0.025  # of the time that a translation may take: without a tensor operation
-_WATCHED = 10  # times as long may a translation take that is recorded: what is captured should not depend on that
+IDLE_SHARE = 0.025  # share of a translation's time limit that may pass without a tensor operation
+_WATCHED = 10  # factor on the limit of a recorded translation: recording should not change what is captured
 _STEPS_PER_CLOCK_READ = 256
 
 
@@ -34,7 +34,7 @@ class TranslationBudget:
         self._calls_at_last_read = 0
 
     def count_step(self, ctx: Interpreter) -> None:
-        """Before each step."""
+        """Count one step; called before each."""
         self._steps += 1
         if self._steps > config.instruction_limit:
             self._steps = 0
@@ -45,7 +45,7 @@ class TranslationBudget:
             self.check_clock(ctx)
 
     def check_clock(self, ctx: Interpreter) -> None:
-        """Past its time, or the share of it that may pass without a tensor operation, the frame is left to Python."""
+        """Skip the frame if its time limit, or the share of it without a tensor operation, is exceeded."""
         now = time.thread_time()
         if ctx.graph.call_count != self._calls_at_last_read:
             self._calls_at_last_read, self._latest_call = ctx.graph.call_count, now

@@ -1,10 +1,10 @@
 """The wrappers around the call of a compiled graph that need to know its frame: a table.
 
-The idea: what keeps the call of a graph as eager's does not depend on the backend: failures, modes, classes of tensors. Each
-wrapper is one row, as in aliasing/wrappers.py, and applies after those. What wraps a graph is in the event SubgraphCompiled.
+The idea: matching eager in the call of a graph (exceptions, modes, tensor subclasses) does not depend on the backend. Each wrapper
+is one row, as in aliasing/wrappers.py, and is applied after those. The event SubgraphCompiled lists the wrappers of a graph.
 
-In:  a callable, and the frame that it is called from. Out: the callable, wrapped.
-PyTorch's Dynamo writes bytecode for some of this (torch/_dynamo/output_graph.py), and has no counterpart of the rest.
+In:  a callable, and the frame that calls it. Out: the callable, wrapped.
+PyTorch's counterpart: for some of this, bytecode written by torch/_dynamo/output_graph.py; for the rest, none.
 """
 
 from __future__ import annotations
@@ -61,4 +61,4 @@ CALL_WRAPPERS: dict[str, Wrapper[Call]] = {
         ),
     )
 }
-"""The wrappers by name, in order."""
+"""The wrappers by name, in the order in which they are applied."""

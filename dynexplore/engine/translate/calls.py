@@ -1,7 +1,11 @@
-"""Calls, as trackers ask for them: inlining, resumed generators, and the TorchFunctionModes that a call of torch asks first.
+"""Calls on behalf of trackers: inlining, resuming generators, and dispatch to the innermost TorchFunctionMode.
 
-In: trackers of functions and arguments. Out: trackers of what they return. inlining.py, operations.py and
-variables/modes/torch_function_modes.py do the work; trackers lie below all three.
+The idea: trackers are in a lower layer than inlining.py, operations.py and variables/modes/torch_function_modes.py, which do the
+work, so they reach them through this object.
+
+In: trackers of functions and arguments. Out: trackers of the results. PyTorch's counterpart:
+`InliningInstructionTranslator.inline_call` (torch/_dynamo/symbolic_convert.py) and `dispatch_torch_function`
+(torch/_dynamo/variables/torch_function.py).
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class CallDispatcher:
-    """The calls of one attempt; implements `Calls` of the trackers' context."""
+    """The calls of one attempt; implements the protocol `Calls` of the trackers' context."""
 
     def __init__(self, ctx: Interpreter) -> None:
         self._ctx = ctx
@@ -34,7 +38,7 @@ class CallDispatcher:
         return inlining.inline(self._ctx, function, args, kwargs)
 
     def make_enumeration(self, base: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
-        """`Enum("Color", "RED GREEN")`: the class that a class statement would make."""
+        """`Enum("Color", "RED GREEN")`: the class that the equivalent class statement would create."""
         return class_statement.make_enumeration(self._ctx, base, args, kwargs)
 
     def resume_generator(
@@ -44,11 +48,11 @@ class CallDispatcher:
         return inlining.resume_generator(self._ctx, generator, sent, thrown)
 
     def dispatch_torch_function(self, op: str, target: Any, args: Args, kwargs: Kwargs) -> VariableTracker | None:
-        """The result that the innermost TorchFunctionMode returns for a call; None where torch does not dispatch to it."""
+        """The result that the innermost TorchFunctionMode returns for a call; None if torch does not dispatch to it."""
         return dispatch_torch_function(self._ctx, op, target, args, kwargs)
 
     def torch_function_call(self, op: str, target: Any, args: Args, kwargs: Kwargs) -> TorchFunctionDispatched | None:
-        """What torch passes to `__torch_function__` when this call is made."""
+        """The arguments that torch passes to `__torch_function__` for this call."""
         return operations.torch_function_call(self._ctx, op, target, args, kwargs)
 
     def namespace_of(self, function: Any) -> NamespaceVariable:

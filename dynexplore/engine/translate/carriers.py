@@ -1,19 +1,19 @@
-"""Carriers: the frames in which the instruction that broke runs, where a callee of the frame broke.
+"""Carriers: frames that imitate inlined callees while the instruction that broke runs in one of them.
 
-The idea: the graph is over, and the instruction that broke it runs for real, under one frame for each callee that was being
-interpreted. Such a carrier has the name, the file and the globals of the callee, stands at the same position, has its live locals
-under their names, and catches what the callee would catch. So stacks, tracebacks, `warnings.warn(stacklevel=2)` and handlers are
-those of eager. The innermost carrier puts back the part of the stack that the instruction reads, and runs it; each of the others
-calls the next one. They return what happened, an `Outcome`: the number of the outcome if there is more than one, and its values.
+The idea: the graph has ended, and the instruction that broke it runs for real, under one frame for each callee that was being
+interpreted. Such a carrier has the callee's name, file and globals, the same current position, its live locals under their names,
+and its exception handlers. So stacks, tracebacks, `warnings.warn(stacklevel=2)` and handlers behave as in eager. The innermost
+carrier restores the part of the stack that the instruction reads, and runs it; each of the others calls the next one. A carrier
+returns an `Outcome`: its number, if there is more than one, and its values.
 
     modified code of the frame     calls a carrier where the frame calls `middle`
       carrier of middle              calls a carrier where `middle` calls `leaf`
         carrier of leaf                print(...), and returns its value
 
-An exception that no frame catches passes through all of them.
+An exception that no frame catches propagates through all of them.
 
-In: a callee, what its frame holds, and the outcomes. Out: a code object. PyTorch has no counterpart: there the instruction runs in
-the outermost frame.
+In: a callee, the state of its frame, and the outcomes. Out: a code object. PyTorch's counterpart: none; there the instruction runs
+in the outermost frame.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _FIRST_CONTENT = "___first_argument"
 
 @record(eq=False)
 class Outcome:
-    """One of the ways in which Python goes on after the instruction that broke.
+    """One of the ways in which execution may continue after the instruction that broke.
 
-    It goes on at `target` in the frame `level` calls deep: where the instruction fell through or jumped, with its results (True for
-    a value, False for a NULL), or in a handler, with the exception.
+    Execution continues at `target` in the frame `level` calls deep: where the instruction fell through or jumped, with its
+    results (True for a value, False for a NULL), or in an exception handler, with the exception.
     """
 
     level: int
@@ -49,9 +49,10 @@ class Outcome:
 
 @record(eq=False)
 class Carrier:
-    """The code of a carrier. Its arguments: locals, stack values, and those of its callee's carrier, a function of that first.
+    """The code of a carrier. Its arguments: locals, stack values, then the function of its callee's carrier and that one's
+    arguments.
 
-    `names` are those that it and its callees have in parameters.
+    `names` are the names under which it and its callees appear in parameters.
     """
 
     code: CodeType
@@ -74,7 +75,9 @@ class CarrierWriter:
         self.writer = Writer(self.original)
 
     def innermost(self, stack: Sequence[bool]) -> Carrier:
-        """The carrier that runs the instruction. `stack`: what of it that reads, bottom first; a value (True) or NULL."""
+        """The carrier that runs the instruction. `stack`: the slots that the instruction reads, bottom first; a value (True) or
+        NULL.
+        """
         names = [f"___stack{depth}" if is_value else None for depth, is_value in enumerate(stack)]
         self.parameters += [name for name in names if name is not None]
         fell, jumped = self._outcome(jumped=False), self._outcome(jumped=True)
@@ -97,7 +100,7 @@ class CarrierWriter:
         return self._carrier()
 
     def around(self, callee: Carrier) -> Carrier:
-        """The carrier that calls that of its callee."""
+        """The carrier that calls its callee's carrier."""
         function, *arguments = callee.parameters_in_caller
         self.of_callee = callee
         failed = Label("failed")
@@ -127,7 +130,7 @@ class CarrierWriter:
             self._return(self._caught)
 
     def _return(self, outcome: Outcome) -> None:
-        """Return what happened; its results are on the stack."""
+        """Return an outcome, whose results are on the stack."""
         writer = self.writer
         names = []
         with writer.role("return"):
@@ -141,7 +144,7 @@ class CarrierWriter:
                 writer.load_const(self.outcomes.index(outcome))
             for name in reversed(names):
                 writer.load_fast(name)
-                if outcome.caught:  # no cycle through the frame of the traceback
+                if outcome.caught:  # avoids a reference cycle through the traceback's frame
                     writer.load_const(None)
                     writer.store_fast(name)
             writer.build_tuple(len(names) + several)

@@ -1,15 +1,16 @@
-"""Class statements inside the frame: the body is interpreted, and a class of the attempt's own stands for the new one.
+"""Class statements inside the frame: the body is interpreted, and a class created for this attempt represents the new one.
 
-The idea: each call of the frame makes another class. One that stays inside need not be made at all: its body is interpreted like a
-callee with a namespace, and `type(name, bases, namespace)` makes a *stand-in* once, in which lookups end as they
-would in the real one. A function of the body becomes a twin with the same code, whose cells lead to the frame's trackers; what is
-no constant stands in `stored`, as if the frame had assigned it. Nothing of a stand-in can leave the frame: the code generator
-refuses to push it (StandInLeaves), and so the next attempt stops before the statement, which Python then runs.
+The idea: each call of the frame creates a new class. One that does not escape need not be created in the modified code: its body is
+interpreted like a callee with a namespace, and `type(name, bases, namespace)` creates a *stand-in* once, in which attribute lookups
+give the same results as in the real class. A function of the body is replaced by a twin with the same code, whose cells refer to
+the frame's trackers; any other value that is not constant is in `stored`, as if the frame had assigned it. A stand-in must not
+escape the frame: the code generator refuses to push it (StandInLeaves), and the next attempt stops before the statement, which
+Python then runs.
 
-A class whose making calls code of the program (a metaclass, `__init_subclass__`, `__set_name__`) is left to Python.
+A class whose creation runs user code (a metaclass, `__init_subclass__`, `__set_name__`) breaks the graph.
 
-In: the call of `builtins.__build_class__`. Out: a `FrameClassVariable`.
-torch/_dynamo/variables/builtin.py (call___build_class__) runs the statement for real, once, and gives that class to each call.
+In: the call of `builtins.__build_class__`. Out: a `FrameClassVariable`. PyTorch's counterpart: `call___build_class__` in
+torch/_dynamo/variables/builtin.py, which runs the statement once, at compile time, and uses that class in every call.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
 
 @rule(builtins.__build_class__)
 def _build_class(ctx: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
-    """A class statement."""
+    """Trace a class statement."""
     if len(args) < 2:
         ctx.raise_exception(TypeError, "__build_class__: not enough arguments")
     body, name, *bases = args
@@ -65,14 +66,14 @@ def _build_class(ctx: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
 
 
 def _is_plain_base(base: VariableTracker) -> bool:
-    """Whether deriving from a class runs no code of the program."""
+    """Whether deriving from a class runs no user code."""
     if not isinstance(base, ClassVariable) or type(base.value) not in (type, ABCMeta):
         return False
     return peek(base.value, "__init_subclass__") is vars(object)["__init_subclass__"]
 
 
 def _interpret_body(ctx: Interpreter, body: NestedFunctionVariable) -> RecordedNamespace:
-    """The namespace that the body of a class leaves."""
+    """Interpret the body of a class; return its namespace."""
     frame = SymbolicFrame(read(body.code), ctx.calls.namespace_of(body), body, ctx.frames.innermost)
     set_up_cells(ctx, frame, body)
     frame.namespace = namespace = RecordedNamespace()
@@ -81,7 +82,7 @@ def _interpret_body(ctx: Interpreter, body: NestedFunctionVariable) -> RecordedN
 
 
 class ClassStatement:
-    """Makes one stand-in."""
+    """Creates one stand-in."""
 
     def __init__(self, ctx: Interpreter, name: str, bases: list[Any], keywords: Kwargs, namespace: RecordedNamespace) -> None:
         self.ctx, self.name, self.bases, self.keywords, self.namespace = ctx, name, bases, keywords, namespace
@@ -112,14 +113,14 @@ class ClassStatement:
         return not keywords and all(map(_is_plain_base, bases))
 
     def _new(self, bases: tuple[type[Any], ...], namespace: dict[str, object]) -> type[Any]:
-        """The class itself; raises what Python raises."""
+        """Create the class; raises what Python raises."""
         return types.new_class(self.name, bases, {}, lambda new: new.update(namespace))
 
     def _tracker(self, cls: type[Any]) -> ClassVariable:
         return FrameClassVariable(cls, self.stored)
 
     def _real(self, name: str, value: VariableTracker) -> object:
-        """What stands in the dictionary of the stand-in for a value of the body."""
+        """The object in the stand-in's `__dict__` that represents a value of the body."""
         if isinstance(value, NestedFunctionVariable | NewDescriptorVariable):
             return self._twin(value)
         if isinstance(value, LiveCallableVariable | ClassVariable):
@@ -169,7 +170,7 @@ class ClassStatement:
 
 
 class EnumStatement(ClassStatement):
-    """Makes the stand-in of an enumeration."""
+    """Creates the stand-in of an enumeration."""
 
     @staticmethod
     def can_derive(bases: list[Any], keywords: Kwargs) -> bool:
@@ -192,7 +193,7 @@ class EnumStatement(ClassStatement):
 
 
 def make_enumeration(ctx: Interpreter, base: EnumClassVariable, args: Args, kwargs: Kwargs) -> VariableTracker:
-    """An enumeration that is made by a call: of constants, where `enum` runs no code of the program."""
+    """Create an enumeration by a call, from constants, if `enum` runs no user code for it."""
     if runs_code_of_program([base, *(value for value in kwargs.values() if isinstance(value, ClassVariable))], {}):
         ctx.break_graph("DX315")
     try:
@@ -200,7 +201,7 @@ def make_enumeration(ctx: Interpreter, base: EnumClassVariable, args: Args, kwar
         keywords = {name: plain_value(value) for name, value in kwargs.items()}
     except NotConstant:
         ctx.break_graph("DX315")
-    keywords.setdefault("module", ctx.frames.innermost.globals.values.get("__name__"))  # enum would ask the frame that calls it
+    keywords.setdefault("module", ctx.frames.innermost.globals.values.get("__name__"))  # enum would read it from the calling frame
     make: Any = base.value
     try:
         cls = make(*names, **keywords)
@@ -213,6 +214,6 @@ def make_enumeration(ctx: Interpreter, base: EnumClassVariable, args: Args, kwar
 
 
 def _note_stand_ins(ctx: Interpreter, tracker: VariableTracker, *parts: object) -> None:
-    """A class of the attempt's own and its parts, none of which may leave the frame."""
+    """Register a stand-in and its parts, none of which may escape the frame."""
     for part in parts:
         ctx.effects.stand_ins[id(part)] = StandIn(part, tracker.created_at_step, ctx.frames.user_stack())

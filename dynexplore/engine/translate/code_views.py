@@ -1,14 +1,14 @@
-"""Code objects as plain records: place, source lines, rows with source spans, canonical steps and roles.
+"""Serializable views of code objects: location, source lines, rows with source positions, canonical steps and roles.
 
-The idea: events show code, but hold no code object, which would keep the program's code alive. One function makes the record of
-any code object: of a user's function (with the canonical instructions that each row is lowered to), of modified code (with the role
-of each row and the original instruction it comes from) and of a resume function (also with the code that it continues). The
-record is cached per code object, and made only when somebody records.
+The idea: events show code but hold no code object, which would keep the user's code alive. One function makes the record of any
+code object: of a user's function (with the canonical steps that each row is lowered to), of modified code (with the role of each
+row and the original instruction it comes from) and of a resume function (also with the code that it resumes). The record is cached
+per code object, and is only made while a recording is active.
 
 In:  a code object.
 Out: `code_view(code)`, an events.CodeView; `keep_source(code)` before the file is edited; `step_text(step)` for single steps.
 
-PyTorch's counterpart: format_bytecode in torch/_dynamo/utils.py, which makes text.
+PyTorch's counterpart: `format_bytecode` in torch/_dynamo/utils.py, which returns text.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from dynexplore.engine.events import CodeView, ListingRow, StepView, safe_repr
 from dynexplore.engine.translate.resume import original_of
 
 _ids = itertools.count(1)
-#: id of a code object -> (the code object, its record): ids are reused, so the weak reference tells whether it lives
+#: id of a code object -> (the code object, its record): ids are reused, so the weak reference checks that it is alive
 _views: dict[int, tuple[weakref.ref[CodeType], CodeView]] = {}
-#: the same for code whose record is to be made later: the lines of its file, as they were
+#: the same for code whose record is made later: the lines of its file, as they were
 _lines: dict[int, tuple[weakref.ref[CodeType], list[str]]] = {}
 
 
@@ -42,13 +42,13 @@ def code_view(code: CodeType) -> CodeView:
     key = id(code)
     cached = _views.get(key)
     if cached is None or cached[0]() is not code:
-        forget = _views.pop  # bound now: when the interpreter shuts down, the module's names go first
+        forget = _views.pop  # bound now: at interpreter shutdown the module's globals are cleared first
         cached = _views[key] = (weakref.ref(code, lambda _: forget(key, None)), _make(code))
     return cached[1]
 
 
 def bare_view(code: CodeType) -> CodeView:
-    """A record of code that cannot be read: its name and place, without source and rows.
+    """A record of code that cannot be read: name and location, without source and rows.
 
     >>> bare_view(bare_view.__code__).qualname, bare_view(bare_view.__code__).rows
     ('bare_view', ())
@@ -57,7 +57,7 @@ def bare_view(code: CodeType) -> CodeView:
 
 
 def keep_source(code: CodeType) -> None:
-    """Note the source of a code object as it is now, for a record that is made later: files are edited meanwhile.
+    """Save the current source of a code object for a record that is made later, when the file may have been edited.
 
     >>> keep_source(keep_source.__code__)
     >>> code_view(keep_source.__code__).source.splitlines()[0]
@@ -81,7 +81,7 @@ def _make(code: CodeType) -> CodeView:
     original = original_of(code)
     return CodeView(
         id=next(_ids),
-        # a resume function bears the names of what it continues, for tracebacks; people see one that tells it apart
+        # a resume function has the name of the function that it resumes, for tracebacks; views show a distinct name
         qualname=name_of_code(code),
         file=shown_file(code.co_filename),
         first_line=code.co_firstlineno,
@@ -120,7 +120,7 @@ def _row(instruction: Instruction, is_target: bool, steps: tuple[StepView, ...])
 
 
 def step_text(step: Step) -> str:
-    """The operand of a canonical instruction as people read it.
+    """The operand of a canonical instruction as readable text.
 
     >>> [f"{step.op} {step_text(step)}" for step in read((lambda x: x + 1).__code__).steps][:3]
     ['LOAD_FAST x', 'LOAD_CONST 1', 'BINARY_OP +']
@@ -142,16 +142,16 @@ def _call_text(count: int, names: tuple[str, ...]) -> str:
 
 
 def source_of(code: CodeType, namespace: dict[str, Any] | None = None) -> str:
-    """The source lines of a code object, from its first to the last that an instruction stands on; "" if unknown.
+    """The source lines of a code object, from its first line to the last line of an instruction; "" if unknown.
 
-    Lines come from `linecache`, so that notebook cells and REPLs have some. `namespace` is the module's globals, which
-    know the loader of a zipped module.
+    Lines come from `linecache`, which also covers notebook cells and REPLs. `namespace` is the module's globals, which hold the
+    loader of a zipped module.
     """
     return _source_in(_lines_of_file(code, namespace), code)
 
 
 def _lines_of_file(code: CodeType, namespace: dict[str, Any] | None) -> list[str]:
-    linecache.checkcache(code.co_filename)  # a module that was edited and loaded again: what was read before is of old code
+    linecache.checkcache(code.co_filename)  # a module may have been edited and reloaded: cached lines belong to old code
     return linecache.getlines(code.co_filename, namespace)
 
 

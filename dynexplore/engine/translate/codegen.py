@@ -1,15 +1,16 @@
-"""The end of a graph: modified code that runs it, replays side effects, and returns or goes on.
+"""Code generation at the end of a graph: modified code that runs the graph, replays side effects, and returns or resumes.
 
 The idea: when interpretation stops (the frame returns, or breaks), the modified code is written:
 
-    load the graph's inputs from their sources, call `__compiled_fn_0`, keep its outputs
-    push what the frame leaves behind: the return value, or stack and live locals
-    replay the journal: make real objects what their trackers became
+    load the graph's inputs from their sources, call `__compiled_fn_0`, store its outputs
+    push the frame's result: the return value, or stack and live locals
+    replay the journal: apply the mutations of the trackers to the real objects
     return; or run the original instruction that broke, and call a resume function for the rest (break_code.py)
 
-Values are pushed before anything real is changed, so that sources still mean what they meant at entry.
+Values are pushed before any real object is mutated, so that sources still evaluate as they did at entry.
 
-In: a finished attempt. Out: a `Translation`. torch/_dynamo/codegen.py and output_graph.py do the same job.
+In: a finished attempt. Out: a `Translation`. PyTorch's counterpart: `PyCodegen` in torch/_dynamo/codegen.py, and
+`compile_subgraph` in torch/_dynamo/output_graph.py.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ if TYPE_CHECKING:
 
 
 class ReconstructionError(Exception):
-    """A value cannot be made again, or a change not be replayed, by bytecode: the frame must stop at `step`, before it came up."""
+    """Bytecode cannot reconstruct a value or replay a mutation: the frame must stop at `step`, before the value is created."""
 
     def __init__(self, type_name: str, because: str, step: int) -> None:
         super().__init__(f"{type_name}: {because}")
@@ -71,7 +72,9 @@ class ReconstructionError(Exception):
 
 
 class StandInLeaves(ReconstructionError):
-    """A class of a class statement is alive at the end of the graph: each call must make another one, where that stands."""
+    """The stand-in of a class statement is alive at the end of the graph: each call must run the statement and create a new
+    class.
+    """
 
     def __init__(self, stand_in: StandIn) -> None:
         super().__init__("type", "its class statement makes another class in each call", stand_in.step)
@@ -95,7 +98,7 @@ class CodeGenerator:
         self.temporaries: list[str] = []
         self._later: list[Callable[[], None]] = []
         self._segment: Segment | None = None
-        ctx.effects.cleanup_callbacks.append(vars(self).clear)  # what is emitted later holds its generator, which holds it
+        ctx.effects.cleanup_callbacks.append(vars(self).clear)  # deferred emits form a reference cycle with it
 
     # -- Reconstruction: pushing values
 
@@ -111,7 +114,7 @@ class CodeGenerator:
             self._load(value, value.source)
             if value.kind == "number of numpy" and isinstance(value.source, ComputedSource):
                 self.writer.copy(1)
-                self.remember(value)  # numpy computes a new object: it is computed once
+                self.remember(value)  # numpy would create a new object each time: evaluate once
         elif value.mutable:
             self._push_shared(value)
         else:
@@ -125,7 +128,7 @@ class CodeGenerator:
             raise ReconstructionError(value.type_name(), str(reason), value.created_at_step) from reason
 
     def _push_shared(self, value: VariableTracker) -> None:
-        """A new object that may appear twice is built once."""
+        """Push a new object; one that may be pushed more than once is built once."""
         if self.ctx.journal.is_cached(value):
             raise ReconstructionError(value.type_name(), "functools.lru_cache holds the object itself", value.created_at_step)
         if value in self._building:
@@ -133,7 +136,7 @@ class CodeGenerator:
         self._building.add(value)
         self._reconstruct(value)
         self._building.discard(value)
-        if value not in self._built:  # its own reconstruct may have told already
+        if value not in self._built:  # its own reconstruct may have remembered it already
             self.writer.copy(1)
             self.remember(value)
 
@@ -142,7 +145,7 @@ class CodeGenerator:
         self._built[value] = self.store_temporary()
 
     def hold_walked(self, iterator: IteratorVariable) -> None:
-        """An iterator is made after the side effects (what it walks may change); what it is made of is fetched before them."""
+        """Create an iterator after the side effects, which may mutate what it iterates over; load its parts before them."""
         for part in iterator.parts():
             if isinstance(part, IteratorVariable):
                 self.hold_walked(part)
@@ -158,7 +161,7 @@ class CodeGenerator:
             raise ReconstructionError(value.type_name(), str(reason), value.created_at_step) from reason
 
     def push_object(self, value: object) -> None:
-        """Push a live object that the cache entry holds."""
+        """Push a live object that the cache entry keeps alive."""
         stand_ins = self.ctx.effects.stand_ins
         stand_in = stand_ins.get(id(value)) or stand_ins.get(id(type(value)))
         if stand_in is not None:
@@ -188,7 +191,7 @@ class CodeGenerator:
         return name
 
     def later(self, emit: Callable[[], None]) -> None:
-        """Run `emit` when every value has been pushed."""
+        """Run `emit` after every value has been pushed."""
         self._later.append(emit)
 
     def make_function(self, function: VariableTracker) -> None:
@@ -199,7 +202,7 @@ class CodeGenerator:
     # -- side effects
 
     def side_effects(self, *, returning: bool) -> None:
-        """Make real objects what their trackers became, in the order of their first change."""
+        """Apply the mutations of trackers to the real objects, in the order of each object's first mutation."""
         for first, *others in self.ctx.journal.possible_aliases():
             assert first.source is not None
             if all(self.ctx.guards.fix_object(alias.source) for alias in (first, *others)):
@@ -213,7 +216,7 @@ class CodeGenerator:
             for tracker in changed:
                 if tracker not in unseen:
                     self._write_back(tracker)
-            # of its own cells the frame writes those alone that a function holds which somebody else sees now
+            # of its own cells, the frame writes only those held by a function that has escaped by now
             while seen := [tracker for tracker in unseen if tracker in self._built]:
                 unseen = [tracker for tracker in unseen if tracker not in seen]
                 for tracker in seen:
@@ -231,7 +234,7 @@ class CodeGenerator:
             raise ReconstructionError(tracker.type_name(), str(reason), self.ctx.journal.changed[tracker]) from reason
 
     def set_modes_before(self, block: ActiveMode) -> None:
-        """Set for real what was set before a `with` block: entering it remembers what it found (inference mode: of all modes)."""
+        """Set the modes that were set before a `with` block: entering it saves the current ones (inference mode: all modes)."""
         with self.writer.role("side effect"):
             for mode in self.ctx.active_modes:
                 if mode is block:
@@ -243,11 +246,11 @@ class CodeGenerator:
     # -- putting it together
 
     def finish(self, breaks: list[GraphBreak]) -> Translation:
-        """Compile the graph, write the head of the code, assemble."""
+        """Compile the graph, write the head of the modified code, assemble it."""
         ctx = self.ctx
         graphs: list[CompiledGraph] = []
         for stand_in in ctx.effects.stand_ins.values():
-            self.injected.name(stand_in.value)  # guards refer to it weakly
+            self.injected.name(stand_in.value)  # guards hold only a weak reference to it
         head = Writer(self.code)
         with head.role("prologue"):
             head.prologue(self.code.co_cellvars, self.code.co_freevars, self._own_cells)
@@ -291,12 +294,12 @@ class CodeGenerator:
         )
 
     def _compiled(self, graph: FinishedGraph, name: str, breaks: list[GraphBreak]) -> Callable[..., Any]:
-        """The callable of the graph, in what keeps its calls as eager's are."""
+        """The callable of the graph, in the wrappers that make its calls match eager."""
         ctx = self.ctx
         began = time.perf_counter()
         if relies_on_no_ddp(graph_input.example for graph_input in graph.inputs):
             guard_on_no_ddp(ctx.guard, ctx.module_guards)
-        leave_all(ctx.active_modes)  # a compiler traces the graph once more, from the modes with which the frame began
+        leave_all(ctx.active_modes)  # the backend traces the graph again, under the modes that were active when the frame began
         env = ctx.graph.shape_env
         guards_before = len(env.guards) if env is not None else 0
         with gc_enabled():
@@ -314,7 +317,7 @@ class CodeGenerator:
         return function
 
     def _refuse_shared_parameters(self) -> None:
-        """A parameter is made of a tensor that the program goes on using: only Python can make it, on the same memory."""
+        """Refuse a parameter created from a tensor that the program keeps using: only Python can create it on the same storage."""
         parameters = [parameter for parameter, _ in self.ctx.effects.new_parameters]
         used_again = first_reused_storage(parameters, self.ctx.graph.graph, list(self.outputs))
         if used_again is not None:
@@ -334,12 +337,12 @@ class CodeGenerator:
 
     @property
     def _own_cells(self) -> tuple[str, ...]:
-        """Free variables of a resume function that are cell variables of the frame that it goes on with."""
+        """Free variables of a resume function that are cell variables of the frame that it resumes."""
         return () if self.ctx.resume is None else self.ctx.resume.own_cells
 
 
 def finish_with_return(ctx: Interpreter) -> Translation:
-    """The frame returned: push the value, replay, return; or leave it all to Python."""
+    """Finish a frame that returned: push the value, replay side effects, return; or skip the frame."""
     if is_left_to_python(ctx):
         return leave_to_python(ctx)
     leave_in_graph(ctx, ctx.active_modes)

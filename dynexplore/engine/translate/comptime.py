@@ -1,14 +1,14 @@
-"""comptime: code of the program that runs while a function is captured, and inspects the translator's state.
+"""comptime: user code that runs while a function is captured, and inspects the translator's state.
 
-The idea: `comptime(fn)` in the middle of a function calls `fn(ctx)` when the translator interprets it, once in each attempt,
-and adds nothing to the graph. `ctx` shows locals, stack, graph and guards at this place; it may break the graph there, or
+The idea: `comptime(fn)` in the middle of a function calls `fn(ctx)` when the translator interprets the call, once in each attempt,
+and adds nothing to the graph. `ctx` shows locals, stack, graph and guards at this point; it can break the graph there, or
 specialize a size. The short forms (`comptime.print_graph()`) are such functions, ready to use. In plain Python, and on a cache hit,
 comptime does nothing.
 
-torch's own `comptime` means the same here: rows of this file handle what programs import from `torch._dynamo.comptime`.
+torch's own `comptime` has the same effect here: rows of this file handle what programs import from `torch._dynamo.comptime`.
 
-In: calls of `comptime`. Out: what `fn` prints; None.
-torch/_dynamo/comptime.py and torch/_dynamo/variables/functions.py do the same job.
+In: calls of `comptime`. Out: what `fn` prints; None. PyTorch's counterpart: `ComptimeContext` in torch/_dynamo/comptime.py, and
+torch/_dynamo/variables/functions.py.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class ComptimeVar:
-    """What is known of one value while a function is captured: of a tensor all but its data."""
+    """What is known about one value at capture time: of a tensor, everything but its data."""
 
     def __init__(self, ctx: Interpreter, value: VariableTracker) -> None:
         self._ctx = ctx
@@ -49,11 +49,11 @@ class ComptimeVar:
         return self._value.read(self._ctx)
 
     def as_proxy(self) -> Any:
-        """The node of the graph that computes it; a nest of nodes for a list or tuple. Raises NotProxyable."""
+        """The graph node that computes it; nested nodes for a list or tuple. Raises NotProxyable."""
         return self._read().as_proxy()
 
     def is_proxy(self) -> bool:
-        """Whether `as_proxy` has an answer."""
+        """Whether `as_proxy` returns a node."""
         try:
             self.as_proxy()
         except NotProxyable:
@@ -61,35 +61,35 @@ class ComptimeVar:
         return True
 
     def as_fake(self) -> Any:
-        """The fake tensor, or symbolic number, that stands for it. Do not write to it."""
+        """The fake tensor or symbolic number that represents it. Do not mutate it."""
         return self.as_proxy().meta["example_value"]
 
     def size(self, dim: int | None = None) -> Any:
-        """The size of a tensor, or of one of its dimensions; a torch.SymInt where it varies."""
+        """The size of a tensor, or of one of its dimensions; a torch.SymInt if it is dynamic."""
         fake = self.as_fake()
         return fake.size() if dim is None else fake.size(dim)
 
     def python_type(self) -> type[Any]:
-        """What `type(value)` gives."""
+        """The result of `type(value)`."""
         return self._value.python_type()
 
     def as_python_constant(self) -> Any:
-        """The value, if it is known. Raises NotConstant. Do not write to it."""
+        """The value, if it is known. Raises NotConstant. Do not mutate it."""
         return self._read().as_constant()
 
     def is_python_constant(self) -> bool:
-        """Whether `as_python_constant` has an answer."""
+        """Whether `as_python_constant` returns a value."""
         return self._read().is_constant()
 
     def is_dynamic(self) -> bool:
-        """Whether it is a number that may be another one in the next call of the same graph."""
+        """Whether it is a symbolic number, which may differ in another call of the same graph."""
         value = self._read()
         return isinstance(value, SymbolicNumberVariable) and (
             not isinstance(value.value, torch.SymInt) or specialized_size(value.value) is None
         )
 
     def force_static(self) -> None:
-        """Take a number for the one it is in this call; a guard says so. Raises AssertionError for what is no number."""
+        """Specialize a number to its current value, with a guard. Raises AssertionError if it is not a number."""
         value = self._read()
         if isinstance(value, SymbolicNumberVariable):
             value.specialize()
@@ -101,9 +101,9 @@ class ComptimeVar:
 
 
 class ComptimeContext:
-    """The place in a function that is being captured, as a function given to `comptime` sees it.
+    """The current point of the capture, as passed to the function that is given to `comptime`.
 
-    `stacklevel`: 0 is the frame that calls `comptime`, 1 its caller, as far as both are in one capture.
+    `stacklevel`: 0 is the frame that calls `comptime`, 1 its caller, if both are in the same capture.
     """
 
     def __init__(self, ctx: Interpreter, level: int = 0) -> None:
@@ -114,7 +114,7 @@ class ComptimeContext:
         return self._ctx.frames.running[-1 - self._level - stacklevel]
 
     def get_local(self, name: str, *, stacklevel: int = 0) -> ComptimeVar:
-        """A local variable. Raises KeyError."""
+        """A local variable. Raises KeyError if there is none of this name."""
         return ComptimeVar(self._ctx, self._locals(stacklevel)[name])
 
     def _locals(self, stacklevel: int) -> dict[str, VariableTracker]:
@@ -123,11 +123,11 @@ class ComptimeContext:
         return {**frame.locals, **cells}
 
     def graph(self) -> torch.fx.Graph:
-        """The graph as far as it has come. Do not write to it."""
+        """The graph so far. Do not mutate it."""
         return self._ctx.graph.graph
 
     def parent(self) -> ComptimeContext:
-        """The same for the caller."""
+        """The context of the caller."""
         return ComptimeContext(self._ctx, self._level + 1)
 
     def graph_break(self, msg: str = "ComptimeContext.graph_break") -> None:
@@ -135,7 +135,7 @@ class ComptimeContext:
         self._ctx.break_graph("DX208", message=msg)
 
     def assert_static(self, val: ComptimeVar) -> None:
-        """Raise AssertionError if the number may vary."""
+        """Raise AssertionError if the number is symbolic."""
         if val.is_dynamic():
             raise AssertionError(f"expected a number that does not vary, but {val!r} does")
 
@@ -146,36 +146,36 @@ class ComptimeContext:
     # -- printing
 
     def print(self, val: Any, *, file: TextIO | None = None) -> None:
-        """What is known of a value."""
+        """Print what is known about a value."""
         print(repr(val), file=file)
 
     def print_graph(self, *, verbose: bool = True, file: TextIO | None = None) -> None:
-        """The graph as far as it has come, as Python."""
+        """Print the graph so far, as Python."""
         print(self.graph().python_code("self", verbose=verbose).src, file=file)
 
     def print_locals(self, *, file: TextIO | None = None, stacklevel: int = 0) -> None:
-        """What is known of each local variable."""
+        """Print what is known about each local variable."""
         for name, value in self._locals(stacklevel).items():
             print(f"{name} = {value!r}", file=file)
 
     def print_value_stack(self, *, file: TextIO | None = None, stacklevel: int = 0) -> None:
-        """The values on the frame's stack, the top last."""
+        """Print the values on the frame's stack, the top last."""
         for value in self._frame(stacklevel).stack:
             print(f"- {value!r}", file=file)
 
     def print_bt(self, *, file: TextIO | None = None, stacklevel: int = 0) -> None:
-        """The frames that are in this capture, outermost first, in the form of a traceback."""
+        """Print the frames of this capture, outermost first, as a traceback."""
         frames = self._ctx.frames.user_stack()
         for frame in frames[: len(frames) - self._level - stacklevel]:
             print(f'  File "{frame.file}", line {frame.line}, in {frame.function}\n    {frame.code.strip()}', file=file)
 
     def print_disas(self, *, file: TextIO | None = None, stacklevel: int = 0) -> None:
-        """The bytecode of the frame, with a mark where it stands."""
+        """Print the bytecode of the frame, with a mark at the current instruction."""
         frame = self._frame(stacklevel)
         print(dis.Bytecode(frame.parsed.code, current_offset=frame.current.offset).dis(), file=file)
 
     def print_guards(self, *, file: TextIO | None = None) -> None:
-        """The guards that there are so far."""
+        """Print the guards so far."""
         for guard in self._ctx.guards.guards:
             print(guard.text(), file=file)
 
@@ -184,14 +184,14 @@ AtCompileTime = Callable[[ComptimeContext], Any]
 
 
 def _nothing() -> None:
-    """What runs instead where nothing is captured, unless the program says otherwise."""
+    """The default `fallback_fn`, which runs outside of a capture."""
 
 
 class Comptime:
     """Run code while a function is captured: `comptime(fn)` calls `fn(ctx)` then, and `fallback_fn()` in plain Python.
 
-    Also as a decorator of a function that is defined in the middle of another. What `fn` closes over it sees as it is known
-    then: constants as they are, tensors and symbolic numbers as ComptimeVar.
+    Also a decorator of a function that is defined in the middle of another. `fn` sees its free variables as they are known at
+    capture time: constants as they are, tensors and symbolic numbers as ComptimeVar.
 
     >>> comptime(lambda ctx: ctx.print_graph())
     >>> comptime.print_locals()
@@ -204,7 +204,7 @@ class Comptime:
 
     @staticmethod
     def print(e: Any) -> None:
-        """What is known of a value; in plain Python the value."""
+        """Print what is known about a value; in plain Python, the value."""
         print(e)
 
     @staticmethod
@@ -221,7 +221,7 @@ class Comptime:
 
     @staticmethod
     def print_value_stack_and_return(e: Any, *, stacklevel: int = 0) -> Any:
-        """The same in the middle of an expression: returns `e`."""
+        """Print the value stack in the middle of an expression; return `e`."""
         return e
 
     @staticmethod
@@ -242,11 +242,11 @@ class Comptime:
 
     @staticmethod
     def assert_static(val: Any) -> None:
-        """Raise if the number may vary."""
+        """Raise if the number is symbolic."""
 
     @staticmethod
     def force_static(val: Any) -> None:
-        """Take a number for the one it is in this call."""
+        """Specialize a number to its current value."""
 
     @staticmethod
     def breakpoint() -> None:
@@ -260,11 +260,11 @@ class Comptime:
 comptime = Comptime()
 
 
-# -- what the translator makes of the calls ---------------------------------------------------------------------------
+# -- how the translator handles the calls ---------------------------------------------------------------------------
 
 
 def _run(ctx: Any, fn: Callable[..., Any], *args: Any) -> VariableTracker:
-    """Call a function of the program, or a short form, at this place. What it raises goes to the program as ComptimeError."""
+    """Call a user function, or a short form, at this point. Its exceptions propagate to the program as ComptimeError."""
     try:
         fn(ComptimeContext(ctx), *args)
     except (GraphBreak, ObservedException, DynexploreError):
@@ -275,7 +275,7 @@ def _run(ctx: Any, fn: Callable[..., Any], *args: Any) -> VariableTracker:
 
 
 def _call(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
-    """`comptime(fn, fallback_fn)`; the second is for plain Python."""
+    """Handle `comptime(fn, fallback_fn)`; `fallback_fn` is for plain Python."""
     function = (args[0] if args else kwargs["fn"]).read(ctx)
     if isinstance(function, FunctionVariable):
         return _run(ctx, function.live_value())
@@ -285,7 +285,7 @@ def _call(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
 
 
 def _capture_time_copy(ctx: Any, function: NestedFunctionVariable) -> types.FunctionType:
-    """A function that the frame has defined, with what is known of all that it closes over."""
+    """A copy of a function that the frame has defined, whose closure holds what is known about its free variables."""
     cells = tuple(types.CellType(_capture_time_value(ctx, cell.load(ctx))) for cell in function.cells)
     defaults = tuple(_capture_time_value(ctx, value.read(ctx)) for value in function.defaults)
     copy = types.FunctionType(function.code, function.namespace, function.code.co_name, defaults, cells)
@@ -330,7 +330,7 @@ def _answer_for(name: str) -> Answer:
 
 
 def _declare(name: str, answer: Answer) -> None:
-    """Ours, and torch's once it is imported."""
+    """Declare the handler of our `comptime`, and of torch's once that is imported."""
     rule(getattr(Comptime, name))(answer)
     late_rule("torch._dynamo.comptime", f"_Comptime.{name}")(answer)
 

@@ -1,13 +1,13 @@
-"""Branches that only raise: `assert (x > 0).all()`, `if bad.any(): raise ValueError(...)`.
+"""Data-dependent branches that only raise: `assert (x > 0).all()`, `if bad.any(): raise ValueError(...)`.
 
-The idea: which way such a branch goes is known only when the graph runs, but one way leads straight into an exception, and
-programs are written to go the other. So the other way is *assumed*, and a node that fails if it is wrong (`torch._assert_async`,
-as PyTorch's Dynamo writes for `assert`) is added to the graph. When it fails, nothing of the segment has been seen outside yet: the
-handler around the graph's call puts back what the graph has changed and runs the segment again as plain Python, which raises what
-the program raises (graph_call.py).
+The idea: the direction of such a branch depends on tensor data, but one side leads straight to an exception, which programs are
+written to avoid. So the translator speculates on the other side, and adds a node that fails if it was wrong
+(`torch._assert_async`, as PyTorch's Dynamo does for `assert`) to the graph. When it fails, no side effect of the segment is visible
+yet: the handler around the graph's call undoes the graph's mutations and reruns the segment as plain Python, which raises the
+program's exception (graph_call.py).
 
-In: a branch on a tensor. Out: the way that is taken, or None. torch/_dynamo/symbolic_convert.py (generic_jump) does the same job
-for `assert` alone.
+In: a branch on a tensor. Out: the direction that is taken, or None. PyTorch's counterpart: `generic_jump` in
+torch/_dynamo/symbolic_convert.py, for `assert` only.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 
 def assumed_truth(ctx: Interpreter, frame: SymbolicFrame, value: VariableTracker, if_true: int, if_false: int) -> bool | None:
-    """The truth of a tensor at a branch, where the other truth leads straight into an exception; None where neither or both do.
+    """The assumed truth value of a tensor at a branch whose other side leads straight to an exception; None if neither or both do.
 
-    `if_true`, `if_false`: the steps at which the frame goes on.
+    `if_true`, `if_false`: the steps at which the frame continues.
     """
     raises = only_raises(frame, if_true), only_raises(frame, if_false)
     if raises[0] == raises[1] or not assume(ctx, value, raises[1]):
@@ -37,8 +37,8 @@ def assumed_truth(ctx: Interpreter, frame: SymbolicFrame, value: VariableTracker
 
 
 def assume(ctx: Interpreter, value: VariableTracker, truth: bool) -> bool:
-    """Go on as if the tensor had this truth, and check it when the graph runs. False if that is not possible."""
-    if isinstance(value, DeferredBoolVariable):  # Python 3.13 asks for the truth in an instruction of its own
+    """Continue as if the tensor had this truth value, and check it when the graph runs. False if that is not possible."""
+    if isinstance(value, DeferredBoolVariable):  # Python 3.13 has a separate instruction for the truth value
         value = value.value
     if not isinstance(value, TensorVariable) or value.fake.is_complex():
         return False
@@ -50,7 +50,7 @@ def assume(ctx: Interpreter, value: VariableTracker, truth: bool) -> bool:
 
 
 def may_be_assumed(frame: SymbolicFrame) -> bool:
-    """Whether the next step is a branch of which one way only raises: what decides it is assumed there, and not asked here."""
+    """Whether the next step is a branch with a side that only raises: its condition is assumed there, and not evaluated here."""
     following = frame.steps[frame.pc]
     if following.op not in ("POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE"):
         return False

@@ -1,15 +1,14 @@
-"""Dict aliasing: one dictionary that a frame reaches in two ways, as `m.x` and as the global `x` of that module, as `obj.v` and in
-`vars(obj)`.
+"""Dict aliasing: one dict reachable in two ways, as `m.x` and as the global `x` of that module, as `obj.v` and in `vars(obj)`.
 
 The idea: a module, the globals of its functions, an object's attributes and a mapping proxy (`types.MappingProxyType`) each have a
-tracker. The trackers agree as long as nothing is written. Where one was changed, its alias would still return the old value: the
-graph breaks before the change, and Python makes it. Where the dicts do not alias in this call, and one was changed, guards check
-that they do not.
+tracker. The trackers agree as long as nothing is mutated. After a mutation through one of them, its alias would still return the
+old value: the graph breaks before the mutation, and Python performs it. If the dicts do not alias in this call, and one was
+mutated, guards check that they do not alias.
 
 In:  the trackers of live objects and of namespaces of one attempt.
-Out: `first_change_through_alias(...)`: the tracker that was changed, or None; `guard_on_dict_aliasing(...)`.
+Out: `first_change_through_alias(...)`: the tracker that was mutated, or None; `guard_on_dict_aliasing(...)`.
 
-PyTorch has no counterpart: torch.compile gives the old value, as a rule.
+PyTorch's counterpart: none; torch.compile usually returns the old value.
 """
 
 from __future__ import annotations
@@ -32,11 +31,11 @@ if TYPE_CHECKING:
     from dynexplore.engine.translate.contract.interpreter import Interpreter
 
 DictView = tuple[Any, VariableTracker]
-"""A live value that has a dictionary, and the tracker that stands for it."""
+"""A live value that has a dict, and its tracker."""
 
 
 def first_change_through_alias(journal: Journal, namespaces: Iterable[NamespaceVariable]) -> VariableTracker | None:
-    """The tracker that was changed first of those whose dictionary has another tracker, too."""
+    """The tracker that was mutated first, of those that share their dict with another tracker."""
     views: dict[int, list[VariableTracker]] = {}
     for value, tracker in _dict_views(journal, namespaces):
         for dictionary in dicts_behind(value):
@@ -58,35 +57,35 @@ def _is_dictionary(value: Any) -> bool:
 
 
 def _changed_through_alias(group: list[VariableTracker], journal: Journal) -> list[VariableTracker]:
-    """Those of one dictionary's trackers that were changed, where another one may tell what was before."""
+    """The mutated trackers of one dict, if another tracker of it may return an old value."""
     if len(group) < 2:
         return []
     names = [_names_used(tracker) for tracker in group]
     if None not in names and len(set().union(*names)) == sum(map(len, names)):  # type: ignore[arg-type]
-        return []  # a module and its globals, each asked for other names
+        return []  # a module and its globals, used for different names
     return [tracker for tracker in group if journal.is_changed(tracker)]
 
 
 def _names_used(tracker: VariableTracker) -> set[str] | None:
-    """The names that were read or assigned through a namespace or module; None where any may have been."""
+    """The names that were read or assigned through a namespace or module; None if it could be any name."""
     return tracker.names_used() if isinstance(tracker, NamespaceVariable | PythonModuleVariable) else None
 
 
 def may_share_dict(journal: Journal, group: list[VariableTracker]) -> bool:
-    """Whether one of these objects of one class was changed that may have the `__dict__` of another; nobody gives a module one."""
+    """Whether one of these objects of one class was mutated that may share the `__dict__` of another; modules never share one."""
     if not isinstance(group[0], UserObjectVariable) or not any(map(journal.is_changed, group)):
         return False
     cls = group[0].python_type()
     return bool(cls.__dictoffset__) and not issubclass(cls, nn.Module)
 
 
-# -- apart in this call, one dictionary in a later one ---------------------------------------------------------------
+# -- two dicts in this call that may alias in a later one ---------------------------------------------------------------
 
 
 def guard_on_dict_aliasing(ctx: Interpreter, namespaces: Iterable[NamespaceVariable]) -> None:
-    """Of each dict or window, and what may keep its attributes in it, where one of the two was changed.
+    """Guard, for each dict or mapping proxy, that it is not the `__dict__` of another object, if one of the two was mutated.
 
-    Those of which the same is to be said share one guard, which looks at each value once.
+    Pairs with the same condition share one guard, which reads each value once.
     """
     views = [_DictOwner(ctx, *view) for view in _dict_views(ctx.journal, namespaces)]
     owners = [view for view in views if view.is_namespace or not _is_dictionary(view.value)]
@@ -107,7 +106,7 @@ def guard_on_dict_aliasing(ctx: Interpreter, namespaces: Iterable[NamespaceVaria
 
 
 class _DictOwner:
-    """A dict view with the facts that the comparison with each other view needs."""
+    """A dict view with the facts that are compared with each other view."""
 
     def __init__(self, ctx: Interpreter, value: Any, tracker: VariableTracker) -> None:
         self.value, self.source = value, tracker.source
@@ -118,7 +117,7 @@ class _DictOwner:
 
 
 def _guard_not_owner_dict(ctx: Interpreter, view: _DictOwner, others: list[_DictOwner]) -> list[Source]:
-    """What a known object keeps its attributes in is known, too, once it is made; the sources of those that are not known."""
+    """Guard that a dict is none of the known, materialized `__dict__`s; return the sources of the objects that remain."""
     owner_dicts: set[int] = set()
     unknown = []
     for other in others:

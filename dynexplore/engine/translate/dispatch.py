@@ -46,7 +46,7 @@ def handles(*ops: str) -> Callable[[Handler], Handler]:
 
 
 def rule_text(handler: Handler | None) -> str:
-    """The handler as views name it: its file (or cell) and line, and its name; "" for none.
+    """The handler as views show it: its file (or notebook cell), line and name; "" for None.
 
     >>> def my_handler(frame, step, ctx): ...
     >>> rule_text(my_handler).partition(" ")[2]
@@ -63,7 +63,7 @@ def _place(file: str, line: int, name: str) -> str:
 
 @contextmanager
 def override(op: str, handler: Handler) -> Iterator[Handler]:
-    """Use another handler for one opcode inside the `with` block; gives the one it replaces.
+    """Use another handler for one opcode inside the `with` block; yields the one it replaces.
 
     Raises ValueError for an unknown opcode.
 
@@ -86,7 +86,7 @@ def override(op: str, handler: Handler) -> Iterator[Handler]:
 
 
 def overridden() -> dict[str, Handler]:
-    """The handlers that stand in the place of others now.
+    """The handlers that currently replace others, by opcode.
 
     >>> overridden()
     {}

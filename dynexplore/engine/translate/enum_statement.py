@@ -1,11 +1,12 @@
-"""Class statements of enumerations: the stand-in is made by `enum.EnumType` itself, where that runs no code of the program.
+"""Class statements of enumerations: `enum.EnumType` itself creates the stand-in, if that runs no user code.
 
-The idea: members are constants, so that a body of constants, `auto()` and plain methods says all that `enum` needs. It makes the
-stand-in at once, and its members are constants of the attempt. What enumerations call while they are made (`__new__`, `__init__`,
-`_generate_next_value_`, `_missing_`) is left to Python where the program wrote it, and so is a method that closes over variables,
-because methods of enumerations may run for real.
+The idea: members are constants, so a body of constants, `auto()` and plain methods contains all that `enum` needs. The stand-in is
+created at once, and its members are constants of the attempt. The graph breaks if the program defines a method that `enum` calls
+during creation (`__new__`, `__init__`, `_generate_next_value_`, `_missing_`), or a method with free variables, because methods of
+enumerations may run for real.
 
 In: the bases, the namespace in the order in which it was filled, keywords. Out: the class, for class_statement.py.
+PyTorch's counterpart: none; `call___build_class__` (torch/_dynamo/variables/builtin.py) handles all classes alike.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _CALLED_WHILE_MADE = ("__new__", "__init__", "__init_subclass__", "_generate_nex
 
 
 class RecordedNamespace(dict[str, VariableTracker]):
-    """The namespace of a class body, which notes whether a name was bound twice: to an enumeration that is a mistake."""
+    """The namespace of a class body, which records whether a name was bound twice: an error in an enumeration."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -36,20 +37,20 @@ class RecordedNamespace(dict[str, VariableTracker]):
         super().__setitem__(name, value)
 
     def pop(self, *args: Any) -> Any:
-        """Unbind."""
+        """Unbind a name."""
         self.is_in_order = False
         return super().pop(*args)
 
 
 def is_enumeration(bases: list[Any]) -> bool:
-    """Whether `enum.EnumType` makes the class, and no metaclass of the program."""
+    """Whether the metaclass is `enum.EnumType` itself."""
     return any(isinstance(base, EnumClassVariable) for base in bases) and all(
         isinstance(base, ClassVariable) and type(base.value) in (type, enum.EnumMeta) for base in bases
     )
 
 
 def runs_code_of_program(bases: list[Any], namespace: dict[str, VariableTracker]) -> bool:
-    """Whether `enum` would call something that the program wrote."""
+    """Whether `enum` would call user code."""
     inherited = [peek(base.value, name) for base in bases for name in _CALLED_WHILE_MADE]
     functions = [getattr(raw, "__func__", raw) for raw in inherited]
     own = any(isinstance(function, FunctionType) and function.__module__ != "enum" for function in functions)
@@ -62,7 +63,7 @@ def is_auto(value: VariableTracker) -> bool:
 
 
 def new_enumeration(name: str, bases: tuple[Any, ...], namespace: dict[str, object], keywords: dict[str, Any]) -> type[Any]:
-    """What the class statement makes; raises what it raises."""
+    """The class that the class statement creates; raises what it raises."""
     members: Any = enum.EnumMeta.__prepare__(name, bases, **keywords)
     for key, value in namespace.items():
         members[key] = value
@@ -70,7 +71,7 @@ def new_enumeration(name: str, bases: tuple[Any, ...], namespace: dict[str, obje
 
 
 def plain_value(value: VariableTracker) -> Any:
-    """The value of a constant, a class, or a list, tuple or dict of such. Raises NotConstant."""
+    """The value of a constant, a class, or a list, tuple or dict of these. Raises NotConstant."""
     if isinstance(value, ClassVariable):
         return value.live_value()
     contents = None if value.is_constant() else value.contents()

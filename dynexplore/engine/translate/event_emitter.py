@@ -1,9 +1,10 @@
-"""The structured trace of a translation: turns trackers and nodes into frozen events, and passes them to the recorder.
+"""The structured trace of a translation: converts trackers and nodes to immutable events, and passes them to the recorder.
 
-The idea: the engine emits an event through `ctx.emitter`, which is None when nobody records; only this file turns live
-objects into plain text. PyTorch's counterpart is torch/_logging (`trace_structured`).
+The idea: the engine emits an event through `ctx.emitter`, which is None if nothing is recorded; only this file converts live
+objects to plain text.
 
-In: calls from the translator, code generation and the journal. Out: records of events.py, given to a `Recorder`.
+In: calls from the translator, code generation and the journal. Out: records of events.py, passed to a `Recorder`.
+PyTorch's counterpart: `trace_structured` in torch/_logging.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ _BINDS = frozenset({"STORE_FAST", "DELETE_FAST", "STORE_DEREF", "LOAD_FAST", "LO
 _MOVES = frozenset({
     "LOAD_FAST", "STORE_FAST", "LOAD_CONST", "JUMP", "RETURN_VALUE", *(row.name for row in OPCODES.values() if row.only_moves),
 })  # fmt: skip
-"""Steps that change no value: they move one, or none."""
+"""Steps that mutate no value: they move one, or do nothing."""
 
 _quick_view = quick(ev.ValueView)
 _quick_step = quick(ev.InstructionStepped)
@@ -63,7 +64,7 @@ _quick_exit = quick(ev.InlineLeft)
 
 
 class _Shown:
-    """The view of a tracker that may change, and what it was made of."""
+    """The view of a tracker that may change, and the state it was made from."""
 
     __slots__ = ("length", "node", "number", "source", "text", "view")
 
@@ -77,7 +78,7 @@ class _Shown:
 
 
 class _Views(dict[VariableTracker, ev.ValueView]):
-    """Tracker -> its view, as long as the tracker cannot have changed; a missing one is made by the emitter."""
+    """Tracker -> its view, as long as the tracker cannot have changed; the emitter makes a missing one."""
 
     __slots__ = ("_make",)
 
@@ -91,7 +92,7 @@ class _Views(dict[VariableTracker, ev.ValueView]):
 
 
 class EventEmitter:
-    """One per attempt that is watched."""
+    """One per recorded attempt."""
 
     def __init__(
         self, recorder: Recorder, frame_id: int, attempt: int, ctx: Interpreter, observer: StepObserver | None = None
@@ -102,36 +103,36 @@ class EventEmitter:
         self.attempt = attempt
         self.ctx = ctx
         self._note = deferred_event_sink(recorder)
-        # trackers are the same when they are one object (and are asked by themselves: an audit hook may listen to `id`)
+        # keyed on the trackers themselves, which compare by identity: an audit hook may observe calls of `id`
         self._views = _Views(self._view_of)
         self._view = self._views.__getitem__
         self._shown: dict[VariableTracker, _Shown] = {}
         self._shown_count = 0
         self._of_tensors: list[VariableTracker] = []  # in `_views` until the graph grows
-        self._of_others: list[VariableTracker] = []  # in `_views` as long as steps of one frame move values
+        self._of_others: list[VariableTracker] = []  # in `_views` while steps of one frame only move values
         self._length = 0  # of the graph, at this step
         self._stepped: SymbolicFrame | None = None  # the frame of the last step
         self._lines: dict[Step, tuple[int, int, str, str]] = {}  # offset, index, operator and operand of a step
         self._rules: dict[Handler | None, str] = {}
         self._seen: dict[tuple[SymbolicFrame, str], VariableTracker | None] = {}
         self._shown_locals: dict[tuple[SymbolicFrame, str], ev.ValueView] = {}  # last view of mutable locals
-        self._changes_seen: dict[SymbolicFrame, int] = {}  # how many changes there were when they were looked at
+        self._changes_seen: dict[SymbolicFrame, int] = {}  # how many changes there were at the last look
         self._callees: dict[SymbolicFrame, tuple[int, int, int]] = {}  # frame -> (callee number, offset and inline of the call)
         self._guards = 0
         self._changes = 0
         self._root_stack: tuple[ev.ValueView, ...] | None = None
         self._specialized: dict[str, tuple[str, str]] = {}  # the latest decision about each source
-        self._nodes: dict[str, None] = {}  # names of the nodes told so far
+        self._nodes: dict[str, None] = {}  # names of the nodes emitted so far
 
     # -- values
 
     def view(self, value: VariableTracker) -> ev.ValueView:
-        """A value as records show it, in the middle of a step, which may have changed it."""
+        """The view of a value in the middle of a step, which may have mutated it."""
         return ev.NULL_VIEW if value is NULL else self._view_of(value)
 
     def _view_of(self, value: VariableTracker) -> ev.ValueView:
-        """See `view`. While it cannot change, its view is found in `_views`, without coming here."""
-        if value.text_changes == "never":  # it is shown by one record
+        """Make the view of a value. While the value cannot change, `_views` returns the view without this call."""
+        if value.text_changes == "never":  # one record shows it for good
             cached = self._views.get(value)
             if cached is not None:
                 return cached
@@ -162,7 +163,7 @@ class EventEmitter:
         )
 
     def _has_changed(self, value: VariableTracker, shown: _Shown) -> bool:
-        """Whether a tracker is no longer what its view was made of; most stay what they are for many steps."""
+        """Whether a tracker has changed since its view was made; most do not change for many steps."""
         if value.source is not shown.source or getattr(value, "node", None) is not shown.node:
             return True
         if value.text_changes == "with the graph" and shown.length == self._length:
@@ -170,7 +171,7 @@ class EventEmitter:
         return value.text() != shown.text
 
     def _forget_views(self, length: int) -> None:
-        """After a step: drop the views of what it may have changed. Only an operator of the graph changes a tensor."""
+        """Drop the views of what a step may have mutated. Only an operator of the graph mutates a tensor."""
         if length != self._length:
             self._length = length
             for value in self._of_tensors:
@@ -181,7 +182,7 @@ class EventEmitter:
         self._of_others.clear()
 
     def _place(self) -> tuple[int, int, int, int]:
-        """Frame, attempt, and the innermost frame's position: offset and callee."""
+        """The current frame, attempt, and the innermost frame's position: offset and callee."""
         innermost = self.ctx.frames.innermost
         return self.frame, self.attempt, innermost.current.offset, self._inline_of(innermost)
 
@@ -191,27 +192,27 @@ class EventEmitter:
     # -- attempts and steps
 
     def attempt_started(self, stop_at: int = -1) -> None:
-        """An attempt begins."""
+        """Emit that an attempt begins."""
         self.recorder.record(ev.AttemptStarted(frame=self.frame, attempt=self.attempt, stop_at=stop_at))
         if self.observer is not None:
             self.observer.attempt_started(self.frame, self.attempt, self.ctx)
 
     def restarted(self, graph_break: GraphBreak, at: Instruction) -> None:
-        """The attempt is given up; the next one stops before this instruction."""
+        """Emit that the attempt is abandoned; the next one stops before this instruction."""
         self.recorder.record(ev.AttemptRestarted(
             frame=self.frame, attempt=self.attempt, offset=at.offset, reason=graph_break.reason))
 
     def attempt_abandoned(self, reason: str) -> None:
-        """The attempt is discarded, and the next one starts from the beginning."""
+        """Emit that the attempt is discarded; the next one starts from the beginning."""
         self.recorder.record(ev.AttemptRestarted(frame=self.frame, attempt=self.attempt, reason=reason))
 
     def stepping(self, frame: SymbolicFrame, step: Step) -> None:
-        """One canonical step is about to be interpreted."""
+        """Note that one canonical step is about to be interpreted."""
         if self.observer is not None:
             self.observer.stepping(frame, step, len(self._callees))
 
     def stepped(self, frame: SymbolicFrame, step: Step, handler: Handler | None) -> None:
-        """One canonical step was interpreted, by this handler."""
+        """Emit that this handler has interpreted one canonical step."""
         inline = self._callees[frame][0] if frame in self._callees else 0
         if self.observer is not None:
             self.observer.stepped(frame, step, inline, len(self._callees))
@@ -238,7 +239,7 @@ class EventEmitter:
             self.observer.record_contents(self.view)
 
     def _changed_names(self, frame: SymbolicFrame, name: str) -> tuple[tuple[str, ev.ValueView | None], ...]:
-        """What a step that binds or reads a name has bound it to; nothing when it is bound to the same."""
+        """The new binding of a name that a step binds or reads; empty if it is unchanged."""
         value = frame.locals.get(name)
         if value is None and name in frame.cells:
             value = frame.cells[name].content
@@ -255,7 +256,7 @@ class EventEmitter:
         return ((name, view),)
 
     def _changed_in_place(self, frame: SymbolicFrame) -> tuple[tuple[str, ev.ValueView], ...]:
-        """Locals that hold the same list, dict or object as before, which is another one now."""
+        """Locals that refer to the same list, dict or object as before, which has been mutated."""
         self._changes_seen[frame] = self._changes
         changed = []
         for name, value in frame.locals.items():
@@ -266,7 +267,7 @@ class EventEmitter:
         return tuple(changed)
 
     def inline_entered(self, frame: SymbolicFrame, caller: SymbolicFrame) -> None:
-        """A callee is interpreted."""
+        """Emit that a callee is about to be interpreted."""
         number = len(self._callees) + 1
         offset, inline = caller.current.offset, self._inline_of(caller)
         self._callees[frame] = number, offset, inline
@@ -275,15 +276,15 @@ class EventEmitter:
         self._note((_quick_entry, self.frame, number, code, self.attempt, offset, inline, arguments, frame.depth))
 
     def inline_left(self, frame: SymbolicFrame, how: str = "returned") -> None:
-        """A callee returned, raised or broke."""
+        """Emit that a callee returned, raised or broke."""
         number, offset, inline = self._callees[frame]
         result = self.view(frame.returned) if frame.returned is not None else None
         self._note((_quick_exit, self.frame, number, self.attempt, offset, inline, result, how))
 
-    # -- what is found out
+    # -- nodes, guards, side effects, breaks
 
     def node_added(self, node: torch.fx.Node, ctx: Interpreter) -> None:
-        """A node was added to the graph."""
+        """Emit that a node was added to the graph."""
         dtype, shape, device = tensor_words(node.meta.get("example_value"))
         self._nodes[node.name] = None
         innermost = ctx.frames.innermost
@@ -296,7 +297,7 @@ class EventEmitter:
         ))
 
     def guard_installed(self, guard: Guard, offset: int = -1) -> None:
-        """A fact is relied on: by the instruction at hand, or by that of the root frame at `offset`."""
+        """Emit a guard, attributed to the current instruction, or to the root frame's instruction at `offset`."""
         self._guards += 1
         kind = GUARD_KINDS[guard.kind]
         frame, attempt, here, inline = self._place()
@@ -308,7 +309,7 @@ class EventEmitter:
         ))
 
     def specialized(self, where: str, decision: Specialization) -> None:
-        """It was decided how a size, number or object is specialized; each decision is recorded once."""
+        """Emit how a size, number or object is specialized; each decision is recorded once."""
         kind, because = str(decision.kind), decision.because
         if self._specialized.get(where) == (kind, because):
             return
@@ -318,29 +319,29 @@ class EventEmitter:
             frame=frame, attempt=attempt, offset=offset, inline=inline, source=where, kind=kind, because=because))
 
     def changed(self, tracker: VariableTracker, change: str) -> None:
-        """A tracker changes; noted in the journal."""
+        """Emit that a tracker is mutated, as noted in the journal."""
         self._changes += 1
         frame, attempt, offset, inline = self._place()
         self._note((_quick_mutation, frame, self._changes - 1, self.view(tracker), change, attempt, offset, inline))
 
     def broke(self, graph_break: GraphBreak, frame: SymbolicFrame, *, nested: bool) -> None:
-        """The graph ends before the current instruction of the root frame; `nested`: in a callee."""
+        """Emit a graph break before the current instruction of the root frame; `nested`: in a callee."""
         live = tuple((name, self.view(value)) for name, value in frame.locals.items())
-        # the handler that gave up has taken its operands off already: the stack before it is that after the last step
+        # the failed handler has popped its operands already: the stack before it is the stack after the last step
         stack = tuple(map(self.view, frame.stack)) if self._root_stack is None else self._root_stack
         self.recorder.record(graph_break.event(
             frame=self.frame, attempt=self.attempt, offset=frame.current.offset, stack=stack,
             live_locals=live, operations=self.ctx.graph.call_count, nested=nested,
         ))
 
-    # -- what is made
+    # -- results
 
     def compiled(self, name: str, graph: FinishedGraph, lowered: Lowered, backend: str, seconds: float) -> None:
-        """A graph came back from the backend."""
+        """Emit that the backend has compiled a graph."""
         module = graph.captured or graph.module
         nodes = list(module.graph.nodes)
         for node in nodes:
-            if node.name not in self._nodes:  # made beside the translator: the output, a change of a global mode
+            if node.name not in self._nodes:  # not made by the translator: the output, a change of a global mode
                 self._emit_late_node(node, name)
         self.recorder.record(ev.SubgraphCompiled(
             frame=self.frame, attempt=self.attempt, graph=name, backend=backend, node_count=len(nodes),
@@ -362,7 +363,7 @@ class EventEmitter:
     def code_emitted(
         self, code: CodeType, graphs: Sequence[str], resume_codes: Sequence[CodeType], objects: Iterable[tuple[str, object]] = ()
     ) -> None:
-        """The modified code, the resume functions that it calls, and the live objects that it finds in local variables."""
+        """Emit the modified code, the resume functions that it calls, and its injected locals."""
         for resume in resume_codes:
             point = resume_point(resume)
             self.recorder.record(ev.ResumeFunctionCreated(
@@ -377,7 +378,7 @@ class EventEmitter:
 
 
 def _named(value: Any) -> str:
-    """What a live object is, in a few words; none of the program's code runs for it."""
+    """A short description of a live object; runs no user code."""
     kind = type(value)
     if kind in (FunctionType, BuiltinFunctionType):
         return ev.clip(value.__qualname__)
@@ -396,14 +397,14 @@ def _operands(node: torch.fx.Node) -> tuple[str, str, tuple[str, ...]]:
 
 
 def tensor_words(value: Any) -> tuple[str, str, str]:
-    """dtype, shape and device of a node's value, as text; empty for what is no tensor."""
+    """dtype, shape and device of a node's value, as text; empty for a value that is not a tensor."""
     if not isinstance(value, torch.Tensor):
         return "", "", ""
     return str(value.dtype).removeprefix("torch."), f"[{', '.join(map(str, value.shape))}]", str(value.device)
 
 
 def scope_of(source: Source) -> str:
-    """Where a path begins: "local", "global", "closure", or "" for the state of the process."""
+    """The root of a source: "local", "global", "closure", or "" for the state of the process."""
     root = source.root()
     if isinstance(root, PinnedSource):
         root = root.origin.root()
@@ -414,7 +415,7 @@ def scope_of(source: Source) -> str:
 
 
 def _source_text(guard: Guard) -> str:
-    """What a guard is about; nothing for the state of the process."""
+    """The source of a guard as text; "" for the state of the process."""
     return "" if guard.kind == "GLOBAL_STATE" else guard.source.text()
 
 
@@ -424,12 +425,12 @@ class _Readable(Namer):
 
 
 def expression_of(guard: Guard) -> str:
-    """The check of a guard as Python, for reading."""
+    """The check of a guard as readable Python."""
     if guard.kind in ("TENSOR_MATCH", "SHAPE_ENV", "GLOBAL_STATE", "MODULE_STATE"):
         return ""
     expected = guard.expected
     if isinstance(expected, Identity):
-        return f"{guard.source.text()} is <{expected.text}>"  # like a repr: the object itself has no name that all know
+        return f"{guard.source.text()} is <{expected.text}>"  # like a repr: the object has no well-known name
     if isinstance(expected, Source):
         expected = expected.text()
     elif isinstance(expected, list) and all(isinstance(other, Source) for other in expected):

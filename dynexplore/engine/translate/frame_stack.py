@@ -1,10 +1,11 @@
 """The stack of symbolic frames: the root, and the callees that are being inlined.
 
-The idea: the translator interprets one frame at a time, and a callee's frame lies on top of its caller's, as in CPython.
-"The frame" means the innermost one to `super()`, the exception that is being handled, where a node or a break stands.
+The idea: the translator interprets one frame at a time, and a callee's frame is on top of its caller's, as in CPython. The
+innermost frame is "the frame" for `super()`, for the exception being handled, and for the position of a node or a break.
 
 In: the root frame, and each callee as it is interpreted. Out: `FrameStack`; `user_frame`, a frame as a traceback shows it.
-CPython's counterpart is the frame chain of `_PyInterpreterFrame.previous`; PyTorch's is `InstructionTranslatorBase.parent`.
+PyTorch's counterpart: `InstructionTranslatorBase.parent` (torch/_dynamo/symbolic_convert.py); CPython's:
+`_PyInterpreterFrame.previous`.
 """
 
 from __future__ import annotations
@@ -29,19 +30,19 @@ if TYPE_CHECKING:
 
 
 class FrameStack:
-    """The frames of one attempt, the root first; implements `ActiveFrames` of the trackers' context."""
+    """The frames of one attempt, the root first; implements the protocol `ActiveFrames` of the trackers' context."""
 
     def __init__(self, root: SymbolicFrame) -> None:
         self.root, self.root_began_at = root, root.pc
         self.running: list[SymbolicFrame] = []
-        self.chain: list[SymbolicFrame] = [root]  # the frames that nest
-        self.root_passes_on = False  # whether all that the root does is to call what nests in it
+        self.chain: list[SymbolicFrame] = [root]  # the frames in which the graph may end (nested_frames.py)
+        self.root_passes_on = False  # whether the root only calls the frame that nests in it
         self._unwinding: BaseException | None = None
         self._unwound: tuple[SymbolicFrame, ...] = ()
 
     @contextlib.contextmanager
     def entered(self, frame: SymbolicFrame) -> Iterator[None]:
-        """While a frame is interpreted. However that ends, no frame that an exception abandoned stays on the stack."""
+        """Keep a frame on the stack while it is interpreted. However that ends, no frame abandoned by an exception remains."""
         self.running.append(frame)
         try:
             yield
@@ -53,12 +54,12 @@ class FrameStack:
             self.running.pop()
 
     def unwound_by(self, error: BaseException | None) -> Sequence[SymbolicFrame]:
-        """The frames that an exception came through; those that are being interpreted for any other, or none."""
+        """The frames that an exception has unwound; for any other exception, or None, the frames that are being interpreted."""
         return self._unwound if error is not None and error is self._unwinding else self.running
 
     @property
     def innermost(self) -> SymbolicFrame:
-        """The frame that is being interpreted; the root between two instructions of it."""
+        """The frame that is being interpreted; between two instructions of the root, the root."""
         return self.running[-1] if self.running else self.root
 
     @property
@@ -75,9 +76,10 @@ class FrameStack:
     def forward_call(
         self, caller: VariableTracker, function: VariableTracker, through: Sequence[FunctionType] = ()
     ) -> None:
-        """Calling `caller` only calls `function`, with the result unchanged: so does an instruction that only calls `caller`.
+        """Declare that calling `caller` only calls `function` and returns its result unchanged; so an instruction that only calls
+        `caller` only calls `function`.
 
-        `through`: methods of `caller` that do so in eager and are not interpreted, outermost first.
+        `through`: the methods of `caller` that forward the call in eager and are not interpreted, outermost first.
         """
         frame = self.innermost
         if frame.only_calls is caller:
@@ -89,10 +91,10 @@ class FrameStack:
         return next((frame.exceptions[-1] for frame in reversed(self.running) if frame.exceptions), None)
 
     def is_owned_by_root(self, value: VariableTracker) -> bool:
-        """Whether a local of the frame that is translated, not of a callee or caller, holds the object that it made.
+        """Whether a local of the root frame, not of a callee or caller, refers to an object that the frame created.
 
-        In a resume function the object may come in, too, in a local that is no argument of the original function. No local owns a
-        class: it is in cycles, and only the garbage collector ends it.
+        In a resume function the object may also be passed in, as a local that is not an argument of the original function. No local
+        owns a class: classes are in reference cycles, and only the garbage collector frees them.
         """
         if issubclass(value.python_type(), type):
             return False
@@ -102,7 +104,9 @@ class FrameStack:
         return isinstance(root, LocalSource) and root.local not in argument_slots(self.root.parsed.code)
 
     def super_arguments(self, ctx: Interpreter) -> tuple[VariableTracker, VariableTracker]:
-        """What `super()` means in the innermost frame: its `__class__` cell's content and its first argument."""
+        """The arguments of zero-argument `super()` in the innermost frame: its `__class__` cell's content and its first
+        argument.
+        """
         frame = self.innermost
         code = frame.parsed.code
         if "__class__" not in frame.cells or not code.co_argcount:
@@ -120,7 +124,7 @@ def user_frame(frame: SymbolicFrame) -> UserFrame:
 
 
 def chain_of(code: CodeType) -> tuple[UserFrame, ...]:
-    """Where the frames of a resume function go on that goes on in a callee, outermost first."""
+    """The positions at which the frames of a resume function continue, if it resumes in a callee; outermost first."""
     resume = resume_point(code)
     frames: list[UserFrame] = []
     while resume is not None and resume.parsed is not None and (frames or resume.inner is not None):

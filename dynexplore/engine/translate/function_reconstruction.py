@@ -1,10 +1,10 @@
-"""Reconstruction of functions that the traced frame defined and that outlive it.
+"""Reconstruction of functions that the traced frame defined and that escape it.
 
 The idea: a function is its code object with cells, defaults and annotations; the modified code combines them with MAKE_FUNCTION.
-A function that was defined in a callee has other globals than the frame: a helper is called to make it.
+A function that was defined in a callee has other globals than the frame: a helper is called to create it.
 
-In: a `NestedFunctionVariable`. Out: bytecode that pushes the function.
-torch/_dynamo/variables/functions.py (NestedUserFunctionVariable.reconstruct) does the same job.
+In: a `NestedFunctionVariable`. Out: bytecode that pushes the function. PyTorch's counterpart:
+`NestedUserFunctionVariable.reconstruct` in torch/_dynamo/variables/functions.py.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def push_function(build: Reconstruction, function: NestedFunctionVariable) -> No
 
 
 def _make_with_other_globals(build: Reconstruction, function: NestedFunctionVariable, flags: int) -> None:
-    """A function whose globals are not the frame's: MAKE_FUNCTION would give it the wrong ones."""
+    """Push a function whose globals are not the frame's: MAKE_FUNCTION would use the frame's."""
     parts = [build.store_temporary() for bit in (8, 16, 4, 2, 1) if flags & bit or (bit == 8 and function.cells)]
     build.call_helper(
         function_of_parts,
@@ -76,7 +76,7 @@ def _push_all(build: Reconstruction, values: Iterable[VariableTracker]) -> None:
 
 
 def function_of_parts(code: CodeType, namespace: dict[str, Any], flags: int, *parts: Any) -> FunctionType:
-    """What MAKE_FUNCTION does, with other globals than the running frame's; `parts` in the order of its flags."""
+    """Create a function as MAKE_FUNCTION does, with other globals than the running frame's; `parts` in the order of its flags."""
     remaining_parts = iter(parts)
     defaults, keyword_defaults, annotations, annotate, closure = (
         next(remaining_parts) if flags & bit else None for bit in (1, 2, 4, 16, 8)

@@ -1,11 +1,11 @@
-"""What finalizing a suspended generator would run.
+"""Generator finalization: whether closing a suspended generator would run user code.
 
-The idea: when CPython drops a generator that has not finished, it closes it: GeneratorExit is raised at the `yield` where the
-generator is suspended. Nobody observes that unless an `except` or `finally` around the `yield` handles it. `except IndexError:`,
+The idea: when CPython frees a generator that has not finished, it closes it: GeneratorExit is raised at the `yield` where the
+generator is suspended. That is only observable if an `except` or `finally` around the `yield` handles it. `except IndexError:`,
 with which collections.abc iterates over a sequence, does not.
 
-In: the symbolic frame of an inlined generator that has started. Out: whether closing it would run any code of the program.
-CPython's counterpart is Objects/genobject.c (_PyGen_Finalize, gen_close).
+In: the symbolic frame of an inlined generator that has started. Out: whether closing it would run any user code. PyTorch's
+counterpart: none; CPython's is Objects/genobject.c (_PyGen_Finalize, gen_close).
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _CLEANUP_OPCODES = frozenset({"PUSH_EXC_INFO", "POP_EXCEPT", "COPY", "SWAP", "PO
 
 
 def has_finalizer_code(frame: SymbolicFrame) -> bool:
-    """Whether code of the program runs when the generator of this frame is closed at its current position."""
+    """Whether user code runs when the generator of this frame is closed at its current position."""
     return frame.returned is None and frame.pc > 0 and _has_finalizer_at(frame, frame.steps[frame.pc - 1])
 
 
 def may_have_finalizer_code(frame: SymbolicFrame) -> bool:
-    """Whether that is so at some `yield` of the generator, whatever its current position."""
+    """Whether user code would run if the generator were closed at any of its `yield`s."""
     return any(_has_finalizer_at(frame, step) for step in frame.steps if step.op == "YIELD_VALUE")
 
 
@@ -39,11 +39,11 @@ def _has_finalizer_at(frame: SymbolicFrame, step: Step) -> bool:
 
 
 def _reraise_step(frame: SymbolicFrame, index: int) -> int | None:
-    """The step of a handler that raises GeneratorExit again, untouched; None if the handler takes it."""
+    """The step of a handler that re-raises GeneratorExit unchanged; None if the handler catches it."""
     steps = frame.steps
-    for _ in steps:  # a handler is no longer than the code
+    for _ in steps:  # a handler is not longer than the code
         step = steps[index]
-        if step.op in ("RERAISE", "CLEANUP_THROW"):  # the second where `yield from` waits: the inner generator has its own answer
+        if step.op in ("RERAISE", "CLEANUP_THROW"):  # the second at a `yield from`: the inner generator is checked by itself
             return index
         following = [later.op for later in steps[index + 1 : index + 3]]
         if step.op == "LOAD_GLOBAL" and following == ["CHECK_EXC_MATCH", "POP_JUMP_IF_FALSE"]:
@@ -59,7 +59,7 @@ def _reraise_step(frame: SymbolicFrame, index: int) -> int | None:
 
 
 def _step_after_stop_iteration(frame: SymbolicFrame, index: int) -> int | None:
-    """Python 3.12 and later: every generator turns StopIteration into RuntimeError, and lets all else pass."""
+    """The step after the handler that converts StopIteration to RuntimeError in every generator (Python 3.12 and later)."""
     step = frame.steps[index]
     if step.op == "CALL_INTRINSIC_1" and "STOPITERATION" in str(step.arg).upper():
         return index + 1

@@ -1,13 +1,13 @@
-"""The call of a compiled graph, and what happens when an operator in it fails.
+"""The call of a compiled graph, and the rerun of the segment when an operator in it fails.
 
-The idea: the modified code begins with the call: load the inputs from their sources, call `__compiled_fn_0`, keep the outputs.
-The call is covered by a handler that lets the segment run again as plain Python if an operator fails (no Python object has been
-changed yet), so that the program sees the exception, and the side effects before it, that eager gives; what else raises while a
-graph runs belongs to who raised it (graph_failure.py). What the graph itself has changed by then is put back first: inputs that
-it mutates, the random number generator (aliasing/rollback.py).
+The idea: the modified code begins with the call: load the inputs from their sources, call `__compiled_fn_0`, store the outputs.
+An exception handler covers the call: if an operator fails, the segment reruns as plain Python (no Python object has been mutated
+yet), so that the program sees the same exception, after the same side effects, as in eager. Any other exception raised while a
+graph runs propagates to its origin (graph_failure.py). The graph's own side effects are rolled back first: mutated inputs and the
+state of the random number generator (aliasing/rollback.py).
 
-In: a finished graph. Out: the head of the modified code, and the handler behind its end.
-PyTorch's Dynamo has no counterpart of the second half; the first is torch/_dynamo/output_graph.py (compile_and_call_fx_graph).
+In: a finished graph. Out: the head of the modified code, and the exception handler after its end. PyTorch's counterpart:
+`compile_and_call_fx_graph` in torch/_dynamo/output_graph.py; of the rerun, none.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ class GraphCall:
         self.segment = segment
 
     def write(self, head: Writer, tail: Writer, graph: FinishedGraph, name: str, outputs: Sequence[str]) -> list[str]:
-        """Write the call into the head; the handler that runs the segment again goes behind everything else, into the tail.
+        """Write the call into the head; the handler that reruns the segment goes after everything else, into the tail.
 
-        `name` is the local variable that holds the compiled graph, `outputs` those that get its outputs. The names of the further
-        ones that it needs.
+        `name` is the local variable that holds the compiled graph, `outputs` those that receive its outputs. Returns the names of
+        any further local variables.
         """
         rerun = Label("run again")
         with head.covered_by(rerun):
@@ -82,9 +82,10 @@ class GraphCall:
             head.call_function_ex()
 
     def _write_argument_list(self, head: Writer, inputs: Sequence[GraphInput]) -> None:
-        """Push all inputs as one list: those that are the same in every call lie in tuples that are ready.
+        """Push all inputs as one list; inputs that are the same in every call come from prebuilt tuples.
 
-        A frame of a thousand local variables would not fit into CPython's stack any more, and cost a page of memory in each call.
+        A frame with a thousand local variables would not fit into CPython's stack chunk, and would cost a page of memory in each
+        call.
         """
         head.build_list(0)
         for pinned, run in itertools.groupby(inputs, _is_pinned):
@@ -99,14 +100,16 @@ class GraphCall:
             head.list_extend(1)
 
     def _write_rerun(self, writer: Writer) -> None:
-        """The graph raised: the exception is on the stack. It passes on, or the original code runs, plainly (graph_failure.py)."""
+        """Write the handler: the graph's exception, on the stack, propagates, or the original code runs as plain Python
+        (graph_failure.py).
+        """
         retry_label, failed_again = Label("again"), Label("left again")
         writer.store_fast(_FAILURE)
         self._call_helper(writer, self.segment.must_rerun, "__must_run_again", lambda: writer.load_fast(_FAILURE))
         writer.pop_jump_if_true(retry_label)
         self._write_raise(writer)
         writer.mark(retry_label)
-        writer.load_const(None)  # no cycle through the frame of the traceback
+        writer.load_const(None)  # avoids a reference cycle through the traceback's frame
         writer.store_fast(_FAILURE)
         if self.ctx.effects.draws:
             self._call_helper(writer, random.setstate, None, lambda: writer.load_fast(_RANDOM_STATE))
@@ -140,14 +143,14 @@ class GraphCall:
         writer.call_helper(lambda: writer.load_fast(local), *loads)
 
     def _write_raise(self, writer: Writer) -> None:
-        """Raise the exception that the local variable holds, which lets go of it."""
+        """Raise the exception in the local variable, and clear the variable."""
         writer.load_fast(_FAILURE)
         writer.load_const(None)
         writer.store_fast(_FAILURE)
         writer.reraise_exception()
 
 
-_MANY = 16  # parameters that are pinned
+_MANY = 16  # number of parameters from which they are injected as one tuple
 
 
 def _is_pinned(graph_input: GraphInput) -> bool:
@@ -155,9 +158,9 @@ def _is_pinned(graph_input: GraphInput) -> bool:
 
 
 def write_draws(ctx: Interpreter, writer: Writer, injected: InjectedLocals) -> list[str]:
-    """Draw the random numbers of the segment, in the program's order; the state before them is kept for running it again.
+    """Draw the random numbers of the segment, in program order; the state before them is saved for a rerun.
 
-    The names of the local variables that this needs.
+    Returns the names of the local variables that this needs.
     """
     if not ctx.effects.draws:
         return []
@@ -170,7 +173,7 @@ def write_draws(ctx: Interpreter, writer: Writer, injected: InjectedLocals) -> l
 
 
 def write_new_parameters(ctx: Interpreter, writer: Writer, injected: InjectedLocals) -> list[str]:
-    """Make the parameters that the segment makes, without data; the names of the local variables that hold them."""
+    """Create the segment's new parameters, without data; return the names of the local variables that hold them."""
     with writer.role("make parameter"):
         for parameter, make in ctx.effects.new_parameters:
             writer.call_helper(partial(writer.load_fast, injected.name(make)))
@@ -179,7 +182,7 @@ def write_new_parameters(ctx: Interpreter, writer: Writer, injected: InjectedLoc
 
 
 def plain_copy(code: CodeType, slots: int) -> CodeType:
-    """The same code as a function of positional arguments only; the engine leaves it, and what it calls, alone."""
+    """The same code as a function of positional arguments only; the engine skips it and everything that it calls."""
     copy = code.replace(
         co_argcount=slots, co_posonlyargcount=0, co_kwonlyargcount=0, co_flags=code.co_flags & ~(_VARARGS | _VARKEYWORDS)
     )

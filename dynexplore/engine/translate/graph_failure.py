@@ -1,15 +1,15 @@
 """Exceptions that a graph raises: which code raised, and whether the segment reruns as plain Python.
 
-The idea: when an operator of the graph raises (an index out of range), the segment reruns as plain Python in the frame's place, and
-raises with the side effects, the line and the handlers of eager. When the program's own code raises while the graph runs (a hook of
-saved tensors, a custom operator, a signal handler, a dispatch mode, Ctrl-C), that code must not run twice. So the exception
+The idea: if an operator of the graph raises (an index out of range), the segment reruns as plain Python in place of the frame, and
+raises with the side effects, the line and the handlers of eager. If user code raises while the graph runs (a hook of saved tensors,
+a custom operator, a signal handler, a dispatch mode, Ctrl-C), that code must not run twice. So the exception
 
-    propagates         where the segment has no side effects: the traceback gets the line of the node, and the frames inlined there
-    is replayed        where side effects came before it, or an exception handler covers it: plain Python reruns, and calls of the
-                          program's code return what they returned the first time (replay.py)
+    propagates         if the segment has no side effects: the traceback gets the line of the node, and the frames inlined there
+    is replayed        if side effects came before it, or an exception handler covers it: plain Python reruns, and calls of user
+                          code return what they returned the first time (replay.py)
 
 In: the exception, a segment (what its graph contains, whether it has side effects). Out: `Segment.must_rerun`, which the handler in
-the modified code calls, and then `Segment.rerun`. PyTorch has no counterpart: there every exception of a graph propagates, without
+the modified code calls, and then `Segment.rerun`. PyTorch's counterpart: none; there every exception of a graph propagates, without
 side effects.
 """
 
@@ -45,7 +45,7 @@ _FOLDERS = (OWN_FOLDER, torch.__path__[0], np.__path__[0])
 
 
 class Verdict(enum.Enum):
-    """What becomes of a segment whose graph raised."""
+    """What to do with a segment whose graph raised."""
 
     PROPAGATE = enum.auto()
     RERUN = enum.auto()
@@ -65,7 +65,7 @@ class Failure:
 
 class _Thread(threading.local):
     decided: Failure | None = None  # the latest
-    note_partial_mutation: BaseException | None = None  # the exception of a graph that had changed its inputs by then
+    note_partial_mutation: BaseException | None = None  # the exception of a graph that had already mutated its inputs
 
 
 _thread = _Thread()
@@ -82,32 +82,32 @@ class Segment:
         self.has_side_effects = bool(ctx.journal.changed or ctx.effects.draws or in_a_block or ctx.graph.sets_modes)
 
     def with_hook_notes(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The compiled graph, as it notes what the program's code does; itself where nobody will ask."""
+        """The compiled graph, wrapped to record what user code does; unchanged if the record is not needed."""
         return record_hook_calls(function) if self.has_side_effects or self.has_program_code else function
 
     def may_run_program_code(self) -> bool:
-        """Whether code of the program may run while the graph does, in this call."""
+        """Whether user code may run while the graph runs, in this call."""
         return self.has_program_code or innermost_hooks() is not None or bool(torch._C._len_torch_dispatch_stack())
 
     def runs_again(self, raised: BaseException) -> bool:
-        """Whether the segment runs again after this exception."""
+        """Whether the segment reruns after this exception."""
         return self.decide(raised).verdict is not Verdict.PROPAGATE
 
     def note_half_done(self, raised: BaseException) -> None:
-        """The exception is of a graph that had changed its inputs by then."""
+        """Note that the graph that raised had already mutated its inputs."""
         note_partial_mutation(raised)
 
     # -- deciding
 
     def decide(self, raised: BaseException) -> Failure:
-        """Who raised, and what becomes of the segment; decided once."""
+        """Decide which code raised and what to do with the segment; decided once per exception."""
         decided = _thread.decided
         if decided is None or decided.raised is not raised or decided.segment is not self:
             decided = _thread.decided = Failure(raised, self)
         return decided
 
     def verdict(self, failure: Failure) -> Verdict:
-        """What becomes of the segment."""
+        """What to do with the segment."""
         raised = failure.raised
         if isinstance(raised, DynexploreError) or raised is _thread.note_partial_mutation:
             return Verdict.PROPAGATE
@@ -122,7 +122,7 @@ class Segment:
         return Verdict.PROPAGATE if is_once else Verdict.RERUN
 
     def is_raised_by_program(self, failure: Failure) -> bool:
-        """Whether the program's own code raised: no operator of the graph."""
+        """Whether user code raised, and not an operator of the graph."""
         if failure.notes.raised is not None or not isinstance(failure.raised, Exception):
             return not isinstance(failure.raised, DynexploreError)
         frames = [frame for frame, _ in failure.entries]
@@ -140,7 +140,7 @@ class Segment:
         return None
 
     def _locations_in(self, frame: FrameType, line: int) -> Iterator[NodeLocation]:
-        """The places of the nodes that a line of a graph's code stands for; of a compiler's graph, of what they were made from."""
+        """The locations of the nodes on a line of a graph's code; for a backend's graph, of the nodes they were made from."""
         module = frame.f_locals.get("self")
         if not isinstance(module, torch.fx.GraphModule):
             return
@@ -159,10 +159,10 @@ class Segment:
         locations = [self.locations[name] for name in (names[1:] or names) if name in self.locations]
         yield from locations[-1:]
 
-    # -- what the modified code asks
+    # -- called by the modified code
 
     def must_rerun(self, raised: BaseException) -> bool:
-        """Whether the segment runs again; where it does not, the exception has the traceback of eager."""
+        """Whether the segment reruns; if it does not, the exception has the traceback of eager."""
         failure = self.decide(raised)
         if failure.verdict is not Verdict.PROPAGATE:
             counters["graph_failure"][f"{type(raised).__name__}: {raised}"] += 1
@@ -175,7 +175,7 @@ class Segment:
         return False
 
     def rerun(self, function: FunctionType, *args: Any) -> Any:
-        """The tail call of the plain function; or its result, where the program's code must not be called again."""
+        """The tail call of the plain function; or its result, if user code must not be called again."""
         failure, _thread.decided = _thread.decided, None
         assert failure is not None
         if failure.verdict is Verdict.RERUN:
@@ -194,11 +194,11 @@ class Segment:
         return replay.run(function, args)
 
     def _first_location(self) -> NodeLocation | None:
-        """Where a compiler's graph is one operation: as if its first operator had raised."""
+        """The location of the first operator, for a backend's graph that is one operation."""
         return next(iter(self.locations.values()), None)
 
     def _tail(self, failure: Failure) -> TracebackType | None:
-        """The part of the traceback that eager has, too: what lies below the operator."""
+        """The part of the traceback that eager also has: the frames below the operator."""
         whole = failure.raised.__traceback__
         called_back = traceback_from(whole, list(_callback_codes()))
         if called_back is not None:
@@ -213,7 +213,7 @@ class Segment:
 
 
 def _from_signal_handler(frames: Sequence[FrameType]) -> Sequence[FrameType]:
-    """The frames from a signal handler of the program on; where none runs, a backend of the program has raised by itself."""
+    """The frames from the program's signal handler on; if there is none, a user-defined backend has raised by itself."""
     handlers = [signal.getsignal(number) for number in signal.valid_signals()]
     codes = [getattr(getattr(handler, "__func__", handler), "__code__", None) for handler in handlers]
     written = {definition_of(code) for code in codes if code is not None}
@@ -222,7 +222,7 @@ def _from_signal_handler(frames: Sequence[FrameType]) -> Sequence[FrameType]:
 
 
 def strip_engine_frames(raised: BaseException) -> None:
-    """Take the entries of the engine out of a traceback that a replay left, and that of the modified frame at its head."""
+    """Remove the engine's entries, and that of the modified frame at the head, from the traceback that a replay left."""
     entries: list[TracebackType] = []
     for entry in _entries(raised.__traceback__.tb_next if raised.__traceback__ is not None else None):
         if not entry.tb_frame.f_code.co_filename.startswith(OWN_FOLDER):
@@ -247,7 +247,7 @@ def _entries(tb: TracebackType | None) -> Iterator[TracebackType]:
 
 
 def _callback_codes() -> Iterator[CodeType]:
-    """The code of what torch calls while operators run: hooks of saved tensors, dispatch modes."""
+    """The code objects that torch calls while operators run: hooks of saved tensors, dispatch modes."""
     for function in (*(innermost_hooks() or ()), *(type(mode).__torch_dispatch__ for mode in _get_current_dispatch_mode_stack())):
         target = getattr(function, "__func__", function)
         code = getattr(target, "__code__", None) or getattr(vars(type(target)).get("__call__"), "__code__", None)
@@ -256,5 +256,5 @@ def _callback_codes() -> Iterator[CodeType]:
 
 
 def note_partial_mutation(raised: BaseException) -> None:
-    """The graph that raised this has changed its inputs, and nobody can put them back."""
+    """Note that the graph that raised this has mutated its inputs, and that they cannot be rolled back."""
     _thread.note_partial_mutation = raised

@@ -1,9 +1,9 @@
-"""The guards of a finished attempt, compiled into the check that a cache entry runs.
+"""Compilation of a finished attempt's guards into the check that a cache entry runs.
 
-The idea: guards come from trackers (`ctx.guard`), from the state of modules (which a walk in C checks) and from the symbolic sizes.
-A filter of the program may leave some out. Dimensions that `mark_dynamic` constrains must still be symbolic.
+The idea: guards come from trackers (`ctx.guard`), from the state of modules (checked by a walk in C) and from symbolic sizes. The
+user's guard filter may drop some. Dimensions that `mark_dynamic` constrains must still be symbolic.
 
-In: an attempt. Out: a `GuardCheck`. torch/_dynamo/guards.py (`CheckFunctionManager`) does the same job.
+In: an attempt. Out: a `GuardCheck`. PyTorch's counterpart: `CheckFunctionManager` in torch/_dynamo/guards.py.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def compile_guards(ctx: Interpreter) -> GuardCheck:
-    """Compile the guards; those on the state of modules and other objects are there to be read, the walk checks them."""
+    """Compile the guards; those on the state of modules and other objects are only for display, the walk checks them."""
     shapes = _shape_expressions(ctx)
     guard_filter = ctx.request.guard_filter
     if guard_filter is not None and not _filter_guards(ctx, guard_filter, shapes is not None):
@@ -38,7 +38,7 @@ def compile_guards(ctx: Interpreter) -> GuardCheck:
 def compile_relaxed_guards(
     ctx: Interpreter, relaxed: Callable[[list[Guard]], list[Guard]]
 ) -> tuple[GuardCheck, StateWalk | None]:
-    """The check and the walk of a frame that is left to Python, whose guards may be weaker."""
+    """The check and the walk of a skipped frame, whose guards may be weaker."""
     walk = None
     if not ctx.request.profile.has_failed_when_skipped("", "MODULE_STATE"):
         _add_state_guards(ctx)
@@ -48,7 +48,7 @@ def compile_relaxed_guards(
 
 
 def _filter_guards(ctx: Interpreter, guard_filter: GuardFilter, has_shapes: bool) -> bool:
-    """Leave out the guards that the program filters away; whether the relations between sizes stay."""
+    """Drop the guards that the user's filter rejects; return whether the guards on relations between sizes remain."""
     request = ctx.request
     scope = Scope(request.values, request.closure, request.globals)
     states, subjects = ctx.module_guards.guards(), ctx.module_guards.subjects()
@@ -84,7 +84,7 @@ def _compiled_check(ctx: Interpreter, shapes: ShapeExpressions | None) -> GuardC
 
 
 def _check_dynamic_constraints(ctx: Interpreter) -> None:
-    """Raise MarkViolated where a dimension that is marked to be of any size was specialized to a number."""
+    """Raise MarkViolated if a dimension that is marked dynamic was specialized."""
     for source, fake, dim in ctx.values.dynamic_constraints:
         size = specialized_size(fake.shape[dim])
         if size is not None:

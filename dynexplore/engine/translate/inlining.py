@@ -1,13 +1,11 @@
-"""Inlining: a callee as a nested symbolic frame.
+"""Inlining: a callee is interpreted as a nested symbolic frame.
 
-The idea: a call of a Python function binds the arguments as CPython does, makes a new `SymbolicFrame` and interprets
-it with the same graph, guards and journal. Whatever happens in there (a break, an exception) reaches the caller's
-CALL instruction.
+The idea: a call of a Python function binds the arguments as CPython does, creates a new `SymbolicFrame` and interprets it with the
+same graph, guards and journal. Whatever happens in the callee (a break, an exception) reaches the caller's CALL instruction.
 
-In: a function tracker (live or made in this frame) and argument trackers. Out: what the function returns; for a generator function,
-a generator tracker whose body runs piece by piece.
-
-torch/_dynamo/symbolic_convert.py (InliningInstructionTranslator) does the same job.
+In: a function tracker (live or defined in this frame) and argument trackers. Out: what the function returns; for a generator
+function, a generator tracker whose body is interpreted up to one `yield` at a time.
+PyTorch's counterpart: `InliningInstructionTranslator` in torch/_dynamo/symbolic_convert.py.
 """
 
 from __future__ import annotations
@@ -85,12 +83,12 @@ def run(ctx: Interpreter, frame: SymbolicFrame) -> VariableTracker:
 def resume_generator(
     ctx: Interpreter, generator: Any, sent: VariableTracker, thrown: VariableTracker | None = None
 ) -> VariableTracker | None:
-    """Run a generator's body to its next `yield`: the value, or None when it returned."""
+    """Run a generator's body to its next `yield`; return the value, or None if the body returned."""
     frame: SymbolicFrame = generator.frame
     if thrown is not None and not generator.started and frame.returned is None:
         if issubclass(thrown.python_type(), StopIteration):  # a RuntimeError on 3.11, itself on 3.13
             ctx.break_graph("DX210", operation="throw() of StopIteration into a generator that has not begun")
-        frame.returned = ConstantVariable(None)  # it is raised where the body begins
+        frame.returned = ConstantVariable(None)  # raised at the start of the body
         raise ObservedException(ctx, thrown)
     if frame.returned is not None:
         if thrown is not None:
@@ -104,10 +102,10 @@ def resume_generator(
         ctx.break_graph("DX210", operation="throw() into `yield from`")
     if generator.started and thrown is None:
         frame.push(sent)
-    if ctx.emitter is not None and not generator.started:  # its later pieces belong to the same callee
+    if ctx.emitter is not None and not generator.started:  # later resumptions belong to the same callee
         ctx.emitter.inline_entered(frame, caller)
     generator.started = True
-    if isinstance(thrown, ExceptionVariable) and frame.exceptions:  # Objects/genobject.c: by what the generator itself handles
+    if isinstance(thrown, ExceptionVariable) and frame.exceptions:  # Objects/genobject.c: the context is what the generator handles
         thrown.set_context(ctx, frame.exceptions[-1])
     try:
         ctx.interpret(frame, thrown)
@@ -123,7 +121,7 @@ def resume_generator(
 
 
 def convert_stop_iteration(ctx: Interpreter, exception: VariableTracker) -> VariableTracker:
-    """What leaves a generator whose body raised: StopIteration would mean its end, so it becomes a RuntimeError (PEP 479)."""
+    """The exception that leaves a generator: a StopIteration of the body becomes a RuntimeError (PEP 479)."""
     if not issubclass(exception.python_type(), StopIteration):
         return exception
     error = exception_from_python(ctx, RuntimeError, ("generator raised StopIteration",))
@@ -158,7 +156,7 @@ def _bind(
 
 
 def _bind_keywords(code: Any, slots: dict[str, VariableTracker], kwargs: Kwargs) -> dict[str, VariableTracker] | None:
-    """Bind keyword arguments to parameters; what is left for **kwargs, or None where they do not fit."""
+    """Bind keyword arguments to parameters; return the rest for **kwargs, or None if they do not fit."""
     named = set(code.co_varnames[code.co_posonlyargcount:code.co_argcount + code.co_kwonlyargcount])
     unknown = {}
     for name, value in kwargs.items():
@@ -172,7 +170,7 @@ def _bind_keywords(code: Any, slots: dict[str, VariableTracker], kwargs: Kwargs)
 
 
 def _bind_defaults(ctx: Interpreter, code: Any, function: Any, slots: dict[str, VariableTracker]) -> bool:
-    """Fill what was not passed; False where a parameter has no default."""
+    """Fill in the defaults; False if a missing parameter has no default."""
     first_default = code.co_argcount - function.default_count()
     for index in range(code.co_argcount):
         name = code.co_varnames[index]
@@ -195,7 +193,7 @@ def _keyword_only(code: Any) -> tuple[str, ...]:
 
 
 def _refuse(ctx: Interpreter, function: Any, args: Args, kwargs: Kwargs) -> NoReturn:
-    """The program raises the TypeError with which Python refuses these arguments: asked of a function of the same signature."""
+    """Raise the TypeError of CPython for these arguments, found by calling a function of the same signature."""
     code = function.code
     keyword_defaults = [name for name in _keyword_only(code) if function.keyword_default(ctx, name) is not None]
     twin = twin_of(code, function.default_count(), keyword_defaults)
@@ -207,7 +205,7 @@ def _refuse(ctx: Interpreter, function: Any, args: Args, kwargs: Kwargs) -> NoRe
 
 
 def set_up_cells(ctx: Interpreter, frame: SymbolicFrame, function: Any) -> None:
-    """New cells for the callee's cell variables (arguments move in), the closure's cells for its free ones."""
+    """Create cells for the callee's cell variables (arguments move into them); use the closure's cells for its free variables."""
     code = function.code
     for name in code.co_cellvars:
         frame.cells[name] = CellVariable(name, frame.locals.pop(name, None))

@@ -1,12 +1,14 @@
-"""Code generation at a graph break in a callee: one graph before it, for all frames, and one resume function for the rest of all.
+"""Code generation at a graph break in a callee: one graph for all frames before the break, and one resume function for all of the
+rest.
 
-The idea: as in break_code.py, values go into temporaries and side effects are replayed; here those of every frame around the
-break. Then, where the frame stands in its call, carriers run the instruction that broke (carriers.py), and for each outcome the
-frame returns the call of one resume function for the rest of the chain (nested_resume.py). Shared objects are made once, new cells
-are real cells by then, and iterators are made after the side effects, whichever frame holds them.
+The idea: as in break_code.py, values go into temporaries and side effects are replayed; here those of every frame around the break.
+Then, at the root frame's call, carriers run the instruction that broke (carriers.py), and for each outcome the frame returns the
+call of one resume function for the rest of the chain (nested_resume.py). Shared objects are created once, new cells are real cells
+by then, and iterators are created after the side effects, in whichever frame they are.
 
-In: an attempt that stopped in a callee, `FrameStack.chain`. Out: a `Translation` of the first part.
-torch/_dynamo/symbolic_convert.py (`compile_subgraph` and `create_call_resume_at` with several frames) does the same job.
+In: an attempt that stopped in a callee, `FrameStack.chain`. Out: a `Translation` of the code before the break.
+PyTorch's counterpart: `compile_subgraph` (torch/_dynamo/output_graph.py) and `create_call_resume_at`
+(torch/_dynamo/symbolic_convert.py) with several frames.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ _Late = list[tuple[Callable[[str], None], VariableTracker]]
 
 
 class CalleeAtBreak(ResumeCalls):
-    """What a callee holds where the graph ends; its locals, cells and stack are in temporaries of the frame."""
+    """The state of a callee at the end of the graph: its locals, cells and stack are in temporaries of the root frame."""
 
     def __init__(self, generator: CodeGenerator, frame: SymbolicFrame) -> None:
         self.unit = BrokenUnit(frame.parsed, frame.current)
@@ -54,7 +56,7 @@ class CalleeAtBreak(ResumeCalls):
         self._late: _Late = []
 
     def leave_state(self) -> None:
-        """Put everything into temporaries, but for iterators."""
+        """Store everything but iterators in temporaries."""
         for depth, value in enumerate(self.frame.stack):
             self.slots.append(None)
             if value is not NULL:
@@ -65,12 +67,12 @@ class CalleeAtBreak(ResumeCalls):
                 self._leave(value, partial(self.locals.__setitem__, name))
         code = self.parsed.code
         for name in (*code.co_cellvars, *code.co_freevars):
-            if name in self.frame.locals or name not in self.frame.cells:  # in a comprehension that is inlined
+            if name in self.frame.locals or name not in self.frame.cells:  # in an inlined comprehension
                 raise SkipFrame("a callee is in a comprehension")
             self._leave(self.frame.cells[name], partial(self.cells.__setitem__, name))
 
     def leave_late(self) -> None:
-        """Make the iterators."""
+        """Create the iterators."""
         for note, value in self._late:
             self.generator.push(value)
             note(self.generator.store_temporary())
@@ -95,10 +97,10 @@ class CalleeAtBreak(ResumeCalls):
         """Which slots of the stack hold values."""
         return tuple(value is not NULL for value in self.frame.stack)
 
-    # -- how resume functions are written
+    # -- writing calls of resume functions
 
     def load_local(self, name: str) -> None:
-        """Push a local; one of which nobody has asked whether it is bound is an argument of the frame's resume function."""
+        """Push a local; one that nothing has read yet is still an argument of the root's resume function."""
         self.writer.load_fast(self.locals[name] if name in self.locals else self.frame.as_passed[name][0].local)  # type: ignore[attr-defined]
 
     def load_cell_content(self, name: str) -> None:
@@ -130,7 +132,7 @@ class CalleeAtBreak(ResumeCalls):
 
 
 class NestedBreakWriter(BreakWriter):
-    """Writes what follows a graph that ends at a break in a callee."""
+    """Writes the code after a graph that ends at a break in a callee."""
 
     def __init__(self, ctx: Interpreter, graph_break: GraphBreak) -> None:
         super().__init__(ctx, graph_break)
@@ -234,7 +236,7 @@ class NestedBreakWriter(BreakWriter):
         self.writer.call(count)
 
     def _go_on_after(self, outcomes: Sequence[Outcome], slots: list[Slot], untouched: int) -> None:
-        """What the carriers returned is on the stack: call the resume function of that outcome."""
+        """Dispatch on the outcome that the carriers returned, which is on the stack: call its resume function."""
         writer = self.writer
         if not outcomes:
             writer.return_value()  # never reached: the instruction raises
@@ -266,7 +268,7 @@ class NestedBreakWriter(BreakWriter):
                 writer.mark(following)
 
     def _go_on(self, outcome: Outcome, values: list[str], slots: list[Slot], untouched: int) -> None:
-        """Return the call of the resume function of the chain up to the frame that goes on."""
+        """Return the call of the resume function of the chain up to the frame that continues."""
         writer = self.writer
         innermost = self.callees[outcome.level - 1]
         handler = innermost.broken.handler
@@ -293,7 +295,7 @@ class NestedBreakWriter(BreakWriter):
             callee.push_function_of(resume.code)
             on_stack = [*below, *top] if resume is resumes[-1] else callee.slots
             count += 1 + callee.push_arguments(resume, on_stack)
-        if outcome.caught:  # no cycle through the frame of the traceback
+        if outcome.caught:  # avoids a reference cycle through the traceback's frame
             writer.load_const(None)
             writer.store_fast(values[-1])
         writer.call(count + 1)
@@ -302,7 +304,7 @@ class NestedBreakWriter(BreakWriter):
 
 
 class CallOfCallee(BreakWriter):
-    """A chain that cannot go on as one: the rest of the callee runs as a function of its own, and then that of the frame."""
+    """A chain that cannot resume as one function: the callee's resume function runs first, then the root's."""
 
     def __init__(self, ctx: Interpreter, resume: ResumeCode) -> None:
         super().__init__(ctx, GraphBreak("DX310", because="the callee runs as a frame of its own"))

@@ -1,16 +1,16 @@
-"""Which inlined callees nest: a graph break in them ends the graph there, and not at the call in the root frame.
+"""Nested graph breaks: for which inlined callees a break ends the graph inside them, instead of at the call in the root frame.
 
-The idea: a break in a callee can run under frames that look like those of eager if each frame around it stands in a call that only
-runs the next one and pushes what that returns. So the callable says what its call comes to (`FrameStack.forward_call`): a bound
-method calls its function with the receiver, and nothing else happens. What runs a callee in any other way (a key of `sort`, an
-operator, `__init__`, the body of a higher-order operator) breaks where it is called, as does what a frame calls while it
-handles an exception: which one that is, no bytecode puts back.
+The idea: a break in a callee can run under frames that look like those of eager if each frame around it is at a call that only
+calls the next function and pushes its result. So a callable declares which call it forwards to (`FrameStack.forward_call`): a bound
+method calls its function with the receiver, and nothing else happens. A callee that is called in any other way (a key of `sort`, an
+operator, `__init__`, the body of a higher-order operator) breaks where it is called, and so does one that a frame calls while it
+handles an exception: bytecode cannot restore the exception being handled.
 
-A call of a module runs two methods of `nn.Module` before `forward`, which are not interpreted: they only pass the call on. Where
-the graph ends in `forward` they get frames all the same (`frames_called_through`), as tracebacks and stacks show them in eager.
+A call of a module runs two methods of `nn.Module` before `forward`, which are not interpreted: they only forward the call. If the
+graph ends in `forward`, they still get frames (`frames_called_through`), as tracebacks and stacks show them in eager.
 
 In: a symbolic frame that is about to be interpreted. Out: `may_nest`. A frame in which the graph ends. Out: those around it.
-PyTorch: `should_compile_partial_graph` in torch/_dynamo/symbolic_convert.py, with `nested_graph_breaks`.
+PyTorch's counterpart: `should_compile_partial_graph` in torch/_dynamo/symbolic_convert.py, with `nested_graph_breaks`.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ if TYPE_CHECKING:
 
 _MODULE: Any = nn.Module
 _CALLEES: dict[FunctionType, str] = {_MODULE._wrapped_call_impl: "_call_impl", _MODULE._call_impl: "forward_call"}
-"""The methods of `nn.Module` that pass a call on, and under which name each calls the next."""
+"""The methods of `nn.Module` that forward a call, and the name under which each calls the next."""
 DEEPEST = 16
-"""How many callees nest: each is a frame more, and a piece of each resume function."""
+"""The maximum nesting depth: each callee adds a frame, and a part to each resume function."""
 _MOVES_VALUES = frozenset({"STORE_FAST", "LOAD_FAST", "LOAD_CONST", "POP_TOP", "BUILD_TUPLE", "NOP"})
-"""What moves values about."""
+"""Instructions that only move values."""
 _PACKS = {"BUILD_LIST", "LIST_EXTEND", "LIST_TO_TUPLE", "BUILD_MAP", "DICT_MERGE"}  # `*args, **kwargs`
 _LOADS = _MOVES_VALUES | _PACKS | {"LOAD_GLOBAL", "LOAD_DEREF", "LOAD_ATTR", "PUSH_NULL"}
-"""What a wrapper does that passes on its own arguments."""
+"""Instructions of a wrapper that forwards its arguments."""
 _NO_PLAIN_FUNCTION = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
 def may_nest(ctx: Interpreter, frame: SymbolicFrame) -> bool:
-    """Whether a callee nests that its caller calls by an instruction which does nothing else."""
+    """Whether the graph may end in this callee: the caller's instruction does nothing but call it."""
     caller = frame.parent
     assert caller is not None
     code = frame.parsed.code
@@ -69,19 +69,19 @@ def may_nest(ctx: Interpreter, frame: SymbolicFrame) -> bool:
 
 
 def may_stop(frame: SymbolicFrame) -> bool:
-    """Whether a break in a callee that nests may end the graph there: not in code that runs plain as a frame of its own."""
+    """Whether a break in a nesting callee may end the graph there: not in code that is skipped as a frame."""
     return skip_reason(frame.parsed.code) is None
 
 
 def passes_on(frame: SymbolicFrame, began_at: int) -> bool:
-    """Whether a frame that stands in a call computes what it passes on and only returns the result: `return model(x, n + 1)`.
+    """Whether a frame at a call computes the arguments and only returns the result: `return model(x, n + 1)`.
 
-    If it put nothing into the graph, no graph is saved by nesting, while the graphs of the callee would depend on all that the
-    frame has read, and be captured once more for each frame like it. One that only loads what it passes on, as `return model(x)`
-    does, has read nothing but the callable. `began_at`: the step at which the frame begins or resumes.
+    If it added nothing to the graph, nesting saves no graph, while the callee's graphs would depend on everything that the frame
+    has read, and be captured again for each such frame. A frame that only loads the arguments, as in `return model(x)`, has read
+    nothing but the callable. `began_at`: the step at which the frame begins or resumes.
     """
     if frame.unit_began_at < 0:
-        return False  # it goes on there
+        return False  # it resumes there
     behind = frame.parsed.first_step[frame.parsed.next_unit(frame.current).index]
     if next(step.op for step in frame.steps[behind:] if step.op not in _MOVES_VALUES) != "RETURN_VALUE":
         return False
@@ -89,7 +89,7 @@ def passes_on(frame: SymbolicFrame, began_at: int) -> bool:
 
 
 def frames_called_through(frame: SymbolicFrame) -> list[SymbolicFrame]:
-    """The frames of the methods through which a frame was called, outermost first; each stands in its call."""
+    """The frames of the methods through which a frame was called, outermost first; each is at its call."""
     frames = []
     for method, receiver in frame.called_through:
         parsed = read(method.__code__)
@@ -106,14 +106,14 @@ def frames_called_through(frame: SymbolicFrame) -> list[SymbolicFrame]:
 
 
 def method_that_passes_on(resume: ResumeCode) -> FunctionType | None:
-    """The method that is not interpreted, where a resume function of it only waits for its callee."""
+    """The forwarding method that a resume code belongs to, if its resume function only waits for its callee; else None."""
     if resume.inner is None or resume.parsed is None or resume.target.opname != "RETURN_VALUE":
         return None
     return next((method for method in _CALLEES if method.__code__ is resume.parsed.code), None)
 
 
 def _passing_call(parsed: ParsedCode, callee: str) -> Instruction:
-    """The first call with unpacked arguments behind the place where the callee is loaded by its name; it is returned from there."""
+    """The first call with unpacked arguments after the callee is loaded by name; its result is returned."""
     loaded = next((load for load in parsed.instructions if load.argval == callee and load.opname.startswith("LOAD")), None)
     behind = parsed.instructions[loaded.index :] if loaded is not None else []
     call = next((instruction for instruction in behind if instruction.opname == "CALL_FUNCTION_EX"), None)
@@ -123,12 +123,12 @@ def _passing_call(parsed: ParsedCode, callee: str) -> Instruction:
 
 
 def can_stand_in_call(frame: SymbolicFrame, *, is_root: bool) -> bool:
-    """Whether a frame can be put back into the call that it makes: it handles no exception, and its cells are its own."""
+    """Whether a frame can be restored at its current call: it handles no exception, and owns its cells."""
     if frame.caught_at or frame.in_flight_since is not None or frame.parsed.ambiguous_names:
         return False
     code = frame.parsed.code
     for name in (*code.co_cellvars, *code.co_freevars):
         cell = frame.cells.get(name)
-        if name in frame.locals or cell is None or (is_root and not cell.frame_cell):  # in a comprehension that is inlined
+        if name in frame.locals or cell is None or (is_root and not cell.frame_cell):  # in an inlined comprehension
             return False
     return True

@@ -1,10 +1,11 @@
 """Torch operations: from trackers to a node of the graph, and from its fake value back to a tracker.
 
-The idea: an operation is run on fake tensors first. What comes back decides: a tensor or symbolic number becomes a node and a
-tracker of it; a plain value (`x.dim()`, `x.is_contiguous()`) needs no node at all; an argument that comes back (`x.add_(1)`) is
-the same tracker again. An operation that raises on fake tensors breaks the graph, with the kind that fits.
+The idea: an operation runs on fake tensors first, and the result decides: a tensor or symbolic number becomes a node and a tracker
+of it; a plain value (`x.dim()`, `x.is_contiguous()`) needs no node; an argument that is returned (`x.add_(1)`) keeps its tracker.
+An operation that raises on fake tensors breaks the graph, with the matching kind of break.
 
-In: `ctx.operation(op, target, args, kwargs)`. Out: trackers. torch/_dynamo/variables/builder.py (wrap_fx_proxy) does the same job.
+In: `ctx.operation(op, target, args, kwargs)`. Out: trackers. PyTorch's counterpart: `wrap_fx_proxy` in
+torch/_dynamo/variables/builder.py.
 """
 
 from __future__ import annotations
@@ -42,13 +43,13 @@ from dynexplore.engine.variables.torch_.tensor.tensor import TensorVariable
 if TYPE_CHECKING:
     from dynexplore.engine.translate.contract.interpreter import Interpreter
 
-# What torch's operators take for a dtype, too.
+# Python types that torch's operators also accept as a dtype.
 _DTYPES = {int: torch.int64, float: torch.float64, bool: torch.bool, complex: torch.complex128}
 _SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
 def add(ctx: Interpreter, op: str, target: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
-    """Put one operation into the graph."""
+    """Add one operation to the graph."""
     proxies = [proxy_of(ctx, arg, target) for arg in args]
     named = {name: proxy_of(ctx, arg, target) for name, arg in kwargs.items()}
     tensors = [arg for arg in (*args, *kwargs.values()) if isinstance(arg, TensorVariable)]
@@ -94,7 +95,7 @@ def add(ctx: Interpreter, op: str, target: Any, args: Args, kwargs: Kwargs) -> V
 
 
 def _reuse_argument_trackers(result: VariableTracker, fakes: Sequence[Any], args: Args) -> None:
-    """Parts of a result that are arguments themselves: `torch.broadcast_tensors(x)[0] is x`."""
+    """Reuse the trackers of arguments that are parts of the result: `torch.broadcast_tensors(x)[0] is x`."""
     assert isinstance(result, (ListVariable, TupleVariable))
     inner = [item for arg in args if isinstance(arg, (ListVariable, TupleVariable)) for item in arg.items]
     argument_of_fake = {id(arg.fake): arg for arg in (*args, *inner) if isinstance(arg, TensorVariable)}
@@ -103,27 +104,27 @@ def _reuse_argument_trackers(result: VariableTracker, fakes: Sequence[Any], args
 
 
 def _is_dynamic_input(tensor: TensorVariable) -> bool:
-    """Whether sizes or strides that vary are read of this tensor, also when the graph has run."""
+    """Whether the tensor has symbolic sizes or strides, which are read from it even after the graph has run."""
     numbers = (*tensor.fake.shape, *tensor.fake.stride()) if tensor.source is not None else ()
     return any(isinstance(number, torch.SymInt) for number in numbers)
 
 
 def torch_function_call(ctx: Interpreter, op: str, target: Any, args: Args, kwargs: Kwargs) -> TorchFunctionDispatched | None:
-    """What torch asks the innermost TorchFunctionMode when this operation is called."""
+    """The arguments that torch passes to the innermost TorchFunctionMode when this operation is called."""
     proxies = [_probe_argument(ctx, arg, target) for arg in args]
     named = {name: _probe_argument(ctx, arg, target) for name, arg in kwargs.items()}
     return ctx.graph.torch_function_call(op, target, proxies, named)
 
 
 def _probe_argument(ctx: Interpreter, value: VariableTracker, target: Any) -> Any:
-    """An argument of a call that is made to hear a question: a class is given as it is, as no node holds it."""
+    """An argument of a probing call of `__torch_function__`: a class is passed as it is, since no node can hold it."""
     if value.is_constant() or not issubclass(value.python_type(), type):
         return proxy_of(ctx, value, target)
     return value.live_value()
 
 
 def _refuse_other_promotion(ctx: Interpreter, op: str, target: Any, fake: Any, args: Args, kwargs: Kwargs) -> None:
-    """Break where torch makes another dtype of a scalar of numpy than of the number (`torch.tensor(np.float64(1))`)."""
+    """Break if torch derives a different dtype from a numpy scalar than from the number (`torch.tensor(np.float64(1))`)."""
     arguments, named = [_python_value(arg) for arg in args], {name: _python_value(arg) for name, arg in kwargs.items()}
     try:
         other = ctx.graph.run_fake(op, target, arguments, named)
@@ -136,7 +137,7 @@ def _refuse_other_promotion(ctx: Interpreter, op: str, target: Any, fake: Any, a
 
 def _python_value(value: VariableTracker) -> Any:
     if isinstance(value, NumpyNumberVariable):
-        return value.current  # its type, which is guarded, says which dtype torch makes
+        return value.current  # its type, which is guarded, determines the dtype
     if isinstance(value, ConstantVariable):
         return value.value
     if isinstance(value, (ListVariable, TupleVariable)) and holds_numpy_number(value):
@@ -149,7 +150,7 @@ def _type_of(value: Any) -> Any:
 
 
 def describe(ctx: Interpreter, node: torch.fx.Node) -> None:
-    """Note on a node which instruction made it, on which line, in which module."""
+    """Annotate a node with the instruction, line and module that created it."""
     frame = ctx.frames.innermost
     node.meta["offset"] = ctx.frames.root.current.offset
     node.meta["line"] = (frame.parsed.code.co_filename, frame.current.lineno)
@@ -163,7 +164,7 @@ def describe(ctx: Interpreter, node: torch.fx.Node) -> None:
 
 
 def proxy_of(ctx: Interpreter, value: VariableTracker, target: Any) -> Any:
-    """A tracker as an argument of a node; one that cannot be breaks the graph."""
+    """A tracker as an argument of a node; breaks the graph if it cannot be one."""
     value.read_items(ctx)
     try:
         proxy = value.as_proxy()
@@ -171,14 +172,14 @@ def proxy_of(ctx: Interpreter, value: VariableTracker, target: Any) -> Any:
             return proxy
         if proxy in _DTYPES and not isinstance(target, types.FunctionType):
             return _DTYPES[proxy]
-        raise NotProxyable(value.type_name())  # FX cannot write a class down
+        raise NotProxyable(value.type_name())  # FX has no code for a class
     except NotProxyable:
         name = target if isinstance(target, str) else getattr(target, "__name__", str(target))
         ctx.break_graph("DX412", operator=name, argument=value.type_name())
 
 
 def is_graph_value(value: Any) -> bool:
-    """Whether a value exists only in the graph: a tensor, a symbolic number, or a nest that holds one."""
+    """Whether a value exists only in the graph: a tensor, a symbolic number, or a nested container of one."""
     if isinstance(value, (torch.Tensor, *_SYMBOLIC)):
         return True
     if isinstance(value, torch.Size):
@@ -189,7 +190,7 @@ def is_graph_value(value: Any) -> bool:
 
 
 def wrap(ctx: Interpreter, node: torch.fx.Node, value: Any) -> VariableTracker:
-    """The tracker of what a node computes."""
+    """The tracker of a node's value."""
     if isinstance(value, torch.Tensor):
         if traceable_wrapper_subclass.is_traceable_wrapper(value):
             return traceable_wrapper_subclass.result(ctx, node, value)
@@ -209,7 +210,7 @@ def wrap(ctx: Interpreter, node: torch.fx.Node, value: Any) -> VariableTracker:
 
 
 def _item(ctx: Interpreter, node: torch.fx.Node, index: int, value: Any) -> VariableTracker:
-    """One item of a result with several parts; a part that nobody uses leaves no node."""
+    """One item of a result with several parts; an unused part leaves no node."""
     if not is_graph_value(value):
         return ctx.build(value, None)
     item = ctx.graph.graph.create_node("call_function", operator.getitem, (node, index), {})
@@ -226,7 +227,7 @@ SizeNodes = dict[tuple[torch.fx.Node, int], torch.fx.Node]
 
 
 def wrap_size(ctx: Interpreter, size: torch.Size, tensor: VariableTracker, nodes: SizeNodes) -> VariableTracker:
-    """The sizes of a tensor: constants, and symbolic numbers whose node is made when it is used."""
+    """The sizes of a tensor: constants, and symbolic numbers whose node is created on first use."""
     items: list[VariableTracker] = []
     for dim, entry in enumerate(size):
         if isinstance(entry, int):
@@ -248,13 +249,13 @@ def _size_node(ctx: Interpreter, tensor: VariableTracker, dim: int, entry: Any, 
 
 
 def _break_on(ctx: Interpreter, failure: OperatorFailed) -> NoReturn:
-    """An operator raised on fake tensors: break, with the kind that fits."""
+    """Break the graph because an operator raised on fake tensors, with the matching kind."""
     kind, facts = kind_of_failure(failure)
     raise ctx.graph_break(kind, facts) from failure
 
 
 def kind_of_failure(failure: OperatorFailed) -> tuple[str, dict[str, object]]:
-    """The kind of graph break that fits what an operator raised on fake tensors."""
+    """The kind of graph break, and its facts, for an exception of an operator on fake tensors."""
     cause = failure.cause
     name = failure.target if isinstance(failure.target, str) else getattr(failure.target, "__name__", str(failure.target))
     facts: dict[str, object] = {"operator": name}
