@@ -1,16 +1,16 @@
-"""Replay: rerun a segment as plain Python after its graph raised, without calling the program's own code again.
+"""Replay: rerun a segment as plain Python after its graph raised, without calling user code again.
 
-The idea: a graph may run code of the program: hooks of saved tensors, custom operators. An exception of that code must leave the
-function as in eager: with the side effects before it, from its line, into the handler that covers it. Plain Python does all of this
-when the segment reruns, provided that torch's operators compute the same (they do), and that the program's code is not called
-a second time: each call returns what was recorded, and raises what was raised, at the same place.
+The idea: a graph may run user code: hooks of saved tensors, custom operators. An exception of that code must leave the function as
+in eager: after the preceding side effects, from its line, into the handler that covers it. A rerun as plain Python does all of
+this, provided that torch's operators compute the same (they do), and that user code is not called a second time: each call returns
+the recorded result, or raises the recorded exception, at the same point.
 
     hooks of saved tensors    return their recorded results in order; the call that raised raises the same exception
     custom operators          the same, below autograd
     anything else             (a signal handler, Ctrl-C, a dispatch mode) is raised at the node that was running
 
-In:  the exception, the notes of the call (graph/custom_operators.py), the location of the node. Out: `Replay.run`, which calls the
-plain function; `record_hook_calls`, which wraps the graph so that calls of hooks are recorded. PyTorch has no counterpart.
+In:  the exception, the record of the call (graph/custom_operators.py), the location of the node. Out: `Replay.run`, which calls the
+plain function; `record_hook_calls`, which wraps the graph so that calls of hooks are recorded. PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _TORCH_FOLDER = torch.__path__[0]
 
 
 def innermost_hooks() -> tuple[Callable[..., Any], Callable[..., Any]] | None:
-    """The hooks of saved tensors that autograd calls just now."""
+    """The active hooks of saved tensors; None if there are none."""
     hooks: tuple[Callable[..., Any], Callable[..., Any]] | None = _saved_tensors._top_saved_tensors_default_hooks(True)
     return hooks
 
@@ -50,7 +50,7 @@ def _hooks(pack: Callable[..., Any], unpack: Callable[..., Any]) -> Iterator[Non
 
 
 def record_hook_calls(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A compiled graph, made so that each call notes what the hooks of saved tensors and custom operators give."""
+    """Wrap a compiled graph so that each call records the results of hooks of saved tensors and of custom operators."""
 
     def run(*inputs: Any) -> Any:
         notes, outer = CallNotes(), calls.current
@@ -84,12 +84,12 @@ def _noting(pack: Callable[..., Any], notes: CallNotes) -> Callable[[torch.Tenso
 
 
 def note_failure(raised: BaseException, notes: CallNotes) -> None:
-    """Keep the notes of a call that raised, for who asks next in this thread."""
+    """Keep the record of a call that raised, for the next `notes_of` in this thread."""
     _failures.latest = raised, notes
 
 
 def notes_of(raised: BaseException) -> CallNotes | None:
-    """The notes of the call that raised this; they can be taken once."""
+    """The record of the call that raised this exception; it can be taken once."""
     latest, _failures.latest = _failures.latest, None
     return latest[1] if latest is not None and latest[0] is raised else None
 
@@ -102,7 +102,7 @@ _failures = _Failures()
 
 
 class Replay:
-    """One run of a segment as plain Python in which the program's code is answered from notes."""
+    """One run of a segment as plain Python in which calls of user code return recorded results."""
 
     def __init__(
         self,
@@ -117,16 +117,16 @@ class Replay:
         self.failure, self.notes, self.location = failure, notes, location
         self.in_order = in_order
         self.is_raised_again = is_raised_again
-        """Whether the exception is the program's; what an operator of the graph refuses, it refuses by itself."""
+        """Whether user code raised the exception; an operator of the graph raises again by itself."""
         self.tail = tail
         self.is_over = False
         self.modes: list[TorchDispatchMode] = []
 
     def run(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-        """Call the plain function; raises the exception at the end at the latest."""
+        """Call the plain function; raise the exception when it returns, at the latest."""
         with contextlib.ExitStack() as stack:
             stack.callback(self._restored_modes)
-            while torch._C._len_torch_dispatch_stack():  # they have heard of the operators
+            while torch._C._len_torch_dispatch_stack():  # these modes have seen the operators already
                 self.modes.append(_pop_mode())
             hooks = innermost_hooks()
             if hooks is not None:
@@ -142,7 +142,7 @@ class Replay:
         return result
 
     def throw(self) -> None:
-        """Raise what the program's code raised, with the traceback of that code."""
+        """Raise the exception of the user code, with that code's traceback."""
         self.is_over = True
         self._restored_modes()
         running = set(_codes(sys._getframe(1)))
@@ -170,13 +170,13 @@ class Replay:
                 self.throw()
             if location >= len(packed):
                 return pack(tensor)
-            return packed[location] if self.in_order else _Unpacked(tensor)  # a compiler keeps other tensors, in another order
+            return packed[location] if self.in_order else _Unpacked(tensor)  # a backend saves other tensors, in another order
 
         return answer, lambda value: value.tensor if type(value) is _Unpacked else unpack(value)
 
 
 class _Unpacked:
-    """A saved tensor that no hook of the program is asked about: its like was packed while the graph ran."""
+    """A saved tensor for which no user hook is called: its counterpart was packed while the graph ran."""
 
     __slots__ = ("tensor",)
 
@@ -211,7 +211,7 @@ class _RecordedOperators(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 class _RaiseAtNode(TorchFunctionMode):
-    """Raises at the call of torch that a node of the graph was captured from."""
+    """Raises at the torch call from which a node of the graph was captured."""
 
     def __init__(self, replay: Replay, location: NodeLocation) -> None:
         super().__init__()

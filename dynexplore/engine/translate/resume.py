@@ -1,21 +1,21 @@
-"""Resume functions: functions that resume another one in the middle.
+"""Resume functions: functions that resume another function in the middle.
 
 The idea: after a graph break the rest of the frame must run, and be captured too. So it becomes a function: a prefix that
-restores the stack and jumps, then the *whole original body*. When a resume function breaks, the next one is made from the
-original code as well, keyed on (code, instruction, shape of the stack), so their number stays small. Five rules make this exact:
+restores the stack and jumps, then the *whole original body*. When a resume function breaks, the next one is also made from the
+original code, keyed on (code, instruction, shape of the stack), so their number stays small. Five rules make this exact:
 
 - Exception regions stay valid, because the stack is restored from its bottom. A `for` loop's iterator and a `with`
   block's `__exit__` are ordinary stack values.
 - The original argument slots come first, because zero-argument `super()` reads slot 0.
-- It has the name and the lines of the original: so tracebacks and live stacks show the function. Views of modified code show
-  another name, `__resume_at_30_1` (`name_of_code`).
-- A local that is bound in some iterations of a loop and not in others is passed in any case, as `NOT_BOUND` where it is unbound: so
-  one resume function, and one graph, serves the first iteration and the later ones.
+- It has the name and the line numbers of the original, so tracebacks and live stacks show the original function. Views of modified
+  code show another name, `__resume_at_30_1` (`name_of_code`).
+- A local that is bound in some iterations of a loop and not in others is always passed, as `NOT_BOUND` if it is unbound: so one
+  resume function, and one graph, serves the first iteration and the later ones.
 - The cell and free variables of the frame become free variables of the resume function, the cells its closure. A former
-  cell variable is then moved to a local: where it is unbound, CPython's error must still name a local variable.
+  cell variable is then moved to a local: if it is unbound, CPython's error must still name a local variable.
 
 In: a parsed code object, an instruction of it, the shape of the stack and which locals are bound. Out: `ResumeCode`.
-PyTorch does the same job in torch/_dynamo/resume_execution.py (`ContinueExecutionCache`).
+PyTorch's counterpart: `ContinueExecutionCache` in torch/_dynamo/resume_execution.py.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _GENERATOR_FLAGS = 0x20 | 0x80 | 0x200  # CO_GENERATOR, CO_COROUTINE, CO_ASYNC_G
 
 
 class NotBound:
-    """The argument that a resume function gets for a local variable that is unbound."""
+    """The type of `NOT_BOUND`, the argument that a resume function receives for an unbound local variable."""
 
     def __repr__(self) -> str:
         return "NOT_BOUND"
 
     def __reduce__(self) -> str:
-        return "NOT_BOUND"  # a copy, or what is read from a file, is this very object
+        return "NOT_BOUND"  # copying and unpickling return this very object
 
 
 NOT_BOUND = NotBound()
@@ -51,11 +51,10 @@ NOT_BOUND = NotBound()
 class ResumeCode:
     """The code of a resume function and how to call it.
 
-    Call it with one positional argument for each of `parameters`: first the frame's argument slots (`arguments` are
-    their original names; for one that is not in `bound_args` pass None, it becomes unbound), then `locals` (for one of
-    `maybe_unbound` that is not bound pass `NOT_BOUND`), then `shadowed`, then the stack values from the bottom. Its closure
-    is the cells of `freevars`, in that order.
-    It does not keep the original code object alive.
+    Call it with one positional argument for each of `parameters`: first the frame's argument slots (`arguments` are their original
+    names; pass None for one that is not in `bound_args`, it becomes unbound), then `locals` (pass `NOT_BOUND` for one of
+    `maybe_unbound` that is not bound), then `shadowed`, then the stack values from the bottom. Its closure consists of the cells
+    of `freevars`, in that order. It does not keep the original code object alive.
     """
 
     code: CodeType
@@ -68,60 +67,60 @@ class ResumeCode:
     maybe_unbound: frozenset[str]
     shadowed: tuple[str, ...]
     cleared: tuple[str, ...]
-    #: what is on the stack from the bottom: a value (True) or a NULL, and the parameter of each value
+    #: the stack slots from the bottom: a value (True) or a NULL, and the parameter of each value
     stack: tuple[bool, ...]
     stack_parameters: tuple[str | None, ...]
     #: the free variables that were cell variables of the frame
     own_cells: tuple[str, ...]
-    #: the original instruction where it goes on
+    #: the original instruction at which it resumes
     target: Instruction
     _original: weakref.ref[CodeType] = field(repr=False)
     _offsets: dict[Instruction, int] = field(repr=False)
-    #: where the frame stands in a call, whose value is pushed at `target`: the call, and the rest of the callee (nested_resume.py)
+    #: if the frame is at a call, whose result is pushed at `target`: the call, and the rest of the callee (nested_resume.py)
     call: Instruction | None = None
     inner: ResumeCode | None = None
-    #: what it is called in the parameters of a caller's
+    #: its name in the parameters of a caller's resume function
     callee_name: str = ""
 
     @property
     def parsed(self) -> ParsedCode | None:
-        """The original code as read: what to interpret, from `target` on. None if the original code object is gone."""
+        """The parsed original code, to be interpreted from `target` on. None if the original code object is gone."""
         original = self._original()
         return None if original is None else read(original)
 
     @property
     def own_parameters(self) -> tuple[str, ...]:
-        """The parameters that are not for a callee."""
+        """The parameters that do not belong to a callee."""
         return self.parameters if self.inner is None else self.parameters[: -len(self.inner.parameters_in_caller)]
 
     @property
     def parameters_in_caller(self) -> tuple[str, ...]:
-        """The parameters that a caller's resume function has for it."""
+        """The parameters for it in a caller's resume function."""
         own = self.own_parameters
         return callee_parameters(self.callee_name, own, self.parameters[len(own) :])
 
     @property
     def callee_names(self) -> tuple[str, ...]:
-        """What it and the callees in which it goes on are called there."""
+        """The names of it and of the callees in which it resumes, in those parameters."""
         return (self.callee_name, *(self.inner.callee_names if self.inner is not None else ()))
 
     def lasti_of(self, instruction: Instruction) -> int:
-        """The number of an original instruction in this code, as a handler with `lasti` wants it on the stack."""
+        """The index of an original instruction in this code, as a handler with `lasti` expects it on the stack."""
         return self._offsets[instruction] // 2
 
 
-#: id of a resume function's code object -> how it was made (which holds the code object, so the id stays taken)
+#: id of a resume function's code object -> its ResumeCode (which holds the code object, so the id is not reused)
 _resume_codes: weakref.WeakValueDictionary[int, ResumeCode] = weakref.WeakValueDictionary()
 
 
 def resume_point(code: CodeType) -> ResumeCode | None:
-    """How a resume function was made, if `code` is one and its original still exists."""
+    """The ResumeCode of `code`, if it is a resume function and its original still exists."""
     resume = _resume_codes.get(id(code))
     return resume if resume is not None and resume.code is code else None
 
 
 def original_of(code: CodeType) -> CodeType | None:
-    """The code that a resume function goes on with; None if `code` is no resume function."""
+    """The code that a resume function resumes; None if `code` is not a resume function."""
     resume = resume_point(code)
     return resume.parsed.code if resume is not None and resume.parsed is not None else None
 
@@ -143,24 +142,25 @@ def make_resume_code(
     inner: ResumeCode | None = None,
     globals_key: int = 0,
 ) -> ResumeCode:
-    """The code that resumes at `target`, made once for each shape.
+    """The code that resumes at `target`, created once for each shape.
 
-    `stack` tells values (True) from NULLs, bottom first. `locals` are the fast locals to pass, arguments and cells
+    `stack` distinguishes values (True) from NULLs, bottom first. `locals` are the fast locals to pass, arguments and cells
     excluded, `maybe_unbound` those of them that may be passed unbound; `bound_args` the arguments that are bound.
-    `prefix` may write instructions that run before the stack is put back (to enter context managers again); two prefixes that
-    write the same have the same `prefix_key`.
-    Where a comprehension is inlined and its variable shadows a cell of the frame, the cell's slot holds a plain value
-    (`shadowed`: passed as an argument) or nothing (`cleared`); whatever cell is passed for it is put aside.
-    `inner`: how the callee goes on in which the frame stands, `call` the instruction that called it; `stack` is without its value.
-    `globals_key` tells apart callees with one code and other globals: for each there is another resume function of the chain.
+    `prefix` may write instructions that run before the stack is restored (to re-enter context managers); two prefixes that
+    write the same instructions have the same `prefix_key`.
+    If the variable of an inlined comprehension shadows a cell of the frame, the cell's slot holds a plain value
+    (`shadowed`: passed as an argument) or nothing (`cleared`); the cell that is passed for it is saved elsewhere.
+    `inner`: the resume code of the callee that the frame is calling, `call` the instruction that called it; `stack` excludes its
+    result. `globals_key` distinguishes callees with the same code and different globals: each needs its own resume function of the
+    chain.
 
     ValueError: for a generator, for the code of a resume function (use its `parsed`), for ambiguous variables.
     """
-    target = parsed.unit_start(target)  # a step's origin is the CALL; what prepares it must run too
+    target = parsed.unit_start(target)  # a step's origin is the CALL; the instructions that prepare it must run too
     key = (target, stack, locals, maybe_unbound, bound_args, shadowed, cleared, prefix_key, call, inner, globals_key)
     cache: dict[Hashable, ResumeCode] = parsed.memo.setdefault("resume", {})
     if prefix is not None and prefix_key is None:
-        cache = {}  # nothing tells whether another prefix writes the same
+        cache = {}  # no key tells whether another prefix writes the same
     if key not in cache:
         _refuse(parsed)
         resume = _make(
@@ -250,7 +250,7 @@ def _make(
 
 
 def _other_locals(original: CodeType, parameters: tuple[str, ...], freevars: tuple[str, ...]) -> list[str]:
-    """The locals that begin unbound."""
+    """The locals that are unbound at the start."""
     entry_names = {*parameters, *freevars}
     return [name for name in original.co_varnames if name not in entry_names]
 
@@ -263,7 +263,7 @@ def _write_prefix(
     shadowed: tuple[str, ...],
     cleared: tuple[str, ...],
 ) -> None:
-    """What is unbound in the frame becomes unbound here; what is no cell in its cell's slot gets there."""
+    """Unbind the locals that are unbound in the frame; move values that replace a cell into the cell's slot."""
     with writer.role("resume"):
         for argument, parameter in zip(arguments, argument_parameters, strict=True):
             if argument == parameter and argument not in bound_args:
@@ -277,7 +277,7 @@ def _write_prefix(
 
 
 def _unbind(writer: Writer, names: list[str]) -> None:
-    """What was passed as `NOT_BOUND` becomes unbound."""
+    """Unbind the locals that were passed as `NOT_BOUND`."""
     with writer.role("resume"):
         for name in names:
             bound = Label("bound")
@@ -290,7 +290,7 @@ def _unbind(writer: Writer, names: list[str]) -> None:
 
 
 def write_stack(writer: Writer, stack_parameters: Sequence[str | None]) -> None:
-    """Push what is in these parameters, bottom first; None for a NULL."""
+    """Push the values of these parameters, bottom first; None for a NULL."""
     with writer.role("restore stack"):
         for parameter in stack_parameters:
             if parameter is None:
@@ -310,6 +310,6 @@ def _write_body(
         writer.originals(body, labels={**labels, body[0] if target not in body else target: entry})
     if FACTS.lasti_is_tagged:
         for instruction in writer.instructions[begin:]:
-            if instruction.opname == "RERAISE":  # where a handler is entered by its resume function an object stands for the index
+            if instruction.opname == "RERAISE":  # in a handler entered by its resume function, an object replaces the index
                 instruction.arg = instruction.argval = 0
     return writer.instructions[begin:]

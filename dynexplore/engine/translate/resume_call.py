@@ -1,14 +1,14 @@
 """Calls of resume functions: how the rest of a frame continues after the instruction that broke.
 
-The idea: when the instruction that broke has run, its results are popped, and the resume function at the next instruction is called
-with the argument slots, the other live locals and the stack values. The modified code does not call it itself: it returns a
+The idea: after the instruction that broke has run, its results are popped, and the resume function at the next instruction is
+called with the argument slots, the other live locals and the stack values. The modified code does not call it itself: it returns a
 `TailCall`, and the frame hook calls the function when the frame has ended (native/tail_call.c). So a function is one frame at any
 time, in tracebacks, in live stacks and against the recursion limit, however often it breaks. The locals of the ended frame are
-released with it: so dead locals are passed as well where the program could observe that they are finalized too early (a file, a
-temporary folder, a weak reference's target).
+released with it: so dead locals are passed as well if the program could observe their early finalization (a file, a temporary
+folder, a weak reference's target).
 
 In: where to resume, and which temporaries hold the stack. Out: bytecode that returns the call of the resume function.
-torch/_dynamo/symbolic_convert.py (create_call_resume_at) does the same job.
+PyTorch's counterpart: `create_call_resume_at` in torch/_dynamo/symbolic_convert.py.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ Slot = str | None  # the temporary that holds a stack value; None for NULL
 
 
 def _came_as_local(value: VariableTracker) -> bool:
-    """Whether an object came in from outside, in a local."""
+    """Whether an object came in as a local of the frame."""
     return isinstance(value.source, LocalSource) and not value.source.is_cell
 
 
 def _finalization_is_observable(value: VariableTracker) -> bool:
-    """Whether a program may notice the end of an object: no constant, no tensor."""
+    """Whether the program may observe an object's finalization: not of a constant or tensor."""
     try:
         kind = value.python_type()
     except NotImplementedError:
@@ -61,15 +61,15 @@ class ResumeCalls:
         self.frame = frame or self.ctx.frames.root
         self.parsed = self.frame.parsed
         self.broken = broken
-        self.shadowed: dict[str, str] = {}  # name of a cell variable -> the temporary with the value that stands in its slot
-        self.other_cells: dict[str, str] = {}  # name of a cell variable -> the temporary with another cell than the frame's own
+        self.shadowed: dict[str, str] = {}  # name of a cell variable -> the temporary with the value in its slot
+        self.other_cells: dict[str, str] = {}  # name of a cell variable -> the temporary with a cell other than the frame's
         self.is_resume = self.ctx.resume is not None
         self.loops = any(step.target >= 0 and step.target <= step.index for step in self.parsed.steps)
 
     def passed_locals(self, target: Instruction, *, in_call: bool = False) -> frozenset[str]:
-        """The locals that a resume function at `target` is given: those that it may read, and those that must not die yet.
+        """The locals that are passed to a resume function at `target`: those that it may read, and those that must stay alive.
 
-        `in_call`: the frame stands in the call before `target`, which may raise.
+        `in_call`: the frame is at the call before `target`, which may raise.
         """
         needed = live_locals(self.parsed, self.parsed.unit_start(self.broken)) if in_call else frozenset()
         stored = self._immediately_stored(target)
@@ -82,7 +82,9 @@ class ResumeCalls:
         return live_locals(self.parsed, target).union(keepalive, needed)
 
     def _new_objects_on_stack(self) -> Iterator[VariableTracker]:
-        """What this frame made and the broken instruction is given, itself or in a container: it may refer to it weakly."""
+        """Objects that this frame created and that the broken instruction receives, directly or in a container: it may create weak
+        references to them.
+        """
         waiting: list[Any] = list(self.frame.stack)
         walked = set()
         while waiting:
@@ -96,19 +98,21 @@ class ResumeCalls:
                 waiting += contents.items if contents is not None else ()
 
     def _maybe_unbound(self, target: Instruction) -> frozenset[str]:
-        """The locals that are passed as they are, bound or not: those of a loop around `target`, and those that came that way."""
+        """The locals that are passed whether bound or not: those of a loop around `target`, and those that were themselves passed
+        so.
+        """
         in_loop = stored_around(self.parsed, target)
         if in_loop is None and not self.frame.as_passed:
             return frozenset()
         return unbound_locals(self.parsed, target) & ((in_loop or frozenset()) | self.frame.as_passed.keys())
 
     def _immediately_stored(self, target: Instruction) -> set[str]:
-        """The locals that a resume function stores before it does anything else: what they held dies there in any case."""
+        """The locals that a resume function stores before it does anything else: their old values die there in any case."""
         stores = itertools.takewhile(lambda step: step.op == "STORE_FAST", self.parsed.steps[self.parsed.step_of(target) :])
         return {step.arg for step in stores}
 
     def leave_cells(self) -> None:
-        """Inside an inlined comprehension, the slot of a cell may hold the plain value of its variable, or a cell of its own."""
+        """Save cell slots that hold a comprehension's plain value, or a cell of its own, inside an inlined comprehension."""
         for name in (*self.parsed.code.co_cellvars, *self.parsed.code.co_freevars):
             cell = self.frame.cells.get(name)
             if name in self.frame.locals:
@@ -119,7 +123,7 @@ class ResumeCalls:
                 self.other_cells[name] = self.generator.store_temporary()
 
     def resume(self, target: Instruction, untouched: list[Slot], results: Shape) -> None:
-        """Results of the broken instruction are on the stack: take them off, call the resume function at `target`."""
+        """Pop the results of the broken instruction, and call the resume function at `target`."""
         results_slots: list[Slot] = []
         with self.writer.role("resume"):
             for is_value in reversed(results):
@@ -128,7 +132,7 @@ class ResumeCalls:
             self._call_resume(target, [*untouched, *reversed(results_slots)])
 
     def resume_handler(self, slots: list[Slot]) -> None:
-        """The broken instruction raised: resume in the original handler, with the exception as a stack value."""
+        """Resume in the original handler after the broken instruction raised, with the exception as a stack value."""
         handler = self.broken.handler
         assert handler is not None
         with self.writer.role("resume"):
@@ -147,25 +151,25 @@ class ResumeCalls:
             writer.load_const(resume.lasti_of(self.broken))
         if exception is not None:
             writer.load_fast(exception)
-            writer.load_const(None)  # no cycle through the frame of the traceback
+            writer.load_const(None)  # avoids a reference cycle through the traceback's frame
             writer.store_fast(exception)
         writer.call(count + lasti + (exception is not None) + 1)
         with writer.role("return"):
             writer.return_value()
 
     def begin_tail_call(self) -> None:
-        """What is pushed next is the resume function, and its arguments."""
+        """Begin a tail call: the resume function and its arguments are pushed next."""
         self.writer.begin_call()
         self.writer.load_fast(self.generator.injected.add(TailCall, TAIL_CALL))
         self.writer.callable_ready()
 
     def note(self, resume: ResumeCode) -> None:
-        """The modified code goes on in this resume function."""
+        """Record that the modified code calls this resume function."""
         if all(resume.code is not other for other in self.generator.resume_codes):
             self.generator.resume_codes.append(resume.code)
 
     def resume_code(self, target: Instruction, shape: Shape, inner: ResumeCode | None = None) -> ResumeCode:
-        """The resume function at `target`; of a frame that stands in its call, `inner` is that of the callee."""
+        """The resume function at `target`; if the frame is at a call, `inner` is the callee's."""
         arguments = argument_slots(self.parsed.code)
         cells = (*self.parsed.code.co_cellvars, *self.parsed.code.co_freevars)
         live = self.passed_locals(target, in_call=inner is not None)
@@ -192,7 +196,7 @@ class ResumeCalls:
 
     @property
     def globals_key(self) -> int:
-        """Which globals the frame has: 0 for those of the root."""
+        """A key of the frame's globals: 0 for those of the root."""
         values = self.frame.globals.values
         return 0 if values is self.ctx.frames.root.globals.values else id(values)
 
@@ -212,11 +216,11 @@ class ResumeCalls:
         self.writer.load_fast(name)
 
     def load_cell_content(self, name: str) -> None:
-        """Push what a cell of the frame holds."""
+        """Push the content of a cell of the frame."""
         self.writer.load_deref(name)
 
     def push_arguments(self, resume: ResumeCode, slots: list[Slot]) -> int:
-        """The argument slots (None for a dead or unbound one), other locals, stack values."""
+        """Push the argument slots (None for a dead or unbound one), other locals, and stack values; return their number."""
         writer = self.writer
         live = self.passed_locals(resume.target, in_call=resume.inner is not None)
         cells = {*resume.freevars}

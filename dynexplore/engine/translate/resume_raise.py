@@ -1,12 +1,12 @@
-"""Exceptions that are raised at a resume point, before the resume function has begun.
+"""Exceptions raised at a resume point, before the resume function has begun.
 
-The idea: a frame that broke has ended when its resume function is translated. An exception that is raised meanwhile - Ctrl-C, a
-backend that fails, a graph break where none is allowed - belongs to the function at the instruction where it resumes: a `with`
-block around that instruction exits, its `finally` runs, its `except` may catch. So the resume function gets code that restores the
-stack as usual and then raises, under the exception handler of the instruction at which it would have resumed.
+The idea: a frame that broke has ended when its resume function is translated. An exception raised in between (Ctrl-C, a failing
+backend, a graph break where none is allowed) belongs to the function at the instruction where it resumes: a `with` block around
+that instruction exits, its `finally` runs, its `except` may catch. So the resume function has a variant that restores the stack as
+usual and then raises, under the exception handler of the instruction at which it would have resumed.
 
-In: how a resume function was made. Out: the code that raises what the hook stores in a local variable; None where no handler covers
-the resume point. PyTorch's Dynamo calls resume functions from the frame that broke, whose own handlers catch.
+In: a `ResumeCode`. Out: the code that raises the exception, which the hook stores in a local variable; None if no handler covers
+the resume point. PyTorch's counterpart: none; there the frame that broke calls the resume function, and its own handlers catch.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _RAISED = "___raised"
 
 
 def raising_code(resume: ResumeCode) -> CodeType | None:
-    """The code that raises; the local variable after the parameters holds what."""
+    """The code that raises; the local variable after the parameters holds the exception."""
     code = resume.code
     instructions = read(code).instructions
     begin = next(number for number, instruction in enumerate(instructions) if instruction.role == "original")
-    continuation = instructions[begin - 1].target  # the last of what is written before the body jumps
+    continuation = instructions[begin - 1].target  # the last instruction written before the body jumps
     end = begin - 1
     callee = raising_code(resume.inner) if resume.inner is not None else None
     if resume.inner is not None:
@@ -43,7 +43,7 @@ def raising_code(resume: ResumeCode) -> CodeType | None:
     with writer.at(continuation), writer.covered_by(*covered):
         if resume.inner is not None and callee is not None:
             _raise_in_callee(writer, resume.inner, callee)
-            begin -= 1  # with the jump
+            begin -= 1  # includes the jump
         else:
             writer.load_fast(_RAISED)
             writer.raise_varargs(1)
@@ -56,7 +56,7 @@ def raising_code(resume: ResumeCode) -> CodeType | None:
 
 
 def _raise_in_callee(writer: Writer, callee: ResumeCode, code: CodeType) -> None:
-    """Where the frame stands in a call: its callee raises, and what the handlers there return is the value of the call."""
+    """Raise in the callee if the frame is at a call; the value that the handlers there return is the result of the call."""
     function, *arguments = callee.parameters_in_caller
     raising = code.replace(co_argcount=code.co_argcount + 1)
     writer.begin_call()
@@ -76,6 +76,6 @@ def _with_code(function: FunctionType, code: CodeType) -> FunctionType:
 
 
 def _end_of_prologue(instructions: Sequence[Instruction], resume: ResumeCode) -> int:
-    """Where the free variables are there and the cells among them are moved to locals, by two instructions each."""
+    """The index after the prologue: free variables are copied, and cells among them moved to locals by two instructions each."""
     begun = next(number for number, instruction in enumerate(instructions) if instruction.opname == "RESUME")
     return begun + 1 + 2 * len(resume.own_cells)

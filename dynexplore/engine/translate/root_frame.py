@@ -1,7 +1,10 @@
 """The root frame of an attempt: its arguments, cells and, for a resume function, the stack it resumes with.
 
-In: a `TranslationRequest`, the resume point of its code. Out: a `SymbolicFrame` whose values are lazy trackers with sources.
-torch/_dynamo/symbolic_convert.py (`InstructionTranslator.__init__`) does the same job.
+The idea: everything that enters the frame becomes a lazy tracker with a source. A resume function is interpreted as its original
+code, from the middle; so its arguments are put into the locals and stack slots of the original frame.
+
+In: a `TranslationRequest`, the resume point of its code. Out: a `SymbolicFrame`. PyTorch's counterpart:
+`InstructionTranslator.__init__` in torch/_dynamo/symbolic_convert.py.
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class RootFrame:
-    """Fills the root frame, and notes what of it is another value in the next call."""
+    """Fills the root frame, and notes which of its values differ in the next iteration of a loop."""
 
     def __init__(
         self, request: TranslationRequest, journal: Journal, resume: ResumeCode | None, specializer: Specializer
@@ -43,7 +46,7 @@ class RootFrame:
         specializer.note_unstable_variables(request.module_classes.among(request.values, cells), "block")
 
     def build(self, parsed: ParsedCode, namespace: NamespaceVariable) -> SymbolicFrame:
-        """The frame as it begins, or as it resumes."""
+        """The frame at its start, or at its resume point."""
         frame = SymbolicFrame(parsed, namespace, None, None)
         for index, name in enumerate(self._request.code.co_freevars):
             frame.cells[name] = self._free_variable(name, index)
@@ -54,7 +57,7 @@ class RootFrame:
         return frame
 
     def build_callees(self, ctx: Interpreter, root: SymbolicFrame) -> list[SymbolicFrame]:
-        """The callees in which a resume function goes on (nested_resume.py), outermost first; each caller stands in its call."""
+        """The callees in which a resume function resumes (nested_resume.py), outermost first; each caller is at its call."""
         frames: list[SymbolicFrame] = []
         resume, caller, in_loop = self._resume, root, False
         through: list[tuple[FunctionType, VariableTracker]] = []
@@ -93,7 +96,7 @@ class RootFrame:
         return LazyVariable(self._request.values[name], LocalSource(name, slot, is_cell=is_cell))
 
     def _fill_arguments(self, frame: SymbolicFrame) -> None:
-        """A function begins: its arguments are bound, those that closures share live in cells."""
+        """Bind the arguments of a function that begins; those that closures share are in cells."""
         code = self._request.code
         for slot, name in enumerate(self._request.slot_names):
             if name not in self._request.values:
@@ -106,9 +109,9 @@ class RootFrame:
             frame.cells.setdefault(name, CellVariable(name, None, frame_cell=True))
 
     def _fill_resumed(self, frame: SymbolicFrame, resume: ResumeCode, callee: str = "") -> None:
-        """A resume function begins: the original code is interpreted from the middle, with locals and stack as passed.
+        """Fill locals and stack of a resume function that begins; the original code is interpreted from the middle.
 
-        `callee`: the name of the callee in which the resume function of the root goes on.
+        `callee`: the name of the callee in which the resume function of the root resumes.
         """
 
         def passed(parameter: str) -> VariableTracker:
@@ -134,7 +137,7 @@ class RootFrame:
         frame.pc = frame.parsed.step_of(resume.target)
 
     def _note_what_varies(self, frame: SymbolicFrame, resume: ResumeCode, callee: str) -> None:
-        """Which locals and stack values are other numbers, other objects, or data-dependent sizes in the next iteration."""
+        """Note which locals and stack values are other numbers, other objects, or data-dependent sizes in the next iteration."""
         specializer = self._specializer
         loop_carried = loop_carried_locals(frame.parsed)
         for name, value in frame.locals.items():
@@ -147,7 +150,7 @@ class RootFrame:
             specializer.note_data_dependent_size(frame.stack[-1].source)
         in_loop = stored_around(frame.parsed, resume.target)
         on_stack = [name for name in resume.stack_parameters if name is not None]
-        if specializer.has_unstable_variables:  # what is live around one of several blocks may depend on it
+        if specializer.has_unstable_variables:  # values live around one of several blocks may depend on it
             self._note_unstable(callee, (*resume.locals, *on_stack), "beside block")
         if in_loop is not None:
             self._note_unstable(callee, (*in_loop, *on_stack), "loop")
@@ -173,7 +176,7 @@ class RootFrame:
 
 
 def _first_argument(frame: SymbolicFrame) -> VariableTracker:
-    """The receiver of a method, which it has not bound anew."""
+    """The receiver of a method, unless the method has rebound the variable."""
     first = frame.parsed.code.co_varnames[0]
     receiver = frame.cells[first].content if first in frame.cells else frame.locals[first]
     assert receiver is not None

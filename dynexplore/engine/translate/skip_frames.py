@@ -1,20 +1,20 @@
 """Skipped frames: a frame without tensors (torch/_dynamo: `has_tensor_in_frame`) runs as plain Python.
 
-The idea: a comparison function that `sorted` calls three thousand times, a method that counts, a lookup: nothing in them is worth a
-graph, and CPython does such work faster than any modified code. So a translation that met no tensor work becomes an entry whose
+The idea: a comparison function that `sorted` calls three thousand times, a method that counts, a lookup: none of them is worth a
+graph, and CPython runs them faster than any modified code. So a translation that met no tensor work becomes a cache entry whose
 code is the frame's own. It is guarded like any other entry: a call with a tensor misses it, and is captured.
 
-Running plain is right whatever the guards say; they only tell when another look may find tensor work. So a guard that has
-failed for a frame which then had no tensor work either is not asked again (`relaxed`): of a number that varies the type is left, of
-a condition nothing. What is left of a function of numbers, as a rule, is the types of its arguments and of what it reads of them
-(`key=lambda o: o.cost`) or counts (`calls[0] += 1`), which C compares (`TypeGuard`).
+Running plain is correct whatever the guards say; they only decide when another translation may find tensor work. So a guard that
+has failed for a frame which still had no tensor work is weakened (`relaxed`): for a number that varies only the type is guarded, a
+condition is dropped. What remains for a function of numbers is usually the types of its arguments and of the values that it reads
+from them (`key=lambda o: o.cost`) or counts (`calls[0] += 1`), which C compares (`TypeGuard`).
 
-A frame that breaks is such a frame where all up to the break is work on numbers, no tensor is in reach (neither an argument nor a
-global or cell that it names; nor torch itself), and what went on behind the break was left to Python, too: comparisons that read
-memory through ctypes, or note how often they were called.
+A frame that breaks is also skipped if everything before the break is work on numbers, no tensor is in reach (neither an argument
+nor a global or cell that it names, nor torch itself), and its resume function was skipped too: comparison functions that read
+memory through ctypes, or count their calls.
 
-In: a finished attempt; the guards that failed before (`Profile`). Out: the entry's form of a `Translation`.
-torch/_dynamo/convert_frame.py (`has_tensor_in_frame`) and symbolic_convert.py ("no content in function call") do the same job.
+In: a finished attempt; the guards that failed before (`Profile`). Out: the skipping form of a `Translation`.
+PyTorch's counterpart: `has_tensor_in_frame` and `SkipFrame` (torch/_dynamo/convert_frame.py, exc.py).
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ from dynexplore.engine.variables.torch_.nn.nn_module import NNModuleVariable
 
 
 def is_left_to_python(ctx: Interpreter) -> bool:
-    """Whether an attempt that came to the frame's end has met nothing worth a graph.
+    """Whether an attempt that reached the frame's end has met nothing worth a graph.
 
-    Where a tensor is in reach (the method of a module), that is said only of a frame that looked at none and gives a number, or
-    a module, which it has found: `ModuleList.__getitem__`.
+    If a tensor is in reach (the method of a module), this holds only for a frame that read no tensor and returns a number, or a
+    module that it has looked up: `ModuleList.__getitem__`.
     """
     if not _computes_numbers_alone(ctx):
         return False
@@ -62,7 +62,7 @@ def is_left_to_python(ctx: Interpreter) -> bool:
 
 
 def is_numbers_so_far(ctx: Interpreter) -> bool:
-    """Whether an attempt that stopped at a break met nothing worth a graph, and the frame has no tensor in reach."""
+    """Whether an attempt that stopped at a break has met nothing worth a graph, and the frame has no tensor in reach."""
     return _computes_numbers_alone(ctx) and not _reaches_tensor(ctx.request)
 
 
@@ -71,7 +71,7 @@ def _computes_numbers_alone(ctx: Interpreter) -> bool:
 
 
 def leave_to_python_at_break(ctx: Interpreter) -> Translation:
-    """The same for a frame that breaks: what follows may read arguments of which nothing was asked so far."""
+    """The skipping translation of a frame that breaks: the rest may read arguments that are not guarded so far."""
     request = ctx.request
     guards = {guard.source.local for guard in ctx.guards.guards if isinstance(guard.source, LocalSource) and guard.kind in _OF_TYPE}
     for slot, name in enumerate(request.slot_names):
@@ -92,13 +92,13 @@ def _reaches_tensor(request: TranslationRequest) -> bool:
 
 
 def has_tensor(values: Any, depth: int = 2) -> bool:
-    """Whether a value is a tensor or a module, or a tuple, list or dict with one near its top: a cheap look."""
+    """Whether a value is a tensor or a module, or a tuple, list or dict that contains one near its top: a cheap check."""
     if is_a(values, torch.Tensor, torch.nn.Module):
         return True
     if depth < 0:
         return False
     if is_a(values, dict):
-        return any(has_tensor(value, depth - 1) for value in dict.values(values))  # a subclass may say something else
+        return any(has_tensor(value, depth - 1) for value in dict.values(values))  # a subclass may override `values`
     for sequence in (tuple, list):
         if is_a(values, sequence):
             return any(has_tensor(value, depth - 1) for value in sequence.__getitem__(values, slice(20)))
@@ -112,7 +112,7 @@ def has_tensor(values: Any, depth: int = 2) -> bool:
 
 
 def leave_to_python(ctx: Interpreter) -> Translation:
-    """The translation of such a frame: its own code, under the guards that are worth asking."""
+    """The skipping translation: the frame's own code, under the guards that are worth checking."""
     check, walk = compile_relaxed_guards(ctx, lambda guards: relaxed(guards, ctx.request))
     request = ctx.request
     types = type_guard(check.guards, request.slot_names) if not check.subclass_answers else None
@@ -123,14 +123,14 @@ def leave_to_python(ctx: Interpreter) -> Translation:
 
 
 def relaxed(guards: list[Guard], request: TranslationRequest) -> list[Guard]:
-    """The guards of a frame that is left to Python, without those that were seen to fail there, and then without those on modes."""
+    """The guards of a skipped frame, without those that have failed for it, and then also without those on modes."""
     if not (request.profile.has_failures_when_skipped() or request.profile.resume_was_skipped):
         return guards
     weaker = (_relaxed(guard, request) for guard in guards if guard.kind not in _OF_MODIFIED_CODE)
     return [guard for guard in weaker if guard is not None]
 
 
-# What modified code has to be sure of, and what says nothing of whether there is tensor work: which object it is, and its keys.
+# Guards that only modified code needs: object identity and dict keys do not tell whether there is tensor work.
 _OF_MODIFIED_CODE = ("GLOBAL_STATE", "ID_MATCH", "DICT_KEYS", "NOT_INSTANCE_DICT", *OF_SEVERAL_SOURCES)
 
 
@@ -147,20 +147,22 @@ def _relaxed(guard: Guard, request: TranslationRequest) -> Guard | None:
 
 
 def is_about_type(guard: Guard, scope: Scope) -> bool:
-    """Whether a guard that has failed found a value of another type there."""
+    """Whether a failed guard failed because the value has another type."""
     if guard.kind in ("TYPE_MATCH", "NUMBER"):
         return True
     if guard.kind != "EQUALS":
         return False
     try:
         return type(guard.source.fetch(scope)) is not type(guard.expected)
-    except Exception:  # what stood on the way to the value is another object
+    except Exception:  # an object on the path to the value has changed
         return True
 
 
 def type_guard(guards: list[Guard], slot_names: tuple[str, ...]) -> TypeGuard | None:
-    """The guards as C asks them, where all are about the classes of values near the frame's names: then no function is called."""
-    rows = [_type_row(guard, guards, slot_names) for guard in guards if guard.kind != "MODULE_STATE"]  # those the walk asks
+    """The guards as a TypeGuard in C, which calls no Python function; None unless all are about classes of values near the frame's
+    names.
+    """
+    rows = [_type_row(guard, guards, slot_names) for guard in guards if guard.kind != "MODULE_STATE"]  # the walk checks those
     return None if None in rows else TypeGuard(tuple(row for row in rows if row is not None))
 
 
@@ -182,7 +184,7 @@ def _type_row(guard: Guard, guards: list[Guard], slot_names: tuple[str, ...]) ->
 
 
 def _root(source: Source, slot_names: tuple[str, ...]) -> Any:
-    """Where C finds what a name of the frame stands for."""
+    """The root, for C, of a name of the frame."""
     if isinstance(source, LocalSource):
         return slot_names.index(source.local)
     if isinstance(source, GlobalSource):
@@ -195,7 +197,7 @@ def _classes(guard: Guard) -> tuple[type[Any], ...]:
 
 
 def _class_of(source: Source, guards: list[Guard]) -> type[Any] | None:
-    """The class that a guard says the value here is of."""
+    """The class that a guard requires of the value at `source`."""
     return next((guard.expected for guard in guards if guard.source is source and guard.kind == "TYPE_MATCH"), None)
 
 
@@ -206,7 +208,7 @@ def _step(source: Source, cls: type[Any] | None) -> Any:
     if cls is None:
         return None
     if isinstance(source, AttributeSource):
-        member = peek(cls, source.attr)  # the walk asks whether the lookup still ends there
+        member = peek(cls, source.attr)  # the walk checks that the lookup still ends there
         is_slot = type(member) is MemberDescriptorType and is_python_class(member.__objclass__)
         return ("member", source.attr, cls) if is_slot else None
     return _item(source.index, cls) if isinstance(source, ItemSource) else None

@@ -2,6 +2,9 @@
 
 The idea: at a graph break the original instruction runs for real, so its results have no trackers; but a resume function must know
 the shape of the stack that it restores. The stack effects of the instruction's canonical steps determine it.
+
+In: a shape and the steps of an instruction. Out: the shape after it. PyTorch's counterpart: `stack_effect` in
+torch/_dynamo/bytecode_analysis.py, which only counts.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ Shape = tuple[bool, ...]  # bottom first; True is a value, False a NULL
 
 
 class _IsValue(dict[str, bool]):
-    """Whether what is new on the stack is a value, by the word for it."""
+    """Whether a new stack slot is a value (True) or NULL, by its word in a stack effect."""
 
     def __missing__(self, word: str) -> bool:
         return True
@@ -33,16 +36,16 @@ def _depth(arg: Any) -> int:
     return int(arg)
 
 
-# Instructions that look at values below those that they pop: the container of a comprehension, the index for a re-raise.
+# Instructions that read values below those that they pop: the container of a comprehension, the index for a re-raise.
 _LOOKS_BELOW: dict[str, Callable[[Any], int]] = {
     **dict.fromkeys(("LIST_APPEND", "SET_ADD", "MAP_ADD", "LIST_EXTEND", "SET_UPDATE", "DICT_UPDATE", "RERAISE"), _depth),
-    # The error's text names the callable, which lies below the tuple of arguments, from 3.13 on below the call's empty slot too.
+    # The error message names the callable, which is below the tuple of arguments, and from 3.13 on also below the call's NULL.
     "DICT_MERGE": lambda arg: int(arg) + 3,
 }
 
 
 def shape_after(shape: Shape, steps: Sequence[Step], *, jumped: bool) -> tuple[Shape, int]:
-    """The shape after these steps (the jump of the last one taken or not), and how deep they reached.
+    """The shape after these steps (with the jump of the last one taken or not), and how deep they reached.
 
     The second number counts how many of the slots at the bottom were never touched.
 

@@ -1,7 +1,11 @@
-"""Stack traces of graph nodes: the frames and lines of the program that made each node, outermost first.
+"""Stack traces of graph nodes: the frames and lines of the program that created each node, outermost first.
 
-In: nodes, as they are made (`operations.describe`). Out: `node_locations(graph)`, by the node's name; `frames_at`, what a traceback
-shows of the frames that were inlined. torch.fx keeps `stack_trace`, a text, in each node's meta."""
+The idea: a compiled graph is one call, but an exception of one of its operators must have the traceback of eager. So each node
+records its frames, and a traceback is built from the record.
+
+In: nodes, as they are created (`operations.describe`). Out: `node_locations(graph)`, by the node's name; `traceback_at`, the
+traceback with the frames that were inlined. PyTorch's counterpart: `stack_trace`, a text in each node's meta.
+"""
 
 from __future__ import annotations
 
@@ -31,11 +35,11 @@ class NodeLocation(NamedTuple):
 
     frames: tuple[FrameLine, ...]
     preceding_on_line: int
-    """How many nodes of the same graph stand on the same line before it."""
+    """How many earlier nodes of the same graph are on the same line."""
 
 
 def node_locations(graph: torch.fx.Graph) -> dict[str, NodeLocation]:
-    """The place of each node that has one, by name."""
+    """The location of each node that has one, by the node's name."""
     locations: dict[str, NodeLocation] = {}
     counts: dict[FrameLine, int] = {}
     for node in graph.nodes:
@@ -49,15 +53,17 @@ def node_locations(graph: torch.fx.Graph) -> dict[str, NodeLocation]:
 
 
 def traceback_at(root: FrameType, location: NodeLocation, tail: TracebackType | None) -> TracebackType:
-    """The traceback of an exception that a node raised: the root frame at the node's line, the frames inlined into it, the rest."""
+    """The traceback of an exception that a node raised: the root frame at the node's line, the frames inlined into it, then
+    `tail`.
+    """
     chain = tail
     for entry in reversed(location.frames[1:]):
         chain = TracebackType(chain, _frame_of(entry), -1, entry.line)
-    return TracebackType(chain, root, -1, location.frames[0].line)  # -1: no column is known
+    return TracebackType(chain, root, -1, location.frames[0].line)  # -1: the column is unknown
 
 
 def _frame_of(entry: FrameLine) -> FrameType:
-    """A frame with the name and file of one that was inlined."""
+    """A frame object with the name and file of an inlined frame."""
     code = _raising.__code__.replace(
         co_filename=entry.file, co_name=entry.name, co_qualname=entry.qualified_name, co_firstlineno=entry.line
     )
@@ -74,12 +80,12 @@ _raising = lambda: next(iter(()))  # noqa: E731 - one line, whatever formats thi
 
 
 def definition_of(code: CodeType) -> tuple[str, str, int]:
-    """Where the function of this code is written: the same for its modified code and its resume functions."""
+    """The definition site of this code's function: the same for its modified code and its resume functions."""
     return code.co_filename, code.co_name, code.co_firstlineno
 
 
 def traceback_from(traceback: TracebackType | None, codes: Sequence[CodeType]) -> TracebackType | None:
-    """The part of a traceback that begins with a frame of one of these functions; None where there is none."""
+    """The part of a traceback that begins with a frame of one of these functions; None if there is none."""
     definitions = {definition_of(code) for code in codes}
     while traceback is not None and definition_of(traceback.tb_frame.f_code) not in definitions:
         traceback = traceback.tb_next

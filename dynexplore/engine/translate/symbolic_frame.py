@@ -1,10 +1,11 @@
-"""A frame whose values are trackers: stack, locals, cells, the exception being handled; nothing else.
+"""A frame whose values are trackers: stack, locals, cells, and the exceptions being handled.
 
 The idea: CPython's frame object, with one list of trackers for its value stack and one dict of trackers for its fast locals. The
 translator moves `pc` over the canonical steps; handlers push and pop.
 
-In: parsed code and bound arguments. Out: state that views and codegen read. CPython's counterpart is
-Include/internal/pycore_frame.h; PyTorch's is the state of InstructionTranslatorBase in torch/_dynamo/symbolic_convert.py.
+In: parsed code and bound arguments. Out: state that views and codegen read. PyTorch's counterpart: the state of
+InstructionTranslatorBase (`stack`, `symbolic_locals`) in torch/_dynamo/symbolic_convert.py; CPython's:
+Include/internal/pycore_frame.h.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from dynexplore.engine.variables.objects.namespace import NamespaceVariable
 
 
 class NullVariable(VariableTracker):
-    """The empty slot beside a callable; no Python value."""
+    """The NULL beside a callable; not a Python value."""
 
     kind = "null"
 
@@ -48,7 +49,7 @@ class SymbolicFrame:
         self.pc = 0
         self.stack: list[VariableTracker] = []
         self.locals: dict[str, VariableTracker] = {}
-        #: the locals of a resume function of which nobody has asked yet whether they are bound: where they are, and of which class
+        #: the locals of a resume function that nothing has read yet, so that they may be unbound: their sources and classes
         self.as_passed: dict[str, tuple[Source, type[Any]]] = {}
         self.cells: dict[str, CellVariable] = {}
         self.globals = namespace
@@ -59,21 +60,21 @@ class SymbolicFrame:
         self.namespace: dict[str, VariableTracker] = {}  # of a class body
         self.returned: VariableTracker | None = None
         self.yielded: VariableTracker | None = None
-        self.exceptions: list[VariableTracker] = []  # being handled, innermost last
-        #: whether a break in it, or in a callee that nests, may end the graph there: the root frame, and callees (nested_frames.py)
+        self.exceptions: list[VariableTracker] = []  # the exceptions being handled, innermost last
+        #: whether a break in it, or in a callee that nests, may end the graph there: true of the root frame and callees that nest
         self.nests = parent is None
-        #: whether a break in it may
+        #: whether a break in the frame itself may end the graph there
         self.stops = parent is None
-        #: the callable whose call is all that the current instruction does, and what it passes the call on to
+        #: if the current instruction only calls this: the callable that it calls in the end, after forwarding
         self.only_calls: VariableTracker | None = None
-        #: the methods, each with its receiver, through which it does so without that they are interpreted
+        #: the methods, each with its receiver, through which the call is forwarded without interpreting them
         self.calls_through: tuple[tuple[FunctionType, VariableTracker], ...] = ()
-        #: those through which this frame was called
+        #: the methods through which the call of this frame was forwarded
         self.called_through: tuple[tuple[FunctionType, VariableTracker], ...] = ()
-        # as numbers of steps:
+        # indices of steps:
         self.unit_began_at = 0  # where the current instruction began
         self.caught_at: list[int] = []  # where each exception that is being handled was raised
-        self.in_flight_since: int | None = None  # where an exception was raised that no `except` has taken yet
+        self.in_flight_since: int | None = None  # where an exception was raised that no `except` has caught yet
 
     def forget(self) -> None:
         """Drop the values of the frame and its caller."""

@@ -1,14 +1,15 @@
 """The translator: interprets a frame's canonical steps symbolically, until it returns or must break.
 
-The idea: CPython's evaluation loop over trackers instead of values. Tensor operations go into the graph; facts that were relied
-on become guards; changes go to the journal. When an instruction cannot be traced, the attempt is thrown away and a second one
-stops just before that instruction (no state is ever rolled back): `translate` runs at most two attempts, as a rule.
+The idea: CPython's evaluation loop over trackers instead of values. Tensor operations go into the graph; assumptions become guards;
+mutations go to the journal. When an instruction cannot be traced, the attempt is discarded and a second one stops just before that
+instruction (no state is ever rolled back): `translate` usually runs at most two attempts.
 
-In: a `TranslationRequest` (what the runtime knows of the call). Out: a `Translation` (modified code, graphs, guards).
-`Translator` implements `TraceContext`, the Protocol through which trackers ask it: it is the loop, composed with what trackers use
-(`values`, `calls`, `frames`, `graph`, `journal`, `effects`).
+In: a `TranslationRequest` (what the runtime knows about the call). Out: a `Translation` (modified code, graphs, guards).
+`Translator` implements `TraceContext`, the Protocol through which trackers reach it: it is the loop, composed with the objects that
+trackers use (`values`, `calls`, `frames`, `graph`, `journal`, `effects`).
 
-torch/_dynamo/symbolic_convert.py and output_graph.py do the same job.
+PyTorch's counterpart: `InstructionTranslatorBase` in torch/_dynamo/symbolic_convert.py (discarding attempts: `SpeculationLog`,
+`RestartAnalysis`) and torch/_dynamo/output_graph.py.
 """
 
 from __future__ import annotations
@@ -75,15 +76,15 @@ _ROWS = (all_rows, class_statement, comptime, handlers)  # imported for the rows
 
 _FINALIZED = "DX321"
 _GUARDS_PER_CLOCK_READ = 1024
-ATTEMPTS = 8  # two as a rule; one more for each value that cannot be reconstructed where the one before was to stop
+ATTEMPTS = 8  # usually two; one more for each value that cannot be reconstructed at the previous attempt's restart point
 
 
 @timed("translate")
 def translate(request: TranslationRequest) -> Translation:
     """Translate one frame.
 
-    Raises GraphBreak if the request is `nopython` and the frame cannot be one graph; SkipFrame when it is better run plain, and
-    SkipFrameOnce when this call of it is.
+    Raises GraphBreak if the request is `nopython` and the frame cannot be one graph; SkipFrame if it should run as plain Python,
+    and SkipFrameOnce if only this call should.
     """
     restart: RestartPoint | None = None
     size_oblivious = not request.backend_size_guards.guards_sizes
@@ -95,7 +96,7 @@ def translate(request: TranslationRequest) -> Translation:
             except SkipFrame:
                 if not (request.nested_breaks and (translator.has_nested or (restart is not None and restart.has_nested))):
                     raise
-                request.nested_breaks, outcome = False, None  # no frame is skipped for what one of its callees does
+                request.nested_breaks, outcome = False, None  # no frame is skipped because of one of its callees
             finally:
                 translator.close()
         if isinstance(outcome, Translation):
@@ -108,14 +109,14 @@ def translate(request: TranslationRequest) -> Translation:
 def interpreted_at(error: BaseException) -> tuple[UserFrame, ...]:
     """The lines of the program that were being interpreted when the engine failed, outermost first.
 
-    Read off the traceback: the frames that an exception has come through are interpreted no longer.
+    Read from the traceback: frames that an exception has unwound are no longer on the stack.
     """
     entries = (entry for entry, _ in traceback.walk_tb(error.__traceback__))
     return tuple(user_frame(entry.f_locals["frame"]) for entry in entries if entry.f_code is Translator._take_steps.__code__)
 
 
 class _StopInCallee(BaseException):
-    """The restart point is reached in a callee that nests: its frames are `FrameStack.chain`."""
+    """The restart point is reached in a callee that nests; `FrameStack.chain` holds the frames."""
 
 
 class Translator:
@@ -155,14 +156,14 @@ class Translator:
         if self.resume is not None:
             self.frames.chain += root.build_callees(self, self.frames.root)
         self.has_nested = False  # whether a callee was interpreted in which the graph might have ended
-        self._steps_done = 0  # of the frames that nest
-        self.raised_at: dict[VariableTracker, int] = {}  # exception -> the unit of a frame that nests to go back to
+        self._steps_done = 0  # steps of the frames that nest
+        self.raised_at: dict[VariableTracker, int] = {}  # exception -> the unit of a nesting frame at which to stop
 
     def close(self) -> None:
-        """Undo what the attempt did to the process: entered modes; and release the program's objects at once.
+        """Undo the attempt's changes to the process (entered modes), and release the program's objects at once.
 
-        They are part of reference cycles (a tracker knows its context), which only the collector would break, later than the
-        program expects: a generator closes, a weak reference dies when the last owner goes.
+        They are part of reference cycles (a tracker refers to its context), which only the collector would break, later than the
+        program expects: a generator is closed and a weak reference dies when the last owner is gone.
         """
         leave_all(self.active_modes)
         for break_cycle in self.effects.cleanup_callbacks:
@@ -171,7 +172,7 @@ class Translator:
             if guard.kind == "TENSOR_MATCH":
                 guard.expected.let_go()
         self.graph.let_go()
-        self.specializer.on_decision = None  # ShapeEnv, which asks it about sources, may live on
+        self.specializer.on_decision = None  # ShapeEnv, which holds it, may stay alive
         for part in (self.calls, self.values, self.frames, self):
             vars(part).clear()
 
@@ -180,7 +181,7 @@ class Translator:
     def run(self) -> Translation | RestartPoint | None:
         """Interpret the root frame to its end; a Translation, or the restart point of the next attempt.
 
-        None: the next one begins without one, and takes all sizes as they are.
+        None: the next attempt has no restart point, and specializes all sizes.
         """
         self.global_state = GlobalState()
         modes = self.guards.add(GlobalsSource(), "GLOBAL_STATE", self.global_state, 0)
@@ -201,7 +202,7 @@ class Translator:
             return self._restart_before(graph_break) if self._serves_this_call() else None
         except ObservedException as raised:
             return self._restart_where_raised(raised) if self._serves_this_call() else None
-        except RuntimeError as error:  # a size that is data-dependent was asked for its number
+        except RuntimeError as error:  # the value of a data-dependent size was needed
             if type(error).__name__ != "GuardOnDataDependentSymNode":
                 raise
             return self._restart_before(self.graph_break("DX110", {"operator": root.current.opname}, error))
@@ -232,19 +233,19 @@ class Translator:
         return translation if self._serves_this_call() else None
 
     def _serves_this_call(self) -> bool:
-        """False where the attempt took a size 0 or 1 for another one, and that makes a difference by now."""
+        """False if the attempt treated a size 0 or 1 as a general size, and that has turned out to matter."""
         serves = guards_admit_current_hints(self.graph)
         if not serves and self.emitter is not None:
             self.emitter.attempt_abandoned("a data-dependent size is 0 or 1 in this call")
         return serves
 
     def _refuse_where_forbidden(self, graph_break: GraphBreak) -> None:
-        """Raise it where the function is to be one graph, or a block of the program forbids breaks."""
+        """Raise it if the function must be one graph, or a block of the program forbids breaks."""
         if self.request.nopython or breaks_are_errors():
             raise graph_break
 
     def _skip_during_lazy_init(self, graph_break: GraphBreak) -> None:
-        """A lazy module draws its weights in its first call, in the program's order: then the model around it runs plain, once.
+        """Skip the model around a lazy module once: the module draws its weights in its first call, in program order.
 
         A function that only calls the model breaks there, as it may be the program's main function and never be called again.
         """
@@ -256,7 +257,7 @@ class Translator:
             raise SkipFrameOnce(f"{graph_break.facts['type']} waits {WAITS_FOR_LAZY_INIT}") from graph_break
 
     def _restart_where_raised(self, raised: ObservedException) -> RestartPoint:
-        """The program's exception leaves the frame: stop where it was raised, so that Python raises it."""
+        """Stop the next attempt where the exception that leaves the frame was raised, so that Python raises it."""
         if self.effects.observed_is_compiling and not self.request.nopython:
             raise SkipFrame(f"it raises {raised.exception.text()} where torch.compiler.is_compiling() is True") from None
         frame = self.frames.stopping
@@ -269,11 +270,11 @@ class Translator:
         self._refuse_where_forbidden(graph_break)
         root = self.frames.root
         is_in_root = len(graph_break.user_stack) == 1 or graph_break.facts.get("how") == HELD_BY_THE_FRAME
-        if graph_break.kind.id == _FINALIZED and is_in_root:  # the frame itself would keep it alive (unreconstructible.py)
+        if graph_break.kind.id == _FINALIZED and is_in_root:  # the frame would keep it alive (unreconstructible.py)
             raise SkipFrame(graph_break.reason)
         frame = root if graph_break.kind.id == _FINALIZED else self.frames.stopping
         if frame.unit_began_at < 0:
-            raise SkipFrame(graph_break.reason)  # it stands in a call of its first part
+            raise SkipFrame(graph_break.reason)  # it is at a call of its first part
         if self.restart is not None and self.restart.stop_at <= frame.unit_began_at and not frame.exceptions:
             raise SkipFrame(graph_break.reason)
         stop_at = self._last_plain_unit(frame)
@@ -283,7 +284,7 @@ class Translator:
         return RestartPoint(stop_at, _without_frames(graph_break), self.has_nested, transient_break_guards=guards)
 
     def _restart_before_value(self, failure: ReconstructionError) -> RestartPoint:
-        """A value is alive at the end of the graph that only Python can make: stop before it is made, so that it is real."""
+        """Stop the next attempt before a value is created that is alive at the end of the graph and that only Python can create."""
         graph_break = self._break_before_value(failure)
         self._refuse_where_forbidden(graph_break)
         if self.restart is not None and self.restart.stop_at <= failure.step:
@@ -293,7 +294,7 @@ class Translator:
         return RestartPoint(failure.step, _without_frames(graph_break), self.has_nested, stack_follows=True)
 
     def _break_before_value(self, failure: ReconstructionError) -> GraphBreak:
-        """The break of a value that cannot be made again; of a class, where its class statement stands."""
+        """The break for a value that cannot be reconstructed; for a class, at its class statement."""
         if not isinstance(failure, StandInLeaves):
             return self.graph_break("DX318", failure.facts)
         graph_break = self.graph_break("DX315", failure.facts)
@@ -303,16 +304,16 @@ class Translator:
     # -- the loop
 
     def interpret(self, frame: SymbolicFrame, thrown: VariableTracker | None = None) -> bool:
-        """Run a frame until it returns or yields; True when the restart point is reached instead.
+        """Run a frame until it returns or yields; True if the restart point is reached instead.
 
-        `thrown`: an exception that is raised in the frame, by the instruction at which it stands.
+        `thrown`: an exception to raise in the frame, at its current instruction.
         """
         with self.frames.entered(frame), self._in_chain(frame):
             return self._take_steps(frame, thrown)
 
     @contextlib.contextmanager
     def _in_chain(self, frame: SymbolicFrame) -> Iterator[None]:
-        """While a callee that nests is interpreted. After a break in it, it stays the last of the chain."""
+        """Keep a callee that nests on the chain while it is interpreted. After a break in it, it stays the last of the chain."""
         if not frame.nests or frame is self.frames.root:
             yield
             return
@@ -336,7 +337,7 @@ class Translator:
         self.frames.chain.pop()
 
     def _interpret_chain(self, frames: Sequence[SymbolicFrame]) -> bool:
-        """Interpret the root frame, and first the callees in which its resume function goes on, the innermost first."""
+        """Interpret the callees in which the root's resume function resumes, innermost first, and then the root frame."""
         root, *callees = frames
         del self.frames.chain[1:]
         try:
@@ -348,7 +349,7 @@ class Translator:
             return True
 
     def _finish_call(self, caller: SymbolicFrame, callees: Sequence[SymbolicFrame]) -> None:
-        """The caller stands in a call, which goes on in the first of the callees: interpret that to its end."""
+        """Interpret the rest of the call at which the caller is, which resumes in the first of the callees."""
         callee, *inner = callees
         if self.emitter is not None:
             self.emitter.inline_entered(callee, caller)
@@ -401,7 +402,7 @@ class Translator:
         return False
 
     def _reached_stop(self, frame: SymbolicFrame, step: Step) -> bool:
-        """Keep count of the steps of the frames that nest; whether the restart point is reached."""
+        """Count the steps of the frames that nest; return whether the restart point is reached."""
         if frame.parsed.first_step[step.origin.index] == step.index:
             frame.unit_began_at = self._steps_done
             progress.step = frame.caught_at[0] if frame.caught_at else self._steps_done
@@ -431,12 +432,12 @@ class Translator:
         frame.jump(frame.parsed.first_step[handler.target.index])
 
     def _note_raised(self, raised: ObservedException) -> int:
-        """Where an exception was raised that leaves a frame or reaches a handler."""
+        """Record and return where an exception was raised that leaves a frame or reaches a handler."""
         return self.raised_at.setdefault(raised.exception, self._last_plain_unit(self.frames.stopping))
 
     def _last_plain_unit(self, frame: SymbolicFrame) -> int:
-        """Where a frame that nests can stop for real: here; or, while it handles an exception, or one is in flight, where that was
-        raised. Its callers handle none.
+        """The unit at which a nesting frame can stop: the current one; or, if it handles an exception or one is in flight, the one
+        that raised it. Its callers handle none.
         """
         if frame.caught_at:
             return frame.caught_at[0]
@@ -455,12 +456,12 @@ class Translator:
         if source is not None and has_python_getattribute(type(value)):
             source.runs_code = True
         tracker = row_for(value)(self, value, source)
-        if not isinstance(tracker, ConstantVariable | SymbolicNumberVariable):  # a small int is one object everywhere
+        if not isinstance(tracker, ConstantVariable | SymbolicNumberVariable):  # small ints are shared objects
             self.journal.remember(value, tracker)
         return tracker
 
     def guard(self, source: Source, kind: str, expected: Any) -> None:
-        """Rely on a fact, on behalf of the root frame's current instruction."""
+        """Install a guard, attributed to the root frame's current instruction."""
         if self.module_guards.implies(source, kind, expected):
             return
         if not len(self.guards.guards) % _GUARDS_PER_CLOCK_READ and self.guards.guards:
@@ -470,7 +471,7 @@ class Translator:
             self.emitter.guard_installed(installed)
 
     def operation(self, op: str, target: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
-        """Put a torch operation into the graph."""
+        """Add a torch operation to the graph."""
         may_ask = self.function_modes.may_dispatch
         answer = self.calls.dispatch_torch_function(op, target, args, kwargs) if may_ask else None
         return answer if answer is not None else operations.add(self, op, target, args, kwargs)
@@ -480,7 +481,7 @@ class Translator:
         raise self.graph_break(kind, facts)
 
     def graph_break(self, kind: str, facts: Mapping[str, object], error: BaseException | None = None) -> GraphBreak:
-        """A break here; or, for an exception that left the root frame, where that was raised."""
+        """A break at the current position; or, for an exception that left the root frame, where that was raised."""
         graph_break = GraphBreak(kind, **facts)
         frames = self.frames.unwound_by(error)
         graph_break.user_stack = tuple(map(user_frame, frames or [self.frames.root]))
@@ -492,7 +493,7 @@ class Translator:
         return graph_break
 
     def raise_exception(self, exception_type: type[BaseException], *args: object) -> NoReturn:
-        """The traced program raises this exception."""
+        """Raise this exception in the traced program."""
         exception = exception_from_python(self, exception_type, args)
         set_context(self, exception)
         raise ObservedException(self, exception)
@@ -501,7 +502,7 @@ class Translator:
 def _specializer(
     request: TranslationRequest, emitter: EventEmitter | None, *, is_resume: bool, size_oblivious: bool
 ) -> Specializer:
-    """What decides how the sizes, numbers and objects of this attempt are specialized."""
+    """The specializer that decides how the sizes, numbers and objects of this attempt are specialized."""
     options = Options(
         dynamic=request.dynamic,
         takes_symbols=request.symbolic_numbers,
@@ -514,13 +515,13 @@ def _specializer(
 
 
 def _without_frames(graph_break: GraphBreak) -> GraphBreak:
-    """A break that outlives the attempt, in its restart point: its traceback would keep the attempt alive."""
+    """Drop the traceback of a break that outlives the attempt, in its restart point: it would keep the attempt alive."""
     graph_break.__traceback__ = graph_break.__context__ = graph_break.__cause__ = None
     return graph_break
 
 
 def _modules_called(frames: Sequence[SymbolicFrame]) -> Iterator[tuple[object, Source]]:
-    """The modules whose methods these frames are."""
+    """The modules whose methods these frames run."""
     for frame in frames:
         code = frame.parsed.code
         name = code.co_varnames[0] if code.co_argcount else ""

@@ -1,4 +1,8 @@
-"""Names for what the modified code calls: `__compiled_fn_0`, `__resume_at_30_1`. One counter per process, as in torch._dynamo."""
+"""Unique names for what the modified code calls: `__compiled_fn_0`, `__resume_at_30_1`.
+
+The idea: one counter per process, as in Dynamo. In: a prefix. Out: a name. PyTorch's counterpart: `unique_id` in
+torch/_dynamo/bytecode_transformation.py.
+"""
 
 from __future__ import annotations
 

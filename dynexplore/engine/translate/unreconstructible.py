@@ -1,10 +1,10 @@
-"""What no bytecode can leave behind correctly when the graph ends: the frame then stops earlier, or runs plain.
+"""State that bytecode cannot reconstruct when the graph ends: the frame then stops earlier, or runs as plain Python.
 
-The idea: three kinds of state belong to Python. A generator that is suspended inside `try` or `with` runs code when finalized;
-a dictionary that two trackers stand for was changed through one of them; an object that `functools.lru_cache` holds was changed.
+The idea: three kinds of state need Python. A generator that is suspended inside `try` or `with` runs code when finalized;
+a dict with two trackers was mutated through one of them; an object that `functools.lru_cache` holds was mutated.
 
-In: a finished attempt. Out: nothing, or ReconstructionError (stop before the value came up), or SkipFrame.
-PyTorch has no counterpart.
+In: a finished attempt. Out: nothing, or ReconstructionError (stop before the value is created), or SkipFrame.
+PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _FINALIZED_IN_TIME = "a generator is suspended inside `try` or `with`: only plai
 
 
 def refuse_unreconstructible(ctx: Interpreter) -> None:
-    """Refuse each of the three."""
+    """Refuse each of the three kinds of state."""
     _refuse_unfinished_generators(ctx)
     _refuse_changes_of_aliased_dicts(ctx)
     _refuse_changes_of_cached_objects(ctx)
 
 
 def refuse_generators_created_at(ctx: Interpreter, step: int) -> None:
-    """Refuse a generator that the frame itself made at this step and that an instruction needs for real."""
+    """Refuse a generator that the frame itself created at this step and that an instruction needs for real."""
     for generator in ctx.calls.generators:
         is_created_here = generator.created_at_step == step and _is_owned_here(ctx, generator) and not ctx.request.nopython
         if is_created_here and may_have_finalizer_code(generator.frame):
@@ -39,9 +39,9 @@ def refuse_generators_created_at(ctx: Interpreter, step: int) -> None:
 
 
 def _refuse_unfinished_generators(ctx: Interpreter) -> None:
-    """A generator that is suspended inside `try` or `with` has code to run when it is finalized: Python must make it.
+    """Refuse a generator that is suspended inside `try` or `with`: it has code to run when finalized, so Python must create it.
 
-    The frame itself then runs plain: what a resume function is called with stays alive on its caller's stack.
+    The frame itself is then skipped: the arguments of a resume function stay alive on its caller's stack.
     """
     for generator in ctx.calls.generators:
         if generator.started and has_finalizer_code(generator.frame):
@@ -51,7 +51,7 @@ def _refuse_unfinished_generators(ctx: Interpreter) -> None:
 
 
 def _is_owned_here(ctx: Interpreter, generator: GeneratorVariable) -> bool:
-    """Whether a frame in which the graph may end made it, or another generator of that frame did (`yield from`)."""
+    """Whether it was created by a frame in which the graph may end, or by another generator of that frame (`yield from`)."""
     makers = {id(other.frame): other.holder for other in ctx.calls.generators}
     holder = generator.holder
     while id(holder) in makers:
@@ -60,7 +60,7 @@ def _is_owned_here(ctx: Interpreter, generator: GeneratorVariable) -> bool:
 
 
 def _refuse_changes_of_aliased_dicts(ctx: Interpreter) -> None:
-    """Python makes the change of a dictionary that has another tracker, too."""
+    """Refuse the mutation of a dict that has another tracker, so that Python performs it."""
     if not ctx.journal.changed:
         return
     namespaces = ctx.calls.namespaces.values()
@@ -73,7 +73,7 @@ def _refuse_changes_of_aliased_dicts(ctx: Interpreter) -> None:
 
 
 def _refuse_changes_of_cached_objects(ctx: Interpreter) -> None:
-    """Python makes what a cache of the program returns where the frame changes it: later calls see the change."""
+    """Refuse an object returned by a user's cache if the frame mutates it: later calls see the mutation."""
     changed = ctx.journal.changed_in_a_cache
     if changed is not None:
         raise ReconstructionError(changed.type_name(), "functools.lru_cache holds the object itself", changed.created_at_step)

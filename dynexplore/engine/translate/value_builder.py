@@ -1,10 +1,10 @@
-"""Inputs of the graph, and the trackers of values: tensors and sizes that come from outside, or that the graph computes.
+"""Graph inputs, and trackers of values: tensors and sizes that come from outside, or that the graph computes.
 
-The idea: a tensor of the program becomes a placeholder with a fake twin and a TENSOR_MATCH guard. Which of its sizes are symbols is
-decided in specialization/decide.py; numbers are in variables/scalars/wrap_literal.py.
+The idea: a tensor of the program becomes a placeholder with a fake tensor and a TENSOR_MATCH guard. specialization/decide.py
+decides which of its sizes are symbols; variables/scalars/wrap_literal.py handles numbers.
 
-In: live values and their sources. Out: nodes and trackers.
-torch/_dynamo/variables/builder.py (`VariableBuilder.wrap_tensor`) does the same job.
+In: live values and their sources. Out: nodes and trackers. PyTorch's counterpart: `VariableBuilder.wrap_tensor` in
+torch/_dynamo/variables/builder.py.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ if TYPE_CHECKING:
 
 
 class ValueBuilder:
-    """Makes the inputs of one attempt; implements `Values` of the trackers' context."""
+    """Creates the inputs of one attempt; implements the protocol `Values` of the trackers' context."""
 
     def __init__(self, ctx: Interpreter) -> None:
         self._ctx = ctx
-        self.dynamic_constraints: list[tuple[Source, torch.Tensor, int]] = []  # dimensions that `mark_dynamic` says may be any size
-        self.symbolic_inputs: dict[Source, VariableTracker] = {}  # the symbols of numbers that are inputs of the graph
+        self.dynamic_constraints: list[tuple[Source, torch.Tensor, int]] = []  # dimensions marked by `mark_dynamic`
+        self.symbolic_inputs: dict[Source, VariableTracker] = {}  # the symbols of numbers that are graph inputs
         self._size_nodes: dict[tuple[torch.fx.Node, int], torch.fx.Node] = {}
 
     # -- live values
 
     def lazy(self, value: object, source: Source | None) -> VariableTracker:
-        """A live value that becomes a tracker when it is first looked at."""
+        """A live value that becomes a tracker when it is first accessed."""
         return self._ctx.build(value, None) if source is None else LazyVariable(value, source)
 
     def iterator_over(self, items: list[VariableTracker]) -> VariableTracker:
@@ -68,7 +68,7 @@ class ValueBuilder:
         return self._placeholder(tensor, source, fake)
 
     def _fixed_layout(self, tensor: torch.Tensor) -> str:
-        """Why no size of a tensor may be a symbol; "" where sizes may be symbols."""
+        """Why no size of a tensor may be a symbol; "" if sizes may be symbols."""
         if is_traceable_wrapper(tensor):
             return "wrapper"
         if self._ctx.request.views_are_static and tensor._is_view():
@@ -76,7 +76,7 @@ class ValueBuilder:
         return "" if self._ctx.graph.written_base(tensor) is None else "written view"
 
     def new_input(self, tensor: torch.Tensor, source: Source) -> torch.fx.Node:
-        """Make a tensor that the modified code makes an input of the graph, without a guard."""
+        """Make a tensor that the modified code creates an input of the graph, without a guard."""
         return self._placeholder(tensor, source, self._ctx.graph.fake_tensor(tensor, source))
 
     def _placeholder(self, tensor: torch.Tensor, source: Source, fake: torch.Tensor) -> torch.fx.Node:
@@ -92,10 +92,10 @@ class ValueBuilder:
         return TensorVariable(self._ctx.graph.attribute("constant", tensor, fake), fake, source, tensor)
 
     def wrap_size(self, size: torch.Size, tensor: VariableTracker) -> VariableTracker:
-        """The tracker of a torch.Size; symbolic entries become nodes when they are used."""
+        """The tracker of a torch.Size; symbolic entries become nodes on first use."""
         return operations.wrap_size(self._ctx, size, tensor, self._size_nodes)
 
 
 def _static(size: Any) -> int | None:
-    """A size that is guarded as it is; None for a symbol."""
+    """A size that is specialized; None for a symbol."""
     return size if isinstance(size, int) else None
