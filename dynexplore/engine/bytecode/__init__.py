@@ -1,6 +1,7 @@
 """Layer 1, bytecode: read a code object, lower it to canonical opcodes, write and assemble a new one.
 
-In: code objects. Out: the names below; `README.md` of the engine says in which order to read the files.
+The idea: only this layer depends on the Python version. In: code objects. Out: the names below; `README.md` of the engine lists the
+files in reading order. PyTorch's counterpart: torch/_dynamo/bytecode_transformation.py and bytecode_analysis.py.
 """
 
 from __future__ import annotations

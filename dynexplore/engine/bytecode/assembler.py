@@ -1,13 +1,12 @@
-"""From instructions to a code object: operands, offsets, exception table, line table, stack size.
+"""The assembler: from instructions to a code object (operands, offsets, exception table, line table, stack size).
 
-Idea: the one place that counts bytes. What the compiler's back end does (CPython: Python/compile.c of 3.11,
-Python/assemble.c from 3.12), redone for lists of `Instruction`, so exactly that reading a code object and
-assembling it again gives the same bits. Nothing is added to what was written but prefixes (EXTENDED_ARG), cache
-entries, the direction of jumps, and where an opcode cannot say it in one, two instructions for one.
+The idea: only this file counts bytes. It redoes the last step of CPython's compiler (Python/compile.c of 3.11, Python/assemble.c
+from 3.12) for lists of `Instruction`, so precisely that reading a code object and assembling it again gives the same bits. It adds
+nothing to the instructions but prefixes (EXTENDED_ARG), inline caches, the direction of jumps, and a second instruction if one
+opcode cannot express a jump or a pair of operands.
 
-In: a `Writer` or a list of instructions, and the code object it is to be like. Out: a code object; each
-instruction's `final_offset`.
-PyTorch does the same job in torch/_dynamo/bytecode_transformation.py (`assemble`, `update_offsets`, ...).
+In: a `Writer` or a list of instructions, and the code object that the result resembles. Out: a code object; each instruction's
+`final_offset`. PyTorch's counterpart: `assemble` and `update_offsets` in torch/_dynamo/bytecode_transformation.py.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _OPPOSITE = {
     "POP_JUMP_IF_TRUE": "POP_JUMP_IF_FALSE", "POP_JUMP_IF_FALSE": "POP_JUMP_IF_TRUE",
     "POP_JUMP_IF_NONE": "POP_JUMP_IF_NOT_NONE", "POP_JUMP_IF_NOT_NONE": "POP_JUMP_IF_NONE",
 }  # fmt: skip
-#: after these the next instruction is not reached
+#: opcodes after which control does not reach the next instruction
 _ENDS = frozenset({
     "RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE", "JUMP_FORWARD", "JUMP_BACKWARD",
     "JUMP_BACKWARD_NO_INTERRUPT", "INTERPRETER_EXIT",
@@ -57,9 +56,9 @@ def assemble(
     firstlineno: int | None = None,
     moved: tuple[str, ...] = (),
 ) -> CodeType:
-    """Make a code object of instructions; everything else is as in `like`.
+    """Make a code object from instructions; everything else is as in `like`.
 
-    `moved` are free variables whose cells the prologue moves to locals of the same name, which all instructions then mean.
+    `moved` are free variables whose cells the prologue moves to locals of the same name, to which all instructions then refer.
 
     Constants and names start with those of `like` and grow as needed. Sets each instruction's `final_offset`; a
     later `read` of the result knows each instruction's origin and role.
@@ -139,7 +138,7 @@ def _prefixes(arg: int) -> int:
 
 
 class _Operands:
-    """Finds the number for a name or a constant; tables start as those of the code object to be like."""
+    """Finds the index of a name or a constant; the tables start as those of the given code object."""
 
     def __init__(
         self,
@@ -155,19 +154,19 @@ class _Operands:
         self._const_index: dict[Any, int] | None = None
         own_cells = [name for name in cellvars if name not in varnames]
         slots = [*varnames, *own_cells, *freevars]
-        # a local opcode means the first slot of a name, an opcode for cells the last
+        # an opcode for locals refers to the first slot of a name, an opcode for cells to the last
         self._local = {name: index for index, name in reversed(list(enumerate(slots)))}
         self._free = {name: index for index, name in enumerate(slots)}
         for name in moved:
             self._local[arrived_as(name)] = self._free[arrived_as(name)] = self._free[name]
             self._free[name] = self._local[name]
-        # an inlined comprehension can make one name a local and a free variable: then only the number is exact
+        # an inlined comprehension can make one name a local and a free variable: then only the index is unambiguous
         self._same_slots = len(self._free) < len(slots) and (varnames, cellvars, freevars) == (
             like.co_varnames, like.co_cellvars, like.co_freevars
         )  # fmt: skip
 
     def of(self, instruction: Instruction, decoding: Decoding) -> int:
-        """The operand of an instruction that does not jump."""
+        """The numeric operand of an instruction that does not jump."""
         arg, argval = instruction.arg, instruction.argval
         match decoding.kind:
             case "const":
@@ -213,7 +212,7 @@ class _Operands:
 
 
 def _const_key(value: Any) -> Any:
-    """Equal for constants that may share a slot: 1, 1.0 and True, or 0.0 and -0.0, may not."""
+    """A key that is equal for constants that may share a slot: 1, 1.0 and True, or 0.0 and -0.0, may not."""
     kind = type(value)
     if kind in (int, str, bytes, bool, type(None), type(...)):
         return kind, value
@@ -228,7 +227,7 @@ def _const_key(value: Any) -> Any:
 
 
 def _units(instructions: Sequence[Instruction], operands: _Operands) -> list[_Unit]:
-    """The opcodes to be written, jumps linked; mostly one per instruction."""
+    """The opcodes to be written, with linked jumps; mostly one per instruction."""
     units: list[_Unit] = []
     first: dict[Instruction, _Unit] = {}
     jumps: list[tuple[_Unit, Instruction]] = []
@@ -241,7 +240,7 @@ def _units(instructions: Sequence[Instruction], operands: _Operands) -> list[_Un
             new_units = _plain_units(instruction, operands)
         for unit in pending:
             unit.target = new_units[0]
-        # a backward jump in two: the first one jumps over the second
+        # a backward jump in two parts: the first jumps over the second
         pending = [new_units[0]] if instruction.target is not None and len(new_units) > 1 else []
         if instruction in first:
             raise ValueError(f"{instruction} is twice in the list")
@@ -280,7 +279,7 @@ def _plain_units(instruction: Instruction, operands: _Operands) -> list[_Unit]:
 
 
 def _jump_units(instruction: Instruction, backward: bool) -> list[_Unit]:
-    """A jump in the right direction; where there is no such opcode, its opposite over an unconditional one."""
+    """A jump in the right direction; if there is no such opcode, the opposite condition over an unconditional jump."""
     opname = instruction.opname
     neutral = _NEUTRAL.get(opname)
     if neutral is None:
@@ -299,7 +298,7 @@ def _jump_units(instruction: Instruction, backward: bool) -> list[_Unit]:
 
 
 def _lay_out(units: list[_Unit]) -> None:
-    """Find where each unit starts; jumps that need a longer operand push others on, so again until nothing moves."""
+    """Find where each unit starts; a jump that needs a longer operand moves others, so repeat until nothing moves."""
     jumps = [unit for unit in units if unit.target is not None]
     moved = True
     while moved:
@@ -461,10 +460,10 @@ def _effect(unit: _Unit, jump: bool) -> int:
 
 
 def _stack_size(units: list[_Unit], generator: bool) -> int:
-    """The deepest the stack can get, by walking all ways through the code (CPython: stackdepth in compile.c)."""
+    """The maximum stack depth, by following all paths through the code (CPython: stackdepth in compile.c)."""
     walk = _StackWalk(units)
     walk.follow(0, FACTS.generator_entry_depth if generator else 0)
-    # The compiler also counts handlers that cover nothing any more (`try: return 1 finally: ...`).
+    # The compiler also counts handlers that no longer cover anything (`try: return 1 finally: ...`).
     walk.strict = False
     for index in range(len(units)):
         if walk.depths[index] < 0:
@@ -488,9 +487,9 @@ def stack_depths(parsed: ParsedCode) -> dict[Instruction, int]:
 
 
 class _StackWalk:
-    """Finds the stack depth before each unit; `follow` walks every way that starts at one of them.
+    """Finds the stack depth before each unit; `follow` walks every path that starts at one of them.
 
-    `strict`: two ways that meet at different depths are an error. (Not in code that nothing leads to.)
+    `strict`: two paths that meet at different depths are an error. (Not in unreachable code.)
     """
 
     def __init__(self, units: list[_Unit]) -> None:
@@ -506,22 +505,22 @@ class _StackWalk:
             self._first_of.setdefault(unit.instruction, index)
 
     def follow(self, index: int, depth: int) -> None:
-        """Walk from a unit at a known depth through all that it leads to."""
+        """Walk from a unit at a known depth through everything reachable from it."""
         self._begin(index, depth)
         while self._paths:
             self._walk_path(*self._paths.pop())
 
     def deduced(self, index: int) -> int:
-        """The depth at a unit that nothing leads to: from where it goes on, or from its cleanup region."""
+        """The depth at an unreachable unit: deduced from its successors, or from its cleanup region."""
         handler = self.units[index].instruction.handler
         if self.units[index].opname == "PUSH_EXC_INFO" and handler is not None:
-            return handler.depth  # the region around a handler keeps all that the handler starts with
+            return handler.depth  # the region around a handler keeps the handler's initial stack
         change = 0
         passed: set[int] = set()
         while self.depths[index] < 0:
             unit = self.units[index]
             if index in passed or (unit.target is None and unit.opname in _ENDS):
-                return 1  # nothing tells: a handler of the outermost region, which starts with its exception
+                return 1  # unknown: a handler of the outermost region, which starts with its exception
             passed.add(index)
             change += _effect(unit, unit.target is not None)
             index = index + 1 if unit.target is None else self._index_of[unit.target]
@@ -536,7 +535,7 @@ class _StackWalk:
             raise ValueError(f"stack depth {earlier_depth} or {depth} at {self.units[index].instruction}")
 
     def _walk_path(self, index: int, depth: int) -> None:
-        """Walk until the way ends or meets a known one; jumps and handlers begin ways of their own."""
+        """Walk until the path ends or meets a known one; jumps and handlers begin new paths."""
         while self.depths[index] < 0:
             self.depths[index] = depth
             unit = self.units[index]

@@ -1,13 +1,12 @@
-"""What one instruction is: the raw one of the running Python, and the canonical step it lowers to.
+"""What one instruction is: the raw one of the running Python, and the canonical step it is lowered to.
 
-Idea: everything in the bytecode layer passes `Instruction` objects around, never byte offsets. Jumps and
-exception regions point at other `Instruction` objects, so a list may be cut, copied and glued, and only the
-assembler has to count bytes. A `Step` is one *canonical* instruction: the same for every Python, with its
-operand resolved (a name instead of an index into a table).
+The idea: everything in the bytecode layer passes `Instruction` objects around, never byte offsets. Jumps and exception regions
+point at other `Instruction` objects, so a list can be sliced, copied and concatenated, and only the assembler has to count bytes.
+A `Step` is one *canonical* instruction: the same for every Python, with its operand resolved (a name instead of an index into a
+table).
 
-In: nothing. Out: the nouns `Position`, `Handler`, `Instruction`, `Step`, `Label`.
-PyTorch does the same job in torch/_dynamo/bytecode_transformation.py (`Instruction`,
-`InstructionExnTabEntry`).
+In: nothing. Out: the types `Position`, `Handler`, `Instruction`, `Step`, `Label`.
+PyTorch's counterpart: `Instruction` and `InstructionExnTabEntry` in torch/_dynamo/bytecode_transformation.py.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ class Position(NamedTuple):
 
 
 class Handler:
-    """The exception region of an instruction: where to go when it raises, and how deep the stack is then.
+    """The exception handler of an instruction: where to jump when it raises, and how deep the stack is then.
 
     `depth` values are kept from the bottom of the stack, then (if `lasti`) the index of the raising
     instruction is pushed as an int, then the exception itself. (CPython:
@@ -48,8 +47,8 @@ class Instruction:
 
     `argval` is `arg` resolved: a constant, a name, an operator's text. `offset` is the byte offset of the
     opcode itself in the code it was read from, as `dis` shows it (-1 if it was made by a `Writer`);
-    `final_offset` is where the assembler put it. `origin` and `role` tell what an emitted instruction is for,
-    and which original instruction it came from. `is_prefix`: it makes sense only together with the next one.
+    `final_offset` is where the assembler put it. `origin` and `role` tell which original instruction an emitted one came from, and
+    what it is for. `is_prefix`: it only works together with the next one.
     """
 
     __slots__ = (
@@ -108,8 +107,8 @@ class Instruction:
 class Step:
     """One canonical instruction: `op` is a row of `opcodes.OPCODES`, `arg` its resolved operand.
 
-    `target` is the index of the step a jump goes to (-1 if it does not jump); `origin` the raw instruction it
-    was lowered from; `index` its place in `ParsedCode.steps`.
+    `target` is the index of the step it jumps to (-1 if it does not jump); `origin` the raw instruction it was lowered from;
+    `index` its index in `ParsedCode.steps`.
     """
 
     __slots__ = ("arg", "index", "op", "origin", "target")
@@ -128,7 +127,7 @@ class Step:
 
 
 class Label:
-    """A place in a `Writer`'s instructions, usable before it is known; `Writer.mark` fixes it to what comes next."""
+    """A position in a `Writer`'s instructions, usable before it is known; `Writer.mark` sets it to the next instruction."""
 
     __slots__ = ("instruction", "name", "waiting")
 

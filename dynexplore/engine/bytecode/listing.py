@@ -1,10 +1,10 @@
 """Disassembly: instructions as rows of text, for every view that shows bytecode.
 
-The idea: original and modified code are shown alike, and each row of the modified code has a role and the original
+The idea: original and modified code are shown in the same form, and each row of the modified code has a role and the original
 instruction that it comes from.
 
 In: a code object, or instructions. Out: `ListingRow`s from `listing`.
-PyTorch prints `dis.Bytecode(code).dis()` for its original and modified bytecode.
+PyTorch's counterpart: `format_bytecode` in torch/_dynamo/utils.py, which prints `dis.Bytecode(code).dis()`.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def offset_of(instruction: Instruction) -> int:
 
 
 def operand_text(instruction: Instruction) -> str:
-    """The operand as people read it: a name, a constant, an operator, "to 34"; "" if there is none."""
+    """The operand as readable text: a name, a constant, an operator, "to 34"; "" if there is none."""
     if instruction.target is not None:
         return f"to {offset_of(instruction.target)}"
     argval = instruction.argval

@@ -1,11 +1,11 @@
 """Liveness: which local variables are read later, so that a resume function needs them, and which of them may be unbound.
 
 The idea: the textbook's backward data-flow analysis, over canonical steps, one bit per variable. A variable is live before a step
-if the step reads it, or if it is live after the step (or in the handler the step may raise into) and the step does
-not write it. Whether it is bound flows forward: it may be unbound before a step if it may be so on one of the ways there.
+if the step reads it, or if it is live after the step (or in the handler of the step) and the step does not write it. Whether it is
+bound is a forward analysis: it may be unbound before a step if it may be unbound on one of the paths to the step.
 
 In: a `ParsedCode` and one of its raw instructions. Out: names, from `live_locals` and `unbound_locals`.
-PyTorch does the same job in torch/_dynamo/bytecode_analysis.py (`livevars_analysis`).
+PyTorch's counterpart: `livevars_analysis` in torch/_dynamo/bytecode_analysis.py.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from dynexplore.engine.bytecode.reader import ParsedCode, argument_slots
 SEES_LOCALS = frozenset({"super", "locals", "vars", "dir", "eval", "exec"})
 _READS = frozenset({"LOAD_FAST", "LOAD_FAST_AND_CLEAR", "DELETE_FAST"})
 _WRITES = frozenset({"STORE_FAST", "LOAD_FAST_AND_CLEAR", "DELETE_FAST"})
-#: canonical instructions behind which nothing is reached
+#: canonical opcodes after which control does not reach the next step
 ENDS = frozenset({"JUMP", "RETURN_VALUE", "RAISE_VARARGS", "RERAISE"})
 
 
 def live_locals(parsed: ParsedCode, instruction: Instruction) -> frozenset[str]:
     """The fast locals (cells excluded) that may be read at or after a raw instruction, in handlers too.
 
-    Code that names super, locals, vars, dir, eval or exec keeps all; the first argument always counts as live.
+    In code that names super, locals, vars, dir, eval or exec all are live; the first argument always is.
 
     >>> from dynexplore.engine.bytecode.reader import read
     >>> parsed = read((lambda a, b, c: b + c).__code__)
@@ -43,9 +43,9 @@ def live_locals(parsed: ParsedCode, instruction: Instruction) -> frozenset[str]:
 
 
 def unbound_locals(parsed: ParsedCode, instruction: Instruction) -> frozenset[str]:
-    """The live fast locals that are perhaps not bound on all of the ways to a raw instruction (an argument: where `del` is on one).
+    """The live fast locals that may be unbound on one of the paths to a raw instruction (an argument: if a path has a `del`).
 
-    None in code that names super, locals, vars, dir, eval or exec: it sees whether a variable is bound without reading it.
+    Empty for code that names super, locals, vars, dir, eval or exec, which sees whether a variable is bound without reading it.
 
     >>> from dynexplore.engine.bytecode.reader import read
     >>> def last(items):
@@ -79,7 +79,7 @@ def _solve_unbound(parsed: ParsedCode, names: list[str]) -> list[int]:
         index = waiting.pop()
         step, before = steps[index], unbound[index]
         after = before
-        if step.op in ("STORE_FAST", "LOAD_FAST"):  # what was read is bound
+        if step.op in ("STORE_FAST", "LOAD_FAST"):  # a variable that was read is bound
             after &= ~bits[step.arg]
         elif step.op in _WRITES:
             after |= bits[step.arg]
@@ -93,7 +93,7 @@ def _solve_unbound(parsed: ParsedCode, names: list[str]) -> list[int]:
 
 
 def _analysis(parsed: ParsedCode) -> tuple[list[str], list[int]]:
-    """The variables, and for each step a mask of those live before it; worked out once per code object."""
+    """The variables, and for each step a mask of those live before it; computed once per code object."""
     solution: tuple[list[str], list[int]] | None = parsed.memo.get("liveness")
     if solution is None:
         solution = parsed.memo["liveness"] = _solve(parsed)
@@ -121,7 +121,7 @@ def _solve(parsed: ParsedCode) -> tuple[list[str], list[int]]:
             after = 0
             for successor in successors[index]:
                 after |= live[successor]
-            # a step may raise before it writes, so what the handler reads is live before it in any case
+            # a step may raise before it writes, so variables that the handler reads are live before it
             live_before = reads[index] | after & keeps[index] | live[handlers[index]]
             if live_before != live[index]:
                 live[index] = live_before
@@ -135,6 +135,6 @@ def _successors(parsed: ParsedCode, step: Step) -> tuple[int, ...]:
 
 
 def _handler(parsed: ParsedCode, step: Step) -> int:
-    """The first step of the handler a step may raise into; else the end, where nothing is live."""
+    """The first step of a step's exception handler; without one the end of the code, where nothing is live."""
     handler = step.origin.handler
     return len(parsed.steps) if handler is None else parsed.step_of(handler.target)

@@ -1,18 +1,16 @@
 """The canonical instruction set: one row per opcode, the same for every Python that dynexplore runs on.
 
-Idea: CPython renames, splits and merges opcodes with each release. `reader.py` lowers what it finds to the
-rows of this table, so that the translator has one handler per row and never asks which Python it runs on. A
-row is also the documentation: its stack effect in words is what the widget shows, what the tests check
-against `dis.stack_effect`, and what a reader needs to write the handler.
+The idea: CPython renames, splits and merges opcodes with each release. `reader.py` lowers them to the rows of this table, so that
+the translator has one handler per row and never checks which Python it runs on. A row is also the documentation: its stack effect
+in words is what the widget shows, what the tests check against `dis.stack_effect`, and what one needs to write the handler.
 
-In: nothing. Out: `OPCODES` (name -> `Opcode`), `stack_change`, `stack_effect`.
-PyTorch spreads the same knowledge over torch/_dynamo/symbolic_convert.py (one method per CPython opcode and
-version) and torch/_dynamo/bytecode_transformation.py (`stack_effect_fix_jump` and friends).
+In: nothing. Out: `OPCODES` (name -> `Opcode`), `stack_change`, `stack_effect`. PyTorch's counterpart: one method per CPython opcode
+and version in torch/_dynamo/symbolic_convert.py, and `stacksize_analysis` in torch/_dynamo/bytecode_analysis.py.
 
-The words of an effect: `"left right -- result"` pops `right` and `left` (the top of the stack is on the
-right) and pushes `result`; `items[n]` stands for as many values as the row's `count` says. A word on both sides
-is one value that stays or is moved: `"deep between[n] top -- top between[n] deep"` is SWAP. `null` is the empty slot
-beside a callable. For a jump, `jumped` is the effect when it is taken.
+The words of an effect: `"left right -- result"` pops `right` and `left` (the top of the stack is on the right) and pushes `result`;
+`items[n]` represents as many values as the row's `count` says. A word on both sides is one value that stays or is moved:
+`"deep between[n] top -- top between[n] deep"` is SWAP. `null` is the NULL beside a callable. For a jump, `jumped` is the effect
+when it is taken.
 """
 
 from __future__ import annotations
@@ -28,9 +26,9 @@ T = TypeVar("T")
 
 @record()
 class Opcode:
-    """One canonical opcode. `count` gives the n of `items[n]`, `count_after` the m of `items[m]`.
+    """One canonical opcode. `count` computes the n of `items[n]`, `count_after` the m of `items[m]`.
 
-    `only_moves`: it does nothing but move values of the stack, so that its effect defines it completely.
+    `only_moves`: it only moves values of the stack, so that its effect defines it completely.
     """
 
     name: str
@@ -54,12 +52,12 @@ def _itself(n: Any) -> int:
 
 
 def _above(depth: Any) -> int:
-    """How many values lie above the one at this depth."""
+    """How many values are above the one at this depth."""
     return int(depth) - 1
 
 
 def _between(depth: Any) -> int:
-    """How many values lie between the top and the one at this depth."""
+    """How many values are between the top and the one at this depth."""
     return int(depth) - 2
 
 
@@ -263,7 +261,7 @@ _ROWS = (
            f"Drop a receiver that has returned ({_GENERATORS})."),
     Opcode("CLEANUP_THROW", "receiver last exception -- none value", "none", True,
            f"After throw(): turn StopIteration into its value, or raise again ({_GENERATORS})."),
-    # -- what is not traced
+    # -- opcodes that are not traced
     Opcode("UNSUPPORTED", "--", "CPython's opcode name", True,
            "A CPython opcode that is not traced; `versions.UNSUPPORTED` says why (its stack effect is not modelled)."),
 )  # fmt: skip
@@ -273,16 +271,16 @@ OPCODES: dict[str, Opcode] = {row.name: row for row in _ROWS}
 
 
 class StackChange(NamedTuple):
-    """What a step does to the stack: how many values it pops, and what it pushes, deepest first.
+    """The effect of a step on the stack: how many values it pops, and what it pushes, deepest first.
 
-    Each value pushed is the place of one that was popped (0 is the deepest), or the word for a new one.
+    Each pushed value is the index of a popped one (0 is the deepest), or the word for a new one.
     """
 
     popped: int
     pushed: tuple[int | str, ...]
 
     def applied(self, stack: Sequence[T], new: Mapping[str, T]) -> list[T]:
-        """The stack after the step; `new` has the new values by their words.
+        """The stack after the step; `new` maps words to the new values.
 
         >>> stack_change("SWAP", 3).applied(["a", "b", "c", "d"], {})
         ['a', 'd', 'c', 'b']
@@ -292,7 +290,7 @@ class StackChange(NamedTuple):
 
 
 def stack_change(op: str, arg: Any = None, *, jump: bool = False) -> StackChange:
-    """What a step does to the stack, as its row's words say (`jump`: when its jump is taken).
+    """The effect of a step on the stack, from its row's words (`jump`: if its jump is taken).
 
     >>> stack_change("SWAP", 3), stack_change("COPY", 2)
     (StackChange(popped=3, pushed=(2, 1, 0)), StackChange(popped=2, pushed=(0, 1, 0)))
@@ -315,7 +313,7 @@ def _stack_change(op: str, arg: Any, jump: bool) -> StackChange:
 
 
 def _values(words: str, row: Opcode, arg: Any) -> list[tuple[str, int]]:
-    """The values that one side of an effect stands for: each by its word and its number among those of the word."""
+    """The values on one side of an effect: each as its word and its index among the values of that word."""
     values = []
     for word in words.split():
         name, _, length = word.partition("[")
@@ -338,7 +336,7 @@ def _count(length: str, row: Opcode, arg: Any) -> int:
 
 
 def stack_effect(op: str, arg: Any = None, *, jump: bool = False) -> int:
-    """How many values a step pushes less those it pops (`jump`: when its jump is taken).
+    """The number of values a step pushes minus the number it pops (`jump`: if its jump is taken).
 
     >>> stack_effect("BUILD_TUPLE", 3), stack_effect("FOR_ITER"), stack_effect("FOR_ITER", jump=True)
     (-2, 1, -1)

@@ -1,13 +1,12 @@
-"""From a code object to instructions: raw ones as CPython runs them, and the canonical steps they lower to.
+"""The reader: from a code object to instructions, raw ones as CPython runs them, and the canonical steps they are lowered to.
 
-Idea: read once per code object, and quickly, because every capture begins with it. The raw list keeps
-all that the assembler needs to write the code again, bit for bit; the canonical steps are what the translator
-walks over. Both are linked, because a graph may only break between two *raw* instructions.
+The idea: each code object is read once, and quickly, because every capture begins with it. The raw list keeps everything that the
+assembler needs to reproduce the code bit for bit; the translator interprets the canonical steps. Both are linked, because a graph
+may only break between two *raw* instructions.
 
-In: a code object. Out: `ParsedCode` from `read`, remembered per code object by identity (equal code objects
-of different functions must not be mixed up, so no dict is ever keyed by one).
-PyTorch does the same job in torch/_dynamo/bytecode_transformation.py (`cleaned_instructions`, on top of
-`dis`).
+In: a code object. Out: `ParsedCode` from `read`, cached per code object by identity (equal code objects of different functions must
+not be mixed up, so no dict is ever keyed by one). PyTorch's counterpart: `cleaned_instructions` in
+torch/_dynamo/bytecode_transformation.py, on top of `dis`.
 """
 
 from __future__ import annotations
@@ -31,11 +30,11 @@ _VARARGS, _VARKEYWORDS = 0x04, 0x08
 
 
 class ParsedCode:
-    """A code object read: its raw `instructions`, its canonical `steps`, and how the two correspond.
+    """A parsed code object: its raw `instructions`, its canonical `steps`, and the mapping between them.
 
-    `first_step[i]` is the index of the first step at or after raw instruction i. `memo` is for what else is
-    worth remembering about this code object (liveness, resume functions); it must not refer to `code`. A
-    ParsedCode holds its code object; the memory behind `read` does not.
+    `first_step[i]` is the index of the first step at or after raw instruction i. `memo` caches other facts about this code object
+    (liveness, resume functions); it must not refer to `code`. A ParsedCode keeps its code object alive; the cache of `read` does
+    not.
     """
 
     __slots__ = ("__weakref__", "code", "first_step", "instructions", "memo", "steps")
@@ -56,7 +55,7 @@ class ParsedCode:
 
     @property
     def ambiguous_names(self) -> frozenset[str]:
-        """Names that mean both a cell of this frame and a free variable; such a frame is better left alone.
+        """Names that are both a cell of this frame and a free variable; such a frame should be skipped.
 
         (From 3.12 an inlined comprehension whose variable is captured, and which shadows a free variable.)
         """
@@ -67,7 +66,7 @@ class ParsedCode:
         return self.first_step[instruction.index]
 
     def unit_start(self, instruction: Instruction) -> Instruction:
-        """The first raw instruction of the unit: KW_NAMES, PRECALL and CALL make sense only together."""
+        """The first raw instruction of the unit: KW_NAMES, PRECALL and CALL only work together."""
         index = instruction.index
         while index > 0 and self.instructions[index - 1].is_prefix:
             index -= 1
@@ -81,19 +80,19 @@ class ParsedCode:
         return self.instructions[first : last + 1]
 
     def nearest_with_line(self, instruction: Instruction) -> Instruction:
-        """The instruction if it has a line of its own, else the nearest before it that has one."""
+        """The instruction itself if it has a line, else the nearest one before it that has."""
         nearest = instruction
         while nearest.lineno is None and nearest.index > 0:
             nearest = self.instructions[nearest.index - 1]
         return nearest
 
     def next_unit(self, instruction: Instruction) -> Instruction:
-        """The raw instruction that follows the unit in the code, marks of branches left out; IndexError at the end."""
+        """The raw instruction that follows the unit in the code, except branch marks; IndexError at the end."""
         index = self.unit(instruction)[-1].index + 1
         return self.instructions[index + (self.instructions[index].opname == FACTS.not_taken)]
 
     def branch_mark(self, instruction: Instruction) -> Instruction | None:
-        """What says to tools behind a conditional jump that it is not taken, where this Python has that."""
+        """The NOT_TAKEN mark after a conditional jump, if this Python has it."""
         index = instruction.index + 1
         following = self.instructions[index] if index < len(self.instructions) else None
         return following if following is not None and following.opname == FACTS.not_taken else None
@@ -133,7 +132,7 @@ def _forgetter(table: dict[int, Any], key: int) -> Callable[[Any], None]:
 
 @timed("read")
 def read(code: CodeType) -> ParsedCode:
-    """Read a code object, or return what reading it gave before.
+    """Read a code object, or return the cached result.
 
     >>> [step.op for step in read((lambda x: x + 1).__code__).steps]
     ['LOAD_FAST', 'LOAD_CONST', 'BINARY_OP', 'RETURN_VALUE']
@@ -151,25 +150,25 @@ def read(code: CodeType) -> ParsedCode:
 
 
 def remember_origins(code: CodeType, origins: dict[int, tuple[Instruction | None, str]]) -> None:
-    """Let later reads of an emitted code object know each instruction's origin and role (by final offset)."""
+    """Record each instruction's origin and role (by final offset) for later reads of an emitted code object."""
     key = id(code)
     _origins[key] = (weakref.ref(code, _forgetter(_origins, key)), origins)
 
 
 def remember_name(code: CodeType, name: str) -> None:
-    """Let people see an emitted code object under another name than the one that it bears in tracebacks."""
+    """Give an emitted code object a name for views, other than the one in tracebacks."""
     key = id(code)
     _names[key] = (weakref.ref(code, _forgetter(_names, key)), name)
 
 
 def name_of_code(code: CodeType) -> str:
-    """The qualified name of a code object; of a resume function, which bears that of the function it continues, its own."""
+    """The qualified name of a code object for views; a resume function has its own, not that of the function it resumes."""
     entry = _names.get(id(code))
     return entry[1] if entry is not None and entry[0]() is code else code.co_qualname
 
 
 def slot_names(code: CodeType) -> list[str]:
-    """The names of a frame's slots in order: locals, cells that are no arguments, free variables."""
+    """The names of a frame's slots in order: locals, cells that are not arguments, free variables."""
     local = set(code.co_varnames)
     return [*code.co_varnames, *(name for name in code.co_cellvars if name not in local), *code.co_freevars]
 
@@ -299,7 +298,7 @@ def _assign_origins(code: CodeType, instructions: list[Instruction]) -> None:
 
 
 def _find_units(instructions: list[Instruction]) -> None:
-    """Note of each instruction whether it makes sense only together with the next one."""
+    """Mark each instruction that only works together with the next one."""
     if FACTS.unit_heads:
         for instruction in instructions:
             instruction.is_prefix = instruction.opname in FACTS.unit_heads
@@ -312,7 +311,7 @@ def _find_units(instructions: list[Instruction]) -> None:
                     each.is_prefix = True
 
 
-#: where several raw instructions enter a `with`: what they do, an empty slot beside the exit function
+#: the steps of entering a `with`, if it takes several raw instructions: a NULL is pushed beside the exit function
 _WITH_STEPS = (("BEFORE_WITH", None), ("PUSH_NULL", None), ("SWAP", 2))
 
 
@@ -321,7 +320,7 @@ def _lower(code: CodeType, instructions: list[Instruction]) -> tuple[list[Step],
     steps: list[Step] = []
     first_step: list[int] = []
     jumps: list[Step] = []
-    # where LOAD_FAST pushes cells, a slot that is a cell or free variable makes it LOAD_CLOSURE
+    # if LOAD_FAST also pushes cells, it is LOAD_CLOSURE for the slot of a cell or free variable
     cells = {*code.co_cellvars, *code.co_freevars} if FACTS.closure_by_load_fast else ()
     kwnames: tuple[str, ...] = ()
     in_prologue = True
@@ -359,7 +358,7 @@ _LOWER = {decoding.opname: decoding.lower for decoding in DECODE if decoding is 
 
 
 def _landing(step: Step, instructions: list[Instruction]) -> int:
-    """The index of the raw instruction where a jump lands: the interpreter steps over END_FOR and END_SEND."""
+    """The index of the raw instruction at which a jump arrives: the interpreter skips END_FOR and END_SEND."""
     target = step.origin.target
     assert target is not None
     index = target.index

@@ -1,12 +1,11 @@
-"""Write instructions by what they do ("load a constant", "call with two arguments"), for the running Python.
+"""The writer: emits instructions by meaning ("load a constant", "call with two arguments") for the running Python.
 
-Idea: whoever generates code never counts a byte, never looks into a table of names and never asks for the version.
-The `Writer` appends raw instructions with names and values as operands; `assembler.assemble` turns them into numbers.
-Each instruction carries what it is for (`role`) and which original instruction it came from (`origin`), so that every
-view can link the modified code to the original one.
+The idea: code generation never counts bytes, never reads a table of names and never checks the version. The `Writer` appends raw
+instructions with names and values as operands; `assembler.assemble` turns them into numbers. Each instruction carries its purpose
+(`role`) and the original instruction it came from (`origin`), so that every view can link the modified code to the original.
 
-In: calls by name. Out: `Writer.instructions`, for `assemble`.
-PyTorch does the same job in torch/_dynamo/codegen.py (`PyCodegen`) and bytecode_transformation.py (`create_*`).
+In: method calls. Out: `Writer.instructions`, for `assemble`. PyTorch's counterpart: `PyCodegen` in torch/_dynamo/codegen.py, and
+the `create_*` functions of torch/_dynamo/bytecode_transformation.py.
 """
 
 from __future__ import annotations
@@ -20,17 +19,17 @@ from dynexplore.engine.bytecode.instruction import Handler, Instruction, Label, 
 from dynexplore.engine.bytecode.versions import EMIT, FACTS
 from dynexplore.engine.bytecode.versions.rows import BINARY_OPERATORS
 
-#: stands in for the target of a jump or handler until its label is marked
+#: placeholder for the target of a jump or handler until its label is marked
 UNMARKED = Instruction("<label never marked>")
 
 
-#: instructions that move and pack values; of the program only a `__hash__` or a `__del__` may run in them
+#: instructions that move and pack values; the only user code that they may run is a `__hash__` or a `__del__`
 MOVES = frozenset({"LOAD_CONST", "LOAD_FAST", "STORE_FAST", "LOAD_DEREF", "STORE_DEREF", "COPY", "SWAP", "POP_TOP", "BUILD_TUPLE",
                    "BUILD_LIST", "BUILD_MAP", "RETURN_VALUE"})
 
 
 def arrived_as(name: str) -> str:
-    """What instructions call the slot in which COPY_FREE_VARS leaves the cell of a free variable that is then moved."""
+    """The name, in instructions, of the slot in which COPY_FREE_VARS stores the cell of a free variable that is then moved."""
     return f"{name} (free)"
 
 
@@ -46,7 +45,7 @@ class Writer:
     """
 
     def __init__(self, code: CodeType | None = None) -> None:
-        """`code` is the original: where nothing else is said, what is written has its first line."""
+        """`code` is the original; instructions without a position get its first line."""
         self.code = code
         self.instructions: list[Instruction] = []
         self._role = ""
@@ -57,11 +56,11 @@ class Writer:
             self._position = Position(code.co_firstlineno, code.co_firstlineno, 0, 0)
         self._marked: list[Label] = []
 
-    # -- what the next instructions are for, where they come from, who catches their exceptions
+    # -- role, origin and exception handler of the next instructions
 
     @contextmanager
     def role(self, role: str) -> Iterator[None]:
-        """What the instructions written inside are for: "load input", "call graph", ..."""
+        """Set the role of the instructions written inside: "load input", "call graph", ..."""
         before, self._role = self._role, role
         try:
             yield
@@ -70,7 +69,7 @@ class Writer:
 
     @contextmanager
     def at(self, origin: Instruction | None, position: Position | None = None) -> Iterator[None]:
-        """The original instruction that the ones written inside stand for: they get its origin, and its position or this one."""
+        """Set the original instruction of those written inside: they get it as origin, and its position or this one."""
         before = self._origin, self._position
         if origin is not None:
             self._origin, self._position = origin.origin or origin, position or origin.position
@@ -81,7 +80,7 @@ class Writer:
 
     @contextmanager
     def covered_by(self, label: Label | None, depth: int = 0, lasti: bool = False) -> Iterator[None]:
-        """The exception handler of the instructions written inside (None: none); see `Handler` for depth, lasti."""
+        """Set the exception handler of the instructions written inside (None: no handler); see `Handler` for depth, lasti."""
         before = self._handler
         self._handler = None if label is None else self._handler_to(label, depth, lasti)
         try:
@@ -124,7 +123,7 @@ class Writer:
             self.emit(opname, arg, argval)
 
     def mark(self, label: Label) -> None:
-        """Fix a label to the instruction that is written next."""
+        """Set a label to the instruction that is written next."""
         if label.instruction is not None or label in self._marked:
             raise ValueError(f"{label} is marked twice")
         self._marked.append(label)
@@ -144,8 +143,8 @@ class Writer:
     ) -> dict[Instruction, Label]:
         """Append copies of original instructions with the jumps and exception regions among them kept.
 
-        `labels` gives labels to use: for an instruction of the list it is marked at its copy, for one outside it is
-        where a jump or handler goes. A region whose handler is in neither is dropped. Returns a label for each copy.
+        `labels` are labels to use: one of an instruction in the list is marked at its copy, one of an instruction outside is the
+        target of its jumps or handlers. A region whose handler is in neither is dropped. Returns a label for each copy.
         """
         outer_labels = labels or {}
         own = {instruction: outer_labels.get(instruction) or Label() for instruction in instructions}
@@ -162,10 +161,10 @@ class Writer:
         return own
 
     def prologue(self, cellvars: Iterable[str] = (), freevars: Sequence[str] = (), moved: Iterable[str] = ()) -> None:
-        """What every function starts with: its free variables, its cells, and the RESUME that CPython asks for.
+        """Write what every function starts with: COPY_FREE_VARS, its cells, and the RESUME that CPython requires.
 
-        The cells of the free variables `moved` go to locals of the same name: of one that is unbound CPython then says what
-        it says of a local variable (Python/ceval.c, format_exc_unbound).
+        The cells of the free variables `moved` go to locals of the same name, so that CPython's error for an unbound one names a
+        local variable (Python/ceval.c, format_exc_unbound).
         """
         if freevars:
             self.emit("COPY_FREE_VARS", len(freevars), len(freevars))
@@ -177,7 +176,7 @@ class Writer:
             self.store_fast(name)
 
     def calls_nothing(self) -> bool:
-        """Whether all that is written so far only moves and packs values."""
+        """Whether everything written so far only moves and packs values."""
         return all(instruction.opname in MOVES for instruction in self.instructions)
 
     # -- names
@@ -191,7 +190,7 @@ class Writer:
         self.emit("LOAD_FAST", None, name)
 
     def load_fast_checked(self, name: str) -> None:
-        """Push a local variable that may be unbound: then UnboundLocalError."""
+        """Push a local variable that may be unbound, which raises UnboundLocalError."""
         self._emit_rows("load_fast_checked", name)
 
     def store_fast(self, name: str) -> None:
@@ -215,11 +214,11 @@ class Writer:
         self.emit("DELETE_GLOBAL", None, name)
 
     def load_deref(self, name: str) -> None:
-        """Push what a cell holds."""
+        """Push the content of a cell."""
         self.emit("LOAD_DEREF", None, name)
 
     def store_deref(self, name: str) -> None:
-        """Put the top into a cell."""
+        """Store the top in a cell."""
         self.emit("STORE_DEREF", None, name)
 
     def delete_deref(self, name: str) -> None:
@@ -319,19 +318,19 @@ class Writer:
         self.emit("BUILD_STRING", n, n)
 
     def list_append(self, depth: int) -> None:
-        """item --; the list lies `depth` deep once the item is popped (1 = top)"""
+        """item --; the list is `depth` deep once the item is popped (1 = top)"""
         self.emit("LIST_APPEND", depth, depth)
 
     def list_extend(self, depth: int) -> None:
-        """items --; the list lies `depth` deep once the items are popped"""
+        """items --; the list is `depth` deep once the items are popped"""
         self.emit("LIST_EXTEND", depth, depth)
 
     def set_update(self, depth: int) -> None:
-        """items --; the set lies `depth` deep once the items are popped"""
+        """items --; the set is `depth` deep once the items are popped"""
         self.emit("SET_UPDATE", depth, depth)
 
     def dict_update(self, depth: int) -> None:
-        """mapping --; the dict lies `depth` deep once the mapping is popped"""
+        """mapping --; the dict is `depth` deep once the mapping is popped"""
         self.emit("DICT_UPDATE", depth, depth)
 
     def list_to_tuple(self) -> None:
@@ -353,7 +352,7 @@ class Writer:
         self.emit("POP_TOP")
 
     def copy(self, n: int = 1) -> None:
-        """Push the n-th value from the top (1 = top) once more."""
+        """Push the n-th value from the top (1 = top) again."""
         self.emit("COPY", n, n)
 
     def swap(self, n: int) -> None:
@@ -362,17 +361,17 @@ class Writer:
             self.emit("SWAP", n, n)
 
     def rotate_up(self, n: int) -> None:
-        """Lift the n-th value from the top to the top; those above it move down by one."""
+        """Move the n-th value from the top to the top; those above it move down by one."""
         for depth in range(2, n + 1):
             self.swap(depth)
 
     def rotate_down(self, n: int) -> None:
-        """Sink the top to the n-th place from the top; those it passes move up by one."""
+        """Move the top to the n-th position from the top; those in between move up by one."""
         for depth in range(n, 1, -1):
             self.swap(depth)
 
     def push_null(self) -> None:
-        """Push an empty slot."""
+        """Push a NULL."""
         self.emit("PUSH_NULL")
 
     # -- calls: call_helper; or begin_call, callable, callable_ready, arguments, call
@@ -387,12 +386,12 @@ class Writer:
         self.call(len(loads))
 
     def begin_call(self) -> None:
-        """Before the callable is pushed: the empty slot, where this Python wants it below."""
+        """Push the NULL, if this Python expects it below the callable; called before the callable is pushed."""
         if FACTS.null_below:
             self.push_null()
 
     def callable_ready(self) -> None:
-        """After the callable is pushed: the empty slot, where this Python wants it above."""
+        """Push the NULL, if this Python expects it above the callable; called after the callable is pushed."""
         if not FACTS.null_below:
             self.push_null()
 
@@ -401,7 +400,7 @@ class Writer:
         self._emit_rows("call", n, tuple(kwnames))
 
     def call_function_ex(self, has_kwargs: bool = False) -> None:
-        """Call with a tuple of arguments and perhaps a dict of keywords (callable and NULL as for `call`)."""
+        """Call with a tuple of arguments and optionally a dict of keywords (callable and NULL as for `call`)."""
         self._emit_rows("call_function_ex", has_kwargs)
 
     def make_function(self, code: CodeType, closure: bool = False, flags: int = 0) -> None:

@@ -65,7 +65,7 @@ class SymbolicFrame:
         self.nests = parent is None
         #: whether a break in the frame itself may end the graph there
         self.stops = parent is None
-        #: if the current instruction only calls this: the callable that it calls in the end, after forwarding
+        #: the callable that the current instruction only calls, and then what that one forwards the call to
         self.only_calls: VariableTracker | None = None
         #: the methods, each with its receiver, through which the call is forwarded without interpreting them
         self.calls_through: tuple[tuple[FunctionType, VariableTracker], ...] = ()

@@ -1,7 +1,10 @@
-"""The running Python's version file, and the decoding table made from it: the only place that asks the version.
+"""The running Python's version file, and the decoding table made from it: the only place that checks the version.
 
-In: `py311`, `py312`, `py313` or `py314`. Out: `FACTS`, `LOWER`, `EMIT`, `UNSUPPORTED`, and `DECODE`, which says for
-each opcode number how to read its operand and what it lowers to.
+The idea: a version file is data (rows.py), and exactly one is imported.
+
+In: `py311`, `py312`, `py313` or `py314`. Out: `FACTS`, `LOWER`, `EMIT`, `UNSUPPORTED`, and `DECODE`, which tells for each opcode
+number how to read its operand and what it is lowered to. PyTorch's counterpart: none; checks of `sys.version_info` throughout
+torch/_dynamo.
 """
 
 from __future__ import annotations
@@ -26,11 +29,11 @@ FACTS: Facts = _version.FACTS
 LOWER: dict[str, LowerRow] = _version.LOWER
 EMIT = _version.EMIT
 UNSUPPORTED: dict[str, str] = _version.UNSUPPORTED
-PYTHON = platform.python_version()  # for people: "3.12.1"
+PYTHON = platform.python_version()  # for display: "3.12.1"
 
 
 class Decoding(NamedTuple):
-    """How one opcode number is read. `kind` says what its operand means; `lower` None: it keeps name and operand."""
+    """How one opcode number is read. `kind` tells what its operand means; `lower` None: it keeps name and operand."""
 
     opname: str
     kind: str
@@ -41,7 +44,7 @@ class Decoding(NamedTuple):
 
 
 def _kind(number: int, opname: str) -> str:
-    """What the operand of an opcode means."""
+    """The meaning of an opcode's operand."""
     if opname in FACTS.local_pairs:
         return "local_pair"
     for kind, numbers in (
@@ -56,7 +59,7 @@ def _kind(number: int, opname: str) -> str:
 
 def _decoding(number: int) -> Decoding | None:
     opname = opcode.opname[number]
-    if opcode.opmap.get(opname) != number:  # no opcode, or a form that the interpreter makes of one by itself
+    if opcode.opmap.get(opname) != number:  # not an opcode, or a form specialized by the interpreter
         return None
     shift = FACTS.compare_shift if opname == "COMPARE_OP" else FACTS.name_shift.get(opname, 0)
     with_arg = getattr(opcode, "hasarg", None)

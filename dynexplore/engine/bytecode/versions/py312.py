@@ -1,7 +1,8 @@
-"""CPython 3.12: what its opcodes lower to, how the writer spells things, how its stack is laid out.
+"""CPython 3.12: what its opcodes are lowered to, how the writer emits them, and its stack layout.
 
-In: `rows`. Out: `FACTS`, `LOWER`, `EMIT`, `UNSUPPORTED`. CPython: Python/bytecodes.c and Lib/opcode.py of
-3.12.
+The idea: rows of data (rows.py).
+
+In: `rows`. Out: `FACTS`, `LOWER`, `EMIT`, `UNSUPPORTED`. CPython: Python/bytecodes.c and Lib/opcode.py of 3.12.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ UNSUPPORTED: dict[str, str] = {
 _INTRINSIC_1: dict[str, tuple[tuple[str, Any], ...]] = {
     "INTRINSIC_UNARY_POSITIVE": (("UNARY_OP", "pos"),),
     "INTRINSIC_LIST_TO_TUPLE": (("LIST_TO_TUPLE", None),),
-    # unlike IMPORT_STAR of 3.11 it leaves a None, which the POP_TOP after it drops
+    # unlike IMPORT_STAR of 3.11 it pushes None, which the next POP_TOP drops
     "INTRINSIC_IMPORT_STAR": (("IMPORT_STAR", None), ("LOAD_CONST", None)),
 }
 
@@ -82,7 +83,7 @@ def _load_super_attr(arg: int, argval: Any) -> tuple[tuple[str, Any], ...]:
 
 
 def intrinsic_1(arg: int, argval: Any) -> tuple[tuple[str, Any], ...]:
-    """CALL_INTRINSIC_1, from 3.12 on: some of them were opcodes before, and lower to those."""
+    """CALL_INTRINSIC_1, from 3.12 on: intrinsics that used to be opcodes are lowered to those."""
     return _INTRINSIC_1.get(argval, (("CALL_INTRINSIC_1", argval),))
 
 

@@ -1,4 +1,6 @@
-"""CPython 3.13: what its opcodes lower to, how the writer spells things, how its stack is laid out.
+"""CPython 3.13: what its opcodes are lowered to, how the writer emits them, and its stack layout.
+
+The idea: rows of data (rows.py).
 
 In: `rows`, and the intrinsics of `py312`. Out: `FACTS`, `LOWER`, `EMIT`, `UNSUPPORTED`.
 CPython: Python/bytecodes.c and Lib/_opcode_metadata.py of 3.13.
@@ -89,7 +91,7 @@ def _compare(arg: int, argval: Any) -> tuple[tuple[str, Any], ...]:
 
 
 def two_locals(first: str, second: str) -> LowerRow:
-    """The row of an opcode that stands for two, with a local variable each."""
+    """The row of an opcode that combines two, each with a local variable."""
     return lambda arg, argval: ((first, argval[0]), (second, argval[1]))
 
 
@@ -121,7 +123,7 @@ def _emit_call(n: int, kwnames: tuple[str, ...]) -> Emitted:
 
 
 def emit_function(code: Any, flags: int, order: tuple[int, ...] = (8, 4, 2, 1)) -> Emitted:
-    """A function, and its attributes in the order in which they lie on the stack."""
+    """Emit the creation of a function; its attributes are set in their order on the stack, from the top."""
     parts: Emitted = tuple(("SET_FUNCTION_ATTRIBUTE", flag, flag) for flag in order if flags & flag)
     return (("LOAD_CONST", None, code), ("MAKE_FUNCTION", None, None), *parts)
 

@@ -1,4 +1,6 @@
-"""CPython 3.14: what its opcodes lower to, how the writer spells things, how its stack is laid out, where that is not as in 3.13.
+"""CPython 3.14: how lowering, emission and stack layout differ from 3.13.
+
+The idea: rows of data (rows.py), on top of those of `py313`.
 
 In: `rows`, and the tables of `py313`. Out: `FACTS`, `LOWER`, `EMIT`, `UNSUPPORTED`.
 CPython: Python/bytecodes.c and Lib/_opcode_metadata.py of 3.14.
@@ -32,7 +34,7 @@ FACTS: Facts = replace(
     caches={opname: size for opname, size in py313.FACTS.caches.items() if opname != "BINARY_SUBSCR"}
     | {"BINARY_OP": 5, "CALL_KW": 3},
     local_pairs=py313.FACTS.local_pairs | {"LOAD_FAST_BORROW_LOAD_FAST_BORROW": ("LOAD_FAST_BORROW", "LOAD_FAST_BORROW")},
-    # it names the SEND of its loop, and jumps nowhere
+    # its operand refers to the SEND of its loop; it does not jump
     backward_jumps=py313.FACTS.backward_jumps | {"END_ASYNC_FOR"},
     # LOAD_SPECIAL 1 is __exit__, LOAD_SPECIAL 0 __enter__; each pushes a function and its receiver, or a method and NULL
     with_unit=(("COPY", 1), ("LOAD_SPECIAL", 1), ("SWAP", 2), ("SWAP", 3), ("LOAD_SPECIAL", 0), ("CALL", 0)),
@@ -67,7 +69,7 @@ LOWER: dict[str, LowerRow] = {
     "NOT_TAKEN": nothing,
     "POP_ITER": becomes_with("POP_TOP", None),
     "BINARY_OP": _binary,
-    # keywords, or an empty slot, are always there
+    # keywords, or a NULL, are always on the stack
     "CALL_FUNCTION_EX": becomes_with("CALL_FUNCTION_EX", True),
     "WITH_EXCEPT_START": becomes_with("WITH_EXCEPT_START", 1),
     "BUILD_INTERPOLATION": lambda arg, argval: (("BUILD_INTERPOLATION", (_CONVERSION_LETTERS[arg >> 2 & 3], bool(arg & 1))),),

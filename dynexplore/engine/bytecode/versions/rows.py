@@ -1,11 +1,10 @@
-"""The shapes of a version file, and the rows that are the same on every supported Python.
+"""The row types of a version file, and the rows that are the same on every supported Python.
 
-Idea: a version file is data. `LOWER` says what a raw opcode becomes (an opcode without a row keeps its name
-and its resolved operand), `EMIT` how the writer spells what differs between Pythons, `FACTS` how the stack is
-laid out.
+The idea: a version file is data. `LOWER` maps a raw opcode to canonical steps (an opcode without a row keeps its name and its
+resolved operand), `EMIT` lists how the writer emits instructions that differ between Pythons, `FACTS` describes the stack layout.
 
 In: nothing. Out: `Facts`, the row types, `COMMON` (lowering rows), operator texts.
-PyTorch asks `sys.version_info` at each such place (206 times in torch/_dynamo).
+PyTorch's counterpart: none; it checks `sys.version_info` at each such place (206 times in torch/_dynamo).
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ Emitted = tuple[tuple[str, int | None, Any], ...]
 
 @record()
 class Facts:
-    """How one Python lays out the stack and its jumps; handlers ask these instead of the version."""
+    """The stack layout and jumps of one Python version; handlers check these instead of the version."""
 
     version: tuple[int, int]
-    #: the NULL of a call lies below the callable (else above it)
+    #: the NULL of a call is below the callable (else above it)
     null_below: bool
     #: POP_JUMP_IF_TRUE/FALSE and UNARY_NOT accept only True and False
     bool_jumps: bool
@@ -38,14 +37,14 @@ class Facts:
     generator_entry_depth: int
     #: adjacent instructions of one source position share an entry of the line table
     merges_positions: bool
-    #: what FOR_ITER and SEND step over at their target, as the interpreter does
+    #: opcodes that the interpreter skips at the target of FOR_ITER and SEND
     for_iter_skips: tuple[str, ...]
     send_skips: tuple[str, ...]
-    #: raw opcodes that only make sense together with the CALL after them
+    #: raw opcodes that only work together with the CALL after them
     unit_heads: frozenset[str]
     #: bits of COMPARE_OP's operand below the operator
     compare_shift: int
-    #: COMPARE_OP's bit that asks for a real bool (0: there is none)
+    #: COMPARE_OP's bit that requests a real bool (0: there is none)
     compare_to_bool: int
     #: bits below the name index of an operand
     name_shift: dict[str, int]
@@ -53,15 +52,15 @@ class Facts:
     caches: dict[str, int]
     #: direction-free name of a jump -> (forward, backward or None)
     jumps: dict[str, tuple[str, str | None]]
-    #: two local variables in one operand: the single opcodes it stands for
+    #: opcodes with two local variables in one operand -> the two opcodes they combine
     local_pairs: dict[str, tuple[str, str]]
     #: jumps whose operand counts backward
     backward_jumps: frozenset[str] = frozenset({"JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT"})
-    #: the raw opcodes and operands that enter a `with`, where no opcode does it alone
+    #: the raw opcodes and operands that enter a `with`, if no single opcode does
     with_unit: tuple[tuple[str, int], ...] = ()
-    #: what stands behind a conditional jump that is not taken, for tools that count branches
+    #: the opcode after a conditional jump that marks "not taken", for branch coverage tools
     not_taken: str | None = None
-    #: the index that a handler finds below its exception is no object: only raising puts it there
+    #: the index below a handler's exception is a tagged integer and not an object: only raising can push it
     lasti_is_tagged: bool = False
 
 
@@ -93,7 +92,7 @@ def nothing(arg: int, argval: Any) -> tuple[tuple[str, Any], ...]:
 
 
 def becomes(op: str) -> LowerRow:
-    """The row of an opcode that is only called differently."""
+    """The row of an opcode that only has another name."""
     return lambda arg, argval: ((op, argval),)
 
 
@@ -103,7 +102,7 @@ def becomes_with(op: str, operand: Any) -> LowerRow:
 
 
 def as_flag(op: str) -> LowerRow:
-    """The row of an opcode whose operand is yes or no."""
+    """The row of an opcode whose operand is a flag."""
     return lambda arg, argval: ((op, bool(arg)),)
 
 
@@ -113,7 +112,7 @@ def unsupported(opname: str) -> LowerRow:
 
 
 def format_value(arg: int, argval: Any) -> tuple[tuple[str, Any], ...]:
-    """FORMAT_VALUE of 3.11 and 3.12: without a spec the conversion is a step of its own."""
+    """FORMAT_VALUE of 3.11 and 3.12: the conversion is a separate step."""
     conversion, has_spec = CONVERSIONS[arg & 3], bool(arg & 4)
     if has_spec or conversion is None:
         return (("FORMAT_VALUE", (conversion, has_spec)),)
@@ -121,11 +120,11 @@ def format_value(arg: int, argval: Any) -> tuple[tuple[str, Any], ...]:
 
 
 def compare_with_mask(shift: int, op: str) -> Emitted:
-    """COMPARE_OP from 3.12: the low bits say which outcomes mean True (specialized forms read them)."""
+    """COMPARE_OP from 3.12: the low bits are a mask of the outcomes that mean True (read by specialized forms)."""
     return (("COMPARE_OP", COMPARE_OPERATORS.index(op) << shift | COMPARE_MASKS[op], op),)
 
 
-#: what every version lowers alike
+#: lowering rows that all versions share
 COMMON: dict[str, LowerRow] = {
     "RESUME": nothing,
     "CACHE": nothing,
@@ -144,7 +143,7 @@ COMMON: dict[str, LowerRow] = {
     "WITH_EXCEPT_START": becomes_with("WITH_EXCEPT_START", 0),
 }
 
-#: what the writer spells alike before 3.14
+#: emission rows that all versions before 3.14 share
 COMMON_EMIT: dict[str, Callable[..., Emitted]] = {
     "binary_subscr": lambda: (("BINARY_SUBSCR", None, None),),
     "call_function_ex": lambda has_kwargs: (("CALL_FUNCTION_EX", int(has_kwargs), int(has_kwargs)),),

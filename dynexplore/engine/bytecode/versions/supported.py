@@ -1,12 +1,12 @@
-"""Where dynexplore runs, and the sentence for everywhere else.
+"""Supported platforms: where dynexplore runs, and the error message for everywhere else.
 
-Which idea lives here: the engine reads the bytecode of a Python and rewrites its frames, so it knows the Pythons and the system
-that it runs on. setup.py runs this file by its path before anything is built, so it imports the standard library alone.
+The idea: the engine reads the bytecode of a specific Python and rewrites its frames, so it depends on the Python version and the
+operating system. setup.py runs this file by its path before anything is built, so it imports only the standard library.
 
 In:  the interpreter and the system that run this file.
-Out: `SUPPORTED`, the Pythons there is a version file for; `refusal()`, one sentence where this one is not supported, else "".
+Out: `SUPPORTED`, the Pythons that have a version file; `refusal()`, one sentence if this platform is not supported, else "".
 
-PyTorch refuses in torch/_dynamo/eval_frame.py (`check_if_dynamo_supported`), when it is first used.
+PyTorch's counterpart: `check_if_dynamo_supported` in torch/_dynamo/eval_frame.py, called on first use.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _SYSTEMS = {"linux": "Linux", "darwin": "macOS", "win32": "Windows"}
 
 
 def refusal() -> str:
-    """Why dynexplore does not run here, in one sentence; "" where it does."""
+    """Why dynexplore does not run here, in one sentence; "" if it does."""
     interpreter = platform.python_implementation()
-    # also where the lock is switched on again: objects are laid out differently
+    # also if the GIL is enabled at run time: the object layout differs
     if sys.platform == "linux" and sysconfig.get_config_var("Py_GIL_DISABLED"):
         interpreter = "the free-threaded build of CPython"
     if sys.platform == "linux" and interpreter == "CPython" and sys.version_info[:2] in SUPPORTED:

@@ -1,5 +1,8 @@
 """Protocols between the translator and its parts, and its interface to the runtime.
 
-The idea is circular (the translator calls handlers, which call the translator), so these files may name each other for
-type checkers; no other file of `translate/` takes part in a circle.
+The idea: the dependency is circular (the translator calls handlers, which call the translator), so these files may import each
+other for type checkers; no other file of `translate/` is part of an import cycle.
+
+In: nothing. Out: `Interpreter`, `TranslationRequest`, `Translation`. PyTorch's counterpart: none; there the classes import each
+other.
 """

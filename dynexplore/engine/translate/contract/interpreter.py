@@ -1,9 +1,9 @@
-"""What handlers, inlining, operations and code generation may ask of the translator.
+"""`Interpreter`: the interface of the translator to handlers, inlining, operations and code generation.
 
-The idea: the translator calls the handlers, and the handlers call the translator. The circle goes through this Protocol, as that of
+The idea: the translator calls the handlers, and the handlers call the translator. The cycle goes through this Protocol, as that of
 trackers goes through variables/contract/context.py; it adds what only this layer needs.
 
-In/out: `translator.py` implements it.
+In: nothing. Out: a Protocol, which `translator.py` implements. PyTorch's counterpart: `InstructionTranslatorBase`, passed as `tx`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Interpreter(TraceContext, Protocol):
     """The translator, as its own layer sees it."""
 
     request: TranslationRequest
-    emitter: EventEmitter | None  # None when nobody records
+    emitter: EventEmitter | None  # None if nothing is recorded
     guards: GuardSet
     resume: ResumeCode | None
     values: ValueBuilder
@@ -39,12 +39,12 @@ class Interpreter(TraceContext, Protocol):
     raised_at: dict[VariableTracker, int]
 
     def interpret(self, frame: SymbolicFrame, thrown: VariableTracker | None = None) -> bool:
-        """Run a frame until it returns or yields; True when the restart point is reached instead.
+        """Run a frame until it returns or yields; True if the restart point is reached instead.
 
-        `thrown`: an exception that is raised in the frame, by the instruction at which it stands.
+        `thrown`: an exception to raise in the frame, at its current instruction.
         """
         ...
 
     def graph_break(self, kind: str, facts: Mapping[str, object]) -> GraphBreak:
-        """A break at the current instruction, which the caller raises."""
+        """A break at the current instruction, for the caller to raise."""
         ...

@@ -1,7 +1,10 @@
 """The interface between translator and runtime: request and result.
 
-In: a `TranslationRequest`, made by runtime/convert.py for the frame that is about to run. Out: a `Translation`, which
-becomes a cache entry; or SkipFrame.
+The idea: the translator sees of the runtime only the request, and the runtime sees of a translation only the result, so that either
+can be tested alone.
+
+In: a `TranslationRequest`, made by runtime/convert.py for the frame that is about to run. Out: a `Translation`, which becomes a
+cache entry; or SkipFrame. PyTorch's counterpart: the arguments and the `ConvertFrameReturn` of torch/_dynamo/convert_frame.py.
 """
 
 from __future__ import annotations
@@ -44,28 +47,30 @@ __all__ = [
 
 
 class SkipFrameOnce(Exception):
-    """This call of the frame, and all that it calls, is better run plain; says why. The next one is another matter."""
+    """This call of the frame, and everything that it calls, should run as plain Python; holds the reason. Later calls are
+    translated.
+    """
 
 
 class StepObserver(Protocol):
-    """Who looks at each step of a translation, so as to compare what it did with what the instruction means."""
+    """An observer of each step of a translation, which compares the step's effect with the meaning of the instruction."""
 
     def attempt_started(self, frame_id: int, attempt: int, ctx: Interpreter) -> None:
         """An attempt begins."""
 
     def stepping(self, frame: SymbolicFrame, step: Step, callees: int) -> None:
-        """A step is about to be interpreted; so many callees were interpreted so far."""
+        """A step is about to be interpreted; `callees` were interpreted so far."""
 
     def stepped(self, frame: SymbolicFrame, step: Step, inline: int, callees: int) -> None:
-        """It was; `inline` is the number of the callee that it belongs to."""
+        """A step was interpreted; `inline` is the number of the callee that it belongs to."""
 
     def record_contents(self, view: Callable[[VariableTracker], ValueView]) -> None:
-        """Record what the containers hold that the latest step made or changed; `view` shows a tracker."""
+        """Record the content of containers that the latest step created or mutated; `view` shows a tracker."""
 
 
 @record(frozen=False)
 class TranslationRequest:
-    """What the runtime knows of the call that is about to run."""
+    """What the runtime knows about the call that is about to run."""
 
     code: CodeType
     function: FunctionType | None
@@ -86,15 +91,15 @@ class TranslationRequest:
     step_observer: StepObserver | None = None
     guard_filter: GuardFilter | None = None
     backend_size_guards: BackendSizeGuards = field(default_factory=BackendSizeGuards)
-    views_are_static: bool = False  # whether inputs that are views have the sizes of this call
-    patience: float = 1.0  # the share of the seconds of a translation that this one has
+    views_are_static: bool = False  # whether inputs that are views have static sizes
+    patience: float = 1.0  # the fraction of the time limit that this translation has
     nested_breaks: bool = False  # whether a break in a callee that nests ends the graph there
-    symbolic_numbers: bool = True  # whether numbers that change may be inputs: not where the backend failed at their graph
+    symbolic_numbers: bool = True  # whether dynamic numbers may be graph inputs: not after the backend failed on such a graph
 
 
 @record(frozen=False)
 class CompiledGraph:
-    """A graph that was handed to the backend, and what came back."""
+    """A graph that was passed to the backend, and the result."""
 
     name: str
     graph: FinishedGraph
@@ -103,7 +108,7 @@ class CompiledGraph:
 
 @record(frozen=False)
 class Translation:
-    """The outcome: the code that runs, what its extra locals hold, the guards, and what it is made of."""
+    """The result: the modified code, the values of its injected locals, the guards, and the compiled graphs."""
 
     code: CodeType
     injected: tuple[Any, ...]
@@ -112,21 +117,21 @@ class Translation:
     walk: Any
     graphs: list[CompiledGraph]
     breaks: list[GraphBreak]
-    weak_owners: list[tuple[Any, str]]  # an object, and where it stood
+    weak_owners: list[tuple[Any, str]]  # an object, and where it was found
     resume_codes: list[CodeType] = field(default_factory=list)
-    left_to_python: bool = False  # whether `code` is the frame's own: there is nothing worth a graph in it
-    types: TypeGuard | None = None  # all that `check` asks, where C can ask it
-    may_be_numbers_only: bool = False  # whether all up to the break is work on numbers, with no tensor in reach
-    runs_alone: bool = False  # whether `code` calls its graph and nothing of the program's, so that the hook may be off
+    left_to_python: bool = False  # whether the frame is skipped: `code` is its own
+    types: TypeGuard | None = None  # the whole of `check`, if C can check it
+    may_be_numbers_only: bool = False  # whether everything up to the break is work on numbers, with no tensor in reach
+    runs_alone: bool = False  # whether `code` calls its graph and no user code, so that the hook may be off
 
 
 @record(frozen=False)
 class RestartPoint:
-    """Where the next attempt must stop, and why: just before step number `stop_at` of the frames that nest."""
+    """Where the next attempt must stop, and why: just before step number `stop_at`, counted over the frames that nest."""
 
     stop_at: int
     graph_break: GraphBreak
     has_nested: bool = False  # whether callees were interpreted in which the graph might have ended
-    stack_follows: bool = False  # the break is reported for the place of the stop, which the next attempt finds
+    stack_follows: bool = False  # the break is reported with the stack at the stop, which the next attempt records
     transient_break_guards: tuple[Callable[[TraceContext], None], ...] = ()
-    """Each guards a state of the program that alone makes the frame break."""
+    """Each installs a guard on a transient program state that is the only reason for the break."""

@@ -1,4 +1,10 @@
-"""One handler per canonical opcode, by theme. Importing this package fills `dispatch.HANDLERS`."""
+"""One handler per canonical opcode, by theme.
+
+The idea: importing this package fills `dispatch.HANDLERS`.
+
+In: a frame, a canonical step, the translator. Out: the frame after the step. PyTorch's counterpart: the methods of
+InstructionTranslatorBase named like opcodes (torch/_dynamo/symbolic_convert.py); each file here has a theme of them.
+"""
 
 from dynexplore.engine.translate.handlers import (
     attributes,

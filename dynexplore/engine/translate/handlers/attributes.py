@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def load_attr(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """owner.name."""
     owner = frame.pop()
-    if frame.steps[frame.pc].origin is not step.origin:  # where the name is a property, no more than its getter is called
+    if frame.steps[frame.pc].origin is not step.origin:  # if the name is a property, only its getter is called
         frame.only_calls, frame.calls_through = owner, ()
     frame.push(owner.get_attribute(ctx, step.arg).read(ctx))
     frame.only_calls = None

@@ -1,4 +1,4 @@
-"""Calls: positional, by keyword, with stars."""
+"""Calls: with positional, keyword and unpacked arguments (CALL, CALL_FUNCTION_EX)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def call(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
 
 @handles("CALL_KW")
 def call_kw(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
-    """f(a, name=c), as 3.13 writes it: the names lie on the stack."""
+    """f(a, name=c), as compiled by 3.13: the names are on the stack."""
     names = tuple(name.as_constant() for name in frame.pop().unpack(ctx))
     _call(frame, ctx, step.arg, names)
 
@@ -40,7 +40,7 @@ def _call(frame: SymbolicFrame, ctx: Interpreter, count: int, names: tuple[str, 
 
 
 def _callee(frame: SymbolicFrame) -> tuple[VariableTracker, list[VariableTracker]]:
-    """The callable and, for an unbound method, its receiver; the pair's layout is a fact of the version."""
+    """The callable and, for an unbound method, its receiver; the order of the pair depends on the Python version."""
     upper, lower = frame.pop(), frame.pop()
     if FACTS.null_below:
         return (upper, []) if lower is NULL else (lower, [upper])

@@ -109,7 +109,7 @@ def dict_update(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
 
 @handles("DICT_MERGE")
 def dict_merge(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
-    """f(**mapping): a key twice is a TypeError, which the real call raises."""
+    """f(**mapping): a duplicate key is a TypeError, which the real call raises."""
     mapping = frame.pop()
     spread = type_of(mapping)
     if spread is not None and not defines(spread, "keys"):
@@ -145,7 +145,7 @@ def unpack_sequence(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
 
 
 def _counted(python_type: type[Any] | None) -> type[Any]:
-    """The type itself where Python knows how many items there are before it takes them, else an iterator."""
+    """The type itself if Python knows the number of items before it takes them, else an iterator type."""
     return python_type if python_type in (list, tuple, dict) else enumerate
 
 
@@ -164,7 +164,7 @@ def unpack_ex(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
 
 
 def require_iterable(ctx: Interpreter, value: VariableTracker, message: str) -> None:
-    """The program's TypeError where it unpacks a value of a type that cannot be walked; the message names the type."""
+    """Raise the program's TypeError if it unpacks a value that is not iterable; the message names the type."""
     python_type = type_of(value)
     if python_type is not None and not defines(python_type, "__iter__") and not defines(python_type, "__getitem__"):
         ctx.raise_exception(TypeError, message.format(python_type.__name__))

@@ -22,7 +22,7 @@ def jump(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
 
 
 def _truth(ctx: Interpreter, value: VariableTracker) -> bool:
-    """The truth that decides a branch; that of a tensor breaks the graph here."""
+    """The truth value that decides a branch; a tensor's breaks the graph here."""
     answer = value.truth(ctx)
     if not isinstance(answer, bool):
         ctx.break_graph("DX104", condition=value.text())
@@ -30,7 +30,7 @@ def _truth(ctx: Interpreter, value: VariableTracker) -> bool:
 
 
 def _branch_truth(ctx: Interpreter, frame: SymbolicFrame, value: VariableTracker, if_true: int, if_false: int) -> bool:
-    """The same, where a branch that only raises is assumed not to be taken."""
+    """The truth value that decides a branch; a side that only raises is assumed not to be taken."""
     answer = value.truth(ctx)
     if isinstance(answer, bool):
         return answer
@@ -40,20 +40,20 @@ def _branch_truth(ctx: Interpreter, frame: SymbolicFrame, value: VariableTracker
 
 @handles("POP_JUMP_IF_TRUE")
 def pop_jump_if_true(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
-    """Jump when the top is true."""
+    """Jump if the top is true."""
     if _branch_truth(ctx, frame, frame.pop(), step.target, frame.pc):
         frame.jump(step.target)
 
 
 @handles("POP_JUMP_IF_FALSE")
 def pop_jump_if_false(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
-    """Jump when the top is false."""
+    """Jump if the top is false."""
     if not _branch_truth(ctx, frame, frame.pop(), frame.pc, step.target):
         frame.jump(step.target)
 
 
 def _is_none(ctx: Interpreter, value: VariableTracker) -> bool:
-    """Whether a value is None; of what the caller is handling, nothing is known."""
+    """Whether a value is None; unknown for the exception that the caller is handling."""
     if value.is_constant():
         return value.python_type() is type(None)
     if value.same_object(NONE) is None:
@@ -63,14 +63,14 @@ def _is_none(ctx: Interpreter, value: VariableTracker) -> bool:
 
 @handles("POP_JUMP_IF_NONE")
 def pop_jump_if_none(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
-    """Jump when the top is None."""
+    """Jump if the top is None."""
     if _is_none(ctx, frame.pop()):
         frame.jump(step.target)
 
 
 @handles("POP_JUMP_IF_NOT_NONE")
 def pop_jump_if_not_none(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
-    """Jump when the top is not None."""
+    """Jump if the top is not None."""
     if not _is_none(ctx, frame.pop()):
         frame.jump(step.target)
 

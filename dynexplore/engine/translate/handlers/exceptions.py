@@ -39,13 +39,13 @@ def raise_varargs(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
 
 @handles("RERAISE")
 def reraise(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
-    """Raise the exception on top once more."""
+    """Raise the exception on top again."""
     raise ObservedException(ctx, frame.pop())
 
 
 @handles("PUSH_EXC_INFO")
 def push_exc_info(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
-    """The exception on top is now being handled; below it lies the one that was."""
+    """Begin to handle the exception on top; the previously handled one is pushed below it."""
     exception = frame.pop()
     frame.push(frame.exceptions[-1] if frame.exceptions else ConstantVariable(None))
     frame.push(exception)
@@ -56,7 +56,9 @@ def push_exc_info(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
 
 @handles("POP_EXCEPT")
 def pop_except(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
-    """The exception has been handled. One that a resume function got with its stack is really being handled: Python ends that."""
+    """End the handling of an exception. One that came in on a resume function's stack is handled for real, so Python must end
+    that.
+    """
     if not frame.exceptions:
         ctx.break_graph("DX311")
     frame.pop()
@@ -66,6 +68,6 @@ def pop_except(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
 
 @handles("CHECK_EXC_MATCH")
 def check_exc_match(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
-    """Whether the exception is of the type of this `except`."""
+    """Whether the exception matches the type of this `except`."""
     exception_type = frame.pop()
     frame.push(ConstantVariable(matches(ctx, frame.stack[-1], exception_type)))

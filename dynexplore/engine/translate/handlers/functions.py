@@ -1,4 +1,4 @@
-"""Making functions: `def` and `lambda` inside the frame."""
+"""Function and class definitions: `def`, `lambda` and class statements inside the frame."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DEFAULTS, KEYWORD_DEFAULTS, ANNOTATIONS, CLOSURE, ANNOTATE = 1, 2, 4, 8, 16
 
 @handles("MAKE_FUNCTION")
 def make_function(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
-    """Build a function of its code and the parts that the flags name."""
+    """Build a function from its code and the parts that the flags name."""
     code: CodeType = frame.pop().as_constant()
     function = NestedFunctionVariable(code, frame.globals.values, in_frame=frame.globals.of_frame)
     for flag in (CLOSURE, ANNOTATIONS, KEYWORD_DEFAULTS, DEFAULTS):
@@ -31,9 +31,9 @@ def make_function(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
 
 @handles("SET_FUNCTION_ATTRIBUTE")
 def set_function_attribute(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
-    """3.13: the parts follow one by one."""
+    """Set one part of a function; 3.13 has an instruction for each."""
     function = frame.pop()
-    if not isinstance(function, NestedFunctionVariable):  # Python has made it: a break stands before it
+    if not isinstance(function, NestedFunctionVariable):  # a real function: it was created at a break before this step
         ctx.break_graph("DX303", name=f"of a new function, flag {step.arg}", type=function.type_name())
     _set_part(ctx, function, step.arg, frame.pop())
     frame.push(function)
@@ -54,5 +54,5 @@ def _set_part(ctx: Interpreter, function: NestedFunctionVariable, flag: int, par
 
 @handles("LOAD_BUILD_CLASS")
 def load_build_class(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
-    """A class statement inside the frame begins."""
+    """Push `__build_class__`, with which a class statement begins."""
     frame.push(ctx.build(builtins.__build_class__, None))

@@ -1,4 +1,4 @@
-"""Generators: the body of an inlined one, and `yield from`."""
+"""Generators: the body of an inlined generator, and `yield from`."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 @handles("RETURN_GENERATOR")
 def return_generator(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
-    """The generator object is made by inlining; its body starts here, with the value that POP_TOP drops."""
+    """Start the body of a generator, whose object inlining has created; pushes the value that POP_TOP drops."""
     frame.push(ConstantVariable(None))
 
 
 @handles("YIELD_VALUE")
 def yield_value(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
-    """Hand the top to whoever asked, and stop until asked again."""
+    """Yield the top to the consumer, and suspend."""
     frame.yielded = frame.pop()
 
 
@@ -37,7 +37,7 @@ def get_yield_from_iter(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> N
 
 @handles("SEND")
 def send(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
-    """Pass a value to the inner iterator: its next item is yielded, its result ends the loop."""
+    """Send a value to the inner iterator: its next item is yielded, its return value ends the loop."""
     value = frame.pop()
     inner = frame.stack[-1]
     try:
@@ -51,7 +51,7 @@ def send(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
 
 
 def _sent(ctx: Interpreter, inner: VariableTracker, value: VariableTracker) -> VariableTracker:
-    """What the inner iterator gives; None asks for its next item, all else goes to its `send` (CPython's bytecodes.c, SEND)."""
+    """The inner iterator's next item if `value` is None, else the result of its `send` (CPython's bytecodes.c, SEND)."""
     if isinstance(inner, GeneratorVariable):
         return inner.next_or_raise(ctx, value)
     if value.is_constant() and value.as_constant() is None:
@@ -61,7 +61,7 @@ def _sent(ctx: Interpreter, inner: VariableTracker, value: VariableTracker) -> V
 
 @handles("CALL_INTRINSIC_1")
 def call_intrinsic(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
-    """The one that stands at the end of a generator's body, from 3.12 on: a StopIteration that leaves it becomes an error."""
+    """The intrinsic at the end of a generator's body, from 3.12 on: a StopIteration that leaves it becomes a RuntimeError."""
     if step.arg != "INTRINSIC_STOPITERATION_ERROR":
         ctx.break_graph("DX301", opcode=step.arg)
     frame.push(convert_stop_iteration(ctx, frame.pop()))

@@ -1,6 +1,9 @@
-"""Imports inside the frame: of modules that are loaded already.
+"""Imports inside the frame of modules that are already loaded.
 
-Such an import asks `sys.modules`, and runs no code. Which module stands there is relied on: programs put others in its place.
+The idea: such an import only reads `sys.modules`, and runs no code. The module found there is guarded, since programs replace
+entries.
+
+In: IMPORT_NAME, IMPORT_FROM. Out: module trackers. PyTorch's counterpart: `IMPORT_NAME` in torch/_dynamo/symbolic_convert.py.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ _IMPORT = builtins.__import__
 
 @handles("IMPORT_NAME")
 def import_name(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
-    """import name; a module that is not loaded yet is left to Python, since loading runs its code."""
+    """import name; a module that is not loaded yet breaks the graph, since loading runs its code."""
     names = frame.pop().as_constant()
     level = frame.pop().as_constant()
     full = importlib.util.resolve_name("." * level + step.arg, frame.globals.values.get("__package__")) if level else step.arg
@@ -40,7 +43,7 @@ def import_name(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
 
 @handles("IMPORT_FROM")
 def import_from(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
-    """from module import name: an attribute, or else a submodule that is loaded."""
+    """from module import name: an attribute, or else a loaded submodule."""
     module = frame.stack[-1]
     live = module.live_value()
     submodule = f"{live.__name__}.{step.arg}"
@@ -53,12 +56,12 @@ def import_from(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
 
 
 def _loaded(ctx: Interpreter, name: str) -> VariableTracker:
-    """The module that stands in `sys.modules`, which is relied on. So is that there is none: the next call may find it loaded."""
+    """The module in `sys.modules`, with a guard. Its absence is guarded too: a later call may find it loaded."""
     if name not in sys.modules:
         ctx.effects.transient_break_guards.append(lambda inner: inner.guard(_modules(inner), "NAME_ABSENT", name))
         ctx.break_graph("DX312", module=name)
     module: Any = sys.modules[name]
-    if module is None:  # it forbids the import, and Python says so
+    if module is None:  # None in `sys.modules` forbids the import: Python raises the error
         ctx.effects.transient_break_guards.append(lambda inner: guard_identity(inner, None, _modules(inner).item(name)))
         ctx.break_graph("DX312", module=name)
     guard_identity(ctx, module, _modules(ctx).item(name))
@@ -66,5 +69,5 @@ def _loaded(ctx: Interpreter, name: str) -> VariableTracker:
 
 
 def _modules(ctx: TraceContext) -> Source:
-    """The one source of `sys.modules` in this translation: what hangs on it is guarded once, however often it is imported."""
+    """The single source of `sys.modules` in this translation, so that a module is guarded once however often it is imported."""
     return ctx.module_guards.source_of(sys.modules, "sys.modules")

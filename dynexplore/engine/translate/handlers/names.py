@@ -18,14 +18,16 @@ if TYPE_CHECKING:
 
 
 def guard_on_binding(frame: SymbolicFrame, name: str, ctx: Interpreter) -> None:
-    """A local is read: where a resume function was passed it as it was, rely on its being bound, or on its not being so."""
+    """Guard on whether a local that is read is bound, if a resume function received it bound or unbound."""
     if name in frame.as_passed:
         source, kind = frame.as_passed.pop(name)
         ctx.guard(source, "TYPE_MATCH", kind)
 
 
 def refuse_observed_end(frame: SymbolicFrame, name: str, ctx: Interpreter) -> None:
-    """A local of a resume function lets an object go that a weak container refers to: only in plain Python does it go now."""
+    """Break if a local of a resume function releases an object that a weak container refers to: only plain Python frees it at this
+    point.
+    """
     value = frame.locals.get(name)
     if frame is not ctx.frames.root or value is None or not isinstance(value.source, LocalSource):
         return
@@ -35,7 +37,7 @@ def refuse_observed_end(frame: SymbolicFrame, name: str, ctx: Interpreter) -> No
 
 @handles("LOAD_CONST")
 def load_const(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
-    """A constant of the code: plain ones at once, tuples and code objects through their rows."""
+    """Push a constant of the code: plain ones directly, tuples and code objects through the table of builders."""
     value = step.arg
     plain = type(value) in LITERALS or type(value) is CodeType
     frame.push(ConstantVariable(value) if plain else ctx.build(value, None))
@@ -43,7 +45,7 @@ def load_const(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
 
 @handles("LOAD_FAST")
 def load_fast(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
-    """A local variable; it becomes a real tracker on its first load."""
+    """Push a local variable; its lazy tracker is realized on the first load."""
     guard_on_binding(frame, step.arg, ctx)
     value = frame.locals.get(step.arg)
     if value is None:
@@ -56,7 +58,7 @@ def load_fast(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
 
 @handles("LOAD_FAST_AND_CLEAR")
 def load_fast_and_clear(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
-    """Save a local around an inlined comprehension: an unbound one is an empty slot, a cell stays a cell."""
+    """Save a local around an inlined comprehension: an unbound one is saved as NULL, a cell stays a cell."""
     name = step.arg
     if name in frame.cells:
         frame.push(frame.cells.pop(name))
@@ -68,7 +70,7 @@ def load_fast_and_clear(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> N
 
 @handles("STORE_FAST")
 def store_fast(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
-    """Bind a local; the empty slot that LOAD_FAST_AND_CLEAR saved makes it unbound again."""
+    """Bind a local; the NULL that LOAD_FAST_AND_CLEAR saved makes it unbound again."""
     value = frame.pop()
     if ctx.resume is not None:
         refuse_observed_end(frame, step.arg, ctx)
@@ -96,7 +98,7 @@ def delete_fast(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
 
 @handles("LOAD_NAME")
 def load_name(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
-    """A name of a class body: of its namespace, or else a global or a builtin."""
+    """Push a name of a class body: from its namespace, or else a global or a builtin."""
     value = frame.namespace.get(step.arg)
     frame.push(frame.globals.load(ctx, step.arg) if value is None else value.read(ctx))
 
@@ -116,46 +118,46 @@ def delete_name(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
 
 @handles("LOAD_CLASSDEREF")
 def load_classderef(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
-    """A name of a class body that a function around it binds."""
+    """Push a name of a class body that an enclosing function binds."""
     value = frame.namespace.get(step.arg)
     frame.push(frame.cells[step.arg].load(ctx) if value is None else value.read(ctx))
 
 
 @handles("LOAD_LOCALS")
 def load_locals(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
-    """The namespace of a class body, for one of the two instructions that follow: they read the namespace themselves."""
+    """Push the namespace of a class body for one of the next two opcodes, which read the namespace themselves."""
     frame.push(NULL)
 
 
 @handles("LOAD_FROM_DICT_OR_DEREF")
 def load_from_dict_or_deref(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
-    """From Python 3.12 on, what LOAD_CLASSDEREF does."""
+    """LOAD_CLASSDEREF as compiled by Python 3.12 and later."""
     _pop_namespace(frame, ctx)
     load_classderef(frame, step, ctx)
 
 
 @handles("LOAD_FROM_DICT_OR_GLOBALS")
 def load_from_dict_or_globals(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
-    """From Python 3.12 on, inside scopes of type parameters and annotations."""
+    """A global in scopes of type parameters and annotations (Python 3.12 and later)."""
     _pop_namespace(frame, ctx)
     load_name(frame, step, ctx)
 
 
 def _pop_namespace(frame: SymbolicFrame, ctx: Interpreter) -> None:
-    """Pop what LOAD_LOCALS pushed; the namespace of another scope is left to Python."""
+    """Pop the namespace that LOAD_LOCALS pushed; the namespace of another scope breaks the graph."""
     if frame.pop() is not NULL:
         ctx.break_graph("DX315")
 
 
 @handles("LOAD_GLOBAL")
 def load_global(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
-    """A global or a builtin."""
+    """Push a global or a builtin."""
     frame.push(frame.globals.load(ctx, step.arg))
 
 
 @handles("STORE_GLOBAL")
 def store_global(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
-    """Bind a global; replayed when the graph has run."""
+    """Bind a global; replayed after the graph has run."""
     frame.globals.store(ctx, step.arg, frame.pop())
 
 
@@ -167,7 +169,7 @@ def delete_global(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
 
 @handles("MAKE_CELL")
 def make_cell(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
-    """A fresh cell for a local of an inlined comprehension."""
+    """Create a cell for a local of an inlined comprehension."""
     guard_on_binding(frame, step.arg, ctx)
     from_local = frame.locals.pop(step.arg, None)
     frame.cells[step.arg] = CellVariable(step.arg, from_local)
@@ -184,10 +186,10 @@ def load_closure(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
 
 @handles("LOAD_DEREF")
 def load_deref(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
-    """Push what a cell holds."""
+    """Push the content of a cell."""
     cell = frame.cells[step.arg]
     if cell.content is None and step.arg in frame.parsed.code.co_cellvars:
-        cell.guard_on_absence(ctx)  # in a resume function it was there before
+        cell.guard_on_absence(ctx)  # in a resume function the cell existed before
         ctx.raise_exception(
             UnboundLocalError, f"cannot access local variable {step.arg!r} where it is not associated with a value"
         )
@@ -196,7 +198,7 @@ def load_deref(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
 
 @handles("STORE_DEREF")
 def store_deref(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
-    """Put the top into a cell."""
+    """Store the top in a cell."""
     frame.cells[step.arg].store(ctx, frame.pop())
 
 

@@ -66,7 +66,7 @@ def contains_op(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
 
 @handles("TO_BOOL")
 def to_bool(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
-    """The truth of the top; that of a tensor waits for the jump that uses it."""
+    """The truth value of the top; a tensor's is deferred to the jump that uses it."""
     value = frame.pop()
     answer = value.truth(ctx)
     if isinstance(answer, bool):

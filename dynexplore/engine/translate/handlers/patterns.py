@@ -1,8 +1,11 @@
-"""match statements: what MATCH_SEQUENCE, MATCH_MAPPING, MATCH_KEYS and MATCH_CLASS decide.
+"""match statements: MATCH_SEQUENCE, MATCH_MAPPING, MATCH_KEYS and MATCH_CLASS.
 
-Sequences and mappings are told by flags of the type, which it inherits, or gets when it is registered with collections.abc. Class
-patterns ask `__match_args__` of the class, or take the whole subject where a flag says so (`case int(x)`). Python/ceval.c
-(`match_keys`, `match_class`) defines the order of questions and the errors.
+The idea: flags of the type identify sequences and mappings; a type inherits them, or gets them when it is registered with
+collections.abc. Class patterns read `__match_args__` of the class, or match the whole subject if a flag says so (`case int(x)`).
+Python/ceval.c (`match_keys`, `match_class`) defines the order of the checks and the errors.
+
+In: subject and pattern. Out: attribute values, or None. PyTorch's counterpart: `MATCH_CLASS` and `MATCH_KEYS` in
+torch/_dynamo/symbolic_convert.py.
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ _SEQUENCE, _MAPPING, _MATCH_SELF = 1 << 5, 1 << 6, 1 << 22
 
 @handles("MATCH_SEQUENCE")
 def match_sequence(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
-    """Whether the subject is a sequence (and no string)."""
+    """Whether the subject is a sequence (but not a string)."""
     frame.push(ConstantVariable(_has_flag(ctx, frame.stack[-1], _SEQUENCE)))
 
 
@@ -49,7 +52,7 @@ def _has_flag(ctx: Interpreter, subject: VariableTracker, flag: int) -> bool:
 
 @handles("MATCH_KEYS")
 def match_keys(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
-    """The values under the keys, or None when one is missing; the subject's own `get` is asked."""
+    """The values of the keys, or None if one is missing; calls the subject's `get`."""
     keys, subject = frame.stack[-1].unpack(ctx), frame.stack[-2]
     missing = ClassVariable(object, None).call(ctx, (), {})
     values = []
@@ -92,7 +95,7 @@ def match_class(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
 
 
 def _class_of(pattern: VariableTracker) -> type[Any] | None:
-    """The class of a class pattern; None where it is none, or of this call."""
+    """The class of a class pattern; None if it is not a class, or was created in this call."""
     try:
         cls = pattern.live_value()
     except NotConstant:
@@ -101,7 +104,7 @@ def _class_of(pattern: VariableTracker) -> type[Any] | None:
 
 
 def _positional_names(ctx: Interpreter, cls: type[Any], pattern: VariableTracker, count: int) -> tuple[Any, ...] | None:
-    """The attributes that so many positional sub-patterns stand for; None where the only one stands for the subject itself."""
+    """The attribute names of `count` positional sub-patterns; None if the only one matches the subject itself."""
     if not count:
         return ()
     match_args = _match_args(ctx, cls, pattern)
@@ -114,7 +117,7 @@ def _positional_names(ctx: Interpreter, cls: type[Any], pattern: VariableTracker
 
 
 def _match_args(ctx: Interpreter, cls: type[Any], pattern: VariableTracker) -> tuple[Any, ...] | None:
-    """`cls.__match_args__`; None where there is none."""
+    """`cls.__match_args__`; None if there is none."""
     attribute = find(ctx, cls, "__match_args__")
     if find(ctx, type(cls), "__match_args__") is not None:
         ctx.break_graph("DX317", pattern=pattern.text())

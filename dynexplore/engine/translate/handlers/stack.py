@@ -25,13 +25,13 @@ def pop_top(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
 
 @handles("PUSH_NULL")
 def push_null(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
-    """Push the empty slot beside a callable."""
+    """Push the NULL beside a callable."""
     frame.push(NULL)
 
 
 @handles("COPY")
 def copy(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
-    """Push the n-th value from the top once more."""
+    """Push the n-th value from the top again."""
     frame.push(frame.stack[-step.arg])
 
 

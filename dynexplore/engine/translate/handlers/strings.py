@@ -1,4 +1,4 @@
-"""f-strings: convert, format, join; template strings: keep the values."""
+"""f-strings (convert, format, join) and template strings (which keep the values)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _converted(ctx: Interpreter, conversion: str, value: VariableTracker) -> Var
 
 @handles("BUILD_INTERPOLATION")
 def build_interpolation(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
-    """A value of a template string."""
+    """Build one interpolation of a template string."""
     conversion, has_spec = step.arg
     spec = frame.pop() if has_spec else ConstantVariable("")
     expression, value = frame.pop(), frame.pop()
@@ -50,7 +50,7 @@ def build_interpolation(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> N
 
 @handles("BUILD_TEMPLATE")
 def build_template(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
-    """A template string of its strings and interpolations."""
+    """Build a template string from its strings and interpolations."""
     interpolations, strings = frame.pop(), frame.pop()
     frame.push(TemplateVariable(strings, interpolations))
 

@@ -1,6 +1,6 @@
-"""Unsupported canonical opcodes, and why: the graph breaks there (DX301), and Python runs them.
+"""Canonical opcodes that are not supported, and why: the graph breaks there (DX301), and Python runs them.
 
-PyTorch's Dynamo breaks at opcodes that InstructionTranslatorBase has no method for, without a list.
+The idea: a table. PyTorch's counterpart: none; Dynamo breaks at opcodes for which InstructionTranslatorBase has no method.
 """
 
 from __future__ import annotations
@@ -13,4 +13,4 @@ NOT_TRACED: dict[str, str] = {
     **dict.fromkeys(("CLEANUP_THROW", "END_SEND"), "an exception thrown into a generator that delegates is left to Python"),
     "UNSUPPORTED": "an instruction of async code or of a class body",
 }
-"""Opcode -> why it is left to Python."""
+"""Opcode -> why it is not traced."""

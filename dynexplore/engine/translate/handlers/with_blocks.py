@@ -1,4 +1,4 @@
-"""`with`: entering, leaving, leaving by an exception."""
+"""`with` blocks: entering, and leaving, normally or by an exception."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @handles("BEFORE_WITH")
 def before_with(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
-    """Enter a context manager: its exit function stays on the stack, below what entering gave."""
+    """Enter a context manager: its exit function stays on the stack, below the result of `__enter__`."""
     exit_function, entered = enter_context(ctx, frame.pop())
     frame.push(exit_function)
     frame.push(entered)
@@ -23,7 +23,7 @@ def before_with(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
 
 @handles("WITH_EXCEPT_START")
 def with_except_start(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
-    """Leave by an exception: call the exit function with it."""
+    """Leave because of an exception: call the exit function with it."""
     exception = frame.stack[-1]
     exit_function = frame.stack[-4 - step.arg]
     kind = ctx.build(exception.python_type(), None)
