@@ -1,10 +1,12 @@
-"""The frame hook: how the engine gets between a call and the frame that runs it.
+"""The frame hook: how the engine intercepts a call before its frame runs.
 
-Comes in: a `Region` (where to look compiled variants up, whom to ask when there is none) and calls made inside it.
-Goes out: the same calls, run with the code object of the first `Entry` whose guards pass. All of it is C, because it
-stands in the way of every Python call; see `_frame_hook.pyi` for what each name does, and `frame_hook.c` for how.
+The idea: PEP 523, the interpreter's replaceable frame evaluation function, in C, since every Python call goes through it.
+`_frame_hook.pyi` documents each name, and `frame_hook.c` explains how it works.
 
-PyTorch does the same job in torch/csrc/dynamo/ (eval_frame.c, extra_state.cpp, cache_entry.cpp, guards.cpp).
+In: a `Region` (where to look up compiled code, and the callback for a miss) and the calls made inside it. Out: the same calls, run
+with the code object of the first `Entry` whose guards pass.
+
+PyTorch's counterpart: torch/csrc/dynamo/ (eval_frame.c, extra_state.cpp, cache_entry.cpp, guards.cpp).
 """
 
 from __future__ import annotations
@@ -96,5 +98,5 @@ __all__ = [
 
 
 def function_of(state: FrameState) -> FunctionType:
-    """The function that was called (mypy takes a property of this type for a method)."""
+    """The function that was called (not a property, which mypy would take for a method)."""
     return cast("FunctionType", state.function)

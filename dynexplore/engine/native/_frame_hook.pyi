@@ -1,4 +1,11 @@
-"""Types and meaning of the C extension behind `dynexplore.engine.native`."""
+"""Types and documentation of the C extension behind `dynexplore.engine.native`.
+
+The idea: the frame hook looks a frame's code object up in the region's store, runs the first entry whose guards pass, and otherwise
+calls the region's callback; guard checks that would be slow in Python are here, too.
+
+In: code objects, entries, guards. Out: calls of modified code. PyTorch's counterpart: torch/_C/_dynamo/eval_frame.pyi and
+guards.pyi.
+"""
 
 from __future__ import annotations
 
@@ -32,26 +39,27 @@ _FunctionRow = tuple[FunctionType, CodeType, tuple[_Item, ...] | None, tuple[_It
 class _Unbound: ...
 
 UNBOUND: Final[_Unbound]
-"""Stands for "there is no value": in `FrameState.values`, and for an absent key in `GuardWalk.first_failure()`."""
+"""Marks a missing value: in `FrameState.values`, and for an absent key in `GuardWalk.first_failure()`."""
 
 ENTRY_FILE: Final[str]
-"""The file of entries (functions that only call something): a `RegionCall` takes their frames off tracebacks."""
+"""The file name of entry functions, which only forward a call: a `RegionCall` removes their frames from tracebacks."""
 
 class Entry:
-    """One compiled variant of a code object: when it may run, what runs, and which objects that needs.
+    """One compiled variant of a code object (a cache entry): its guards, its modified code, and the objects that the code needs.
 
-    An entry hits when it is `valid`, its `walk` passes (or is None), its `types` hold of the argument slots (or are None), and
-    `check` returns True (or is None). `check` is called with the frame's argument slots (positional, keyword-only, *args,
-    **kwargs), the function's closure (tuple or None) and the frame's globals. An Exception out of it is a miss; a RecursionError or
-    MemoryError lets the frame run plain, without asking the region's callback; any other (KeyboardInterrupt) goes to the program.
+    An entry hits if it is `valid`, its `walk` passes (or is None), its `types` match the argument slots (or are None), and `check`
+    returns True (or is None). `check` is called with the frame's argument slots (positional, keyword-only, *args,
+    **kwargs), the function's closure (tuple or None) and the frame's globals. If it raises an Exception, the entry misses; on a
+    RecursionError or MemoryError the frame runs plain, without a call of the region's callback; any other exception
+    (KeyboardInterrupt) propagates to the program.
 
     A hit runs `code` in the frame instead of the original, with `injected[i]` in the local variable number
     `inject_index + i`. The code must have the same number of argument slots and free variables as the original, and
-    the injected locals must follow the argument slots in `co_varnames`. An entry whose `code` is the original says that the frame
-    runs plain. With `runs_alone` the hook is off while `code` runs, which then may call nothing that is to be looked up. Subclasses
-    and attributes of any name are fine.
+    the injected locals must follow the argument slots in `co_varnames`. If `code` is the original, the frame runs plain. With
+    `runs_alone` the hook is off while `code` runs, which then must not call anything that should be looked up. Subclasses and
+    arbitrary attributes are allowed.
 
-    Raises TypeError or ValueError when the parts do not fit together.
+    Raises TypeError or ValueError if the parts are inconsistent.
     """
 
     def __new__(
@@ -79,9 +87,9 @@ class Entry:
     @property
     def runs_alone(self) -> bool: ...
     valid: bool
-    """False: this entry never hits again. A running frame is not touched."""
+    """False: this entry never hits again. A running frame is not affected."""
     hits: int
-    """How often this entry was found and run."""
+    """The number of hits."""
     def __getattr__(self, name: str) -> Any: ...
     def __setattr__(self, name: str, value: Any) -> None: ...
 
@@ -94,25 +102,25 @@ class CodeCache:
         """The code object, held weakly: None once it is gone."""
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """Tried in order. Setting it swaps the tuple whole; a ValueError says which entry does not fit the code."""
+        """Tried in order. Assignment replaces the whole tuple; raises ValueError for an entry that does not fit the code."""
     @entries.setter
     def entries(self, value: tuple[Entry, ...]) -> None: ...
     skip: bool
-    """True: frames of this code run plain in regions of this store; nothing is checked, nobody is asked."""
+    """True: frames of this code run plain in regions of this store, without guard checks or callback."""
     payload: Any
-    """Whatever Python keeps beside the entries. None at first."""
+    """Arbitrary data kept with the entries. None initially."""
 
 @final
 class CacheStore:
     """Owns the entries of any number of code objects.
 
-    Code objects only borrow: when one dies, its cache leaves the store; when the store dies, its caches leave the code
-    objects. The garbage collector sees all that a store owns.
+    Code objects hold only borrowed references: when one dies, its cache is removed from the store; when the store dies, its caches
+    are removed from the code objects. The garbage collector traverses everything that a store owns.
     """
 
     def __new__(cls) -> Self: ...
     def cache_of(self, code: CodeType) -> CodeCache:
-        """The cache of this very code object (by identity, never by equality), made if needed."""
+        """The cache of this code object (by identity, never by equality), created if needed."""
     def forget(self, code: CodeType) -> None:
         """Drop the cache of a code object, if there is one."""
     def clear(self) -> None:
@@ -122,9 +130,9 @@ class CacheStore:
 
 @final
 class FrameState:
-    """A frame that is about to run, as a region's callback sees it. Valid only during the callback.
+    """A frame that is about to run, as passed to a region's callback. Valid only during the callback.
 
-    Reading it later raises RuntimeError, so that nobody keeps the call's arguments alive by accident.
+    Reading it later raises RuntimeError, so that it cannot keep the call's arguments alive by accident.
     """
 
     @property
@@ -148,28 +156,28 @@ class FrameState:
         """The modified code whose `TailCall` started the frame; None for any other frame."""
     @property
     def raised(self) -> BaseException | None:
-        """What a signal handler has raised while the entries of a resume function were asked; or None."""
+        """The exception that a signal handler raised while the guards of a resume function were checked; or None."""
 
 @final
 class TailCall:
-    """What modified code returns when another function is to go on in the place of its frame.
+    """A tail call: modified code returns it so that another function runs in place of its frame.
 
-    The hook calls the function when the frame has ended; nobody but the hook ever sees it.
+    The hook calls the function after the frame has ended; only the hook ever sees this object.
     """
 
     def __new__(cls, function: FunctionType, *args: object) -> Self: ...
 
 @final
 class Region:
-    """Where the frames of a thread are looked up, and who is asked when nothing fits.
+    """The store in which a thread's frames are looked up, and the callback for a miss.
 
-    `callback(frame_state)` returns an `Entry` to run at once (its guards are not checked) or None to run the frame
-    plain; an exception out of it goes to the program. `callback=None`: run what is cached, make nothing new.
-    It may also return a visit, `(region, ended)`: the frame and all that it calls belong to that region, whose store and callback
-    are asked about this very frame. When it has ended, `ended(value, error)` is called with the hook off (one of them is None), and
-    the thread is back in this region. A callback that sets both `store` and `callback` to None ends the region: the thread is in
-    none from then on, and pays nothing.
-    `on_hit(code, entry)` is told of each hit before it runs; an Exception out of it is reported and ignored.
+    `callback(frame_state)` returns an `Entry` to run immediately (its guards are not checked) or None to run the frame plain; its
+    exceptions propagate to the program. `callback=None`: use existing entries, compile nothing new.
+    It may also return a visit, `(region, ended)`: the frame and everything that it calls belong to that region, whose store and
+    callback then decide about this frame. After the frame, `ended(value, error)` is called with the hook off (one of them is None),
+    and the thread is back in this region. A callback that sets both `store` and `callback` to None ends the region: from then on
+    the thread is in no region, without overhead.
+    `on_hit(code, entry)` is called before each hit runs; an Exception that it raises is reported and ignored.
     While a guard, the callback or `on_hit` runs, the thread is in no region.
     """
 
@@ -186,9 +194,9 @@ class Region:
 class RegionCall(Generic[_P, _R]):
     """Calls `fn` inside a region, or with the hook off when `region` is None (compiled graphs, disabled functions).
 
-    However the call ends, the thread is back in the region it was in before. Of nested calls with a region the outer wins:
-    inside a region that has a callback, `fn` is just called. Found in a class it binds like a function;
-    attributes of any name can be set on it.
+    However the call ends, the thread returns to its previous region. Of nested calls with a region the outer wins: inside a
+    region that has a callback, `fn` is simply called. As a class attribute it binds like a function; arbitrary attributes can be
+    set on it.
 
     >>> RegionCall(len, None)("abc")
     3
@@ -205,7 +213,7 @@ class RegionCall(Generic[_P, _R]):
     def __setattr__(self, name: str, value: Any) -> None: ...
 
 class RegionBlock:
-    """`with RegionBlock(region):` switches this thread to the region for the block, and back, whatever ends the block.
+    """`with RegionBlock(region):` switches this thread to the region for the block, and back however the block ends.
 
     Blocks nest and may be entered in any number of threads; of nested regions the outer wins, as with `RegionCall`.
     Subclasses may take more arguments.
@@ -218,52 +226,51 @@ class RegionBlock:
     def region(self) -> Region | None: ...
 
 def enter(region: Region | None, /) -> Region | None:
-    """Switch this thread to `region` (None: hook off) for frames that start from now on; returns what it was in."""
+    """Switch this thread to `region` (None: hook off) for frames that start from now on; return the previous region."""
 
 def leave(previous: Region | None, /) -> None:
-    """Switch this thread back to what the matching `enter` returned."""
+    """Switch this thread back to the region that the matching `enter` returned."""
 
 def current() -> Region | None:
-    """The region this thread is in."""
+    """The current region of this thread."""
 
 def installed() -> bool:
-    """Is the frame hook the interpreter's evaluator right now? It is while some thread is in a region."""
+    """Whether the frame hook is currently the interpreter's frame evaluator: it is while any thread is in a region."""
 
 def region_depth() -> int:
-    """How many enters (`RegionCall`s that run included) of this thread were not left yet."""
+    """The number of enters (including active `RegionCall`s) of this thread without a matching leave."""
 
 def skip_code(code: CodeType, /) -> None:
-    """Frames of this code object run plain, in every region. Their callees are hooked as usual."""
+    """Run frames of this code object plain, in every region. Their callees are hooked as usual."""
 
 def skip_code_recursively(code: CodeType, /) -> None:
-    """Frames of this code object run plain, and so does everything that they call."""
+    """Run frames of this code object plain, and everything that they call."""
 
 def unskip_code(code: CodeType, /) -> None:
-    """Take either mark off."""
+    """Undo `skip_code` or `skip_code_recursively`."""
 
 def is_skipped(code: CodeType, /) -> bool:
-    """Has it either mark?"""
+    """Whether `skip_code` or `skip_code_recursively` applies to it."""
 
 @final
 class GuardWalk:
-    """Compares what stands in objects' own dictionaries with what stood there, a few nanoseconds a key, in C.
+    """Compares the contents of objects' `__dict__`s with recorded contents, in C, at a few nanoseconds per key.
 
-    A spec is `(object, class, checks)`: the object is held weakly (dead: fails) and must still be of exactly that
-    class. A check is `(key, kind, payload)` over the object's instance `__dict__`; no attribute is read, so no user code
-    runs. Kinds: "is" (`__dict__[key] is payload`), "is_weak" (the same, payload held weakly), "items"
-    (`__dict__[key]` is a dict with exactly these items in this order: payload is a tuple of `(key, "is" | "is_weak" |
-    "any", object)`), "empty" (an empty dict, None, or no such key), "absent" (no such key). An object without a
-    `__dict__` counts as one with an empty `__dict__`.
+    A spec is `(object, class, checks)`: the object is held weakly (fails if it is dead) and must still be of exactly that class.
+    A check is `(key, kind, payload)` on the object's `__dict__`; no attribute is read, so no user code runs. Kinds: "is"
+    (`__dict__[key] is payload`), "is_weak" (the same, payload held weakly), "items" (`__dict__[key]` is a dict with exactly these
+    items in this order: payload is a tuple of `(key, "is" | "is_weak" | "any", object)`), "empty" (an empty dict, None, or no such
+    key), "absent" (no such key). An object without a `__dict__` counts as one with an empty `__dict__`.
 
     A class row is `(class, version, by name, lookups)`: each lookup `(name, after, kind, payload)`, made through the class or
     behind the class `after` in its MRO, still ends in `payload` ("is", "is_weak"), in some value of the class `payload`
-    ("found_in"), or nowhere ("absent"); "mro" compares the MRO with a tuple of weak references. While the class has that
-    version nothing is asked; afterwards the names are, and the version is renewed, unless the row is to be asked by name always.
+    ("found_in"), or nowhere ("absent"); "mro" compares the MRO with a tuple of weak references. While the class has that version
+    nothing is checked; afterwards the lookups are, and the version is updated, unless `by name` requests the lookups every time.
 
     A function row is `(function, code, defaults, keyword defaults)`: it still has that code and, where they are not None, exactly
     these defaults, as tuples of `(key, "is" | "is_weak", object)`.
 
-    Classes and functions are held weakly. Raises TypeError for what cannot be weakly referenced and for malformed specs,
+    Classes and functions are held weakly. Raises TypeError for objects that cannot be weakly referenced and for malformed specs,
     ValueError for an unknown kind.
     """
 
@@ -272,21 +279,21 @@ class GuardWalk:
     ) -> Self: ...
     def check(self) -> bool: ...
     def first_failure(self) -> tuple[int, str, str, object] | None:
-        """(spec index, key, kind, what is there now) of the first failure, for people; None when all pass.
+        """(spec index, key, kind, current value) of the first failure, for reports; None if all pass.
 
-        A dead object is `(index, "", "alive", None)`, another class `(index, "__class__", "type", class)`; a key that is
-        not there shows UNBOUND.
+        A dead object is `(index, "", "alive", None)`, another class `(index, "__class__", "type", class)`; the value of an absent
+        key is UNBOUND.
         """
     def failures(self) -> list[tuple[int, str, str, object]]:
-        """Every failure, in order; of a dead object, or of one of another class, that alone."""
+        """Every failure, in order; for a dead object, or one of another class, only that."""
 
 @final
 class DictGuard:
-    """The compares of a `GuardWalk` over a dictionary that is handed in: `(key, kind, object)`, of the kinds of items.
+    """The checks of a `GuardWalk` on a dict that is passed in: `(key, kind, object)`, with the kinds of items.
 
-    "equal" compares int, float, str and bytes by value, everything else by identity. With `keys` the dictionary has exactly these,
-    in this order, compared in the same way. What is no dict fails. While the dictionary has the version of the one that passed
-    last, nothing is asked.
+    "equal" compares int, float, str and bytes by value, everything else by identity. With `keys` the dict must have exactly these,
+    in this order, compared in the same way. A value that is not a dict fails. While the dict has the version that passed last,
+    nothing is checked.
     """
 
     def __new__(cls, checks: tuple[_Item, ...], keys: tuple[object, ...] = ...) -> Self: ...
@@ -294,9 +301,9 @@ class DictGuard:
 
 @final
 class SequenceGuard:
-    """The compares of a `DictGuard` over a list or tuple that is handed in: `(index, kind, object)`, of its kinds but for "absent".
+    """The checks of a `DictGuard` on a list or tuple that is passed in: `(index, kind, object)`, with its kinds except "absent".
 
-    With `length` the sequence has exactly so many items. What is no list or tuple, and of no other class, fails.
+    With `length` the sequence must have exactly that many items. A value whose class is not exactly list or tuple fails.
     """
 
     def __new__(cls, checks: tuple[tuple[int, str, object], ...], length: int = ...) -> Self: ...
@@ -304,54 +311,55 @@ class SequenceGuard:
 
 @final
 class TypeGuard:
-    """Of which classes the values are that a frame finds under its names, or that stand one step below them; asked in C.
+    """Checks in C the classes of the values of a frame's names, or of values one step below them.
 
-    A row is `(root, step, classes)`: the value is of exactly one of the classes. Its root is what an argument slot, a global name
-    ("global") or a cell of the closure ("cell") holds. It stands there (step None), or, read where it lies, under a name of that
-    object's own attributes ("attribute"), in what `__slots__` of exactly this class names ("member"), at an index of a tuple or
-    list ("item"), under a string or an int of a dict ("key"). A row with the step "length" says how long a tuple or list is.
+    A row is `(root, step, classes)`: the value's class must be one of the classes. The root is an argument slot, a global name
+    ("global") or a cell of the closure ("cell"). The value is the root itself (step None) or, read without a lookup, an instance
+    attribute of it ("attribute"), a `__slots__` member of exactly this class ("member"), an item of a tuple or list ("item"), or
+    the value of a str or int key of a dict ("key"). A row with the step "length" checks the length of a tuple or list.
 
-    Classes are held weakly, no code of the program runs. Raises TypeError for a malformed row.
+    Classes are held weakly, no user code runs. Raises TypeError for a malformed row.
     """
 
     def __new__(cls, rows: tuple[_TypeRow, ...]) -> Self: ...
     def holds(
         self, values: tuple[object, ...], closure: tuple[object, ...] | None = None, globals: dict[str, object] = ..., /
     ) -> bool:
-        """What C asks, of the values in the argument slots, the cells and the globals of a frame."""
+        """Run the check on the argument slots, cells and globals of a frame."""
 
 def hides_nothing(value: object, /) -> bool:
-    """No attribute in the object's own `__dict__` comes before one of its class (properties and the like come before it).
+    """Whether no attribute in the object's `__dict__` hides one of its class (data descriptors such as properties cannot be
+    hidden).
 
-    An object that has no `__dict__` yet gets none by being asked. No user code runs.
+    Does not materialize a `__dict__`. No user code runs.
     """
 
 def nth_key(mapping: Any, index: int, /) -> Any:
-    """A key of a dict, or a member of a set, by its position; of a dict that lost no key without a walk. Raises IndexError."""
+    """A key of a dict, or a member of a set, by its position; O(1) for a dict without deletions. Raises IndexError."""
 
 def nth_value(mapping: Any, index: int, /) -> Any:
     """A value of a dict by its position. Raises IndexError."""
 
 def made_dictionary(value: object, /) -> dict[str, Any] | None:
-    """The dictionary that holds an object's attributes; None: it has none, or none yet (to be asked makes none)."""
+    """The `__dict__` of an object, or None if it has none or it is not materialized yet (the call does not materialize it)."""
 
 def has_generic_lookup(type: type[Any], /) -> bool:
-    """Whether attributes of a type's instances are looked up as `object` does, and no code of a class runs."""
+    """Whether attribute lookup on a type's instances is `object`'s generic lookup, so that no code of a class runs."""
 
 def dict_version(dictionary: dict[Any, Any], /) -> int:
-    """A number that the dictionary keeps as long as nothing is written to it, and no other ever has; 0: that cannot be told."""
+    """A version number, unique to this state of the dict: it changes with every write; 0 if it is not available."""
 
 def evaluated_annotations(function: FunctionType, /) -> Any:
-    """The annotations of a function as it holds them, or None: they are not evaluated yet, or there are none. Runs no code."""
+    """The annotations that a function already holds; None if there are none or they are not evaluated yet. Runs no code."""
 
 def special_method(object: Any, name: str, /) -> Any:
-    """What the class has under the name, bound to the object as `with` binds it; None when it has nothing."""
+    """The class attribute of this name, bound to the object as `with` binds it; None if there is none."""
 
 def type_version(cls: type, /) -> int:
-    """What stands for all lookups through the class, as long as it has it; 0 when it can have none."""
+    """The version tag of a class: as long as it is unchanged, so is every lookup through the class; 0 if it cannot have one."""
 
 def filters_version() -> int:
-    """How often the filters of warnings changed: what every `__warningregistry__` is held against."""
+    """The version of the warnings filters, with which every `__warningregistry__` is compared."""
 
 def set_filters_version(number: int, /) -> None:
-    """Say how often the filters of warnings changed."""
+    """Set the version of the warnings filters."""
