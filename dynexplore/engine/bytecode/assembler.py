@@ -285,7 +285,7 @@ def _jump_units(instruction: Instruction, backward: bool) -> list[_Unit]:
     if neutral is None:
         return [_Unit(opname, instruction.arg or 0, instruction)]
     forward_name, backward_name = FACTS.jumps[neutral]
-    # Where jumps span each other there are several consistent sets of lengths; starting from the old operands finds
+    # Jumps that span each other have several consistent sets of lengths; starting from the old operands finds
     # the one that the compiler chose.
     if not backward:
         return [_Unit(forward_name, instruction.arg or 0, instruction)]

@@ -2,8 +2,7 @@
 
 The idea: everything in the bytecode layer passes `Instruction` objects around, never byte offsets. Jumps and exception regions
 point at other `Instruction` objects, so a list can be sliced, copied and concatenated, and only the assembler has to count bytes.
-A `Step` is one *canonical* instruction: the same for every Python, with its operand resolved (a name instead of an index into a
-table).
+A `Step` is one *canonical* instruction: the same for every Python, with its operand resolved (a name instead of a table index).
 
 In: nothing. Out: the types `Position`, `Handler`, `Instruction`, `Step`, `Label`.
 PyTorch's counterpart: `Instruction` and `InstructionExnTabEntry` in torch/_dynamo/bytecode_transformation.py.

@@ -33,8 +33,7 @@ class ParsedCode:
     """A parsed code object: its raw `instructions`, its canonical `steps`, and the mapping between them.
 
     `first_step[i]` is the index of the first step at or after raw instruction i. `memo` caches other facts about this code object
-    (liveness, resume functions); it must not refer to `code`. A ParsedCode keeps its code object alive; the cache of `read` does
-    not.
+    (liveness, resume functions); it must not refer to `code`. A ParsedCode keeps its code object alive; `read`'s cache does not.
     """
 
     __slots__ = ("__weakref__", "code", "first_step", "instructions", "memo", "steps")

@@ -3,8 +3,8 @@
 The idea: the frame hook looks a frame's code object up in the region's store, runs the first entry whose guards pass, and otherwise
 calls the region's callback; guard checks that would be slow in Python are here, too.
 
-In: code objects, entries, guards. Out: calls of modified code. PyTorch's counterpart: torch/_C/_dynamo/eval_frame.pyi and
-guards.pyi.
+In: code objects, entries, guards. Out: calls of modified code.
+PyTorch's counterpart: torch/_C/_dynamo/eval_frame.pyi and torch/_C/_dynamo/guards.pyi.
 """
 
 from __future__ import annotations
@@ -328,8 +328,7 @@ class TypeGuard:
         """Run the check on the argument slots, cells and globals of a frame."""
 
 def hides_nothing(value: object, /) -> bool:
-    """Whether no attribute in the object's `__dict__` hides one of its class (data descriptors such as properties cannot be
-    hidden).
+    """Whether no attribute in the object's `__dict__` hides one of its class (data descriptors cannot be hidden).
 
     Does not materialize a `__dict__`. No user code runs.
     """

@@ -44,9 +44,7 @@ class BrokenUnit:
         return targets
 
     def write(self, writer: Writer, jumped: Label | None) -> None:
-        """Write the original instructions; method forms of attribute loads are written so that the position of the NULL stays
-        known.
-        """
+        """Write the original instructions; method forms of attribute loads are changed so that the NULL's position stays known."""
         if self.broken.handler is not None:
             # CPython 3.13 looks for the handler of a frame that `__init__` raised in (CALL_ALLOC_AND_ENTER_INIT, which asks
             # no frame hook) one code unit before the call: there must be a covered one

@@ -49,8 +49,7 @@ class Outcome:
 
 @record(eq=False)
 class Carrier:
-    """The code of a carrier. Its arguments: locals, stack values, then the function of its callee's carrier and that one's
-    arguments.
+    """The code of a carrier. Its arguments: locals, stack values, then its callee's carrier function and that one's arguments.
 
     `names` are the names under which it and its callees appear in parameters.
     """
@@ -75,9 +74,7 @@ class CarrierWriter:
         self.writer = Writer(self.original)
 
     def innermost(self, stack: Sequence[bool]) -> Carrier:
-        """The carrier that runs the instruction. `stack`: the slots that the instruction reads, bottom first; a value (True) or
-        NULL.
-        """
+        """The carrier that runs the instruction. `stack`: the slots that the instruction reads, bottom first; True is a value."""
         names = [f"___stack{depth}" if is_value else None for depth, is_value in enumerate(stack)]
         self.parameters += [name for name in names if name is not None]
         fell, jumped = self._outcome(jumped=False), self._outcome(jumped=True)

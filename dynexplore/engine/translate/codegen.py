@@ -72,9 +72,7 @@ class ReconstructionError(Exception):
 
 
 class StandInLeaves(ReconstructionError):
-    """The stand-in of a class statement is alive at the end of the graph: each call must run the statement and create a new
-    class.
-    """
+    """The stand-in of a class statement is alive at the end of the graph: each call must run the statement itself."""
 
     def __init__(self, stand_in: StandIn) -> None:
         super().__init__("type", "its class statement makes another class in each call", stand_in.step)

@@ -76,8 +76,8 @@ class FrameStack:
     def forward_call(
         self, caller: VariableTracker, function: VariableTracker, through: Sequence[FunctionType] = ()
     ) -> None:
-        """Declare that calling `caller` only calls `function` and returns its result unchanged; so an instruction that only calls
-        `caller` only calls `function`.
+        """Declare that calling `caller` only calls `function` and returns its result unchanged, and so does the current
+        instruction if it only calls `caller`.
 
         `through`: the methods of `caller` that forward the call in eager and are not interpreted, outermost first.
         """
@@ -104,9 +104,7 @@ class FrameStack:
         return isinstance(root, LocalSource) and root.local not in argument_slots(self.root.parsed.code)
 
     def super_arguments(self, ctx: Interpreter) -> tuple[VariableTracker, VariableTracker]:
-        """The arguments of zero-argument `super()` in the innermost frame: its `__class__` cell's content and its first
-        argument.
-        """
+        """The arguments of zero-argument `super()` in the innermost frame: content of the `__class__` cell, first argument."""
         frame = self.innermost
         code = frame.parsed.code
         if "__class__" not in frame.cells or not code.co_argcount:

@@ -84,8 +84,7 @@ class GraphCall:
     def _write_argument_list(self, head: Writer, inputs: Sequence[GraphInput]) -> None:
         """Push all inputs as one list; inputs that are the same in every call come from prebuilt tuples.
 
-        A frame with a thousand local variables would not fit into CPython's stack chunk, and would cost a page of memory in each
-        call.
+        A frame with a thousand local variables would not fit into CPython's stack chunk, and would cost a page of memory per call.
         """
         head.build_list(0)
         for pinned, run in itertools.groupby(inputs, _is_pinned):
@@ -100,9 +99,7 @@ class GraphCall:
             head.list_extend(1)
 
     def _write_rerun(self, writer: Writer) -> None:
-        """Write the handler: the graph's exception, on the stack, propagates, or the original code runs as plain Python
-        (graph_failure.py).
-        """
+        """Write the handler: the graph's exception propagates, or the original code runs as plain Python (graph_failure.py)."""
         retry_label, failed_again = Label("again"), Label("left again")
         writer.store_fast(_FAILURE)
         self._call_helper(writer, self.segment.must_rerun, "__must_run_again", lambda: writer.load_fast(_FAILURE))

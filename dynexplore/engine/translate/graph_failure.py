@@ -9,8 +9,8 @@ a custom operator, a signal handler, a dispatch mode, Ctrl-C), that code must no
                           code return what they returned the first time (replay.py)
 
 In: the exception, a segment (what its graph contains, whether it has side effects). Out: `Segment.must_rerun`, which the handler in
-the modified code calls, and then `Segment.rerun`. PyTorch's counterpart: none; there every exception of a graph propagates, without
-side effects.
+the modified code calls, and then `Segment.rerun`. PyTorch's counterpart: none; there every exception of a graph
+propagates, and the side effects before it are lost.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Code generation at a graph break in a callee: one graph for all frames before the break, and one resume function for all of the
-rest.
+"""Code generation at a graph break in a callee: one graph for all frames before the break, one resume function for all of the rest.
 
 The idea: as in break_code.py, values go into temporaries and side effects are replayed; here those of every frame around the break.
 Then, at the root frame's call, carriers run the instruction that broke (carriers.py), and for each outcome the frame returns the

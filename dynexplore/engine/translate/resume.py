@@ -151,8 +151,7 @@ def make_resume_code(
     If the variable of an inlined comprehension shadows a cell of the frame, the cell's slot holds a plain value
     (`shadowed`: passed as an argument) or nothing (`cleared`); the cell that is passed for it is saved elsewhere.
     `inner`: the resume code of the callee that the frame is calling, `call` the instruction that called it; `stack` excludes its
-    result. `globals_key` distinguishes callees with the same code and different globals: each needs its own resume function of the
-    chain.
+    result. `globals_key` distinguishes callees with the same code and different globals: each needs its own resume function.
 
     ValueError: for a generator, for the code of a resume function (use its `parsed`), for ambiguous variables.
     """

@@ -82,9 +82,7 @@ class ResumeCalls:
         return live_locals(self.parsed, target).union(keepalive, needed)
 
     def _new_objects_on_stack(self) -> Iterator[VariableTracker]:
-        """Objects that this frame created and that the broken instruction receives, directly or in a container: it may create weak
-        references to them.
-        """
+        """New objects of this frame on the stack, directly or in a container: the instruction may create weak references."""
         waiting: list[Any] = list(self.frame.stack)
         walked = set()
         while waiting:
@@ -98,9 +96,7 @@ class ResumeCalls:
                 waiting += contents.items if contents is not None else ()
 
     def _maybe_unbound(self, target: Instruction) -> frozenset[str]:
-        """The locals that are passed whether bound or not: those of a loop around `target`, and those that were themselves passed
-        so.
-        """
+        """The locals that are passed whether bound or not: those of a loop around `target`, and those that were received so."""
         in_loop = stored_around(self.parsed, target)
         if in_loop is None and not self.frame.as_passed:
             return frozenset()

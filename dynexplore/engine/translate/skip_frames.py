@@ -159,9 +159,7 @@ def is_about_type(guard: Guard, scope: Scope) -> bool:
 
 
 def type_guard(guards: list[Guard], slot_names: tuple[str, ...]) -> TypeGuard | None:
-    """The guards as a TypeGuard in C, which calls no Python function; None unless all are about classes of values near the frame's
-    names.
-    """
+    """The guards as a TypeGuard, checked in C; None unless all are about classes of values near the frame's names."""
     rows = [_type_row(guard, guards, slot_names) for guard in guards if guard.kind != "MODULE_STATE"]  # the walk checks those
     return None if None in rows else TypeGuard(tuple(row for row in rows if row is not None))
 

@@ -53,9 +53,7 @@ def node_locations(graph: torch.fx.Graph) -> dict[str, NodeLocation]:
 
 
 def traceback_at(root: FrameType, location: NodeLocation, tail: TracebackType | None) -> TracebackType:
-    """The traceback of an exception that a node raised: the root frame at the node's line, the frames inlined into it, then
-    `tail`.
-    """
+    """The traceback of an exception of a node: the root frame at the node's line, the frames inlined into it, then `tail`."""
     chain = tail
     for entry in reversed(location.frames[1:]):
         chain = TracebackType(chain, _frame_of(entry), -1, entry.line)

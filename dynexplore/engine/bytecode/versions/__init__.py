@@ -3,7 +3,7 @@
 The idea: a version file is data (rows.py), and exactly one is imported.
 
 In: `py311`, `py312`, `py313` or `py314`. Out: `FACTS`, `LOWER`, `EMIT`, `UNSUPPORTED`, and `DECODE`, which tells for each opcode
-number how to read its operand and what it is lowered to. PyTorch's counterpart: none; checks of `sys.version_info` throughout
+number how to read its operand and what it is lowered to. PyTorch's counterpart: none; it checks `sys.version_info` throughout
 torch/_dynamo.
 """
 

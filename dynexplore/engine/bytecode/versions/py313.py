@@ -123,7 +123,9 @@ def _emit_call(n: int, kwnames: tuple[str, ...]) -> Emitted:
 
 
 def emit_function(code: Any, flags: int, order: tuple[int, ...] = (8, 4, 2, 1)) -> Emitted:
-    """Emit the creation of a function; its attributes are set in their order on the stack, from the top."""
+    """Emit the creation of a function from the code and its attributes, which are on the stack; `order` lists their flags, top
+    first.
+    """
     parts: Emitted = tuple(("SET_FUNCTION_ATTRIBUTE", flag, flag) for flag in order if flags & flag)
     return (("LOAD_CONST", None, code), ("MAKE_FUNCTION", None, None), *parts)
 

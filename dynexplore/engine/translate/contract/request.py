@@ -47,9 +47,7 @@ __all__ = [
 
 
 class SkipFrameOnce(Exception):
-    """This call of the frame, and everything that it calls, should run as plain Python; holds the reason. Later calls are
-    translated.
-    """
+    """This call of the frame, and everything that it calls, should run as plain Python, but not later ones; holds the reason."""
 
 
 class StepObserver(Protocol):

@@ -56,9 +56,7 @@ def push_exc_info(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
 
 @handles("POP_EXCEPT")
 def pop_except(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
-    """End the handling of an exception. One that came in on a resume function's stack is handled for real, so Python must end
-    that.
-    """
+    """End the handling of an exception. Python must do it for one that came in on a resume function's stack."""
     if not frame.exceptions:
         ctx.break_graph("DX311")
     frame.pop()

@@ -1,7 +1,6 @@
 """Imports inside the frame of modules that are already loaded.
 
-The idea: such an import only reads `sys.modules`, and runs no code. The module found there is guarded, since programs replace
-entries.
+The idea: such an import only reads `sys.modules`, and runs no code. The module is guarded, since programs replace entries.
 
 In: IMPORT_NAME, IMPORT_FROM. Out: module trackers. PyTorch's counterpart: `IMPORT_NAME` in torch/_dynamo/symbolic_convert.py.
 """

@@ -25,9 +25,7 @@ def guard_on_binding(frame: SymbolicFrame, name: str, ctx: Interpreter) -> None:
 
 
 def refuse_observed_end(frame: SymbolicFrame, name: str, ctx: Interpreter) -> None:
-    """Break if a local of a resume function releases an object that a weak container refers to: only plain Python frees it at this
-    point.
-    """
+    """Break if a local of a resume function releases an object that is in a weak container: only Python frees it here."""
     value = frame.locals.get(name)
     if frame is not ctx.frames.root or value is None or not isinstance(value.source, LocalSource):
         return
