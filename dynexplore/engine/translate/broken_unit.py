@@ -24,7 +24,7 @@ class BrokenUnit:
 
     @property
     def jump(self) -> Step | None:
-        """The step that may jump."""
+        """The step that may jump, or None."""
         return next((step for step in self.steps if step.target >= 0), None)
 
     @property
@@ -46,8 +46,8 @@ class BrokenUnit:
     def write(self, writer: Writer, jumped: Label | None) -> None:
         """Write the original instructions; method forms of attribute loads are changed so that the NULL's position stays known."""
         if self.broken.handler is not None:
-            # CPython 3.13 looks for the handler of a frame that `__init__` raised in (CALL_ALLOC_AND_ENTER_INIT, which asks
-            # no frame hook) one code unit before the call: there must be a covered one
+            # if `__init__` raises, CPython 3.13 (CALL_ALLOC_AND_ENTER_INIT, which bypasses the frame hook) looks for the caller's
+            # handler one code unit before the call: that unit must be covered
             writer.emit("NOP")
         first = self.steps[0]
         if len(self.steps) > 1 and first.op in ("LOAD_ATTR", "LOAD_SUPER_ATTR"):

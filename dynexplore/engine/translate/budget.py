@@ -4,7 +4,7 @@ The idea: a program that runs too long to be captured breaks the graph; a frame 
 Seconds are CPU time of the translating thread, so a busy machine captures the same graphs as an idle one.
 
 In: each interpreted step. Out: GraphBreak (DX502), or SkipFrame.
-PyTorch's Dynamo has no such limit; the nearest is `torch._dynamo.config.recompile_limit`.
+PyTorch's counterpart: none; the nearest limit is `torch._dynamo.config.recompile_limit`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """CPython 3.11: what its opcodes are lowered to, how the writer emits them, and its stack layout.
 
-The idea: rows of data (rows.py).
+The idea: rows of data (rows.py). PyTorch's counterpart: none.
 
 In: `rows`. Out: `FACTS`, `LOWER`, `EMIT`, `UNSUPPORTED`. CPython: Python/ceval.c and Lib/opcode.py of 3.11.
 """

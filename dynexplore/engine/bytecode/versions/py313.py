@@ -1,6 +1,6 @@
 """CPython 3.13: what its opcodes are lowered to, how the writer emits them, and its stack layout.
 
-The idea: rows of data (rows.py).
+The idea: rows of data (rows.py). PyTorch's counterpart: none.
 
 In: `rows`, and the intrinsics of `py312`. Out: `FACTS`, `LOWER`, `EMIT`, `UNSUPPORTED`.
 CPython: Python/bytecodes.c and Lib/_opcode_metadata.py of 3.13.

@@ -1,6 +1,6 @@
 """CPython 3.14: how lowering, emission and stack layout differ from 3.13.
 
-The idea: rows of data (rows.py), on top of those of `py313`.
+The idea: rows of data (rows.py), on top of those of `py313`. PyTorch's counterpart: none.
 
 In: `rows`, and the tables of `py313`. Out: `FACTS`, `LOWER`, `EMIT`, `UNSUPPORTED`.
 CPython: Python/bytecodes.c and Lib/_opcode_metadata.py of 3.14.

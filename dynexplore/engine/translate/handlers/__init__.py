@@ -3,7 +3,7 @@
 The idea: importing this package fills `dispatch.HANDLERS`.
 
 In: a frame, a canonical step, the translator. Out: the frame after the step. PyTorch's counterpart: the methods of
-InstructionTranslatorBase named like opcodes (torch/_dynamo/symbolic_convert.py); each file here has a theme of them.
+InstructionTranslatorBase named like opcodes (torch/_dynamo/symbolic_convert.py).
 """
 
 from dynexplore.engine.translate.handlers import (

@@ -1,4 +1,10 @@
-"""Attributes: owner.name, and super().name."""
+"""Attributes: owner.name, and super().name.
+
+The idea: the owner's tracker implements attribute access, as a type's slots do in CPython.
+
+In: LOAD_ATTR, STORE_ATTR, DELETE_ATTR, LOAD_SUPER_ATTR. Out: the attribute's tracker on the stack. PyTorch's counterpart:
+`LOAD_ATTR` and `LOAD_ATTR_SUPER` in torch/_dynamo/symbolic_convert.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Calls: with positional, keyword and unpacked arguments (CALL, CALL_FUNCTION_EX)."""
+"""Calls: with positional, keyword and unpacked arguments.
+
+The idea: every form of call is reduced to one: the callable's tracker is called with positional and keyword trackers.
+
+In: CALL, CALL_KW, CALL_FUNCTION_EX. Out: the result's tracker on the stack. PyTorch's counterpart: `CALL` and `CALL_FUNCTION_EX` in
+torch/_dynamo/symbolic_convert.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""Building and unpacking containers."""
+"""Building and unpacking containers.
+
+The idea: a container built in the frame is a tracker that holds the trackers of its items; no real container exists until one
+escapes.
+
+In: BUILD_LIST, LIST_APPEND, UNPACK_SEQUENCE and their neighbors. Out: trackers on the stack. PyTorch's counterpart: `BUILD_LIST`
+and `UNPACK_SEQUENCE` in torch/_dynamo/symbolic_convert.py.
+"""
 
 from __future__ import annotations
 

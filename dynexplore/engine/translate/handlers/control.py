@@ -1,4 +1,11 @@
-"""Control flow: jumps, loops, return."""
+"""Control flow: jumps, loops, return.
+
+The idea: only the side of a branch that this call takes is interpreted. A truth value that depends on tensor data breaks the graph,
+unless one side only raises (data_dependent_asserts.py).
+
+In: jump opcodes, GET_ITER, FOR_ITER, RETURN_VALUE. Out: the frame's next step. PyTorch's counterpart: `generic_jump` and
+`FOR_ITER` in torch/_dynamo/symbolic_convert.py.
+"""
 
 from __future__ import annotations
 

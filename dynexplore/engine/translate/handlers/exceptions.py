@@ -1,4 +1,11 @@
-"""Exceptions that the traced program raises and catches."""
+"""Exceptions that the traced program raises and catches.
+
+The idea: a program's exception is a Python exception of the translator, `ObservedException`, which carries its tracker; the
+translator's loop looks the handler up in the exception table.
+
+In: RAISE_VARARGS, RERAISE, PUSH_EXC_INFO and their neighbors. Out: ObservedException, or the stack of a handler. PyTorch's
+counterpart: `ObservedException` in torch/_dynamo/exc.py, and `exception_handler` in torch/_dynamo/symbolic_convert.py.
+"""
 
 from __future__ import annotations
 

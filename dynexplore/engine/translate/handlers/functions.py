@@ -1,4 +1,10 @@
-"""Function and class definitions: `def`, `lambda` and class statements inside the frame."""
+"""Function and class definitions: `def`, `lambda` and class statements inside the frame.
+
+The idea: a new function is a tracker of its code, defaults, annotations and cells; a real function is created only if it escapes.
+
+In: MAKE_FUNCTION, SET_FUNCTION_ATTRIBUTE, LOAD_BUILD_CLASS. Out: a `NestedFunctionVariable` on the stack. PyTorch's counterpart:
+`MAKE_FUNCTION` in torch/_dynamo/symbolic_convert.py.
+"""
 
 from __future__ import annotations
 

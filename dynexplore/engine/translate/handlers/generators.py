@@ -1,4 +1,10 @@
-"""Generators: the body of an inlined generator, and `yield from`."""
+"""Generators: the body of an inlined generator, and `yield from`.
+
+The idea: a generator's symbolic frame is interpreted up to a `yield`, and resumed when the program asks for the next item.
+
+In: RETURN_GENERATOR, YIELD_VALUE, SEND and their neighbors. Out: the yielded tracker in `frame.yielded`. PyTorch's counterpart:
+`InliningGeneratorInstructionTranslator` in torch/_dynamo/symbolic_convert.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""Names: constants, fast locals, globals, closure cells."""
+"""Names: constants, fast locals, globals, closure cells.
+
+The idea: locals and cells are dicts of trackers in the symbolic frame; globals belong to a namespace tracker, whose writes go to
+the journal.
+
+In: LOAD_FAST, STORE_GLOBAL, LOAD_DEREF and their neighbors. Out: trackers on the stack, bound names. PyTorch's counterpart:
+`LOAD_FAST`, `LOAD_GLOBAL` and `STORE_DEREF` in torch/_dynamo/symbolic_convert.py.
+"""
 
 from __future__ import annotations
 

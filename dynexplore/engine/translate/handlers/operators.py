@@ -1,4 +1,10 @@
-"""Operators, comparisons, subscripts and slices."""
+"""Operators, comparisons, subscripts and slices.
+
+The idea: these opcodes only move operands; the rules of each operator are in variables/.
+
+In: UNARY_OP, BINARY_OP, COMPARE_OP, BINARY_SUBSCR and their neighbors. Out: the result's tracker on the stack. PyTorch's
+counterpart: `BINARY_OP` and `COMPARE_OP` in torch/_dynamo/symbolic_convert.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The value stack itself: push, pop, copy, swap."""
+"""The value stack itself: push, pop, copy, swap.
+
+The idea: trackers move as values do in CPython. In: NOP, POP_TOP, PUSH_NULL, COPY, SWAP. Out: the frame's stack.
+PyTorch's counterpart: `SWAP` and its neighbors in torch/_dynamo/symbolic_convert.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""f-strings (convert, format, join) and template strings (which keep the values)."""
+"""f-strings (convert, format, join) and template strings (which keep the values).
+
+The idea: a formatted string is a tracker, like any other value.
+
+In: CONVERT_VALUE, FORMAT_VALUE, BUILD_STRING and their neighbors. Out: string trackers on the stack. PyTorch's counterpart:
+`FORMAT_VALUE` and `BUILD_STRING` in torch/_dynamo/symbolic_convert.py; of template strings, none.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 """Canonical opcodes that are not supported, and why: the graph breaks there (DX301), and Python runs them.
 
-The idea: a table. PyTorch's counterpart: none; Dynamo breaks at opcodes for which InstructionTranslatorBase has no method.
+The idea: a table. In: an opcode. Out: a graph break.
+
+PyTorch's counterpart: none; Dynamo breaks at opcodes for which InstructionTranslatorBase has no method.
 """
 
 from __future__ import annotations

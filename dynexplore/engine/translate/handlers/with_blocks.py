@@ -1,4 +1,10 @@
-"""`with` blocks: entering, and leaving, normally or by an exception."""
+"""`with` blocks: entering, and leaving, normally or by an exception.
+
+The idea: the exit function is an ordinary stack value, so a resume function can restore it.
+
+In: BEFORE_WITH, WITH_EXCEPT_START. Out: the exit function and the entered value, or the result of the exit function. PyTorch's
+counterpart: `BEFORE_WITH` in torch/_dynamo/symbolic_convert.py.
+"""
 
 from __future__ import annotations
 
