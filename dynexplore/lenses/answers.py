@@ -1,13 +1,12 @@
-"""What one call did, as data that can be sent to another process: result, arguments afterwards, prints, side effects.
+"""The observable behavior of one call as picklable data: result, arguments afterwards, output, side effects.
 
-Which idea lives here: "the same answer" is more than the same return value. A captured program may also forget to change
-an argument, to print, to append to a list of the program, to update a buffer. So an answer holds all of that, with objects
-made plain, and two answers are compared part by part.
+The idea: an equal return value is not enough. A captured program may also fail to mutate an argument, to print, to append to a
+list of the program, or to update a buffer. So an answer holds all of these, with objects converted to plain data, and two
+answers are compared part by part.
 
-In:  something to call, and the state that it starts from (the engine's `CallSnapshot`).
-Out: `Answer`; `judge(expected, actual)`: a verdict and the words for it.
-
-PyTorch's counterpart: torch/_dynamo/testing.py (same), torch/_dynamo/debug_utils.py (same_two_models).
+In: a callable, and the state it starts from (the engine's `CallSnapshot`). Out: `Answer`; `judge(expected, actual)`, which
+returns a verdict and an explanation. PyTorch's counterpart: `same` in torch/_dynamo/utils.py and `same_two_models` in
+torch/_dynamo/debug_utils.py.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from dynexplore.tools.accuracy import first_difference
 
 @dataclass(slots=True)
 class Answer:
-    """What one call did; `raised` is "" unless it raised."""
+    """The observable behavior of one call; `raised` is "" unless the call raised."""
 
     result: Any = None
     arguments: Any = None
@@ -41,7 +40,7 @@ class Answer:
 
 
 def answer_of(run: Callable[..., Any], start: Any, fn: Any) -> Answer:
-    """Call `run` on fresh arguments from `start`, and return what it did. `fn` is the program whose surroundings are watched."""
+    """Call `run` on fresh arguments from `start` and return its answer. `fn` is the program whose surroundings are watched."""
     args, kwargs = start.fresh()
     before = _surroundings(fn)
     printed = io.StringIO()
@@ -49,7 +48,7 @@ def answer_of(run: Callable[..., Any], start: Any, fn: Any) -> Answer:
         warnings.simplefilter("ignore")
         try:
             result = run(*args, **kwargs)
-        except Exception as error:  # of the program or of whoever captured it: an answer, too
+        except Exception as error:  # raised by the program or by the capture method: part of the answer
             first = next(iter(str(error).strip().splitlines()), "")
             return Answer(raised=f"{type(error).__name__}: {clip(first, 200)}", printed=printed.getvalue())
     state = start.reached()["state"]
@@ -58,7 +57,7 @@ def answer_of(run: Callable[..., Any], start: Any, fn: Any) -> Answer:
 
 
 def judge(expected: Answer, actual: Answer) -> tuple[str, str]:
-    """The verdict on an answer (see outcome.py), and what differs in words."""
+    """The verdict on an answer (see outcome.py), and a description of the difference."""
     if expected.raised or actual.raised:
         kind = expected.raised.split(":")[0]
         if actual.raised.split(":")[0] == kind:
@@ -75,7 +74,7 @@ def judge(expected: Answer, actual: Answer) -> tuple[str, str]:
 
 
 def _lost(expected: Answer, actual: Answer) -> str:
-    """Side effects that eager has and the captured program has not, or the other way round."""
+    """Side effects that occur only in eager, or only in the captured program."""
     if expected.printed != actual.printed:
         return f"prints {clip(actual.printed, 60)!r} where eager prints {clip(expected.printed, 60)!r}"
     for name in sorted({*expected.effects, *actual.effects}):
@@ -90,7 +89,7 @@ def _lost(expected: Answer, actual: Answer) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Values as a nest of tuples, lists, dicts, tensors on the CPU and plain values; other objects by their type's name."""
+    """A value as nested tuples, lists, dicts, CPU tensors and plain values; other objects are represented by their type's name."""
     if isinstance(value, torch.Tensor):
         return value.detach().cpu().clone() if value.layout == torch.strided else value.detach().cpu().to_dense()
     if isinstance(value, Mapping):
@@ -109,7 +108,7 @@ def plain(value: Any) -> Any:
 
 
 def _surroundings(fn: Any) -> dict[str, tuple[str, Any]]:
-    """Containers and numbers that the program can reach besides its arguments: closure, globals that it names, its module."""
+    """The containers and numbers that the program can reach besides its arguments: closure, globals that it names, its module."""
     surroundings: dict[str, tuple[str, Any]] = {}
     for name, value in _named(fn):
         if isinstance(value, list | dict | set):
@@ -137,7 +136,7 @@ def _named(fn: Any) -> list[tuple[str, Any]]:
 
 
 def _changes(before: Mapping[str, tuple[str, Any]], after: Mapping[str, tuple[str, Any]]) -> dict[str, str]:
-    """The change of each, in words that do not depend on earlier calls."""
+    """A description of each change that does not depend on earlier calls."""
     changed: dict[str, str] = {}
     for name, (kind, now) in after.items():
         was = before.get(name, (kind, None))[1]

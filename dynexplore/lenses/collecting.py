@@ -1,12 +1,10 @@
-"""A backend that keeps each graph and runs it uncompiled: how the two methods that read bytecode are observed.
+"""A backend that keeps each graph and runs it eagerly: how torch.compile and this engine are observed.
 
-Which idea lives here: torch.compile and this engine have the same interface, a backend that is given graphs, so they are
-watched in the same way, and what they were given can be compared row by row.
+The idea: torch.compile and this engine have the same interface, a backend that receives graphs. So both are observed in the
+same way, and the graphs that they passed to it can be compared row by row.
 
-In:  a compiled function, its backend and the counters of graph breaks.
-Out: `Captured`.
-
-PyTorch's counterpart: torch/_dynamo/testing.py (EagerAndRecordGraphs).
+In: a compiled function, its backend and the graph-break counters. Out: `Captured`. PyTorch's counterpart:
+`EagerAndRecordGraphs` in torch/_dynamo/testing.py.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ from dynexplore.lenses.lens import Call, Captured
 
 
 class Collecting:
-    """A backend: keeps the graphs in `graphs`."""
+    """A backend that appends each graph to `graphs`."""
 
     def __init__(self) -> None:
         self.graphs: list[torch.fx.GraphModule] = []
@@ -35,9 +33,9 @@ class Collecting:
 def first_call(
     compiled: Callable[..., Any], collecting: Collecting, call: Call, breaks: Callable[[], Mapping[str, int]]
 ) -> Captured:
-    """Call once, and keep what the backend was given until then; later graphs are only counted.
+    """Call once and keep the graphs that the backend received; graphs of later calls are only counted.
 
-    `breaks` says how often graphs broke so far, by the reason.
+    `breaks` returns the number of graph breaks so far, by reason.
     """
     before = dict(breaks())
     compiled(*call.args, **call.kwargs)

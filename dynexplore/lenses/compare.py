@@ -1,12 +1,9 @@
-"""compare: one function, all ways to capture it, side by side.
+"""compare: one function captured by every method, side by side.
 
-Which idea lives here: each method gets the same call, in a process of its own, so that none sees another, and the program
-and this engine see none of them; then the same calls are tried on whatever each of them captured.
+The idea: each method captures the same call in a separate process, so that no method affects another, the program or this
+engine. Then the same set of calls is run on each captured program.
 
-In:  a function, bound method or module, and arguments.
-Out: a `Comparison`.
-
-PyTorch's counterpart: none.
+In: a function, bound method or module, and arguments. Out: a `Comparison`. PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -43,16 +40,16 @@ LENSES: tuple[Lens, ...] = (
     TorchCompile(),
     ThisEngine(),
 )
-"""Every method, from those that look at least closely at Python to those that read its bytecode."""
+"""Every method, ordered from those that analyze Python least to those that read its bytecode."""
 
 
 class NothingToCompare(ValueError):
-    """An unknown method, or a call that eager itself cannot make. One sentence."""
+    """The method is unknown, or the call raises in eager. The message is one sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How to compare; see `compare`."""
+    """The settings of a comparison; see `compare`."""
 
     methods: tuple[str, ...] | None = None
     second: tuple[Any, ...] | None = None
@@ -70,19 +67,19 @@ def compare(
     dynamic: bool | None = None,
     **kwargs: Any,
 ) -> Any:
-    """Capture `fn(*args, **kwargs)` in every way that PyTorch knows, and in this engine's: a `Comparison`.
+    """Capture `fn(*args, **kwargs)` with every method of PyTorch and with this engine, and return a `Comparison`.
 
-    Args: fn: a function, bound method or module. methods: which ones, by key ("fx", "jit.trace", "jit.script", "lazy", "export",
-    "dynamo", "dynexplore"); None: all. second: positional arguments of one more call to try, where those that are made up
-    (negated, other sizes, other numbers) do not show what you want to see. seconds: how long each method may take.
-    dynamic: whether torch.compile and dynexplore take sizes as symbols, as of `optimize`.
+    Args: fn: a function, bound method or module. methods: the keys of the methods to use ("fx", "jit.trace", "jit.script", "lazy",
+    "export", "dynamo", "dynexplore"); None: all. second: positional arguments of one additional call, if the generated ones
+    (negated, other sizes, other numbers) do not cover the case of interest. seconds: the time limit of each method. dynamic:
+    whether torch.compile and dynexplore treat sizes as symbolic, as in `optimize`.
 
-    Each captured program is tried on the call as given and on other ones, and its answers are compared with eager's. Every
-    method works in a forked process: nothing of the program, its modules, random numbers or caches changes.
+    Each captured program is run on the given call and on the generated ones, and its results are compared with eager's. Every
+    method runs in a forked process: the program, its modules, random number generators and caches do not change.
 
-    `compare(fn)` alone gives a function that does it when it is called, as `explain(fn)` does.
+    `compare(fn)` without arguments returns a function that performs the comparison when it is called, as `explain(fn)` does.
 
-    Raises TypeError for what cannot be called, ValueError for an unknown method and for a call that eager itself cannot make.
+    Raises TypeError for an object that is not callable, ValueError for an unknown method and for a call that raises in eager.
 
     >>> import torch
     >>> comparison = compare(lambda x: x.abs() + 1, torch.ones(2), methods=["fx", "dynexplore"])
@@ -134,18 +131,18 @@ def _compared(fn: Any, lenses: Sequence[Lens], settings: Settings, args: tuple[A
 
 
 def _prepare(lenses: Sequence[Lens]) -> None:
-    """Import what the methods need once, here, because each child would do it again. Importing is not using."""
+    """Import what the methods need once in the parent, because otherwise each child would import it. Importing runs nothing."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for lens in lenses:
-            if lens.key != "lazy":  # the backend's threads must begin in the process that uses them
+            if lens.key != "lazy":  # the backend's threads must start in the process that uses them
                 lens.prepare()
 
 
 def _everything(
     fn: Callable[..., Any], lenses: Sequence[Lens], trials: Sequence[Trial], settings: Settings, alone: Callable[..., Any]
 ) -> tuple[list[tuple[str, EagerRun]], list[Outcome]]:
-    """Eager first, each method after it; a call that eager cannot make is tried only where the user asked for it."""
+    """Run eager first and each method after it; a call that raises in eager is tried only if the user requested it."""
     runs: list[EagerRun] = alone(lambda: in_eager(fn, trials), settings.seconds)
     pairs = [(trial, run) for trial, run in zip(trials, runs, strict=True) if not run.answer.raised or trial.name == SECOND]
     if runs[0].answer.raised:

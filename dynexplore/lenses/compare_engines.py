@@ -1,13 +1,11 @@
-"""compare_engines: one call under torch.compile and under this engine, step by step beside each other.
+"""compare_engines: one call under torch.compile and under this engine, compared step by step.
 
-Which idea lives here: `compare` asks what each way to capture makes of a call; here two of them, which read the same bytecode, are
-watched while they do. Each makes the same call, from the same state, in this process: what torch.compile remembers of the program
-stays as it is, for the function is compiled anew.
+The idea: `compare` shows what each capture method produces; here the two methods that read bytecode are recorded while they
+work. Each makes the same call, from the same state, in this process. torch.compile's existing cache entries for the program are
+preserved, because the function is compiled separately.
 
-In:  a function, bound method or module, and arguments.
-Out: `TwoCaptures`: where the two part, and both recordings.
-
-PyTorch has no counterpart.
+In: a function, bound method or module, and arguments. Out: `TwoCaptures`: the first divergence, and both recordings. PyTorch's
+counterpart: none.
 """
 
 from __future__ import annotations
@@ -24,10 +22,10 @@ from dynexplore.two_engines.two_captures import TwoCaptures
 
 
 def compare_engines(fn: Callable[..., Any], /, *args: Any, dynamic: bool | None = None, **kwargs: Any) -> TwoCaptures:
-    """Capture `fn(*args, **kwargs)` with torch.compile and with this engine: where the first step, node or guard parts them.
+    """Capture `fn(*args, **kwargs)` with torch.compile and with this engine, and find the first step, node or guard that differs.
 
-    The call is made twice, each time from the same arguments, modules and random numbers; what it prints comes twice. An exception
-    of the call is the caller's. dynamic: as of `optimize`, for both.
+    The call runs twice, each time with the same arguments, modules and random state, so its output appears twice. An exception
+    raised by the call propagates to the caller. dynamic: as in `optimize`, for both.
 
     >>> import torch
     >>> captures = compare_engines(lambda x: x.abs() + 1, torch.ones(2))

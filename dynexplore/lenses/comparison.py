@@ -1,12 +1,9 @@
-"""Capture methods side by side: what `compare` returns.
+"""The result of `compare`: capture methods side by side.
 
-Which idea lives here: one object for a person and for a test. It prints as text in a terminal, shows as a page in a
-notebook, and every claim about it can be an assertion: `comparison["fx"].graph.nodes`, `.failed`, `.differences`.
+The idea: one object serves both people and tests. It prints as text in a terminal, displays as a page in a notebook, and every
+fact in it can be asserted: `comparison["fx"].graph.nodes`, `.failed`, `.differences`.
 
-In:  the outcomes of all methods (outcome.py).
-Out: `Comparison`.
-
-PyTorch's counterpart: none.
+In: the outcomes of all methods (outcome.py). Out: `Comparison`. PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -28,8 +25,8 @@ SCHEMA = 2
 class Comparison:
     """Capture methods side by side; see `dynexplore.compare`.
 
-    Attributes: `title` (the function), `probes` (the calls that were tried), `outcomes` (one per method), `note` (what
-    the reader must know about how it was made). `comparison["fx"]` or `comparison["torch.fx.symbolic_trace"]` is one of them.
+    Attributes: `title` (the function), `probes` (the calls that were tried), `outcomes` (one per method), `note` (remarks on how
+    the comparison was made). `comparison["fx"]` or `comparison["torch.fx.symbolic_trace"]` returns one outcome.
     """
 
     def __init__(self, title: str, probes: Sequence[Probe], outcomes: Sequence[Outcome], note: str = "") -> None:
@@ -55,7 +52,7 @@ class Comparison:
 
     @property
     def differences(self) -> dict[str, tuple[OperatorDifference, ...]]:
-        """Method -> where its operators differ from this engine's; only methods that captured and differ."""
+        """Method -> where its operators differ from this engine's; only methods that captured the function and differ."""
         return {outcome.key: outcome.differences for outcome in self.outcomes if outcome.differences}
 
     def __str__(self) -> str:
@@ -71,7 +68,7 @@ class Comparison:
         return {"text/plain": self.summary(), "text/html": self._repr_html_()}
 
     def summary(self) -> str:
-        """One stable line: no times, no addresses."""
+        """A one-line summary without times or addresses, equal in every run."""
         return comparison_text.summary(self._all)
 
     def to_json(self) -> str:
@@ -86,7 +83,7 @@ class Comparison:
 
 
 def _against(outcome: Outcome, reference: Outcome | None) -> Outcome:
-    """The same outcome, with the differences of its operators from ours."""
+    """The same outcome, with its operators compared with those of this engine."""
     if reference is None or reference is outcome or reference.failed or outcome.failed:
         return outcome
     reference_ops, method_ops = reference.operators, outcome.operators
@@ -102,7 +99,7 @@ def _in_place(reference_ops: Sequence[str], method_ops: Sequence[str]) -> Iterat
 
 
 def _altogether(reference_ops: Sequence[str], method_ops: Sequence[str]) -> Iterator[OperatorDifference]:
-    """Operators that one has more often than the other, in any order."""
+    """The operators that occur more often on one side than on the other, regardless of order."""
     only_engine, only_method = Counter(reference_ops) - Counter(method_ops), Counter(method_ops) - Counter(reference_ops)
     if only_engine or only_method:
         yield OperatorDifference(-1, tuple(only_engine.elements()), tuple(only_method.elements()))

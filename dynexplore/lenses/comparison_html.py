@@ -1,12 +1,9 @@
-"""A comparison as static HTML: the table of facts, then a line for each method, which unfolds to its graphs and what they lack.
+"""A comparison as static HTML: the table of facts, then one expandable row per method with its graphs and differences.
 
-Which idea lives here: a notebook shows it without scripts and without network access, and what is seen at first fits on a screen.
-Diagrams are drawn by the `dot` program where it is there; where it is not, the DOT text stands in their place, and nothing fails.
+The idea: a notebook displays it without scripts and without network access, and the collapsed page fits on one screen. The
+`dot` program draws the diagrams if it is installed; otherwise the DOT text is shown.
 
-In:  `Compared`.
-Out: HTML to put into a page; every text is escaped, colours follow the notebook's theme.
-
-PyTorch's counterpart: none.
+In: `Compared`. Out: an HTML fragment; every text is escaped, colors follow the notebook's theme. PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -34,11 +31,11 @@ STYLE = """
 """.strip()
 
 MOST_DRAWN = 150
-"""A graph with more nodes is not drawn into the page: the picture would be larger than anyone reads. Its DOT text is there."""
+"""The largest graph, in nodes, that is drawn into the page; a larger picture would be unreadable. Its DOT text is shown instead."""
 
 
 def fragment(compared: Compared) -> str:
-    """The whole comparison as HTML to put into a page."""
+    """The whole comparison as an HTML fragment."""
     title = f"<p><b>{escape(compared.title)}</b>, captured in {len(compared.outcomes)} ways</p>"
     starred = any(probe.takes_another_path for probe in compared.probes)
     legend = "<p>* eager takes another path than in the call as given</p>" if starred else ""
@@ -75,7 +72,7 @@ def _method(outcome: Outcome) -> str:
 
 
 def _in_short(outcome: Outcome) -> str:
-    """What went wrong; where nothing did, how the method works."""
+    """The failure in short; without one, how the method works."""
     if outcome.failed:
         return f"failed: {outcome.failure}"
     wrong = next((verdict for verdict in outcome.verdicts if verdict.outcome == "wrong"), None)
@@ -92,7 +89,7 @@ def _graph(graph: Graph) -> str:
 
 
 def _drawing(graph: Graph) -> str:
-    """The diagram as SVG, or its DOT text where nothing can draw it."""
+    """The diagram as SVG, or the DOT text if it cannot be drawn."""
     try:
         source, graphviz = graph.dot(), needed("graphviz", "Drawing a graph")
     except MissingPackage as missing:
@@ -107,5 +104,5 @@ def _drawing(graph: Graph) -> str:
 
 
 def _without_ids(svg: str) -> str:
-    """Several diagrams on one page must not have the same ids; here nothing asks for them."""
+    """Remove the ids: several diagrams on one page must not share ids, and nothing here refers to them."""
     return re.sub(r'\sid="[^"]*"', "", svg)

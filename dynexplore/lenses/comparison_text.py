@@ -1,12 +1,10 @@
-"""A comparison as plain text: a table of methods and facts, what failed and why, where graphs differ, and the graphs.
+"""A comparison as plain text: a table of methods and facts, failures with reasons, differences between graphs, and the graphs.
 
-Which idea lives here: the short answer first (who captured it, who is right, on which calls), then the reasons, then the
-graphs themselves. Same tables as all other text views.
+The idea: the summary comes first (which methods captured the function, which are correct, and on which calls), then the
+reasons, then the graphs. The tables have the format of all other text views.
 
-In:  `Compared`.
-Out: text without a final line end; `facts` are the cells, which the HTML view shows, too.
-
-PyTorch's counterpart: none.
+In: `Compared`. Out: text without a trailing newline; `facts` returns the cells, which the HTML view shows as well. PyTorch's
+counterpart: none.
 """
 
 from __future__ import annotations
@@ -18,13 +16,13 @@ from dynexplore.views import text
 from dynexplore.views.counts import plural
 
 MARKS = {SAME: "same", LOSES: "same, side effects lost"}
-"""Verdicts in a cell, where they are not their own name."""
+"""The text of a verdict in a table cell, if it is not the verdict's name."""
 
 Cells = tuple[str, ...]
 
 
 def summary(compared: Compared) -> str:
-    """One stable line: no times, no addresses."""
+    """A one-line summary without times or addresses, equal in every run."""
     captured = sum(not outcome.failed for outcome in compared.outcomes)
     sound = sum(outcome.sound for outcome in compared.outcomes)
     methods = plural(len(compared.outcomes), "method")
@@ -33,13 +31,13 @@ def summary(compared: Compared) -> str:
 
 
 def header(compared: Compared) -> Cells:
-    """The columns of the table of facts; calls that take another path are marked."""
+    """The column headers of the table of facts; calls that take another path are marked."""
     calls = [probe.name + (" *" if probe.takes_another_path else "") for probe in compared.probes]
     return ("method", "works on", "graphs", "operators", *calls, "capture", "a call")
 
 
 def facts(compared: Compared) -> list[Cells]:
-    """One row per method, after one for eager."""
+    """One row per method, below one for eager."""
     eager = ("eager", "", "", "", *(["same"] * len(compared.probes)), "", time(compared.probes[0].seconds))
     return [eager, *(_facts(outcome, len(compared.probes)) for outcome in compared.outcomes)]
 
@@ -53,7 +51,7 @@ def _facts(outcome: Outcome, calls: int) -> Cells:
 
 
 def cell(verdict: Verdict) -> str:
-    """A verdict in a cell: `WRONG`, `same`, `same (captured anew)`."""
+    """The text of a verdict in a table cell: `WRONG`, `same`, `same (captured anew)`."""
     word = MARKS.get(verdict.outcome, verdict.outcome.upper() if verdict.outcome == "wrong" else verdict.outcome)
     return f"{word} (captured anew)" if verdict.captured_anew else word
 
@@ -73,7 +71,7 @@ def time(seconds: float | None) -> str:
 
 
 def remarks(outcome: Outcome) -> Iterator[tuple[str, str]]:
-    """(what it is about, words): failure, wrong answers, breaks, warnings, notes, differences."""
+    """Pairs of (subject, text): failure, wrong answers, breaks, warnings, notes, differences."""
     if outcome.failed:
         yield "failed", outcome.failure
         if outcome.message:
@@ -87,7 +85,7 @@ def remarks(outcome: Outcome) -> Iterator[tuple[str, str]]:
 
 
 def columns(graph: Graph) -> tuple[Cells, list[Cells]]:
-    """The table of a graph, header and rows; `result` is dtype and shape, where the method knows them."""
+    """The table of a graph, header and rows; `result` is dtype and shape, if the method knows them."""
     has_kwargs = any(node.kwargs not in ("", "{}") for node in graph.nodes)
     header = ("opcode", "name", "target", "args", *(("kwargs",) if has_kwargs else ()), "result")
     rows = [
@@ -103,7 +101,7 @@ def graph_table(graph: Graph) -> str:
 
 
 def comparison(compared: Compared) -> str:
-    """Everything."""
+    """The complete text."""
     blocks = [
         f"{compared.title}, captured in {plural(len(compared.outcomes), 'way')}",
         text.table(header(compared), facts(compared)),

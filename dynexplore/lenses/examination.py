@@ -1,12 +1,9 @@
-"""The test of one capture method: capture, then call the captured program, and compare its answers with eager's.
+"""The test of one capture method: capture, then call the captured program and compare its answers with eager's.
 
-Which idea lives here: what runs in the child process for one method, and for eager before all others. Everything starts
-from the same state each time; the result is plain data.
+The idea: this code runs in the child process of each method, and in that of eager before all others. Every run starts from the
+same state, and the result is plain data.
 
-In:  a method (`Lens`), the calls to try and eager's answers.
-Out: `Outcome`.
-
-PyTorch's counterpart: none.
+In: a method (`Lens`), the calls to try and eager's answers. Out: `Outcome`. PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -27,12 +24,12 @@ from dynexplore.lenses.outcome import REFUSES, Outcome, Verdict
 from dynexplore.lenses.probes import path_of
 
 MOST_WARNINGS = 5
-"""Warnings that are kept of a capture."""
+"""The most warnings that are kept per capture."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One call to try: its name, and what it starts from (the engine's `CallSnapshot`)."""
+    """One call to try: its name, and the state it starts from (the engine's `CallSnapshot`)."""
 
     name: str
     start: Any
@@ -40,7 +37,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class EagerRun:
-    """What eager does with one call: its answer, which operators it runs, how long it takes in seconds."""
+    """One call in eager: its answer, the operators that ran, the time in seconds."""
 
     answer: Answer
     path: tuple[str, ...]
@@ -48,7 +45,7 @@ class EagerRun:
 
 
 def in_eager(fn: Callable[..., Any], trials: Sequence[Trial]) -> list[EagerRun]:
-    """Eager's answers. The call as given is made once before, because capturing it makes it once, too."""
+    """Eager's answers. The given call runs once beforehand, because capturing it runs it once, too."""
     answer_of(fn, trials[0].start, fn)
     answers = [answer_of(fn, trial.start, fn) for trial in trials]
     return [
@@ -63,7 +60,7 @@ def _path(fn: Callable[..., Any], trial: Trial) -> tuple[str, ...]:
 
 
 def _seconds(run: Callable[..., Any], trial: Trial, repeats: int = 3) -> float:
-    """The shortest of some calls."""
+    """The shortest time of several calls."""
     seconds = []
     for _ in range(repeats):
         args, kwargs = trial.start.fresh()
@@ -76,7 +73,7 @@ def _seconds(run: Callable[..., Any], trial: Trial, repeats: int = 3) -> float:
 def examine(
     lens: Lens, fn: Callable[..., Any], trials: Sequence[Trial], expected: Sequence[Answer], dynamic: bool | None = None
 ) -> Outcome:
-    """Everything about one method."""
+    """Run one method on all calls and return the outcome."""
     about = {name: getattr(lens, name) for name in ("key", "name", "works_on", "how", "purpose")}
     args, kwargs = trials[0].start.fresh()
     with warnings.catch_warnings(record=True) as caught:
@@ -88,7 +85,7 @@ def examine(
             captured = lens.capture(Call(fn, args, kwargs, dynamic))
             seconds = time.perf_counter() - start
             graphs = tuple(captured.graphs())
-        except Exception as error:  # of the method: why it failed is what is asked
+        except Exception as error:  # raised by the method: the reason is part of the outcome
             failure, message = explain_failure(lens, error)
             return Outcome(**about, failure=failure, message=message)
         verdicts = [_verdict(captured, trial, answer, fn) for trial, answer in zip(trials, expected, strict=True)]
@@ -106,9 +103,9 @@ def examine(
 
 
 def _warm_up(lens: Lens) -> None:
-    """Import and build what a method needs at its first use, so that this does not count as capture time."""
+    """Import and initialize what a method needs at its first use, so that capture time does not include it."""
     lens.prepare()
-    with contextlib.suppress(Exception):  # the capture itself will say what is wrong
+    with contextlib.suppress(Exception):  # the capture itself will report the error
         lens.capture(Call(_add_one, (torch.ones(1),), {}))
 
 
@@ -123,7 +120,7 @@ def _verdict(captured: Captured, trial: Trial, expected: Answer, fn: Callable[..
 
 
 def _texts(caught: Sequence[warnings.WarningMessage]) -> tuple[str, ...]:
-    """The warnings of a method, except that it is deprecated, which says nothing about this function."""
+    """The texts of a method's warnings, except deprecation warnings, which do not concern this function."""
     notable = [entry for entry in caught if not issubclass(entry.category, DeprecationWarning) and str(entry.message).strip()]
     texts = dict.fromkeys(clip(str(entry.message).strip().splitlines()[0], 200) for entry in notable)
     return tuple(texts)[:MOST_WARNINGS]

@@ -1,12 +1,9 @@
-"""An FX graph as the rows that all methods share.
+"""An FX graph in the row format that all methods share.
 
-Which idea lives here: FX is the form in which five of the seven methods give their graphs; what differs is where they keep
-what they know of a value (`example_value`, `val`, `tensor_meta`), and how they name a target.
+The idea: five of the seven methods produce FX graphs. They differ in where they store the metadata of a value (`example_value`,
+`val`, `tensor_meta`), and in how they name a target.
 
-In:  a `torch.fx.GraphModule`.
-Out: a `Graph`.
-
-PyTorch's counterpart: torch.fx.Graph.print_tabular.
+In: a `torch.fx.GraphModule`. Out: a `Graph`. PyTorch's counterpart: `torch.fx.Graph.print_tabular`.
 """
 
 from __future__ import annotations
@@ -66,7 +63,7 @@ def _target(node: torch.fx.Node, module: torch.fx.GraphModule) -> str:
 
 
 def _module_path(node: torch.fx.Node) -> str:
-    """The path of the innermost nn.Module, without what methods put before it."""
+    """The path of the innermost nn.Module, without the prefixes that methods add."""
     stack = node.meta.get("nn_module_stack") or {}
     path = str(list(stack.values())[-1][0]) if stack else ""
     path = re.sub(r"\['?(\w+)'?\]|_modules\.", r".\1", path).replace("..", ".")
@@ -78,7 +75,7 @@ def _traced_value(node: torch.fx.Node) -> Any:
 
 
 def _words(value: Any) -> tuple[str, str, str]:
-    """dtype, shape and device as text; empty for what is no tensor."""
+    """dtype, shape and device as text; empty strings for a value that is not a tensor."""
     if isinstance(value, tuple | list) and len(value) == 1:
         value = value[0]
     if not isinstance(value, torch.Tensor | TensorMetadata):
@@ -88,7 +85,7 @@ def _words(value: Any) -> tuple[str, str, str]:
 
 
 def _is_on_tensors(node: torch.fx.Node) -> bool:
-    """Whether a node does something to tensors, as far as is known: no unpacking, no sizes, no plain numbers."""
+    """Whether a node is known to compute on tensors, as opposed to unpacking, sizes and plain numbers."""
     value = _traced_value(node)
     if value is not None and not any(isinstance(leaf, torch.Tensor | TensorMetadata) for leaf in _leaves(value)):
         return False

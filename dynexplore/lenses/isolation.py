@@ -1,13 +1,11 @@
-"""Work in a separate process, so that its side effects do not reach the program.
+"""Work in a forked process, so that its side effects do not reach the program.
 
-Which idea lives here: capture methods change things: caches on code objects, counters, random numbers, buffers, lists of the
-program that a traced function appends to; the lazy backend leaves threads and a device behind, and some errors in C++ end
-the process. A forked child has the whole program as it is, and what happens in it stays in it; only plain data come back.
+The idea: capture methods have side effects: caches on code objects, counters, random number generators, buffers, lists of the
+program that a traced function appends to. The lazy backend leaves threads and a device behind, and some C++ errors terminate
+the process. A forked child has the whole program, its side effects stay in it, and only plain data is returned.
 
-In:  a function without arguments whose result can be pickled.
-Out: its result; `ChildFailed`, with the reason in words, when the child died or took too long.
-
-PyTorch's counterpart: torch/_inductor/compile_worker/subproc_pool.py, for other reasons.
+In: a function without arguments whose result can be pickled. Out: its result; `ChildFailed`, with the reason, if the child died
+or timed out. PyTorch's counterpart: torch/_inductor/compile_worker/subproc_pool.py, for another purpose.
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ class ChildFailed(Exception):
 
 
 def reason_against() -> str:
-    """Why work cannot be done in a child here; "" when it can."""
+    """Why work cannot run in a forked child here; "" if it can."""
     if not hasattr(os, "fork"):
         return "this system has no fork"
     if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
@@ -43,10 +41,10 @@ def reason_against() -> str:
 
 
 def in_a_child(work: Callable[[], Any], seconds: float) -> Any:
-    """Fork, run `work` there for at most `seconds`, and return what it returned."""
+    """Fork, run `work` in the child for at most `seconds`, and return its result."""
     read_end, write_end = os.pipe()
     with warnings.catch_warnings():
-        # Python warns because threads do not survive a fork. The child uses none that it did not start.
+        # Python warns because threads do not survive a fork. The child uses only threads that it starts itself.
         warnings.simplefilter("ignore", DeprecationWarning)
         child = os.fork()
     if child == 0:
@@ -79,7 +77,7 @@ def _result(data: bytes | None, status: int, seconds: float) -> Any:
 
 
 def _read_all(read_end: int, seconds: float) -> bytes | None:
-    """All bytes until the other end closes; None if that takes too long."""
+    """All bytes until the other end closes; None on timeout."""
     end = time.monotonic() + seconds
     parts: list[bytes] = []
     while (remaining := end - time.monotonic()) > 0:
@@ -92,11 +90,11 @@ def _read_all(read_end: int, seconds: float) -> bytes | None:
 
 
 def _work_and_end(work: Callable[[], Any], write_end: int) -> NoReturn:
-    """In the child: run, send, end; never return into the program, never run its exit handlers."""
+    """In the child: run, send the result, exit; never return into the program, never run its exit handlers."""
     status = 1
     try:
         _be_quiet()
-        torch.set_num_threads(1)  # the threads of the parent's pools are not here
+        torch.set_num_threads(1)  # the threads of the parent's pools do not exist here
         data = pickle.dumps(_outcome(work))
         with os.fdopen(write_end, "wb") as pipe:
             pipe.write(data)
@@ -108,7 +106,7 @@ def _work_and_end(work: Callable[[], Any], write_end: int) -> NoReturn:
 def _outcome(work: Callable[[], Any]) -> tuple[Any, str]:
     try:
         return work(), ""
-    except Exception as error:  # nobody else is there to see it
+    except Exception as error:  # nothing in the child could handle it
         return None, f"{type(error).__name__}: {error}"
 
 
@@ -123,7 +121,7 @@ def _be_quiet() -> None:
 
 
 def here(work: Callable[[], Any], seconds: float) -> Any:
-    """The same in this process, where no child can be had: quiet, but with whatever the work changes."""
+    """Run the work in this process if forking is impossible: its output is discarded, its side effects remain."""
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         result, error = _outcome(work)
     if error:

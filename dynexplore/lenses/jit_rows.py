@@ -1,13 +1,11 @@
-"""A TorchScript graph as the rows that all methods share.
+"""A TorchScript graph in the row format that all methods share.
 
-Which idea lives here: TorchScript's graph is a small program: constants and lists are nodes, `if` and loops hold blocks of
-nodes. Here constants and literal lists stand where they are used, as they do in FX, and what is inside a block is put into
-a group named after it, as nodes of a module are.
+The idea: a TorchScript graph is a small program: constants and lists are nodes, `if` and loops contain blocks of nodes. Here
+constants and literal lists appear where they are used, as in FX, and the nodes of a block form a group named after it, as the
+nodes of a module do.
 
-In:  the `graph` (or `inlined_graph`) of a ScriptFunction or ScriptModule.
-Out: a `Graph`.
-
-PyTorch's counterpart: torch/csrc/jit/ir/ir.cpp (printing), torch/utils/tensorboard/_pytorch_graph.py.
+In: the `graph` (or `inlined_graph`) of a ScriptFunction or ScriptModule. Out: a `Graph`. PyTorch's counterpart:
+torch/utils/tensorboard/_pytorch_graph.py, and the printer in torch/csrc/jit/ir/ir.cpp.
 """
 
 from __future__ import annotations
@@ -45,28 +43,28 @@ def _output(graph: str, ends: list[str], inputs: tuple[str, ...]) -> NodeAdded:
 
 
 class _Reader:
-    """Nodes become rows or, if they are literals, words in the rows that use them."""
+    """Converts nodes to rows or, for literals, to text in the rows that use them."""
 
     def __init__(self, graph: str) -> None:
         self.graph = graph
         self.rows: list[NodeAdded] = []
         self.words: dict[str, str] = {}
-        self.nodes: dict[str, tuple[str, ...]] = {}  # which rows a literal is made of
-        self.plain: set[str] = set()  # rows that give no tensor
+        self.nodes: dict[str, tuple[str, ...]] = {}  # the rows that a literal consists of
+        self.plain: set[str] = set()  # rows whose result is not a tensor
         self.names: dict[str, int] = {}
 
     def word(self, value: Any) -> str:
-        """How a value is called where it is used."""
+        """The text of a value where it is used."""
         name = str(value.debugName())
         return self.words.get(name, name)
 
     def behind(self, values: Any) -> tuple[str, ...]:
-        """The rows that values come from."""
+        """The rows that produce these values."""
         rows = [row for value in values for row in self.nodes.get(value.debugName(), ())]
         return tuple(dict.fromkeys(rows))
 
     def block(self, nodes: Any, path: str) -> None:
-        """The nodes of one block."""
+        """Convert the nodes of one block."""
         for node in nodes:
             kind, outputs = node.kind(), list(node.outputs())
             if kind == "prim::Constant" or kind in _LITERALS or kind == "prim::ListUnpack" or kind == "prim::TupleUnpack":
@@ -110,7 +108,7 @@ class _Reader:
             self._gives(row, part, list(inner.outputs()))
 
     def _gives(self, name: str, part: str, results: list[Any]) -> None:
-        """The results of a block are the results of its `if` or loop."""
+        """Map the results of a block to the results of its `if` or loop."""
         place = next(place for place, row in enumerate(self.rows) if row.name == name)
         row = self.rows[place]
         inputs = tuple(dict.fromkeys([*row.inputs, *self.behind(results)]))
@@ -119,7 +117,7 @@ class _Reader:
 
     def add(self, op: str, name: str, target: str, value: Any, args: str = "", inputs: tuple[str, ...] = (), path: str = "",
             listing: str = "") -> str:  # fmt: skip
-        """One row; its name."""
+        """Add one row and return its name."""
         name = self._unique(name)
         place = _PLACE.search(listing.splitlines()[0]) if listing else None
         dtype, shape = _tensor(value)
@@ -141,7 +139,7 @@ class _Reader:
 
 
 def _tensor(value: Any) -> tuple[str, str]:
-    """dtype and shape, where TorchScript knows them (a trace does, a script does not)."""
+    """dtype and shape, if TorchScript knows them (a traced graph does, a scripted one does not)."""
     if value is None:
         return "", ""
     kind = value.type()

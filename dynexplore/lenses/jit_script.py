@@ -1,13 +1,11 @@
-"""torch.jit.script: the source text of the function is compiled, and nothing is run.
+"""torch.jit.script: compiles the function's source text without running it.
 
-Which idea lives here: a compiler for a part of Python, typed. It reads the syntax tree, so both sides of a branch and the
-body of a loop are in the graph; and what is outside its part of Python (most libraries, `**kwargs`, dynamic types) does not
-compile at all. Arguments without annotations are tensors.
+The idea: a compiler for a typed subset of Python. It reads the syntax tree, so the graph contains both sides of a branch and
+the body of a loop. Code outside the subset (most libraries, `**kwargs`, dynamic types) does not compile. Arguments without
+annotations are tensors.
 
-In:  a call (only its function).
-Out: one TorchScript graph, with `prim::If` and `prim::Loop`.
-
-PyTorch's counterpart: torch/jit/_script.py, torch/jit/frontend.py.
+In: a call, of which only the function is used. Out: one TorchScript graph, with `prim::If` and `prim::Loop`. PyTorch's
+counterpart: torch/jit/_script.py, torch/jit/frontend.py.
 """
 
 from __future__ import annotations
@@ -54,10 +52,10 @@ class JitScript:
     )
 
     def prepare(self) -> None:
-        """Nothing to import: torch.jit is there with torch."""
+        """Do nothing: importing torch imports torch.jit."""
 
     def capture(self, call: Call) -> Captured:
-        """Compile."""
+        """Compile the function."""
         scripted = torch.jit.script(call.fn)
         graph = scripted.inlined_graph
         return Captured(lambda: [jit_rows.graph_of(graph, self.name)], scripted)

@@ -1,13 +1,10 @@
-"""torch.jit.trace: the function runs once, for real, and what its tensors went through is written down.
+"""torch.jit.trace: runs the function once on real inputs and records the operators that run.
 
-Which idea lives here: a trace of what happened. Python is not looked at: a branch that was taken is taken for ever, a loop
-that ran three times runs three times, a number that was read is a constant. No guard notices another input: the answer is
-silently wrong, except for TracerWarnings.
+The idea: a trace records one execution and ignores Python. A branch is always taken as it was taken in the trace, a loop that
+ran three times always runs three times, a number that was read is a constant. There are no guards: for other inputs the result
+can be silently wrong, except for TracerWarnings.
 
-In:  a call.
-Out: one TorchScript graph of aten operators.
-
-PyTorch's counterpart: torch/jit/_trace.py.
+In: a call. Out: one TorchScript graph of aten operators. PyTorch's counterpart: torch/jit/_trace.py.
 """
 
 from __future__ import annotations
@@ -44,10 +41,10 @@ class JitTrace:
     )
 
     def prepare(self) -> None:
-        """Nothing to import: torch.jit is there with torch."""
+        """Do nothing: importing torch imports torch.jit."""
 
     def capture(self, call: Call) -> Captured:
-        """Trace with all tensors of the arguments as inputs; everything else is baked in, as a trace bakes in what it reads."""
+        """Trace with all tensors of the arguments as inputs; everything else is a constant of the trace."""
         leaves, form = tree_flatten((call.args, call.kwargs))
         places = [place for place, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
         notes = [] if len(places) == len(leaves) else ["arguments that are no tensors were baked in"]
@@ -69,7 +66,7 @@ class JitTrace:
 
 
 def _with_names(rebuilt: Callable[..., Any], call: Call, count: int) -> Callable[..., Any]:
-    """The tracer names its inputs after the parameters of what it traces."""
+    """Name the inputs: the tracer takes the names from the parameters of the traced function."""
     try:
         bound = inspect.signature(call.fn).bind(*call.args, **call.kwargs)
     except (TypeError, ValueError):
@@ -87,7 +84,7 @@ def _with_names(rebuilt: Callable[..., Any], call: Call, count: int) -> Callable
 
 
 def _on_tensors(traced: Callable[..., Any]) -> Callable[..., Any]:
-    """The traced program takes the tensors of the arguments, in order."""
+    """The traced program as a function of the tensors in the arguments, in order."""
 
     def run(*args: Any, **kwargs: Any) -> Any:
         leaves, _ = tree_flatten((args, kwargs))

@@ -1,14 +1,12 @@
-"""The text of a lazy-tensor graph as the rows that all methods share.
+"""The text dump of a lazy-tensor graph in the row format that all methods share.
 
-Which idea lives here: the lazy backend shows its graph as text only, one line per node:
-`%5 = [Float[4,4]] aten::mm(%4, %3), NodeType=...`. Nodes for data on the device are its inputs: arguments,
-parameters and Python numbers alike, because a deferred graph does not know where its data came from. Nodes are in the
-order in which the results need them, which is not the order of the program.
+The idea: the lazy backend exposes its graph only as text, one line per node: `%5 = [Float[4,4]] aten::mm(%4, %3),
+NodeType=...`. The inputs are the nodes for data on the device: arguments, parameters and Python numbers alike, because a
+deferred graph does not record where its data came from. Nodes are in the order in which the results need them, not in program
+order.
 
-In:  what `torch._C._lazy._get_tensors_text` gives.
-Out: a `Graph`.
-
-PyTorch's counterpart: torch/csrc/lazy/core/ir_dump_util.cpp, which writes this text.
+In: the text that `torch._C._lazy._get_tensors_text` returns. Out: a `Graph`. PyTorch's counterpart:
+torch/csrc/lazy/core/ir_dump_util.cpp, which writes this text.
 """
 
 from __future__ import annotations

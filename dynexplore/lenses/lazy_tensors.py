@@ -1,13 +1,12 @@
-"""The lazy tensor backend: tensors that put off their operations until somebody asks for their data.
+"""The lazy tensor backend: tensors that defer their operations until their data is needed.
 
-Which idea lives here: nothing is captured ahead. The function runs as it is, with tensors on the device `lazy`, which note
-operations instead of doing them; what a result needs becomes a graph when it is looked at. Python runs at each call, so
-branches and side effects are right each time, and the graph is built again each time (compiled graphs are looked up by hash).
+The idea: nothing is captured ahead of time. The function runs as it is, with tensors on the device `lazy`, which record
+operations instead of executing them. When a result is read, the operations that it needs become a graph. Python runs on every
+call, so branches and side effects are always right, and the graph is rebuilt on every call (compiled graphs are looked up by
+hash).
 
-In:  a call, in a process of its own: the backend's device and threads stay until the process ends.
-Out: the graph behind everything that the call returned or changed.
-
-PyTorch's counterpart: torch/_lazy, torch/csrc/lazy.
+In: a call, in a separate process: the backend's device and threads exist until the process ends. Out: the graph that computes
+everything that the call returned or mutated. PyTorch's counterpart: torch/_lazy, torch/csrc/lazy.
 """
 
 from __future__ import annotations
@@ -41,12 +40,12 @@ class LazyTensors:
     )  # fmt: skip
 
     def prepare(self) -> None:
-        """Import the backend, and start it in this process."""
+        """Import the backend and initialize it in this process."""
         importlib.import_module("torch._lazy.ts_backend").init()
         importlib.import_module("torch._lazy.metrics")
 
     def capture(self, call: Call) -> Captured:
-        """Run once on lazy tensors, and keep the graph behind the results."""
+        """Run once on lazy tensors, and keep the graph that computes the results."""
         graphs: list[Graph] = []
         runs = 0
 
@@ -72,7 +71,7 @@ _ASKED_FOR_DATA = "aten::_local_scalar_dense"
 
 
 def _counted(prefix: str) -> dict[str, int]:
-    """The backend counts what it did by names; those with this prefix."""
+    """The backend's counters whose names have this prefix."""
     metrics = importlib.import_module("torch._lazy.metrics")
     return {name: int(metrics.counter_value(name)) for name in metrics.counter_names() if name.startswith(prefix)}
 
@@ -82,7 +81,7 @@ def _times(count: int) -> str:
 
 
 def _run(fn: Any, args: Any, kwargs: Any, keep: Callable[..., None] | None, graphs: list[Graph]) -> Any:
-    """One call on lazy twins; what it does to them is copied back."""
+    """Make one call on lazy twins and copy its mutations back."""
     twins = _Twins()
     lazy_args, lazy_kwargs = twins.of((args, kwargs))
     lazy_fn = twins.of_function(fn)
@@ -94,14 +93,14 @@ def _run(fn: Any, args: Any, kwargs: Any, keep: Callable[..., None] | None, grap
     ]
     if keep is not None and lazy_leaves:
         keep(lazy_leaves, graphs)
-    # batch norm writes its statistics when it runs, and nothing that reads them makes it run
+    # batch norm updates its statistics in the graph, and no result that is read depends on them
     importlib.import_module("torch._lazy").mark_step()
     twins.copy_back()
     return tree_map(twins.back, result)
 
 
 class _Twins:
-    """Lazy twins of tensors and modules, each object once."""
+    """Lazy copies of tensors and modules, one per object."""
 
     def __init__(self) -> None:
         self.tensors: list[tuple[torch.Tensor, torch.Tensor]] = []
@@ -109,11 +108,11 @@ class _Twins:
         self._twin_of_id: dict[int, Any] = {}
 
     def of(self, value: Any) -> Any:
-        """The lazy twin of a nest of values."""
+        """The lazy copy of nested values."""
         return tree_map(self._twin, value)
 
     def of_function(self, fn: Any) -> Any:
-        """The function with lazy twins of the tensors and modules in its closure and in the globals that it names."""
+        """The function with lazy copies of the tensors and modules in its closure and in the globals that it names."""
         if isinstance(fn, types.MethodType):
             return types.MethodType(self.of_function(fn.__func__), self._twin(fn.__self__))
         if not isinstance(fn, types.FunctionType):
@@ -152,7 +151,7 @@ class _Twins:
         return twin
 
     def back(self, value: Any) -> Any:
-        """A result on the device that the program knows: an argument that comes back is that argument again."""
+        """A result on the program's device: a returned argument is that very argument again."""
         if not isinstance(value, torch.Tensor) or value.device.type != "lazy":
             return value
         arguments = [tensor for tensor, twin in self.tensors if twin is value]
@@ -160,7 +159,7 @@ class _Twins:
 
     @torch.no_grad()
     def copy_back(self) -> None:
-        """What the call changed in place, put where the program looks for it."""
+        """Copy in-place changes of the call back to the program's objects."""
         for tensor, twin in self.tensors:
             if twin._version:
                 tensor.detach().copy_(twin.detach().cpu())

@@ -1,13 +1,10 @@
-"""The interface of a capture method: what `compare` asks, and what the files of the methods answer.
+"""The interface of a capture method: what `compare` requires, and what the file of each method implements.
 
-Which idea lives here: methods that have nothing in common (a trace, a compiler of source text, deferred tensors, a reader
-of bytecode) are made comparable by asking the same three things of each: capture this call; show the graphs as rows; give
-me something that I can call again.
+The idea: methods that have nothing in common (a trace, a compiler of source text, deferred tensors, bytecode analysis) become
+comparable through the same three operations: capture this call, return the graphs as rows, return a callable captured program.
 
-In:  a function and a call of it (`Call`).
-Out: `Captured`; or an exception of the method's own, for which `explain_failure` finds one sentence.
-
-PyTorch's counterpart: none.
+In: a function and a call of it (`Call`). Out: `Captured`; or an exception of the method, which `explain_failure` summarizes in
+one sentence. PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -23,7 +20,7 @@ from dynexplore.lenses.outcome import Graph
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function or module, and arguments for it: copies, which the method may change. `dynamic` is for methods that know it."""
+    """A function or module, and copies of its arguments, which the method may mutate. `dynamic` is for methods that support it."""
 
     fn: Callable[..., Any]
     args: tuple[Any, ...]
@@ -33,10 +30,10 @@ class Call:
 
 @dataclass(slots=True)
 class Captured:
-    """What a method made of a call.
+    """The result of capturing a call.
 
-    `graphs()` gives the graphs so far, `run` is the captured program, called as the function is. `count()` says how often
-    something was captured (methods that capture again when they have to), `breaks()` why there is more than one graph.
+    `graphs()` returns the graphs so far, `run` is the captured program, with the signature of the function. `count()` is the
+    number of captures (some methods recapture), `breaks()` explains why there is more than one graph.
     """
 
     graphs: Callable[[], Sequence[Graph]]
@@ -49,8 +46,8 @@ class Captured:
 class Lens(Protocol):
     """One capture method.
 
-    `key` is its short name, `name` the call that people write, `works_on` what it reads ("trace", "source", ...), `how`
-    and `purpose` one sentence each, `reasons` what its error messages mean: (pattern, sentence).
+    `key` is its short name, `name` the API call that people write, `works_on` its input ("trace", "source", ...), `how` and
+    `purpose` one sentence each, `reasons` explanations of its error messages: (pattern, sentence).
     """
 
     @property
@@ -67,18 +64,18 @@ class Lens(Protocol):
     def reasons(self) -> Sequence[tuple[str, str]]: ...
 
     def prepare(self) -> None:
-        """Import what is slow to import, so that it is not part of the time."""
+        """Import slow modules ahead of time, so that the measured time excludes them."""
 
     def capture(self, call: Call) -> Captured:
-        """Capture the call. Raises whatever the method raises."""
+        """Capture the call. Raises any exception of the method."""
 
 
 MOST_MESSAGE = 400
-"""Characters that are kept of a method's own error message."""
+"""The most characters that are kept of a method's error message."""
 
 
 def explain_failure(lens: Lens, error: BaseException) -> tuple[str, str]:
-    """One sentence that says why the method failed, and its own message, shortened."""
+    """One sentence on why the method failed, followed by its message, shortened."""
     message = f"{type(error).__name__}: {error}".strip()
     for pattern, sentence in lens.reasons:
         if re.search(pattern, message, re.DOTALL):

@@ -1,14 +1,11 @@
-"""One name per operator, whoever wrote it down: `operator.add`, `aten::add`, `aten.add.Tensor` and `x.add(y)` are `add`.
+"""Canonical operator names: `operator.add`, `aten::add`, `aten.add.Tensor` and `x.add(y)` are all `add`.
 
-Which idea lives here: graphs of different methods can be compared only in a language that they share. The name is taken
-out of each method's spelling, other words for the same operator are translated by one table, and what only moves Python
-values about (sizes, unpacking, conversions to a number) is left out. What stays different is a real difference: `linear`
-in one graph is `t` and `addmm` in another.
+The idea: graphs of different methods are comparable only in a common vocabulary. The name is extracted from each method's
+spelling, one table maps synonyms to one name, and nodes that only handle Python values (sizes, unpacking, conversions to a
+number) are omitted. The differences that remain are real: `linear` in one graph is `t` and `addmm` in another.
 
-In:  rows of graphs.
-Out: `of_nodes(rows)`: names in order; `""` is never among them.
-
-PyTorch's counterpart: torch/fx/operator_schemas.py (normalization of targets), for FX graphs only.
+In: rows of graphs. Out: `of_nodes(rows)`: names in order, never `""`. PyTorch's counterpart: torch/fx/operator_schemas.py
+(normalization of targets), for FX graphs only.
 """
 
 from __future__ import annotations
@@ -35,7 +32,7 @@ ALSO_KNOWN_AS = {
     "transpose_copy": "transpose", "unsqueeze_copy": "unsqueeze", "squeeze_copy": "squeeze",
     "local_scalar_dense": "item",
 }  # fmt: skip
-"""Another word for an operator -> the one used here."""
+"""Synonym of an operator -> its canonical name."""
 
 BOOKKEEPING = {
     "", "size", "sym_size", "stride", "dim", "numel", "len", "getattr", "Int", "Bool", "Float", "ScalarImplicit",
@@ -43,11 +40,11 @@ BOOKKEEPING = {
     "items", "set_grad_enabled", "_set_grad_enabled", "_assert_async", "_assert_scalar", "assert_tensor_metadata", "scalar",
     "__range_length", "__derive_index", "__getitem__", "_enter_autocast", "_exit_autocast",
 }  # fmt: skip
-"""What stands in graphs and is no operator on tensors."""
+"""Nodes of graphs that are not operators on tensors."""
 
 
 def of_nodes(nodes: Iterable[NodeAdded]) -> tuple[str, ...]:
-    """The operators of a graph, in order. Indexing that is written as several selects and slices counts once."""
+    """The operators of a graph, in order. Indexing that consists of several selects and slices counts once."""
     names: list[str] = []
     for node in nodes:
         name = normalised(node)
@@ -57,7 +54,7 @@ def of_nodes(nodes: Iterable[NodeAdded]) -> tuple[str, ...]:
 
 
 def normalised(node: NodeAdded) -> str:
-    """The shared name of one row, or "" for what is no operator on tensors.
+    """The canonical name of one row, or "" if it is not an operator on tensors.
 
     >>> row = NodeAdded(frame=0, graph="g", name="a", op="call_function", target="aten::add")
     >>> normalised(row)
@@ -69,7 +66,7 @@ def normalised(node: NodeAdded) -> str:
 
 
 def plain_name(target: str, *, is_module: bool = False) -> str:
-    """The operator that a target names, in whatever spelling.
+    """The operator that a target names, in any spelling.
 
     >>> [plain_name(word) for word in ("aten::add", "aten.add.Tensor", "operator.add", "torch._C._nn.linear", "__rsub__")]
     ['add', 'add', 'add', 'linear', 'sub']
@@ -80,7 +77,7 @@ def plain_name(target: str, *, is_module: bool = False) -> str:
         return _of_module(target)
     name = target.split("::")[-1]
     parts = name.split(".")
-    if parts[0] == "aten" and len(parts) > 1:  # aten.add.Tensor: what comes last is the overload
+    if parts[0] == "aten" and len(parts) > 1:  # aten.add.Tensor: the last part is the overload
         name = parts[1]
     else:
         name = parts[-1]
@@ -92,7 +89,7 @@ def plain_name(target: str, *, is_module: bool = False) -> str:
 
 
 def _of_module(target: str) -> str:
-    """`0 (BatchNorm1d)` -> `batch_norm`: the functional form of a layer."""
+    """The functional form of a layer: `0 (BatchNorm1d)` -> `batch_norm`."""
     match = re.search(r"\((\w+)\)$", target)
     kind = match[1] if match else target.split(".")[-1]
     functional_names = {"ReLU": "relu", "GELU": "gelu", "SiLU": "silu", "ELU": "elu"}

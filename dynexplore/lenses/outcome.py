@@ -1,12 +1,10 @@
-"""What a capture method made of a function, as plain frozen records.
+"""The outcome of a capture method on a function, as plain frozen records.
 
-Which idea lives here: a comparison is plain data, as a recording is. The graphs are rows (the same that a recording has),
-verdicts are words, nothing keeps the program alive; records go from process to process and to JSON unchanged.
+The idea: a comparison is plain data, like a recording. Graphs are rows (in the format of a recording), verdicts are strings,
+and nothing keeps the program alive, so records are passed between processes and to JSON unchanged.
 
-In:  the results of examination.py.
-Out: `Outcome` per method, with its `Graph`s, `Verdict`s and differences; `Compared`, all of them.
-
-PyTorch's counterpart: none.
+In: the results of examination.py. Out: `Outcome` per method, with its `Graph`s, `Verdict`s and differences; `Compared`, all of
+them. PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -19,15 +17,15 @@ from dynexplore.engine.old_names import keep_old_names
 from dynexplore.views import dot, text
 
 SAME, WRONG, REFUSES, LOSES = "same", "wrong", "refuses", "loses side effects"
-"""Verdicts: eager's answer; another answer without a word; an exception instead; the answer without what else happens."""
+"""Verdicts: eager's answer; silently a different one; an exception instead; the answer, but without all side effects."""
 
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """One captured graph: its rows, as a recording has them.
+    """One captured graph: its rows, in the format of a recording.
 
-    `operators` are those on tensors, in order, under names that all methods share: `add` for `operator.add`, `aten::add` and
-    `aten.add.Tensor` alike. `in_order` says that the rows are in the order of the program.
+    `operators` are those on tensors, in order, by canonical name: `add` for `operator.add`, `aten::add` and `aten.add.Tensor`
+    alike. `in_order` says whether the rows are in program order.
     """
 
     name: str
@@ -37,7 +35,7 @@ class Graph:
 
     @property
     def call_count(self) -> int:
-        """How many call nodes it has."""
+        """The number of call nodes."""
         return sum(node.op.startswith("call_") for node in self.nodes)
 
     def dot(self) -> str:
@@ -50,9 +48,9 @@ class Graph:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the captured program did with one call: `outcome` is one of "same", "wrong", "refuses", "loses side effects".
+    """The behavior of the captured program on one call: `outcome` is one of "same", "wrong", "refuses", "loses side effects".
 
-    `call` names the call, `words` say what differs, `captured_anew` that the method captured again for it.
+    `call` is the name of the call, `words` describe the difference, `captured_anew` says that the method recaptured for it.
     """
 
     call: str
@@ -63,9 +61,10 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class OperatorDifference:
-    """A place where a method has other operators than this engine: `engine_side` is what it has, `method_side` what the method has.
+    """A place where the operators of a method differ from this engine's: `engine_side` are this engine's, `method_side` the
+    method's.
 
-    `at` is the number of our operator there; -1 for a graph that is not in the order of the program.
+    `at` is the index of this engine's operator; -1 for a graph that is not in program order.
     """
 
     at: int
@@ -82,10 +81,10 @@ class OperatorDifference:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A call that the captured programs are tried on: "as given", "negated", ...
+    """A call on which the captured programs are tried: "as given", "negated", ...
 
-    `takes_another_path` says that eager runs other operators, or other constants in them, than for the call as given.
-    `seconds` is how long eager takes.
+    `takes_another_path` says that eager runs other operators, or the same with other constants, than for the given call. `seconds`
+    is eager's time.
     """
 
     name: str
@@ -95,7 +94,7 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one method made of the function. Times are in seconds, and None if the method did not get that far."""
+    """The outcome of one method. Times are in seconds, and None if the method did not get that far."""
 
     key: str
     name: str
@@ -115,33 +114,33 @@ class Outcome:
 
     @property
     def failed(self) -> bool:
-        """Whether it captured nothing; `failure` says why in one sentence, `message` is the method's own."""
+        """Whether nothing was captured; `failure` is the reason in one sentence, `message` the method's error message."""
         return bool(self.failure)
 
     @property
     def graph(self) -> Graph:
-        """The (first) graph. LookupError where there is none."""
+        """The (first) graph. Raises LookupError if there is none."""
         if not self.graphs:
             raise LookupError(f"{self.name} captured no graph: {self.failure or 'nothing on tensors happens'}")
         return self.graphs[0]
 
     @property
     def operators(self) -> tuple[str, ...]:
-        """The operators of all its graphs, under names that all methods share."""
+        """The operators of all its graphs, by canonical name."""
         return tuple(name for graph in self.graphs for name in graph.operators)
 
     @property
     def agrees(self) -> bool:
-        """Whether the call as given has eager's answer, side effects included."""
+        """Whether the answer to the given call equals eager's, side effects included."""
         return bool(self.verdicts) and self.verdicts[0].outcome == SAME
 
     @property
     def sound(self) -> bool:
-        """Whether no call got an answer that is not eager's: to refuse is sound, to be silently wrong is not."""
+        """Whether every answer equals eager's: an exception is sound, a silently wrong answer is not."""
         return not self.failed and all(verdict.outcome in (SAME, REFUSES) for verdict in self.verdicts)
 
     def verdict(self, call: str) -> Verdict:
-        """The verdict on one call, by its name. KeyError, with the names there are, for another."""
+        """The verdict on the call of this name. Raises KeyError, which lists the names, for an unknown call."""
         for verdict in self.verdicts:
             if verdict.call == call:
                 return verdict
@@ -150,7 +149,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One function, the calls that it was tried on, what each method made of it, and what the reader must know besides."""
+    """One function, the calls that were tried, the outcome of each method, and remarks for the reader."""
 
     title: str
     probes: tuple[Probe, ...]

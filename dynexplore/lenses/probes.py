@@ -1,13 +1,11 @@
-"""Other calls of the same function: what shows whether a captured program is right, or was right only once.
+"""Additional calls of the same function, which show whether a captured program is right for other inputs, too.
 
-Which idea lives here: that a capture gives eager's answer on the arguments it was made from proves little, because a trace
-bakes in the way that the program took. So the same arguments are also tried negated, with other sizes and with other
-Python numbers, as far as eager accepts them, and those that make eager run other operators are marked.
+The idea: that a capture reproduces eager's answer on its own example arguments proves little, because a trace bakes in the path
+that the program took. So the arguments are also tried negated, with other sizes and with other Python numbers, as far as eager
+accepts them, and those for which eager runs other operators are marked.
 
-In:  the arguments of a call.
-Out: `variants(args, kwargs)`: (name, args, kwargs); `path_of(run)`: which operators eager runs, with their constants.
-
-PyTorch's counterpart: torch/jit/_trace.py (check_inputs, which the user has to think of).
+In: the arguments of a call. Out: `variants(args, kwargs)`: (name, args, kwargs); `path_of(run)`: the operators that eager runs,
+with their constants. PyTorch's counterpart: `check_inputs` in torch/jit/_trace.py, which the user has to provide.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ Variant = tuple[str, tuple[Any, ...], dict[str, Any]]
 
 
 def variants(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Variant]:
-    """Calls to try: only those that differ from the one as given."""
+    """The calls to try: only those that differ from the given one."""
     leaves = tree_leaves((args, kwargs))
     call = (args, kwargs)
     if any(_is_signed(leaf) for leaf in leaves):
@@ -46,7 +44,7 @@ def _negated(leaf: Any) -> Any:
 
 
 def _common_size(leaves: list[Any]) -> int | None:
-    """The size of the first dimension that most tensors share: the batch, most of the time."""
+    """The size of the first dimension that most tensors share: usually the batch size."""
     sizes = Counter(leaf.shape[0] for leaf in leaves if _can_grow(leaf))
     return sizes.most_common(1)[0][0] if sizes else None
 
@@ -56,7 +54,7 @@ def _can_grow(leaf: Any) -> bool:
 
 
 def _with_more(leaf: Any, size: int) -> Any:
-    """One more along every dimension that has the common size first; a square stays a square."""
+    """The tensor enlarged by one in every dimension of the common size; a square stays a square."""
     if not (_can_grow(leaf) and leaf.shape[0] == size):
         return leaf
     grown = leaf.detach()
@@ -75,7 +73,7 @@ def _like(leaf: torch.Tensor, changed: torch.Tensor) -> torch.Tensor:
 
 
 class _Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Notes each operator with its constants, sizes and dtypes of tensors left out."""
+    """Records each operator with its constants, but without sizes and dtypes of tensors."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -88,7 +86,7 @@ class _Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def path_of(run: Callable[[], Any]) -> list[str]:
-    """The operators that a call runs, in order, with the constants in them."""
+    """The operators that a call runs, in order, with their constants."""
     watching = _Watching()
     with watching:
         run()

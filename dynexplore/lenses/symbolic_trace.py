@@ -1,13 +1,11 @@
-"""torch.fx.symbolic_trace: the function is called once with stand-ins that hold no data.
+"""torch.fx.symbolic_trace: calls the function once with proxies that hold no data.
 
-Which idea lives here: a `Proxy` answers every operation with another Proxy and a node. It cannot answer a question about
-data or sizes, because it has none, so `if x.sum() > 0` ends the trace with an error: what it captures is the same for all
-inputs, and what is not, it refuses.
+The idea: a `Proxy` responds to every operation with another Proxy and a node. It cannot answer a question about data or sizes,
+because it has none, so `if x.sum() > 0` ends the trace with an error: a graph that is captured is valid for all inputs, and a
+program without such a graph is refused.
 
-In:  a call.
-Out: one graph of the calls that the source makes, layers of torch.nn as one node each.
-
-PyTorch's counterpart: torch/fx/_symbolic_trace.py.
+In: a call. Out: one graph of the calls in the source, layers of torch.nn as one node each. PyTorch's counterpart:
+torch/fx/_symbolic_trace.py.
 """
 
 from __future__ import annotations
@@ -46,17 +44,17 @@ class SymbolicTrace:
     )
 
     def prepare(self) -> None:
-        """Nothing to import: torch.fx is there with torch."""
+        """Do nothing: importing torch imports torch.fx."""
 
     def capture(self, call: Call) -> Captured:
-        """Trace; then run the graph once more for shapes, which the trace does not know."""
+        """Trace, then run the graph once to obtain shapes, which the trace does not know."""
         traced = torch.fx.symbolic_trace(_with_code(call.fn))
         notes = [] if _learn_shapes(traced, call) else ["the shapes in the table are not known: the graph could not be run on them"]
         return Captured(lambda: [fx_rows.graph_of(traced, self.name)], traced, notes=notes)
 
 
 def _with_code(fn: Any) -> Any:
-    """The tracer reads parameters off the code of a function: anything else gets a function with the same ones around it."""
+    """The callable as a plain function with the same parameters: the tracer reads them from a code object."""
     if isinstance(fn, torch.nn.Module | types.FunctionType):
         return fn
     parameters = list(inspect.signature(fn).parameters.values())
@@ -77,6 +75,6 @@ def _learn_shapes(traced: torch.fx.GraphModule, call: Call) -> bool:
     values = [passed.get(name, node.args[0] if node.args else None) for name, node in zip(names, inputs, strict=True)]
     try:
         ShapeProp(traced).propagate(*values)
-    except Exception:  # whatever the program raises: then the table has no shapes, and the verdicts say the rest
+    except Exception:  # raised by the program: the table then has no shapes, and the verdicts report the error
         return False
     return True

@@ -1,12 +1,10 @@
-"""This engine, as one capture method among the others.
+"""This engine as one capture method among the others.
 
-Which idea lives here: an optimized function of its own, with a backend that keeps what it is given, stands beside the other
-methods. What the engine did at each step is in `dynexplore.explain`; here it is one way among several.
+The idea: a separate optimized function, with a backend that keeps its graphs. `dynexplore.explain` shows each step of the
+engine; here only the result counts.
 
-In:  a call.
-Out: the graphs that the backend was given, and why there are several.
-
-PyTorch's counterpart: torch/_dynamo.
+In: a call. Out: the graphs that the backend received, and the reasons if there are several. PyTorch's counterpart:
+torch/_dynamo.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ class ThisEngine:
         assert dynexplore.optimize is not None
 
     def capture(self, call: Call) -> Captured:
-        """Optimize with a backend that counts, and call once."""
+        """Optimize with a collecting backend, and call once."""
         collecting = Collecting()
         compiled = dynexplore.optimize(collecting, dynamic=call.dynamic)(call.fn)
         return first_call(compiled, collecting, call, dynexplore.graph_breaks)

@@ -1,13 +1,11 @@
-"""torch.compile's Dynamo: PyTorch's own reader of bytecode.
+"""torch.compile's Dynamo: PyTorch's capture from bytecode.
 
-Which idea lives here: the same as this engine's, so that the two can be compared operator by operator: bytecode is read
-before it runs, guards say when the graphs hold, what cannot be captured runs as Python between graphs, and another input
-is captured again.
+The idea: the same as this engine's, so the two can be compared operator by operator: bytecode is analyzed before it runs,
+guards state when a graph is valid, code that cannot be captured runs as Python between graphs, and an input that fails the
+guards triggers a recompile.
 
-In:  a call, in a process of its own: what torch.compile remembers of the program's functions stays as it is.
-Out: the graphs that the backend was given.
-
-PyTorch's counterpart: torch/_dynamo.
+In: a call, in a separate process: torch.compile's cache entries of the program's functions are preserved. Out: the graphs that
+the backend received. PyTorch's counterpart: torch/_dynamo.
 """
 
 from __future__ import annotations
@@ -35,13 +33,13 @@ class TorchCompile:
         importlib.import_module("torch._dynamo")
 
     def capture(self, call: Call) -> Captured:
-        """Compile with a backend that collects, and call once."""
+        """Compile with a collecting backend, and call once."""
         collecting = Collecting()
         return first_call(torch.compile(call.fn, backend=collecting, dynamic=call.dynamic), collecting, call, _breaks)
 
 
 def _breaks() -> dict[str, int]:
-    """Why graphs broke: an `if` on a tensor is counted in the second table only."""
+    """The reasons for graph breaks: an `if` on a tensor is counted only in the second table."""
     counters = importlib.import_module("torch._dynamo.utils").counters
     reasons = [*counters["graph_break"].items(), *counters["unimplemented"].items()]
     return {str(reason).strip().splitlines()[0]: count for reason, count in reasons}

@@ -1,13 +1,11 @@
 """torch.export: the whole program as one graph of aten operators, or an error.
 
-Which idea lives here: the function is run with fake tensors (shapes, no data), and everything that Python decides on the
-way is baked in, but not silently: what was relied on becomes a check of the exported program, and a decision that needs
-data is an error. There are no graph breaks: the graph has to work without Python.
+The idea: the function runs on fake tensors (shapes without data), and every decision that Python takes on the way is
+specialized, but not silently: each assumption becomes a check of the exported program, and a decision that needs data is an
+error. There are no graph breaks: the graph has to run without Python.
 
-In:  a call.
-Out: one functional graph; sizes are those of the call, because no dynamic shapes are asked for.
-
-PyTorch's counterpart: torch/export.
+In: a call. Out: one functional graph; sizes are static, because no dynamic shapes are requested. PyTorch's counterpart:
+torch/export.
 """
 
 from __future__ import annotations
@@ -42,12 +40,12 @@ class TorchExport:
     )
 
     def prepare(self) -> None:
-        """Import torch.export with what it needs."""
+        """Import torch.export and its dependencies."""
         importlib.import_module("torch.export")
         importlib.import_module("torch._export.non_strict_utils")
 
     def capture(self, call: Call) -> Captured:
-        """Export the module, or the function as the forward of one."""
+        """Export the module, or the function as the forward method of one."""
         module = call.fn if isinstance(call.fn, torch.nn.Module) else _Forward(call.fn)
         program = torch.export.export(module, call.args, call.kwargs or None)
         inner = program.graph_module
@@ -55,7 +53,7 @@ class TorchExport:
 
 
 class _Forward(torch.nn.Module):
-    """A module that does what a function does."""
+    """A module whose forward method calls a function."""
 
     def __init__(self, fn: Callable[..., Any]) -> None:
         super().__init__()
