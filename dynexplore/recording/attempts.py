@@ -1,12 +1,11 @@
-"""The attempts at a frame: what each run of the translator put into its graph, and what became of it.
+"""The attempts at a frame: the nodes that each translation attempt added, and how the attempt ended.
 
-Which idea lives here: a frame is translated from the top until it works. An attempt that meets a break, or learns that an
-assumption was wrong, is given up and another begins; only the last one's graph is compiled. What was seen on the way there is
-in the attempts that were given up: of a function with a break, the break itself.
+The idea: translation restarts from the top of the frame until it succeeds. An attempt that reaches a graph break, or
+invalidates an assumption, is abandoned and another one begins; only the last attempt's graph is compiled. The abandoned
+attempts show what happened before: for a function with a graph break, the break itself.
 
-In:  the events of one frame. Out: one `AttemptView` for each attempt.
-
-PyTorch's counterpart: none; torch/_dynamo/convert_frame.py logs that it restarts, and keeps nothing of what it gave up.
+In: the events of one frame. Out: one `AttemptView` per attempt. PyTorch's counterpart: none; `RestartAnalysis` in
+torch/_dynamo/exc.py restarts analysis, and nothing of the abandoned attempt is kept.
 """
 
 from __future__ import annotations
@@ -24,10 +23,10 @@ _OUTCOMES: dict[str, Outcome] = {"compiled": "compiled", "skipped": "plain Pytho
 
 @dataclass(frozen=True, slots=True)
 class AttemptView(Displayable):
-    """One attempt at a frame: `nodes` in the order in which they were added, those that the graph did not need in the end as well.
+    """One attempt at a frame: `nodes` in the order in which they were added, including those that the final graph did not need.
 
-    `outcome` is "compiled", "given up" (another attempt followed), "plain Python" or "failed"; `reason` says why it is not
-    "compiled", as far as that is known.
+    `outcome` is "compiled", "given up" (another attempt followed), "plain Python" or "failed"; `reason` is why it is not
+    "compiled", as far as it is known.
     """
 
     frame: int
@@ -39,7 +38,7 @@ class AttemptView(Displayable):
 
 
 def of_frame(frame: int, of: Callable[[int, type[Any]], tuple[Any, ...]]) -> tuple[AttemptView, ...]:
-    """The attempts at a frame, in order; `of` gives the events of a frame by their class."""
+    """The attempts at a frame, in order; `of` returns the frame's events of a given class."""
     numbers = {event.attempt for kind in (ev.AttemptStarted, ev.NodeAdded, ev.GraphBroke) for event in of(frame, kind)} - {0}
     return tuple(_attempt(frame, number, number == max(numbers), of) for number in sorted(numbers))
 

@@ -1,15 +1,14 @@
-"""When each event of a recording was told, and in which thread: beside the events, not in them.
+"""The time and thread of each event of a recording, stored separately from the events.
 
-Which idea lives here: an event says what happened, and two captures of the same call tell equal events. When that was differs each
-time. So the recorder reads the clock as it takes an event; the engine reads none, and nobody pays where nobody records. Times
-are no part of what makes two recordings equal, of printouts, or of what the explorer is given.
+The idea: an event says what happened, and two captures of the same call emit equal events. Times differ in every run, so they
+are not part of events: the recorder reads the clock when it receives an event, and the engine reads none, so an unrecorded run
+pays nothing. Times do not affect the equality of recordings, printouts, or the explorer's data.
 
-The clock is monotonic: it counts nanoseconds from the beginning of the recording, never backwards. The time of day at that
-beginning is kept, too, so that recordings of several processes can be laid side by side.
+The clock is monotonic: it counts nanoseconds since the beginning of the recording. The wall-clock time of that beginning is
+stored as well, so that recordings of several processes can be aligned.
 
-In:  `tick()`, once for each event, or `tick_all()`. Out: `Moment`s by position, and plain data for JSON.
-
-PyTorch's counterpart: the timestamps of torch/_logging/structured.py and torch/_dynamo/utils.py (ChromiumEventLogger).
+In: `tick()`, once per event, or `tick_all()`. Out: `Moment`s by position, and plain data for JSON. PyTorch's counterpart: the
+timestamps of torch/_logging/structured.py and of `ChromiumEventLogger` in torch/_dynamo/utils.py.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _NANOSECONDS = 10**9
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """When and where an event was told: seconds since the recording began, seconds since 1970, and the name of the thread."""
+    """The time and thread of an event: seconds since the recording began, seconds since 1970, and the name of the thread."""
 
     seconds: float
     wall: float
@@ -51,19 +50,19 @@ class Clock:
         self._zero = time.perf_counter_ns()
         self._times = array("q")
         self._numbers = array("I")
-        self._here = threading.local()  # a thread that begins after another ended may get its identity, but not its number
+        self._here = threading.local()  # a new thread may reuse the identifier of a finished one, but must not get its number
 
     def _enter(self) -> int:
         self.threads.append(threading.current_thread().name)
         return len(self.threads) - 1
 
     def tick(self) -> None:
-        """An event is told now, in this thread."""
+        """Record the time of one event in the current thread."""
         self._times.append(time.perf_counter_ns() - self._zero)
         self._numbers.append(self._number())
 
     def tick_all(self, count: int) -> None:
-        """So many events are told now at once, in this thread."""
+        """Record the time of `count` simultaneous events in the current thread."""
         self._times.extend([time.perf_counter_ns() - self._zero] * count)
         self._numbers.extend([self._number()] * count)
 
@@ -78,7 +77,7 @@ class Clock:
         return len(self._times)
 
     def moment(self, position: int) -> Moment | None:
-        """When the event at `position` was told; None where that is not known."""
+        """The time and thread of the event at `position`; None if unknown."""
         if not 0 <= position < len(self):
             return None
         passed = self._times[position]
@@ -87,13 +86,15 @@ class Clock:
     # -- JSON -----------------------------------------------------------------------------------------------
 
     def to_plain(self) -> dict[str, Any]:
-        """The clock as plain data: each event's distance to the one before, and how many events in a row each thread told."""
+        """The clock as plain data: the time between successive events, and the run lengths of events per thread."""
         steps = [after - before for before, after in itertools.pairwise([0, *self._times])]
         return {"wall": self.wall, "threads": list(self.threads), "steps": steps, "turns": _runs(self._numbers)}
 
     @classmethod
     def from_plain(cls, data: dict[str, Any], events: int) -> Clock:
-        """The clock of that many events which `to_plain` gave; ValueError, TypeError or LookupError for anything else."""
+        """Restore a clock of `events` events from `to_plain` data. Raises ValueError, TypeError or LookupError if the data is
+        invalid.
+        """
         clock = cls()
         clock.wall = _countable("wall", data["wall"])
         clock.threads = [_text(name) for name in data["threads"]]
@@ -105,13 +106,13 @@ class Clock:
         clock._numbers = array("I", itertools.islice(_numbers(data["turns"], len(clock.threads)), events + 1))
         if len(clock._numbers) != events:
             raise ValueError("the clock does not know the thread of each event")
-        passed = max(time.time_ns() - clock.wall, clock._times[-1] if events else 0)  # for what is told from now on
+        passed = max(time.time_ns() - clock.wall, clock._times[-1] if events else 0)  # for events recorded from now on
         clock._zero = time.perf_counter_ns() - passed
         return clock
 
 
 def _runs(numbers: Iterable[int]) -> list[list[int]]:
-    """[how many events in a row, the number of their thread], in order."""
+    """The run-length encoding of thread numbers: pairs [count, number of the thread], in order."""
     return [[sum(1 for _ in run), number] for number, run in itertools.groupby(numbers)]
 
 

@@ -1,11 +1,9 @@
-"""Whose captures a recording may hold: this engine's, or torch.compile's.
+"""The engines whose captures a recording may hold: this engine, or torch.compile.
 
-Which idea lives here: two names, spelled once. They stand alone so that the command line can offer them without reading what
-a recording is made of.
+The idea: the two names are defined in one place, in a file without imports, so that the command line can offer them without
+loading the rest of the recording code.
 
-In:  nothing. Out: DYNEXPLORE and TORCH, and both as ENGINES.
-
-PyTorch has no counterpart.
+In: nothing. Out: DYNEXPLORE and TORCH, and both as ENGINES. PyTorch's counterpart: none.
 """
 
 from __future__ import annotations

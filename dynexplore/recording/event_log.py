@@ -1,12 +1,11 @@
-"""The events of a capture in the order in which they were told, up to a cap on steps and on bytes.
+"""The log of events of a capture, in the order of emission, limited in steps and in bytes.
 
-Which idea lives here: recording must cost next to nothing, so most events are only noted: their class and its arguments, of which
-the event is made on the first query. A log never grows without bound: past the first cap only steps are left out, past the
-second everything, and `cut` says where. When each event was told, and by which thread, stands beside the events (clock.py).
+The idea: recording must be nearly free, so most events are stored as deferred constructor calls (class and arguments) and
+created on the first query. The log is bounded: beyond the first limit only steps are dropped, beyond the second everything, and
+`cut` says where. The time and thread of each event are stored separately (clock.py).
 
-In:  events, from the engine. Out: the events, their moments, and where the log was cut.
-
-PyTorch's counterpart: none; the nearest is torch/_logging/structured.py, which writes at once.
+In: events, from the engine. Out: the events, their moments, and where the log was cut. PyTorch's counterpart: none; the nearest
+is torch/_logging/structured.py, which writes immediately.
 """
 
 from __future__ import annotations
@@ -29,10 +28,12 @@ DEFAULT_STEPS = 200_000
 DEFAULT_BYTES = 200_000_000
 
 LONGEST_TEXT = 20_000
-"""A longer text of an event (a guard on a huge string, say) is cut in the middle; code is kept whole."""
+"""The longest text of an event, in characters: a longer one (a guard on a huge string, say) is cut in the middle; code is kept
+whole.
+"""
 
 _MOST_OF_A_NOTE = 1_000
-"""The assumed size, in bytes, of an event that is only noted: texts of events are cut, most to 240 letters."""
+"""The assumed size, in bytes, of a deferred event: texts of events are cut, most of them to 240 characters."""
 
 _PIECES = frozenset(ev.PIECES.values())
 _CODE_BEARERS = (
@@ -42,7 +43,7 @@ _CODE_BEARERS = (
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Where a recording was cut: which cap, at which event, and how many events were left out."""
+    """Where a recording was cut: which limit was reached, at which event, and how many events were dropped."""
 
     reason: str
     position: int
@@ -66,11 +67,11 @@ class EventLog:
     def __init__(self, max_steps: int = DEFAULT_STEPS, max_bytes: int = DEFAULT_BYTES) -> None:
         self.max_steps = max_steps
         self.max_bytes = max_bytes
-        self._events: list[Any] = []  # events, and from `_materialized` on also what is only noted
-        self._clock: Clock | None = Clock()  # None: read from a file that tells no times
-        self._lock = threading.RLock()  # an event and its moment are one; an event that is made may drop what tells another
+        self._events: list[Any] = []  # events; from `_materialized` on possibly deferred ones
+        self._clock: Clock | None = Clock()  # None: loaded from a file without times
+        self._lock = threading.RLock()  # an event and its moment go together; creating a deferred event may emit another one
         self._materialized = 0
-        self._room = 0  # so many may be noted before the caps are looked at
+        self._room = 0  # how many deferred events may be added before the limits are checked again
         self._frame_ids = itertools.count(1)
         self._entry_numbers = itertools.count(1)
         self._step_count = 0
@@ -79,7 +80,7 @@ class EventLog:
         self._cut: Cut | None = None
 
     def note(self, deferred: DeferredEvent) -> None:
-        """Append an event that is made on the first query: most events of a recording come this way."""
+        """Append a deferred event, which is created on the first query: most events of a recording are added this way."""
         with self._lock:
             if self._room:
                 self._room -= 1
@@ -88,7 +89,7 @@ class EventLog:
                 self._note_near_the_cap(deferred)
 
     def note_all(self, deferred_events: Sequence[DeferredEvent]) -> None:
-        """Append events that are made on the first query and were kept elsewhere until now: all of them at this moment."""
+        """Append deferred events that were buffered elsewhere; all of them get the current moment."""
         with self._lock:
             if self._room < len(deferred_events):
                 for deferred in deferred_events:
@@ -109,7 +110,7 @@ class EventLog:
             self.record(deferred[0](*deferred[1:]))
 
     def _settle(self) -> list[ev.Event]:
-        """Make the events that are only noted so far; return all events."""
+        """Create all deferred events, and return all events."""
         events = self._events
         with self._lock:
             for position in range(self._materialized, len(events)):
@@ -120,7 +121,7 @@ class EventLog:
         return events
 
     def record(self, event: ev.Event) -> None:
-        """Append one event, unless a cap is reached."""
+        """Append one event, unless a limit is reached."""
         with self._lock:
             self._record(event)
 
@@ -141,13 +142,13 @@ class EventLog:
             self._clock.tick()
 
     def _append(self, event: ev.Event) -> None:
-        """Append an event that was told before: its moment is known, or will never be."""
+        """Append an event that was emitted earlier: its moment is already known, or never will be."""
         self._events.append(self._counted(event))
 
     def _counted(self, event: ev.Event) -> ev.Event:
-        """An event, counted for the caps; one with a huge text comes back cut."""
+        """Count an event towards the limits, and return it; a huge text is cut first."""
         if type(event) is ev.InstructionStepped and len(event.arg) < LONGEST_TEXT // 2:
-            # steps are most of a recording: a guess in a fraction of the time, the new value being on top
+            # most events are steps: estimate their size cheaply from the new value, which is on top of the stack
             stack = event.stack
             self._bytes += 160 + len(event.arg) + 8 * len(stack) + (len(stack[-1].text) if stack else 0)
             self._step_count += 1
@@ -161,11 +162,11 @@ class EventLog:
         return event
 
     def next_frame_id(self) -> int:
-        """Return a new frame number, from 1 up."""
+        """Return a new frame number, counted from 1."""
         return next(self._frame_ids)
 
     def next_entry_number(self) -> int:
-        """Return a new number of a cache entry, from 1 up."""
+        """Return a new number for a cache entry, counted from 1."""
         return next(self._entry_numbers)
 
     def _leave_out(self, reason: str, event: ev.Event) -> None:
@@ -175,7 +176,7 @@ class EventLog:
             self._cut = dataclasses.replace(self._cut, left_out=self._cut.left_out + 1)
 
     def _size(self, event: ev.Event) -> int:
-        """Roughly the bytes that an event costs; code and values that occurred before cost a pointer."""
+        """The approximate size of an event in bytes; code and values that occurred before count as a pointer."""
         return sum(map(self._size_of, _fields_of(event)), 64)
 
     def _size_of(self, value: Any) -> int:
@@ -187,7 +188,7 @@ class EventLog:
         if kind is tuple:
             return 8 + sum([self._size_of(item) for item in value])
         if kind in _PIECES:
-            # the events keep the pieces alive, so an id is never used again while it is in the set
+            # the events keep these objects alive, so no id in the set is ever reused
             if id(value) in self._sized:
                 return 8
             self._sized.add(id(value))
@@ -196,7 +197,7 @@ class EventLog:
             return sum(map(self._size_of, _fields_of(value)), 48)
         return 8
 
-    # -- what was told ----------------------------------------------------------------------------------------
+    # -- -- queries -------------------------------------------------------------------------------------------
 
     @property
     def events(self) -> Sequence[ev.Event]:
@@ -204,20 +205,20 @@ class EventLog:
         return self._settle()
 
     def moment(self, position: int) -> Moment | None:
-        """When the event at `position` was told, and by which thread; None in a recording that does not know."""
+        """The time and thread of the event at `position`; None if the recording has no times."""
         return self._clock.moment(position) if self._clock is not None else None
 
     def forget_times(self) -> None:
-        """What is recorded happened at another time than now: no moment is known, until `tell_times`."""
+        """Discard the times, because the events did not happen now: no moment is known until `tell_times`."""
         self._clock = None
 
     def tell_times(self, clock: Clock) -> None:
-        """The moments of all events so far."""
+        """Set the moments of all events so far."""
         self._clock = clock
 
     @property
     def cut(self) -> Cut | None:
-        """Where the recording was cut, None when it is whole."""
+        """Where the recording was cut, None if it is complete."""
         return self._cut
 
     def __len__(self) -> int:
@@ -234,7 +235,7 @@ def _fields_of(record: Any) -> tuple[Any, ...]:
 
 @functools.cache
 def _reader(cls: Any) -> Callable[[Any], tuple[Any, ...]]:
-    """What gives all fields of a record, which has more than one."""
+    """A function that returns all fields of a record, which has more than one."""
     return operator.attrgetter(*[field.name for field in dataclasses.fields(cls)])
 
 

@@ -1,8 +1,9 @@
-"""Which files are a person's own, and which were installed: told by their path alone, for a recording is read anywhere.
+"""Whether a source file belongs to the user or was installed, decided from its path alone.
 
-In:  the path of a file, as a recording has it. Out: `is_installed(file)`.
+The idea: a recording may be opened on another machine, so no file is accessed.
 
-PyTorch has no counterpart; torch/_dynamo/trace_rules.py names the packages that it does not trace.
+In: the path of a file, as stored in a recording. Out: `is_installed(file)`. PyTorch's counterpart: none;
+torch/_dynamo/trace_rules.py lists the modules that Dynamo skips.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ _LAUNCHER = re.compile(
 
 
 def is_installed(file: str) -> bool:
-    """Whether a file belongs to an installed package or to the standard library, or launches programs.
+    """Whether a file belongs to an installed package or to the standard library, or is a launcher script.
 
     >>> is_installed("/usr/lib/python3.12/contextlib.py"), is_installed("<frozen _collections_abc>"), is_installed("model.py")
     (True, True, False)

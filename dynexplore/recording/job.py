@@ -1,13 +1,12 @@
-"""Which process of a job recorded: its rank, its host, and the collectives that it took part in.
+"""The process of a distributed job that recorded: its rank, host, and collectives.
 
-Which idea lives here: a job of torch.distributed is N processes that run the same program, and wait for each other in collectives.
-What each of them recorded is one file; to lay these side by side one must know whose each is, and have moments that all share. The
-collectives are such moments: the third all-reduce of one rank is the third of all others. They are facts of the process, not of a
-capture, so they stand beside the events.
+The idea: a torch.distributed job consists of N processes that run the same program and synchronize in collectives. Each process
+writes one recording; comparing them requires each file's rank, and moments common to all ranks. Collectives are such moments:
+the third all-reduce of one rank is the third on every rank. These are facts about the process, not the capture, so they are
+stored separately from the events.
 
-In:  facts that a process knows of itself. Out: `Job`, `Collective`, as plain data and back.
-
-PyTorch's counterpart: the flight recorder, torch/csrc/distributed/c10d/FlightRecorder.hpp.
+In: facts that a process knows about itself. Out: `Job`, `Collective`, to plain data and back. PyTorch's counterpart: the flight
+recorder, torch/csrc/distributed/c10d/FlightRecorder.hpp.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ from dynexplore.engine.old_names import keep_old_names
 from dynexplore.recording import sanity
 
 LONGEST = 1_000
-"""Letters of one text; nobody's host is called longer."""
+"""The longest text, in characters; longer than any host name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Collective:
-    """One collective as one rank began it: in which group of processes, the how many-th there, what, of which sizes, and when.
+    """One collective as one rank started it: its process group, its sequence number there, the operation, the sizes, and the time.
 
-    `sequence` counts from 1 within the group; `wall` are nanoseconds since 1970, by the clock of the rank's host.
+    `sequence` counts from 1 within the group; `wall` is in nanoseconds since 1970, by the clock of the rank's host.
     """
 
     group: str
@@ -39,7 +38,7 @@ class Collective:
 
     @property
     def signature(self) -> str:
-        """Operation and sizes: what must be the same on all ranks.
+        """Operation and sizes, which must be equal on all ranks.
 
         >>> Collective("default_pg", 3, "all_reduce", "float[4]", 0).signature
         'all_reduce of float[4]'
@@ -49,9 +48,9 @@ class Collective:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One process of a job: how many there are, on which host it ran, the job's name, and its collectives in order.
+    """One process of a job: the number of processes, its host, the job's name, and its collectives in order.
 
-    Files with different `name`s are of different jobs; it is a code that says nothing else.
+    Files with different `name`s belong to different jobs; the name is an arbitrary identifier.
     """
 
     world_size: int
@@ -61,13 +60,13 @@ class Job:
 
     @property
     def everyones_group(self) -> str:
-        """The group that has all ranks: the default one; that of the first collective where none is called so."""
+        """The group that contains all ranks: the default group, or that of the first collective if no group has that name."""
         names = [collective.group for collective in self.collectives]
         return next((name for name in names if name in ("default_pg", "0")), names[0] if names else "")
 
     @property
     def shared(self) -> dict[int, Collective]:
-        """The collectives of the group that has all ranks, by their number.
+        """The collectives of the group that contains all ranks, by sequence number.
 
         >>> Job(2, collectives=(Collective("pair", 1, "send", "", 5), Collective("0", 1, "barrier", "", 6))).shared[1].signature
         'barrier'
@@ -76,12 +75,12 @@ class Job:
         return {collective.sequence: collective for collective in self.collectives if collective.group == group}
 
     def redacted(self) -> Job:
-        """The same with a code in the place of the host's name: ranks of one host still have one."""
+        """A copy with a hash in place of the host name; ranks on the same host still share one."""
         code = hashlib.sha256(f"{self.name} {self.host}".encode()).hexdigest()[:8]
         return dataclasses.replace(self, host=code if self.host else "")
 
     def to_plain(self) -> dict[str, Any]:
-        """The job as lists, dicts, strings and numbers; of collectives the names stand once, and points into them follow."""
+        """The job as lists, dicts, strings and numbers; names used by collectives are stored once and referenced by index."""
         names = list(
             dict.fromkeys(
                 text for collective in self.collectives for text in (collective.group, collective.operation, collective.sizes)
@@ -96,7 +95,7 @@ class Job:
 
     @classmethod
     def from_plain(cls, data: Any) -> Job:
-        """What `to_plain` gave; ValueError, TypeError or LookupError, with a sentence, for anything else.
+        """Restore a job from `to_plain` data. Raises ValueError, TypeError or LookupError, with a sentence, if the data is invalid.
 
         >>> job = Job(2, "here", "", (Collective("default_pg", 1, "barrier", "", 5),))
         >>> Job.from_plain(job.to_plain()) == job

@@ -1,13 +1,12 @@
-"""The memory of the graphs of a recording: where it peaks, at which operator, and what is kept for backward.
+"""The memory of the graphs of a recording: the peak, the operator at the peak, and the tensors saved for backward.
 
-Which idea lives here: the engine tells the live bytes at each node of each graph (`MemoryPlanned`); people ask three things of
-them: how much at most, where, and what stays between forward and backward. A graph that AOTAutograd split into its halves answers
-for both; one that was only captured, for itself, and it cannot know what autograd keeps as it runs. A half that ran on a GPU was
-told again, measured: the later answer replaces the one from before it ran.
+The idea: the engine records the live bytes at each node of each graph (`MemoryPlanned`). People ask three questions: how high
+the peak is, where it is, and which tensors are saved between forward and backward. A graph that AOTAutograd partitioned answers
+them for forward and backward; a graph that was only captured answers only for itself, and does not know what autograd saves at
+run time. A stage that ran on a GPU is recorded again with measured values, which replace the planned ones.
 
-In:  a recording's events. Out: `memory_of(events)`, a `Memory`, which prints as a table and is a picture in a notebook.
-
-PyTorch's counterpart: the memory snapshots of torch.cuda.memory, which show what an allocator did.
+In: a recording's events. Out: `memory_of(events)`, a `Memory`, which prints as a table and displays as a picture in a notebook.
+PyTorch's counterpart: the memory snapshots of torch.cuda.memory, which show the allocator's actions.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ HALVES = ("forward", "backward")
 
 
 def bytes_text(count: int) -> str:
-    """A number of bytes as people read it.
+    """A number of bytes in human-readable units.
 
     >>> bytes_text(96), bytes_text(16_777_216), bytes_text(1_500)
     ('96 B', '16 MiB', '1.46 KiB')
@@ -37,7 +36,7 @@ def bytes_text(count: int) -> str:
 
 
 def with_size(count: int, size: str) -> str:
-    """Bytes, with their expression where they vary.
+    """A number of bytes, with its expression if it is dynamic.
 
     >>> with_size(96, ""), with_size(96, "32*s0")
     ('96 B', '96 B (32*s0)')
@@ -46,7 +45,7 @@ def with_size(count: int, size: str) -> str:
 
 
 def at_most(node: ev.NodeMemory) -> int:
-    """The bytes that live while a node runs: after it ended, and what it gave back by then.
+    """The largest number of live bytes while a node runs: those after it ended, plus its temporaries.
 
     >>> at_most(ev.NodeMemory("y", "aten.convolution", live=96, inside=32))
     128
@@ -56,25 +55,25 @@ def at_most(node: ev.NodeMemory) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Peak:
-    """The node at which most bytes live."""
+    """The node with the most live bytes."""
 
     stage: str
     node: ev.NodeMemory
 
     @property
     def bytes(self) -> int:
-        """How many live while it runs, with what it takes inside where that was measured."""
+        """The live bytes while it runs, including its temporary memory if that was measured."""
         return at_most(self.node)
 
     @property
     def place(self) -> str:
-        """The operator, and where it comes from, in words."""
+        """The operator, and its source location, as text."""
         where = f" ({self.node.place})" if self.node.place else ""
         return f"{short(self.node.op)}{where}, {self.stage}" if self.stage in HALVES else f"{short(self.node.op)}{where}"
 
 
 def short(op: str) -> str:
-    """What a node calls, without the modules that everybody knows.
+    """The target of a node without well-known module prefixes.
 
     >>> short("torch._ops.aten.mm.default"), short("torch.nn.functional.linear")
     ('aten.mm', 'linear')
@@ -85,7 +84,7 @@ def short(op: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class GraphMemory:
-    """The memory of one graph. `stages` are "forward" and "backward" where AOTAutograd made them, else "captured" alone."""
+    """The memory of one graph. `stages` are "forward" and "backward" if AOTAutograd partitioned it, else only "captured"."""
 
     graph: str
     frame: int
@@ -93,7 +92,7 @@ class GraphMemory:
 
     @property
     def inputs(self) -> int:
-        """The bytes of inputs and parameters, which live all the while."""
+        """The bytes of inputs and parameters, which are live throughout."""
         return self.stages[0].inputs
 
     @property
@@ -103,33 +102,33 @@ class GraphMemory:
 
     @property
     def peak(self) -> Peak | None:
-        """Where most bytes live; None in a graph that computes nothing."""
+        """The peak; None for a graph that computes nothing."""
         nodes = [Peak(stage.stage, node) for stage in self.stages for node in stage.nodes]
         return max(nodes, key=lambda peak: peak.bytes, default=None)
 
     @property
     def saved(self) -> tuple[ev.SavedStorage, ...]:
-        """The storages that are saved for backward, inputs and parameters among them."""
+        """The storages that are saved for backward, including inputs and parameters."""
         return tuple(storage for stage in self.stages for storage in stage.saved)
 
     @property
     def saved_bytes(self) -> int:
-        """The bytes of what is saved for backward: what the hooks of saved tensors see, each storage once."""
+        """The bytes saved for backward: what saved-tensor hooks see, each storage counted once."""
         return sum(storage.bytes for storage in self.saved)
 
     @property
     def extra_saved_bytes(self) -> int:
-        """Those of them that would not be there anyway, as inputs and parameters are."""
+        """The saved bytes that would not be live anyway, unlike those of inputs and parameters."""
         return sum(storage.bytes for storage in self.saved if not storage.is_input)
 
     @property
     def knows_backward(self) -> bool:
-        """Whether AOTAutograd's halves are known: only they say what is kept."""
+        """Whether AOTAutograd's forward and backward graphs are known: only they show what is saved."""
         return self.stages[0].stage in HALVES
 
     @property
     def is_measured(self) -> bool:
-        """Whether what the operators take inside was measured, in each half that is known."""
+        """Whether the temporary memory of operators was measured, in each stage that is known."""
         return all(stage.measured for stage in self.stages)
 
     def _peak_line(self, peak: Peak) -> str:
@@ -138,7 +137,7 @@ class GraphMemory:
         return f"peak {with_size(peak.bytes, size)} at {peak.place}{inside}"
 
     def lines(self) -> Iterator[str]:
-        """The answers in words."""
+        """The answers as text."""
         peak = self.peak
         if peak is None:
             yield f"inputs and parameters {bytes_text(self.inputs)}; nothing is computed"
@@ -155,7 +154,7 @@ class GraphMemory:
         yield from self._unmeasured_lines()
 
     def _unmeasured_lines(self) -> Iterator[str]:
-        """Where one half ran on a GPU and the other did not, the other's peak lacks something."""
+        """A note if one stage ran on a GPU and the other did not: the other's peak lacks temporary memory."""
         unmeasured = [stage.stage for stage in self.stages if not stage.measured]
         if len(unmeasured) < len(self.stages):
             for stage in unmeasured:
@@ -164,7 +163,9 @@ class GraphMemory:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """The memory of all graphs of a recording: `print` it; a picture in a notebook. Indexed by the number of the graph, from 0."""
+    """The memory of all graphs of a recording: prints as text, displays as a picture in a notebook. Indexed by graph number, from
+    0.
+    """
 
     graphs: tuple[GraphMemory, ...] = ()
 
@@ -191,7 +192,7 @@ class Memory:
 
 
 def memory_of(events: Iterable[ev.MemoryPlanned]) -> Memory:
-    """The memory that events tell: of each graph its halves, where they are known."""
+    """The memory according to the events: for each graph its stages, as far as they are known."""
     stages_of_graph: dict[str, dict[str, ev.MemoryPlanned]] = {}
     for event in events:
         stages_of_graph.setdefault(event.graph, {})[event.stage] = event

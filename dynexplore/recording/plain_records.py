@@ -1,12 +1,10 @@
-"""Records as plain data, and back: what the JSON of a recording is made of.
+"""Serialization of records: to plain data for a recording's JSON, and back.
 
-Which idea lives here: the annotations of a record say how it is written and read. Fields that have their default are left out;
-values and code objects occur in many events, so each stands once in a table, and events hold its place there. Reading believes
-nothing: a field that is unknown, of another type or out of range is an error that names it.
+The idea: the type annotations of a record determine how it is written and read. Fields with their default value are omitted;
+values and code objects occur in many events, so each is stored once in a table and referenced by index. The reader validates
+everything: an unknown field, a wrong type or an index out of range is an error that names the field.
 
-In:  records of events.py, and plain data. Out: plain data, and records.
-
-PyTorch has no counterpart.
+In: records of events.py, and plain data. Out: plain data, and records. PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -41,7 +39,7 @@ def _defaults(cls: Any) -> dict[str, Any]:
 
 
 class Pool:
-    """Turns records into plain data; ValueViews and CodeViews go into tables and leave their index."""
+    """Converts records to plain data; ValueViews and CodeViews are moved to tables and replaced by their index."""
 
     def __init__(self) -> None:
         self.tables: dict[type, list[dict[str, Any]]] = {ev.ValueView: [], ev.CodeView: []}
@@ -65,7 +63,7 @@ class Pool:
         return value
 
     def _fields(self, record: Any) -> dict[str, Any]:
-        """The fields that differ from their defaults: most of a step is default."""
+        """The fields that differ from their defaults: most fields of a step have the default."""
         cls: Any = type(record)
         defaults = _defaults(cls)
         pairs = ((name, getattr(record, name)) for name in names(record))
@@ -73,7 +71,7 @@ class Pool:
 
 
 def _same(value: object, default: object) -> bool:
-    # 0 == False == 0.0, but the type must survive the way to JSON and back
+    # 0 == False == 0.0, but the JSON round trip must preserve the type
     if isinstance(value, float) and isinstance(default, float) and math.copysign(1.0, value) != math.copysign(1.0, default):
         return False  # -0.0 == 0.0
     return type(value) is type(default) and value == default
@@ -84,7 +82,7 @@ _Parse = Callable[[Any, Tables], Any]
 
 
 def record_of(cls: Any, row: object, tables: Tables) -> Any:
-    """A record read from plain data. TypeError, ValueError or LookupError for what is none."""
+    """Create a record from plain data. Raises TypeError, ValueError or LookupError if the data is invalid."""
     if not isinstance(row, dict):
         raise TypeError(f"{cls.__name__} is not an object")
     parsers = _parsers(cls)
@@ -105,13 +103,13 @@ def _parsers(cls: Any) -> dict[str, _Parse]:
 
 
 def parser_of(hint: Any, name: str, lowest: int | None = None) -> _Parse:
-    """A function that reads a value of this annotated type, and raises TypeError for a value of another.
+    """A function that reads a value of this annotated type, and raises TypeError for a value of another type.
 
-    A whole number counts something, from `lowest` on, unless that is None: an element of a tensor is any number.
+    An int counts something and is at least `lowest`, unless that is None: an element of a tensor may be any number.
     """
     origin = typing.get_origin(hint)
     if origin is types.UnionType:
-        # float last: it takes whole numbers too, and would turn an int into a float
+        # float last: it also accepts ints, and would convert them to float
         parts = sorted(typing.get_args(hint), key=lambda part: part is float)
         return _union_parser([parser_of(part, name, None if float in parts else lowest) for part in parts], name)
     if origin is tuple:

@@ -1,13 +1,12 @@
-"""The real value beside each symbolic one: a pure query on the records of a recording.
+"""The real value of each symbolic value: a pure query on the records of a recording.
 
-The idea: a symbolic value on the stack or in a local is shown as a `ValueView`. Its real value is found by its node (an input
-or output of the compiled graph has a value from the call itself, an inner node a replayed one), by the argument that it is, or
-because it is a constant. A container, or an object made in the frame, is put together from its items. A tensor that is written
-to in place has one value before and another one after. Where nothing is known, `why` gives the reason: nothing is guessed.
+The idea: a symbolic value on the stack or in a local is shown as a `ValueView`. Its real value is found through its node (an
+input or output of the compiled graph has a value from the call itself, an inner node one from the replay), through the argument
+that it is, or because it is a constant. A container, or an object created in the frame, is assembled from its items. A tensor
+that is mutated in place has one value before the mutation and another one after it. If the value is unknown, `why` gives the
+reason; nothing is guessed.
 
-In:  events (`Indexed` makes the tables, once). Out: a `RealValue` for a ValueView at a step.
-
-PyTorch has no counterpart.
+In: events (`Indexed` builds the tables once). Out: a `RealValue` for a ValueView at a step. PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -25,9 +24,10 @@ Provenance = Literal["real", "replayed", "not observed"]
 
 @dataclass(frozen=True, slots=True)
 class RealValue:
-    """What a value really was: `provenance` is "real" (of the call itself), "replayed" or "not observed" (`why` says why).
+    """The real value of a symbolic one: `provenance` is "real" (from the call itself), "replayed" or "not observed" (`why` has the
+    reason).
 
-    `observed` is the record that says so, None for a constant.
+    `observed` is the record of the observation, None for a constant.
     """
 
     provenance: Provenance
@@ -43,7 +43,7 @@ class RealValue:
 
 @dataclass(frozen=True, slots=True)
 class RealStep(Displayable):
-    """A step with the real values beside its symbolic ones: the stack after it, bottom first, and the locals by name."""
+    """A step with the real values of its symbolic ones: the stack after it, bottom first, and the locals by name."""
 
     step: ev.InstructionStepped
     stack: tuple[RealValue, ...]
@@ -51,33 +51,33 @@ class RealStep(Displayable):
 
 
 def elements(observed: ev.ValueObserved | None) -> str:
-    """The numbers of a summary as text: " min -1 mean 0.5 max 2, first 0.1, 0.2"; "" where there are none."""
+    """The numbers of a summary as text: " min -1 mean 0.5 max 2, first 0.1, 0.2"; "" if there are none."""
     if observed is None:
         return ""
     numbers = [("min", observed.minimum), ("mean", observed.mean), ("max", observed.maximum)]
     words = " ".join(f"{name} {short(value)}" for name, value in numbers if value is not None)
     first = ", ".join(short(value) for value in observed.first)
     if len(observed.first) == 1 and observed.minimum == observed.maximum:
-        return f" = {first}"  # one element says it all
+        return f" = {first}"  # a single element is its own summary
     return (f" {words}" if words else "") + (f", first {first}" if first else "")
 
 
 def short(value: float | str | int | bool) -> str:
-    """A number in at most five significant digits."""
+    """A number with at most five significant digits."""
     return f"{value:.5g}" if isinstance(value, float) else str(value)
 
 
 _Key = tuple[int, str]
-"""Id and kind of a ValueView: what a frame was called with has numbers of its own."""
+"""Id and kind of a ValueView: the arguments of a frame are numbered separately."""
 
 
 @dataclass(slots=True)
 class _Node:
-    """What is known of a node of a frame's graph."""
+    """The known values of a node of a frame's graph."""
 
-    made_at: int  # the step that made it
+    made_at: int  # the step that created it
     real: ev.ValueObserved | None = None
-    seen: list[tuple[int, ev.ValueObserved]] | None = None  # (from this step on, the replayed value)
+    seen: list[tuple[int, ev.ValueObserved]] | None = None  # (step from which the value is valid, replayed value)
 
 
 class Indexed:
@@ -96,7 +96,7 @@ class Indexed:
         self._compared: set[int] = set()
         self._locals: dict[tuple[int, str], ev.ValueObserved] = {}
         self._contents: dict[tuple[int, int], dict[_Key, list[ev.ContentsSeen]]] = {}  # by (frame, attempt)
-        self._ran_with: dict[int, list[ev.ValueObserved]] = {}  # frame -> what its locals were at breaks and at its end
+        self._ran_with: dict[int, list[ev.ValueObserved]] = {}  # frame -> its locals at breaks and at its end
         for event in events:
             self._take(event)
 
@@ -143,10 +143,10 @@ class Indexed:
             since = self._made_at.get((event.frame, event.attempt, event.after), made_at) if event.after else made_at
             node.seen = [*(node.seen or ()), (since, event)]
 
-    # -- questions
+    # -- queries
 
     def value(self, frame: int, attempt: int, step: int, view: ev.ValueView) -> RealValue:
-        """What `view` really was at step number `step` of an attempt."""
+        """The real value of `view` at step number `step` of an attempt."""
         if view.kind == "NULL":
             return RealValue("not observed", why="it is an empty slot")
         if not self.is_recorded:
@@ -154,7 +154,7 @@ class Indexed:
         return self._value(frame, attempt, step, view, ())
 
     def _value(self, frame: int, attempt: int, step: int, view: ev.ValueView, inside: tuple[int, ...]) -> RealValue:
-        """`inside`: the containers that `view` is an item of, outermost first."""
+        """The same; `inside` are the containers that `view` is an item of, outermost first."""
         if view.node:
             return self._of_node(frame, attempt, step, view)
         if view.kind in _PLAIN_KINDS:
@@ -175,7 +175,7 @@ class Indexed:
         return earlier[-1] if earlier else None
 
     def _of_contents(self, seen: ev.ContentsSeen, step: int, inside: tuple[int, ...]) -> RealValue:
-        """A container or an object, put together from the real values of its items."""
+        """A container or an object, assembled from the real values of its items."""
         if len(inside) >= _DEEPEST:
             return RealValue("replayed", f"a {seen.kind}" if seen.is_object else f"{seen.kind} of {seen.length}")
         texts = []
@@ -196,8 +196,9 @@ class Indexed:
     def contents_of(
         self, frame: int, steps_shown: Mapping[int, int] | None = None
     ) -> dict[int, dict[_Key, list[tuple[int, RealValue]]]]:
-        """attempt -> id and kind of a container -> (from this step on, what it held), in order; `steps_shown`: attempt -> so many
-        steps of it, and nothing of later ones."""
+        """attempt -> id and kind of a container -> (step from which the content is valid, content), in order; `steps_shown`:
+        attempt -> the number of its steps to cover.
+        """
         contents: dict[int, dict[_Key, list[tuple[int, RealValue]]]] = {}
         for (number, attempt), records_of in self._contents.items():
             if number != frame:
@@ -227,7 +228,7 @@ class Indexed:
         return steps
 
     def history(self, frame: int, node: str) -> list[tuple[int, RealValue]]:
-        """The values of a node of the graph that ran: (from this step on, the value), in order."""
+        """The values of a node of the graph that ran: (step from which the value is valid, value), in order."""
         node_values = self._nodes.get((frame, node))
         if node_values is None:
             return []
@@ -235,18 +236,18 @@ class Indexed:
         if node_values.real is None:
             return history
         real = _of(node_values.real, "real")
-        if node_values.real.role == "input":  # what went in is what it was until something wrote to it
+        if node_values.real.role == "input":  # an input has its initial value until a mutation
             return [(-1, real), *((since, value) for since, value in history if value.observed and value.observed.after)]
         if len(history) < 2:
             return [(node_values.made_at, real)]
-        return [*history[:-1], (history[-1][0], real)]  # what came out is the last that it was
+        return [*history[:-1], (history[-1][0], real)]  # an output has its final value
 
     def arguments_of(self, frame: int) -> dict[str, RealValue]:
-        """What a frame was called with, by name; of a resume function its stack slots too (`___stack0`)."""
+        """The arguments of a frame by name; for a resume function also its stack slots (`___stack0`)."""
         return {name: _argument(observed) for (number, name), observed in self._locals.items() if number == frame}
 
     def locals_of(self, frame: int) -> list[tuple[str, str, RealValue]]:
-        """The locals of the modified code as it ran: (moment, name, value)."""
+        """The locals of the modified code at run time: (moment, name, value)."""
         seen = self._ran_with.get(frame, [])
         return [
             (observed.moment, observed.name if observed.role != "stack" else f"stack {observed.name}", _of(observed, "real"))
@@ -254,11 +255,11 @@ class Indexed:
         ]
 
     def nodes_of(self, frame: int) -> list[str]:
-        """The nodes of a frame of which something is known."""
+        """The nodes of a frame with known values."""
         return [name for number, name in self._nodes if number == frame]
 
     def is_same_node(self, frame: int, attempt: int, node: str) -> bool:
-        """Whether a node of any attempt is the node of that name in the graph that ran."""
+        """Whether a node of any attempt corresponds to the node of that name in the graph that ran."""
         ran = self._ran.get(frame, 0)
         if attempt in (0, ran):
             return True
@@ -266,7 +267,7 @@ class Indexed:
         return signature is not None and signature == self._signatures.get((frame, ran, node))
 
     def why_not(self, frame: int, node: str) -> str:
-        """Why nothing is known of a node."""
+        """Why the value of a node is unknown."""
         if not self.is_recorded:
             return _NOT_RECORDED
         if frame in self._left_out and (frame, node) not in self._nodes:
@@ -287,13 +288,13 @@ class Indexed:
             if latest is None or since <= step:
                 latest = value
         argument = self._locals.get((frame, view.source))
-        if latest is None and argument is not None:  # an input that the graph does not need
+        if latest is None and argument is not None:  # an input that the graph does not use
             return _argument(argument)
         return latest or RealValue("not observed", why=self.why_not(frame, view.node))
 
 
 def _few(observed: ev.ValueObserved | None) -> str:
-    """The first elements of a tensor in a container."""
+    """The first elements of a tensor inside a container."""
     return (
         f" ({', '.join(map(short, observed.first[:3]))}{', ...' if observed.first[3:] else ''})"
         if observed and observed.first
@@ -302,17 +303,17 @@ def _few(observed: ev.ValueObserved | None) -> str:
 
 
 _MUTABLE = ("list of", "dict of", "a ")
-"""How the texts of values begin that the program may have changed since it was called."""
+"""Prefixes of the texts of values that the program may have mutated since the call."""
 
 _PLAIN_KINDS = frozenset(
     {"ConstantVariable", "EnumVariable", "PythonModuleVariable", "BuiltinVariable", "FunctionVariable", "ClassVariable"}
 )
-"""Kinds of values that are known while tracing: what is shown is the live object itself."""
+"""Kinds of values that are known at trace time: the value shown is the live object."""
 
 _NOT_FOLLOWED = "only tensors, numbers, containers, objects made here and arguments are followed"
 
 _DEEPEST = 3
-"""So deep a container in a container is shown."""
+"""The nesting depth up to which containers are shown."""
 
 _LONGEST = 240
 _MOST_CHANGES = 50
@@ -322,7 +323,7 @@ _NOT_RECORDED = "the real run was not recorded"
 
 
 def _argument(observed: ev.ValueObserved) -> RealValue:
-    """The value that was passed; the program may have changed a list or an object since."""
+    """The value of the argument; a list or an object may have been mutated since."""
     later = ", as it came in" if observed.text.startswith(_MUTABLE) else ""
     return _of(observed, "real", later)
 

@@ -1,16 +1,14 @@
-"""A recording: the events of one capture as plain data, to be queried, saved and loaded.
+"""A recording: the events of one capture as plain data that can be queried, saved and loaded.
 
-Which idea lives here: the engine knows only the small Protocol `Recorder`; a `Recording` is the recorder that
-keeps everything (event_log.py). It answers questions ("the nodes of graph 0", "step 12") with the plain records of
-events.py, and goes to JSON and back unchanged (plain_records.py), in a process without torch.
+The idea: the engine depends only on the small Protocol `Recorder`; a `Recording` is the recorder that keeps everything
+(event_log.py). It answers queries ("the nodes of graph 0", "step 12") with the plain records of events.py, and round-trips
+through JSON (plain_records.py), in a process without torch.
 
-Whose capture it is, `engine` says: this engine's, or one of torch.compile that was only watched. The latter may lack
-what torch.compile does not tell: steps, the roles of instructions, the rules that ran. No view relies on these.
+`engine` says whose capture it is: this engine's, or one of torch.compile that was only observed. The latter may lack what
+torch.compile does not report: steps, the roles of instructions, the handlers that ran. No view relies on these.
 
-In:  events, from the engine, or a JSON text.
-Out: queries, JSON (`to_json`, `from_json`), also with everything private left out (redaction.py).
-
-PyTorch's counterpart: none; the nearest is torch/_logging/structured.py, whose traces are read by tlparse.
+In: events, from the engine, or a JSON text. Out: queries, JSON (`to_json`, `from_json`), optionally with private data removed
+(redaction.py). PyTorch's counterpart: none; the nearest is torch/_logging/structured.py, whose traces tlparse reads.
 """
 
 from __future__ import annotations
@@ -43,21 +41,21 @@ E = TypeVar("E", bound=ev.Event)
 T = TypeVar("T")
 
 SCHEMA = 6
-"""Version of the JSON form. A reader takes this version and older ones. 2: the real run beside the symbolic one. 3: whose
-engine, process and rank, and the clock. 4: the targets of a program, how it ended, and why a graph went to no backend.
-5: the field's names for kinds of guards (upgrades.py), and how sizes, numbers and objects are specialized. 6: every guard that
-fails in a miss, the line that made the call, seconds of each operator in a replay, and remedies that were tried.
+"""Version of the JSON form. A reader accepts this version and older ones. 2: the real run beside the symbolic one. 3: engine,
+process and rank, and the clock. 4: the targets of a program, how it ended, and why a graph's backend was skipped. 5: guard kinds
+by their standard names (upgrades.py), and how sizes, numbers and objects are specialized. 6: every guard that fails in a miss, the
+line of the caller, seconds of each operator in a replay, and remedies that were tried.
 """
 
 _SCHEMA_OF_ORIGIN = 3
 
 _STEP_FIRST = {"step": 0}
-"""A wrong step comes before its consequences at the same place."""
+"""Sort key: a wrong step precedes its consequences at the same place."""
 
 
 @dataclass(frozen=True, slots=True)
 class GraphView(display_hooks.Displayable):
-    """One graph of the recording: its final nodes in order, and how it was compiled (None: it never was)."""
+    """One graph of the recording: its final nodes in order, and how it was compiled (None: it was not compiled)."""
 
     name: str
     frame: int
@@ -67,33 +65,33 @@ class GraphView(display_hooks.Displayable):
 
     @property
     def skipped(self) -> ev.SkipReason | None:
-        """Why its backend was skipped, so that it runs as captured; None where it was not."""
+        """Why its backend was skipped, so that it runs as captured; None if it was not skipped."""
         return self.compiled.because if self.compiled else None
 
     @property
     def pieces(self) -> tuple[ev.GraphPiece, ...]:
-        """The parts that DistributedDataParallel's buckets split it into, in the order of forward; () where it is whole."""
+        """The parts that DistributedDataParallel's buckets split it into, in forward order; () if it was not split."""
         return self.compiled.pieces if self.compiled else ()
 
     @property
     def piece_of(self) -> dict[str, int]:
-        """Name of a node -> number of its piece, for the nodes of a graph that was split."""
+        """Node name -> index of its piece, for the nodes of a graph that was split."""
         return {name: piece.number for piece in self.pieces for name in piece.nodes}
 
     @property
     def op_count(self) -> int:
-        """Number of operators: calls of functions, methods and modules."""
+        """The number of operators: calls of functions, methods and modules."""
         return sum(1 for node in self.nodes if node.op.startswith("call_"))
 
 
 class Recording(EventLog):
     """The events of a capture, in order.
 
-    `title` names it, for people. At most `max_steps` InstructionStepped events and about `max_bytes` bytes
-    are kept: past the first cap only steps are left out, past the second everything; `cut` then says where.
-    `versions` says what made it ("Python 3.12.1, torch 2.13.0"), "" if that is not known; `engine` whose captures it holds, one
-    of ENGINES. `process` is the number of the process that recorded (None: not known), `rank` its number among the processes
-    of torch.distributed (None: there is but one), `job` what else it knows of them (None: nothing).
+    `title` is its name, for people. At most `max_steps` InstructionStepped events and about `max_bytes` bytes are kept: beyond the
+    first limit only steps are dropped, beyond the second everything; `cut` then says where. `versions` are those of Python and
+    torch that made it ("Python 3.12.1, torch 2.13.0"), "" if unknown; `engine`, one of ENGINES, says whose captures it holds.
+    `process` is the id of the process that recorded (None: unknown), `rank` its rank in torch.distributed (None: not distributed),
+    `job` further facts about the job (None: none).
 
     >>> r = Recording()
     >>> r.record(ev.PhaseTimed(frame=r.next_frame_id(), phase="translate", seconds=0.5))
@@ -119,12 +117,12 @@ class Recording(EventLog):
         self._callees: dict[tuple[int, int, int], ev.CodeView] = {}  # by (frame, attempt, number of the callee)
         self._besides_steps: list[tuple[int, ev.Event]] = []
         self._real: dict[int, tuple[int, Indexed]] = {}
-        self._answers: dict[str, tuple[int, tuple[Any, ...]]] = {}  # what was asked: after how many events, and the answer
+        self._answers: dict[str, tuple[int, tuple[Any, ...]]] = {}  # query -> (number of events at the time, answer)
 
-    # -- questions ------------------------------------------------------------------------------------------
+    # -- -- queries -----------------------------------------------------------------------------------------
 
     def _catch_up(self) -> None:
-        """Index what was recorded since the last query, so that recording itself costs as little as possible."""
+        """Index the events recorded since the last query, so that recording itself is as cheap as possible."""
         events = self._settle()
         for position in range(self._indexed, len(events)):
             event = events[position]
@@ -150,7 +148,7 @@ class Recording(EventLog):
     __hash__ = None  # type: ignore[assignment]
 
     def __reduce__(self) -> tuple[Callable[[str], Recording], tuple[str]]:
-        return type(self).from_json, (self.to_json(),)  # copied and pickled as it is saved
+        return type(self).from_json, (self.to_json(),)  # copying and pickling use the saved form
 
     def __repr__(self) -> str:
         parts = (
@@ -174,7 +172,7 @@ class Recording(EventLog):
 
     @property
     def besides_steps(self) -> Sequence[tuple[int, ev.Event]]:
-        """All events but the steps, which are most, each with its position among all."""
+        """All events except steps, which are the majority, each with its position among all events."""
         self._catch_up()
         return self._besides_steps
 
@@ -184,11 +182,11 @@ class Recording(EventLog):
         return Shown("frame", self.of(ev.FrameEntered))
 
     def frames_since(self, position: int) -> tuple[ev.FrameEntered, ...]:
-        """The frames that were translated after the first `position` events; makes no event that is only noted."""
+        """The frames that were translated after the first `position` events; does not create deferred events."""
         return tuple(event for event in self._events[position:] if type(event) is ev.FrameEntered)
 
     def only_frames(self, frames: Collection[int]) -> Recording:
-        """A recording of the events of these frames, and of those that belong to none; its steps have no moments."""
+        """A recording of only the events of these frames, and of those that belong to no frame; its steps have no moments."""
         part = Recording(title=self.title, engine=self.engine)
         part.versions, part.process, part.rank, part.job = self.versions, self.process, self.rank, self.job
         part.forget_times()
@@ -198,7 +196,7 @@ class Recording(EventLog):
         return part
 
     def frame(self, frame: int) -> ev.FrameEntered:
-        """The FrameEntered of one frame; KeyError when there is none."""
+        """The FrameEntered event of one frame; raises KeyError if there is none."""
         entered = self.of_frame(frame, ev.FrameEntered)
         if not entered:
             raise KeyError(f"no frame {frame} in this recording")
@@ -206,11 +204,11 @@ class Recording(EventLog):
 
     @property
     def steps(self) -> tuple[ev.InstructionStepped, ...]:
-        """Every instruction that was interpreted, of all frames and attempts."""
+        """Every instruction that was interpreted, in all frames and attempts."""
         return Shown("step", self.of(ev.InstructionStepped))
 
     def step(self, number: int | ev.InstructionStepped) -> ev.InstructionStepped:
-        """Step `number`, from 0, over all frames; negative numbers count from the end. A step is itself."""
+        """Step `number`, from 0, over all frames; negative numbers count from the end. A step is returned as it is."""
         if isinstance(number, ev.InstructionStepped):
             return number
         self._catch_up()
@@ -220,11 +218,11 @@ class Recording(EventLog):
         return typing.cast(ev.InstructionStepped, steps[number])
 
     def attempts(self, frame: int) -> tuple[attempts.AttemptView, ...]:
-        """The attempts at a frame in order, with the nodes of each: of those that were given up or failed as well."""
+        """The attempts at a frame in order, each with its nodes, including abandoned and failed ones."""
         return Shown("attempt", attempts.of_frame(frame, self.of_frame))
 
     def final_attempt(self, frame: int) -> int:
-        """The number of the frame's last attempt, whose graph and guards count (0: it never was translated)."""
+        """The number of the frame's last attempt, whose graph and guards are the final ones (0: it was not translated)."""
         return max((event.attempt for event in self.of_frame(frame, ev.AttemptStarted)), default=0)
 
     def _final(self, kind: type[E]) -> tuple[E, ...]:
@@ -235,11 +233,11 @@ class Recording(EventLog):
 
     @property
     def graphs(self) -> tuple[GraphView, ...]:
-        """The graphs that were compiled, in order. A graph without nodes is none."""
+        """The graphs that were compiled, in order; graphs without nodes are excluded."""
         return self._once("graphs", lambda: Shown("graph", map(self._graph_of, self.of(ev.SubgraphCompiled))))
 
     def _once(self, question: str, answer: Callable[[], tuple[T, ...]]) -> tuple[T, ...]:
-        """What was answered before, until more is recorded: views ask for the same again for each frame, guard and line."""
+        """Cache an answer until more events are recorded: views repeat the same queries for each frame, guard and line."""
         self._catch_up()
         cached = self._answers.get(question)
         if cached is None or cached[0] != self._indexed:
@@ -253,7 +251,7 @@ class Recording(EventLog):
         return GraphView(compiled.graph, compiled.frame, compiled.attempt, nodes, compiled)
 
     def graph(self, name: str) -> GraphView:
-        """The compiled graph of that name; KeyError when there is none."""
+        """The compiled graph of that name; raises KeyError if there is none."""
         graphs = {graph.name: graph for graph in self.graphs}
         if name not in graphs:
             raise KeyError(f"no graph {name!r} in this recording; there are: {', '.join(graphs) or 'none'}")
@@ -266,7 +264,7 @@ class Recording(EventLog):
 
     @property
     def memory(self) -> Memory:
-        """The memory that each graph needs: where it peaks, and what is kept for backward.
+        """The memory of each graph: where it peaks, and what is saved for backward.
 
         >>> from dynexplore import explain
         >>> import torch
@@ -285,7 +283,7 @@ class Recording(EventLog):
 
     @property
     def divergences(self) -> tuple[ev.DivergenceDetected, ...]:
-        """Where the real run diverges from the symbolic one, in every frame's final attempt, in order."""
+        """The divergences of the real run from the symbolic one, in every frame's final attempt, in order."""
         divergences = self._final(ev.DivergenceDetected)
         return Shown(
             "divergence",
@@ -293,12 +291,12 @@ class Recording(EventLog):
         )
 
     def step_of(self, divergence: ev.DivergenceDetected) -> ev.InstructionStepped | None:
-        """The step at which a divergence is flagged; None when it is at no step (an input, say)."""
+        """The step at which a divergence is reported; None if it belongs to no step (an input, say)."""
         steps = [step for step in self.of_frame(divergence.frame, ev.InstructionStepped) if step.attempt == divergence.attempt]
         return steps[divergence.step] if 0 <= divergence.step < len(steps) else None
 
     def real(self, number: int | ev.InstructionStepped, run: int = 1) -> RealStep:
-        """A step, by its number or itself as in `step`, with the real values beside the symbolic ones; those of the `run`-th run.
+        """A step, given by number or as an event, with the real values of its symbolic ones; those of the `run`-th run.
 
         >>> from dynexplore import explain
         >>> import torch
@@ -315,14 +313,14 @@ class Recording(EventLog):
         return RealStep(step, stack, names)
 
     def _real_values(self, run: int) -> Indexed:
-        """The tables of `real_values.py`, made when the events are asked for the first time."""
+        """The tables of `real_values.py`, built on the first query."""
         cached = self._real.get(run)
         if cached is None or cached[0] != len(self._events):
             cached = self._real[run] = len(self._events), Indexed(self._settle(), run)
         return cached[1]
 
     def _locals_at(self, step: ev.InstructionStepped) -> dict[str, ev.ValueView]:
-        """The locals of the function at hand after a step."""
+        """The locals of the current function after a step."""
         place = (step.attempt, step.inline)
         entries = self.of_frame(step.frame, ev.InlineEntered)
         arguments = self.frame(step.frame).arguments if not step.inline else ()
@@ -337,20 +335,20 @@ class Recording(EventLog):
 
     @property
     def resume_functions(self) -> tuple[ev.ResumeFunctionCreated, ...]:
-        """Every resume function that was made."""
+        """Every resume function that was created."""
         return Shown("resume function", self.of(ev.ResumeFunctionCreated))
 
     def modified_code(self, frame: int) -> ev.CodeView | None:
-        """The modified code of a frame, None when it was not compiled."""
+        """The modified code of a frame, None if it was not compiled."""
         emitted = self.of_frame(frame, ev.CodeEmitted)
         return emitted[-1].code if emitted else None
 
     def original_code(self, frame: int) -> ev.CodeView:
-        """The code that the offsets of a frame count in: its own, or what its resume function continues."""
+        """The code object that the offsets of a frame refer to: its own, or the one that its resume function continues."""
         return continued(self.frame(frame).code, self._codes)
 
     def code_of(self, event: ev.InstructionEvent) -> ev.CodeView | None:
-        """The code object that an event's offset counts in: its frame's, or that of an inlined callee."""
+        """The code object that an event's offset refers to: its frame's, or that of an inlined callee."""
         if not event.inline:
             return self.original_code(event.frame) if self.of_frame(event.frame, ev.FrameEntered) else None
         self._catch_up()
@@ -358,7 +356,7 @@ class Recording(EventLog):
 
     @property
     def codes(self) -> dict[int, ev.CodeView]:
-        """Every original code object that occurs, by id: of frames and inlined callees, what they continue."""
+        """Every original code object that occurs, by id: of frames and inlined callees, and the continued ones."""
         self._catch_up()
         codes = dict(self._codes)
         for entered in self.frames:
@@ -366,17 +364,17 @@ class Recording(EventLog):
             codes.setdefault(code.id, code)
         return codes
 
-    # -- being shown and saved --------------------------------------------------------------------------------
+    # -- -- display and saving --------------------------------------------------------------------------------
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> display_hooks.Bundle:
         return display_hooks.connected().mimebundle(self)
 
     def save(self, path: str | os.PathLike[str], *, redact: bool = False) -> str:
-        """Write the recording in the form that the ending of `path` names, and return what the file holds, in a sentence.
+        """Write the recording in the format given by the extension of `path`, and return a sentence on what the file contains.
 
-        `.html` is the explorer in one file, `.json` is read again by `Recording.from_json` and `dynexplore open`, `.txt` the
-        report, `.dot` and `.svg` the graphs. `redact` leaves out tensor elements, string constants and paths. ExportError, in
-        one sentence, for another ending and where nothing can be written.
+        `.html` is a self-contained explorer, `.json` can be read by `Recording.from_json` and `dynexplore open`, `.txt` is the
+        report, `.dot` and `.svg` are the graphs. `redact` omits tensor elements, string constants and paths. Raises ExportError,
+        with one sentence, for another extension and if the file cannot be written.
 
         >>> Recording().save("/tmp/nothing.json", redact=True)
         'The file holds source code, bytecode, names and shapes; tensor elements, string constants and paths were left out.'
@@ -385,7 +383,7 @@ class Recording(EventLog):
 
     @property
     def holds(self) -> str:
-        """What a file made of this recording holds, in one sentence."""
+        """What a file of this recording contains, in one sentence."""
         always = "The file holds source code, bytecode, names and shapes"
         if self.redacted:
             return f"{always}; tensor elements, string constants and paths were left out."
@@ -394,13 +392,13 @@ class Recording(EventLog):
     # -- JSON -----------------------------------------------------------------------------------------------
 
     def to_json(self, *, redact: bool = False, times: bool = True) -> str:
-        """Return the recording as JSON text. `redact` leaves out tensor elements, string constants and paths; without `times`
-        nothing is written that tells when and in which process it was recorded.
+        """Return the recording as JSON text. `redact` omits tensor elements, string constants and paths; without `times`, times
+        and the recording process are omitted.
         """
         return json.dumps(self.to_plain(redact=redact, times=times), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
     def to_plain(self, *, redact: bool = False, times: bool = True) -> dict[str, Any]:
-        """Return the recording as lists, dicts, strings and numbers: what `to_json` writes."""
+        """Return the recording as lists, dicts, strings and numbers, which `to_json` writes."""
         source = redacted(self) if redact else self
         pool = Pool()
         plain = [pool.plain(event) for event in source.events]
@@ -424,7 +422,7 @@ class Recording(EventLog):
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Recording:
-        """Return the recording that `to_json` wrote. RecordingError, in one sentence, for anything else."""
+        """Return the recording that `to_json` wrote. Raises RecordingError, with one sentence, if the text is invalid."""
         try:
             data = json.loads(text)
         except (ValueError, RecursionError) as error:
@@ -433,7 +431,7 @@ class Recording(EventLog):
 
     @classmethod
     def from_plain(cls, data: object) -> Recording:
-        """Return the recording that `to_plain` gave. RecordingError, in one sentence, for anything else."""
+        """Return the recording that `to_plain` returned. Raises RecordingError, with one sentence, if the data is invalid."""
         if not isinstance(data, dict) or data.get("format") != "dynexplore recording":
             raise RecordingError("this is JSON, but not a dynexplore recording")
         schema = data.get("schema")
@@ -447,7 +445,7 @@ class Recording(EventLog):
 
 
 def recording_of(shown: Any) -> Recording:
-    """The recording itself, or that of an explanation. TypeError for anything else."""
+    """The recording itself, or that of an explanation. Raises TypeError for anything else."""
     recording = getattr(shown, "recording", shown)
     if not isinstance(recording, Recording):
         raise TypeError(f"a Recording or an Explanation was expected, not {type(shown).__name__}")
@@ -455,9 +453,10 @@ def recording_of(shown: Any) -> Recording:
 
 
 def continued(code: ev.CodeView, originals: Mapping[int, ev.CodeView]) -> ev.CodeView:
-    """The code that a resume function continues, `code` itself if it is none; `originals` are original codes by id.
+    """The code that a resume function continues, `code` itself if it is not a resume function; `originals` are original codes by
+    id.
 
-    Where the original was never recorded, it is put together from the resume function's body.
+    If the original was not recorded, it is assembled from the resume function's body.
     """
     if code.resumes < 0:
         return code
@@ -476,7 +475,7 @@ def continued(code: ev.CodeView, originals: Mapping[int, ev.CodeView]) -> ev.Cod
 
 
 def resumed_at(code: ev.CodeView) -> int:
-    """The original offset at which a resume function goes on; -1 for other code."""
+    """The original offset at which a resume function resumes; -1 for other code."""
     if code.resumes < 0:
         return -1
     return next((row.origin for row in code.rows if row.role == "resume" and row.origin >= 0), -1)
@@ -517,14 +516,14 @@ def _read(cls: type[Recording], data: dict[str, Any]) -> Recording:
 
 
 def _read_origin(recording: Recording, data: dict[str, Any]) -> None:
-    """Whose engine, and which process: of older schemas neither is known but that there was one engine."""
+    """Read engine and process: older schemas had a single engine and did not record the process."""
     if data["schema"] < _SCHEMA_OF_ORIGIN:
         recording.process = None
         return
     number = parser_of(int | None, "the number of the process", 0)
     recording.engine = _checked_engine(data["engine"])
     recording.process, recording.rank = (number(data[name], {}) for name in ("process", "rank"))
-    job = data.get("job")  # no file had one before there were jobs
+    job = data.get("job")  # older files have none
     recording.job = None if job is None else Job.from_plain(job)
 
 
@@ -557,7 +556,7 @@ def _say(error: Exception) -> str:
 
 
 def redacted(recording: Recording) -> Recording:
-    """Return a copy without tensor elements, string constants and paths; names, shapes and numbers stay."""
+    """Return a copy without tensor elements, string constants and paths; names, shapes and numbers are kept."""
     copy = Recording(max_steps=recording.max_steps, max_bytes=recording.max_bytes, title=redacted_text(recording.title))
     copy.engine, copy.process, copy.rank, copy._clock = recording.engine, recording.process, recording.rank, recording._clock
     copy.job = recording.job.redacted() if recording.job is not None else None
@@ -577,7 +576,7 @@ def save(recording: Recording, path: str | os.PathLike[str], *, redact: bool = F
 
 
 def load(path: str | os.PathLike[str]) -> Recording:
-    """Read a recording from a JSON file; RecordingError in one sentence when it cannot be read."""
+    """Read a recording from a JSON file; raises RecordingError, with one sentence, if it cannot be read."""
     try:
         with open(path, encoding="utf-8") as file:
             text = file.read()

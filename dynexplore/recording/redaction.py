@@ -1,12 +1,10 @@
-"""Leaving out what is private: tensor elements, string constants, paths, settings. Names, shapes and numbers stay.
+"""Redaction: removes tensor elements, string constants, paths and settings; keeps names, shapes and numbers.
 
-Which idea lives here: whoever shares a recording wants to show how a program was captured, not what it works on. So whatever may
-hold a text of the program is blanked by what it is: source by its tokens, messages by their quotes, artefacts of compilers by
+The idea: someone who shares a recording wants to show how a program was captured, not its data. So every field that may contain
+text of the program is blanked according to its content: source by its tokens, messages by their quotes, compiler artifacts by
 their language.
 
-In:  records of events.py, texts. Out: the same without what is private.
-
-PyTorch has no counterpart.
+In: records of events.py, texts. Out: the same without private data. PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -28,11 +26,11 @@ _STRINGS = {getattr(tokenize, name) for name in ("STRING", "FSTRING_MIDDLE") if 
 
 
 _CALLS = (ev.CallBegan, ev.FrameEntered, ev.CacheLimitReached)
-"""Events that name the line which made a call."""
+"""Events that contain the source line of a caller."""
 
 
 def redacted_record(value: Any, done: dict[int, Any]) -> Any:
-    """A record without what is private; `done` holds what was redacted before, by id, and is added to."""
+    """A record without private data; `done` maps the ids of records to their redacted forms, and is extended."""
     if isinstance(value, str):
         return redacted_text(value)
     if isinstance(value, tuple):
@@ -45,15 +43,15 @@ def redacted_record(value: Any, done: dict[int, Any]) -> Any:
             fields["file"] = _file_name(fields["file"])
         if isinstance(value, ev.CodeView):
             fields |= {"source": _redact_source(value.source)}
-        if isinstance(value, ev.UserFrame):  # a line of the program, with its comment
+        if isinstance(value, ev.UserFrame):  # a source line, possibly with a comment
             fields |= {"code": _redact_source(value.code)}
-        if isinstance(value, _CALLS) and value.caller is not None:  # where the call stands, not what it was called with
+        if isinstance(value, _CALLS) and value.caller is not None:  # keep the location of the call, drop its source text
             fields |= {"caller": ev.UserFrame(fields["caller"].file, value.caller.line, value.caller.function, "")}
         if isinstance(value, ev.ArtifactEmitted):
             fields |= {"text": _redact_artifact(value)}
-        if isinstance(value, ev.BackendFailed):  # what an exception says is the program's own
+        if isinstance(value, ev.BackendFailed):  # the exception's message may contain program data
             fields |= {"error": fields["error"].partition(":")[0]}
-        if isinstance(value, ev.CacheEntryAdded):  # torch writes lines of the program beside its guards
+        if isinstance(value, ev.CacheEntryAdded):  # torch annotates its guards with source lines
             fields |= {"check": re.sub(r"  +# .*", "", fields["check"])}
         if isinstance(value, ev.GraphBroke):
             fields |= {"facts": tuple((name, "...") if name == "context" else (name, text) for name, text in fields["facts"])}
@@ -66,7 +64,7 @@ def redacted_record(value: Any, done: dict[int, Any]) -> Any:
 
 
 def redacted_text(text: str) -> str:
-    """A text without quoted strings and folders.
+    """A text without quoted strings and directories.
 
     >>> redacted_text("open('secret') at /home/me/model.py")
     "open('...') at model.py"
@@ -79,7 +77,7 @@ def _file_name(path: str) -> str:
 
 
 def _redact_source(source: str) -> str:
-    """The source with strings and comments blanked out; nothing of it when it cannot be read."""
+    """The source with strings and comments blanked; "" if it cannot be tokenized."""
     try:
         tokens = list(tokenize.generate_tokens(io.StringIO(textwrap.dedent(source)).readline))
     except (tokenize.TokenError, SyntaxError):
@@ -90,13 +88,15 @@ def _redact_source(source: str) -> str:
 _PRINTED_TYPE = re.compile(r"""["'](?:[a-z]+\d+\w*(?:\[[\ds+*/(), -]*\]){1,2}(?:[a-z]{2,6}(?::\d+)?)?|Sym\([\ds+*/() -]*\))["']""")
 _LEFT_OUT = "(left out: it may hold settings, paths or texts of the program)"
 _NUMBERS = ("symbols", "times", "memory", "kernels", "ir", "fused ir", "diagram")
-"""Parts of artefacts that are no Python and hold numbers and names; of others only numbers stay, or nothing."""
+"""Kinds of artifacts that are not Python and contain only numbers and names; of others only numbers are kept, or nothing."""
 
 _METRIC = re.compile(r"^\w+ +(?:[-+\d.e]+|True|False)$", re.M)
 
 
 def _redact_artifact(artifact: ev.ArtifactEmitted) -> str:
-    """Python without strings and comments, but for the types that graphs are printed with; numbers and names; nothing else."""
+    """An artifact: Python without strings and comments, except type annotations of printed graphs; numbers and names; nothing
+    else.
+    """
     if artifact.part == "metrics":
         return "\n".join(_METRIC.findall(artifact.text))
     if artifact.part in _NUMBERS:

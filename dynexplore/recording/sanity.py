@@ -1,10 +1,11 @@
-"""What a saved recording must be, beyond its types: numbers that can be, and places that there are.
+"""Validation of a saved recording beyond its types: plausible numbers and existing code locations.
 
-Which idea lives here: a recording is a file, and people edit files. A negative frame, a step beyond the end of its code, a time
-that is no number would go unnoticed until a view shows nonsense or fails. So all is looked at once, when the recording is read.
+The idea: a recording is a file, and people edit files. A negative frame, a step beyond the end of its code, or a time that is
+not finite would go unnoticed until a view shows nonsense or fails. So everything is validated once, when the recording is
+loaded.
 
-In: a number of a record, with the field that it is for; the events of a recording. Out: nothing, or a ValueError that says in one
-sentence what is wrong. PyTorch has no counterpart.
+In: a number of a record, with its field name; the events of a recording. Out: nothing, or a ValueError with a one-sentence
+explanation. PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _HIGHEST = 2**63 - 1
 
 
 def finite(name: str, value: float) -> float:
-    """A number as a float; events hold NaN and infinities as text.
+    """The number as a float; raises ValueError unless it is finite, because events store NaN and infinities as text.
 
     >>> finite("seconds", 2)
     2.0
@@ -34,7 +35,7 @@ def finite(name: str, value: float) -> float:
 
 
 def countable(name: str, value: int, lowest: int) -> int:
-    """A whole number that counts or numbers something: `lowest` is -1 where that stands for "none", else 0.
+    """A valid count or index: at least `lowest`, which is -1 if that represents "none", else 0.
 
     >>> countable("line", 3, 0)
     3
@@ -46,7 +47,7 @@ def countable(name: str, value: int, lowest: int) -> int:
 
 
 def check_code(code: ev.CodeView) -> None:
-    """The rows of a code object stand in order, and jumps stay inside."""
+    """Check that the rows of a code object are in order, and that jump targets exist."""
     offsets = [row.offset for row in code.rows]
     if offsets != sorted(set(offsets)):
         raise ValueError(f"the rows of {code.qualname} are not in order")
@@ -58,7 +59,7 @@ def check_code(code: ev.CodeView) -> None:
 
 
 def check_places(events: Iterable[ev.Event], code_of: Callable[[Any], ev.CodeView | None]) -> None:
-    """Steps, breaks and calls of inlined functions stand inside the code objects that they belong to."""
+    """Check that steps, breaks and calls of inlined functions refer to existing instructions of their code objects."""
     ends: dict[tuple[int, int, int], tuple[str, int]] = {}
     for event in events:
         if not isinstance(event, (ev.InstructionStepped, ev.GraphBroke, ev.InlineEntered)) or event.offset < 0:

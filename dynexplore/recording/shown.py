@@ -1,13 +1,11 @@
-"""Records as people see them: what a question to a recording answers prints as a table, and is one in a notebook.
+"""Query results of a recording that print as a table, and display as one in a notebook.
 
-Which idea lives here: an answer is data, and a person who looks at it must not read the dump of a data class. So the answers are
-tuples and strings as before, of classes that know how they print. The words are those of views/, which this room does not know:
-they come by way of engine/display_hooks.py.
+The idea: query results are data, but the default repr of a dataclass is hard to read. So the results are tuples and strings as
+before, of subclasses that format themselves. The formatting is done by views/, which this package may not import; it is called
+through engine/display_hooks.py.
 
-In:  records of one kind; GraphModules; a text of several lines.
-Out: `Shown`, a tuple, `ShownGraphs`, a list, and `Printed`, a string, which print and display well.
-
-PyTorch has no counterpart.
+In: records of one kind; GraphModules; a multi-line text. Out: `Shown` (a tuple), `ShownGraphs` (a list) and `Printed` (a
+string). PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -21,8 +19,8 @@ T = TypeVar("T")
 
 
 class Shown(tuple[T, ...]):
-    """Records of one kind, which `noun` names: a tuple that prints as a table. `recording`: that they are of, where words for them
-    come from other records of it; a copy or a pickle has the records alone.
+    """Records of one kind, named by `noun`: a tuple that prints as a table. `recording` is the recording that they belong to, used
+    to describe them; a copy or a pickle contains only the records.
 
     >>> Shown("graph break")
     no graph breaks
@@ -47,7 +45,7 @@ class Shown(tuple[T, ...]):
 
 
 class ShownGraphs(list[Any]):
-    """GraphModules: a list that prints each with its code, where torch prints their names alone.
+    """GraphModules: a list that prints each with its code; a plain list would print only their names.
 
     >>> ShownGraphs()
     no graphs
@@ -61,13 +59,13 @@ class ShownGraphs(list[Any]):
 
 
 def graph_text(graph: Any) -> str:
-    """A GraphModule by its name, the number of its operators, and its code."""
+    """A GraphModule as text: its name, the number of its operators, and its code."""
     operators = sum(node.op.startswith("call_") for node in graph.graph.nodes)
     return f"{type(graph).__name__}: {operators} operator{'' if operators == 1 else 's'}\n{graph.code.strip()}"
 
 
 class Printed(str):
-    """A text of several lines, which a session shows as lines and not as an escaped string.
+    """A multi-line text whose repr shows lines instead of an escaped string.
 
     >>> Printed("one\\ntwo")
     one

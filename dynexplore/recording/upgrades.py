@@ -1,11 +1,10 @@
-"""Rows of recordings that an older dynexplore saved, as they are written today.
+"""Upgrades of events that an older version of dynexplore saved to the present schema.
 
-Which idea lives here: a recording outlives the version that wrote it. An event that was renamed, a field that another one
-replaces and a number that is counted differently are each one row or one function here, so the readers know today's form alone.
+The idea: a recording outlives the version that wrote it. Every renamed event, replaced field and changed count is one table row
+or one function here, so the readers only know the present schema.
 
-In:  the events of a file, as JSON gives them, and the schema version of the file. Out: `upgraded(row, ...)`.
-
-PyTorch's counterpart: the `upgraders` of TorchScript's serialized operators; TORCH_TRACE has none.
+In: the events of a file, as parsed from JSON, and the schema version of the file. Out: `upgraded(row, ...)`. PyTorch's
+counterpart: the upgraders of TorchScript's serialized operators; TORCH_TRACE has none.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ GUARD_KINDS = {
     "SEQUENCE_ITERATOR_LEFT": "ITERATOR_REMAINING",
     "SEQUENCE_ITERATOR_MORE": "ITERATOR_HAS_MORE",
 }
-"""Kinds of guards that were renamed in schema 5."""
+"""Guard kinds that were renamed in schema 5."""
 
 EVENTS = {
     "MutationNoted": "MutationRecorded",
@@ -35,7 +34,7 @@ FIELDS: dict[str, dict[str, str]] = {
     "ValueObserved": {"what": "role"},
     "MemoryPlanned": {"kept": "saved"},
 }
-"""Today's event -> its fields that were renamed in schema 5, the old name first."""
+"""Present event name -> its fields that were renamed in schema 5, old name -> new name."""
 
 NODE_MEMORY = {"made": "allocated", "kept": "saved"}
 """The same for the rows in `MemoryPlanned.nodes`."""
@@ -44,7 +43,7 @@ _EVENTS_OF_GUARDS = ("GuardInstalled", "GuardFailed")
 
 
 def upgraded(row: Any, first_entry: int) -> Any:
-    """The event as it is written today; `first_entry` is the number of the file's first cache entry, 0 in the oldest files."""
+    """The event in the present schema; `first_entry` is the number of the file's first cache entry, 0 in the oldest files."""
     if not isinstance(row, dict):
         return row
     event: Any = row.get("event")
@@ -54,7 +53,7 @@ def upgraded(row: Any, first_entry: int) -> Any:
         row["nodes"] = [_renamed(node, NODE_MEMORY) if isinstance(node, dict) else node for node in row["nodes"]]
     if first_entry == 0 and row.get("entry", -1) >= 0:
         row["entry"] += 1
-    if "call_count" in row:  # the number of operators without method calls: `op_count` counts those, too
+    if "call_count" in row:  # the number of operators without method calls, which `op_count` includes
         row["op_count"] = row.pop("call_count")
     if event in _EVENTS_OF_GUARDS:
         row["kind"] = GUARD_KINDS.get(row["kind"], row["kind"])
