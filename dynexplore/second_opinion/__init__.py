@@ -1,4 +1,4 @@
-"""The second opinion: each symbolic step checked against what the instruction means, and the real run beside it. Layer 7.
+"""The second opinion: checks each symbolic step against the meaning of the instruction, and the real run against both. Layer 7.
 
-`StepChecker` (step_checker.py) is what a watched store has; see docs/design/programs.md, D40.
+A store with this feature enabled has a `StepChecker` (step_checker.py); see docs/design/programs.md, D40.
 """

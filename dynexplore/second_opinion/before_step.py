@@ -1,10 +1,10 @@
-"""The state that a step may change, copied before the step.
+"""The state that a step may mutate, copied before the step.
 
-The idea: check_table.py says which trackers an instruction may change; each gives a shallow copy of what it holds: the items of a
-container (of a large one there is a twin, see large_containers.py), what an iterator will still give, what was stored in an object,
-module or class, in the globals or in a cell.
+The idea: check_table.py declares which trackers an instruction may mutate. Each is copied shallowly: the items of a container
+(a large one has a twin, see large_containers.py), the remaining items of an iterator, and the pending stores of an object,
+module, class, the globals or a cell.
 
-In: a frame and the step that is about to be interpreted. Out: tracker -> copy. PyTorch has no counterpart.
+In: a frame and the step that is about to be interpreted. Out: tracker -> copy. PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
     from dynexplore.second_opinion.large_containers import LargeContainers
 
-_CHECKS = opcode_checks  # imported, with its themes, for the changes that the checks declare
+_CHECKS = opcode_checks  # imported, with its submodules, for the mutations that the checks declare
 _NOTHING: StateBefore = {}
 
 
 def state_before(frame: SymbolicFrame, step: Step, large: LargeContainers) -> StateBefore:
-    """Copies of what this step may change; of a large container its twin."""
+    """Copies of the trackers that this step may mutate; for a large container its twin."""
     changes = CHANGES.get(step.op)
     if changes is None:
         return _NOTHING
@@ -40,12 +40,12 @@ def state_before(frame: SymbolicFrame, step: Step, large: LargeContainers) -> St
 
 
 def _of_large(tracker: VariableTracker, large: LargeContainers) -> Any:
-    """The twin of a large container; the next items of an iterator that still has many."""
+    """The twin of a large container; the next items of an iterator that has many left."""
     return large.twin_of(tracker) if tracker.container_type is not None else tracker.remaining(SMALL)
 
 
 def _copy(tracker: VariableTracker) -> Any:
-    """What the tracker holds; None for a value that no step changes."""
+    """A shallow copy of the tracker's content; None for a value that no step mutates."""
     for question in (tracker.contents, tracker.remaining, tracker.assigned):
         copy: Any = question()
         if copy is not None:

@@ -1,11 +1,11 @@
 """The table of checks: canonical opcode -> the functions that check a step of it.
 
-The idea: the meaning of the instructions is defined in files by theme (opcode_checks.py, container_checks.py, place_checks.py):
-functions that take a step and say whether it is right. An opcode may have several checks; the first that can tell decides. A
-check of an instruction that changes something in place names it in `changes`, so that it is copied before the step.
+The idea: the meaning of the instructions is defined in files by theme (opcode_checks.py, container_checks.py, place_checks.py),
+as functions that take a step and return whether it is right. An opcode may have several checks; the first conclusive one
+decides. A check of an instruction that mutates something declares it in `changes`, so that it is copied before the step.
 Instructions that only move values have no check here: their rows in engine/bytecode/opcodes.py define them.
 
-In: functions, declared with `check`. Out: `CHECKS`, `CHANGES`, and what the checks share. PyTorch has no counterpart.
+In: functions, registered with `check`. Out: `CHECKS`, `CHANGES`, and helpers shared by the checks. PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
 
 Check = Callable[[CheckedStep], Verdict]
-"""Whether a step is right. Raises Unknown where it cannot tell."""
+"""Whether a step is right. Raises Unknown if it is inconclusive."""
 
 Changes = Callable[["SymbolicFrame", Step], Iterable[VariableTracker]]
-"""Gives the trackers that a step may change; called before it."""
+"""Returns the trackers that a step may mutate; called before it."""
 
 CHECKS: dict[str, list[Check]] = {}
 CHANGES: dict[str, Changes] = {}
 
 
 def check(*ops: str, changes: Changes | None = None) -> Callable[[Check], Check]:
-    """Declare a check of these opcodes; `changes` names the trackers that such a step may change."""
+    """Register a check of these opcodes; `changes` returns the trackers that such a step may mutate."""
 
     def declare(function: Check) -> Check:
         for op in ops:
@@ -54,12 +54,12 @@ def text_of(value: VariableTracker | None) -> str:
 
 
 def another(aspect: str, expected: str, actual: str) -> Mismatch:
-    """The mismatch of two distinct values, whose texts may be equal."""
+    """A mismatch of two distinct values, whose texts may be equal."""
     return Mismatch(aspect, expected, actual if actual != expected else f"another {actual}")
 
 
 def check_stack(expected: Stack, step: CheckedStep) -> Mismatch | None:
-    """The stack must be `expected`, the very same values."""
+    """Check that the stack consists of exactly the `expected` trackers."""
     after = step.after
     if len(after) != len(expected):
         return Mismatch("depth of the stack", str(len(expected)), str(len(after)))

@@ -1,12 +1,13 @@
-"""Checks of the instructions for containers: BUILD_LIST and similar ones, items, operators.
+"""Checks of the instructions for containers: BUILD_LIST and similar ones, subscripts, operators.
 
-The idea: CPython itself carries the step out once more, on real containers of `Value`s (contents.py) with the contents that the
-trackers had before it, and the outcome is compared with what the trackers hold after it. So there is no second description of
-`dict.update` or `+=`. Methods of containers are checked in the same way in method_checks.py.
+The idea: CPython itself repeats the step on real containers of `Value`s (contents.py) with the contents that the trackers had
+before it, and the outcome is compared with the trackers' contents after it. So `dict.update` or `+=` need no second
+implementation. method_checks.py checks methods of containers in the same way.
 
-A container that a step may change is copied before the step: `changes` names it, `CheckedStep.state_before` has the copy.
+A container that a step may mutate is copied before the step: `changes` declares it, `CheckedStep.state_before` contains the
+copy.
 
-In: a step, as opcode_checks.py gets it. Out: its verdict; Unknown where nothing can be said. PyTorch has no counterpart.
+In: a step, as in opcode_checks.py. Out: its verdict; Unknown if it is inconclusive. PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from dynexplore.second_opinion.large_containers import NO_TWIN, SMALL, Twin
 
 
 def container_before(step: CheckedStep, tracker: VariableTracker) -> Any:
-    """The real container for a tracker as it was before the step. Raises Unknown."""
+    """The real container for a tracker with the content before the step. Raises Unknown."""
     state = step.state_before.get(as_read(tracker))
     if state is NO_TWIN:
         raise Unknown
@@ -42,7 +43,7 @@ def container_before(step: CheckedStep, tracker: VariableTracker) -> Any:
 
 
 def container_now(step: CheckedStep, tracker: VariableTracker) -> Any:
-    """The real container for a tracker that the step does not change. Raises Unknown."""
+    """The real container for a tracker that the step does not mutate. Raises Unknown."""
     read = as_read(tracker)
     if read.bulk() <= SMALL or read.container_type is None:
         return container_of(tracker)
@@ -53,7 +54,7 @@ def container_now(step: CheckedStep, tracker: VariableTracker) -> Any:
 
 
 def difference_after(step: CheckedStep, tracker: VariableTracker, expected: Any, touched: Any = None) -> Mismatch | None:
-    """How a container differs from the expected one, which has changed at `touched`. Raises Unknown."""
+    """How a container differs from the expected one, which was mutated at `touched`. Raises Unknown."""
     twin = step.state_before.get(as_read(tracker))
     if isinstance(twin, Twin) and twin.real is expected:
         unlike: Mismatch | None = step.large.difference(as_read(tracker), twin, touched)
@@ -67,7 +68,7 @@ def walked(step: CheckedStep, tracker: VariableTracker) -> Any:
 
 
 def run_in_python(function: Callable[..., Any], *args: Any, **named: Any) -> Any:
-    """What Python gives; `Mismatch` where it raises and the step did not. Raises Unknown."""
+    """The result of running this in Python; `Mismatch` if it raises although the step did not. Raises Unknown."""
     try:
         return function(*args, **named)
     except (IndexError, KeyError, ValueError) as error:
@@ -79,12 +80,12 @@ def run_in_python(function: Callable[..., Any], *args: Any, **named: Any) -> Any
 
 
 def _check_target(step: CheckedStep, target: VariableTracker, expected: Any, rest: Stack, touched: Any = -1) -> Verdict:
-    """The target must hold `expected` now, and the stack be `rest`."""
+    """Check that the content of the target is now `expected`, and the stack is `rest`."""
     return difference_after(step, target, expected, touched) or check_stack(rest, step)
 
 
 def check_result(expected: Any, result: VariableTracker) -> Verdict:
-    """Python's result compared with the tracker that came out."""
+    """Compare Python's result with the tracker that the step produced."""
     if isinstance(expected, Mismatch):
         return expected
     if isinstance(expected, Value):
@@ -150,11 +151,11 @@ def _unpack_ex(step: CheckedStep) -> Verdict:
     )
 
 
-# -- instructions that change one --------------------------------------------------------------------------------------
+# -- -- mutations ------------------------------------------------------------------------------------------------------
 
 
 def _changes(method: str, operands: int, depth_of_target: Callable[[Any], int]) -> Callable[[CheckedStep], Verdict]:
-    """LIST_APPEND and similar instructions: `target.method(*operands)`, the target somewhere down on the stack."""
+    """LIST_APPEND and similar instructions: `target.method(*operands)`, with the target at some depth of the stack."""
 
     def check_change(step: CheckedStep) -> Verdict:
         target = step.before[-depth_of_target(step.arg)]
@@ -203,7 +204,7 @@ def _delete_subscript(step: CheckedStep) -> Verdict:
 def _check_item_change(
     step: CheckedStep, container: VariableTracker, key: Stack, value: VariableTracker | None, popped: int
 ) -> Verdict:
-    """`container[key] = value`, or `del container[key]` where there is no value."""
+    """Check `container[key] = value`, or `del container[key]` if there is no value."""
     if not is_container(container):
         raise Unknown
     real = container_before(step, container)
@@ -250,7 +251,7 @@ def _check_item(step: CheckedStep, container: VariableTracker, key: Stack, poppe
         raise Unknown
     real = container_before(step, container)
     if hasattr(real, "default_factory") and Value(key[0]) not in real:
-        raise Unknown  # the factory makes one
+        raise Unknown  # the default factory creates one
     place = _place_of(container, key)
     expected_item = run_in_python(type(real).__getitem__, real, place)
     differs = difference_after(step, container, real, place)
@@ -258,7 +259,7 @@ def _check_item(step: CheckedStep, container: VariableTracker, key: Stack, poppe
 
 
 def _check_below(step: CheckedStep, fewer: int) -> Verdict:
-    """Below the result the stack must be unchanged, without the operands."""
+    """Check that below the result the stack is unchanged, without the operands."""
     return check_stack([*step.before[: len(step.before) - fewer - 1], step.after[-1]], step)
 
 
@@ -286,7 +287,7 @@ def _binary(step: CheckedStep) -> Verdict:
 
 
 def _check_in_place(step: CheckedStep, target: VariableTracker) -> Verdict:
-    """What was changed in place is the result."""
+    """Check that the result is the object that was mutated in place."""
     if step.after[-1] is not as_read(target):
         return another("value on the stack", text_of(target), text_of(step.after[-1]))
     return _check_below(step, 1)

@@ -1,14 +1,14 @@
-"""What a container holds, as a real Python container that CPython itself can work on.
+"""The content of a container tracker as a real Python container that CPython can operate on.
 
-The idea: nobody has to describe what `list.insert`, `dict.update` or `set.add` do to a container: CPython does it again, to a
-real list, dict or set whose items stand for trackers (`Value`). A `Value` can be compared, hashed and ordered if its constant is
-known; a tensor or an object equals only itself; an operation that needs more than is known raises `Unknown`.
+The idea: `list.insert`, `dict.update` or `set.add` need no second implementation: CPython repeats them on a real list, dict or
+set whose items represent trackers (`Value`). A `Value` can be compared, hashed and ordered if its constant is known; a tensor
+or an object equals only itself; an operation that requires more than is known raises `Unknown`.
 
-Nothing here asks a tracker a question that could install a guard, and no class of tracker is named: each says what it holds
-(engine/variables/contract/inspection.py). Lazy values are read from the live object.
+No function here makes a query on a tracker that could install a guard, and none depends on a tracker class: each tracker
+exposes its content through engine/variables/contract/inspection.py. Unrealized lazy values are read from the live object.
 
-In: the tracker of a container, or what it held before a step. Out: `container_of(tracker)`, the real container;
-`first_difference(expected, actual)`, the first thing in which two of them differ. PyTorch has no counterpart.
+In: the tracker of a container, or its content before a step. Out: `container_of(tracker)`, the real container;
+`first_difference(expected, actual)`, the first difference between two. PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from dynexplore.second_opinion.check_table import another, text_of
 from dynexplore.second_opinion.deferred_checks import Mismatch, as_read, has_nodes, is_plain, same_constant
 
 LONGEST = 1000
-"""A container of more items is not compared with anything."""
+"""A container with more items is not compared."""
 
 
 class Value:
-    """One item: a tracker, or a live object that no tracker stands for yet."""
+    """One item: a tracker, or a live object without a tracker so far."""
 
     __slots__ = ("live", "tracker")
 
@@ -42,7 +42,7 @@ class Value:
             self.tracker, self.live = read, live
 
     def constant(self) -> Any:
-        """The Python value, where it is a plain one. Raises Unknown."""
+        """The Python value of a constant. Raises Unknown for any other value."""
         if self.tracker is None:
             if type(self.live) is list or not is_plain(self.live):
                 raise Unknown
@@ -69,14 +69,14 @@ class Value:
         return hash(self.constant())
 
     def text(self) -> str:
-        """For people: as the views show it, with the node that holds it."""
+        """A text for people: as the views show it, with its node."""
         if self.tracker is None:
             return f"a {type(self.live).__qualname__}"
         return text_of(self.tracker)
 
 
 def may_be_same(item: Value, other: Value) -> bool:
-    """Whether two items may be one object; where that cannot be told, they may."""
+    """Whether two items may be the same object; True if unknown."""
     tracker, other_tracker = item.tracker, other.tracker
     if tracker is other_tracker:
         return tracker is not None or item.live is other.live or _are_equal(item, other)
@@ -97,7 +97,7 @@ def may_be_same(item: Value, other: Value) -> bool:
 
 
 def _may_stand_for(tracker: VariableTracker | None, live: object) -> bool:
-    """Whether a tracker may be that of a live object: it has a source, or is of this very object, as of a member of an Enum."""
+    """Whether a tracker may represent a live object: it has a source, or represents this very object, as of a member of an Enum."""
     assert tracker is not None
     if tracker.source is not None or tracker.identity() is live:
         return True
@@ -111,7 +111,7 @@ def _may_stand_for(tracker: VariableTracker | None, live: object) -> bool:
 
 
 def _are_same_tuples(items_tracker: VariableTracker, right: VariableTracker) -> bool:
-    """Whether two tuples may count as one because of their items: `items()`, `zip` and conversions make new tuples."""
+    """Whether two tuples may count as equal because of their items: `items()`, `zip` and conversions create new tuples."""
     items, others = values_of(items_tracker), values_of(right)
     return len(items) == len(others) and all(map(may_be_same, items, others))
 
@@ -131,29 +131,29 @@ def _are_equal(item: Value, other: Value) -> bool:
         return False
 
 
-# -- what a container holds --------------------------------------------------------------------------------------------
+# -- -- the content of a container -------------------------------------------------------------------------------------
 
 
 def is_container(tracker: VariableTracker) -> bool:
-    """Whether a real Python container can be made of what a tracker holds."""
+    """Whether a tracker's content can be converted to a real Python container."""
     return as_read(tracker).container_type is not None
 
 
 def is_mapping(tracker: VariableTracker) -> bool:
-    """Whether that is a dict."""
+    """Whether that container is a dict."""
     kind = as_read(tracker).container_type
     return kind is not None and issubclass(kind, dict)
 
 
 def is_sequence(tracker: VariableTracker) -> bool:
-    """Whether that is a list, a tuple or a deque."""
+    """Whether that container is a list, a tuple or a deque."""
     return as_read(tracker).container_type in (list, tuple, deque)
 
 
 def container_of(tracker: VariableTracker, contents: Contents | None = None, *, longest: int | None = LONGEST) -> Any:
-    """The real container for a tracker, of what it holds now or of these `contents`.
+    """The real container for a tracker, with its present content or with these `contents`.
 
-    Raises Unknown where it is longer than `longest`, or a key cannot be hashed without asking.
+    Raises Unknown if it is longer than `longest`, or a key cannot be hashed without guards.
     """
     tracker = as_read(tracker)
     if tracker.container_type is None or (contents is None and longest is not None and tracker.bulk() > longest):
@@ -163,7 +163,7 @@ def container_of(tracker: VariableTracker, contents: Contents | None = None, *, 
 
 
 def values_of(tracker: VariableTracker) -> list[Any]:
-    """The items of iterating over a value. Raises Unknown if they are not known without asking."""
+    """The items of iterating over a value. Raises Unknown if they cannot be determined without guards."""
     tracker = as_read(tracker)
     if tracker.container_type is not None:
         return list(container_of(tracker))
@@ -171,7 +171,7 @@ def values_of(tracker: VariableTracker) -> list[Any]:
 
 
 def first_value(contents: Contents) -> Value | None:
-    """The first of the items; None where there are none."""
+    """The first of the items; None if there are none."""
     if contents.live:
         return Value(None, contents.live[0])
     return Value(contents.items[0]) if contents.items else None
@@ -187,11 +187,11 @@ def _items(contents: Contents | None, of_pairs: bool, longest: int | None = LONG
     return [*pairs, *((Value(key), Value(value)) for key, value in contents.items)]
 
 
-# -- two of them -------------------------------------------------------------------------------------------------------
+# -- -- comparison -----------------------------------------------------------------------------------------------------
 
 
 def first_difference(expected: Any, actual: Any, of: str = "") -> Mismatch | None:
-    """The first thing in which two real containers differ; `of` names what they are."""
+    """The first difference between two real containers; `of` is a description of them."""
     kind = type(expected).__name__
     of = f" of {of}" if of else f" of the {kind}"
     if type(expected) is not type(actual):
@@ -215,7 +215,7 @@ def first_difference(expected: Any, actual: Any, of: str = "") -> Mismatch | Non
 
 
 def text_of_items(real_container: Any) -> str:
-    """A few items as text."""
+    """The first items as text."""
     items = list(real_container.items() if isinstance(real_container, dict) else real_container)
     texts = [": ".join(part.text() for part in item) if isinstance(item, tuple) else item.text() for item in items[:4]]
     return (", ".join(texts) + (", ..." if len(items) > 4 else "")) or "nothing"

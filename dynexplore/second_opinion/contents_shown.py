@@ -1,11 +1,11 @@
-"""The contents of a container or an object made in the frame, recorded after each change.
+"""The content of a container or an object created in the frame, recorded after each mutation.
 
-The idea: a list that is made in a frame has no node and is not an argument, so nothing was recorded of its real value. But its
-contents are known at every step (and compared with CPython's, container_checks.py), so its real value is put together from those
-of its items on request (recording/real_values.py). Here the items are recorded, with labels: at the step that made the container
-and at each that changed it.
+The idea: a list that is created in a frame has no node and is not an argument, so no real value is recorded for it. But its
+content is known at every step (and compared with CPython's, container_checks.py), so its real value can be assembled on request
+from those of its items (recording/real_values.py). Here the items are recorded, with labels: at the step that created the
+container and at each that mutated it.
 
-In: a step that was checked. Out: records ContentsSeen. PyTorch has no counterpart.
+In: a step that was checked. Out: records of class ContentsSeen. PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from dynexplore.second_opinion.contents import is_mapping
 from dynexplore.second_opinion.deferred_checks import CheckedStep, as_read
 
 FIRST = 6
-"""How many items are recorded."""
+"""The number of items that are recorded."""
 
 ViewOf = Callable[[VariableTracker], ev.ValueView]
 
 
 class ShownContents(NamedTuple):
-    """The first items of a container or the attributes of an object, and how many there are."""
+    """The first items of a container or the attributes of an object, and their total number."""
 
     length: int
     labels: list[str]
@@ -34,7 +34,7 @@ class ShownContents(NamedTuple):
 
 
 def shown_contents(tracker: VariableTracker) -> ShownContents | None:
-    """What a tracker holds; None for what is no container, or what existed before the frame and was not looked at."""
+    """The content of a tracker; None if it is not a container, or existed before the frame and was not read."""
     if tracker.container_type is None:
         attributes = tracker.new_object_attributes()
         return None if attributes is None else _labelled(attributes, len(attributes))
@@ -53,7 +53,7 @@ def _labelled(pairs: Sequence[tuple[str, VariableTracker]], length: int) -> Show
 
 
 def may_have_changed(state_before: Iterable[VariableTracker], after: Sequence[VariableTracker]) -> bool:
-    """Whether a step before which these were copied, and that left this stack, can have made or changed what is shown."""
+    """Whether a step with these copies before it and this stack after it can have created or mutated a container that is shown."""
     return bool(after and _is_shown(as_read(after[-1]))) or any(map(_is_shown, state_before))
 
 
@@ -62,13 +62,13 @@ def _is_shown(tracker: VariableTracker) -> bool:
 
 
 class ContentsRecorded:
-    """What was recorded of each container of an attempt."""
+    """The content that was recorded of each container of an attempt."""
 
     def __init__(self) -> None:
         self._latest: dict[VariableTracker, ShownContents] = {}
 
     def changes(self, step: CheckedStep) -> list[tuple[VariableTracker, ShownContents]]:
-        """The containers that a step made or changed."""
+        """The containers that a step created or mutated."""
         changed = []
         for tracker in self._touched(step):
             now = shown_contents(tracker)
@@ -84,7 +84,7 @@ class ContentsRecorded:
 
 
 def record_of(place: dict[str, int], number: int, tracker: VariableTracker, now: ShownContents, view: ViewOf) -> ev.ContentsSeen:
-    """The record of what a container holds from step `number` on."""
+    """The record of a container's content from step `number` on."""
     labels = now.labels or [""] * len(now.items)
     return ev.ContentsSeen(
         **place,
@@ -99,6 +99,6 @@ def record_of(place: dict[str, int], number: int, tracker: VariableTracker, now:
 
 
 def _shown(item: VariableTracker, view: ViewOf) -> ev.ValueView:
-    if isinstance(item, LazyVariable):  # it gets a number when it is read
+    if isinstance(item, LazyVariable):  # it gets a number when it is realized
         return ev.ValueView(0, "LazyVariable", f"a {item.type_name()}", item.source.text() if item.source is not None else "")
     return view(item)

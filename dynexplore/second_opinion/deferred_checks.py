@@ -1,11 +1,10 @@
-"""The input and the answer of a check: the step with the state around it, and its verdict.
+"""The input and the result of a check: the step with the state around it, and its verdict.
 
-The idea: a step is right, is wrong (`Mismatch`), or cannot be checked until there are real values (`DeferredCheck`). Values are
-trackers, and nothing here may ask a tracker a question that could install a guard: only those of
-engine/variables/contract/inspection.py are asked.
+The idea: a step is right, is wrong (`Mismatch`), or cannot be checked before real values exist (`DeferredCheck`). Values are
+trackers, and no query on them may install a guard: only the methods of engine/variables/contract/inspection.py are called.
 
-In: steps, trackers. Out: the records that step_checker.py, opcode_checks.py and graph_run_check.py pass to each other, and how
-values without guards are compared. PyTorch has no counterpart.
+In: steps, trackers. Out: the records that step_checker.py, opcode_checks.py and graph_run_check.py exchange, and comparisons of
+values without guards. PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ if TYPE_CHECKING:
 
 Stack = list[VariableTracker]
 StateBefore = dict[VariableTracker, Any]
-"""What a step may change, as it was before the step: see before_step.py."""
+"""The state that a step may mutate, as it was before the step: see before_step.py."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """A step that is known to be wrong without real values."""
+    """A step that is wrong for certain, without real values."""
 
     aspect: str
     expected: str
@@ -44,7 +43,7 @@ class Mismatch:
 
 @dataclass(slots=True)
 class DeferredCheck:
-    """A check that needs real values: `function(*operands, **named)` must give `result`.
+    """A check that needs real values: `function(*operands, **named)` must return `result`.
 
     Operands and result are constants, FX nodes, and tuples, lists and slices of such.
     """
@@ -56,7 +55,7 @@ class DeferredCheck:
 
 
 Verdict = Mismatch | DeferredCheck | None
-"""What a check answers; None: nothing is wrong."""
+"""The result of a check; None: no error."""
 
 
 @dataclass(slots=True)
@@ -67,12 +66,12 @@ class CheckedStep:
     frame: SymbolicFrame
     before: Stack
     after: Stack
-    local_before: VariableTracker | None  # LOAD_FAST: what the local held before
+    local_before: VariableTracker | None  # LOAD_FAST: the value of the local before
     new_nodes: Sequence[torch.fx.Node]
     inlined: bool
     state_before: StateBefore
-    journal: Journal  # which tracker stands for which live object
-    large: Any  # LargeContainers (large_containers.py), which stands above this file
+    journal: Journal  # maps trackers to live objects
+    large: Any  # LargeContainers (large_containers.py), which is in a layer above this file
 
     @property
     def op(self) -> str:
@@ -98,38 +97,38 @@ class StepMark:
 
 
 class BeforeStep(NamedTuple):
-    """What is noted before a step."""
+    """The state noted before a step."""
 
     stack: Stack
-    local: VariableTracker | None  # the one that LOAD_FAST loads
+    local: VariableTracker | None  # the one that LOAD_FAST reads
     last_node: torch.fx.Node | None
-    callees: int  # how many callees there were so far
+    callees: int  # the number of callees so far
     state: StateBefore
 
 
 @dataclass(slots=True)
 class Attempt:
-    """What was seen of the attempt that runs."""
+    """The observations of the current attempt."""
 
     frame: int
     number: int
     graph: torch.fx.Graph
     journal: Journal
     innermost: Callable[[], SymbolicFrame]  # the frame that is being interpreted
-    large: Any  # LargeContainers (large_containers.py), which stands above this file
-    modes: FunctionModes  # what an instruction means while the program has one entered, the mode says
+    large: Any  # LargeContainers (large_containers.py), which is in a layer above this file
+    modes: FunctionModes  # an active mode defines what an instruction means
     steps: int = 0
     makers: list[StepMark] = field(default_factory=list)  # the steps that added nodes
     deferred: list[tuple[StepMark, DeferredCheck]] = field(default_factory=list)
     before: dict[SymbolicFrame, BeforeStep] = field(default_factory=dict)
-    latest: tuple[StepMark, CheckedStep] | None = None  # the latest step, if it may have changed a container
+    latest: tuple[StepMark, CheckedStep] | None = None  # the latest step, if it may have mutated a container
 
 
 # -- values without guards -------------------------------------------------------------------------------------
 
 
 def has_nodes(value: Any) -> bool:
-    """Whether a nest holds an FX node: then it needs real values."""
+    """Whether nested values contain an FX node, and so need real values."""
     if isinstance(value, torch.fx.Node):
         return True
     if isinstance(value, tuple | list):
@@ -138,7 +137,7 @@ def has_nodes(value: Any) -> bool:
 
 
 def same_constant(a: Any, b: Any) -> bool:
-    """Whether two Python values are the same for a program: type, value, and NaN like NaN."""
+    """Whether two Python values are indistinguishable for a program: same type, same value, and NaN equals NaN."""
     if isinstance(a, float) and isinstance(b, float) and math.isnan(a) and math.isnan(b):
         return True
     if isinstance(a, tuple | list) and isinstance(b, tuple | list):
@@ -149,7 +148,7 @@ def same_constant(a: Any, b: Any) -> bool:
 
 
 def is_plain(value: Any) -> bool:
-    """Whether Python may compute with a constant again without running code of the program."""
+    """Whether Python can evaluate an operation on this constant again without running code of the program."""
     if type(value) in (tuple, list, slice, torch.Size):
         parts = (value.start, value.stop, value.step) if isinstance(value, slice) else value
         return all(map(is_plain, parts))
@@ -157,5 +156,5 @@ def is_plain(value: Any) -> bool:
 
 
 def as_read(value: VariableTracker) -> VariableTracker:
-    """A lazy value that was read meanwhile, as the tracker that it became."""
+    """A lazy value that was realized meanwhile, as the resulting tracker."""
     return value._read if isinstance(value, LazyVariable) and value._read is not None else value

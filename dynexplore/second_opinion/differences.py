@@ -1,11 +1,10 @@
-"""Where two values differ: dtype, shape, device and, beyond rounding, elements.
+"""The difference between two values: dtype, shape, device and, beyond rounding, elements.
 
-The idea: eager kernels run twice give the same bits, but a compiler may add up in another order, so how much two results may
-differ depends on the dtype. The allowance is relative to the element and to the greatest element of the tensor: a small element
-of a sum of large ones carries the rounding of the large ones. Off by 1e-2 in values around 1 is found in float64, float32 and
-float16; in bfloat16 that is a rounding step.
+The idea: eager kernels are deterministic, but a compiler may sum in another order, so the tolerance depends on the dtype. It is
+relative to the element and to the largest element of the tensor: a small element of a sum of large ones carries their rounding
+error. An error of 1e-2 in values around 1 is detected in float64, float32 and float16; in bfloat16 it is a rounding step.
 
-In: the expected and the actual value. Out: a `Difference`, or None.
+In: the expected and the actual value. Out: a `Difference`, or None. PyTorch's counterpart: `same` in torch/_dynamo/utils.py.
 """
 
 from __future__ import annotations
@@ -23,17 +22,17 @@ RELATIVE: dict[torch.dtype, tuple[float, float]] = {
     torch.float16: (2e-3, 1e-3),
     torch.bfloat16: (2e-2, 1e-2),
 }
-"""dtype -> how much an element may be off, relative to itself and relative to the greatest element."""
+"""dtype -> tolerance of an element, relative to itself and relative to the largest element."""
 
 SMALLEST: dict[torch.dtype, float] = {torch.float64: 1e-12, torch.float32: 1e-5, torch.float16: 1e-3, torch.bfloat16: 1e-2}
-"""How much an element may be off in any case."""
+"""The absolute tolerance of an element."""
 
 FLIPPED = 0.01
-"""The share of integers and bools that may flip by a compiler's rounding (x > 0.5)."""
+"""The fraction of integers and bools that may flip because of a compiler's rounding (x > 0.5)."""
 
 
 class Difference(NamedTuple):
-    """What differs: the aspect, what was expected, what was found."""
+    """A difference: the aspect, the expected value, the actual value."""
 
     aspect: str
     expected: str
@@ -41,9 +40,9 @@ class Difference(NamedTuple):
 
 
 def difference(expected: Any, actual: Any, *, elements: bool = True, exact: bool = True) -> Difference | None:
-    """The first thing in which two values differ.
+    """The first difference between two values.
 
-    `elements`: whether the elements count, too. `exact`: whether integers must be equal (else a few may differ).
+    `elements`: whether to compare elements. `exact`: whether integers must be equal (else a few may differ).
     """
     if isinstance(expected, tuple | list) and isinstance(actual, tuple | list):
         return _of_sequences(expected, actual, elements, exact)
@@ -73,7 +72,7 @@ def _of_sequences(expected: Any, actual: Any, elements: bool, exact: bool) -> Di
 
 
 def _of_plain(expected: Any, actual: Any) -> Difference | None:
-    """Python values: a bool, a number, a size. A float may be rounded otherwise."""
+    """Compare Python values: a bool, a number, a size. A float may differ by rounding."""
     if isinstance(expected, torch.Tensor) or isinstance(actual, torch.Tensor):
         return Difference("value", describe(expected), describe(actual))
     if isinstance(expected, float) and isinstance(actual, float):
@@ -112,7 +111,7 @@ def _of_elements(expected: torch.Tensor, actual: torch.Tensor, exact: bool) -> D
 
 
 def _worst(expected: torch.Tensor, actual: torch.Tensor, off: torch.Tensor) -> Difference:
-    """The element with the largest error, and the error."""
+    """The element with the largest error, and that error."""
     place = int(off.reshape(-1).argmax())
     expected_number, got = expected.reshape(-1)[place].item(), actual.reshape(-1)[place].item()
     index = [int(coordinate) for coordinate in torch.unravel_index(torch.tensor(place), expected.shape)] if expected.dim() else []

@@ -1,11 +1,11 @@
 """Fast checks: steps that are proved right by comparing objects for identity.
 
-The idea: nearly every step is right, and most are of a few kinds: a local is loaded, values are moved, or the graph gets the one
-node that the instruction stands for. Such a step is recognized without asking what is known of the values. A fast check can only
-say "right"; a step that it does not recognize gets the full check (opcode_checks.py), and only that one can find an error.
+The idea: nearly every step is right, and most are of a few kinds: a local is loaded, values are moved, or the graph gets the
+one node that the instruction corresponds to. Such a step is recognized without inspecting the values. A fast check can only
+return "right"; a step that it does not recognize gets the full check (opcode_checks.py), which alone can find an error.
 
-In: a step, the frame after it, the stack before it, and the nodes that it made. Out: whether it is right. PyTorch has no
-counterpart.
+In: a step, the frame after it, the stack before it, and the nodes that it added. Out: whether it is right. PyTorch's
+counterpart: none.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ FastCheck = Callable[[Step, SymbolicFrame, Stack], bool]
 FastNodeCheck = Callable[[Step, SymbolicFrame, Stack, torch.fx.Node], bool]
 
 FAST_CHECKS: dict[str, FastCheck] = {}
-"""Of steps that add no node to the graph."""
+"""For steps that add no node to the graph."""
 
 FAST_NODE_CHECKS: dict[str, FastNodeCheck] = {}
-"""Of steps that add one."""
+"""For steps that add one node."""
 
 
 def is_right(
@@ -47,7 +47,7 @@ def is_right(
     new_nodes: Sequence[torch.fx.Node],
     journal: Journal,
 ) -> bool:
-    """Whether a step is proved right; False if it needs the full check. Arguments as of `CheckedStep`."""
+    """Whether a step is proved right; False if it needs the full check. The arguments are as in `CheckedStep`."""
     op = step.op
     try:
         if op == "LOAD_FAST":
@@ -63,12 +63,12 @@ def is_right(
             return loads_global(step, frame, before, journal)
         fast_check = FAST_CHECKS.get(op)
         return fast_check is not None and fast_check(step, frame, before)
-    except IndexError:  # a wrong handler has left a stack that is too short
+    except IndexError:  # a wrong handler left a stack that is too short
         return False
 
 
 def loads_attribute(step: Step, frame: SymbolicFrame, before: Stack, journal: Journal) -> bool:
-    """Whether a LOAD_ATTR has pushed a tensor's method, or what is stored in an object; of classes and hooks nothing is known."""
+    """Whether a LOAD_ATTR pushed a tensor's method, or a value stored in an object; False for classes and hooks."""
     value, owner, name = frame.stack[-1], before[-1], step.arg
     if frame.stack[:-1] != before[:-1]:
         return False
@@ -83,7 +83,7 @@ def loads_attribute(step: Step, frame: SymbolicFrame, before: Stack, journal: Jo
 
 
 def calls_code(step: Step, frame: SymbolicFrame, before: Stack) -> bool:
-    """Whether a CALL was of a function of the program or a module: the callee's own steps are checked."""
+    """Whether a CALL was of a function of the program or a module: the callee's steps are checked one by one."""
     begin = len(before) - step.arg[0]
     kinds = {type(before[begin - 2]), type(before[begin - 1])}
     return kinds.isdisjoint(_CALLED_WITHOUT_STEPS) and frame.stack[:-1] == before[: begin - 2]
@@ -93,7 +93,7 @@ _CALLED_WITHOUT_STEPS = (ConstantMethodVariable, ClassVariable, BuiltinVariable,
 
 
 def loads_global(step: Step, frame: SymbolicFrame, before: Stack, journal: Journal) -> bool:
-    """Whether a LOAD_GLOBAL has pushed the tracker of the live object that stands in the globals."""
+    """Whether a LOAD_GLOBAL pushed the tracker of the live object in the globals."""
     namespace = frame.globals
     if namespace.stored or step.arg not in namespace.values:
         return False
@@ -109,10 +109,10 @@ def _fast_check(*ops: str) -> Callable[[FastCheck], FastCheck]:
     return declare
 
 
-# -- moves: equal lists hold the very same trackers, which have no `__eq__` of their own ---------------------------
+# -- -- moves: equal lists contain the identical trackers, which do not define `__eq__` ----------------------------
 
 NEW_VALUES: dict[str, VariableTracker] = {"null": NULL}
-"""What instructions that only move values push besides those, by the words of their effects."""
+"""The values that move instructions push in addition, by the wording of their stack effects."""
 
 
 @_fast_check(*(row.name for row in OPCODES.values() if row.only_moves))
@@ -166,7 +166,7 @@ def _jump_if_none(step: Step, frame: SymbolicFrame, before: Stack) -> bool:
 
 
 def _binary(step: Step, frame: SymbolicFrame, before: Stack, node: torch.fx.Node) -> bool:
-    """The one node of a binary operation or a comparison of tensors and constants."""
+    """Check the one node of a binary operation or a comparison of tensors and constants."""
     function = (BINARY if step.op == "BINARY_OP" else COMPARE)[step.arg]
     if node.op != "call_function" or node.target is not function or frame.stack[:-1] != before[:-2]:
         return False
@@ -174,7 +174,7 @@ def _binary(step: Step, frame: SymbolicFrame, before: Stack, node: torch.fx.Node
 
 
 def _call(step: Step, frame: SymbolicFrame, before: Stack, node: torch.fx.Node) -> bool:
-    """The one node of a method of a tensor, called with tensors and constants."""
+    """Check the one node of a method of a tensor, called with tensors and constants."""
     count, names = step.arg
     begin = len(before) - count
     method: Any = before[begin - 1] if before[begin - 2] is NULL else before[begin - 2]

@@ -1,12 +1,12 @@
-"""Replays a graph on snapshots, node by node: the values inside it, and where they differ from what was predicted.
+"""Replays a graph on snapshots, node by node: records the values inside it and where they differ from the prediction.
 
-The idea: an interpreter over the rows of a `Plan`. After each node its value is summarized and compared with what the symbolic run
-predicted (dtype, device, shape with the symbols bound to this call's sizes), and the deferred checks that end at the node are made:
-the instruction is carried out on the real operands, and its result compared. A tensor that a node writes to in place is summarized
-again. What needs a value that is not there (a node that must not run twice) is left out, with the reason.
+The idea: an interpreter over the rows of a `Plan`. After each node its value is summarized and compared with the symbolic run's
+prediction (dtype, device, and shape under this call's symbol bindings), and the deferred checks that end at the node run: the
+instruction is executed on the real operands, and its result is compared. A tensor that a node mutates in place is summarized
+again. Nodes that need an unavailable value (that of a node that must not run twice) are skipped, with the reason.
 
-In: a plan, the checks deferred to it, the inputs of one run. Out: calls of a `Listener`; `Replay.values`, the outputs and written
-inputs.
+In: a plan, the checks deferred to it, the inputs of one run. Out: calls of a `Listener`; `Replay.values`, the outputs and
+mutated inputs. PyTorch's counterpart: `torch.fx.Interpreter`.
 """
 
 from __future__ import annotations
@@ -43,20 +43,20 @@ class Listener(Protocol):
     """Receives values and divergences."""
 
     def observed(self, name: str, summarized: Mapping[str, Any], after: str = "", seconds: float = 0.0) -> None:
-        """The value of a node; `after` is the node that wrote to it, `seconds` is how long its operator took."""
+        """Receive the value of a node; `after` is the node that mutated it, `seconds` is how long its operator took."""
 
     def not_observed(self, name: str, why: str) -> None:
-        """A node has no value, and why."""
+        """Receive the reason why a node has no value."""
 
     def node_diverges(self, name: str, difference: Difference) -> None:
-        """A node's value differs from the prediction."""
+        """Receive the difference of a node's value from the prediction."""
 
     def step_diverges(self, planned: PlannedCheck, difference: Difference) -> None:
-        """A step did something else than its instruction."""
+        """Receive the difference of a step from its instruction."""
 
 
 _NOT_CARRIED_OUT = frozenset({"_set_grad_enabled", "set_grad_enabled", "_enter_inference_mode", "_exit_inference_mode"})
-"""Nodes that set the gradient mode: the replay records no gradients, whatever the program does."""
+"""Nodes that set the gradient mode are skipped: the replay always runs without gradients."""
 
 
 class Replay:
@@ -70,14 +70,14 @@ class Replay:
         self.checks = list(checks)
         self.listener = listener
         self.values: dict[str, Any] = dict(zip(plan.inputs, inputs, strict=True))
-        self.random_nodes: set[str] = set()  # nodes whose elements random numbers decide
-        self.uninitialized: set[str] = set()  # and those that come from memory that nothing was written to
+        self.random_nodes: set[str] = set()  # nodes whose elements depend on random numbers
+        self.uninitialized: set[str] = set()  # nodes whose elements depend on uninitialized memory
         self.missing: dict[str, str] = {}
         self.checked_steps = 0
         self.checked_nodes = 0
         self._symbols: dict[Any, Any] = {}
         self._written = {plan.inputs[place] for place in plan.written}
-        self._last: dict[str, dict[str, Any]] = {}  # of inputs that are written to: their latest summary
+        self._last: dict[str, dict[str, Any]] = {}  # the latest summary of each mutated input
         first = sum(row.op in ("placeholder", "get_attr") for row in plan.rows) - 1
         self._beginning = _by_position(self.checks, lambda planned: max(planned.begin, first))
         self._ending = _by_position(self.checks, lambda planned: max(planned.end, first))
@@ -113,7 +113,7 @@ class Replay:
             began = self._moment(used)
             try:
                 self.values[row.name] = self._result(row)
-            except Exception as error:  # an operator may raise anything; so did, or did not, the real call
+            except Exception as error:  # an operator may raise anything; the real call raises the same, or does not
                 self._miss(row.name, f"it raised {type(error).__name__}: {error}")
                 return
             seconds = self._moment([row.name]) - began
@@ -127,13 +127,13 @@ class Replay:
         self._compare_with_prediction(row)
 
     def _needs(self, used: Sequence[str]) -> str:
-        """Which of a node's operands is missing; "" if none is."""
+        """The operand of a node that is unavailable; "" if all are available."""
         if not self.missing:
             return ""
         return next((f"it needs {name}, which {self.missing[name]}" for name in used if name in self.missing), "")
 
     def _record_writes(self, row: PlanRow, used: Sequence[str], touched: Sequence[str]) -> None:
-        """Record tensors that the node wrote to once more; running statistics are written to without a new version."""
+        """Record the tensors that the node mutated again; running statistics are mutated without a new version."""
         if not touched and not self._written:
             return
         for name in touched:
@@ -167,26 +167,26 @@ class Replay:
         return row.target(*args, **kwargs)
 
     def _moment(self, names: Sequence[str]) -> float:
-        """The time now, when the work on these values is done: a GPU does it later than it is asked."""
+        """The time after the work on these values is complete: a GPU runs asynchronously."""
         if any(isinstance(value := self.values[name], torch.Tensor) and value.is_cuda for name in names):
             torch.cuda.synchronize()
         return time.perf_counter()
 
     def _note_origin(self, row: PlanRow, used: Sequence[str], outputs: Sequence[str], before: RandomState | None) -> None:
-        """Note what the elements of `outputs` depend on besides the inputs."""
+        """Track whether the elements of `outputs` depend on anything but the inputs."""
         if (before is not None and before != before.now()) or not self.random_nodes.isdisjoint(used):
             self.random_nodes.update(outputs)
         if row.uninitialized or not self.uninitialized.isdisjoint(used):
             self.uninitialized.update(outputs)
 
     def _sharing_memory(self, names: Sequence[str]) -> list[str]:
-        """A node wrote to one of these: every tensor on the same memory has a new value."""
+        """All tensors that share storage with one of these, and so have a new value after a mutation."""
         used = [value for name in names if isinstance(value := self.values[name], torch.Tensor)]
         memories = {value.untyped_storage()._cdata for value in used}
         tensors = [(name, value) for name, value in self.values.items() if isinstance(value, torch.Tensor)]
         return [name for name, value in tensors if value.untyped_storage()._cdata in memories]
 
-    # -- what was predicted
+    # -- predictions
 
     def _compare_with_prediction(self, row: PlanRow) -> None:
         value, predicted = self.values[row.name], row.predicted
@@ -210,7 +210,7 @@ class Replay:
         return None
 
     def _size(self, predicted_size: Any, real: int) -> Any:
-        """A predicted size under this call's bindings; a symbol that is met for the first time is bound to the real size."""
+        """A predicted size under this call's bindings; a symbol that occurs for the first time is bound to the real size."""
         if isinstance(predicted_size, int):
             return predicted_size
         if predicted_size.is_Symbol:
@@ -218,10 +218,10 @@ class Replay:
         answer = predicted_size.xreplace(self._symbols)
         return int(answer) if answer.is_number else real
 
-    # -- what the steps planned
+    # -- deferred checks
 
     def _check(self, position: int) -> None:
-        """Carry out the instructions that begin here, and compare the outcome of those that end here."""
+        """Execute the instructions that begin here, and compare the outcome of those that end here."""
         for planned in self._beginning.get(position, ()):
             self._carry_out(planned)
         for planned in self._ending.get(position, ()):
@@ -238,7 +238,7 @@ class Replay:
             operands, named = with_values(planned.operands, copies), with_values(planned.named, copies)
             planned.expected = planned.function(*operands, **named)
             planned.has_expected = True
-        except Exception:  # the instruction raises on real values: the graph is asked the same, and says so itself
+        except Exception:  # the instruction raises on real values: so does the graph, which reports it
             planned.has_expected = False
         state.put_back()
 

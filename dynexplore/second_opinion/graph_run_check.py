@@ -1,12 +1,12 @@
-"""The check of one run of a graph: what goes in, what comes out, and the replay beside it.
+"""The check of one run of a graph: inputs, outputs, and the replay beside it.
 
-The idea: the compiled graph is wrapped. Around each call of it a `GraphRunCheck` summarizes inputs and outputs,
-replays the graph on snapshots and compares. Outputs are compared in the order of the graph, so that the first one that is off is
-reported first; so are inputs that the graph writes to. Values that depend on random numbers or uninitialized memory are compared
-only if both runs have the same. A failure of the check itself is noted in the recording, and the program goes on.
+The idea: the compiled graph is wrapped. Around each call a `GraphRunCheck` summarizes inputs and outputs, replays the graph on
+snapshots and compares. Outputs and mutated inputs are compared in graph order, so the first one that differs is reported first.
+Values that depend on random numbers or uninitialized memory are compared only if both runs use the same. An error in the check
+itself is noted in the recording, and the program continues.
 
-In: a plan and the checks deferred to it, calls. Out: records, given to the step checker's recorder.
-torch/_dynamo/repro/after_dynamo.py compares outputs of whole graphs (accuracy minifier).
+In: a plan and the checks deferred to it, calls. Out: records, passed to the step checker's recorder. PyTorch's counterpart:
+torch/_dynamo/repro/after_dynamo.py, whose accuracy minifier compares outputs of whole graphs.
 """
 
 from __future__ import annotations
@@ -30,11 +30,12 @@ from dynexplore.second_opinion.plan import Plan, with_refs
 from dynexplore.second_opinion.snapshots import RandomState, Snapshot, quiet
 
 MOST_RUNS = 3
-"""For how many runs of each graph values are recorded; later runs are compared, and only divergences are recorded."""
+"""The number of runs of each graph whose values are recorded; later runs are compared, and only divergences are recorded."""
 
 MOST_SECONDS = 0.5
-"""How many seconds the comparison of later runs of a graph may take in all, so that a training loop stays fast. After that only
-every run whose number is a power of two is, so that a backend that goes wrong late is still found."""
+"""The time budget in seconds for comparing later runs of a graph, so that a training loop stays fast. Beyond it only every run
+whose number is a power of two is compared, so that late errors of a backend are still found.
+"""
 
 
 class RunReporter(Protocol):
@@ -84,7 +85,7 @@ class WatchedGraph:
         ]
         self._positions = positions
         self.seconds = 0.0  # spent on runs whose values are not recorded
-        self.has_left_out = False  # that runs are left out
+        self.has_left_out = False  # whether runs were left out
         self.diverged = False
         self._runs = 0
 
@@ -104,7 +105,7 @@ class WatchedGraph:
         return run
 
     def mark_of(self, name: str) -> StepMark | None:
-        """The step that made a node; None for an input."""
+        """The step that created a node; None for an input."""
         position = self._positions.get(name, -1)
         if not self._is_prepared(position):
             return None
@@ -115,7 +116,7 @@ class WatchedGraph:
         return position >= 0 and self.plan.rows[position].op not in ("placeholder", "get_attr")
 
     def place(self, name: str) -> dict[str, Any]:
-        """Frame, attempt, offset and callee of the step that made a node."""
+        """Frame, attempt, offset and callee of the step that created a node."""
         place = self._places.get(name)
         if place is None:
             mark = self.mark_of(name)
@@ -138,7 +139,7 @@ class GraphRunCheck:
     # -- around the real call
 
     def before(self, inputs: Sequence[Any]) -> None:
-        """Summarize what goes in, and copy what will be written to."""
+        """Summarize the inputs, and copy those that will be mutated."""
         self.why_not = snapshots.why_not_quiet() or self._why_not_again()
         if self.why_not:
             return
@@ -151,11 +152,11 @@ class GraphRunCheck:
                 self._record_values("input", self.graph.plan.inputs, inputs)
                 if not self.why_not:
                     self.snapshot = Snapshot(inputs, self.graph.plan.written)
-        except Exception as error:  # whatever goes wrong in a check, the program goes on
+        except Exception as error:  # an error in a check must not affect the program
             self.why_not = f"{type(error).__name__}: {error}"
 
     def after(self, inputs: Sequence[Any], result: Any) -> None:
-        """Summarize what came out, replay, compare."""
+        """Summarize the outputs, replay, compare."""
         began = time.perf_counter()
         if self.snapshot is None:
             self._leave_out(self.why_not)
@@ -183,7 +184,7 @@ class GraphRunCheck:
         return f"later runs are compared for {MOST_SECONDS} s in all, and then every one whose number is a power of two"
 
     def _record_values(self, role: str, names: Sequence[str], values: Sequence[Any]) -> None:
-        """Record the summaries of what goes in or comes out."""
+        """Record the summaries of inputs or outputs."""
         if self.records_values:
             for name, value in zip(names, values, strict=True):
                 self.checker.observed(role, name, value, **self._where(name))
@@ -223,10 +224,10 @@ class GraphRunCheck:
             )
         )
 
-    # -- the backend's results against the replayed ones
+    # -- the backend's results against those of the replay
 
     def _compare(self, replay: Replay, inputs: Sequence[Any], result: Any, *, replay_draws_alike: bool) -> tuple[int, list[str]]:
-        """Outputs in the order of the graph, then inputs that were written to; how many, and what was not compared."""
+        """Compare outputs in graph order, then mutated inputs; return how many were compared, and which were not."""
         plan, notes, compared = self.graph.plan, [], 0
         written = [(plan.inputs[place], inputs[place]) for place in plan.written]
         pairs = [("output", name, value) for name, value in zip(plan.outputs, result, strict=True)]
@@ -247,22 +248,22 @@ class GraphRunCheck:
     # -- replay.Listener
 
     def observed(self, name: str, summarized: Mapping[str, Any], after: str = "", seconds: float = 0.0) -> None:
-        """The value of a node in the replay."""
+        """Record the value of a node in the replay."""
         if self.checker.values_left > 0:
             self.checker.values_left -= 1
             place = self.graph.place(after or name)
             self.checker.note((_value_of_node, name, after, place, self.graph.plan.name, self.run, summarized, seconds))
 
     def not_observed(self, name: str, why: str) -> None:
-        """A node has no value."""
+        """Record that a node has no value."""
         self.checker.recorder.record(ev.ValueObserved(role="node", name=name, replayed=True, why=ev.clip(why), **self._where(name)))
 
     def node_diverges(self, name: str, difference: Difference) -> None:
-        """A node's value is not what was predicted."""
+        """Record that a node's value differs from the prediction."""
         self._diverges(name, difference, "node")
 
     def step_diverges(self, planned: PlannedCheck, difference: Difference) -> None:
-        """A step did something else than its instruction."""
+        """Record that a step differs from its instruction."""
         self.divergences += 1
         graph = self.graph
         self.checker.step_diverges(graph.frame, graph.attempt, planned.mark, difference, graph.plan.name, self.run)
@@ -291,13 +292,13 @@ class GraphRunCheck:
 def _value_of_node(
     name: str, after: str, place: Mapping[str, Any], graph: str, run: int, summarized: Mapping[str, Any], seconds: float
 ) -> ev.ValueObserved:
-    """What is noted of a node's value in the replay, as an event; a replay records no gradients."""
+    """The event for a node's value in the replay; the replay records no gradients."""
     more = {**place, "graph": graph, "run": run, **summarized, "requires_grad": None}
     return ev.ValueObserved(role="node", name=name, replayed=True, after=after, seconds=seconds, **more)
 
 
 def _position(node: torch.fx.Node | None, positions: Mapping[str, int]) -> int:
-    """Where a node stands in the plan; for one that was dropped, where the one before it stands."""
+    """The position of a node in the plan; for an eliminated node, that of its predecessor."""
     current: Any = node
     while current is not None and current.op != "root" and current.name not in positions:
         current = current._prev

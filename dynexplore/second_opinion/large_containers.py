@@ -1,15 +1,15 @@
-"""Large containers: a real one stands beside each, and does what the steps do to it.
+"""Twins of large containers: real containers that repeat the steps' operations.
 
-The idea: to copy a container before a step and to compare all of it afterwards takes time that grows with it, and a loop that
-fills it pays that in each round. So beside a large one a *twin* is kept, a real container of `Value`s: CPython carries each step
-out on the twin itself, and only what the step touched is compared at once. All of it is compared each time that as many steps
-have gone by as there are items, which costs no more than the steps did, and when the translation ends or begins anew: a
-difference that was not touched is found then, and stands at the latest step that changed the container.
+The idea: copying a container before a step and comparing it afterwards takes time proportional to its size, which a loop that
+fills it would pay in each iteration. So a large container has a *twin*, a real container of `Value`s: CPython repeats each step
+on the twin, and only the items that the step touched are compared at once. The whole container is compared whenever the number
+of steps since then reaches its size, which is amortized constant time, and when the translation ends or restarts. That finds a
+difference in an untouched item, which is attributed to the latest step that mutated the container.
 
-Whatever else changes the container (a rule that nothing here can repeat, a `key=` function) the journal hears of; then the twin is
-given up, and a new one is made when that is due.
+Any other mutation (by a handler that cannot be repeated here, or a `key=` function) is visible in the journal; the twin is then
+discarded, and a new one is created when it is due.
 
-In: trackers, before and after the steps that look at them or change them. Out: twins, mismatches. PyTorch has no counterpart.
+In: trackers, before and after the steps that read or mutate them. Out: twins, mismatches. PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from dynexplore.second_opinion.contents import Value, container_of, first_differ
 from dynexplore.second_opinion.deferred_checks import Mismatch, StepMark
 
 SMALL = 64
-"""A container of so many items is copied before each step, and compared as a whole after it."""
+"""The largest container that is copied before each step, and compared as a whole after it."""
 
 
 @dataclass(slots=True, eq=False)
 class Twin:
-    """The real container beside a large one. `steps`: how many changed it since it was last compared as a whole."""
+    """The real container that mirrors a large one. `steps`: the number of mutating steps since it was last compared as a whole."""
 
     real: Any
     steps: int = 0
-    mark: StepMark | None = None  # of the latest of these
+    mark: StepMark | None = None  # of the latest of these steps
 
 
 NO_TWIN = Twin(None)
-"""Stands for the state of a large container of which there is no twin."""
+"""Represents the state of a large container without a twin."""
 
 
 class LargeContainers:
@@ -46,12 +46,12 @@ class LargeContainers:
 
     def __init__(self, journal: Journal) -> None:
         self._twins: dict[VariableTracker, Twin] = {}
-        self._waited: dict[VariableTracker, int] = {}  # how often a twin was asked for since the last one was made
+        self._waited: dict[VariableTracker, int] = {}  # how often a twin was requested since the last one was created
         self._change_log = journal.listen()
-        self._compared: set[Twin] = set()  # in the step at hand
+        self._compared: set[Twin] = set()  # in the current step
 
     def twin_of(self, tracker: VariableTracker) -> Twin:
-        """The twin of a large container as it is before a step; NO_TWIN where there is none, and it is not due to make one."""
+        """The twin of a large container before a step; NO_TWIN if there is none, and creating one is not due."""
         twin = self._twins.get(tracker)
         if twin is not None and _has_as_many(twin, tracker):
             return twin
@@ -68,7 +68,7 @@ class LargeContainers:
         return fresh
 
     def difference(self, tracker: VariableTracker, twin: Twin, touched: Any) -> Mismatch | None:
-        """How a container differs from its twin after the step that did something to both: at `touched`, a key or an index."""
+        """How a container differs from its twin after a step that operated on both: at `touched`, a key or an index."""
         self._compared.add(twin)
         twin.steps += 1
         if twin.steps >= len(twin.real):
@@ -79,7 +79,7 @@ class LargeContainers:
         return _difference_at(tracker, twin.real, touched)
 
     def step_is_over(self, mark: StepMark | None) -> None:
-        """A step was interpreted, and checked if it had to be: give up the twins that did not follow it."""
+        """After a step and its check: discard the twins that did not follow it."""
         for twin in self._compared:
             twin.mark = mark
         for tracker in self._change_log:
@@ -89,13 +89,13 @@ class LargeContainers:
         self._compared.clear()
 
     def give_up(self, state_before: Any) -> None:
-        """A step did not come to its end, or its check did not: the twins that it was given may be anything."""
+        """Discard the twins of a step that did not complete, or whose check did not: their content is undefined."""
         for tracker, twin in state_before.items():
             if isinstance(twin, Twin) and twin not in self._compared:
                 self._twins.pop(tracker, None)
 
     def differences(self) -> list[tuple[StepMark, Mismatch]]:
-        """All twins compared as a whole, at the end; of each that differs the latest step that changed it."""
+        """Compare all twins as a whole, at the end; for each that differs, return the latest step that mutated it."""
         wrong = []
         for tracker, twin in self._twins.items():
             if not twin.steps or twin.mark is None:
@@ -110,13 +110,13 @@ class LargeContainers:
 
 
 def _has_as_many(twin: Twin, tracker: VariableTracker) -> bool:
-    """Whether there are as many items; of one that has a part which nobody looked at that is not known."""
+    """Whether the numbers of items are equal; unknown, so True, for a container with an unread part."""
     shown = tracker.contents(0)
     return shown is None or shown.live is not None or len(twin.real) == tracker.bulk()
 
 
 def _difference_at(tracker: VariableTracker, real: Any, place: Any) -> Mismatch | None:
-    """The item at a place, which the container can find without walking, compared with that of the twin."""
+    """Compare the item at a place, if the container can find it without iterating, with that of the twin."""
     if not isinstance(place, Value if isinstance(real, dict) else int) or isinstance(real, set | frozenset):
         return None
     key = place.tracker if isinstance(place, Value) else place

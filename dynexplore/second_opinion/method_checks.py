@@ -1,10 +1,10 @@
-"""Checks of calls: methods of lists, dicts, sets and deques, and the builtins that make containers or sort and count them.
+"""Checks of calls: methods of lists, dicts, sets and deques, and builtins that construct, sort or count containers.
 
-The idea: as in container_checks.py, CPython carries the call out once more, on real containers of `Value`s that hold what the
-trackers held before it; receiver and result are compared with those of the step. So there is no second description of `list.sort`.
+The idea: as in container_checks.py, CPython repeats the call on real containers of `Value`s with the contents that the trackers
+had before it; receiver and result are compared with those of the step. So `list.sort` needs no second implementation.
 
-In: a step, as opcode_checks.py gets it. Out: its verdict; Unknown where nothing can be said, as of a `key=` function of the
-program. PyTorch has no counterpart.
+In: a step, as in opcode_checks.py. Out: its verdict; Unknown if it is inconclusive, as for a `key=` function of the program.
+PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from dynexplore.second_opinion.stack_calls import call_on_stack
 
 
 def _receivers(frame: Any, step: Any) -> Stack:
-    """The containers whose methods lie on the stack to be called."""
+    """The containers on the stack whose methods are about to be called."""
     count = (step.arg[0] if step.op == "CALL" else step.arg + 1) + 2
     return [value.receiver for value in frame.stack[-count:][:2] if type(value) is ConstantMethodVariable]
 
@@ -44,7 +44,7 @@ _ITERABLES = frozenset({"extend", "extendleft", "issubset", "issuperset", "isdis
 
 
 def _argument(step: CheckedStep, tracker: VariableTracker, method: str, place: int = 0, receiver: type[Any] = object) -> Any:
-    """An argument as the real method wants it: an item, a number or something to walk."""
+    """An argument as the real method expects it: an item, a number or an iterable."""
     if method in _ITERABLES:
         return walked(step, tracker)
     is_number = place in _NUMBERS.get(method, ()) or (method == "pop" and not issubclass(receiver, dict))
@@ -87,7 +87,7 @@ def _call_of_method(step: CheckedStep, function: ConstantMethodVariable, args: S
             raise Unknown  # a function of the program
         method = getattr(type(real), name, None)
         if method is None:
-            raise Unknown  # of torch.Size, of a named tuple
+            raise Unknown  # of a torch.Size or a named tuple
         outcome = run_in_python(method, real, *positional, **options)
     if isinstance(outcome, Mismatch):
         return outcome

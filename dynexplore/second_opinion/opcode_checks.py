@@ -1,20 +1,21 @@
-"""Checks of single instructions: what a symbolic step did against what CPython's instruction means.
+"""Checks of single instructions: a symbolic step against the meaning of CPython's instruction.
 
-The idea: a handler may be wrong (a reader may swap one as an experiment), and then graph, guards and modified code agree with
-each other, and all are wrong. So each step is checked against a table from canonical opcodes to their meaning in Python, which is
-independent of the handlers. Three kinds of checks:
+The idea: a handler may be wrong (a reader may replace one as an experiment), and then graph, guards and modified code are
+consistent with each other and all wrong. So each step is checked against a table from canonical opcodes to their meaning in
+Python, which is independent of the handlers. Three kinds of checks:
 
-- of *moves* (LOAD_FAST, BUILD_TUPLE, ...): the very same trackers must lie where Python puts the values. Decided at once. What
-  only moves values of the stack (SWAP, COPY, ...) is checked by the words of its row in engine/bytecode/opcodes.py; so is, for
-  every other instruction, what stays on the stack below its operands.
+- of *moves* (LOAD_FAST, BUILD_TUPLE, ...): the identical trackers must be where Python puts the values. Decided at once. For
+  instructions that only move values of the stack (SWAP, COPY, ...) the row in engine/bytecode/opcodes.py defines the result;
+  for every other instruction it defines which values remain on the stack below the operands.
 - of *computations* on constants (`2 + 3`, a jump): Python computes them again. Decided at once.
-- of *computations* on tensors: if the graph got exactly the node that the instruction stands for (`operator.add` of these two),
-  the step is right; otherwise it is a `DeferredCheck`: graph_replay.py runs the instruction on real values and compares.
+- of *computations* on tensors: if the graph got exactly the node that the instruction corresponds to (`operator.add` of these
+  two), the step is right; otherwise the check is a `DeferredCheck`: graph_replay.py runs the instruction on real values and
+  compares.
 
-Nothing here may ask a tracker a question that could install a guard.
+No query on a tracker here may install a guard.
 
-In: the stack before and after a step, and the graph. Out: None (it is right, or nothing is known of it), a `Mismatch`, or a
-`DeferredCheck`. PyTorch has no counterpart.
+In: the stack before and after a step, and the graph. Out: None (it is right, or inconclusive), a `Mismatch`, or a
+`DeferredCheck`. PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ from dynexplore.second_opinion.fast_checks import NEW_VALUES
 from dynexplore.second_opinion.large_containers import SMALL
 from dynexplore.second_opinion.stack_calls import call_on_stack
 
-_THEMES = (container_checks, method_checks, place_checks)  # imported for the checks that they declare
+_THEMES = (container_checks, method_checks, place_checks)  # imported for the checks that they register
 
 
 def verdict(step: CheckedStep) -> Verdict:
@@ -68,14 +69,14 @@ def verdict(step: CheckedStep) -> Verdict:
     for check_it in CHECKS.get(step.op, ()):
         try:
             answer = check_it(step)
-        except (Unknown, IndexError):  # a wrong handler may have left a stack that is too short to look at
+        except (Unknown, IndexError):  # a wrong handler may have left a stack that is too short
             continue
         return answer if answer is not None else _check_layout(step)
     return _check_layout(step)
 
 
 def _check_layout(step: CheckedStep) -> Verdict:
-    """Of every instruction it is known which values stay on the stack, which are moved, and how many are new."""
+    """Check the stack layout: for every instruction it is known which values remain, which are moved, and how many are new."""
     if step.op in _SUSPENDED or step.frame.returned is not None:
         return None
     target = step.instruction.target
@@ -139,7 +140,7 @@ def _build(step: CheckedStep) -> Verdict:
 
 
 def _items_of(sequence: VariableTracker) -> Stack:
-    """The items of a list, tuple or deque that was looked at. Raises Unknown."""
+    """The items of a list, tuple or deque that was read. Raises Unknown."""
     contents = sequence.contents() if is_sequence(sequence) else None
     if contents is None or contents.live is not None:
         raise Unknown
@@ -162,7 +163,7 @@ def _computes(
     *,
     method: str = "",
 ) -> Verdict:
-    """The top must be what `function` gives; see the head of this file."""
+    """The top must be the result of `function`; see the module docstring."""
     values = tuple([value.unguarded_value() for value in operands])
     keywords = {name: value.unguarded_value() for name, value in (named or {}).items()}
     result = step.after[-1].unguarded_value()
@@ -176,13 +177,13 @@ def _computes(
         raise Unknown
     try:
         expected = function(*values, **keywords)
-    except Exception:  # any operator may raise anything: then the step was no computation that succeeded
+    except Exception:  # any operator may raise anything: then the step was not a successful computation
         return None
     return None if same_constant(expected, result) else Mismatch("value", repr(expected)[:80], repr(result)[:80])
 
 
 def _is_the_node(step: CheckedStep, target: Any, values: tuple[Any, ...], keywords: dict[str, Any], result: Any) -> bool:
-    """Whether the graph got the one node that the instruction stands for."""
+    """Whether the graph got the one node that corresponds to the instruction."""
     if len(step.new_nodes) != 1 or step.new_nodes[0] is not result:
         return False
     node = step.new_nodes[0]
@@ -198,7 +199,7 @@ def _is_the_node(step: CheckedStep, target: Any, values: tuple[Any, ...], keywor
 @check("BINARY_OP")
 def _binary(step: CheckedStep) -> Verdict:
     if step.before[-2].container_type is list and step.arg.endswith("="):
-        raise Unknown  # the list is what it became by now
+        raise Unknown  # the list may have been mutated since
     return _computes(step, BINARY[step.arg], step.before[-2:])
 
 
@@ -223,7 +224,7 @@ def _slice(step: CheckedStep) -> Verdict:
 
 
 def _item(step: CheckedStep, container: VariableTracker, key: Stack) -> Verdict:
-    """`container[key]`: of a sequence of trackers the very item, else a computation."""
+    """Check `container[key]`: for a sequence of trackers the identical item, else a computation."""
     _require_small(container)
     where = key[0].unguarded_value() if len(key) == 1 else slice(*(value.unguarded_value() for value in key))
     if is_sequence(container) and not has_nodes(where) and is_plain(where):
@@ -239,7 +240,7 @@ _made_slice: Any = SliceVariable
 
 
 def _require_small(container: VariableTracker) -> None:
-    """Raises Unknown where the step takes no time, and walking the container would."""
+    """Raise Unknown if the step takes constant time, but iterating over the container would not."""
     if container.bulk() > SMALL and container.container_type is not None:
         raise Unknown
 
@@ -312,7 +313,7 @@ _PURE = (len, abs, min, max, sum, int, float, bool, str, round, divmod, pow)
 
 @check("CALL", "CALL_KW", "CALL_FUNCTION_EX")
 def _call(step: CheckedStep) -> Verdict:
-    """A call of an operator of torch, a method of a tensor, or a builtin that only computes."""
+    """Check a call of an operator of torch, a method of a tensor, or a pure builtin."""
     if step.inlined:
         return None
     function, args, named = call_on_stack(step)
@@ -369,10 +370,10 @@ def _jump_if_not_none(step: CheckedStep) -> Verdict:
 
 
 def _check_decision(step: CheckedStep, decide: Callable[[Any], bool]) -> Verdict:
-    """A jump that depends on a value: of a constant it is known where it goes, a symbolic number is asked in the replay."""
+    """Check a conditional jump: its target is known for a constant, and a symbolic number is evaluated in the replay."""
     condition = step.before[-1]
     if condition.container_type is not None and condition.bulk() > SMALL:
-        return _check_jump(step, decide(True))  # it is not empty, and to walk it takes long
+        return _check_jump(step, decide(True))  # it is not empty, and iterating over it takes long
     value = condition.unguarded_value()
     if isinstance(value, torch.fx.Node):
         if type(step.before[-1]) is not SymbolicNumberVariable:

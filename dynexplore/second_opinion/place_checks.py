@@ -1,10 +1,10 @@
-"""Checks of the instructions for places that have a name (locals, cells, globals, attributes) and of loops.
+"""Checks of the instructions for named places (locals, cells, globals, attributes) and of loops.
 
-The idea: a store must put exactly this value there and change no other name; a load must give the value that is there, which for
-a live object, module or namespace is read from the real one. An iterator must give the next of its remaining items.
+The idea: a store must put exactly this value there and change no other name; a load must push the value that is there, which
+for a live object, module or namespace is read from the real one. An iterator must yield the next of its remaining items.
 
-In: a step, as opcode_checks.py gets it. Out: its verdict; Unknown where code of the program decides (a property, `__setattr__`).
-Mirrors Objects/object.c (_PyObject_GenericGetAttrWithDict); PyTorch has no counterpart.
+In: a step, as in opcode_checks.py. Out: its verdict; Unknown if code of the program decides (a property, `__setattr__`).
+Mirrors Objects/object.c of CPython (_PyObject_GenericGetAttrWithDict). PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Stored = dict[str, VariableTracker | None]
 
 
 def _check_stored(place: VariableTracker, expected: Stored, place_kind: str) -> Verdict:
-    """The names and values of a place must be the expected ones."""
+    """Check that the names and values of a place are the expected ones."""
     now, live = place.assigned() or {}, place.live_names()
     for name in {**expected, **now}:
         predicted, actual = expected.get(name), now.get(name)
@@ -116,7 +116,7 @@ def _load_global(step: CheckedStep) -> Verdict:
 
 
 def _check_loaded(step: CheckedStep, tracker: VariableTracker, live: object, place_kind: str) -> Verdict:
-    """Whether a tracker that was loaded may be the one for this live object. Raises Unknown."""
+    """Check that a tracker that was loaded may represent this live object. Raises Unknown."""
     if type(live) in _PLAIN and isinstance(tracker, ConstantVariable):
         return None if may_be_same(Value(tracker), Value(None, live)) else Mismatch(place_kind, repr(live)[:80], text_of(tracker))
     expected = step.journal.tracker_of(live)
@@ -161,7 +161,7 @@ def _delete_attribute(step: CheckedStep) -> Verdict:
 
 
 def _require_plain_store(step: CheckedStep, owner: VariableTracker, value: VariableTracker | None) -> None:
-    """Raises Unknown where an assignment runs code, of the program or of a module that registers what is assigned."""
+    """Raise Unknown if an assignment runs code, of the program or of a module that registers the assigned value."""
     if isinstance(owner, PythonModuleVariable):
         return
     if not isinstance(owner, UserObjectVariable) or step.inlined:
@@ -217,7 +217,7 @@ def _looks_up_plainly(cls: type[Any], name: str) -> bool:
 
 @check("CALL")
 def _super(step: CheckedStep) -> Verdict:
-    """`super()` without arguments is that of the frame which calls it, and of that frame's first argument."""
+    """`super()` without arguments refers to the calling frame's class, and to that frame's first argument."""
     function, args, named = call_on_stack(step)
     proxy = step.after[-1]
     is_super = isinstance(function, ClassVariable) and function.value is super
@@ -237,7 +237,7 @@ def _super(step: CheckedStep) -> Verdict:
 
 @check("IS_OP")
 def _is(step: CheckedStep) -> Verdict:
-    """Of two values one of which is None, or that one tracker stands for, it is known whether they are one object."""
+    """Check `is`, which is decidable if one value is None, or if one tracker represents both."""
     lhs, rhs = map(as_read, step.before[-2:])
     nones = [type(value) is ConstantVariable and value.value is None for value in (lhs, rhs)]
     if lhs is rhs:
@@ -250,7 +250,7 @@ def _is(step: CheckedStep) -> Verdict:
 
 
 def _is_never_none(value: VariableTracker) -> bool:
-    """Of a value that is no None already: whether the program cannot find None there in another call."""
+    """For a value that is not None: whether the program cannot find None there in another call."""
     return isinstance(value, ConstantVariable) or is_container(value) or value.identity() is not None
 
 
@@ -259,7 +259,7 @@ def _is_never_none(value: VariableTracker) -> bool:
 
 @check("GET_ITER")
 def _get_iterator(step: CheckedStep) -> Verdict:
-    """A new iterator must have all items before it."""
+    """Check that a new iterator has all items before it."""
     walked, iterator = as_read(step.before[-1]), step.after[-1]
     whole, remaining = walked.contents(), iterator.remaining()
     if whole is None or remaining is None:
@@ -286,7 +286,7 @@ def _for_iter(step: CheckedStep) -> Verdict:
 
 
 def _check_rest(before: Contents, iterator: VariableTracker) -> Verdict:
-    """What an iterator still has must be what it had before, without the first item; where that is much, the next ones count."""
+    """Check that the remaining items are those before, without the first; for a long iterator only the next ones are compared."""
     expected = _without_first(before)
     if len(before.items) < SMALL or before.live is not None:
         return _check_remaining(expected, iterator.remaining())
@@ -294,7 +294,7 @@ def _check_rest(before: Contents, iterator: VariableTracker) -> Verdict:
 
 
 def _as_tracked(step: CheckedStep, item: Value) -> Value:
-    """An item that had no tracker before the step, with the one that stands for it now."""
+    """An item that had no tracker before the step, with the one that represents it now."""
     tracker = step.journal.tracker_of(item.live) if item.tracker is None and type(item.live) not in _PLAIN else None
     return item if tracker is None else Value(tracker)
 
@@ -306,7 +306,7 @@ def _without_first(contents: Contents) -> Contents:
 
 
 def _check_remaining(expected: Contents, actual: Contents | None) -> Verdict:
-    """The remaining items of an iterator: as many, and the same."""
+    """Check that the remaining items of an iterator are the same, and equally many."""
     if actual is None:
         raise Unknown
     if isinstance(expected.live, range) and isinstance(actual.live, range):

@@ -1,10 +1,10 @@
-"""The plan of a replay: the captured graph, copied before the backend sees it, because a backend may change it.
+"""The plan of a replay: the captured graph, copied before the backend receives it, because a backend may mutate it.
 
-The idea: one row per node, with references by name instead of FX nodes, what the symbolic run predicted of it (dtype, shape,
-device), and whether it may be run a second time at all. Operators of torch may; code of the program (a function that is allowed in
-the graph, an autograd.Function), custom operators and communication may not: they may print, count or send.
+The idea: one row per node, with references by name instead of FX nodes, the symbolic run's prediction (dtype, shape, device),
+and whether the node may run a second time. Operators of torch may; code of the program (a function that is allowed in the
+graph, an autograd.Function), custom operators and communication may not: they may print, count or send.
 
-In: a `FinishedGraph`. Out: `Plan`.
+In: a `FinishedGraph`. Out: `Plan`. PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from dynexplore.second_opinion.summaries import dtype_name
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """The value of the node of that name."""
+    """A reference to the value of the node of that name."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What the symbolic run predicts of a tensor; a size is a number or a sympy expression."""
+    """The symbolic run's prediction for a tensor; a size is a number or a sympy expression."""
 
     dtype: str
     shape: tuple[Any, ...]
@@ -55,7 +55,7 @@ class PlanRow:
 
 @dataclass(slots=True)
 class Plan:
-    """A graph to replay: rows in order, inputs and outputs by name, and which inputs it writes to."""
+    """A graph to replay: rows in order, inputs and outputs by name, and which inputs it mutates."""
 
     name: str
     rows: list[PlanRow]
@@ -70,7 +70,7 @@ class Plan:
 def make_plan(graph: FinishedGraph, name: str) -> Plan:
     """The plan of a graph."""
     module = graph.captured or graph.module  # nodes are compared with those that were recorded
-    refused: dict[int, str] = {}  # by the id of a function: a graph calls the same few again and again
+    refused: dict[int, str] = {}  # by the id of a function: a graph calls the same few repeatedly
     rows = [_row(node, module, refused) for node in module.graph.nodes if node.op != "output"]
     outputs = [node.name for node in graph.outputs]
     last_use = {row.name: position for position, row in enumerate(rows)}
@@ -83,7 +83,7 @@ def make_plan(graph: FinishedGraph, name: str) -> Plan:
 
 
 def refs(value: Any) -> Iterator[Ref]:
-    """Every reference in a nest."""
+    """Every reference in nested values."""
     if isinstance(value, Ref):
         yield value
     elif isinstance(value, tuple | list):
@@ -96,7 +96,7 @@ def refs(value: Any) -> Iterator[Ref]:
 
 
 def with_refs(value: Any) -> Any:
-    """A nest with nodes as one with references."""
+    """Nested values with nodes replaced by references."""
     kind = type(value)
     if kind is torch.fx.Node:
         return Ref(value.name)
@@ -104,7 +104,7 @@ def with_refs(value: Any) -> Any:
 
 
 def with_values(value: Any, values: Mapping[str, Any]) -> Any:
-    """A nest with references as one with values. KeyError for a value that is not there."""
+    """Nested values with references replaced by values. Raises KeyError for a value that is unavailable."""
     kind = type(value)
     if kind is Ref:
         return values[value.name]
@@ -117,9 +117,9 @@ _SCALARS = frozenset({int, float, bool, str, type(None), torch.dtype, torch.devi
 
 
 def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
-    """A nest with each item changed."""
+    """Nested values with `change` applied to each item."""
     if isinstance(value, torch.Size):
-        return value  # it holds numbers alone
+        return value  # it contains only numbers
     if isinstance(value, tuple):
         items = list(map(change, value))
         return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
@@ -179,7 +179,7 @@ _OWN_NAMESPACES = frozenset({"aten", "prim", "prims", "quantized", "quantized_de
 
 
 def why_not_replayed(node: torch.fx.Node, module: torch.fx.GraphModule) -> str:
-    """Why a node must not run a second time; "" when it may."""
+    """Why a node must not run a second time; "" if it may."""
     if node.op == "call_method":
         return "" if callable(getattr(torch.Tensor, str(node.target), None)) else f"Tensor.{node.target} is not torch's own"
     if node.op == "call_module":
@@ -190,7 +190,7 @@ def why_not_replayed(node: torch.fx.Node, module: torch.fx.GraphModule) -> str:
 
 
 def _of_body(value: Any) -> str:
-    """A body of a higher-order operator: all that is in it."""
+    """The same for the body of a higher-order operator, considering all its nodes."""
     if isinstance(value, torch.fx.GraphModule):
         reasons: Sequence[str] = [why_not_replayed(node, value) for node in value.graph.nodes]
         return next(filter(None, reasons), "")

@@ -1,12 +1,11 @@
-"""Running a graph without side effects: copies of what it writes to, random numbers restored, modes unchanged.
+"""Running a graph without side effects: mutated inputs are copied, random state restored, modes unchanged.
 
-The idea: the graph is run a second time beside the program's own call. For that nothing of the program may change: not its
-tensors (those that the graph writes to are copied, all tensors on the same memory together, so that views stay views), not the
-random number generators, not the gradient graph (no gradients are recorded), not what is printed (a warning is shown by the
-real call alone).
+The idea: the graph runs a second time beside the program's call. Nothing of the program may change: not its tensors (mutated
+ones are copied, all tensors on the same storage together, so that views remain views), not the random number generators, not
+the autograd graph (no gradients are recorded), and not the output (only the real call shows warnings).
 
-In: the inputs of a graph before the real call. Out: `Snapshot`, whose `inputs()` the replay may write to; `quiet()`, under which
-it runs.
+In: the inputs of a graph before the real call. Out: `Snapshot`, whose `inputs()` the replay may mutate; `quiet()`, the context
+it runs under. PyTorch's counterpart: `preserve_rng_state` in torch/_dynamo/utils.py, for random state alone.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ MOST_BYTES = 512 * 2**20
 """The most bytes that are copied."""
 
 MOST_VALUES = 100_000
-"""So many values are recorded in all."""
+"""The most values that are recorded in all."""
 
 _CASTING_DEVICES = ("cpu", "cuda")
 
@@ -56,7 +55,7 @@ class Snapshot:
         return copied.set_(storages[memory], value.storage_offset(), value.size(), value.stride())
 
     def inputs(self) -> list[Any]:
-        """The inputs: those that the graph writes to are copies."""
+        """The inputs: those that the graph mutates are copies."""
         return self._inputs
 
 
@@ -65,13 +64,13 @@ def _memory(value: torch.Tensor) -> int:
 
 
 def bytes_to_copy(inputs: Sequence[Any], written: Sequence[int]) -> int:
-    """How much memory a snapshot takes."""
+    """The number of bytes that a snapshot copies."""
     tensors = {_memory(value): value for place in written if isinstance(value := inputs[place], torch.Tensor)}
     return sum(value.untyped_storage().nbytes() for value in tensors.values())
 
 
 class RandomState:
-    """The state of the generators that a graph with these inputs draws from."""
+    """The state of the generators used by a graph with these inputs."""
 
     def __init__(self, inputs: Sequence[Any] = ()) -> None:
         devices = {value.device for value in inputs if isinstance(value, torch.Tensor) and value.is_cuda}
@@ -85,7 +84,7 @@ class RandomState:
             torch.cuda.set_rng_state(state, device)
 
     def now(self) -> RandomState:
-        """The present state of the same generators."""
+        """The current state of the same generators."""
         state = RandomState()
         state._cuda = {device: torch.cuda.get_rng_state(device) for device in self._cuda}
         return state
@@ -101,7 +100,7 @@ class RandomState:
 
 
 def why_not_quiet() -> str:
-    """Why a graph cannot be run now without side effects; "" when it can."""
+    """Why a graph cannot run now without side effects; "" if it can."""
     if torch._C._len_torch_dispatch_stack():
         return "a TorchDispatchMode of the program would see it"
     stack: Any = overrides._get_current_function_mode_stack
@@ -111,7 +110,7 @@ def why_not_quiet() -> str:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """No hook, no gradients, no warning shown, no cache of autocast filled; grad mode and autocast are put back."""
+    """Disable hooks, gradients, warnings and the autocast cache; restore grad mode and autocast afterwards."""
     outer = native.enter(None)
     modes = Modes.now()
     shown, warnings.showwarning = warnings.showwarning, _show_nothing
@@ -126,4 +125,4 @@ def quiet() -> Iterator[None]:
 
 
 def _show_nothing(*args: Any, **kwargs: Any) -> None:
-    """In place of `warnings.showwarning`: the real call shows the warning."""
+    """Replaces `warnings.showwarning`: the real call shows the warning."""

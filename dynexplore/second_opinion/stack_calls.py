@@ -1,10 +1,10 @@
-"""A call as it lies on the stack: the callable and its arguments.
+"""A call on the stack: the callable and its arguments.
 
-The idea: CALL, CALL_KW and CALL_FUNCTION_EX lay out the same call in three ways, and where the empty slot beside the callable
-lies is a fact of the Python version. Here the layout is read by CPython's rules, without asking the handlers.
+The idea: CALL, CALL_KW and CALL_FUNCTION_EX lay out the same call in three ways, and the position of the NULL slot next to the
+callable depends on the Python version. Here the layout is decoded by CPython's rules, independently of the handlers.
 
-In: a step. Out: the callable, positional arguments (a method's receiver among them), keyword arguments. Mirrors CALL in CPython's
-Python/bytecodes.c; PyTorch has no counterpart.
+In: a step. Out: the callable, positional arguments (including a method's receiver), keyword arguments. Mirrors CALL in
+CPython's Python/bytecodes.c. PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ def _with_stars(stack: Stack, has_keywords: bool) -> Call:
     function, first = _callee(stack[-2], stack[-1])
     by_name = {key.constant(): value.tracker for key, value in named.items()}
     if None in args or None in by_name.values():
-        raise Unknown  # of a live list, of which nothing was read
+        raise Unknown  # of a live list that was not read
     return function, [*first, *args], by_name
 
 
 def _callee(lower: VariableTracker, upper: VariableTracker) -> tuple[VariableTracker, Stack]:
-    """The callable and its receiver, if any: how the pair lies on the stack is a fact of the Python version."""
+    """The callable and its receiver, if any: the order of the pair on the stack depends on the Python version."""
     if FACTS.null_below:
         return (upper, []) if lower is NULL else (lower, [upper])
     return (lower, []) if upper is NULL else (lower, [upper])

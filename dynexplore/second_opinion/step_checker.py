@@ -1,13 +1,12 @@
-"""The step checker: watches the real run of what a store compiles, and reports where it diverges from the symbolic one.
+"""The step checker: observes the real run of compiled code, and reports where it diverges from the symbolic run.
 
-The idea: a store that somebody watches has one. While a frame is translated it checks each step (fast_checks.py, then
-opcode_checks.py); when a graph is handed to the backend it makes the plan of the graph's replay (plan.py) and wraps what comes
-back. In a run of the graph it then summarizes what goes in and what comes out, and replays the graph beside it (graph_replay.py,
-under snapshots.py). Nothing here may change what the program sees: a failure of the step checker itself is noted in the recording,
-and the program goes on.
+The idea: an observed store has one. While a frame is translated it checks each step (fast_checks.py, then opcode_checks.py);
+when a graph is passed to the backend it creates the replay plan (plan.py) and wraps the compiled graph. In each run of the
+graph it summarizes inputs and outputs, and replays the graph beside the real call (graph_replay.py, under snapshots.py). The
+program must not be affected: an error in the step checker itself is noted in the recording, and the program continues.
 
 In: steps, graphs, runs. Out: the records ValueObserved, ContentsSeen, DivergenceDetected, RunCompared, RunLeftOut. PyTorch's
-Dynamo has no counterpart; its accuracy minifier (torch/_dynamo/repro/after_dynamo.py) compares outputs of whole graphs.
+counterpart: the accuracy minifier (torch/_dynamo/repro/after_dynamo.py), which compares outputs of whole graphs.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
 
 
 class StepChecker:
-    """See the head of this file. One per watched store."""
+    """The step checker of one observed store; see the module docstring."""
 
     def __init__(self, recorder: Recorder, modified_codes: Mapping[int, tuple[CodeType, int]] | None = None) -> None:
         self.recorder = recorder
@@ -58,7 +57,7 @@ class StepChecker:
     # -- while a frame is translated
 
     def attempt_started(self, frame_id: int, attempt: int, ctx: Interpreter) -> None:
-        """An attempt begins."""
+        """Begin an attempt."""
         self._check_twins()
         large = LargeContainers(ctx.journal)
         self._attempt = self._attempts[frame_id] = Attempt(
@@ -67,7 +66,7 @@ class StepChecker:
         self._contents = ContentsRecorded()
 
     def stepping(self, frame: SymbolicFrame, step: Step, callees: int) -> None:
-        """A step is about to be interpreted: copy what it may change."""
+        """Before a step is interpreted: copy what it may mutate."""
         attempt = self._attempt
         assert attempt is not None
         local = frame.locals.get(step.arg) if step.op == "LOAD_FAST" else None
@@ -75,7 +74,7 @@ class StepChecker:
         attempt.before[frame] = BeforeStep(list(frame.stack), local, _last_node(attempt.graph), callees, state)
 
     def stepped(self, frame: SymbolicFrame, step: Step, inline: int, callees: int) -> None:
-        """It was interpreted: check what it did against what the instruction means."""
+        """After a step was interpreted: check it against the meaning of the instruction."""
         attempt = self._attempt
         assert attempt is not None
         before, local, node_before, callees_before, state = attempt.before.pop(frame)
@@ -84,7 +83,7 @@ class StepChecker:
         if node_after is not node_before:
             attempt.makers.append(StepMark(number, step.origin.offset, inline, "", node_before, node_after))
         innermost = attempt.innermost()
-        if innermost is not frame:  # what asks for it next (`super()`, a bare `raise`) would read another frame
+        if innermost is not frame:  # later queries (`super()`, a bare `raise`) would read another frame
             mark = StepMark(number, step.origin.offset, inline, _text(step), node_before, node_after)
             names = frame.parsed.code.co_qualname, innermost.parsed.code.co_qualname
             self.step_diverges(attempt.frame, attempt.number, mark, Mismatch("frame that runs", *names))
@@ -109,20 +108,20 @@ class StepChecker:
         attempt.large.step_is_over(mark)
 
     def _check_twins(self) -> None:
-        """The translation of a frame, or an attempt at it, is over: compare the large containers as a whole."""
+        """At the end of a frame's translation, or of an attempt: compare the large containers as a whole."""
         attempt = self._attempt
         if attempt is None:
             return
-        for before in attempt.before.values():  # a step that broke the graph has not come to its end
+        for before in attempt.before.values():  # a step that broke the graph did not complete
             attempt.large.give_up(before.state)
         for mark, mismatch in attempt.large.differences():
             self.step_diverges(attempt.frame, attempt.number, mark, mismatch)
 
     def _check(self, attempt: Attempt, mark: StepMark, step: CheckedStep) -> None:
-        """The full check of a step that no fast check has passed."""
+        """Run the full check of a step that no fast check recognized."""
         try:
             answer = verdict(step)
-        except Exception as error:  # whatever goes wrong in a check, the program goes on
+        except Exception as error:  # an error in a check must not affect the program
             self._not_checked(attempt, mark.number, error)
             return
         if answer is None:
@@ -134,7 +133,7 @@ class StepChecker:
             self.step_diverges(attempt.frame, attempt.number, mark, answer)
 
     def record_contents(self, view: ViewOf) -> None:
-        """Record what the containers hold that the latest step made or changed; `view` shows a tracker."""
+        """Record the content of the containers that the latest step created or mutated; `view` formats a tracker."""
         attempt = self._attempt
         if attempt is None or attempt.latest is None:
             return
@@ -171,13 +170,13 @@ class StepChecker:
     # -- when a graph is compiled
 
     def plan(self, graph: FinishedGraph, name: str, frame: int) -> WatchedGraph:
-        """Make the plan of a graph's replay, before the backend sees the graph."""
+        """Create the plan of a graph's replay, before the backend receives the graph."""
         attempt = self._attempts[frame]
         with gc_disabled():
             return WatchedGraph(self, make_plan(graph, name), attempt)
 
     def forget(self, frame: int) -> None:
-        """The translation of a frame is over: drop its trackers."""
+        """Drop the trackers of a frame after its translation."""
         if self._attempt is not None and self._attempt.frame == frame:
             self._check_twins()
         self._attempts.pop(frame, None)
@@ -197,7 +196,7 @@ class StepChecker:
             self.note((_value, role, name, where, summarized))
 
     def entered(self, frame: int, values: Mapping[str, object], goes_on_from: CodeType | None) -> None:
-        """A frame begins with these arguments; in those of a resume function are the locals of the frame at its break."""
+        """Record the arguments of a frame; those of a resume function include the locals of the frame at its break."""
         self.record_locals(values, frame=frame, moment="entry")
         attempt = self._modified_codes.get(id(goes_on_from))
         if attempt is not None:
@@ -205,7 +204,7 @@ class StepChecker:
             self.record_locals(at_break, frame=attempt[1], moment="break")
 
     def returned(self, frame: int, value: object) -> None:
-        """A frame returned this."""
+        """Record the return value of a frame."""
         if not snapshots.why_not_quiet():
             with quiet():
                 self.observed("return", "return", value, frame=frame, moment="return")
@@ -239,7 +238,7 @@ _OF_THE_ENGINE = (
 
 
 def _locals_of(running: FrameType) -> dict[str, object]:
-    """The locals of a running frame; none is kept alive afterwards."""
+    """The locals of a running frame; keeps none of them alive."""
     of_frame = running.f_locals
     values = dict(of_frame)
     if isinstance(of_frame, dict):  # a copy that CPython keeps with the frame, before 3.13
@@ -248,7 +247,7 @@ def _locals_of(running: FrameType) -> dict[str, object]:
 
 
 def _value(role: str, name: str, where: Mapping[str, Any], summarized: Mapping[str, Any]) -> ev.ValueObserved:
-    """What is noted of a value of the call itself, as an event."""
+    """The event for a value of the call itself."""
     return ev.ValueObserved(role=role, name=name, **where, **summarized)
 
 
@@ -261,7 +260,7 @@ def _last_node(graph: torch.fx.Graph) -> torch.fx.Node | None:
 
 
 def _nodes_between(before: torch.fx.Node | None, after: torch.fx.Node | None) -> list[torch.fx.Node]:
-    """The calls that were added behind `before`, up to `after`."""
+    """The call nodes that were added after `before`, up to `after`."""
     calls: list[torch.fx.Node] = []
     node: Any = after
     while node is not None and node is not before and node.op != "root":

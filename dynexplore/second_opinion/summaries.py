@@ -1,10 +1,10 @@
-"""Live values as small summaries: what a recording may hold of a tensor or a Python value.
+"""Summaries of live values: what a recording stores of a tensor or a Python value.
 
-The idea: a recording keeps no tensor alive. Of a tensor it holds dtype, shape, device, whether it requires grad, the least,
-mean and greatest element and the first few; of plain Python values a short repr; of any other object its class, because a `repr`
-of the program's own might print or change something.
+The idea: a recording keeps no tensor alive. For a tensor it stores dtype, shape, device, whether it requires grad, minimum,
+mean, maximum and the first few elements; for plain Python values a short repr; for any other object its class, because a
+user-defined `__repr__` might print or mutate something.
 
-In: a live value, under `quiet()` of snapshots.py. Out: keyword arguments of events.ValueObserved.
+In: a live value, under `quiet()` of snapshots.py. Out: keyword arguments of events.ValueObserved. PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import torch
 from dynexplore.engine.events import clip, number
 
 FIRST = 6
-"""How many elements of a tensor are kept."""
+"""The number of elements of a tensor that are kept."""
 
 _LONGEST = 120
 _PLAIN: tuple[type[Any], ...] = (
@@ -27,7 +27,7 @@ _TENSORS = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
 
 
 def is_plain_tensor(value: object) -> bool:
-    """Whether a value is a tensor whose elements can be read: no subclass with operators of its own, no layout but strided."""
+    """Whether a value is a tensor whose elements can be read: not a subclass with custom operators, and strided."""
     return (
         isinstance(value, torch.Tensor)
         and (type(value) in _TENSORS or isinstance(value, torch.nn.Parameter))
@@ -46,7 +46,7 @@ def summary(value: object) -> dict[str, Any]:
 
 
 def describe(value: object, depth: int = 2) -> str:
-    """A short text of a Python value; runs no code of the program."""
+    """A short text for a Python value; runs no code of the program."""
     if isinstance(value, torch.Tensor):
         return f"{dtype_name(value)}{shape_text(value)} {value.device}"
     kind = type(value)
