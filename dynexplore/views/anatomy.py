@@ -1,13 +1,11 @@
-"""Guard anatomy: every guard of every cache entry, who asked for it, and what it says to each call.
+"""Guard anatomy: every guard of every cache entry, the instruction that installed it, and its result in each call.
 
-Which idea lives here: a guard is a sentence somebody asked for. Beside its expression stands the instruction that relied on it,
-and for each call that was made what it said: pass, fail (with expected and found), or not reached, because one before it had
-failed already. What it would say to another input only the Session knows.
+The idea: every guard has an origin. Its expression is shown with the instruction that relied on it, and with its result in each
+call: pass, fail (with expected and actual value), or not reached, because an earlier guard had failed. What it would return for
+another input only the Session can compute.
 
-In:  a Recording.
-Out: `verdicts(recording, call)`, the outcome of every guard in one call; `anatomy_data(recording)` for the browser.
-
-PyTorch's counterpart: TORCH_LOGS="guards", which prints the tree of guards.
+In: a Recording. Out: `verdicts(recording, call)`, the result of every guard in one call; `anatomy_data(recording)` for the
+browser. PyTorch's counterpart: TORCH_LOGS="guards", which prints the guard tree.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ from dynexplore.views import cache_timeline, text
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a guard of an entry said to a call: "pass", "fail" (with expected and actual) or "not reached"."""
+    """The result of a guard in a call: "pass", "fail" (with expected and actual) or "not reached"."""
 
     entry: int
     index: int
@@ -32,7 +30,7 @@ class Verdict:
 
 
 def verdicts(recording: Recording, frame: int) -> list[Verdict]:
-    """What the guards of every entry said that was tried for this frame, in the order in which entries were tried."""
+    """The results of the guards of every entry that was tried for this frame, in the order in which the entries were tried."""
     owners = cache_timeline.entry_frames(recording)
     verdicts: list[Verdict] = []
     for failed in recording.of_frame(frame, ev.GuardFailed):
@@ -43,7 +41,7 @@ def verdicts(recording: Recording, frame: int) -> list[Verdict]:
 
 
 def _of_entry(recording: Recording, owner: int, failed: ev.GuardFailed) -> list[Verdict]:
-    """The state of modules is checked before all other guards, whatever their place in the list."""
+    """The results of one entry's guards: the state of modules is checked before all other guards, wherever they are in the list."""
     guards = sorted(_guards(recording, owner), key=lambda guard: guard.kind != "MODULE_STATE")
     verdicts, word = [], "pass"
     for guard in guards:
@@ -63,7 +61,7 @@ def _guards(recording: Recording, frame: int) -> list[ev.GuardInstalled]:
 
 
 def anatomy_data(recording: Recording) -> dict[str, Any]:
-    """Entries, with who asked for each guard of their frame, and for each call the guard at which each tried entry gave up.
+    """The entries, with the origin of each guard of their frame, and for each call the guard that rejected each tried entry.
 
     A call is {label, frame, tried: {entry: index of the failed guard, or -1 for a hit}, found: {entry: {expected, actual}}}.
     """
@@ -84,7 +82,7 @@ def anatomy_data(recording: Recording) -> dict[str, Any]:
 
 
 def _calls(recording: Recording) -> list[dict[str, Any]]:
-    """The calls that asked guards; of those that only hit the same entry again and again the first."""
+    """The calls that evaluated guards; for repeated hits of the same entry only the first."""
     rows: list[dict[str, Any]] = []
     hits: set[tuple[str, int]] = set()
     for call in cache_timeline.calls(recording):

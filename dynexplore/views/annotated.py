@@ -1,14 +1,12 @@
-"""The program's own source with what the capture made of each line: which graphs hold it, where a graph breaks and why.
+"""Annotated source: the graphs that contain each line of the program, and where and why a graph breaks.
 
-Which idea lives here: people think in their source. A line belongs to a graph when a node of it came from an instruction there, or
-from a call there that was traced through: so the line `y = self.norm(x)` is in the graph that holds the operators of `norm`. Graphs
-are numbered from 1 in the order in which they were compiled. A break stands at the line that broke, with its cause and remedy, and
-at the lines that called it, with no more than that.
+The idea: people think in terms of their source. A line belongs to a graph if one of its nodes came from an instruction there,
+or from an inlined call there: the line `y = self.norm(x)` is in the graph that contains the operators of `norm`. Graphs are
+numbered from 1 in compilation order. A break is shown at the line that broke, with cause and remedy, and at the lines that
+called it, without them.
 
-In:  a Recording.
-Out: `Annotations(recording)`, asked per code object; `annotated(recording)`, the functions as text.
-
-PyTorch has no counterpart.
+In: a Recording. Out: `Annotations(recording)`, queried per code object; `annotated(recording)`, the functions as text.
+PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -23,19 +21,20 @@ from dynexplore.views.names import is_entry, is_library, plain_name, user_codes
 from dynexplore.views.timeline import line_of
 
 MOST_LINES = 200
-"""A longer function is cut here in a text."""
+"""The most lines of a function that are shown in a text."""
 
 MOST_FUNCTIONS = 8
-"""So many functions stand in a text."""
+"""The most functions that are shown in a text."""
 
 Line = tuple[int, int]
-"""A code object by its id, and the number of a line."""
+"""The id of a code object, and a line number."""
 
 
 @dataclass(frozen=True, slots=True)
 class BreakMark:
-    """A graph break at a line: the position of its event, cause and remedy; `begin` and `end` are the letters of the line that
-    broke (-1: unknown)."""
+    """A graph break at a line: the position of its event, cause and remedy; `begin` and `end` are the columns of the expression
+    that broke (-1: unknown).
+    """
 
     position: int
     cause: str
@@ -45,7 +44,7 @@ class BreakMark:
 
 
 class Annotations:
-    """What each line of each code object is marked with. `graphs` and `breaks` are asked by (code id, line)."""
+    """The marks of each line of each code object. `graphs` and `breaks` are indexed by (code id, line)."""
 
     def __init__(self, recording: Recording) -> None:
         self.recording = recording
@@ -66,9 +65,9 @@ class Annotations:
                 self._note_break(position, event)
 
     def of_code(self, code: ev.CodeView) -> dict[int, tuple[list[int], list[BreakMark]]]:
-        """Line -> the numbers of the graphs that hold it, and the breaks there; lines without either are left out.
+        """Line -> the numbers of the graphs that contain it, and the breaks there; lines without either are omitted.
 
-        The text of a function, or of a cell, holds the functions that are defined in it: their lines are marked there as well.
+        The source of a function, or of a cell, contains the functions defined in it: their lines are marked there as well.
         """
         marks: dict[int, tuple[list[int], list[BreakMark]]] = {}
         for view in (code, *self._defined_in(code)):
@@ -82,7 +81,7 @@ class Annotations:
         return marks
 
     def _defined_in(self, code: ev.CodeView) -> Iterator[ev.CodeView]:
-        """The functions whose text is a part of this one's, by file, lines and letters: names of files are not unique."""
+        """The functions whose source is part of this one's, compared by file, lines and text, because file names are not unique."""
         lines = [line.strip() for line in code.source.splitlines()]
         for other in self._by_file.get(code.file, ()):
             at = other.first_line - code.first_line
@@ -121,14 +120,14 @@ class Annotations:
         return self._lines[code.id].get(offset, 0)
 
     def _note_break(self, position: int, broke: ev.GraphBroke) -> None:
-        """Mark the line that broke, in whichever function it stands, and the line of this frame that leads there."""
+        """Mark the line that broke, in whichever function it is, and the line of this frame that leads there."""
         at = broke.user_stack[-1] if broke.user_stack else None
         begin, end = _letters(at) if at else (-1, -1)
         full = BreakMark(position, cause_of(broke), remedy_of(broke), begin, end)
         for code, line in self._places_in_chain(broke) if broke.nested else self._places(broke):
             marks = self.breaks.setdefault((code, line), [])
             mark = full
-            if at is not None and line != at.line and not is_library(at.file):  # of a library nothing else is shown
+            if at is not None and line != at.line and not is_library(at.file):  # only the innermost line is shown for a library
                 cause = f"{plain_name(at.function)} breaks the graph at line {at.line}"
                 mark = BreakMark(position, cause, "")
             if all(other.cause != mark.cause for other in marks):
@@ -150,7 +149,7 @@ def _letters(frame: ev.UserFrame) -> tuple[int, int]:
 
 
 def annotated(recording: Recording) -> str:
-    """The user's functions with line numbers, the number of the graph that holds each line, `!` and the cause where one breaks."""
+    """The user's functions with line numbers, the number of the graph that contains each line, `!` and the cause at breaks."""
     annotations = Annotations(recording)
     shown = [code for code in user_codes(recording) if code.source and not is_entry(code)]
     marked = [code for code in shown if annotations.of_code(code)] or shown[:1]
@@ -161,7 +160,7 @@ def annotated(recording: Recording) -> str:
 
 
 def _outermost(codes: list[ev.CodeView]) -> list[ev.CodeView]:
-    """Those that do not stand within the text of another one."""
+    """The code objects whose source is not contained in that of another one."""
 
     def lines(code: ev.CodeView) -> tuple[int, int]:
         return code.first_line, code.first_line + len(code.source.splitlines()) - 1
@@ -188,7 +187,7 @@ def _function(code: ev.CodeView, annotations: Annotations) -> str:
 
 
 def _note(mark: BreakMark) -> Iterator[str]:
-    """Under the line: what broke, in the columns of the source, the cause, the remedy."""
+    """The lines below a source line: a marker at the broken expression, the cause, the remedy."""
     indent = " " * 10
     if 0 <= mark.begin < mark.end:
         yield indent + " " * mark.begin + "^" * (mark.end - mark.begin)

@@ -1,12 +1,10 @@
-"""A few numbers side by side, as bars: what was measured here and now, each beside the first.
+"""A bar chart of a few measured numbers, each compared with the first.
 
-Which idea lives here: a number by itself says little, a bar beside another one says which is larger and by how much. The bars are
-drawn from zero, so their lengths can be trusted.
+The idea: a single number means little; two bars show which is larger and by how much. The bars start at zero, so their lengths
+are proportional.
 
-In:  names with their numbers, and what is counted; what a single one of it is called, where things are counted.
-Out: `bars_picture(values, unit, one)`, one SVG; `bars_text(values, unit, one)`, the same in words.
-
-PyTorch has no counterpart.
+In: names with their numbers, and the unit, in plural and singular if it is countable. Out: `bars_picture(values, unit, one)`,
+an SVG; `bars_text(values, unit, one)`, the same as text. PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ from dynexplore.views.html_text import escape
 from dynexplore.views.svg import labelled
 
 WIDTH, NAMES, ROW, LETTER = 700, 170, 30, 7
-"""The picture's width, what of it is for names, the height of a bar's row, and the room that a letter of what is counted takes."""
+"""The width of the picture, the width of the names, the height of a row, and the width of a character."""
 
 _STYLE = (
     "svg.bars { max-width: 100%; height: auto; font: 12px system-ui, sans-serif } .bars text { fill: currentColor }"
@@ -26,7 +24,7 @@ _STYLE = (
 
 
 def bars_text(values: Mapping[str, float], unit: str, singular: str = "") -> str:
-    """A line for each bar; `singular` is the unit's name where there is a single one of it.
+    """One line per bar; `singular` is the unit's name for a count of one.
 
     >>> print(bars_text({"all": 2, "min-cut": 1}, "tensors", "tensor"))
     all: 2 tensors
@@ -36,7 +34,7 @@ def bars_text(values: Mapping[str, float], unit: str, singular: str = "") -> str
 
 
 def bars_picture(values: Mapping[str, float], unit: str, singular: str = "") -> str:
-    """Return the picture as an SVG element with its style; for those who do not see it, its label says the same in words."""
+    """Return the picture as an SVG element with its style; its label for screen readers contains the same text."""
     most = max(values.values(), default=0) or 1
     longest = WIDTH - NAMES - LETTER * (len(unit) + 8)
     drawn = []

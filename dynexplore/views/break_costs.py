@@ -1,15 +1,12 @@
-"""What graph breaks cost, place by place: the one ranking that the headline and the list of a report share.
+"""The cost of graph breaks by location: the ranking that the headline and a report's list share.
 
-Which idea lives here: one line of a program may break in each round of a loop, in several functions that call it, and each time
-what continues is compiled, and compiled again for another value. All of that is one place, which a person mends once. Of a program
-the places that took most seconds of compilation come first; of one function that was explained, where seconds are few, the first
-place that ends much graph work.
+The idea: one line of a program may break in every iteration of a loop and in several callers, and each time a resume function
+is compiled, and recompiled for other values. All of these share one location, and one fix. For a program the locations are
+ranked by seconds of compilation; for a single explained function, which compiles quickly, the first location that ends a large
+graph comes first.
 
-In:  a Recording; `key`, which says what is one place.
-Out: `broken_places(recording, key)`, a `BrokenPlace` each, the costliest first; `break_before(recording, again)`, the break that a
-     recompile goes with.
-
-PyTorch has no counterpart.
+In: a Recording; `key`, which identifies a location. Out: `broken_places(recording, key)`, `BrokenPlace`s, the most expensive
+first; `break_before(recording, again)`, the break that causes a recompile. PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -26,8 +23,9 @@ from dynexplore.views.compile_seconds import seconds_by_frame, seconds_of_breaks
 
 @dataclass(eq=False)
 class BrokenPlace:
-    """A line where graphs break: its breaks as they came; seconds of compilation, those of `recompiles` that go with them included;
-    `operators` of the largest graph that one of them ends."""
+    """A line where graphs break: its breaks in order of occurrence; seconds of compilation, including those of `recompiles` that
+    it causes; `operators` of the largest graph that it ends.
+    """
 
     breaks: list[ev.GraphBroke] = field(default_factory=list)
     seconds: float = 0.0
@@ -36,7 +34,7 @@ class BrokenPlace:
 
 
 def broken_places(recording: Recording, key: Callable[[ev.GraphBroke], Hashable]) -> list[BrokenPlace]:
-    """The places, the costliest first."""
+    """The locations, the most expensive first."""
     places: dict[Hashable, BrokenPlace] = {}
     spent, cut = seconds_of_breaks(recording), _operators_before(recording)
     for broke in recording.breaks:
@@ -59,7 +57,7 @@ def broken_places(recording: Recording, key: Callable[[ev.GraphBroke], Hashable]
 
 
 def _operators_before(recording: Recording) -> Counter[tuple[ev.UserFrame, ...]]:
-    """The operators of the largest graph that ends at a line; a line breaks in each caller."""
+    """The number of operators of the largest graph that ends at a line; a line breaks in each caller."""
     operators: Counter[int] = Counter()
     for graph in recording.graphs:
         operators[graph.frame] += graph.op_count
@@ -70,7 +68,7 @@ def _operators_before(recording: Recording) -> Counter[tuple[ev.UserFrame, ...]]
 
 
 def break_before(recording: Recording, again: ev.Recompiled) -> ev.GraphBroke | None:
-    """The graph break that a recompile goes with: what continues after it got another value from before it."""
+    """The graph break that causes a recompile: its resume function received another value from the code before it."""
     failed = next(iter(recording.of_frame(again.frame, ev.GuardFailed)), None)
     entered = next(iter(recording.of_frame(again.frame, ev.FrameEntered)), None)
     if failed is None or entered is None or entered.parent is None or change(failed).name != FROM_BEFORE:

@@ -1,13 +1,11 @@
-"""The graph-break inspector: all that is known of a break, put together for a person who wants to remove it.
+"""The graph-break inspector: everything known about a break, collected for a person who wants to remove it.
 
-Which idea lives here: a break is told in many records: the report, the symbolic stack and locals before the instruction, the
-resume functions, and the frames in which these ran, whose arguments are what they truly received. Here they stand beside each
-other, and each resume function beside the instructions that it continues.
+The idea: the facts about a break are spread over many records: the report, the symbolic stack and locals before the
+instruction, the resume functions, and the frames in which these ran, with their real arguments. Here they are combined, and
+each resume function is aligned with the instructions that it continues.
 
-In:  a Recording.
-Out: `inspection_data(recording)`: break key -> its parts, for the browser; `inspection(recording, broke)` as text.
-
-PyTorch has no counterpart.
+In: a Recording. Out: `inspection_data(recording)`: break key -> its parts, for the browser; `inspection(recording, broke)` as
+text. PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -23,7 +21,9 @@ Plain = dict[str, Any]
 
 
 def inspection_data(recording: Recording) -> dict[str, Plain]:
-    """Every break by its link key: reason, place, stack, what the resume functions receive, their code beside the original."""
+    """Every break by its link key: reason, location, stack, arguments of the resume functions, their code aligned with the
+    original.
+    """
     return {
         links.break_key(position): _break(recording, event)
         for position, event in recording.besides_steps
@@ -32,7 +32,7 @@ def inspection_data(recording: Recording) -> dict[str, Plain]:
 
 
 def inspection(recording: Recording, broke: ev.GraphBroke) -> str:
-    """The same as text: the report, stack and locals, and for each resume function what it received and its code."""
+    """The same as text: the report, stack and locals, and for each resume function its arguments and its code."""
     parts = [text.break_details(recording, broke)]
     for resume in recording.of_frame(broke.frame, ev.ResumeFunctionCreated):
         received = ", ".join(f"{name} = {value or '?'}" for name, value in _received(recording, resume))
@@ -59,7 +59,7 @@ def _break(recording: Recording, broke: ev.GraphBroke) -> Plain:
 
 
 def _place(frame: ev.UserFrame) -> Plain:
-    """A level of the user's stack: its line, and from which to which character it is about (0, 0: unknown)."""
+    """An entry of the user stack: its line, and the first and last column of the expression (0, 0: unknown)."""
     begin, end = ev.letters(frame.code, frame.column), ev.letters(frame.code, frame.end_column)
     has_columns = 0 <= frame.column < frame.end_column and bool(frame.code.strip())
     return {"place": frame.place, "code": frame.code, "from": begin if has_columns else 0, "to": end if has_columns else 0}
@@ -74,7 +74,9 @@ def _value(view: ev.ValueView) -> str:
 
 
 def _resume(recording: Recording, resume: ev.ResumeFunctionCreated) -> Plain:
-    """Its rows stand with its frame, those that it continues with the code object `code`: the browser lays them side by side."""
+    """A resume function: its rows are those of its frame, the rows that it continues are those of code object `code`; the browser
+    aligns them.
+    """
     received = [{"name": name, "value": value} for name, value in _received(recording, resume)]
     where = goes_on(resume.code, resume.offset)
     return {"name": resume.name, "where": where, "offset": resume.offset, "code": resume.code.resumes, "received": received}
@@ -85,17 +87,17 @@ def _continued(recording: Recording, resume: ev.ResumeFunctionCreated) -> ev.Cod
 
 
 def _received(recording: Recording, resume: ev.ResumeFunctionCreated) -> list[tuple[str, str]]:
-    """Each parameter, and what it was when the function ran for the first time ("" where it never ran, or was not seen)."""
+    """Each parameter, and its value when the function ran for the first time ("" if it never ran, or was not recorded)."""
     ran = next((entered for entered in recording.frames if entered.code.id == resume.code.id), None)
     values = {name: view.text for name, view in ran.arguments} if ran is not None else {}
     return [(name, values.get(name, "")) for name in resume.parameters]
 
 
 def _aligned_rows(recording: Recording, resume: ev.ResumeFunctionCreated) -> list[tuple[str, str, str, str, str]]:
-    """The resume function from its beginning, each row with the original one that it continues.
+    """The rows of the resume function, each with the original row that it continues.
 
-    [original offset, original instruction, offset, instruction, role]. What stands before the place where it goes on is left
-    out: only a jump back leads there.
+    [original offset, original instruction, offset, instruction, role]. Rows before the resume point are omitted: they are
+    reachable only by a backward jump.
     """
     code = _continued(recording, resume)
     originals = {row.offset: row for row in code.rows} if code is not None else {}

@@ -1,13 +1,12 @@
-"""Where a graph breaks: a line of the user's code first, and after it the line of a library that it leads to.
+"""The location of a graph break: a line of the user's code, followed by the line of a library that it leads to.
 
-Which idea lives here: what breaks often stands in a library, and nobody mends a library. So a break is placed at the innermost line
-of the program: of the user's stack where that has one, else at the line that made the call. Every report, table and page places
-breaks by the functions of this file.
+The idea: a break often occurs in a library, which the user cannot fix. So a break is located at the innermost line of the
+program: of the user stack if that has one, else at the line that made the call. Every report, table and page locates breaks
+with the functions of this file.
 
-In:  a break; its Recording, where there is one: the stack alone does not say who called a library's function that was compiled.
-Out: `own_line(broke)`, `library_line(broke)`; `place_words(broke)`, both in words.
-
-PyTorch's counterpart: `user_stack_trace` in torch/_dynamo/exc.py, which shows the whole stack.
+In: a break; its Recording, if available: the stack alone does not include the caller of a compiled library function. Out:
+`own_line(broke)`, `library_line(broke)`; `place_words(broke)`, both as text. PyTorch's counterpart: the real stack
+(`user_stack`) of torch/_dynamo/exc.py, which is shown in full.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from dynexplore.views.names import calling_line, is_library, plain_name, short_f
 
 
 def own_line(broke: ev.GraphBroke, recording: Recording | None = None) -> ev.UserFrame | None:
-    """The line of the user's own code, None where nobody knows: what stands in a library was called from somewhere."""
+    """The line in the user's own code; None if a library function's caller is unknown."""
     own = [frame for frame in broke.user_stack if frame.line and not is_library(frame.file)]
     if own:
         return own[-1]
@@ -26,7 +25,7 @@ def own_line(broke: ev.GraphBroke, recording: Recording | None = None) -> ev.Use
 
 
 def library_line(broke: ev.GraphBroke) -> ev.UserFrame | None:
-    """The line that breaks, where it is a library's: the polyfills that torch.compile traces in place of C are called by nobody."""
+    """The line that breaks, if it is in a library; None for the polyfills that torch.compile traces in place of C code."""
     frames = [frame for frame in broke.user_stack if _POLYFILLS not in frame.file]
     return frames[-1] if frames and frames[-1].line and is_library(frames[-1].file) else None
 
@@ -35,7 +34,7 @@ _POLYFILLS = "/torch/_dynamo/polyfills/"
 
 
 def place_words(broke: ev.GraphBroke, recording: Recording | None = None, *, full: bool = False) -> str:
-    """Both lines in words, with the path of their files where it is `full`; "" where no line is known.
+    """Both lines as text, with the full path of their files if `full`; "" if no line is known.
 
     >>> stack = ev.UserFrame("/src/model.py", 31, "Net.forward"), ev.UserFrame("/lib/site-packages/einops/einops.py", 539, "reduce")
     >>> place_words(ev.GraphBroke(frame=1, kind="DX104", title="", reason="", user_stack=stack))

@@ -1,13 +1,10 @@
-"""The recompile timeline: calls against cache entries, and for each miss what the new capture has that the old one had not.
+"""The recompile timeline: calls against cache entries, and for each miss how the new capture differs from the old one.
 
-Which idea lives here: a recording tells of frames, one after the other; a person asks "which of my calls was compiled again, and
-which guard was it?". So the frames are put under the calls that they belong to, each with one outcome, and every entry that it
-tried with the guard that said no.
+The idea: a recording lists frames, one after the other; a person asks which call recompiled, and which guard failed. So the
+frames are grouped by call, each with one outcome, and with the failed guard of every entry that was tried.
 
-In:  a Recording.
-Out: `calls(recording)`: what happened in each call; `text(recording)`; `timeline_data(recording)` for the browser.
-
-PyTorch's counterpart: TORCH_LOGS="recompiles", which logs a line for each miss.
+In: a Recording. Out: `calls(recording)`: the outcome of each call; `text(recording)`; `timeline_data(recording)` for the
+browser. PyTorch's counterpart: TORCH_LOGS="recompiles", which logs a line per miss.
 """
 
 from __future__ import annotations
@@ -28,10 +25,10 @@ from dynexplore.views.names import frame_name
 
 @dataclass(slots=True)
 class FrameCall:
-    """A frame of a call that the engine looked at, and what came of it.
+    """A frame of a call that the engine intercepted, and its outcome.
 
-    `outcome` is "hit", "compile", "recompile", "limit reached", "plain Python" or "failed"; `entry` the entry that was
-    hit or made (-1: none); `missed` the guards that failed, by entry; `reason` why it was compiled again or runs plain.
+    `outcome` is "hit", "compile", "recompile", "limit reached", "plain Python" or "failed"; `entry` is the entry that was hit or
+    added (-1: none); `missed` the failed guards by entry; `reason` why it recompiled or runs as plain Python.
     """
 
     frame: int
@@ -50,7 +47,7 @@ class FrameCall:
 
 @dataclass(slots=True)
 class Call:
-    """One call of the explained function, from 1: its arguments in words, and its frames in the order in which they ran."""
+    """One call of the explained function, from 1: its arguments as text, and its frames in order of execution."""
 
     number: int
     arguments: str
@@ -59,7 +56,7 @@ class Call:
 
     @property
     def outcome(self) -> str:
-        """What came of the frame that the call began with; "nothing" when no frame of it was looked at."""
+        """The outcome of the call's first frame; "nothing" if none of its frames was intercepted."""
         return self.frames[0].outcome if self.frames else "nothing"
 
 
@@ -72,7 +69,7 @@ def calls(recording: Recording) -> list[Call]:
 
 
 class _Fold:
-    """Puts frames under calls, and outcomes on frames."""
+    """Assigns frames to calls, and outcomes to frames."""
 
     def __init__(self) -> None:
         self.calls: list[Call] = []
@@ -93,7 +90,7 @@ class _Fold:
                 frame_call = self.frame(event.frame, event.function, event.code)
                 frame_call.outcome, frame_call.entry = "hit", event.entry
             case ev.GuardAlsoFailed():
-                pass  # `misses.py` has them
+                pass  # `misses.py` shows these
             case ev.GuardFailed():
                 self.frame(event.frame, "", self.codes.get(event.entry, -1)).missed[event.entry] = event
             case ev.Recompiled() | ev.CacheLimitReached() | ev.FrameSkipped() | ev.CacheEntryAdded() | ev.FrameFinished():
@@ -102,8 +99,8 @@ class _Fold:
                 pass
 
     def finish(self, event: ev.Event) -> None:
-        """What came of a frame."""
-        if not event.frame:  # a function that policy leaves alone: no frame of it was translated
+        """Record the outcome of a frame."""
+        if not event.frame:  # a function that policy skips: none of its frames was translated
             return
         frame_call = self.frame(event.frame)
         match event:
@@ -122,7 +119,7 @@ class _Fold:
                 pass
 
     def frame(self, number: int, function: str = "", code: int = -1) -> FrameCall:
-        """The frame of that number, new or known."""
+        """The frame of that number, created if necessary."""
         frame_call = self.frames.get(number)
         if frame_call is None:
             if not self.calls:
@@ -143,7 +140,9 @@ def _argument(name: str, view: ev.ValueView) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Miss:
-    """A frame that was compiled although its code had entries: the failed guard of the entry tried first, and what differs."""
+    """A frame that was compiled although its code had cache entries: the failed guard of the entry tried first, and the
+    differences.
+    """
 
     frame: int
     entry: int
@@ -153,7 +152,7 @@ class Miss:
 
 
 def miss(recording: Recording, frame: int, entry: int | None = None) -> Miss:
-    """The miss of a frame, beside the capture of `entry` (None: the one that was tried first).
+    """The miss of a frame, compared with the capture of `entry` (None: the one that was tried first).
 
     Raises KeyError when no guard failed for this frame.
     """
@@ -168,7 +167,7 @@ def miss(recording: Recording, frame: int, entry: int | None = None) -> Miss:
 
 
 def entry_frames(recording: Recording) -> dict[int, int]:
-    """Entry -> the frame that was translated for it."""
+    """Entry -> the frame whose translation created it."""
     return {event.entry: event.frame for event in recording.of(ev.CacheEntryAdded)}
 
 
@@ -176,17 +175,17 @@ def entry_frames(recording: Recording) -> dict[int, int]:
 
 
 MANY_HITS = 8
-"""More hits than this after each other are one row for each entry that they found, with their number."""
+"""More consecutive hits than this are merged into one row per entry, with their number."""
 
 MANY_ENTRIES = 12
-"""With more entries than this one column says which was hit, made or missed; else each has a column."""
+"""With more entries than this, one column lists those that were hit, added or missed; else each has a column."""
 
 
 def text(recording: Recording) -> str:
-    """The timeline as a table, and a line for each miss.
+    """The timeline as a table, and a line per miss.
 
-    A row is a frame of a call, a column an entry. A program that runs for long hits the same entries again and again: such a
-    run is told once, with its number, so that the table grows with what was compiled and not with what was called.
+    A row is a frame of a call, a column an entry. A long-running program hits the same entries repeatedly: such a run is merged
+    into one row with a count, so the table grows with compilations, not with calls.
     """
     entries = sorted(entry_frames(recording))
     if any(_mark(frame, ev.EARLIER) for call in calls(recording) for frame in call.frames):
@@ -208,17 +207,17 @@ def text(recording: Recording) -> str:
 
 
 def names_of_frames(recording: Recording) -> dict[int, str]:
-    """What people call each frame that was compiled, or that ran what was compiled as another one."""
+    """The display name of each frame that was compiled, or that hit the entry of another frame."""
     names = {entered.frame: frame_name(recording, entered) for entered in recording.frames}
     return names | {hit.frame: names[hit.compiled_by] for hit in recording.of(ev.CacheHit) if hit.compiled_by in names}
 
 
 Run = tuple[int, int, FrameCall, int]
-"""Rows of the table that are one: the numbers of the first and the last call, the frame, and how often."""
+"""Merged rows of the table: the numbers of the first and the last call, the frame, and the count."""
 
 
 def _runs(all_calls: list[Call]) -> Iterator[Run]:
-    """The frames of all calls in order; many hits after each other are one run for each entry that was hit."""
+    """The frames of all calls in order; many consecutive hits are merged into one run per entry."""
     rows = [(call.number, frame) for call in all_calls for frame in call.frames]
     for is_hit, equal_outcomes in itertools.groupby(rows, key=lambda row: row[1].outcome == "hit" and not row[1].missed):
         run = list(equal_outcomes)
@@ -238,7 +237,7 @@ def _mark(frame: FrameCall, entry: int) -> str:
 
 
 def _marks(frame: FrameCall) -> str:
-    """What a frame did with which entries, in one cell: `miss 1, 2, made 5`."""
+    """The text of a table cell on a frame's entries: `miss 1, 2, made 5`."""
     missed = f"miss {', '.join(map(views_text.entry_name, frame.missed))}" if frame.missed else ""
     mark = _mark(frame, frame.entry)
     own = f"{mark} {views_text.entry_name(frame.entry)}" if mark else ""
@@ -249,7 +248,7 @@ def _marks(frame: FrameCall) -> str:
 
 
 def timeline_data(recording: Recording) -> dict[str, Any]:
-    """Calls, entries and misses: each entry with the frame it was compiled as, frames of calls with their marks per entry."""
+    """Calls, entries and misses: each entry with its frame, frames of calls with their marks per entry."""
     owners, names = entry_frames(recording), names_of_frames(recording)
     all_calls = calls(recording)
     frames = [frame for call in all_calls for frame in call.frames]
@@ -278,7 +277,7 @@ def _frame_data(recording: Recording, frame: FrameCall, function: str) -> dict[s
 
 
 def _miss_data(recording: Recording, frame: FrameCall) -> dict[str, Any]:
-    """The failed guard of each entry that was tried, in full; beside the capture of the first of them that of the frame."""
+    """The failed guard of each entry that was tried, in full, and the differences from the capture of the first of them."""
     reports = {str(entry): views_text.recompile_report(recording, failed) for entry, failed in frame.missed.items()}
     if frame.outcome != "recompile":
         return {"reports": reports}

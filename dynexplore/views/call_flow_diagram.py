@@ -1,14 +1,11 @@
-"""The flow of a call, as a picture: hook, cache, guards, capture, code swap.
+"""A diagram of the flow of a call: frame hook, cache lookup, guards, capture, code swap.
 
-Which idea lives here: CPython is about to run a function and asks the engine first. If an entry of the cache lets the call through,
-its code runs; if none does, the bytecode is captured, and what comes of it runs and becomes an entry. A column is a call, a row a
-station on its way; a call that needs no capture goes past that station. Of each call it is the flow of the frame it began with.
+The idea: before CPython evaluates a function, it calls the frame hook. If the guards of a cache entry pass, the entry's code
+runs; otherwise the bytecode is captured, and the compiled code runs and becomes an entry. A column is a call, a row a stage; a
+call that needs no capture skips that stage. The flow shown for a call is that of its first frame.
 
-In:  a recording.
-Out: `call_flows(recording)`, what happened to each call at each station; `call_flow_diagram(recording)`, one SVG;
-     `call_flow_text(recording)`, the same in words.
-
-PyTorch has no counterpart.
+In: a recording. Out: `call_flows(recording)`, what happened to each call at each stage; `call_flow_diagram(recording)`, an SVG;
+`call_flow_text(recording)`, the same as text. PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -31,13 +28,13 @@ STATIONS = {
     "capture": "bytecode becomes a graph",
     "code swap": "what CPython runs instead",
 }
-"""The stations in order, and what each is for."""
+"""The stages in order, and the purpose of each."""
 
 HEAD, COLUMN, ROW, TOP = 186, 184, 82, 48
-"""The width of a row's head and of a call's column, the height of a row, and that of the columns' heads."""
+"""The width of a row header and of a call's column, the height of a row, and that of the column headers."""
 
 _LETTERS, _LINES = 24, 3
-"""How many letters fit into a line of a box, and how many lines into a box."""
+"""The most characters per line of a box, and lines per box."""
 
 _STYLE = (
     "svg.callflow { max-width: 100%; height: auto; font: 12px system-ui, sans-serif } .callflow text { fill: currentColor }"
@@ -51,7 +48,7 @@ _STYLE = (
 
 @dataclass(frozen=True)
 class CallFlow:
-    """A call, and what happened to it at each station where it stopped. `refused`: it came to the guards, and no entry fitted."""
+    """A call, and what happened at each stage that it reached. `refused`: its guards were checked, and no entry passed."""
 
     title: str
     detail: str
@@ -60,7 +57,7 @@ class CallFlow:
 
 
 def call_flows(recording: Recording) -> list[CallFlow]:
-    """The flow of each call that the engine looked at."""
+    """The flow of each call that the engine intercepted."""
     return [_call_flow(recording, call) for call in calls(recording) if call.frames]
 
 
@@ -99,7 +96,7 @@ def _capture(recording: Recording, frame: FrameCall) -> str:
 
 
 def call_flow_text(recording: Recording) -> str:
-    """The picture in words, a line for each call and for each station where it stopped."""
+    """The diagram as text: a line per call and per stage that it reached."""
     lines = []
     for flow in call_flows(recording):
         lines.append(f"{flow.title} ({flow.detail})")
@@ -108,7 +105,7 @@ def call_flow_text(recording: Recording) -> str:
 
 
 def call_flow_diagram(recording: Recording) -> str:
-    """Return the picture as an SVG element with its style; for those who do not see it, its label says the same in words."""
+    """Return the picture as an SVG element with its style; its label for screen readers contains the same text."""
     shown = call_flows(recording)
     width, height = HEAD + COLUMN * len(shown), TOP + ROW * len(STATIONS)
     drawn = [_station_head(*station, TOP + ROW * place) for place, station in enumerate(STATIONS.items())]
@@ -121,7 +118,7 @@ def _station_head(station: str, purpose: str, top: int) -> str:
 
 
 def _column(flow: CallFlow, x: int) -> str:
-    """A call from its station at the top to that at the bottom; an arrow leads past the stations where it does not stop."""
+    """The column of a call from the first stage to the last; arrows bypass the stages that it skips."""
     drawn = [f'<text class="head" x="{x + 10}" y="16">{escape(flow.title)}</text>{_lines(flow.detail, x + 10, 33, 1)}']
     tops = {station: TOP + ROW * place for place, station in enumerate(STATIONS)}
     stops = list(flow.stations)

@@ -1,13 +1,11 @@
-"""Calls against cache entries, as a picture: who served each call, and which guard said no to it.
+"""A picture of calls against cache entries: the entry that served each call, and the guards that rejected others.
 
-Which idea lives here: compiled code is kept in entries, and an entry serves the calls that its guards let through. So a row is
-a call, a column an entry, and where they meet stands what came of it: the entry *serves*, it says *no* and why, or it was *made*
-for this call. Read downwards, a column is the life of an entry; read across, a row is one question asked of each of them.
+The idea: compiled code is stored in cache entries, and an entry serves the calls for which its guards pass. A row is a call, a
+column an entry, and a cell the outcome: the entry *serves* the call, rejects it (*no*, with the reason), or was *made* for it.
+A column is the history of an entry, a row is one cache lookup.
 
-In:  a recording.
-Out: `rows(recording)`, the calls in order; `calls_picture(recording)`, one SVG; `calls_text(recording)`, the same in words.
-
-PyTorch's counterpart: TORCH_LOGS="recompiles", which logs a line for each miss.
+In: a recording. Out: `rows(recording)`, the calls in order; `calls_picture(recording)`, an SVG; `calls_text(recording)`, the
+same as text. PyTorch's counterpart: TORCH_LOGS="recompiles", which logs a line per miss.
 """
 
 from __future__ import annotations
@@ -23,10 +21,10 @@ from dynexplore.views.html_text import escape
 from dynexplore.views.svg import labelled
 
 HEAD, COLUMN, ROW, TOP = 178, 184, 76, 26
-"""The width of a row's head and of an entry's column, the height of a row, and that of the columns' heads."""
+"""The width of a row header and of an entry's column, the height of a row, and that of the column headers."""
 
 _LETTERS, _LINES = 24, 3
-"""How many letters fit into a line of a box, and how many lines below its first."""
+"""The most characters per line, and lines below the first in a box."""
 
 _STYLE = (
     "svg.calls { max-width: 100%; height: auto; font: 12px system-ui, sans-serif } .calls text { fill: currentColor }"
@@ -40,7 +38,7 @@ _STYLE = (
 
 @dataclass(frozen=True)
 class Answer:
-    """What an entry had to do with a call. `kind` is "serves", "no" or "made"; `why` says which guard refused, in words."""
+    """The outcome of an entry for a call. `kind` is "serves", "no" or "made"; `why` describes the guard that failed."""
 
     entry: int
     kind: str
@@ -49,7 +47,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Row:
-    """One call, or one more frame of it: what it was called with, what came of it, and the answers of entries."""
+    """One call, or one more frame of it: its arguments, its outcome, and the outcomes of entries."""
 
     title: str
     detail: str
@@ -57,7 +55,7 @@ class Row:
 
 
 def rows(recording: Recording, latest: int | None = None) -> list[Row]:
-    """The calls in order, a row for each frame; of `latest` calls only, if it is given."""
+    """The calls in order, one row per frame; if `latest` is given, only so many of the last calls."""
     picture_rows: list[Row] = []
     every = calls(recording)
     for call in every if latest is None else every[-latest:]:
@@ -75,7 +73,7 @@ def _answers(recording: Recording, frame: FrameCall) -> tuple[Answer, ...]:
 
 
 def calls_text(recording: Recording, latest: int | None = None) -> str:
-    """The picture in words, a line for each call and for each answer."""
+    """The picture as text: a line per call and per outcome of an entry."""
     lines = []
     for row in rows(recording, latest):
         lines.append(f"{row.title} ({row.detail})")
@@ -89,7 +87,7 @@ def _verb(answer: Answer) -> str:
 
 
 def calls_picture(recording: Recording, latest: int | None = None) -> str:
-    """Return the picture as an SVG element with its style; for those who do not see it, its label says the same in words."""
+    """Return the picture as an SVG element with its style; its label for screen readers contains the same text."""
     shown = rows(recording, latest)
     entries = sorted({answer.entry for row in shown for answer in row.answers})
     width, height = HEAD + COLUMN * len(entries), TOP + ROW * len(shown)
@@ -121,6 +119,6 @@ def _answer(answer: Answer, x: int, top: int) -> str:
 
 
 def _lines(text: str, x: int, top: int) -> str:
-    """The text in as many lines as there is room for; what does not fit ends in an ellipsis."""
+    """The text broken into the available lines; longer text ends in an ellipsis."""
     lines = textwrap.wrap(text, _LETTERS, max_lines=_LINES, placeholder="…")
     return "".join(f'<text class="code" x="{x}" y="{top + 15 * number}">{escape(line)}</text>' for number, line in enumerate(lines))

@@ -1,13 +1,10 @@
-"""Two captures side by side: what is the same in their graphs, guards and breaks, and what is not.
+"""The difference between two captures: what is equal in their graphs, guards and breaks, and what is not.
 
-Which idea lives here: a recompile, a what-if and an edited source all end in the question "what is different now?". The answer
-is three tables of aligned rows: the nodes in order (what each calls decides which belong together), the guards by what they
-are about, the breaks in order.
+The idea: a recompile, a what-if query and an edited source all raise the question "what is different now?". The answer is three
+tables of aligned rows: nodes in order (aligned by their targets), guards by their sources, breaks in order.
 
-In:  a frame of a recording, and a frame of the same or of another one.
-Out: a `Difference`, with `str()` for terminals; `difference_data` for the browser.
-
-PyTorch has no counterpart.
+In: a frame of a recording, and a frame of the same or of another one. Out: a `Difference`, with `str()` for terminals;
+`difference_data` for the browser. PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -24,12 +21,12 @@ from dynexplore.views.break_places import place_words
 T = TypeVar("T")
 
 WIDEST = 76
-"""A longer text is cut in the middle, in a table for terminals."""
+"""The most characters of a cell in a terminal table; a longer text is cut in the middle."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One aligned row: `sign` is "=" (the same), "~" (changed), "-" (only before) or "+" (only after)."""
+    """One aligned row: `sign` is "=" (equal), "~" (changed), "-" (only before) or "+" (only after)."""
 
     sign: str
     before: str
@@ -38,7 +35,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What differs between two captures, as aligned rows."""
+    """The difference between two captures, as aligned rows."""
 
     nodes: tuple[Row, ...] = ()
     guards: tuple[Row, ...] = ()
@@ -57,7 +54,7 @@ class Difference:
 
 
 def difference(before: Recording, frame: int, after: Recording, other: int) -> Difference:
-    """What differs between frame `frame` of `before` and frame `other` of `after`."""
+    """The difference between frame `frame` of `before` and frame `other` of `after`."""
     return Difference(
         _aligned(_nodes(before, frame), _nodes(after, other), _node_key, _node_text),
         _by_key(_guards(before, frame), _guards(after, other), _guard_key, _guard_text),
@@ -72,7 +69,7 @@ def difference_data(difference: Difference) -> dict[str, list[dict[str, str]]]:
     }
 
 
-# -- what is compared ------------------------------------------------------------------------------------------
+# -- -- rows ---------------------------------------------------------------------------------------------------
 
 
 def _nodes(recording: Recording, frame: int) -> list[ev.NodeAdded]:
@@ -103,7 +100,7 @@ _MANY_OF_A_PLACE = frozenset({
 
 
 def _guard_key(guard: ev.GuardInstalled) -> Hashable:
-    # what is expected of these is what tells two of them apart
+    # guards of these kinds are told apart by their expected value
     return guard.scope, guard.source, guard.kind, guard.expected if guard.kind in _MANY_OF_A_PLACE else ""
 
 
@@ -112,7 +109,7 @@ def _guard_text(guard: ev.GuardInstalled) -> str:
 
 
 def _breaks(recording: Recording, frame: int) -> list[tuple[ev.GraphBroke, str]]:
-    """The breaks of a frame, each with its place."""
+    """The breaks of a frame, each with its location."""
     return [(broke, place_words(broke, recording)) for broke in recording.of_frame(frame, ev.GraphBroke)]
 
 
@@ -130,7 +127,7 @@ def _break_text(row: tuple[ev.GraphBroke, str]) -> str:
 
 
 def _aligned(before: Sequence[T], after: Sequence[T], key: Callable[[T], Hashable], text: Callable[[T], str]) -> tuple[Row, ...]:
-    """Rows in order: what has the same key in the same order stands side by side."""
+    """Rows in order, aligned where keys are equal in the same order."""
     matcher = difflib.SequenceMatcher(None, [key(item) for item in before], [key(item) for item in after], autojunk=False)
     rows: list[Row] = []
     for _, low, high, other_low, other_high in matcher.get_opcodes():
@@ -149,7 +146,7 @@ def _aligned(before: Sequence[T], after: Sequence[T], key: Callable[[T], Hashabl
 
 
 def _by_key(before: Iterable[T], after: Iterable[T], key: Callable[[T], Hashable], text: Callable[[T], str]) -> tuple[Row, ...]:
-    """Rows by key, wherever they stand; those of the left first."""
+    """Rows aligned by key, regardless of order; those of the left first."""
     others = {key(item): text(item) for item in after}
     rows = []
     for item in before:

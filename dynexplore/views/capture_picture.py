@@ -1,14 +1,11 @@
-"""Bytecode becoming a graph, as a picture: each instruction, the stack after it, and the node that it left in the graph.
+"""A picture of bytecode capture: each instruction, the stack after it, and the node that it added to the graph.
 
-Which idea lives here: capturing is interpreting. The instructions are stepped through one by one, as CPython would do it, but on
-names in place of values; most of them only move names about, and those that compute leave a node. Read downwards, the left side
-is the program, the right side the graph as it grows.
+The idea: capture is symbolic interpretation. The instructions are executed one by one, as CPython does it, but on symbolic
+values; most of them only move values, and those that compute add a node. Read downwards, the left side is the program, the
+right side the growing graph.
 
-In:  a recording.
-Out: `steps_and_nodes(recording)`, the steps of its first frame; `capture_picture(recording)`, one SVG; `capture_text(recording)`,
-     the same in words.
-
-PyTorch has no counterpart.
+In: a recording. Out: `steps_and_nodes(recording)`, the steps of its first frame; `capture_picture(recording)`, an SVG;
+`capture_text(recording)`, the same as text. PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -21,10 +18,10 @@ from dynexplore.views.html_text import escape
 from dynexplore.views.svg import fitting, labelled
 
 WIDTH, STACK, GRAPH, BOX, ROW, TOP = 720, 176, 430, 286, 32, 30
-"""The width, where the stack and the graph begin, the width of a node's box, the height of a row, and that of the heads."""
+"""The width, the positions of the stack and the graph, the width of a node's box, the height of a row, and that of the headers."""
 
 _IN_STEP, _IN_STACK, _IN_NODE = 24, 34, 40
-"""How many letters fit into an instruction, a stack and a node."""
+"""The most characters of an instruction, a stack and a node."""
 
 _STYLE = (
     "svg.capture { max-width: 100%; height: auto; font: 12px system-ui, sans-serif } .capture text { fill: currentColor }"
@@ -36,7 +33,7 @@ _STYLE = (
 
 @dataclass(frozen=True)
 class Step:
-    """One instruction, the stack as it leaves it (the top last), and the nodes that it made; nearly always none or one."""
+    """One instruction, the stack after it (the top last), and the nodes that it added; nearly always none or one."""
 
     instruction: str
     stack: tuple[str, ...]
@@ -44,7 +41,7 @@ class Step:
 
 
 def steps_and_nodes(recording: Recording) -> list[Step]:
-    """The steps of the first frame that has a graph, in order. What ends the graph belongs to the last step."""
+    """The steps of the first frame that has a graph, in order. The output node belongs to the last step."""
     graph = next(iter(recording.graphs), None)
     if graph is None:
         return []
@@ -72,7 +69,7 @@ def _in_words(node: ev.NodeAdded) -> str:
 
 
 def capture_text(recording: Recording) -> str:
-    """The picture in words, a line for each step."""
+    """The picture as text, a line per step."""
     return "\n".join(_line(step) for step in steps_and_nodes(recording))
 
 
@@ -82,7 +79,7 @@ def _line(step: Step) -> str:
 
 
 def capture_picture(recording: Recording) -> str:
-    """Return the picture as an SVG element with its style; for those who do not see it, its label says the same in words."""
+    """Return the picture as an SVG element with its style; its label for screen readers contains the same text."""
     shown = steps_and_nodes(recording)
     height = TOP + ROW * sum(max(1, len(step.nodes)) for step in shown) + 4
     heads = (("instruction", 4), ("stack after it, the top at the right", STACK), ("graph", GRAPH))

@@ -1,14 +1,12 @@
-"""What was different when something was compiled again, in words: "`x` had 8 rows, now 9", "in the loop at model.py:12".
+"""What changed when a function recompiled, as text: "`x` had 8 rows, now 9", "in the loop at model.py:12".
 
-Which idea lives here: a guard says what it expected and what it found, in the engine's terms; a person asks what of the program
-was another. A guard of a module's state keeps no old value, for it compares objects: the words of the guard as it was installed
-have it. And a frame that is compiled again within one call is, most often, a later round of a loop.
+The idea: a guard reports its expected and actual value in the engine's terms; a person asks what changed in the program. A
+guard on a module's state stores no old value, because it compares identities: its description at installation contains the
+value. And a frame that recompiles within one call is usually a later iteration of a loop.
 
-In:  a Recording, a GuardFailed or Recompiled of it.
-Out: `change(failed)`, a `Change`, of what `as_the_program_says(recording, failed)` gives; `is_last_round(failed)`;
-     `precedes_graph_break(recording, failed)`; `loops_of(recording)`.
-
-PyTorch's counterpart: the reasons of TORCH_LOGS="recompiles", which are the failed expressions.
+In: a Recording, a GuardFailed or Recompiled event of it. Out: `change(failed)`, a `Change`, for the result of
+`as_the_program_says(recording, failed)`; `is_last_round(failed)`; `precedes_graph_break(recording, failed)`;
+`loops_of(recording)`. PyTorch's counterpart: the reasons of TORCH_LOGS="recompiles", which are the failed expressions.
 """
 
 from __future__ import annotations
@@ -25,8 +23,9 @@ from dynexplore.views.names import argument_behind, decorator_of, is_entry, is_l
 
 
 def as_the_program_says(recording: Recording, failed: ev.GuardFailed) -> ev.GuardFailed:
-    """Return the guard in the user's words: the value that an attribute had is said, what an engine's wrapper around a module calls
-    `target` or `fn` is `self`, and what a decorator or a library passes on as `kwargs['x']` is `x`."""
+    """Return the guard in the user's terms: with an attribute's old value, `self` for `target` or `fn` of a module wrapper, and
+    `x` for `kwargs['x']` of a decorator or a library.
+    """
     if failed.kind == "MODULE_STATE" and (before := _value_before(recording, failed)):
         failed = replace(failed, expected=before, kind="EQUALS")
     elif failed.kind == "ATTRIBUTE_ABSENT" and (now := _value_now(recording, failed)):
@@ -36,7 +35,7 @@ def as_the_program_says(recording: Recording, failed: ev.GuardFailed) -> ev.Guar
     code = recording.original_code(failed.frame) if entered else None
     if code is None or not (is_entry(code) or decorator_of(code) or is_library(code.file)):
         return failed
-    source = re.sub(r"\bkwargs\['(\w+)'\]", r"\1", failed.source)  # what passes arguments on has no names for them
+    source = re.sub(r"\bkwargs\['(\w+)'\]", r"\1", failed.source)  # forwarding functions have no parameter of that name
     source = re.sub(r"\bargs\[\d+\]", lambda match: argument_behind(recording, entered[0], match[0]), source)
     if is_torchs_entry(code):
         source = re.sub(r"\bfn\b", "self", source)
@@ -46,9 +45,9 @@ def as_the_program_says(recording: Recording, failed: ev.GuardFailed) -> ev.Guar
 
 
 def _value_before(recording: Recording, failed: ev.GuardFailed) -> str:
-    """What an attribute was when the entry was made: its guard, as it was installed, says `scale is 2; empty: ...`; "" if not.
+    """The value of an attribute when the entry was added, from its guard's description `scale is 2; empty: ...`; "" if unknown.
 
-    One that the object did not have itself was its class's: the guards of the classes follow that of the object.
+    An attribute that the object itself did not have came from its class: the guards of the classes follow that of the object.
     """
     if failed.expected not in ("the same value", "no such attribute"):
         return ""
@@ -65,14 +64,16 @@ def _value_before(recording: Recording, failed: ev.GuardFailed) -> str:
 
 
 def _value_now(recording: Recording, failed: ev.GuardFailed) -> str:
-    """What an attribute is that was absent: the guard of the code that was compiled for it says so; "" if none does."""
+    """The present value of an attribute that was absent, from the guard of the new entry; "" if unknown."""
     source = f"{failed.source}.{failed.expected.strip(chr(39))}"
     guards = recording.of_frame(failed.frame, ev.GuardInstalled)
     return next((guard.expected for guard in guards if guard.source == source and guard.kind == "EQUALS"), "")
 
 
 def precedes_graph_break(recording: Recording, failed: ev.GuardFailed) -> bool:
-    """Whether what is another is no argument of the function, but a variable that it made before it was continued after a break."""
+    """Whether the changed value is not an argument, but a variable that was computed before a graph break and passed to the resume
+    function.
+    """
     entered = next(iter(recording.of_frame(failed.frame, ev.FrameEntered)), None)
     if entered is None or entered.code.resumes < 0:
         return False
@@ -92,8 +93,8 @@ Place = tuple[str, int, str]
 
 
 def loops_of(recording: Recording) -> dict[int, Place]:
-    """Frame -> the loop in which it was compiled again within the call that compiled it first: the loop that it goes on in, or
-    that it is called in. Frames that are in no such loop are left out.
+    """Frame -> the loop in which it recompiled within the call that first compiled it: the loop that it resumes in, or is called
+    in. Other frames are omitted.
     """
     calls, frame_of_entry = _calls(recording), {added.entry: added.frame for added in recording.of(ev.CacheEntryAdded)}
     loops = {}
@@ -106,7 +107,7 @@ def loops_of(recording: Recording) -> dict[int, Place]:
 
 
 def _calls(recording: Recording) -> dict[int, int]:
-    """Frame -> the number of the call in which it was translated; 0 where calls were not recorded."""
+    """Frame -> the number of the call in which it was translated; 0 if calls were not recorded."""
     calls: dict[int, int] = {}
     call = 0
     for _, event in recording.besides_steps:
@@ -125,7 +126,7 @@ def _loop(recording: Recording, entered: ev.FrameEntered) -> Place | None:
 
 
 def _loop_around(code: ev.CodeView, offset: int) -> Place | None:
-    """The innermost loop in which an instruction stands: a jump from behind it to before it."""
+    """The innermost loop that contains an instruction, recognized by a backward jump over it."""
     if offset < 0:
         return None
     jumps = [row for row in code.rows if 0 <= row.target <= offset <= row.offset]
@@ -134,7 +135,7 @@ def _loop_around(code: ev.CodeView, offset: int) -> Place | None:
     return (code.file, line, code.qualname) if line else None
 
 
-# -- a guard -----------------------------------------------------------------------------------------------------------
+# -- -- guards ---------------------------------------------------------------------------------------------------------
 
 
 _LAST_ROUND = ("ITERATOR_HAS_MORE", "ITERATOR_REMAINING")
@@ -145,22 +146,22 @@ _UNITS = {1: ("element", "elements"), 2: ("row", "rows")}
 
 
 def is_last_round(failed: ev.GuardFailed) -> bool:
-    """Whether the guard failed because a loop, which stands on the stack as its iterator, has no further item."""
+    """Whether the guard failed because the loop's iterator, which is on the stack, is exhausted."""
     return failed.kind in _LAST_ROUND or ("___stack" in failed.source and failed.actual.startswith("IndexError"))
 
 
 _ON_THE_STACK = re.compile(r"\b___stack\d+")
 FROM_BEFORE = "a value from before the graph break"
-"""What a resume function gets on its stack has no name in the program."""
+"""The description of a resume function's stack argument, which has no name in the program."""
 
 _PART_OF_A_DICT = re.compile(r"((?:key|value) \d+) of \((?!(?:[^:()]+:)?___stack)([^()]*)\)(.*)")
 _ITEM_OF_A_LOOP = re.compile(r"item (\d+) of \((?:[^:()]+:)?___stack\d+\)(.*)")
 _OF_A_CALLEE = re.compile(r"([\w. ]+):(\w.*)")
-"""A variable of a callee in which a resume function goes on (engine/translate/nested_resume.py)."""
+"""A variable of a callee in which a resume function resumes (engine/translate/nested_resume.py)."""
 
 
 def _name(source: str) -> str:
-    """What is different, as the program would call it: a loop's iterator, which stands on the stack, has no name.
+    """The changed value in the program's terms: a loop's iterator, which is on the stack, has no name.
 
     >>> _name("x"), _name("item 0 of (___stack0)[1]"), _name("item 2 of (___stack1)")
     ('`x`', "`[1]` of the loop's next item", 'the item that the loop comes to 2 rounds later')
@@ -182,15 +183,15 @@ def _name(source: str) -> str:
 
 
 def is_another_object(failed: ev.GuardFailed) -> bool:
-    """Whether the guard is about identity, and another object of the same class came."""
+    """Whether the guard is on identity, and the new object has the same class."""
     return failed.expected == failed.actual and failed.expected.endswith(" object")
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What is different now: its `name`, as the program would call it, and what `happened` to it.
+    """A change: the `name` of the value in the program's terms, and what `happened` to it.
 
-    They are apart because one change may happen to several: "`x` and `y` had 8 rows, now 9".
+    They are separate because one change may apply to several names: "`x` and `y` had 8 rows, now 9".
 
     >>> str(Change("`x`", "had 8 rows, now 9"))
     '`x` had 8 rows, now 9'
@@ -203,7 +204,7 @@ class Change:
         return f"{self.name} {self.happened}"
 
     def of_several(self, names: str) -> str:
-        """The same of several things.
+        """The same change of several values.
 
         >>> Change("`x`", "was float32, now float64").of_several("`x` and `y`")
         '`x` and `y` were float32, now float64'
@@ -214,11 +215,11 @@ class Change:
 
 
 def change(failed: ev.GuardFailed) -> Change:
-    """Return what is different now."""
+    """Return the change that made a guard fail."""
     name = _name(failed.source) if failed.source else "the state of the process"
     if is_last_round(failed):
         return Change("the loop", "is in its last round")
-    if failed.kind == "GLOBAL_STATE" and failed.expected == "as it was":  # torch says which state, and no values
+    if failed.kind == "GLOBAL_STATE" and failed.expected == "as it was":  # torch names the state, but no values
         return Change(name, f"is another: {failed.actual}")
     if failed.kind == "GLOBAL_STATE" and failed.expected == "the state at capture":
         return Change("the global state of torch", f"changed ({failed.actual.strip().replace('_', ' ')})")
@@ -253,7 +254,7 @@ _STRIDE = re.compile(r"(\S+)\.stride\(\)")
 
 
 def _plain_value(words: str) -> str:
-    """A value in words; of a container with tensors its kind, for their elements say nothing here.
+    """A value as text; for a container with tensors only its kind, because the elements do not matter here.
 
     >>> _plain_value("3"), _plain_value("(tensor([[1.,\\n 2.]]), tensor(1))"), _plain_value("[tensor(1)]")
     ('3', 'a tuple with tensors', 'a list with tensors')
@@ -264,7 +265,7 @@ def _plain_value(words: str) -> str:
 
 
 def _short_floats(before: str, now: str) -> tuple[str, str]:
-    """Six digits of a float are enough to know it, unless the difference lies behind them.
+    """Two floats in six digits, unless they differ only beyond those.
 
     >>> _short_floats("-0.44638922810554504", "0.5"), _short_floats("0.1", "0.10000000000000002"), _short_floats("12345678", "3")
     (('-0.446389', '0.5'), ('0.1', '0.10000000000000002'), ('12345678', '3'))
@@ -278,7 +279,7 @@ _CONTAINERS = {"(": "tuple", "[": "list", "{": "dict"}
 
 
 def _relation_change(failed: ev.GuardFailed) -> Change:
-    """Of sizes and strides: a size that a relation excludes, or a layout in memory that is another."""
+    """A change of sizes or strides: a size that a relation excludes, or another memory layout."""
     strided = _STRIDE.search(failed.expected)
     if strided is not None:
         return Change(f"the memory layout of `{strided[1]}`", f"changed: {failed.actual}")
@@ -289,11 +290,11 @@ _REGISTRIES = {
     "_modules": "submodules", "_parameters": "parameters", "_buffers": "buffers", "_forward_hooks": "forward hooks",
     "_forward_pre_hooks": "forward pre-hooks", "_backward_hooks": "backward hooks", "_backward_pre_hooks": "backward pre-hooks",
 }  # fmt: skip
-"""Dictionaries of an nn.Module, which no program names."""
+"""Registries of an nn.Module, which programs do not access by name."""
 
 
 def registry_of(failed: ev.GuardFailed) -> tuple[str, str]:
-    """The module whose submodules, parameters or buffers have other names now, and which of the three; "" twice for another dict.
+    """The module whose submodules, parameters or buffers have other names now, and the registry; "" twice for any other dict.
 
     >>> registry_of(
     ...     ev.GuardFailed(
@@ -308,10 +309,10 @@ def registry_of(failed: ev.GuardFailed) -> tuple[str, str]:
 
 
 def _keys_change(failed: ev.GuardFailed) -> Change:
-    """Which keys came and went, where all of them are plain; else how many there are."""
+    """The keys that were added and removed, if all of them are plain; else the number of keys."""
     owner, noun = registry_of(failed)
     before, now = _plain_keys(failed.expected), _plain_keys(failed.actual)
-    if noun.endswith("hooks"):  # their keys are numbers that nobody has seen
+    if noun.endswith("hooks"):  # their keys are internal ids
         happened = "were added" if before == () else "were removed" if now == () else "are other functions now"
         return Change(f"the {noun} of `{owner}`", happened)
     whose = f"the {noun} of `{owner}`" if noun else f"the keys of {_name(failed.source)}"
@@ -332,7 +333,7 @@ _MOST_KEYS = 3
 
 
 def _plain_keys(text: str) -> tuple[object, ...] | None:
-    """The keys that a guard's text has, where they are constants; None where it describes them."""
+    """The keys in a guard's text, if they are constants; None if it only describes them."""
     try:
         keys = ast.literal_eval(text)
     except (SyntaxError, ValueError):
@@ -341,14 +342,14 @@ def _plain_keys(text: str) -> tuple[object, ...] | None:
 
 
 def _keys(keys: Sequence[object] | None) -> str:
-    """`'a'`, `'b'` and 3 more."""
+    """The keys as text: `'a'`, `'b'` and 3 more."""
     named = [f"`{key}`" for key in keys or ()]
     shown = named if len(named) <= _MOST_KEYS + 1 else [*named[:_MOST_KEYS], f"{len(named) - _MOST_KEYS} more"]
     return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
 
 
 def _tensor_change(expected: str, actual: str) -> str:
-    """What of a tensor is different: dtype, number of dimensions, one size, or device; else torch's own words."""
+    """The change of a tensor: dtype, number of dimensions, one size, or device; else torch's own message."""
     before, now = _TENSOR.match(expected), _TENSOR.match(actual)
     if before is None or now is None:
         return f"was {expected}, now {actual}"
@@ -373,11 +374,11 @@ def _tensor_change(expected: str, actual: str) -> str:
 
 
 _PROPERTY = re.compile(r"(.*) \(([a-z_ ]+(?: at index \d+)?)\)")
-"""Of torch's checks of tensors: the tensor, and which of its properties is another."""
+"""torch's TENSOR_MATCH failure: the tensor, and the property that differs."""
 
 
 def source_alone(source: str) -> str:
-    """A source without the property that torch names beside it.
+    """A source without the property that torch adds in parentheses.
 
     >>> source_alone("x (dtype)"), source_alone("x.weight")
     ('x', 'x.weight')
@@ -390,11 +391,11 @@ _DTYPES = {
     "Float": "float32", "Double": "float64", "Half": "float16", "BFloat16": "bfloat16", "Byte": "uint8", "Char": "int8",
     "Short": "int16", "Int": "int32", "Long": "int64", "Bool": "bool", "ComplexFloat": "complex64", "ComplexDouble": "complex128",
 }  # fmt: skip
-"""What torch's C++ calls a dtype -> what Python calls it."""
+"""Name of a dtype in torch's C++ code -> name in Python."""
 
 
 def _property_change(name: str, expected: str, actual: str) -> str:
-    """What of a tensor is different, where torch names the property.
+    """The change of a tensor's property that torch names.
 
     >>> _property_change("dtype", "Float", "Double"), _property_change("stride at index 0", "4", "1")
     ('was float32, now float64', 'had stride 4 in dimension 0, now 1')
@@ -415,7 +416,7 @@ def _property_change(name: str, expected: str, actual: str) -> str:
 
 
 def _keys_of_dispatch(expected: str, actual: str) -> str:
-    """Which dispatch keys came and went; those of autograd are left out of a tensor that was made in inference mode.
+    """The dispatch keys that were added and removed; an inference tensor is described as such, without the autograd keys.
 
     >>> _keys_of_dispatch("DispatchKeySet(CPU, ADInplaceOrView, AutogradCPU)", "DispatchKeySet(CPU)")
     'was a normal tensor, now an inference tensor'

@@ -1,12 +1,10 @@
-"""Several processes on one clock, as a picture: a lane for each, and in it a row for each kind of work.
+"""A picture of several processes on one time axis: a lane per process, a row per kind of work.
 
-Which idea lives here: whether two things ran at the same time is seen where both stand on one axis of time, and nowhere else. A bar
-is something that began and ended; those of one row that overlap stand below each other.
+The idea: whether two activities overlap in time is visible only on a common time axis. A bar is an activity with a beginning
+and an end; overlapping bars of one row are stacked.
 
-In:  bars: of which lane and row, what they are called, when they began and ended, in seconds of one clock.
-Out: `clock_picture(bars)`, one SVG; `clock_text(bars)`, the same in words.
-
-PyTorch's counterpart: the trace that torch.profiler exports, for a trace viewer.
+In: bars: lane, row, name, beginning and end in seconds of one clock. Out: `clock_picture(bars)`, an SVG; `clock_text(bars)`,
+the same as text. PyTorch's counterpart: the Chrome trace that torch.profiler exports.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ from dynexplore.views.html_text import escape
 from dynexplore.views.svg import labelled
 
 WIDTH, LEFT_EDGE, RIGHT, TOP, ROW, HIGH, BETWEEN = 760, 150, 14, 8, 30, 20, 14
-"""The picture's width, the room around the bars, the height of a row and of a bar, and what is left free between two lanes."""
+"""The picture's width, the margins, the heights of a row and of a bar, and the gap between two lanes."""
 
 _LETTER = 6.6
 _COLOURS = ("#0b63c5", "#c06a00", "#1a7f37", "#8250df")
@@ -31,7 +29,7 @@ _STYLE = (
 
 @dataclass(frozen=True)
 class Bar:
-    """Something that began and ended, in seconds."""
+    """An activity with beginning and end in seconds."""
 
     lane: str
     row: str
@@ -41,7 +39,7 @@ class Bar:
 
 
 def clock_text(bars: Sequence[Bar]) -> str:
-    """A line for each bar, in the order in which they began; times are from the first one's beginning.
+    """One line per bar, ordered by beginning; times are relative to the first one.
 
     >>> print(clock_text([Bar("rank 0", "sent", "bucket 0", 3.0, 3.5), Bar("rank 0", "backward", "piece 2", 2.9, 3.1)]))
     0.0 to 200.0 ms: rank 0, backward, piece 2
@@ -57,7 +55,7 @@ def _ms(seconds: float) -> str:
 
 
 def clock_picture(bars: Sequence[Bar]) -> str:
-    """Return the picture as an SVG element with its style; for those who do not see it, its label says the same in words."""
+    """Return the picture as an SVG element with its style; its label for screen readers contains the same text."""
     rows = list(dict.fromkeys(bar.row for bar in bars))
     zero, end = min((bar.begins for bar in bars), default=0), max((bar.ends for bar in bars), default=1)
     scale = (WIDTH - LEFT_EDGE - RIGHT) / ((end - zero) or 1)
@@ -79,7 +77,7 @@ def clock_picture(bars: Sequence[Bar]) -> str:
 
 
 def _lines(bars: Sequence[Bar]) -> list[list[Bar]]:
-    """The bars of a row, in as few lines as there have to be so that none covers another."""
+    """The bars of a row, stacked in as few lines as possible without overlaps."""
     lines: list[list[Bar]] = []
     for bar in sorted(bars, key=lambda bar: bar.begins):
         free = next((line for line in lines if line[-1].ends <= bar.begins), None)

@@ -1,10 +1,10 @@
-"""Seconds of compilation: of each frame, by what took them, and of what a graph break made necessary.
+"""Compile time: of each frame, by phase, and of the code that graph breaks made necessary.
 
-The backend's seconds are told of each graph. What is left of the whole is the engine's own work: tracing, guards, code.
+The idea: the backend's time is recorded per graph. The rest of a frame's compile time is the engine's own work: tracing,
+guards, code generation.
 
-In:  a Recording. Out: `seconds_by_frame(recording)`; `seconds_of_breaks(recording)`, by the frame that broke.
-
-PyTorch's counterpart: `compile_times` in torch/_dynamo/utils.py, which has no line of the program.
+In: a Recording. Out: `seconds_by_frame(recording)`; `seconds_of_breaks(recording)`, by the frame that broke. PyTorch's
+counterpart: `compile_times` in torch/_dynamo/utils.py, which does not relate times to the program.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from dynexplore.recording.recording import Recording
 
 @dataclass(frozen=True, slots=True)
 class Seconds:
-    """All seconds of a compilation, and those of them that the backend took."""
+    """The compile time in total, and of the backend."""
 
     all: float = 0.0
     backend: float = 0.0
 
     @property
     def trace(self) -> float:
-        """What the engine itself took."""
+        """The engine's own time."""
         return max(self.all - self.backend, 0.0)
 
     def __add__(self, other: Seconds) -> Seconds:
@@ -33,7 +33,7 @@ class Seconds:
 
 
 def seconds_by_frame(recording: Recording) -> dict[int, Seconds]:
-    """Frame -> the seconds of its compilation.
+    """Frame -> its compile time.
 
     >>> recording = Recording()
     >>> recording.record(ev.FrameFinished(frame=1, outcome="compiled", seconds=3.0))
@@ -50,7 +50,7 @@ def seconds_by_frame(recording: Recording) -> dict[int, Seconds]:
 
 
 def seconds_of_breaks(recording: Recording) -> dict[int, Seconds]:
-    """Frame -> the seconds that its resume functions took to compile for the first time; what recompiled costs by itself."""
+    """Frame -> the time of first compiling its resume functions; recompiles are counted separately."""
     of_frames = seconds_by_frame(recording)
     again = {event.frame for event in recording.of(ev.Recompiled)}
     seconds: defaultdict[int, Seconds] = defaultdict(Seconds)

@@ -1,15 +1,13 @@
-"""A captured graph as DOT text, for graphviz: nodes with ids, grouped by the nn.Module they stand in.
+"""A captured graph as DOT text for graphviz: nodes with ids, clustered by nn.Module.
 
-Which idea lives here: a graph is drawn by others (the `dot` program, WebAssembly in the browser, svg.py); this file only
-makes the text, and the package `graphviz` writes it. Every node has an `id` and a `class`, which graphviz keeps in its SVG, so
-that a click finds the node. Nodes of one module path stand in one cluster, clusters nest as the modules do (groups.py). An edge
-bears the dtype and shape of what goes along it.
+The idea: drawing is left to other programs (`dot`, WebAssembly in the browser, svg.py); this file only produces the text,
+through the package `graphviz`. Every node has an `id` and a `class`, which graphviz keeps in its SVG, so that a click can be
+mapped to the node. Nodes of one module path form a cluster, and clusters nest as the modules do (groups.py). An edge is labeled
+with the dtype and shape of its value.
 
-In:  the nodes of a graph (events `NodeAdded`), and which groups are closed.
-Out: DOT text. It is never executed, no text of a program is taken for markup, and no font but Courier is asked for
-     (`monospace` gets boxes too narrow). static/explorer/dot.js writes the same text in the browser.
-
-PyTorch's counterpart: torch/fx/passes/graph_drawer.py, which needs pydot.
+In: the nodes of a graph (events `NodeAdded`), and the collapsed groups. Out: DOT text. It is never executed, text of a program
+is escaped, and the only font is Courier (with `monospace` graphviz underestimates box widths). static/explorer/dot.js produces
+the same text in the browser. PyTorch's counterpart: torch/fx/passes/graph_drawer.py, which needs pydot.
 """
 
 from __future__ import annotations
@@ -32,14 +30,14 @@ COLOURS = {
     "call_module": "#fef9c3",
     "output": "#fee2e2",
 }
-"""Fill colour by FX opcode."""
+"""Fill color by FX opcode."""
 
 OTHER = "#f1f5f9"
-"""Of a closed group."""
+"""The fill color of a collapsed group."""
 
 
 PIECE_COLOURS = ("#2563eb", "#ea580c", "#16a34a", "#9333ea", "#dc2626", "#0891b2")
-"""Border colours of the pieces that a graph was split into, over and over."""
+"""Border colors of the pieces that a graph was split into, used cyclically."""
 
 
 def dot(
@@ -51,9 +49,9 @@ def dot(
     piece_of: Mapping[str, int] | None = None,
     inputs: Mapping[str, str] | None = None,
 ) -> str:
-    """Return the graph of `nodes` as DOT text. `horizontal` lays it out from left to right; the groups whose paths are
-    `closed` are one box each; `piece_of` says in which piece of a split graph a node stands (`GraphView.piece_of`): it has
-    that piece's border and class; `inputs` what the program calls inputs of the graph.
+    """Return the graph of `nodes` as DOT text. `horizontal` lays it out from left to right; groups whose paths are in `closed` are
+    drawn as one box each; `piece_of` maps a node to its piece of a split graph (`GraphView.piece_of`), which sets border and
+    class; `inputs` are the program's names for graph inputs.
 
     >>> print(dot([NodeAdded(frame=1, graph="g", name="x", op="placeholder", target="x")], name="g").splitlines()[-2].strip())
     x [class=placeholder fillcolor="#dbeafe" id="node-x" label="x\\nplaceholder x" tooltip=x]
@@ -71,7 +69,7 @@ def dot(
 
 
 def digraph(name: str, *, node_colour: str = "", **graph_attributes: str) -> graphviz.Digraph:
-    """An empty graph in the style of all our drawings."""
+    """An empty graph in the style shared by all drawings."""
     filled = {"fillcolor": node_colour} if node_colour else {}
     graph: graphviz.Digraph = _package().Digraph(
         literal(name),
@@ -87,7 +85,7 @@ def _package() -> Any:
 
 
 def text_of(graph: graphviz.Digraph) -> str:
-    """The DOT text of a graph, without a line end."""
+    """The DOT text of a graph, without a trailing newline."""
     return str(graph.source).rstrip("\n")
 
 
@@ -119,11 +117,11 @@ def _add(graph: graphviz.Digraph, box: Box) -> None:
 
 
 def literal(text: str) -> str:
-    """Text that graphviz shows as it is: no escapes, no HTML; line ends and control characters are spaces."""
+    """Text that graphviz shows literally: no escapes, no HTML; newlines and control characters become spaces."""
     escaped: str = _package().escape("".join(letter if letter.isprintable() else " " for letter in text))
     return escaped
 
 
 def identifier(name: str) -> str:
-    """The name of a node. The package takes a colon in an edge for a port, and `<...>` for HTML: both are spelled out."""
+    """The name of a node. The package interprets a colon in an edge as a port, and `<...>` as HTML, so both are escaped."""
     return literal(name.replace(":", "%3A").replace("<", "%3C"))
