@@ -127,7 +127,7 @@ class Annotations:
         for code, line in self._places_in_chain(broke) if broke.nested else self._places(broke):
             marks = self.breaks.setdefault((code, line), [])
             mark = full
-            if at is not None and line != at.line and not is_library(at.file):  # only the innermost line is shown for a library
+            if at is not None and line != at.line and not is_library(at.file):  # a line of a library is not shown itself
                 cause = f"{plain_name(at.function)} breaks the graph at line {at.line}"
                 mark = BreakMark(position, cause, "")
             if all(other.cause != mark.cause for other in marks):

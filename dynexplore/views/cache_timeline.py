@@ -90,7 +90,7 @@ class _Fold:
                 frame_call = self.frame(event.frame, event.function, event.code)
                 frame_call.outcome, frame_call.entry = "hit", event.entry
             case ev.GuardAlsoFailed():
-                pass  # `misses.py` shows these
+                pass  # `miss_reasons.py` shows these
             case ev.GuardFailed():
                 self.frame(event.frame, "", self.codes.get(event.entry, -1)).missed[event.entry] = event
             case ev.Recompiled() | ev.CacheLimitReached() | ev.FrameSkipped() | ev.CacheEntryAdded() | ev.FrameFinished():

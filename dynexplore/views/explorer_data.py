@@ -1,19 +1,15 @@
-"""What the explorer in the browser is given: a recording as one tree of lists, strings and numbers.
+"""The data of the explorer in the browser: a recording as one tree of lists, strings and numbers.
 
-Which idea lives here: the browser computes nothing about the capture, it only shows. So all that its panes need is
-worked out here, once: source lines and listings per code object, frames with their graphs, guards, breaks and resume
-functions, the states of the timeline as differences (whole stacks would make the data grow with the square of the
-program), and the link table. Values and code objects occur often: each stands once in a table, and the rest points
-into it by number.
+The idea: the browser computes nothing about the capture, it only displays. So all the data that its panes need is computed
+here, once: source lines and listings per code object, frames with their graphs, guards, breaks and resume functions, the states
+of the timeline as differences (whole stacks would take space quadratic in the program's length), and the link table. Values and
+code objects occur often, so each is stored once in a table and referenced by index.
 
-What has several parts is an object, and whoever reads it names the part: a row of a table is no list whose places one has to
-know. Where there are many of them the file states the names once (packing.py), and the objects cost no more than lists did.
+A value with several parts is an object with named fields, so that no reader depends on positions in a list. Where there are
+many of them the file stores the names once (packing.py), so the objects are as compact as lists.
 
-In:  a Recording.
-Out: `explorer_data(recording)`, which `json.dumps` takes as it is. widgets/static/explorer/ reads it; the shape of
-     each part is said by the function that makes it.
-
-PyTorch's counterpart: none; tlparse writes one text file per artifact.
+In: a Recording. Out: `explorer_data(recording)`, which `json.dumps` accepts as it is and widgets/static/explorer/ reads; the
+function that creates a part documents its format. PyTorch's counterpart: none; tlparse writes one text file per artifact.
 """
 
 from __future__ import annotations
@@ -46,15 +42,16 @@ from dynexplore.views.timeline import Locals, Stack, State, Timeline, common
 Plain = dict[str, Any]
 
 Hand = tuple[int, tuple[int, ...]]
-"""Which function is at hand in a state: the attempt, and the numbers of the inlined callees that lead to it."""
+"""The current function of a state: the attempt, and the numbers of the inlined callees on the path to it."""
 
 SCHEMA = 5
-"""Version of this shape; main.js there refuses another one in a sentence."""
+"""Version of this format; main.js rejects any other with an error message."""
 
 
 def explorer_data(recording: Recording, timeline: Timeline | None = None) -> Plain:
-    """Return all that the explorer shows, without times and addresses: the same recording gives the same data. The `timeline` is
-    that of the recording, where the caller has it already."""
+    """Return all data of the explorer, without times and addresses: equal recordings yield equal data. `timeline` is the
+    recording's, if the caller has already computed it.
+    """
     values = Values()
     timeline = timeline or Timeline(recording)
     states = timeline.by_frame()
@@ -84,7 +81,7 @@ def explorer_data(recording: Recording, timeline: Timeline | None = None) -> Pla
 
 
 def head_data(recording: Recording, states: Mapping[int, Sequence[State]]) -> Plain:
-    """What is said of a recording as a whole: names, overview, headline and where to begin, calls, what opcodes do."""
+    """The data about a recording as a whole: names, overview, headline and initial position, calls, descriptions of opcodes."""
     return {
         "schema": SCHEMA,
         "title": recording.title or "recording",
@@ -101,14 +98,14 @@ def head_data(recording: Recording, states: Mapping[int, Sequence[State]]) -> Pl
 
 
 class Values:
-    """The table of values: each ValueView once, by its fields of the same names."""
+    """The table of values: each ValueView once, with the same field names."""
 
     def __init__(self) -> None:
         self.rows: list[Plain] = []
         self._numbers: dict[ev.ValueView, int] = {}
 
     def number(self, view: ev.ValueView | None) -> int:
-        """The row of a value; -1 for none."""
+        """The index of a value's row; -1 for none."""
         if view is None:
             return -1
         if view not in self._numbers:
@@ -127,7 +124,7 @@ class Values:
 
 
 def codes_data(recording: Recording, numbers: Iterable[int]) -> Plain:
-    """The original code objects of these numbers, with the marks of their lines."""
+    """The original code objects with these numbers, and the marks of their lines."""
     annotations = Annotations(recording)
     return {
         str(number): {**_code(code), "marks": story.marks_of(annotations, code, links.break_key)}
@@ -140,7 +137,7 @@ def _code(code: ev.CodeView) -> Plain:
     lines = code.source.splitlines()
     rows = [_row(row) for row in code.rows]
     for plain, row in zip(rows, code.rows, strict=True):
-        if [(step.op, step.arg) for step in row.steps] != [(row.op, row.arg)]:  # most are lowered to themselves
+        if [(step.op, step.arg) for step in row.steps] != [(row.op, row.arg)]:  # most are lowered to a single identical instruction
             plain["steps"] = [[step.op, step.arg] for step in row.steps]
         if row.line > 0:
             plain |= _span(row, lines, code.first_line)
@@ -149,7 +146,7 @@ def _code(code: ev.CodeView) -> Plain:
 
 
 def _span(row: ev.ListingRow, lines: list[str], first: int) -> Plain:
-    """What an instruction stands for in the source, from its line on: columns in characters, and in bytes as links name them."""
+    """The source span of an instruction, starting at its line: columns in characters, and in bytes as links name them."""
 
     def characters(number: int, column: int) -> int:
         inside = 0 <= number - first < len(lines)
@@ -165,20 +162,20 @@ def _span(row: ev.ListingRow, lines: list[str], first: int) -> Plain:
 
 
 def _row(row: ev.ListingRow) -> Plain:
-    """What listings of original and of emitted code have in common; what is empty is left out."""
+    """The fields that listings of original and of emitted code share; empty ones are omitted."""
     more = {"arg": row.arg, "line": max(row.line, 0), "mark": int(row.is_target)}
     return {"offset": row.offset, "op": row.op, **{name: value for name, value in more.items() if value}}
 
 
 def _emitted(code: ev.CodeView | None) -> list[Plain] | None:
-    """The rows of modified code or of a resume function: each with its role, and the original offset behind it."""
+    """The rows of modified code or of a resume function: each with its role, and the original offset that it derives from."""
     if code is None:
         return None
     return [{**_row(row), "role": row.role, "origin": row.origin} for row in code.rows]
 
 
 def help_of(recording: Recording) -> dict[str, list[str]]:
-    """Canonical opcode -> [its stack effect in words, what it does in one sentence], of those that occur."""
+    """Canonical opcode -> [its stack effect in words, its description in one sentence], for those that occur."""
     used = {step.op for code in recording.codes.values() for row in code.rows for step in row.steps}
     return {name: [OPCODES[name].effect, OPCODES[name].sentence] for name in sorted(used & OPCODES.keys())}
 
@@ -187,7 +184,7 @@ def help_of(recording: Recording) -> dict[str, list[str]]:
 
 
 def rules_of(recording: Recording) -> dict[str, str]:
-    """Canonical opcode -> the handler that interpreted it, as a rule; a step that was interpreted by another one says so."""
+    """Canonical opcode -> its usual handler; a step with another handler names it itself."""
     seen: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for step in recording.steps:
         if step.rule:
@@ -196,7 +193,7 @@ def rules_of(recording: Recording) -> dict[str, str]:
 
 
 def _frame(recording: Recording, entered: ev.FrameEntered, states: list[State], values: Values, rules: dict[str, str]) -> Plain:
-    """A translated frame: where it stands in the tree of frames, and the rows of each of its panes."""
+    """A translated frame: its position in the tree of frames, and the rows of each of its panes."""
     frame, wraps = entered.frame, is_entry(recording.original_code(entered.frame))
     decided = decisions(recording, frame)
     return {
@@ -216,7 +213,7 @@ def _frame(recording: Recording, entered: ev.FrameEntered, states: list[State], 
 
 
 def frame_facts(recording: Recording, entered: ev.FrameEntered) -> Plain:
-    """Where a frame stands in the tree of frames, and what became of it."""
+    """The position of a frame in the tree of frames, and its outcome."""
     frame = entered.frame
     return {
         "id": frame,
@@ -230,12 +227,12 @@ def frame_facts(recording: Recording, entered: ev.FrameEntered) -> Plain:
 
 
 def _graph(graph: GraphView, recording: Recording) -> Plain:
-    """A compiled graph: the rows of its table, keyed as links.py keys nodes; `inputs` are numbers of rows.
+    """A compiled graph: the rows of its table, with the keys of links.py; `inputs` are row numbers.
 
-    `group` is the tree of groups that the diagram draws; `startClosed` the paths of those that are closed at first,
-    `stayClosed` of those that are closed when all are opened that fit. Where DistributedDataParallel's buckets split it,
-    `pieces` says so in words, one line each, and `piece` of a node is the number of its line, counted from 1. Where
-    `config.artifacts` asked for what the compiler makes, `artifacts` has each text.
+    `group` is the tree of groups that the diagram draws; `startClosed` are the paths of those that are initially collapsed,
+    `stayClosed` of those that remain collapsed when as many as fit are expanded. If DistributedDataParallel's buckets split it,
+    `pieces` has one line of text per piece, and `piece` of a node is the number of its line, counted from 1. If `config.artifacts`
+    requested compiler artifacts, `artifacts` contains each text.
     """
     piece_of = graph.piece_of
     facts = graph_facts(graph, graph.nodes)
@@ -257,7 +254,7 @@ def _graph(graph: GraphView, recording: Recording) -> Plain:
 
 
 def graph_facts(graph: GraphView, nodes: Sequence[ev.NodeAdded]) -> Plain:
-    """What a graph is called, and the rows of these nodes of it."""
+    """The name of a graph, and these nodes as rows."""
     numbers = {node.name: number for number, node in enumerate(nodes)}
     rows = [node_data(node) for node in nodes]
     for row, node in zip(rows, nodes, strict=True):
@@ -273,12 +270,12 @@ def graph_facts(graph: GraphView, nodes: Sequence[ev.NodeAdded]) -> Plain:
 
 
 def _skip(reason: ev.SkipReason | None) -> Plain:
-    """Why the backend of a graph was skipped, in one line, and what to do; nothing where it was not."""
+    """Why the backend of a graph was skipped, in one line, and what to do; empty if it was not skipped."""
     return {} if reason is None else {"skipped": reason.line, "why": reason.why, "fix": reason.fix}
 
 
 def node_data(node: ev.NodeAdded) -> Plain:
-    """A node as a row of the table of its graph."""
+    """A node as a row of its graph's table."""
     return {
         "key": links.node_key(node.frame, node.name),
         "op": node.op,
@@ -293,18 +290,18 @@ def node_data(node: ev.NodeAdded) -> Plain:
 
 
 def _group(group: groups.Group, numbers: Mapping[str, int]) -> Plain:
-    """A group of nodes, which are numbers of rows, and the groups inside it."""
+    """A group of nodes, which are row numbers, and its nested groups."""
     inner = [_group(child, numbers) for child in group.inner]
     return {"path": group.path, "title": group.title, "nodes": [numbers[node.name] for node in group.nodes], "inner": inner}
 
 
 def _is_of(artifact: ev.ArtifactEmitted, graph: GraphView) -> bool:
-    """Whether a compiler made it of this graph, or of a piece of it (`__compiled_fn_0 (piece 1 of 2)`)."""
+    """Whether an artifact was compiled from this graph, or from a piece of it (`__compiled_fn_0 (piece 1 of 2)`)."""
     return artifact.graph.partition(" ")[0] == graph.name
 
 
 def _artifacts(recording: Recording, frame: int) -> Plain:
-    """The artefacts of a frame that belong to none of its compiled graphs; of frame 0, those of the whole recording."""
+    """The artifacts of a frame that belong to none of its compiled graphs; for frame 0, those of the whole recording."""
     graphs = [graph for graph in recording.graphs if graph.frame == frame]
     others = [
         _artifact(event)
@@ -315,14 +312,14 @@ def _artifacts(recording: Recording, frame: int) -> Plain:
 
 
 def _artifact(artifact: ev.ArtifactEmitted) -> Plain:
-    """One text of the pane of artefacts; `part` is what can be switched on and off."""
+    """One text of the artifacts pane; `part` is the unit that can be shown or hidden."""
     piece = artifact.graph.partition(" ")[2]
     title = f"{text.artifact_title(artifact)} {piece}".strip()
     return {"part": artifact.part, "title": title, "language": artifact.language, "text": artifact.text}
 
 
 def _guard(guard: ev.GuardInstalled, decided: Mapping[str, ev.Specialized], *, wraps: bool) -> Plain:
-    """A guard as a row, with the decisions behind it; in the engine's wrapper around a module (`wraps`) sources are paths in it."""
+    """A guard as a row, with the decisions behind it; in a module wrapper (`wraps`) sources are paths in the module."""
     return {
         "key": links.guard_key(guard.frame, guard.index),
         "index": guard.index,
@@ -360,19 +357,21 @@ def _resume(resume: ev.ResumeFunctionCreated) -> Plain:
 
 
 def states_data(states: Iterable[State], values: Values, rules: dict[str, str]) -> list[Plain]:
-    """The moments of one frame, each as its difference to the moment before in the same function and attempt."""
+    """The states of one frame, each as its difference from the previous state in the same function and attempt."""
     before: dict[Hand, State] = {}
     moments = []
     for state in states:
         if isinstance(state.event, ev.InlineEntered):
-            before.pop(hand_of(state), None)  # a callee that is entered anew begins with nothing
+            before.pop(hand_of(state), None)  # a callee that is entered again starts empty
         moments.append(_state(state, before.get(hand_of(state)), values, rules))
         before[hand_of(state)] = state
     return moments
 
 
 def order_data(states: Sequence[State]) -> list[list[int]]:
-    """Where the moments of a frame stand among those of all frames: [number in the frame, number among all], where a row begins."""
+    """The positions of a frame's states among those of all frames: [number in the frame, number among all], at the start of each
+    run.
+    """
     return [
         [place, state.number]
         for place, state in enumerate(states)
@@ -381,23 +380,23 @@ def order_data(states: Sequence[State]) -> list[list[int]]:
 
 
 def hand_of(state: State) -> Hand:
-    """Which function is at hand in a state."""
+    """The current function of a state."""
     return state.attempt, state.calls
 
 
 def _state(state: State, before: State | None, values: Values, rules: dict[str, str]) -> Plain:
-    """One moment: `keep` slots of the stack stay and `push` come on top, `set` locals change (-1: is deleted).
+    """One state: `keep` stack slots remain and `push` are pushed, `set` locals change (-1: is deleted).
 
-    `kind` is left out for an instruction; `new` says that there is nothing before to differ from. `made` is what came
-    into being, in words, `nodes` and `guards` are the links to what of it the panes show, `item` is the link of the
-    moment itself, `rule` the handler where it is not the one of `rules`. `line` is said where no instruction says it.
+    `kind` is omitted for an instruction; `new` says that there is no previous state to differ from. `made` describes new items,
+    `nodes` and `guards` are the links of those that the panes show, `item` is the link of the state itself, `rule` the handler if
+    it differs from that in `rules`. `line` is set if there is no instruction to take it from.
     """
     keep = 0 if before is None else common(before.stack, state.stack)
     full = {
         "kind": "" if isinstance(state.event, ev.InstructionStepped) else type(state.event).__name__,
         "text": text.step_row(state)[2].strip(),
         "attempt": state.attempt,
-        "code": state.code.id if state.code else None,  # left out: of a frame that is not entered yet
+        "code": state.code.id if state.code else None,  # omitted for a frame that has not been entered yet
         "new": int(before is None),
         "calls": list(state.calls),
         "keep": keep,
@@ -427,7 +426,7 @@ def _item(state: State) -> str:
 
 
 def _changed(before: Locals, after: Locals) -> list[tuple[str, ev.ValueView | None]]:
-    if before == after:  # as most steps leave them
+    if before == after:  # true of most steps
         return []
     old, new = dict(before), dict(after)
     changed = [(name, view) for name, view in after if name not in old or old[name] != view]
@@ -438,10 +437,10 @@ def _changed(before: Locals, after: Locals) -> list[tuple[str, ev.ValueView | No
 
 
 def _links(table: links.Links) -> Plain:
-    """The link table: `places` as [instruction and span keys], `items` as the numbers of the places they come from.
+    """The link table: `places` as [instruction and span keys], `items` as the indices of the places they come from.
 
-    Two items belong together when they share a place, which says more than a shared instruction: a callee that is
-    inlined twice has each of its instructions at two places.
+    Two items are related if they share a place, which is more specific than an instruction: a callee that is inlined twice has
+    each of its instructions at two places.
     """
     numbers: dict[links.Place, int] = {}
     items = {

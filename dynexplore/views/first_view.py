@@ -1,17 +1,15 @@
-"""What the explorer paints first of a large recording: the story at the step where it opens, without all that is one tab away.
+"""The first view of a large recording: the data around the step where the explorer opens, without data of other tabs.
 
-Which idea lives here: to make and send the data of 18,000 steps takes seconds, to look at the first of them takes what is around
-it. So a notebook is sent this first, and all of it afterwards (widgets/explorer.py). It is the same data of the same shape, made
-by the same functions (explorer_data.py), of which some is not told yet: the states a few hundred steps away, the code and the
-graphs of other functions, guards, links and whatever tabs show. How many states there are, in which attempts, where graphs broke
-and how far the graph has grown is known from the beginning: a state that is not told is sketched, and numbers, strip of time,
-headline and source are those of the whole.
+The idea: the full data of 18,000 steps takes seconds to create and send, but the first screen needs only a small part. So a
+notebook receives this part first, and all data afterwards (widgets/explorer.py). It has the same format, and is created by the
+same functions (explorer_data.py), but some data is missing: states a few hundred steps away, code and graphs of other
+functions, guards, links and other tabs. The number of states and attempts, the breaks, and the size of the graph at each step
+are complete: a missing state is represented by a sketch, and the numbers, timeline, headline and source are those of the whole
+recording.
 
-In:  a Recording and its Timeline.
-Out: `first_view(recording, timeline)`, which `json.dumps` takes as it is; `is_large(timeline)`, where that is worth it.
-     static/explorer/sketched.js makes ordinary frames of it.
-
-PyTorch has no counterpart.
+In: a Recording and its Timeline. Out: `first_view(recording, timeline)`, which `json.dumps` accepts as it is;
+`is_large(timeline)`, whether it is worthwhile. static/explorer/sketched.js converts it to ordinary frames. PyTorch's
+counterpart: none.
 """
 
 from __future__ import annotations
@@ -38,22 +36,22 @@ from dynexplore.views.explorer_data import (
 from dynexplore.views.timeline import State, Timeline
 
 LARGE = 2_000
-"""From so many states on the first view is sent by itself: for fewer, all is there as soon."""
+"""The number of states from which on the first view is sent separately: with fewer, all data arrives as quickly."""
 
 BEFORE, BEHIND = 100, 300
-"""How many states are told before the one that is opened, and behind it."""
+"""The numbers of states included before and after the initial one."""
 
 _SKETCHED = (ev.AttemptStarted, ev.AttemptRestarted, ev.GraphBroke)
-"""The moments whose kind and text the strip of time needs."""
+"""The events whose kind and text the timeline needs."""
 
 
 def is_large(timeline: Timeline) -> bool:
-    """Whether the first view of a recording is worth a message of its own."""
+    """Whether a recording is so large that a separate first view is worthwhile."""
     return len(timeline) >= LARGE
 
 
 def first_view(recording: Recording, timeline: Timeline) -> Plain:
-    """Return what the explorer shows at the step where it opens, and of the rest what it has to know of it."""
+    """Return the data that the explorer shows at its initial step, and the minimum about everything else."""
     states = timeline.by_frame()
     head, values, rules = head_data(recording, states), Values(), rules_of(recording)
     opened, position = head["overview"]["opens"]["place"] or head["story"]["opening"] or (0, 0)
@@ -91,7 +89,7 @@ def first_view(recording: Recording, timeline: Timeline) -> Plain:
 
 
 def _not_yet(recording: Recording, frame: int) -> Plain:
-    """The parts of a frame that are not told yet; of its graphs and resume functions is told that they are there."""
+    """The parts of a frame that are missing so far; for its graphs and resume functions only their existence is included."""
     graphs = [graph for graph in recording.graphs if graph.frame == frame]
     return {
         "modified": None,
@@ -125,8 +123,9 @@ def _graphs(recording: Recording, frame: int, states: Sequence[State]) -> list[P
 
 
 def _shown_states(states: Sequence[State], window: range) -> list[int]:
-    """The numbers of the states that are told: those of the range, and the last before it of each function that is at hand in it,
-    for there its stack and its locals come from, and there the way back to a caller leads."""
+    """The numbers of the states to include: those of the range, and for each function that is current in it the last state before,
+    which supplies its stack and locals, and the path to its caller.
+    """
     hands = {hand for number in window for hand in _hands(states[number])}
     before: list[int] = []
     for number in range(window.start - 1, -1, -1):
@@ -139,16 +138,17 @@ def _shown_states(states: Sequence[State], window: range) -> list[int]:
 
 
 def _hands(state: State) -> Iterator[Hand]:
-    """The function at hand in a state, and its callers."""
+    """The current function of a state, and its callers."""
     return ((state.attempt, state.calls[:depth]) for depth in range(len(state.calls) + 1))
 
 
 def _runs(states: Iterable[State], grown: int) -> Plain:
-    """All states of a frame as sketches: equal ones next to each other stand there once, with their number. For the first `grown`
-    states the sketch says which nodes they added."""
+    """All states of a frame as sketches, with runs of equal ones merged into one with a count. For the first `grown` states the
+    sketch includes the added nodes.
+    """
     counts: list[int] = []
     sketches: list[Plain] = []
-    before: int | None = None  # the attempt of a step that added no node: most are sketched as the one before them
+    before: int | None = None  # the attempt of the last step that added no node: most sketches equal that step's
     for number, state in enumerate(states):
         plain = state.attempt if isinstance(state.event, ev.InstructionStepped) and not state.caused else None
         if plain is not None and plain == before:
@@ -164,7 +164,7 @@ def _runs(states: Iterable[State], grown: int) -> Plain:
 
 
 def _sketch(state: State, with_nodes: bool) -> Plain:
-    """What is known of a state that is not told: whether it is an instruction, and of which attempt."""
+    """The sketch of a missing state: whether it is an instruction, and of which attempt."""
     sketch: Plain = {}
     if not isinstance(state.event, ev.InstructionStepped):
         sketch["kind"] = "Moment"

@@ -1,14 +1,12 @@
-"""The nodes of a graph in groups that can be closed: what a drawing of it shows.
+"""The nodes of a graph in collapsible groups, as a drawing shows them.
 
-Which idea lives here: a graph of 2,000 nodes is read by the modules it was made in. The groups nest as the modules do; a
-group with many nodes of its own is cut into blocks of those that follow each other. A closed group is drawn as one box,
-and edges lead to the box. A large graph starts closed, as far as it must be to fit on a page.
+The idea: a graph of 2,000 nodes is readable only by module. Groups nest as the modules do; a group with many direct nodes is
+split into blocks of consecutive nodes. A collapsed group is drawn as one box, and edges lead to the box. In a large graph,
+groups are initially collapsed as far as necessary to fit on a page.
 
-In:  the nodes of a graph (events `NodeAdded`).
-Out: `grouped` -> the tree of groups; `start_closed` -> which of them are closed at first; `drawn` -> boxes and edges,
-     for dot.py and svg.py. The browser gets the tree with the page's data; what is drawn of it, while groups open and close,
-     static/explorer/groups.js says there (a test keeps the drawings equal).
-
+In: the nodes of a graph (events `NodeAdded`). Out: `grouped` -> the tree of groups; `start_closed` -> the initially collapsed
+ones; `drawn` -> boxes and edges, for dot.py and svg.py. The browser receives the tree with the page's data, and
+static/explorer/groups.js computes the boxes while groups are expanded and collapsed (a test keeps the drawings equal).
 PyTorch's counterpart: none; torch/fx/passes/graph_drawer.py draws all nodes flat.
 """
 
@@ -24,20 +22,20 @@ from dynexplore.views.counts import plural
 from dynexplore.views.names import module_path
 
 BLOCK = 40
-"""A group with half as many more nodes of its own is cut into blocks of so many."""
+"""The size of a block: a group with more than one and a half times as many direct nodes is split."""
 
 PAGE = 80
-"""So many boxes are drawn at most before somebody opens a group."""
+"""The most boxes that are drawn before the user expands a group."""
 
 MOST = 400
-"""So many are drawn at most when all groups are opened: with more, drawing takes many seconds."""
+"""The most boxes that are drawn when all groups are expanded: with more, drawing takes many seconds."""
 
 
 @dataclass(slots=True)
 class Group:
-    """The nodes directly in a module or in a block, and the groups inside it. `path` is "" for the whole graph.
+    """The nodes directly in a module or in a block, and the nested groups. `path` is "" for the whole graph.
 
-    `first` is the number of the first node in it.
+    `first` is the index of its first node.
     """
 
     path: str
@@ -47,7 +45,7 @@ class Group:
     inner: list[Group] = field(default_factory=list)
 
     def within(self) -> Iterator[NodeAdded]:
-        """All nodes of the group and of those inside it."""
+        """All nodes of the group and of its nested groups."""
         yield from self.nodes
         for group in self.inner:
             yield from group.within()
@@ -55,9 +53,9 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A node, or a closed group; `kind` is the FX opcode, or "closed", `piece` that of a split graph it stands in.
+    """A node, or a collapsed group; `kind` is the FX opcode, or "closed", `piece` the piece of a split graph that it belongs to.
 
-    `first` is the number of a closed group's first node.
+    `first` is the index of a collapsed group's first node.
     """
 
     name: str
@@ -70,7 +68,7 @@ class Box:
 
 
 class Edge(NamedTuple):
-    """An edge between two boxes, and the dtype and shape of what goes along it (several: the first and a count)."""
+    """An edge between two boxes, labeled with the dtype and shape of its value (if several: the first and a count)."""
 
     source: str
     target: str
@@ -98,7 +96,7 @@ def grouped(nodes: Sequence[NodeAdded]) -> Group:
 
 
 def _cut(group: Group, numbers: Mapping[str, int]) -> None:
-    """Put many nodes of one group into blocks."""
+    """Split a group with many nodes into blocks."""
     if 2 * len(group.nodes) <= 3 * BLOCK:
         return
     for start in range(0, len(group.nodes), BLOCK):
@@ -109,7 +107,9 @@ def _cut(group: Group, numbers: Mapping[str, int]) -> None:
 
 
 def start_closed(root: Group, most: int = PAGE) -> set[str]:
-    """The paths of the groups that are closed at first: opened from the outside in, while there are at most so many boxes."""
+    """The paths of the groups that are initially collapsed: groups are expanded from the outside in, as long as the boxes are at
+    most `most`.
+    """
     closed: set[str] = set()
     count = len(root.nodes) + len(root.inner)
     waiting = list(root.inner)
@@ -130,14 +130,14 @@ def drawn(
     piece_of: Mapping[str, int] | None = None,
     inputs: Mapping[str, str] | None = None,
 ) -> tuple[dict[str, Box], list[Edge]]:
-    """The boxes by the name that edges use, in the order of the tree, and the edges between them, each once.
+    """The boxes by the name that edges use, in tree order, and the edges between them, each once.
 
-    What a node gives stands on the edges to its readers; in its box only where nobody reads it. `inputs` says what the program
-    calls inputs of the graph (`names.input_names`).
+    A node's result type is shown on the edges to its users; in its box only if it has no users. `inputs` are the program's names
+    for graph inputs (`names.input_names`).
     """
     read = {source for node in root.within() for source in node.inputs}
     boxes: dict[str, Box] = {}
-    standing: dict[str, str] = {}  # node -> the box that it is in
+    standing: dict[str, str] = {}  # node -> the box that contains it
 
     def collect(group: Group) -> None:
         for node in group.nodes:
@@ -157,7 +157,7 @@ def drawn(
 
 
 def _edges(root: Group, standing: Mapping[str, str]) -> list[Edge]:
-    """The edges between boxes; `standing` says in which box a node is."""
+    """The edges between boxes; `standing` maps a node to its box."""
     results = {node.name: short_type(f"{node.dtype}{node.shape}") for node in root.within()}
     flows: dict[tuple[str, str], dict[str, None]] = {}
     for node in root.within():
@@ -171,13 +171,13 @@ def _edges(root: Group, standing: Mapping[str, str]) -> list[Edge]:
 
 
 def _several(results: Sequence[str]) -> str:
-    """What goes along an edge between groups: the first of several kinds of tensors, and how many others."""
+    """The label of an edge between groups: the first of several kinds of tensors, and the number of others."""
     more = f" +{len(results) - 1}" if len(results) > 1 else ""
     return results[0] + more if results else ""
 
 
 def short_type(result: str) -> str:
-    """A dtype and shape as they are written on an edge.
+    """A dtype and shape in the short form of edge labels.
 
     >>> short_type("bfloat16[2, 4]"), short_type("int64[]"), short_type("uint8[3]"), short_type("bool[]")
     ('bf16[2, 4]', 'i64[]', 'u8[3]', 'bool[]')
@@ -202,7 +202,7 @@ def _node_box(node: NodeAdded, piece: int, called: str, *, is_read: bool) -> Box
 
 
 def closed_box(group: Group) -> Box:
-    """A group drawn as one box."""
+    """The box of a collapsed group."""
     lines = group.title, plural(sum(1 for _ in group.within()), "node")
     tooltip = group.title if "#" in group.path else group.path
     return Box(f"module:{group.path}", f"module-{group.path}", "closed", lines, tooltip, first=group.first)

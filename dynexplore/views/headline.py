@@ -1,20 +1,18 @@
-"""What happened, where, and what to do: a recording in at most three short lines of plain English.
+"""The headline: a recording in at most three short lines of plain English: what happened, where, and what to do.
 
-Which idea lives here: somebody who runs `%%dynamo` wants an answer before a tool. Of all that a recording holds one thing is the
-worst: a wrong value, a failing backend, a bug of the engine, a graph break, a limit that was reached, a recompile, a function that
-was not captured at all. The first line counts (what happened), the second names the place and the cause of the worst thing, the
-third says what to do about it. A function that is one graph says so, and nothing else.
+The idea: someone who runs `%%dynamo` wants an answer first. A recording contains one most severe problem: a wrong value, a
+failing backend, a bug of the engine, a graph break, a recompile limit, a recompile, or a function that was not captured at all.
+The first line counts (what happened), the second names location and cause of the worst problem, the third says what to do about
+it. For a function that is one graph, the headline says only that.
 
-Numbers have one definition each, here as everywhere: graphs are those that a backend was given (`Recording.graphs`), breaks are
-the events of that name (the caller of a function that breaks breaks, too), recompiles are frames that were translated although
-their code had entries, operators are the call nodes of a graph. A place is a file, or a notebook's cell, with a line and the
-function that holds it: `model.py:12 in Net.forward`, `In [2]:7 in toy`.
+Numbers have one definition each, here as everywhere: graphs are those that a backend received (`Recording.graphs`), breaks are
+GraphBroke events (the caller of a function that breaks also breaks), recompiles are frames that were translated although their
+code had cache entries, operators are the call nodes of a graph. A location is a file, or a notebook's cell, with a line and the
+enclosing function: `model.py:12 in Net.forward`, `In [2]:7 in toy`.
 
-In:  a Recording.
-Out: `headline(recording)`: what the explorer, the text report, the static page and `print(explain(...))` begin with;
-     `worst_break(recording)`: the break that an explorer opens at, `in_its_function` any break there.
-
-PyTorch's counterpart: the first line of ExplainOutput in torch/_dynamo/backends/debugging.py, which counts.
+In: a Recording. Out: `headline(recording)`, with which the explorer, the text report, the static page and `print(explain(...))`
+begin; `worst_break(recording)`: the break at which an explorer opens, `in_its_function` any break there. PyTorch's counterpart:
+the first line of `ExplainOutput` in torch/_dynamo/backends/debugging.py, which counts.
 """
 
 from __future__ import annotations
@@ -55,16 +53,17 @@ from dynexplore.views.remedies import NO_ACTION, advice, advice_at_limit
 from dynexplore.views.targets_table import functions_of
 
 LONGEST = 180
-"""A line is cut here: an error of a backend may fill pages."""
+"""The most characters of a line: a backend's error message may fill pages."""
 
 LONGEST_CODE = 60
-"""A line of the program is cut in the middle here."""
+"""The most characters of a source line; a longer one is cut in the middle."""
 
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """At most three lines. `level` is "good", "note" (nothing is wrong, but know it), "break" or "bad"; `position` is that of the
-    event which the second line is about (-1: none)."""
+    """At most three lines. `level` is "good", "note" (no problem, but worth knowing), "break" or "bad"; `position` is that of the
+    event which the second line is about (-1: none).
+    """
 
     summary: str
     where: str = ""
@@ -74,7 +73,7 @@ class Headline:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """The lines that say something."""
+        """The lines that are not empty."""
         return tuple(ev.clip(line, LONGEST) for line in (self.summary, self.where, self.remedy) if line)
 
     def __str__(self) -> str:
@@ -96,9 +95,9 @@ def headline(recording: Recording) -> Headline:
 
 
 def _after_its_end(recording: Recording, line: Headline) -> Headline:
-    """The headline of a run that ended in an exception says that first: nobody looks for good news beside a traceback."""
+    """The headline of a run that ended in an exception, which it mentions first: a traceback matters more than any success."""
     error = raised_in_the_end(recording)
-    if not error or any(map(recording.of, (ev.ProgramEnded, ev.BackendFailed))):  # then the headline is about it as it is
+    if not error or any(map(recording.of, (ev.ProgramEnded, ev.BackendFailed))):  # then the headline is already about the error
         return line
     return replace(line, summary=f"It ended in {error}. {line.summary}", level="note" if line.level == "good" else line.level)
 
@@ -113,10 +112,10 @@ def counted(recording: Recording) -> str:
 
 
 def _at_so_many_lines(recording: Recording) -> str:
-    """At how many lines the breaks are, where one line breaks several times.
+    """The number of lines that break, if one line breaks several times.
 
-    Each break ends a graph, so counters count them all, and so does the headline. But a loop breaks in each round, and a function
-    that was inlined when it broke does so again as a frame of its own: what has to be mended are the lines.
+    Each break ends a graph, so counters and the headline count every one. But a loop breaks in each iteration, and a function that
+    broke while inlined breaks again as a separate frame: what needs a fix is the line.
     """
     places = {place_of_break(recording, broke)[:2] for broke in recording.breaks}
     return f" on {plural(len(places), 'line')}" if len(places) < len(recording.breaks) else ""
@@ -134,11 +133,11 @@ def _position(recording: Recording, event: ev.Event) -> int:
     return next(number for number, other in enumerate(recording) if other is event)
 
 
-# -- what is wrong -----------------------------------------------------------------------------------------------------
+# -- -- problems -------------------------------------------------------------------------------------------------------
 
 
 def _divergence(recording: Recording) -> Headline | None:
-    """A value that the real run had and the symbolic one did not predict."""
+    """The headline of a value in the real run that differs from the symbolic prediction."""
     wrong = recording.divergences
     if not wrong:
         return None
@@ -150,7 +149,7 @@ def _divergence(recording: Recording) -> Headline | None:
     where = f"{place}, {first.sentence}: {who}."
     if first.where == "step":
         handler = f"the handler of {first.name}{_in_parentheses(_handler_of(recording, first))}"
-        actual = re.sub(r" \(\d+ of \d+ elements differ\)$", "", first.actual)  # one of them says enough here
+        actual = re.sub(r" \(\d+ of \d+ elements differ\)$", "", first.actual)  # one of several differences is enough here
         comparison = f"the {first.aspect} of its result is {actual}, of CPython's {first.expected}"
         where = f"{place}: {handler} differs from CPython: {comparison}."
     where = where[0].upper() + where[1:]
@@ -158,7 +157,7 @@ def _divergence(recording: Recording) -> Headline | None:
 
 
 def _handler_of(recording: Recording, wrong: ev.DivergenceDetected) -> str:
-    """The handler that ran, `binary_op, operators.py:35`, where the step is known."""
+    """The handler that ran, `binary_op, operators.py:35`, if the step is known."""
     steps = [step for step in recording.of_frame(wrong.frame, ev.InstructionStepped) if step.attempt == wrong.attempt]
     place, _, name = steps[wrong.step].rule.rpartition(" ") if 0 <= wrong.step < len(steps) else ("", "", "")
     name = {"<lambda>": "a lambda"}.get(plain_name(name), plain_name(name))
@@ -171,11 +170,11 @@ _SUSPECTS = {
     "output": ("the backend computes something else than its graph", 'Run it with backend="eager": that backend is right.'),
     "input": ("the backend changes an input that its graph does not", 'Run it with backend="eager": that backend is right.'),
 }
-"""Where a divergence was seen -> who is to blame, and what to do."""
+"""Where a divergence was detected -> the likely culprit, and what to do."""
 
 
 def _died(recording: Recording) -> Headline | None:
-    """A program that ended with an exception: its error comes before anything else that was seen."""
+    """The headline of a program that ended with an exception, which takes precedence over anything else."""
     ended = next((event for event in recording.of(ev.ProgramEnded) if event.error), None)
     if ended is None:
         return None
@@ -205,7 +204,7 @@ def _failed_backend(recording: Recording) -> Headline | None:
 
 
 def _in_hand(recording: Recording, failed: ev.BackendFailed) -> ev.NodeAdded | None:
-    """The operator that the backend was at, where it is known."""
+    """The operator that the backend was processing, if known."""
     return next((node for node in _nodes_of(recording, failed) if node.name == failed.node), None)
 
 
@@ -215,7 +214,7 @@ def _nodes_of(recording: Recording, failed: ev.BackendFailed) -> list[ev.NodeAdd
 
 
 def _stopped(recording: Recording, failed: ev.BackendFailed) -> str:
-    """What the backend failed at: an operator of the graph, where it is known, else all of it."""
+    """What the backend failed on: an operator of the graph, if known, else the whole graph."""
     in_hand = _in_hand(recording, failed)
     if in_hand is not None:
         return f"stopped at the operator {in_hand.name} {_at(recording, in_hand)}"
@@ -235,7 +234,7 @@ def _engine_bug(recording: Recording) -> Headline | None:
     place = _place_words((own[-1].file, own[-1].line, own[-1].function)) if own else _at(recording, bugs[0])
     where = f"It failed {place}: {bugs[0].error}"
     remedy = "The function ran as plain Python, so its result is right. Please report it, with the saved recording."
-    if raised_in_the_end(recording) == "EngineError":  # as one can ask for
+    if raised_in_the_end(recording) == "EngineError":  # raised only on request
         remedy = "It was raised, so there is no result. Please report it, with the saved recording."
     return Headline(summary, where, remedy, "bad", _position(recording, bugs[0]))
 
@@ -243,7 +242,7 @@ def _engine_bug(recording: Recording) -> Headline | None:
 # -- breaks ------------------------------------------------------------------------------------------------------------
 
 _TELLING = ("function", "operation", "type", "name", "method", "module")
-"""The facts of a break that belong into its cause: which function, which type."""
+"""The facts of a break that belong to its cause: which function, which type."""
 
 
 def _graph_break(recording: Recording) -> Headline | None:
@@ -259,7 +258,7 @@ def _graph_break(recording: Recording) -> Headline | None:
     breaks = "The graph break that matters most is" if matters_most else f"The graph breaks{' first' if others else ''}"
     also = f" Also {_listed(others, place[0])}." if others else ""
     explained = also.removesuffix(".") + _cause_there(recording, costly, others) + also[-1:]
-    # what it is of can be read in the line; the other places stand nowhere else
+    # the line itself shows what it is about; the other locations are listed only here
     shorter = ((cause_of(costly), explained), (cause_of(costly), also), (_title(costly), also))
     candidates = [f"{breaks} {where_it_is}: {cause}.{more}" for cause, more in shorter]
     where = next((sentence for sentence in candidates if len(sentence) <= LONGEST), candidates[-1])
@@ -278,7 +277,9 @@ def _graph_break(recording: Recording) -> Headline | None:
 
 
 def _cause_there(recording: Recording, costly: ev.GraphBroke, others: Sequence[Place]) -> str:
-    """`, the same` or `: a tensor read out`: why the one other place breaks; empty where there are several, whose list is long."""
+    """`, the same` or `: a tensor read out`: the cause at the only other location; empty if there are several, whose list is
+    long.
+    """
     if len(others) != 1:
         return ""
     causes = {cause_of(broke) for broke in recording.breaks if place_of_break(recording, broke)[:2] == others[0][:2]}
@@ -289,7 +290,7 @@ def _cause_there(recording: Recording, costly: ev.GraphBroke, others: Sequence[P
 
 
 def _line_of_break(recording: Recording, broke: ev.GraphBroke) -> str:
-    """The line: torch's causes do not say of what they are."""
+    """The source line: torch's causes do not name the operands."""
     own = own_line(broke)
     if recording.engine == DYNEXPLORE or own is None or not own.code.strip():
         return ""
@@ -297,15 +298,15 @@ def _line_of_break(recording: Recording, broke: ev.GraphBroke) -> str:
 
 
 def _discarded_words(recording: Recording, broke: ev.GraphBroke) -> str:
-    """That nothing of the function with a break is compiled, where that is so. Stands behind the counts."""
+    """A note, after the counts, that no part of a function with a break is compiled, if that is so."""
     skipped = [event for event in recording.of_frame(broke.frame, ev.FrameSkipped) if recording.engine != DYNEXPLORE]
     return f"; {skipped_name(recording, skipped[0])} runs as plain Python" if skipped else ""
 
 
 def _and_limit(recording: Recording, cause: str | None = None) -> str:
-    """That a function was compiled as often as it may be, and for what: breaks are told before it, and it costs as much.
+    """A note that a function reached the recompile limit, and why: breaks come first, but the limit costs as much.
 
-    cause: in place of what is known of it.
+    cause: replaces the known cause.
     """
     reached = recording.of(ev.CacheLimitReached)
     if not reached:
@@ -316,14 +317,14 @@ def _and_limit(recording: Recording, cause: str | None = None) -> str:
 
 
 def _name_at_limit(recording: Recording, reached: ev.CacheLimitReached) -> str:
-    """The function that is compiled no more; what continues one after a break is named by its line, as a frame of it was."""
+    """The function that is no longer compiled; a resume function is named by its line, as are its frames."""
     name = _function_of(recording, reached.frame)
     same = next((entered for entered in recording.frames if entered.code.qualname == reached.function), None)
     return name or (frame_name(recording, same) if same is not None else plain_name(reached.function))
 
 
 def _of_loops(recording: Recording) -> list[str]:
-    """Which of the recompiles are those of a loop: its last round, or another value in it. Stands behind the counts."""
+    """How many of the recompiles belong to loops: the last iteration, or another value in it. Follows the counts."""
     recompiles = [(again.frame, _failed(recording, again)) for again in recording.of(ev.Recompiled)]
     rounds = {frame for frame, failed in recompiles if failed is not None and is_last_round(failed)}
     places = [_loop_place(recording, frame, place) for frame, place in loops_of(recording).items() if frame not in rounds]
@@ -333,7 +334,7 @@ def _of_loops(recording: Recording) -> list[str]:
 
 
 def _loop_place(recording: Recording, frame: int, loop: Place) -> str:
-    """`at train.py:12`; of a library's loop the program's line that leads to it, `at model.py:31 (einops.py:539)`."""
+    """`at train.py:12`; for a loop of a library the program's line that leads to it, `at model.py:31 (einops.py:539)`."""
     caller = calling_line(recording, recording.frame(frame)) if is_library(loop[0]) else None
     if caller is None:
         return _place_words((*loop[:2], ""))
@@ -341,9 +342,9 @@ def _loop_place(recording: Recording, frame: int, loop: Place) -> str:
 
 
 def _and_recompile(recording: Recording) -> tuple[str, str]:
-    """What changed where a function with a break was compiled again besides, and what to do about it; empty where it was not.
+    """What changed if a function with a break also recompiled, and what to do about it; empty if it did not.
 
-    A break makes several functions of one, and each of them asks for the same argument: one change compiles all of them again.
+    A break splits one function into several, and each guards the same argument: one change recompiles all of them.
     """
     loops = loops_of(recording)
     recompiles = [(again, _failed(recording, again)) for again in recording.of(ev.Recompiled) if again.frame not in loops]
@@ -372,11 +373,12 @@ def _some(count: int, of: int) -> str:
 
 
 def breaks_by_cost(recording: Recording) -> list[BrokenPlace]:
-    """The places of breaks, the costliest first: the headline is about the first of them, and the list of a report begins with it.
+    """The locations of breaks, the most expensive first: the headline is about the first of them, and a report's list begins with
+    it.
 
-    A loop that trains ends its graph at `backward`, whatever else it does: where the break is one that torch's optimizers ask for
-    (`zero_grad` is marked, `step` calls `graph_break()`), or comes after `backward` and leaves the compiled function with it, the
-    one at `backward` says more.
+    A training loop always ends its graph at `backward`: if the break is one that torch's optimizers request (`zero_grad` is
+    marked, `step` calls `graph_break()`), or follows `backward` and leaves the compiled function with it, the break at `backward`
+    is more informative.
     """
     places = broken_places(recording, lambda broke: (place_of_break(recording, broke), cause_of(broke)))
     backward = next((place for place in places if place.breaks[0].kind == _BACKWARD), None)
@@ -400,12 +402,12 @@ def _is_required_by_a_library(broke: ev.GraphBroke) -> bool:
 
 
 def cause_of(broke: ev.GraphBroke) -> str:
-    """Return the title of a break, with the one fact that says of what, and the line of a library that it stands in."""
+    """Return the title of a break, with the fact that names its subject, and the library line that contains it."""
     return cause_alone(broke) + _in_library(broke)
 
 
 def cause_alone(broke: ev.GraphBroke) -> str:
-    """Return the title of a break, with the one fact that says of what.
+    """Return the title of a break, with the fact that names its subject.
 
     >>> read = ev.GraphBroke(
     ...     frame=1,
@@ -421,25 +423,26 @@ def cause_alone(broke: ev.GraphBroke) -> str:
         return "`while` on a tensor value"
     facts = dict(broke.facts)
     telling = next((text for name, text in broke.facts if name in _TELLING and text not in broke.title), "")
-    if telling and telling == facts.get("name") and "type" in facts:  # an attribute, which is nothing without its owner
+    if telling and telling == facts.get("name") and "type" in facts:  # an attribute means little without its owner
         telling = f"{facts['type']}.{telling}"
     return _title(broke) + (f" ({telling})" if telling else "")
 
 
 def _title(broke: ev.GraphBroke) -> str:
-    """What broke; of torch.compile which function it does not trace, or how an operator refused its arguments, for its titles say
-    no more than that."""
+    """The title of a break; for torch.compile including the function that is not traced, or the reason why an operator rejected
+    its arguments, because its titles lack these.
+    """
     return dict(broke.facts).get("said", broke.title).rstrip(".")
 
 
 def _in_library(broke: ev.GraphBroke) -> str:
-    """` in clip_grad_norm_ (clip_grad.py:33)`: the line that breaks, where the program's own line only calls it."""
+    """` in clip_grad_norm_ (clip_grad.py:33)`: the line that breaks, if the program's own line only calls it."""
     last = library_line(broke)
     return f" in {plain_name(last.function)} ({short_file(last.file)}:{last.line})" if last is not None else ""
 
 
 def remedy_of(broke: ev.GraphBroke) -> str:
-    """Return what to do, else why it is so; of several sentences as many as fit."""
+    """Return the advice, else the explanation; as many sentences as fit."""
     advice = _FIX_OF_LOOP if _is_loop(broke) else broke.fix or broke.why
     if len(advice) <= LONGEST:
         return advice
@@ -451,24 +454,24 @@ _FIX_OF_LOOP = "Run a fixed number of rounds with torch.where, or move the loop 
 
 
 def _is_loop(broke: ev.GraphBroke) -> bool:
-    """Whether the branch that cannot be taken is that of a `while`: its bytecode is that of an `if`."""
+    """Whether the branch on data is that of a `while`, whose bytecode equals that of an `if`."""
     return broke.kind == "DX104" and bool(broke.user_stack) and broke.user_stack[-1].code.lstrip().startswith("while ")
 
 
 def place_of_break(recording: Recording, broke: ev.GraphBroke) -> Place:
-    """Return the line of the user's own code: what stands in a library was called from somewhere."""
+    """Return the line in the user's own code; code in a library was called from somewhere."""
     own = own_line(broke, recording) or next((frame for frame in reversed(broke.user_stack) if frame.line), None)
     return (own.file, own.line, own.function) if own is not None else _place(recording, broke)
 
 
 def worst_break(recording: Recording) -> ev.GraphBroke | None:
-    """Return the break that costs most, as the function that it stands in has it."""
+    """Return the most expensive break, in the function that contains it."""
     costly = _costliest_break(recording)
     return None if costly is None else in_its_function(recording, costly)
 
 
 def in_its_function(recording: Recording, broke: ev.GraphBroke) -> ev.GraphBroke:
-    """Return a break as the function that it stands in has it: its callers break as well, and earlier."""
+    """Return the same break in the function that contains it: its callers break as well, and earlier."""
     same = [
         candidate
         for candidate in recording.breaks
@@ -495,14 +498,14 @@ def _limit(recording: Recording) -> Headline | None:
 
 
 def _remedy_of_limit(recording: Recording, reached: ev.CacheLimitReached) -> str:
-    """What keeps the function from being compiled so often."""
+    """The advice that keeps a function from recompiling so often."""
     failed = next(iter(recording.of_frame(reached.frame, ev.GuardFailed)), None)
     return advice_at_limit(reason_of(recording, failed) if failed is not None else None, recording.engine)
 
 
 def _cause_of_limit(recording: Recording, reached: ev.CacheLimitReached) -> str:
-    """The guard that failed there, "" where none is known."""
-    failed = recording.of_frame(reached.frame, ev.GuardFailed)[:1]  # of the newest entry
+    """The guard that failed there, "" if none is known."""
+    failed = recording.of_frame(reached.frame, ev.GuardFailed)[:1]  # of the newest cache entry
     return str(change(as_the_program_says(recording, failed[0]))) if failed else ""
 
 
@@ -535,13 +538,13 @@ def _recompile(recording: Recording) -> Headline | None:
 
 
 def _advice(recording: Recording, again: ev.Recompiled) -> str:
-    """What to do about a recompile."""
+    """The advice on a recompile."""
     failed = _failed(recording, again)
     return advice(reason_of(recording, failed) if failed is not None else None)
 
 
 def _costliest_first(recording: Recording, again: Sequence[ev.Recompiled]) -> Sequence[ev.Recompiled]:
-    """Of a program those of the function first whose recompiles took longest; of one function as they came."""
+    """For a program the recompiles of the function first that took longest to recompile; for a single function in order."""
     if not recording.of(ev.TargetChosen):
         return again
     spent: Counter[int] = Counter()
@@ -552,9 +555,9 @@ def _costliest_first(recording: Recording, again: Sequence[ev.Recompiled]) -> Se
 
 
 def _changed_too(recording: Recording, again: Sequence[ev.Recompiled], first: ev.Recompiled, failed: ev.GuardFailed | None) -> str:
-    """What else the entries of this function said no for: who mends the first alone would see it compiled as often as before.
+    """What else the entries of this function rejected: after a fix of the first cause alone it would recompile as often as before.
 
-    One that was the same in all calls that the first changed in would not show at the entry that was tried first.
+    A value that was equal in all calls in which the first cause changed is not visible at the entry that was tried first.
     """
     if failed is None or recording.engine == DYNEXPLORE:
         return ""
@@ -571,12 +574,12 @@ def _code_of(recording: Recording, again: ev.Recompiled) -> int:
 
 
 def _failed(recording: Recording, again: ev.Recompiled) -> ev.GuardFailed | None:
-    """The guard that made it compile: that of the entry which was tried first."""
+    """The guard that caused the recompile: that of the entry which was tried first."""
     return next(iter(recording.of_frame(again.frame, ev.GuardFailed)), None)
 
 
 def _relied_on(recording: Recording, frame: int) -> str:
-    """The line of the program that relies on what the guard of torch.compile asked, where it is known."""
+    """The program's line that relies on torch.compile's guard, if known."""
     failed = next(iter(recording.of_frame(frame, ev.GuardFailed)), None)
     if failed is None or recording.engine == DYNEXPLORE:
         return ""
@@ -595,18 +598,18 @@ def _relied_on(recording: Recording, frame: int) -> str:
 
 
 def _call_of(recording: Recording, event: ev.Event) -> int:
-    """The number of the call in which an event happened, among those of the same function; 0 where calls were not recorded."""
+    """The number of the call in which an event happened, among those of the same function; 0 if calls were not recorded."""
     began = call_of(recording, event)
     if began is None or not began.target:
         return began.call if began is not None else 0
     return sum(other.target == began.target and other.call <= began.call for other in recording.of(ev.CallBegan))
 
 
-# -- a graph that its backend did not get ------------------------------------------------------------------------------
+# -- -- a graph whose backend was skipped ------------------------------------------------------------------------------
 
 
 def _skipped_backend(recording: Recording) -> Headline | None:
-    """A graph that runs as captured, where nothing worse happened: the largest one."""
+    """The headline of a graph that runs as captured, if there is no worse problem: the largest one."""
     skipped = [graph for graph in recording.graphs if graph.skipped is not None]
     if not skipped:
         return None
@@ -624,11 +627,11 @@ def _skipped_backend(recording: Recording) -> Headline | None:
     return Headline(summary, where, worst.skipped.fix, "note", _position(recording, worst.compiled))
 
 
-# -- nothing to see ----------------------------------------------------------------------------------------------------
+# -- -- nothing captured -----------------------------------------------------------------------------------------------
 
 
 def _plain(recording: Recording) -> Headline | None:
-    """A function that runs as plain Python, where no graph was captured at all."""
+    """The headline of a function that runs as plain Python, if no graph was captured at all."""
     skipped = recording.of(ev.FrameSkipped)
     if not skipped or recording.graphs:
         return None
@@ -685,7 +688,7 @@ def _nothing(recording: Recording) -> Headline | None:
 
 
 def _stopped_program(recording: Recording) -> Headline | None:
-    """A program that was ended before anything was captured: nothing is known of it but that."""
+    """The headline of a program that was stopped before anything was captured."""
     ended = next((event for event in recording.of(ev.ProgramEnded) if event.stopped), None)
     if ended is None:
         return None
@@ -700,19 +703,19 @@ _CLEAN = "no graph break, no recompile"
 
 
 def _in_calls(recording: Recording) -> str:
-    """How many calls that is said of: after one call nothing could be compiled again."""
+    """In how many calls: after a single call a recompile was impossible."""
     calls = len(recording.of(ev.CallBegan))
     return f" in {calls} calls" if calls > 1 else ""
 
 
 def _clean_program(recording: Recording) -> Headline | None:
-    """A program whose captured functions are one graph each: they are named."""
+    """The headline of a program whose captured functions are one graph each, with their names."""
     functions = [function for function in functions_of(recording) if function.graphs]
     if not any(map(recording.of, (ev.TargetChosen, ev.ProgramEnded))) or not functions:
         return None
     functions.sort(key=lambda function: -function.operators)
     operators, calls = sum(function.operators for function in functions), sum(function.calls for function in functions)
-    clean = f"{_CLEAN} in {plural(calls, 'call')}" if calls else _CLEAN  # torch.compile's calls are not counted
+    clean = f"{_CLEAN} in {plural(calls, 'call')}" if calls else _CLEAN  # calls under torch.compile are not counted
     if len(functions) == 1:
         graphs = "one graph" if functions[0].graphs == 1 else plural(functions[0].graphs, "graph")
         place = _in_parentheses(functions[0].place)
@@ -748,15 +751,15 @@ def _clean(recording: Recording) -> Headline:
     return Headline(summary, where, "", "note", _position(recording, skipped[0]))
 
 
-# -- places ------------------------------------------------------------------------------------------------------------
+# -- -- locations ------------------------------------------------------------------------------------------------------
 
 
 Place = tuple[str, int, str]
-"""File, line and function; without a file or a line the function is all that is known."""
+"""File, line and function; without a file or a line only the function is known."""
 
 
 def _place_words(place: Place) -> str:
-    """`at model.py:12 in Net.forward`; what stands in no function of its own, as a cell does, is a file and a line."""
+    """`at model.py:12 in Net.forward`; module-level code, as in a cell, is a file and a line."""
     file, line, function = place
     if not file or line <= 0:
         return f"in {function or 'the program'}"
@@ -773,7 +776,7 @@ def _place(recording: Recording, event: ev.InstructionEvent) -> Place:
 
 
 def _at(recording: Recording, event: ev.InstructionEvent) -> str:
-    """`at model.py:12 in Net.forward`; of a library's line where the program calls it, `at model.py:31 in f (einops.py:539)`."""
+    """`at model.py:12 in Net.forward`; for a library's line the program's call, `at model.py:31 in f (einops.py:539)`."""
     place = _place(recording, event)
     if not is_library(place[0]):
         return _place_words(place)
@@ -782,7 +785,7 @@ def _at(recording: Recording, event: ev.InstructionEvent) -> str:
 
 
 def _place_of_call(recording: Recording, event: ev.InstructionEvent) -> Place:
-    """The program's line that calls a library's function in which something happened; the library's where none is known."""
+    """The program's line that calls the library function in which something happened; the library's line if that is unknown."""
     callees = {
         entered.callee: entered for entered in recording.of_frame(event.frame, ev.InlineEntered) if entered.attempt == event.attempt
     }
@@ -796,7 +799,7 @@ def _place_of_call(recording: Recording, event: ev.InstructionEvent) -> Place:
 
 
 def _stand(recording: Recording, frame: int) -> str:
-    """Where the function of a frame stands, `model.py:12`: the file alone where its name says a line; "" where nobody knows."""
+    """The location of a frame's function, `model.py:12`: only the file if its name contains a line; "" if unknown."""
     entered = recording.of_frame(frame, ev.FrameEntered)
     code = frame_code(recording, entered[0]) if entered else None
     if code is None or not code.file or is_library(code.file):
@@ -806,7 +809,7 @@ def _stand(recording: Recording, frame: int) -> str:
 
 
 def _called_at(recording: Recording, frame: int) -> str:
-    """Where the program calls a library's function that is a target, `called at train.py:30`; "" where it is none."""
+    """The program's call of a library function that is a target, `called at train.py:30`; "" for other functions."""
     return next((function.place for function in functions_of(recording) if frame in function.frames), "")
 
 
@@ -815,7 +818,9 @@ def _in_parentheses(text: str) -> str:
 
 
 def _skipped(recording: Recording, skipped: ev.FrameSkipped) -> str:
-    """`f (model.py:12)`; what continues a function says its line already; of a library's function where the program calls it."""
+    """`f (model.py:12)`; a resume function's name already contains its line; a library function is located at the program's
+    call.
+    """
     name = skipped_name(recording, skipped)
     if not skipped.file or skipped.line <= 0 or skipped.file == ENTRY_FILE:
         return name
@@ -831,8 +836,9 @@ def _function_of(recording: Recording, frame: int) -> str:
 
 
 def _listed(places: Sequence[Place], home: str) -> str:
-    """`at lines 13 and 15 and at line 2 of other.py`: other places in words, lines of one file together, of many the first. The
-    file `home` need not be said."""
+    """`at lines 13 and 15 and at line 2 of other.py`: the other locations as text, grouped by file, the first few if there are
+    many. The name of file `home` is omitted.
+    """
     lines: dict[str, set[int]] = {}
     for file, line, _ in places:
         if file and line > 0:

@@ -1,14 +1,11 @@
-"""A recording as static HTML: the text views as tables that a browser, GitHub or nbconvert can show.
+"""A recording as static HTML: the text views as tables that a browser, GitHub or nbconvert can display.
 
-Which idea lives here: what is true without any script. This is what a notebook shows where no widget can run, and what
-a saved notebook still shows. Sections open and close by themselves (`<details>`), rows link to each other by anchors,
-colours follow the notebook's theme and else the system's. Nothing is fetched, nothing runs, every text is escaped.
+The idea: this is the view without scripts, which a notebook shows if widgets cannot run, and a saved notebook always shows.
+Sections expand by `<details>`, rows link to each other by anchors, colors follow the notebook's theme or else the system's.
+Nothing is fetched, no script runs, every text is escaped.
 
-In:  a Recording.
-Out: `fragment(recording)` to put into a page, `page(recording)` as a whole document, `mimebundle(recording)` for a
-     notebook.
-
-PyTorch's counterpart: the report folders of tlparse.
+In: a Recording. Out: `fragment(recording)` to embed in a page, `page(recording)` as a whole document, `mimebundle(recording)`
+for a notebook. PyTorch's counterpart: the report directories of tlparse.
 """
 
 from __future__ import annotations
@@ -28,10 +25,10 @@ from dynexplore.views.names import goes_on
 from dynexplore.views.timeline import Timeline
 
 MOST_ROWS = 2000
-"""A longer table is cut here, and says so: a browser gets slow, and nobody reads on."""
+"""The most rows of a table, so that a browser stays fast; a note counts the rest."""
 
 MOST_IN_NOTEBOOK = 50
-"""So many rows of a table a notebook keeps beside the explorer, for whoever cannot run it: they are saved with each output."""
+"""The most rows of a table in a notebook, as the fallback of the explorer: they are saved with each output."""
 
 STYLE = """
 .dynx { font: 13px/1.45 system-ui, sans-serif; color: var(--jp-content-font-color1, CanvasText); }
@@ -55,12 +52,12 @@ PAGE_STYLE = "margin: 24px auto; padding: 0 24px; max-width: 1500px; color-schem
 
 
 def page(recording: Recording, title: str = "", *, note: str = "") -> str:
-    """Return the recording as one HTML document that needs nothing else; `note` stands at its end."""
+    """Return the recording as one self-contained HTML document; `note` is its footer."""
     return document(title or recording.title or "recording", fragment(recording), note)
 
 
 def document(title: str, body: str, note: str = "") -> str:
-    """Return a fragment of HTML as one HTML document; `note` stands at its end."""
+    """Return a fragment of HTML as one HTML document; `note` is its footer."""
     name = escape(title)
     head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
     head += f"<title>{name}</title>"
@@ -73,7 +70,7 @@ _fragments = itertools.count(1)
 
 
 def mimebundle(recording: Recording, timeline: Timeline | None = None) -> dict[str, Any]:
-    """Return what a notebook shows: one stable line of text, and a fragment whose anchors no other fragment has."""
+    """Return a notebook's output: one line of text, equal in every run, and a fragment with unique anchors."""
     return {"text/plain": text.summary(recording), "text/html": fragment(recording, next_prefix(), timeline, MOST_IN_NOTEBOOK)}
 
 
@@ -83,13 +80,14 @@ def next_prefix() -> str:
 
 
 def preformatted(shown: str) -> str:
-    """Return plain text as HTML that looks like the rest."""
+    """Return plain text as HTML in the common style."""
     return f'<div class="dynx"><style>{STYLE}</style><pre>{escape(shown)}</pre></div>'
 
 
 def fragment(recording: Recording, prefix: str = "dynx", timeline: Timeline | None = None, most: int = MOST_ROWS) -> str:
-    """Return the recording as HTML to put into a page. Two fragments on one page need two prefixes, for anchors. The `timeline` is
-    that of the recording, where the caller has it already; `most` rows of a table of a frame are shown."""
+    """Return the recording as HTML to embed in a page. Two fragments on one page need two prefixes, for anchors. `timeline` is the
+    recording's, if the caller has already computed it; at most `most` rows of a frame's table are shown.
+    """
     timeline = timeline or Timeline(recording)
     parts = [section("Explanation", f"<pre>{escape(text.explanation(recording, width=0))}</pre>", is_open=False)]
     parts.append(section("Frames", f"<pre>{escape(text.frames(recording))}</pre>", is_open=False))
@@ -100,7 +98,7 @@ def fragment(recording: Recording, prefix: str = "dynx", timeline: Timeline | No
 
 
 def _story(recording: Recording) -> str:
-    """What is to be seen at once: the headline, and the source with what became of each line."""
+    """The part that is always expanded: the headline, and the annotated source."""
     summary, *more = headline(recording).lines
     lines = [f"<p><strong>{escape(summary)}</strong></p>", *(f"<p>{escape(line)}</p>" for line in more)]
     source = annotated(recording)
@@ -108,7 +106,7 @@ def _story(recording: Recording) -> str:
 
 
 def escape(value: str) -> str:
-    """Text as it may stand anywhere in HTML, quotes included; control characters are shown as a mark.
+    """Text escaped for any position in HTML, quotes included; control characters are replaced.
 
     >>> escape('<b title="x">&\\x00')
     '&lt;b title=&quot;x&quot;&gt;&amp;\\ufffd'
@@ -212,7 +210,7 @@ class _Frame:
         return table(header, rows, ids, left_out, self.most)
 
     def _link(self, event: ev.InstructionEvent) -> str:
-        """The offset of an event, as a link to its instruction where that is in the frame's own code."""
+        """The offset of an event, linked to its instruction if that is in the frame's own code."""
         if event.offset < 0:
             return ""
         if event.inline:
@@ -222,7 +220,7 @@ class _Frame:
 
 
 def section(title: str, body: str, *, is_open: bool = True) -> str:
-    """Return a part that opens and closes by itself, under a title."""
+    """Return a collapsible section with a title."""
     return f"<details{' open' if is_open else ''}><summary>{escape(title)}</summary>{body}</details>"
 
 
@@ -233,8 +231,9 @@ def _calls(recording: Recording) -> str:
 def table(
     header: Sequence[str], rows: Iterable[Sequence[str]], ids: Iterable[str] = (), left_out: int = 0, most: int = MOST_ROWS
 ) -> str:
-    """Return a table whose cells are HTML already, of `most` rows; `ids` are the anchors of its rows, `left_out` counts those that
-    the caller did not make because they would be cut."""
+    """Return a table whose cells are HTML already, with at most `most` rows; `ids` are the anchors of its rows, `left_out` is the
+    number of rows that the caller already omitted.
+    """
     all_rows = list(rows)
     anchors = list(ids)
     head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in header)

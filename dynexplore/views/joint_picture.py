@@ -1,15 +1,12 @@
-"""Training's two halves as a picture: forward on the left going down, backward on the right coming up, and what is kept between.
+"""A picture of the joint graph: forward on the left going down, backward on the right going up, saved tensors in between.
 
-Which idea lives here: AOTAutograd writes forward and backward down as one graph, the joint graph, and a partitioner cuts it in two.
-What backward needs of forward crosses the cut and is kept in memory until backward runs. So the picture is the joint graph with the
-cut down its middle, and each arrow across it is a use of a tensor that is kept. What backward computes once more, instead of
-having it kept, is marked.
+The idea: AOTAutograd traces forward and backward as one joint graph, and a partitioner splits it. Activations that backward
+needs cross the cut and stay in memory until backward runs. The picture shows the joint graph with the cut in the middle; each
+arrow across it is a use of a saved tensor. Nodes that backward recomputes, instead of having them saved, are marked.
 
-In:  a recording of `inductor_artifacts`: the texts of the forward and the backward graph.
-Out: `halves(recording)`, both graphs and what is kept; `joint_picture(recording)`, one SVG; `joint_text(recording)`, the same in
-     words.
-
-PyTorch's counterpart: torch/_functorch/partitioners.py draws the joint graph with pydot where it is told to.
+In: a recording of `inductor_artifacts`: the texts of the forward and the backward graph. Out: `halves(recording)`, both graphs
+and the saved tensors; `joint_picture(recording)`, an SVG; `joint_text(recording)`, the same as text. PyTorch's counterpart:
+torch/_functorch/partitioners.py, which can draw the joint graph with pydot.
 """
 
 from __future__ import annotations
@@ -26,13 +23,13 @@ from dynexplore.views.printed_graph import PrintedGraph
 from dynexplore.views.svg import fitting, labelled
 
 WIDTH, BOX, HIGH, ROW, TOP = 700, 170, 24, 38, 34
-"""The picture's width, a box's width and height, the height of a row, and that of the head."""
+"""The picture's width, a box's width and height, the height of a row, and that of the header."""
 
 LEFT, RIGHT, CUT = 80, WIDTH - 80 - 170, WIDTH // 2
-"""Where the boxes of both halves begin, and where the cut is."""
+"""The left edges of the boxes of both halves, and the position of the cut."""
 
 LETTERS = 24
-"""How many letters of a name fit into a box."""
+"""The most characters of a name in a box."""
 
 NOTHING = "No backward: nothing needs a gradient, or the graphs of AOTAutograd were not kept."
 
@@ -48,7 +45,7 @@ _STYLE = (
 
 @dataclass(frozen=True)
 class Halves:
-    """Both graphs; `saved` are the tensors that backward takes over from forward, `again` the nodes that it computes once more."""
+    """Both graphs; `saved` are the tensors saved for backward, `again` the nodes that backward recomputes."""
 
     forward: PrintedGraph
     backward: PrintedGraph
@@ -57,7 +54,7 @@ class Halves:
 
 
 def halves(recording: Recording, graph: int = 0) -> Halves | None:
-    """The two halves of a graph; None where there is no backward."""
+    """The two halves of a graph; None if there is no backward."""
     artifacts = recording.of(ev.ArtifactEmitted)
     name = list(dict.fromkeys(artifact.graph for artifact in artifacts))[graph : graph + 1]
     texts = {artifact.stage: artifact.text for artifact in artifacts if [artifact.graph] == name and artifact.part == "graph"}
@@ -70,7 +67,7 @@ def halves(recording: Recording, graph: int = 0) -> Halves | None:
 
 
 def joint_text(recording: Recording, graph: int = 0) -> str:
-    """The picture in words."""
+    """The picture as text."""
     graph_halves = halves(recording, graph)
     if graph_halves is None:
         return NOTHING
@@ -88,7 +85,7 @@ def _saved_words(graph_halves: Halves) -> str:
 
 
 def joint_picture(recording: Recording, graph: int = 0) -> str:
-    """Return the picture as an SVG element with its style; for those who do not see it, its label says the same in words."""
+    """Return the picture as an SVG element with its style; its label for screen readers contains the same text."""
     graph_halves = halves(recording, graph)
     if graph_halves is None:
         return f"<p>{NOTHING}</p>"
@@ -114,7 +111,7 @@ def _heads(graph_halves: Halves, height: int) -> Iterator[str]:
 
 
 def _column(graph: PrintedGraph, tops: dict[str, int], x: int, graph_halves: Halves) -> Iterator[str]:
-    """The boxes of one half, and a line from each to those that read it."""
+    """The boxes of one half, and a line from each to its users."""
     is_forward = graph is graph_halves.forward
     for name, top in tops.items():
         kind = (
@@ -137,7 +134,7 @@ def _column(graph: PrintedGraph, tops: dict[str, int], x: int, graph_halves: Hal
 
 
 def _line(source: int, target: int, edge: int, side: int, is_down: bool) -> str:
-    """Straight to the next box, in a bow at the column's outer edge to those further away."""
+    """A straight line to the next box, an arc along the column's outer edge to others."""
     if abs(source - target) == ROW:
         middle = edge - side * BOX // 2
         start, end = (source + HIGH, target) if is_down else (source, target + HIGH)
@@ -148,7 +145,7 @@ def _line(source: int, target: int, edge: int, side: int, is_down: bool) -> str:
 
 
 def _crossing(graph_halves: Halves, left: dict[str, int], right: dict[str, int]) -> Iterator[str]:
-    """What is kept, from where it was made to those that read it."""
+    """The saved tensors: lines from the nodes that compute them to their users."""
     makers = {part: node for node in graph_halves.forward.reads for part in graph_halves.forward.results_of(node)}
     for name in graph_halves.saved:
         start = left.get(makers.get(name, name), TOP) + HIGH // 2

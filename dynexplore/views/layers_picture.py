@@ -1,12 +1,10 @@
-"""The layers between a program and the machine, as a picture: one call under one layer more each time, and the first that fails.
+"""A picture of the layers between a program and the hardware: one call with one more layer at a time, up to the first failure.
 
-Which idea lives here: a wrong value may come from any layer, so one asks them in order. As long as the answers agree the fault
-is further to the right; the first box that differs is to blame, and what stands to its right has learnt it from there.
+The idea: a wrong value may come from any layer, so the layers are tested in order. As long as the results agree, the fault is
+further to the right; the first box that differs is the culprit, and those to its right inherit its error.
 
-In:  of each layer its name, its verdict ("ok", "fails", ...), and what is wrong.
-Out: `layers_picture(layers)`, one SVG; `layers_text(layers)`, the same in words.
-
-PyTorch has no counterpart.
+In: for each layer its name, its verdict ("ok", "fails", ...), and a description of the error. Out: `layers_picture(layers)`, an
+SVG; `layers_text(layers)`, the same as text. PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ from dynexplore.views.html_text import escape
 from dynexplore.views.svg import labelled
 
 BOX, GAP, HIGH, LETTERS = 160, 34, 50, 100
-"""The width of a box, what is left free between two, a box's height, and how many letters stand in a line below."""
+"""The width of a box, the gap between two, the height of a box, and the most characters in a line below."""
 
 _STYLE = (
     "svg.layers { max-width: 100%; height: auto; font: 12px system-ui, sans-serif } .layers text { fill: currentColor }"
@@ -32,7 +30,7 @@ _STYLE = (
 
 @dataclass(frozen=True)
 class Layer:
-    """One layer, and what came of the call under it."""
+    """One layer, and the outcome of the call with it."""
 
     name: str
     verdict: str
@@ -40,7 +38,7 @@ class Layer:
 
 
 def layers_text(layers: Sequence[Layer], width: int = WIDTH) -> str:
-    """A line for each layer; `width` as in `events.wrapped`.
+    """One line per layer; `width` as in `events.wrapped`.
 
     >>> print(layers_text([Layer("capture", "ok"), Layer("backend", "fails", "another value")]))
     capture: ok
@@ -51,7 +49,7 @@ def layers_text(layers: Sequence[Layer], width: int = WIDTH) -> str:
 
 
 def layers_picture(layers: Sequence[Layer]) -> str:
-    """Return the picture as an SVG element with its style; for those who do not see it, its label says the same in words."""
+    """Return the picture as an SVG element with its style; its label for screen readers contains the same text."""
     failure = next((layer.failure for layer in layers if layer.failure), "")
     lines = textwrap.wrap(failure, LETTERS, max_lines=3, placeholder="…")
     drawn = [_box(layer, place) for place, layer in enumerate(layers)]

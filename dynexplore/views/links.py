@@ -1,21 +1,19 @@
-"""The one link table: what belongs together, over all panes.
+"""The link table: which items of all panes belong together.
 
-Which idea lives here: every item that a pane shows (a node, a guard, a break, a modified instruction, a step, a value
-on the stack, ...) was caused by original instructions, and every instruction stands on a source span. So the table
-holds, for each item, its *places*; what two items have in common is a place. Choosing an item lights up the items with
-a common place, its instructions and their spans; choosing an instruction or a span lights up all that it caused, in
-every frame. No item is a dead end: what has no instruction of its own (the output node, a guard on global state, an
-instruction that loads an input) is placed where it comes from.
+The idea: every item that a pane shows (a node, a guard, a break, a modified instruction, a step, a value on the stack, ...)
+originates from original instructions, and every instruction has a source span. So the table maps each item to its *places*; two
+items are related if they share a place. Selecting an item highlights the items with a common place, its instructions and their
+spans; selecting an instruction or a span highlights everything that originates from it, in every frame. Every item has a place:
+one without an instruction of its own (the output node, a guard on global state, an instruction that loads an input) is assigned
+that of its origin.
 
-A place is (frame, the offsets of the inlined calls that lead to the function, its code, offset): attempts are left out,
-so that the break of attempt 1 and the modified code of attempt 2 meet. A resume function's instructions count as the
-original instructions they continue.
+A place is (frame, offsets of the inlined calls on the path to the function, its code, offset). Attempts are not part of it, so
+that the break of attempt 1 and the modified code of attempt 2 are related. A resume function's instructions count as the
+original instructions that they continue.
 
-In:  a Recording.
-Out: `Links`: `related(item)`, and `as_plain()` for the widget. An item is named by a short string, made by the
-     functions of this file: `node_key(1, "add")` is "node:1:add".
-
-PyTorch's counterpart: none; tlparse shows the same artifacts as separate pages.
+In: a Recording. Out: `Links`: `related(item)`, and `as_plain()` for the widget. An item is named by a short string, created by
+the functions of this file: `node_key(1, "add")` is "node:1:add". PyTorch's counterpart: none; tlparse shows the same artifacts
+as separate pages.
 """
 
 from __future__ import annotations
@@ -28,68 +26,68 @@ from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording
 
 Place = tuple[int, tuple[int, ...], int, int]
-"""(frame, offsets of the inlined calls on the way, id of the code, offset). One call may inline several functions."""
+"""(frame, offsets of the inlined calls on the path, id of the code, offset). One call may inline several functions."""
 
 
 def instruction_key(code: int, offset: int) -> str:
-    """The original instruction at an offset of a code object."""
+    """The key of the original instruction at an offset of a code object."""
     return f"instruction:{code}:{offset}"
 
 
 def span_key(code: int, row: ev.ListingRow) -> str:
-    """The source span of an original instruction."""
+    """The key of the source span of an original instruction."""
     return f"span:{code}:{row.line}:{row.column}:{row.end_line}:{row.end_column}"
 
 
 def node_key(frame: int, name: str) -> str:
-    """A node of the frame's graph."""
+    """The key of a node of the frame's graph."""
     return f"node:{frame}:{name}"
 
 
 def guard_key(frame: int, index: int) -> str:
-    """A guard of the frame."""
+    """The key of a guard of the frame."""
     return f"guard:{frame}:{index}"
 
 
 def break_key(position: int) -> str:
-    """The graph break that is event number `position`."""
+    """The key of the graph break that is event number `position`."""
     return f"break:{position}"
 
 
 def step_key(position: int) -> str:
-    """The step that is event number `position`."""
+    """The key of the step that is event number `position`."""
     return f"step:{position}"
 
 
 def mutation_key(position: int) -> str:
-    """The side effect that is event number `position`."""
+    """The key of the side effect that is event number `position`."""
     return f"mutation:{position}"
 
 
 def value_key(frame: int, attempt: int, value: int) -> str:
-    """A value on the stack or in a local: `value` is its ValueView's id."""
+    """The key of a value on the stack or in a local: `value` is its ValueView's id."""
     return f"value:{frame}:{attempt}:{value}"
 
 
 def modified_key(frame: int, offset: int) -> str:
-    """An instruction of the frame's modified code."""
+    """The key of an instruction of the frame's modified code."""
     return f"modified:{frame}:{offset}"
 
 
 def resume_key(frame: int, name: str) -> str:
-    """A resume function that the frame made."""
+    """The key of a resume function that the frame created."""
     return f"resume:{frame}:{name}"
 
 
 class Links:
-    """The link table of a recording: items, their places, and what belongs to what."""
+    """The link table of a recording: items, their places, and the relation between items."""
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
         self._rows = {code.id: {row.offset: row for row in code.rows} for code in recording.codes.values()}
         self._paths: dict[tuple[int, int, int], tuple[tuple[int, ...], int]] = {}
         self._code_of: dict[int, int] = {}
-        # every item and where it comes from; instructions and spans are not among them
+        # every item and its place of origin, except instructions and spans
         self.places: dict[str, tuple[Place, ...]] = {}
         self._find_functions()
         self._add_steps_and_values()
@@ -97,10 +95,10 @@ class Links:
         self._add_breaks()
         self._add_modified_code()
 
-    # -- questions ---------------------------------------------------------------------------------------------------
+    # -- -- queries --------------------------------------------------------------------------------------------------
 
     def related(self, item: str) -> frozenset[str]:
-        """Every item, instruction and span that belongs to `item` (itself left out); empty for an unknown item."""
+        """Every item, instruction and span that is related to `item`, excluding itself; empty for an unknown item."""
         if item.startswith(("instruction:", "span:")):
             items = {*self._index[1].get(item, ()), *self._near(item)}
         else:
@@ -110,11 +108,11 @@ class Links:
         return frozenset(items - {item})
 
     def instructions(self, item: str) -> frozenset[str]:
-        """The original instructions that `item` comes from."""
+        """The original instructions that `item` originates from."""
         return frozenset(key for key in self.related(item) if key.startswith("instruction:"))
 
     def spans(self, item: str) -> frozenset[str]:
-        """The source spans that `item` comes from."""
+        """The source spans that `item` originates from."""
         return frozenset(key for key in self.related(item) if key.startswith("span:"))
 
     def slot(self, step: ev.InstructionStepped, slot: int) -> str:
@@ -126,20 +124,20 @@ class Links:
         return {item: sorted({key for place in places for key in self.keys(place)}) for item, places in self.places.items()}
 
     def keys(self, place: Place) -> tuple[str, ...]:
-        """The keys of the instruction at a place and of its span; none for a place that is no instruction."""
+        """The keys of the instruction at a place and of its span; none if there is no instruction."""
         _, _, code, offset = place
         rows = self._rows.get(code, {})
         row = rows.get(offset)
         if row is None:
             return ()
-        if row.line <= 0:  # an instruction that CPython gave no line stands with the one before it
+        if row.line <= 0:  # an instruction without a line number belongs to the one before it
             row = max((r for r in rows.values() if r.line > 0 and r.offset <= offset), key=lambda r: r.offset, default=row)
         return instruction_key(code, offset), span_key(code, row)
 
     # -- places ------------------------------------------------------------------------------------------------------
 
     def _find_functions(self) -> None:
-        """Learn which code each frame and each inlined callee has, and the path of calls to the callee."""
+        """Collect the code of each frame and each inlined callee, and the path of calls to the callee."""
         for entered in self._recording.frames:
             self._code_of[entered.frame] = self._recording.original_code(entered.frame).id
         for call in self._recording.of(ev.InlineEntered):
@@ -147,13 +145,13 @@ class Links:
             self._paths[call.frame, call.attempt, call.callee] = ((*path, call.offset), call.code.id)
 
     def _function(self, event: ev.InstructionEvent) -> tuple[tuple[int, ...], int]:
-        """The path of calls to the function in which something happened, and the id of its code."""
+        """The path of calls to the function in which an event happened, and the id of its code."""
         if event.inline:
             return self._paths.get((event.frame, event.attempt, event.inline), ((), -1))
         return (), self._code_of.get(event.frame, -1)
 
     def _place(self, event: ev.InstructionEvent) -> Place:
-        """Where an event comes from; the first instruction of the frame when it names none."""
+        """The place where an event originates; the first instruction of the frame if it names none."""
         if event.offset < 0:
             return self._entry(event.frame)
         path, code = self._function(event)
@@ -167,14 +165,14 @@ class Links:
         return self._in_frame(frame, next((row.offset for row in rows.values() if row.line > 0), 0))
 
     def _last(self, frame: int) -> Place:
-        """Where the graph of a frame ends: at its break, or at the last instruction that was stepped."""
+        """The end of a frame's graph: its break, or the last instruction that was interpreted."""
         for kind in (ev.GraphBroke, ev.InstructionStepped):
             events = [event for event in self._recording.of_frame(frame, kind) if not event.inline]
             if events:
                 return self._place(events[-1])
         return self._entry(frame)
 
-    # -- filling the table -------------------------------------------------------------------------------------------
+    # -- -- building the table ---------------------------------------------------------------------------------------
 
     def _add_steps_and_values(self) -> None:
         for position, event in enumerate(self._recording):
@@ -189,7 +187,7 @@ class Links:
                 self.places[mutation_key(position)] = (self._place(event),)
 
     def _add_values(self, frame: int, attempt: int, views: Iterable[ev.ValueView], place: Place) -> None:
-        """A value comes from the place where it was first seen."""
+        """Add values at the place where they first occurred."""
         for view in views:
             if view.kind != "NULL":
                 self.places.setdefault(value_key(frame, attempt, view.id), (place,))
@@ -219,7 +217,7 @@ class Links:
                 self._add_rows(entered.frame, code.rows, graphs.get(entered.frame, []))
 
     def _add_rows(self, frame: int, rows: Iterable[ev.ListingRow], nodes: list[ev.NodeAdded]) -> None:
-        """Place modified instructions; one that says nothing belongs to the one before it, else to the one after."""
+        """Add modified instructions; one without an origin belongs to the one before it, else to the one after."""
         inputs = {name: self._place(n) for n in nodes if n.op == "placeholder" for name in (n.target, n.name)}
         whole_graph = tuple(dict.fromkeys(self.places[node_key(frame, node.name)][0] for node in nodes))
         before: tuple[Place, ...] = ()
@@ -242,11 +240,11 @@ class Links:
                 waiting.append(item)
         self.places.update(dict.fromkeys(waiting, (self._entry(frame),)))
 
-    # -- both ways ---------------------------------------------------------------------------------------------------
+    # -- -- index ----------------------------------------------------------------------------------------------------
 
     @cached_property
     def _index(self) -> tuple[dict[Place, list[str]], dict[str, list[str]]]:
-        """The items at each place, and under each key of a place: for those who ask in Python; a browser makes its own."""
+        """Index the items by place, and the places by key, for queries in Python; a browser builds its own index."""
         at: dict[Place, list[str]] = {}
         of: dict[str, list[str]] = {}
         for item, places in self.places.items():
@@ -257,7 +255,7 @@ class Links:
         return at, of
 
     def _near(self, key: str) -> set[str]:
-        """An instruction's span, or a span's instructions."""
+        """The span of an instruction, or the instructions of a span."""
         kind, code, *rest = key.split(":")
         rows = self._rows.get(int(code), {}).values()
         if kind == "instruction":

@@ -1,13 +1,11 @@
-"""The memory of a graph as a picture: bytes over its nodes as a step line, the peak marked, what is kept for backward shaded.
+"""A picture of a graph's memory: live bytes over its nodes as a step line, with the peak, and tensors saved for backward shaded.
 
-Which idea lives here: where memory peaks is seen at once in a line over the nodes, and nowhere else. What lives all the while
-(inputs and parameters) is the ground that the line stands on; where the graph has both halves, a bar divides forward from backward.
-The explorer draws the same picture from the same text, and adds what the pointer and the step are at.
+The idea: a line over the nodes shows at once where memory peaks. Inputs and parameters, which are live throughout, are the base
+of the line; if the graph has forward and backward, a bar separates them. The explorer draws the same picture from the same
+data, and adds the values at the pointer and at the current step.
 
-In:  the memory of a recording (`recording.memory`).
-Out: `html(memory)` for a notebook; `memory_data(recording)` for the explorer; `picture(graph)`, one SVG.
-
-PyTorch's counterpart: https://pytorch.org/memory_viz, which draws what an allocator did.
+In: the memory of a recording (`recording.memory`). Out: `html(memory)` for a notebook; `memory_data(recording)` for the
+explorer; `picture(graph)`, an SVG. PyTorch's counterpart: https://pytorch.org/memory_viz, which draws the allocator's history.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ Plain = dict[str, Any]
 WIDTH, HEIGHT = 720, 172
 LEFT_EDGE, RIGHT, TOP, BOTTOM = 8, 8, 20, 34
 _LETTER = 6
-"""The picture's size in its own units, and the room around the line; the explorer's pane reads them from `memory_data`."""
+"""The picture's size in its own units, and the margins around the line; the explorer's pane reads them from `memory_data`."""
 
 _STYLE = (
     "svg.mem { max-width: 100%; height: auto; font: 11px system-ui, sans-serif } .mem text { fill: currentColor }"
@@ -37,7 +35,7 @@ _STYLE = (
 
 
 def html(memory: Memory) -> str:
-    """Return the pictures of all graphs, each with its answers in words and what is kept for backward."""
+    """Return the pictures of all graphs, each with its summary and the tensors saved for backward."""
     parts = [f"<style>{_STYLE}</style>"]
     for graph in memory:
         parts.append(html_report.line(f"Memory of {graph.graph}: {'; '.join(graph.lines())}"))
@@ -47,14 +45,14 @@ def html(memory: Memory) -> str:
 
 
 def saved_rows(graph: GraphMemory) -> list[tuple[str, str, str]]:
-    """What is kept for backward, the largest first."""
+    """The tensors saved for backward, the largest first."""
     storages = sorted(graph.saved, key=lambda storage: -storage.bytes)
     words = {True: "an input or a parameter: there anyway", False: ""}
     return [(storage.name, with_size(storage.bytes, storage.size), words[storage.is_input]) for storage in storages]
 
 
 def picture(graph: GraphMemory) -> str:
-    """Return the picture as an SVG element. Its classes are coloured by whoever shows it; none of its texts is markup."""
+    """Return the picture as an SVG element. The embedding page styles its classes; all of its texts are escaped."""
     live = [node.live for node in graph.nodes]
     most = [at_most(node) for node in graph.nodes]
     peak = graph.peak
@@ -86,13 +84,13 @@ def picture(graph: GraphMemory) -> str:
 
 
 def _ground(graph: GraphMemory, most: int) -> int:
-    """Where the picture begins: at nothing, unless parameters would leave no room for what comes and goes above them."""
+    """The lower end of the axis: zero, unless parameters would leave no room for the variation above them."""
     comes_and_goes = most - graph.inputs
     return graph.inputs - comes_and_goes // 2 if 0 < 4 * comes_and_goes < graph.inputs else 0
 
 
 def _legend(graph: GraphMemory) -> list[str]:
-    """What the shades and the thin line are."""
+    """The legend of the shades and the thin line."""
     shapes, x = [], WIDTH - RIGHT
     for name, words, is_drawn in (
         ("inside", "only while an operator runs", any(node.inside for node in graph.nodes)),
@@ -122,7 +120,7 @@ def _halves(graph: GraphMemory, scale: _Scale) -> list[str]:
 
 
 class _Scale:
-    """Nodes from left to right, bytes from below; what is below the ground is drawn at it."""
+    """Coordinates: nodes from left to right, bytes from bottom to top; values below the base are drawn at the base."""
 
     def __init__(self, nodes: int, most: int, ground: int) -> None:
         self.step = (WIDTH - LEFT_EDGE - RIGHT) / max(nodes, 1)
@@ -136,7 +134,7 @@ class _Scale:
         return round(HEIGHT - BOTTOM - part * (HEIGHT - TOP - BOTTOM), 1)
 
     def line(self, counts: Sequence[int]) -> str:
-        """One step for each node; equal ones in a row are one."""
+        """A step line over the nodes; runs of equal values are merged."""
         path, last = "", None
         for at, count in enumerate(counts):
             if count != last:
@@ -152,7 +150,7 @@ class _Scale:
 
 
 def memory_data(recording: Recording) -> list[Plain]:
-    """Of each graph its picture, its answers, what is kept, and a row for each of its nodes."""
+    """For each graph its picture, its summary, the saved tensors, and a row per node."""
     return [_graph(graph) for graph in recording.memory if graph.nodes]
 
 

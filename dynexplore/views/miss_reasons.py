@@ -1,14 +1,13 @@
-"""Why something was compiled again: every guard that failed, in the words of the program, with the line that needed it.
+"""The reasons for a recompile: every guard that failed, in the program's terms, with the line that needed it.
 
-Which idea lives here: the native check ends at the first guard that says no, and a recording has the others behind it. Several
-entries say no to the same thing, and each expects another value; to a person that is one reason. So the reasons of a miss are
-those of all entries, each thing once, with what the entry that was tried first had expected.
+The idea: the native check stops at the first guard that fails, and a recording contains the others. Several entries may reject
+the same value, each with another expected one; to a person that is one reason. So the reasons of a miss are those of all
+entries without duplicates, with the expected value of the entry that was tried first.
 
-In:  a Recording, a frame that was compiled again or ran as plain Python at the limit.
-Out: `reasons_of(recording, frame)`: `Reason`s, the guard that ended the check first; `reason_of(recording, failed)`, one of them;
-     `call_of_frame(recording, frame)`: the line of the program that made the call.
-
-PyTorch's counterpart: TORCH_LOGS="recompiles_verbose", which logs the failed expressions.
+In: a Recording, a frame that recompiled or ran as plain Python at the limit. Out: `reasons_of(recording, frame)`: `Reason`s,
+beginning with the guard that ended the check; `reason_of(recording, failed)`, one of them; `call_of_frame(recording, frame)`:
+the line of the program that made the call. PyTorch's counterpart: TORCH_LOGS="recompiles_verbose", which logs the failed
+expressions.
 """
 
 from __future__ import annotations
@@ -34,16 +33,18 @@ from dynexplore.views.changes import (
 from dynexplore.views.names import calling_line, is_library, short_file
 
 Fact = Literal["last round", "from before", "before a break", "another object", "accepts any", "varies"]
-"""What a recording knows beside the guard: the loop has no further item; it is no argument, but was made before a graph break, with
-or without a name in the program; another object of the same class came, and the new version accepts any; a size or number is an
-input of the new graph."""
+"""What a recording knows besides the guard: the loop is exhausted; the value is not an argument, but was computed before a graph
+break, with or without a name in the program; another object of the same class was passed, and the new entry accepts any; a size or
+number is an input of the new graph.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One thing that was another: what the guard is about, what it expected and what it found, in words; `needed_at` is the line of
-    the program that relied on it (None: not known), `entries` are the cache entries that said no to it, `owner` and `registry` the
-    module and which of its dictionaries, where it is one."""
+    """One value that changed: what the guard is on, its expected and actual value as text; `needed_at` is the line of the program
+    that relied on it (None: unknown), `entries` are the cache entries that rejected it, `owner` and `registry` the module and
+    which of its dictionaries, if it is one.
+    """
 
     source: str
     kind: str
@@ -65,7 +66,7 @@ class Reason:
 
 
 def reasons_of(recording: Recording, frame: int) -> list[Reason]:
-    """Every guard that failed for a frame, each thing once."""
+    """Every guard that failed for a frame, without duplicates."""
     failures = sorted(
         (*recording.of_frame(frame, ev.GuardFailed), *recording.of_frame(frame, ev.GuardAlsoFailed)),
         key=lambda event: type(event) is ev.GuardAlsoFailed,
@@ -81,7 +82,7 @@ def reasons_of(recording: Recording, frame: int) -> list[Reason]:
 
 
 def reason_of(recording: Recording, failed: ev.GuardFailed) -> Reason:
-    """A guard that failed, in the words of the program, with what the recording knows beside it."""
+    """A guard that failed, in the program's terms, with what the recording knows besides."""
     in_words = as_the_program_says(recording, failed)
     owner, registry = registry_of(in_words)
     facts: dict[Fact, bool] = {
@@ -100,7 +101,7 @@ def reason_of(recording: Recording, failed: ev.GuardFailed) -> Reason:
 
 
 def _accepts_any(recording: Recording, failed: ev.GuardFailed) -> bool:
-    """Whether the code that was compiled for another object serves any further one: it takes its parameters as inputs."""
+    """Whether the code that was compiled for another object accepts any further one: it takes its parameters as inputs."""
     last = recording.final_attempt(failed.frame)
     installed = recording.of_frame(failed.frame, ev.GuardInstalled)
     guards = [guard for guard in installed if guard.attempt == last and guard.kind == failed.kind]
@@ -108,7 +109,7 @@ def _accepts_any(recording: Recording, failed: ev.GuardFailed) -> bool:
 
 
 def _varies(recording: Recording, failed: ev.GuardFailed) -> bool:
-    """Whether what was compiled now serves other sizes, or numbers: its guard leaves it open, or it is an input of the graph."""
+    """Whether the new entry accepts other sizes or numbers: they are not guarded, or are inputs of the graph."""
     last = recording.final_attempt(failed.frame)
     guards = [guard for guard in recording.of_frame(failed.frame, ev.GuardInstalled) if guard.attempt == last]
     if any((guard.source, guard.kind) == (failed.source, "TENSOR_MATCH") and "?" in guard.expected for guard in guards):
@@ -121,7 +122,7 @@ def _varies(recording: Recording, failed: ev.GuardFailed) -> bool:
 
 
 def needed_at(recording: Recording, failed: ev.GuardFailed) -> ev.UserFrame | None:
-    """The line of the program that a guard rests on: of the instruction that asked for it, else as the engine wrote it down."""
+    """The line of the program that needs a guard: of the instruction that installed it, else as the engine recorded it."""
     owner = next((added.frame for added in recording.of(ev.CacheEntryAdded) if added.entry == failed.entry), 0)
     last = recording.final_attempt(owner) if owner else 0
     guards = [guard for guard in recording.of_frame(owner, ev.GuardInstalled) if guard.attempt == last] if owner else []
@@ -143,19 +144,19 @@ def _line_of(recording: Recording, guard: ev.GuardInstalled) -> ev.UserFrame | N
     if code is None:
         return None
     row = next((row for row in code.rows if row.offset == guard.offset and row.line > 0), None) if guard.offset >= 0 else None
-    user_line = _LINE.fullmatch(guard.reason)  # torch.compile says the line itself; the instruction may be a later one
+    user_line = _LINE.fullmatch(guard.reason)  # torch.compile reports the line itself; the instruction may be a later one
     line = int(user_line[1]) if user_line else row.line if row is not None else 0
     if line <= 0:
         return None
     lines = code.source.splitlines()
     if lines and not 0 <= line - code.first_line < len(lines):
-        return None  # of a function that this one calls, which no step was recorded of
+        return None  # of a callee, whose steps were not recorded
     text = lines[line - code.first_line] if lines else ""
     return ev.UserFrame(code.file, line, code.qualname, text)
 
 
 def call_of_frame(recording: Recording, frame: int) -> ev.UserFrame | None:
-    """The line of the program that made the call which a frame belongs to: what continues after a break was called by none."""
+    """The line of the program that made the call to which a frame belongs; None for a resume function."""
     entered = {event.frame: event for event in recording.frames}
     while frame in entered and entered[frame].code.resumes >= 0 and entered[frame].parent:
         frame = entered[frame].parent or 0
