@@ -156,7 +156,7 @@ def _line_of(recording: Recording, guard: ev.GuardInstalled) -> ev.UserFrame | N
 
 
 def call_of_frame(recording: Recording, frame: int) -> ev.UserFrame | None:
-    """The line of the program that made the call to which a frame belongs; None for a resume function."""
+    """The line of the program that made the call to which a frame belongs; a resume function belongs to the call of its origin."""
     entered = {event.frame: event for event in recording.frames}
     while frame in entered and entered[frame].code.resumes >= 0 and entered[frame].parent:
         frame = entered[frame].parent or 0

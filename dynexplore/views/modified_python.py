@@ -1,25 +1,25 @@
-"""Modified code as Python: what the engine wrote in place of a function, as a function that people can read, and that runs.
+"""Modified bytecode decompiled to Python: a function that people can read, and that runs.
 
-Which idea lives here: modified code is no program that somebody wrote, but the engine's plan in bytecode, and the plan is simple:
-load inputs, call the graph, replay side effects, run the instruction that broke, branch, go on in resume functions. Every row says
-what it is for (its role), and each stands for canonical instructions. So this is no guess at a source: the instructions are
-carried out on a stack of expressions, and what must happen at a certain time becomes a statement. It is exact:
+The idea: modified code was not written by a person; it is the engine's plan as bytecode, and the plan is simple: load inputs,
+call the graph, replay side effects, run the instruction that broke, branch, call resume functions. Every row is labeled with
+its purpose (its role), and each is lowered to canonical instructions. So this decompiler need not guess: it executes the
+instructions on a stack of expressions, and emits a statement for what must happen at a certain time. It is exact:
 
-- An expression is written where its last part was evaluated; what would move across a statement is put into a variable
+- An expression is emitted where its last part was evaluated; one that would move across a statement is assigned to a variable
   (`___v_0`) before it.
-- What has no form in Python (a cell, a `with` block that is entered but not left) has a name that begins with three underscores.
-  `HELPERS` says what it is, and with these the text runs: a test executes it in place of modified code.
-- A variable that has no value yet and is read is declared, `name: object`: reading it raises what it raises in the program.
-- What neither can do is refused, with the reason.
+- A construct without Python syntax (a cell, a `with` block that is entered but not exited) has a name that begins with three
+  underscores. `HELPERS` documents these names, and with their definitions the text runs: a test executes it in place of
+  modified code.
+- A variable that is unbound and read is declared, `name: object`: reading it raises the same exception as in the program.
+- Code that needs anything else is refused, with the reason.
 
-The branches of the plan never meet again, each ends in a `return` or `raise`, so that they nest as `if` does. Two handlers
-occur: the one around the graph runs the original code where an operator fails, and the one around the instruction that broke
-goes on in the resume function of the original handler.
+The branches of the plan never join again, each ends in a `return` or `raise`, so they nest like `if` statements. Two exception
+handlers occur: the one around the graph runs the original code if an operator fails, and the one around the instruction that
+broke calls the resume function of the original handler.
 
-In:  the CodeView of modified code, whose rows have roles and canonical steps.
-Out: `python_of(view, parameters)`, a `PythonForm`; `modified_python(recording)`, the text for people.
-
-depyf (a package) decompiles torch.compile's modified code for the same purpose.
+In: the CodeView of modified code, whose rows have roles and canonical steps. Out: `python_of(view, parameters)`, a
+`PythonForm`; `modified_python(recording)`, the text for people. PyTorch's counterpart: none; the package depyf decompiles
+torch.compile's modified code for the same purpose.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ HELPERS = {
     "___original": "the original code, as plain Python",
     "___enter": "enters a context manager: its bound __exit__, and what __enter__ returned",
 }
-"""The names of the text that are no Python of the program, and what they stand for."""
+"""The names in the text that the program does not define, and their meaning."""
 
-_LONGEST_CONSTANT = 80  # a text of so many letters may have been cut
+_LONGEST_CONSTANT = 80  # a longer text may have been truncated
 _FUNCTION_PARTS = ((1, "defaults"), (2, "kwdefaults"), (4, "annotations"), (16, "annotate"), (8, "closure"))
 _BINARY: dict[str, type[ast.operator]] = {
     "+": ast.Add, "-": ast.Sub, "*": ast.Mult, "/": ast.Div, "//": ast.FloorDiv, "%": ast.Mod, "**": ast.Pow, "@": ast.MatMult,
@@ -62,15 +62,15 @@ _CONVERSIONS = {"str": 115, "repr": 114, "ascii": 97}
 
 
 class NoPython(Exception):
-    """The code has no form in Python; the message says why."""
+    """The code has no equivalent in Python; the message is the reason."""
 
 
 @dataclass(frozen=True)
 class PythonForm:
-    """Modified code as the text of a function: or `why` there is none.
+    """Modified code as the source of a function, or `why` there is none.
 
-    `constants` are the names that stand for constants and code objects that a text cannot hold: name -> number of the canonical
-    step that loads it. `cells` are the closure variables that the text reads or writes.
+    `constants` are the names of constants and code objects without a literal: name -> index of the canonical step that loads it.
+    `cells` are the closure variables that the text reads or writes.
     """
 
     text: str
@@ -81,8 +81,9 @@ class PythonForm:
 
 @dataclass(frozen=True)
 class _Value:
-    """An expression on the stack. `reads` are the local variables in it that may be bound anew; `acts`: it must be evaluated once,
-    where it stands."""
+    """An expression on the stack. `reads` are the local variables in it that may be rebound; `acts`: it has an effect, so it must
+    be evaluated exactly once, in order.
+    """
 
     node: ast.expr
     reads: frozenset[str] = frozenset()
@@ -94,7 +95,7 @@ _NULL = _Value(ast.Constant("NULL"))
 
 @dataclass(frozen=True)
 class _Step:
-    """A canonical step with the role of its row; `target` is a place among the steps, -1 for none."""
+    """A canonical step with the role of its row; `target` is the index of the step that it jumps to, -1 for none."""
 
     number: int
     op: str
@@ -107,13 +108,13 @@ class _Step:
 
 
 def modified_python(recording: Recording) -> str:
-    """The modified code of each frame as Python, one function after the other; "" where no frame has any."""
+    """The modified code of each frame as Python, one function after the other; "" if no frame has any."""
     return "\n\n".join(part for entered in recording.frames if (part := python_of_frame(recording, entered.frame)))
 
 
 def python_of_frame(recording: Recording, frame: int) -> str:
-    """The modified code of a frame as Python, what its names stand for as comments above it; "" where there is none, or the
-    recording does not tell what its instructions do.
+    """The modified code of a frame as Python, preceded by comments on its special names; "" if there is none, or the recording
+    lacks its canonical steps.
     """
     view = recording.modified_code(frame)
     if view is None or not any(row.steps for row in view.rows):
@@ -130,7 +131,7 @@ def python_of_frame(recording: Recording, frame: int) -> str:
     return "\n".join([*(f"# {name}: {meaning}" for name, meaning in names.items() if name in used), module.text])
 
 
-# -- the form ----------------------------------------------------------------------------------------------------------
+# -- -- decompilation --------------------------------------------------------------------------------------------------
 
 
 def python_of(view: ev.CodeView, parameters: Sequence[str], name: str = "modified") -> PythonForm:
@@ -142,7 +143,7 @@ def python_of(view: ev.CodeView, parameters: Sequence[str], name: str = "modifie
 
 
 def identifier(name: str) -> str:
-    """The name under which a variable of the code stands in the text: `.0` of a comprehension is none, nor is `leaf:x` of a callee.
+    """The identifier of a variable: `.0` of a comprehension is not valid, nor is `leaf:x` of a callee.
 
     >>> identifier(".0"), identifier("x"), identifier("leaf:x"), identifier("leaf:<function>")
     ('___dot_0', 'x', 'leaf___x', '___leaf')
@@ -157,7 +158,7 @@ def identifier(name: str) -> str:
 
 
 class _Writer:
-    """Carries out the steps on a stack of expressions, and writes statements."""
+    """Executes the steps on a stack of expressions, and emits statements."""
 
     def __init__(self, view: ev.CodeView, parameters: Sequence[str], name: str) -> None:
         name = name.split(".")[-1].strip("<>")
@@ -176,11 +177,11 @@ class _Writer:
         self.aliases: dict[str, _Value] = {}
         self.constants: dict[str, int] = {}
         self.new = 0
-        self.handler = -1  # the place of the handler around the instruction that broke
+        self.handler = -1  # the index of the handler around the instruction that broke
         self.visited: set[int] = set()
 
     def form(self) -> PythonForm:
-        """The whole function."""
+        """The decompiled function."""
         self._refuse_names_of_two_kinds()
         self._find_handler()
         body = _Block(self, self.steps, self.places, []).run(0)
@@ -213,16 +214,16 @@ class _Writer:
         return declared
 
     def _locals_without_value(self, tree: ast.Module) -> list[ast.stmt]:
-        """`name: object` for each local variable that is read and never bound here: without it the name would be a global's."""
+        """`name: object` for each local variable that is read and never bound here: otherwise the name would refer to a global."""
         names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
         unbound = {node.id for node in names if isinstance(node.ctx, ast.Load)} & self.bound["local"] - set(self.parameters)
         unbound -= {node.id for node in names if not isinstance(node.ctx, ast.Load)}
-        # two underscores begin the names of what the engine puts into the frame
+        # variables that the engine adds to the frame begin with two underscores
         injected = {name for name in unbound if name.startswith("__")}
         return [ast.AnnAssign(ast.Name(name), ast.Name("object"), None, 1) for name in sorted(unbound - injected)]
 
     def _find_handler(self) -> None:
-        """The steps that nothing leads to are the handler of the instruction that broke."""
+        """Find the handler of the instruction that broke: the steps without predecessors."""
         reached: set[int] = set()
         waiting = [0]
         while waiting:
@@ -240,16 +241,16 @@ class _Writer:
             self.handler = rest[0]
 
     def fresh(self) -> str:
-        """The name of a new variable."""
+        """A new variable name."""
         self.new += 1
         return f"___v_{self.new - 1}"
 
     def is_fixed(self, name: str) -> bool:
-        """Whether a variable is bound once, before it can be read: arguments, and what the engine gave a name of its own."""
+        """Whether a variable is bound once, before any read: arguments, and variables of the engine."""
         return not self.stores[name] or (self.stores[name] == 1 and name.startswith("___"))
 
     def constant(self, step: _Step) -> ast.expr:
-        """A constant as a literal; one that no text can hold has a name."""
+        """A constant as a literal, or by name if it has none."""
         if step.arg.startswith("<code ") and step.arg.endswith(">"):
             name = step.arg[len("<code ") : -1]
             name = "___original" if step.role == "run again" else name
@@ -266,7 +267,7 @@ class _Writer:
         return ast.parse(step.arg, mode="eval").body if is_same else self.named(f"___const_{step.number}", step)
 
     def named(self, name: str, step: _Step) -> ast.expr:
-        """What stands for a constant."""
+        """The name of a constant without a literal."""
         self.constants.setdefault(name, step.number)
         return ast.Name(name)
 
@@ -291,14 +292,14 @@ def _steps(view: ev.CodeView) -> list[_Step]:
     return steps
 
 
-# -- a path through the steps -------------------------------------------------------------------------------------------
+# -- -- a path through the steps ----------------------------------------------------------------------------------------
 
 _OPS: dict[str, Callable[[_Block, _Step], None]] = {}
 T = TypeVar("T", bound="Callable[[_Block, _Step], None]")
 
 
 def _carries_out(*ops: str) -> Callable[[T], T]:
-    """The decorated function carries out these steps."""
+    """Register the decorated function for these steps."""
 
     def note(function: T) -> T:
         _OPS.update(dict.fromkeys(ops, function))
@@ -318,13 +319,13 @@ class _Block:
         self.places = places
         self.stack = stack
         self.statements: list[ast.stmt] = []
-        self.failure = failure  # in a handler: the name of what was raised
-        self.caught = ""  # and the variable that the code keeps it in
+        self.failure = failure  # in a handler: the name of the exception
+        self.caught = ""  # the variable that the code stores it in
         self.place = 0
         self.ended = False
 
     def run(self, place: int) -> list[ast.stmt]:
-        """Carry out the steps from one place on; the statements that this takes."""
+        """Execute the steps from this index on, and return the statements."""
         self.place = place
         while not self.ended:
             if self.place >= len(self.steps):
@@ -341,7 +342,7 @@ class _Block:
         return self.statements
 
     def carry_out(self, step: _Step) -> None:
-        """One step."""
+        """Execute one step."""
         act = _OPS.get(step.op)
         if act is None:
             raise NoPython(f"{step.op} has no form in Python")
@@ -350,14 +351,14 @@ class _Block:
     # -- the two handlers
 
     def _call_of_graph(self) -> None:
-        """The graph's call; where an operator in it fails, the original code runs."""
+        """Emit the call of the graph; if an operator in it fails, the original code runs."""
         inner = self._until(lambda step: step.role in ("call graph", "load input") or step.role == "")
         again = {step.number: place for place, step in enumerate(self.writer.again)}
         handler = _Block(self.writer, self.writer.again, again, [_Value(ast.Name("___raised"))], failure="___raised")
         self.statements.append(_try(inner, "___raised", handler.run(0)))
 
     def _covered(self) -> None:
-        """The instruction that broke, whose exceptions go on in a resume function."""
+        """Emit the instruction that broke, whose exceptions continue in a resume function."""
         inner = self._until(lambda step: step.role == "original instruction")
         handler = _Block(self.writer, self.steps, self.places, [_Value(ast.Name("___raised"))], failure="___raised")
         self.statements.append(_try(inner or [ast.Pass()], "___raised", handler.run(self.writer.handler)))
@@ -366,10 +367,10 @@ class _Block:
         elif self.branch is not None:
             self._branch(*self.branch)
 
-    branch: tuple[_Step, ast.expr] | None = None  # a jump of the covered instruction: its condition is evaluated inside
+    branch: tuple[_Step, ast.expr] | None = None  # a jump in the covered region: its condition is evaluated inside
 
     def _until(self, belongs: Callable[[_Step], bool]) -> list[ast.stmt]:
-        """Carry out the steps that belong to a handler's region; the statements that evaluate them, results in variables."""
+        """Execute the steps of a handler's region; return the statements, with results in variables."""
         self.flush()
         outer, self.statements = self.statements, []
         while not self.ended and belongs(step := self.steps[self.place]):
@@ -390,63 +391,63 @@ class _Block:
         return truth.node
 
     def _next_item(self) -> ast.expr:
-        """The next item of the iterator on top of the stack, in a variable."""
+        """Assign the next item of the iterator on top of the stack to a variable."""
         self.flush()
         return self.keep(_Value(_call("___next", self.stack[-1].node, ast.Name("___end")))).node
 
     def _goes_round(self, step: _Step, item: ast.expr) -> None:
-        """A loop's two paths: the iterator is left behind where there is no further item."""
+        """Emit the two paths of a loop: if the iterator is exhausted, it stays on the stack of neither."""
         ends = ast.Compare(item, [ast.Is()], [ast.Name("___end")])
         self.split(ends, self.places[step.target], self.place, [_Value(item)], depth=1)
 
     # -- the stack
 
     def push(self, node: ast.expr, *parts: _Value) -> None:
-        """Push an expression that is evaluated here, made of these parts."""
+        """Push an expression that is evaluated here and has these parts."""
         self.stack.append(_Value(node, frozenset().union(*(part.reads for part in parts)), acts=True))
 
     def pop(self) -> _Value:
-        """The top of the stack, off it."""
+        """Pop the top of the stack."""
         if not self.stack:
             raise NoPython("it takes more from the stack than it put there")
         return self.stack.pop()
 
     def pops(self, count: int) -> list[_Value]:
-        """So many values off the stack, the deepest first."""
+        """Pop `count` values, the deepest first."""
         return [self.pop() for _ in range(count)][::-1]
 
     def keep(self, value: _Value) -> _Value:
-        """Put a value into a new variable."""
+        """Assign a value to a new variable."""
         name = self.writer.fresh()
         self.statements.append(_assign(ast.Name(name), value.node))
         return _Value(ast.Name(name))
 
     def flush(self, *names: str) -> None:
-        """Evaluate now what was to be evaluated before the next statement, or reads a variable that it binds."""
+        """Evaluate now each expression that must precede the next statement, or reads a variable that it binds."""
         for place, value in enumerate(self.stack):
             if value.acts or value.reads.intersection(names):
                 self.stack[place] = self.keep(value)
 
     def say(self, statement: ast.stmt, *names: str) -> None:
-        """Write a statement that binds these local variables; the stack is evaluated before it."""
+        """Emit a statement that binds these local variables, after evaluating the stack."""
         self.flush(*names)
         self.statements.append(statement)
 
     def end(self, statement: ast.stmt) -> None:
-        """Write the last statement of this path."""
+        """Emit the last statement of this path."""
         self.say(statement)
         self.ended = True
 
     def _branch(self, step: _Step, condition: ast.expr) -> None:
-        """Two paths: the one that goes on here, and the one at the target; `condition` leads to the target."""
+        """Emit two paths: the one that continues here, and the one at the target, which `condition` selects."""
         if step.op == "POP_JUMP_IF_FALSE":
             self.split(condition, self.place, self.places[step.target])
         else:
             self.split(condition, self.places[step.target], self.place)
 
     def split(self, condition: ast.expr, then: int, otherwise: int, pushed: Sequence[_Value] = (), depth: int = 0) -> None:
-        """`if condition:` the steps at one place, else those at another; `pushed` are on the stack of the latter only, and
-        `depth` values less on that of the first.
+        """Emit `if condition:` with the steps at one index, else those at another; `pushed` values are only on the latter's stack,
+        and the former's has `depth` fewer.
         """
         self.flush()
         stack = self.stack[: len(self.stack) - depth]
@@ -475,7 +476,7 @@ def _nodes(values: Sequence[_Value]) -> list[ast.expr]:
     return [value.node for value in values]
 
 
-# -- the steps: the stack itself, and names ------------------------------------------------------------------------------
+# -- -- steps: the stack, and names --------------------------------------------------------------------------------------
 
 
 @_carries_out("NOP")
@@ -528,11 +529,11 @@ def _load_fast(block: _Block, step: _Step) -> None:
 def _store_fast(block: _Block, step: _Step) -> None:
     name, value = identifier(step.arg), block.pop()
     if block.failure and isinstance(value.node, ast.Name) and value.node.id == block.failure:
-        block.caught = name  # the `except` clause has it, and forgets it at its end
+        block.caught = name  # the `except` clause binds it, and unbinds it at its end
     elif name == block.caught:
         pass
     elif not value.acts and not value.reads and block.writer.is_fixed(name):
-        block.writer.aliases[name] = value  # another name for what never changes
+        block.writer.aliases[name] = value  # an alias of a value that never changes
     else:
         block.say(_assign(ast.Name(name), value.node), name)
 
@@ -565,7 +566,7 @@ def _load_closure(block: _Block, step: _Step) -> None:
     block.stack.append(_Value(_call("___cell", read)))
 
 
-# -- operators, attributes and items -------------------------------------------------------------------------------------
+# -- -- operators, attributes and subscripts -----------------------------------------------------------------------------
 
 
 @_carries_out("UNARY_OP")
@@ -661,7 +662,7 @@ def _build_slice(block: _Block, step: _Step) -> None:
 
 
 def _key(key: _Value) -> ast.expr:
-    """What stands between brackets: a slice as people write it."""
+    """The expression of a subscript, with slice syntax."""
     node = key.node
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "___slice":
         return ast.Slice(*node.args)
@@ -720,7 +721,7 @@ def _to_tuple(block: _Block, step: _Step) -> None:
 
 @_carries_out("UNPACK_SEQUENCE")
 def _unpack(block: _Block, step: _Step) -> None:
-    """Into the variables that the next steps store to, where there are as many of these."""
+    """Unpack into the variables of the following store instructions, if there are as many."""
     sequence, count = block.pop(), int(step.arg)
     after = block.steps[block.place : block.place + count]
     names = [identifier(following.arg) for following in after if following.op == "STORE_FAST" and following.target < 0]
@@ -749,7 +750,7 @@ def _build_string(block: _Block, step: _Step) -> None:
 
 
 def _pieces(node: ast.expr) -> list[ast.expr]:
-    """What of an f-string an expression is."""
+    """The parts of an f-string that an expression contributes."""
     if isinstance(node, ast.JoinedStr):
         return node.values
     return [node] if isinstance(node, ast.Constant) and isinstance(node.value, str) else [ast.FormattedValue(node, -1, None)]
@@ -774,7 +775,8 @@ def _call_step(block: _Block, step: _Step) -> None:
 
 
 def _counted(operand: str) -> tuple[int, tuple[str, ...]]:
-    """How many arguments a call has, and the names of the last of them: from "3 (dim=, out=)", or an older recording's tuple.
+    """The number of arguments of a call, and the names of the keyword arguments: from "3 (dim=, out=)", or an older recording's
+    tuple.
 
     >>> _counted("1"), _counted("3 (dim=, out=)"), _counted("(2, ('dim',))")
     ((1, ()), (3, ('dim', 'out')), (2, ('dim',)))
@@ -787,14 +789,14 @@ def _counted(operand: str) -> tuple[int, tuple[str, ...]]:
 
 
 def _going_on(function: ast.expr, arguments: list[ast.expr]) -> ast.expr:
-    """A tail call: of a function by its name, where it has no closure and was not made before its arguments were."""
+    """A tail call: of a function by its name, if it has no closure and was not created before its arguments."""
     if isinstance(function, ast.Call) and not function.keywords:
         return ast.Call(function.args[0], arguments, [])
     return _call("___go_on", function, *arguments)
 
 
 def _callable(block: _Block) -> tuple[_Value, list[_Value]]:
-    """What is called, and the first argument where that stands in the place of the empty slot."""
+    """The callable, and the first argument if that replaces the NULL slot."""
     function, *first = [value for value in block.pops(2) if value is not _NULL]
     return function, first
 
@@ -854,7 +856,7 @@ def _jump_if(block: _Block, step: _Step) -> None:
 
 
 def _truth(node: ast.expr) -> ast.expr:
-    """`if` asks for the truth itself."""
+    """The operand of `not` or `bool`: `if` evaluates the truth value itself."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not) and isinstance(inner := node.operand, ast.UnaryOp):
         return inner.operand if isinstance(inner.op, ast.Not) else node
     return node

@@ -1,15 +1,13 @@
-"""What people call the functions and files of a recording.
+"""Display names of the functions and files of a recording.
 
-Which idea lives here: the engine's own names are not those of the program. A module is entered through a wrapper of the engine
-(`entry`), which nobody wrote: people mean the `forward` that it calls. A resume function bears a name that says where it goes on:
-people mean the function that it continues. A decorator leaves a function called `wrapper` in front of theirs: people mean the one
-behind it. A file is known by its last part, a library by where it is installed.
+The idea: the engine's internal names are not those of the program. A module is called through a wrapper of the engine
+(`entry`), but people think of the `forward` that it calls. A resume function has a generated name, but people think of the
+function that it continues. A decorator puts a function called `wrapper` in front of the user's, but people think of the latter.
+A file is known by its base name, a library by its installation directory.
 
-In:  a Recording and pieces of it.
-Out: `argument_behind`, `calling_line`, `decorator_of`, `frame_code`, `frame_name`, `goes_on`, `input_names`, `is_entry`,
-     `is_library`, `is_torch`, `is_torchs_entry`, `module_name`, `plain_name`, `short_file`, `skipped_name`, `user_codes`.
-
-PyTorch has no counterpart.
+In: a Recording and parts of it. Out: `argument_behind`, `calling_line`, `decorator_of`, `frame_code`, `frame_name`, `goes_on`,
+`input_names`, `is_entry`, `is_library`, `is_torch`, `is_torchs_entry`, `module_name`, `plain_name`, `short_file`,
+`skipped_name`, `user_codes`. PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -23,24 +21,24 @@ from dynexplore.recording.installed_files import is_installed
 from dynexplore.recording.recording import Recording, resumed_at
 
 ENTRY_FILE = "<dynexplore entry>"
-"""The file of the engine's wrappers, as native/native.h names it."""
+"""The file name of the engine's wrappers, as in native/native.h."""
 
 _TORCH = re.compile(r"[/\\](site-packages|dist-packages)[/\\]torch[/\\]")
 _WRAPS = re.compile(r"\s*(?:@.*\n\s*)*?@(?:\w+\.)*wraps\((\w+)\)")
 
 
 def is_entry(code: ev.CodeView) -> bool:
-    """Whether this is the engine's own wrapper, around a module or a callable object, or what continues it."""
+    """Whether this is the engine's own wrapper, around a module or a callable object, or a resume function of it."""
     return code.file == ENTRY_FILE
 
 
 def is_torchs_entry(code: ev.CodeView) -> bool:
-    """Whether this is torch.compile's wrapper around a module whose `forward` is a library's: `inner` calls `fn(*args)`."""
+    """Whether this is torch.compile's wrapper around a module whose `forward` is in a library: `inner` calls `fn(*args)`."""
     return code.qualname == "wrap_inline.<locals>.inner" and is_library(code.file)
 
 
 def is_library(file: str) -> bool:
-    """Whether a file belongs to an installed package, the standard library or the engine, or launches programs, by its path.
+    """Whether a file belongs to an installed package, the standard library or the engine, or is a launcher script, by its path.
 
     >>> is_library("/usr/lib/python3.12/contextlib.py"), is_library("<frozen _collections_abc>"), is_library("/home/me/model.py")
     (True, True, False)
@@ -60,7 +58,7 @@ def is_torch(file: str) -> bool:
 
 
 def short_file(file: str) -> str:
-    """The last part of a path.
+    """The base name of a path.
 
     >>> short_file("/home/me/model.py"), short_file("In [2]")
     ('model.py', 'In [2]')
@@ -69,7 +67,7 @@ def short_file(file: str) -> str:
 
 
 def plain_name(qualname: str) -> str:
-    """A function's name without the functions that it was defined in.
+    """A function's name without the enclosing functions.
 
     >>> plain_name("make.<locals>.inner"), plain_name("Model.forward"), plain_name("f.<locals>.<lambda>")
     ('inner', 'Model.forward', '<lambda>')
@@ -78,7 +76,7 @@ def plain_name(qualname: str) -> str:
 
 
 def decorator_of(code: ev.CodeView) -> str:
-    """The decorator that made this function to stand in front of another, which it names in `functools.wraps`; "" for any other.
+    """The decorator that defines this wrapper, which passes the wrapped function to `functools.wraps`; "" for any other function.
 
     >>> source = "    @functools.wraps(func)\\n    def wrapper(*args):\\n        return func(*args)"
     >>> decorator_of(ev.CodeView(1, "timed.<locals>.wrapper", "m.py", 3, source, ()))
@@ -88,7 +86,7 @@ def decorator_of(code: ev.CodeView) -> str:
 
 
 def module_path(source: str) -> str:
-    """The source of a guard in the engine's wrapper, as the path in the module that it wraps.
+    """The source of a guard in the engine's wrapper, as the path in the wrapped module.
 
     >>> module_path("target.layer.weight"), module_path("target"), module_path("args[0]")
     ('module layer.weight', 'module', 'args[0]')
@@ -98,14 +96,15 @@ def module_path(source: str) -> str:
 
 
 def user_codes(recording: Recording) -> list[ev.CodeView]:
-    """The code objects of frames and callees that the user wrote, in the order in which they were reached; those of libraries
-    where there are no others."""
+    """The code objects of frames and callees that the user wrote, in the order in which they were reached; those of libraries if
+    there are no others.
+    """
     reached = list(_reached(recording))
     return [code for code in reached if not is_library(code.file)] or reached
 
 
 def _reached(recording: Recording) -> Iterator[ev.CodeView]:
-    """Each code object once, by its number: to compare two of them takes long."""
+    """Each code object once, by its number, because comparing code objects is slow."""
     codes = (recording.original_code(entered.frame) for entered in recording.frames)
     seen_ids: set[int] = set()
     for code in chain(codes, (entered.code for entered in recording.of(ev.InlineEntered))):
@@ -115,7 +114,7 @@ def _reached(recording: Recording) -> Iterator[ev.CodeView]:
 
 
 def frame_name(recording: Recording, entered: ev.FrameEntered) -> str:
-    """A frame as people say it: `f`, `f, from line 8 on`, `Model.forward` for the wrapper that only calls it."""
+    """The display name of a frame: `f`, `f, from line 8 on`, `Model.forward` for the wrapper that only calls it."""
     code = recording.original_code(entered.frame)
     if is_entry(code):
         called = _wrapped(recording, entered)
@@ -126,17 +125,19 @@ def frame_name(recording: Recording, entered: ev.FrameEntered) -> str:
         return plain_name(forward.code.qualname)
     offset = resumed_at(entered.code)
     line = next((row.line for row in code.rows if row.offset == offset and row.line > 0), 0)
-    if entered.code.resumes >= 0 and not entered.code.rows:  # of a log, which tells no instructions
+    if entered.code.resumes >= 0 and not entered.code.rows:  # from a log, which has no instructions
         line = entered.code.first_line
-    if is_torchs_entry(code):  # around a module that was not seen
+    if is_torchs_entry(code):  # around a module that was not recorded
         return "a module"
-    decorator = decorator_of(code)  # whose function was not seen
+    decorator = decorator_of(code)  # the decorated function was not recorded
     name = f"@{decorator}" if decorator else plain_name(code.qualname)
     return f"{name}, from line {line} on" if line else name
 
 
 def skipped_name(recording: Recording, skipped: ev.FrameSkipped) -> str:
-    """What ran as plain Python, as people say it: of a function that was resumed the part, `f, from line 8 on`, never the whole."""
+    """The display name of a function that ran as plain Python; for a resume function the part, `f, from line 8 on`, never the
+    whole.
+    """
     entered = recording.of_frame(skipped.frame, ev.FrameEntered) if skipped.frame else ()
     if entered and (entered[0].code.resumes >= 0 or is_entry(recording.original_code(skipped.frame))):
         return frame_name(recording, entered[0])
@@ -146,8 +147,9 @@ def skipped_name(recording: Recording, skipped: ev.FrameSkipped) -> str:
 
 
 def calling_line(recording: Recording, event: ev.Event) -> ev.UserFrame | None:
-    """The line of the program that led to an event in a frame of a library: where the frame that called it broke, else where the
-    call was made that was recorded; None where nobody knows."""
+    """The program's line that led to an event in a library frame: where the calling frame broke, else where the recorded call was
+    made; None if unknown.
+    """
     entered, frame = {place.frame: place for place in recording.frames}, event.frame
     while frame in entered and (parent := entered[frame].parent):
         before = [broke for broke in recording.of_frame(parent, ev.GraphBroke) if broke.user_stack]
@@ -162,7 +164,7 @@ def calling_line(recording: Recording, event: ev.Event) -> ev.UserFrame | None:
 
 
 def chain_words(frames: Sequence[ev.UserFrame]) -> str:
-    """The lines of a chain of calls, outermost first: `train.py:20 > model.py:14 > attention.py:8`.
+    """The lines of a call chain, outermost first: `train.py:20 > model.py:14 > attention.py:8`.
 
     >>> chain_words([ev.UserFrame("/src/train.py", 20, "train"), ev.UserFrame("/src/model.py", 14, "Model.forward")])
     'train.py:20 > model.py:14'
@@ -172,7 +174,7 @@ def chain_words(frames: Sequence[ev.UserFrame]) -> str:
 
 
 def call_of(recording: Recording, event: ev.Event) -> ev.CallBegan | None:
-    """The beginning of the call in which an event happened; None where calls were not recorded."""
+    """The CallBegan event of the call in which an event happened; None if calls were not recorded."""
     began = None
     for _, other in recording.besides_steps:
         if isinstance(other, ev.CallBegan):
@@ -183,7 +185,7 @@ def call_of(recording: Recording, event: ev.Event) -> ev.CallBegan | None:
 
 
 def goes_on(resume: ev.CodeView, offset: int) -> str:
-    """Where a resume function goes on: "at offset 24", or its line, where instructions are not known, as of a log.
+    """Where a resume function resumes: "at offset 24", or its line if instructions are unknown, as from a log.
 
     >>> goes_on(ev.CodeView(2, "f", "model.py", 16, "", (), resumes=1), -1)
     'at line 16'
@@ -192,14 +194,14 @@ def goes_on(resume: ev.CodeView, offset: int) -> str:
 
 
 def frame_code(recording: Recording, entered: ev.FrameEntered) -> ev.CodeView:
-    """The code that `frame_name` names: for the wrapper around a module that of the `forward` which it calls."""
+    """The code that `frame_name` names: for a module wrapper that of the `forward` method."""
     code = recording.original_code(entered.frame)
     called = _wrapped(recording, entered) if is_entry(code) else _behind_wrappers(recording, entered, code)
     return called.code if called is not None else code
 
 
 def module_name(path: str) -> str:
-    """The path of a module as PyTorch names it: items of lists are parts, and the engine's wrapper is none.
+    """The path of a module as PyTorch names it: list items are components, and the engine's wrapper is omitted.
 
     >>> module_name("target.encoder.layer[5].attention"), module_name("model.layers[0]"), module_name("target")
     ('encoder.layer.5.attention', 'model.layers.0', 'target')
@@ -208,8 +210,9 @@ def module_name(path: str) -> str:
 
 
 def _wrapped(recording: Recording, entered: ev.FrameEntered) -> ev.InlineEntered | None:
-    """What the engine's wrapper calls: the `forward` of what is wrapped, which decorators may stand around, else the user's
-    function, else whatever is called."""
+    """The code that the engine's wrapper calls: the `forward` of the wrapped module, possibly decorated, else the user's function,
+    else any callee.
+    """
     called = [call for call in recording.of_frame(entered.frame, ev.InlineEntered) if not is_entry(call.code)]
     return min(called, key=lambda call: (not _is_forward_of_target(call), is_library(call.code.file)), default=None)
 
@@ -220,8 +223,9 @@ def _is_forward_of_target(called: ev.InlineEntered) -> bool:
 
 
 def _behind_wrappers(recording: Recording, entered: ev.FrameEntered, code: ev.CodeView) -> ev.InlineEntered | None:
-    """What torch.compile's wrapper, or functions of decorators, call in the end; None where the frame is neither, goes on after a
-    break, or what it calls was not seen."""
+    """The code that torch.compile's wrapper, or a decorator's, finally calls; None if the frame is neither, resumes after a break,
+    or its callee was not recorded.
+    """
     last = recording.final_attempt(entered.frame)
     called = [call for call in recording.of_frame(entered.frame, ev.InlineEntered) if call.attempt == last]
     first = next(iter(called), None) if is_torchs_entry(code) else None
@@ -232,7 +236,7 @@ def _behind_wrappers(recording: Recording, entered: ev.FrameEntered, code: ev.Co
 
 
 def _decorated(called: list[ev.InlineEntered], caller: int, code: ev.CodeView) -> ev.InlineEntered | None:
-    """What a decorator's function calls by the name of what it wraps."""
+    """The callee of a decorator's function that has the wrapped function's name."""
     wrapped = _WRAPS.match(code.source) if decorator_of(code) else None
     if wrapped is None:
         return None
@@ -242,8 +246,9 @@ def _decorated(called: list[ev.InlineEntered], caller: int, code: ev.CodeView) -
 
 
 def argument_behind(recording: Recording, entered: ev.FrameEntered, source: str) -> str:
-    """What the function behind a wrapper calls an argument of the wrapper, `args[0]`; without that function an argument of
-    torch.compile's own wrapper, or of this engine's, is "argument 0", and one of the program's wrappers what it is there."""
+    """The name that the function behind a wrapper uses for the wrapper's argument `args[0]`; if that function is unknown,
+    "argument 0" for a wrapper of torch.compile or of this engine, and unchanged for one of the program.
+    """
     code = recording.original_code(entered.frame)
     called = _wrapped(recording, entered) if is_entry(code) else _behind_wrappers(recording, entered, code)
     named = (name for name, view in called.arguments if view.source == source) if called is not None else iter(())
@@ -252,10 +257,10 @@ def argument_behind(recording: Recording, entered: ev.FrameEntered, source: str)
 
 
 def input_names(recording: Recording, entered: ev.FrameEntered) -> dict[str, str]:
-    """Inputs of a frame's graph that the program calls otherwise: `target_layer_weight` is `layer.weight`, `args_0` is `x`.
+    """The program's names of a frame's graph inputs, if they differ: `target_layer_weight` is `layer.weight`, `args_0` is `x`.
 
-    Where the engine's wrapper stands around a module, paths begin in that module, and arguments have the names that the
-    function behind the wrapper gives them.
+    In the engine's wrapper around a module, paths begin in that module, and arguments have the parameter names of the function
+    behind the wrapper.
     """
     wraps = is_entry(recording.original_code(entered.frame))
     inputs = {node.name for node in recording.of_frame(entered.frame, ev.NodeAdded) if node.op in ("placeholder", "get_attr")}

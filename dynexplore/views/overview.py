@@ -1,17 +1,14 @@
-"""What the explorer's first screen shows: a verdict, what to fix first, and where the seconds went.
+"""The explorer's first screen: a verdict, what to fix first, and the compile time.
 
-Which idea lives here: a person who opens a recording asks what it cost and what to change, and has no time for the order in which
-things happened. So whatever cost something is one row, and the rows are ranked by the seconds that were lost; what cost nothing
-comes last and says so. The verdict, the rows and the counts on the page are all made of the same rows and the same functions, so
-that they cannot disagree.
+The idea: a person who opens a recording asks what compilation cost and what to change, not in which order things happened. So
+each cost is one row, ranked by the seconds lost; rows without a cost come last and say so. The verdict, the rows and the counts
+on the page are computed from the same rows by the same functions, so they are consistent.
 
-Seconds are those of compilation. What compiled a function for the first time is not lost; what compiled it again is, and so is what
-compiled the part behind a graph break.
+Seconds are compile time. Compiling a function for the first time is not a loss; recompiling it is, and so is compiling the
+resume function after a graph break.
 
-In:  a Recording, and its states frame by frame.
-Out: `overview_data(recording, states)`, plain data for widgets/static/explorer/panes/overview.js.
-
-PyTorch's counterpart: the index page of tlparse, which lists compilations in their order.
+In: a Recording, and its states by frame. Out: `overview_data(recording, states)`, plain data for
+widgets/static/explorer/panes/overview.js. PyTorch's counterpart: the index page of tlparse, which lists compilations in order.
 """
 
 from __future__ import annotations
@@ -44,7 +41,7 @@ _MOST_FACTS = 4
 
 
 def overview_data(recording: Recording, states: States) -> Plain:
-    """The verdict in at most two lines, the rows, the functions, the seconds, the timeline, and which view is opened."""
+    """The verdict in at most two lines, the rows, the functions, the seconds, the timeline, and the initial view."""
     rows = [*_failure_rows(recording, states), *_cost_rows(recording, states), *_plain_rows(recording)]
     functions = functions_of(recording)
     seconds = _seconds(recording)
@@ -63,7 +60,7 @@ def overview_data(recording: Recording, states: States) -> Plain:
 
 
 def _how(recording: Recording) -> str:
-    """By what it was compiled, and how often it was called."""
+    """The engine that compiled it, and the number of calls."""
     backends = dict.fromkeys(graph.compiled.backend for graph in recording.graphs if graph.compiled and graph.compiled.backend)
     number = len(recording.of(ev.CallBegan))
     parts = [recording.engine, f"backend {', '.join(backends)}" if backends else "", plural(number, "call") if number else ""]
@@ -74,7 +71,7 @@ def _how(recording: Recording) -> str:
 
 
 def _failure_rows(recording: Recording, states: States) -> list[Plain]:
-    """What comes before all that only costs seconds: a wrong value, a program that died, a failing backend, a bug of the engine."""
+    """The rows that precede all compile-time costs: a wrong value, a program that died, a failing backend, a bug of the engine."""
     kinds = (
         (ev.DivergenceDetected, "wrong"),
         (ev.BackendFailed, "backend"),
@@ -107,13 +104,13 @@ def _failure_rows(recording: Recording, states: States) -> list[Plain]:
 
 
 def _error(text: str) -> str:
-    """An exception without the advice that torch puts behind it."""
+    """An exception without the advice that torch appends."""
     lines = [line.strip() for line in text.split("Set TORCH")[0].splitlines()]
     return " ".join(filter(None, lines))
 
 
 def _failing_place(recording: Recording, states: States, event: ev.Event) -> list[int]:
-    """The step of what failed: of a backend, that which added the operator at which it stopped."""
+    """The step of a failure: for a backend, the one that added the operator at which it stopped."""
     if isinstance(event, ev.BackendFailed):
         for number, state in enumerate(states.get(event.frame, ())):
             if event.node and any(node.name == event.node for node in state.nodes):
@@ -125,7 +122,7 @@ def _failing_place(recording: Recording, states: States, event: ev.Event) -> lis
 
 
 def _last_operator(recording: Recording, states: States) -> list[int]:
-    """The last operator of a graph that no backend compiled: what the program died at, as far as it is known."""
+    """The last operator of a graph that was not compiled: the best estimate of where the program died."""
     compiled = {graph.frame for graph in recording.graphs}
     for frame in reversed([entered.frame for entered in recording.frames if entered.frame not in compiled]):
         at = [
@@ -137,7 +134,7 @@ def _last_operator(recording: Recording, states: States) -> list[int]:
 
 
 def _cost_rows(recording: Recording, states: States) -> list[Plain]:
-    """Graph breaks and recompiles, those that lost most seconds first; what needs no action comes last."""
+    """Graph breaks and recompiles, ranked by the seconds lost; those that need no action come last."""
     rows = []
     for cost in costs_of(recording):
         splits = cost.kind != "graph break" or _splits(recording, cost)
@@ -172,7 +169,7 @@ _RECOMPILE = re.compile(r"(?P<function>.+) \((?P<where>[^()]+:\d+)\)")
 
 
 def _place(cost: Cost) -> tuple[str, str]:
-    """The function of a cost and its place, which a report says in one phrase."""
+    """The function and the location of a cost, which a report combines in one phrase."""
     match = (_RECOMPILE if cost.kind == "recompile" else _BREAK).fullmatch(cost.place)
     return (match["function"], match["where"]) if match else (cost.place, "")
 
@@ -188,11 +185,11 @@ def _first_of(recording: Recording, cost: Cost) -> ev.GraphBroke | ev.Recompiled
 
 
 def _splits(recording: Recording, cost: Cost) -> bool:
-    """Whether there is a graph behind one of these breaks: where it is the last operation of its function, nothing is split."""
+    """Whether a graph follows one of these breaks: a break at the last operation of its function splits nothing."""
     parents = {entered.frame: entered.parent for entered in recording.frames}
     with_graphs = {graph.frame for graph in recording.graphs if graph.op_count}
     broken = set(cost.frames)
-    if not broken & with_graphs:  # nothing was captured before it: then there is something to gain
+    if not broken & with_graphs:  # nothing was captured before it, so fixing it would capture more
         return True
 
     def is_behind(frame: int | None) -> bool:
@@ -206,7 +203,7 @@ def _splits(recording: Recording, cost: Cost) -> bool:
 
 
 def _more(recording: Recording, cost: Cost, *, splits: bool) -> str:
-    """What else is to be said about a row, in one sentence."""
+    """Further facts about a row, in one sentence."""
     if cost.kind == "graph break":
         if not splits:
             return "It is the last operation, so no graph is split."
@@ -222,7 +219,7 @@ def _more(recording: Recording, cost: Cost, *, splits: bool) -> str:
 
 
 def _facts(recording: Recording, cost: Cost, event: ev.GraphBroke | ev.Recompiled | None) -> list[list[str]]:
-    """What the detail of a row tells: [name, text, "code" or ""]."""
+    """The details of a row: [name, text, "code" or ""]."""
     facts: list[list[str]] = []
     if isinstance(event, ev.GraphBroke):
         if event.why:
@@ -248,7 +245,7 @@ def _facts(recording: Recording, cost: Cost, event: ev.GraphBroke | ev.Recompile
 
 
 def _check(recording: Recording, failed: ev.GuardFailed) -> str:
-    """The guard as Python, where the entry that it belongs to was recorded."""
+    """The guard as a Python expression, if its entry was recorded."""
     frame = next((entry.frame for entry in recording.of(ev.CacheEntryAdded) if entry.entry == failed.entry), None)
     guards = recording.of_frame(frame, ev.GuardInstalled) if frame is not None else ()
     match = next((guard.expression for guard in reversed(guards) if guard.index == failed.index), "")
@@ -258,11 +255,11 @@ def _check(recording: Recording, failed: ev.GuardFailed) -> str:
 def _plain_rows(recording: Recording) -> list[Plain]:
     """The program's functions that ran as plain Python, and why."""
     seen: dict[tuple[str, int, str], Plain] = {}
-    if any(ended.error for ended in recording.of(ev.ProgramEnded)):  # the error says why
+    if any(ended.error for ended in recording.of(ev.ProgramEnded)):  # the error explains it
         return []
     resumed = {entered.frame for entered in recording.frames if entered.code.resumes >= 0}
     for event in recording.of(ev.FrameSkipped):
-        if is_library(event.file) or (event.frame in resumed and event.reason == ev.NO_TENSORS):  # what is behind a last break
+        if is_library(event.file) or (event.frame in resumed and event.reason == ev.NO_TENSORS):  # the resume function of a last break
             continue
         key = (event.file, event.line, event.reason)
         if key in seen:
@@ -289,7 +286,7 @@ _DYNAMIC = re.compile(r"\bdynamic=True\b")
 
 
 def _remedy(sentence: str) -> Plain:
-    """A remedy, and of it the piece of code that a person would copy, where it has one: an assignment, or an argument."""
+    """The advice, and the code in it that a person would copy, if it has any: an assignment, or an argument."""
     pieces = [piece for piece in _CODE.findall(sentence) if _CHANGE.match(piece)]
     change = pieces[0] if pieces else "dynamic=True" if _DYNAMIC.search(sentence) else ""
     return {"remedy": sentence, "change": change}
@@ -299,7 +296,7 @@ def _remedy(sentence: str) -> Plain:
 
 
 def _seconds(recording: Recording) -> Plain:
-    """Seconds of first compiles, of recompiles, and of graphs as they ran, where that was measured."""
+    """Seconds of first compiles, of recompiles, and of graph runs, if those were measured."""
     again = {event.frame for event in recording.of(ev.Recompiled)}
     spent: Counter[str] = Counter()
     for event in recording.of(ev.FrameFinished):
@@ -312,7 +309,7 @@ def _seconds(recording: Recording) -> Plain:
 
 
 def _verdict(recording: Recording, rows: Sequence[Plain], functions: Sequence[Function], seconds: Plain) -> list[str]:
-    """Two lines: what it cost, and what to fix first."""
+    """Two lines: the cost, and what to fix first."""
     first = rows[0] if rows else None
     story = headline(recording)
     if first is not None and first["kind"] in _FAILURES:
@@ -330,14 +327,14 @@ def _verdict(recording: Recording, rows: Sequence[Plain], functions: Sequence[Fu
     if breaks:
         counted.append((sum(row["seconds"] for row in rows if row["kind"] == "break"), plural(breaks, "graph break"), "cost"))
     sentences: list[str] = []
-    for spent, number, cost in sorted(counted, key=lambda spent: -spent[0]):  # what lost most comes first
+    for spent, number, cost in sorted(counted, key=lambda spent: -spent[0]):  # the largest loss first
         whole = of if not sentences else ""
         sentences.append(f"{number} {cost} {seconds_text(spent)}{whole}." if spent else f"{number} cost no compile time.")
     return [" ".join(sentences), _first_of_all(rows)]
 
 
 def _first_of_all(rows: Sequence[Plain]) -> str:
-    """What to fix first: what lost most and can be mended; where all is as expected, that nothing need be done, and why."""
+    """What to fix first: the largest loss that can be fixed; if all costs are expected, that no action is needed, and why."""
     costly = next((row for row in rows if row["seconds"] and not row.get("isExpected")), None)
     if costly is not None:
         return _first(costly)
@@ -363,11 +360,11 @@ def _first(row: Plain) -> str:
 
 
 _FAILURES = ("wrong", "backend", "died", "engine")
-"""The kinds of rows that come before all that only costs seconds."""
+"""The kinds of rows that precede all compile-time costs."""
 
 
 def _failed(recording: Recording, row: Plain) -> str:
-    """The first line of a verdict on something that failed."""
+    """The first line of a verdict on a failure."""
     of = f" in {row['function']}" if row["function"] else ""
     at = f" at {row['where']}" if row["where"] else ""
     return {
@@ -397,13 +394,13 @@ _LONGEST_LINE = 150
 
 
 def _one_line(sentence: str) -> str:
-    """A sentence that is one line of the verdict: a longer one ends where a word does; the row has all of it."""
+    """A sentence shortened to one line of the verdict, cut at a word; the row has all of it."""
     sentence = " ".join(sentence.split())
     return sentence if len(sentence) <= _LONGEST_LINE else f"{sentence[: sentence.rindex(' ', 0, _LONGEST_LINE)]} ..."
 
 
 def seconds_text(seconds: float) -> str:
-    """Seconds as the page says them: three digits that count, milliseconds below a tenth.
+    """Seconds in the page's format: three significant digits, milliseconds below a tenth.
 
     >>> seconds_text(24.63), seconds_text(1.1), seconds_text(0.0482), seconds_text(0.0), seconds_text(130.2)
     ('24.6 s', '1.1 s', '48 ms', '0 s', '130 s')
@@ -455,10 +452,9 @@ def _function(recording: Recording, function: Function) -> Plain:
 
 
 def _timeline(recording: Recording) -> Plain:
-    """One track for each function: what was compiled, after how many seconds of compiling, and the calls that found their code.
+    """One track per function: its compilations, positioned by accumulated compile time, and its cache hits.
 
-    A recording knows how long each compilation took, not when it began: so the axis is the sum of them, in the order in which they
-    happened.
+    A recording contains the duration of each compilation, not its start, so the axis is their cumulative sum in order.
     """
     of_frame = {frame: function.name for function in functions_of(recording) for frame in function.frames}
     seconds = {event.frame: event.seconds for event in recording.of(ev.FrameFinished)}
@@ -489,11 +485,11 @@ def _timeline(recording: Recording) -> Plain:
     return {"seconds": round(clock, 4), "tracks": list(tracks.values())}
 
 
-# -- which view, and what is said where there is nothing --------------------------------------------------------------------
+# -- -- initial view, and empty recordings ----------------------------------------------------------------------------------
 
 
 def _opens(rows: Sequence[Plain]) -> Plain:
-    """The first rule that fits: what failed, in the story; one break and nothing else, there too; else the overview."""
+    """The initial view, by the first rule that applies: the story for a failure, or for a single break; else the overview."""
     if rows and rows[0]["kind"] in _FAILURES and rows[0]["place"]:
         return {"view": "story", "place": rows[0]["place"]}
     lost = [row for row in rows if row["kind"] in ("break", "recompile")]
@@ -503,7 +499,7 @@ def _opens(rows: Sequence[Plain]) -> Plain:
 
 
 def _empty(recording: Recording) -> Plain:
-    """Where nothing was captured: why, and what to do next."""
+    """If nothing was captured: why, and what to do next."""
     if recording.frames:
         return {}
     title = recording.title or "The program"

@@ -1,13 +1,11 @@
-"""The packages that the core does without: who needs one says what for, and a person who lacks it reads one sentence.
+"""Optional dependencies: imports of packages from extras, with an error message that names the extra.
 
-Which idea lives here: `pip install dynexplore` brings torch and nothing else, which is enough for the engine, for everything that
-is printed and for the explorer in an HTML file. What draws, colours and lives in a notebook comes with an extra. So those packages
-are imported where they are used and not at the head of a file, and the message of a missing one names the extra.
+The idea: `pip install dynexplore` installs only torch as a dependency, which is enough for the engine, for all printed output
+and for the explorer in an HTML file. Packages for drawing, syntax highlighting and notebooks come with an extra. So they are
+imported where they are used and not at the top of a file, and the error message for a missing one names the extra.
 
-In:  the name of a package, and what it is for.
-Out: the module, or `MissingPackage`.
-
-PyTorch's counterpart: torch/_dynamo/utils.py imports numpy and others under `try`, each in its own way.
+In: the name of a package, and its purpose. Out: the module, or `MissingPackage`. PyTorch's counterpart: torch/_dynamo/utils.py
+imports numpy and others under `try`, each with its own fallback.
 """
 
 from __future__ import annotations
@@ -17,11 +15,11 @@ from typing import Any
 
 
 class MissingPackage(ModuleNotFoundError):
-    """A package that belongs to an extra is not installed; the message says which extra brings it."""
+    """A package of an extra is not installed; the message names the extra."""
 
 
 def needed(module: str, purpose: str, extra: str = "notebook") -> Any:
-    """Import a module of a package that an extra brings. `purpose` begins the sentence for people who do not have it.
+    """Import a module of an optional package. `purpose` begins the error message if it is not installed.
 
     >>> needed("json", "Reading").loads("[1]")
     [1]

@@ -1,16 +1,13 @@
-"""Lists of objects as columns: the data of a large recording in a third of the bytes, and in a tenth when it is compressed.
+"""Columnar encoding of lists of objects: a large recording in a third of the bytes, and in a tenth when compressed.
 
-Which idea lives here: most of an exported file is lists of objects that have the same few fields, and most of each object is
-the fields' names. So such a list becomes `{"$kinds": [[names], ...], "$which": [kind of each object], "$columns": {name:
-values}}`: what is alike stands side by side, which compresses best. A list of numbers that grow, or of texts that end in such
-numbers ("step:17"), is told by what is added each time, and a dictionary with many keys is two such lists. All else stays as
-it is and can be read. Of dictionaries only the order of the keys changes: those alike stand together.
+The idea: most of an exported file is lists of objects with the same few fields, and most of each object is the fields' names.
+So such a list becomes `{"$kinds": [[names], ...], "$which": [kind of each object], "$columns": {name: values}}`: similar values
+are adjacent, which compresses best. A list of increasing numbers, or of texts that end in such numbers ("step:17"), is
+delta-encoded, and a dictionary with many keys becomes two lists. All else is unchanged and readable. Only the order of
+dictionary keys changes: similar ones become adjacent.
 
-In:  the data of explorer_data.py.
-Out: `packed(data)`, plain data again; `compressed(data)`, that as a text of letters that need no escape in HTML.
-     static/explorer/unpack.js undoes both (a test has it do so).
-
-PyTorch has no counterpart.
+In: the data of explorer_data.py. Out: `packed(data)`, plain data again; `compressed(data)`, the same as text that needs no
+escaping in HTML. static/explorer/unpack.js reverses both (a test runs it). PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -25,22 +22,22 @@ from typing import Any
 KINDS, WHICH, COLUMNS, DELTAS, PREFIX, NAMES, VALUES = "$kinds", "$which", "$columns", "$deltas", "$prefix", "$names", "$values"
 
 FEW = 4
-"""A shorter list is left as it is."""
+"""A shorter list is left unchanged."""
 
 MANY = 40
-"""A dictionary with so many keys is told as two lists."""
+"""A dictionary with so many keys is encoded as two lists."""
 
 _NUMBERED = re.compile(r"(.*?)(0|[1-9]\d{0,14})", re.DOTALL)
 
 _PLAIN = {str, int, bool, float, type(None)}
-"""What has no parts."""
+"""Types without parts."""
 
 _SAFE = bytes.maketrans(b"<&", b".,")
-"""Letters of base 85 that mean something in HTML -> letters that base 85 leaves free."""
+"""Characters of base 85 with a meaning in HTML -> characters that base 85 does not use."""
 
 
 def packed(data: Any) -> Any:
-    """Return the same data with its lists of objects as columns.
+    """Return the same data with its lists of objects in columnar form.
 
     >>> packed({"a": [{"x": at * 3, "y": "n"} for at in range(4)]})
     {'a': {'$kinds': [['x', 'y']], '$columns': {'x': [0, 3, 6, 9], 'y': ['n', 'n', 'n', 'n']}}}
@@ -61,27 +58,27 @@ def packed(data: Any) -> Any:
 
 
 def _table(rows: Any) -> dict[str, Any]:
-    """A list of objects by their fields; an object has those of its kind."""
+    """A list of objects by field; each object has the fields of its kind."""
     kinds: dict[tuple[str, ...], int] = {}
     which = [kinds.setdefault(tuple(row), len(kinds)) for row in rows]
     columns: dict[str, list[Any]] = {}
     for row in rows:
         for name, value in row.items():
             columns.setdefault(name, []).append(value)
-    # objects without fields: how many there are is known by this alone
+    # objects without fields: only this contains their number
     more = {WHICH: packed(which)} if len(kinds) > 1 or not any(kinds) else {}
     return {KINDS: [list(names) for names in kinds], **more, COLUMNS: {name: packed(column) for name, column in columns.items()}}
 
 
 def _many(data: dict[str, Any]) -> dict[str, Any]:
-    """A dictionary as its keys, those alike together, and its values."""
+    """A dictionary as its keys, with similar ones adjacent, and its values."""
     named = {str(name): value for name, value in data.items()}
     names = sorted(named, key=lambda name: name.rpartition(":")[0])
     return {NAMES: _runs(names), VALUES: packed([named[name] for name in names])}
 
 
 def _runs(names: list[str]) -> list[Any]:
-    """Keys in runs of the same prefix, each packed by itself."""
+    """Keys in runs of the same prefix, each packed separately."""
     runs: list[list[str]] = []
     before = None
     for name in names:
@@ -94,7 +91,7 @@ def _runs(names: list[str]) -> list[Any]:
 
 
 def _counted(values: Any, kinds: set[type]) -> dict[str, Any] | None:
-    """Numbers, or texts of one beginning that end in numbers, by what is added each time; None where that is no shorter."""
+    """The delta encoding of numbers, or of texts with a common prefix that end in numbers; None if that is not shorter."""
     more: dict[str, Any] = {}
     if kinds == {int}:
         numbers = list(values)
@@ -108,7 +105,7 @@ def _counted(values: Any, kinds: set[type]) -> dict[str, Any] | None:
 
 
 def _one_beginning(values: Sequence[str]) -> tuple[str, list[int]] | None:
-    """The one beginning of all texts, and the numbers that they end in; None at the first that is another."""
+    """The common prefix of all texts, and the numbers that they end in; None if there is none."""
     numbers, beginning = [], None
     for value in values:
         match = _NUMBERED.fullmatch(value)
@@ -119,7 +116,7 @@ def _one_beginning(values: Sequence[str]) -> tuple[str, list[int]] | None:
 
 
 def compressed(data: Any) -> str:
-    """Return packed data as letters that may stand in a <script>: JSON, zlib, base 85 without < and &.
+    """Return packed data as text for a <script>: JSON, zlib, base 85 without < and &.
 
     >>> compressed({})
     'c-pJ31ponc0Qm'

@@ -1,13 +1,12 @@
-"""What compiling took, by function, as a trace that Perfetto opens: each frame, the functions inlined in it, and the backend.
+"""Compile time by function as a trace for Perfetto: each frame, the functions inlined in it, and the backend.
 
-Which idea lives here: whose code is slow to trace shows in a flame chart. A frame is a slice from its first event to its last; a
-function that was traced through is a slice inside of it, and so is what the backend took of a graph. Each slice has its place in
-the program. The format is the JSON of Chrome's tracing, which Perfetto (https://ui.perfetto.dev) and chrome://tracing read.
+The idea: a flame chart shows whose code is slow to trace. A frame is a slice from its first event to its last; an inlined
+function is a nested slice, and so is the backend's compilation of a graph. Each slice has a source location. The format is
+Chrome's trace event JSON, which Perfetto (https://ui.perfetto.dev) and chrome://tracing read.
 
-In:  a Recording; one without times, of a log, has its compilations one after the other.
-Out: `trace(recording)`, plain data; `as_json(recording)`, its text.
-
-PyTorch's counterpart: ChromiumEventLogger in torch/_dynamo/utils.py, which knows phases, and no function of the program.
+In: a Recording; without times, as from a log, compilations are laid out one after the other. Out: `trace(recording)`, plain
+data; `as_json(recording)`, its text. PyTorch's counterpart: `ChromiumEventLogger` in torch/_dynamo/utils.py, which records
+phases, but no function of the program.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ Plain = dict[str, Any]
 
 @dataclass(slots=True)
 class Slice:
-    """A span of seconds in a thread, with what it is and where it stands."""
+    """A span of seconds in a thread, with its name and source location."""
 
     name: str
     kind: str
@@ -37,7 +36,7 @@ class Slice:
 
 
 def trace(recording: Recording) -> Plain:
-    """The trace as Chrome's format has it, in microseconds.
+    """The trace in Chrome's format, in microseconds.
 
     >>> recording = Recording(title="train.py")
     >>> [event["name"] for event in trace(recording)["traceEvents"]]
@@ -77,7 +76,7 @@ def _named(kind: str, name: str, thread: int) -> Plain:
 
 
 def slices_of(recording: Recording) -> list[Slice]:
-    """Every slice, those around others first."""
+    """Every slice, outer ones before those they contain."""
     slices = [each for _, frame in sorted(_frames(recording).items()) for each in frame.slices()]
     return sorted(slices, key=lambda each: (each.thread, each.begin, -each.end))
 
@@ -95,7 +94,7 @@ class _Frame:
         self._open: dict[tuple[int, int], Slice] = {}
 
     def take(self, event: ev.Event, moment: float) -> None:
-        """One more event of this frame; what comes after its end is the real run."""
+        """Add one more event of this frame; events after its end belong to the real run."""
         if "outcome" in self.facts:
             return
         self.end = max(self.end, moment)
@@ -118,13 +117,13 @@ class _Frame:
             self.facts["outcome"] = event.outcome
 
     def _leave(self, moment: float) -> None:
-        """Callees that broke, or whose attempt was given up, ended before the backend began."""
+        """Close callees that broke, or whose attempt was abandoned: they ended before the backend began."""
         for callee in self._open.values():
             callee.end = max(callee.begin, moment)
         self._open.clear()
 
     def slices(self) -> Iterator[Slice]:
-        """The frame, and what lies inside of it."""
+        """The slice of the frame, and the nested ones."""
         self._leave(self.end)
         yield Slice(self.name, "frame", self.begin, self.end, self.thread, self.facts)
         yield from self.inside
@@ -142,7 +141,7 @@ def _frames(recording: Recording) -> dict[int, _Frame]:
             passed += seconds.get(event.frame, 0.0) if moment is None else 0.0
         elif event.frame in frames:
             frame = frames[event.frame]
-            if moment is None:  # only how long the whole took is known
+            if moment is None:  # only the duration of the whole is known
                 frame.end = max(frame.end, frame.begin + seconds.get(event.frame, 0.0))
             if moment is not None or not isinstance(event, ev.InlineEntered | ev.InlineLeft):
                 frame.take(event, moment.seconds if moment is not None else frame.end)

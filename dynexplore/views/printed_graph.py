@@ -1,12 +1,10 @@
-"""A graph of AOTAutograd, read back from its printed form: its inputs, its nodes, what each of them reads, how large it is.
+"""An AOTAutograd graph parsed from its printed form: inputs, nodes, the operands and size of each.
 
-Which idea lives here: what a compiler made is kept as text, in recordings, logs and files. The text of a graph says all that a
-picture of it needs. A view is no node here: whoever reads it reads what it looks at.
+The idea: compiler artifacts are stored as text, in recordings, logs and files. The text of a graph contains everything that a
+picture of it needs. A view is not a node here: its users read its base.
 
-In:  the text of a graph in operators of ATen.
-Out: `PrintedGraph`.
-
-torch.fx.GraphModule.print_readable writes such texts.
+In: the text of a graph of ATen operators. Out: `PrintedGraph`. PyTorch's counterpart: `torch.fx.GraphModule.print_readable`
+writes such texts.
 """
 
 from __future__ import annotations
@@ -27,14 +25,14 @@ _VIEWS = """
     view _unsafe_view reshape _reshape_alias
 """
 VIEWS = frozenset(_VIEWS.split())
-"""Operators of ATen whose result is another look at their first argument."""
+"""ATen operators whose result is a view of their first argument."""
 
 
 class PrintedGraph:
     """The nodes that compute, in order.
 
-    Attributes: `inputs`; `reads` (of each node), `operators` (of each node: "cos"), `results` of the whole, in order, `bytes` of
-    those whose sizes are numbers. `names` are what the inputs shall be called, if there are as many.
+    Attributes: `inputs`; `reads` (the operands of each node), `operators` (the operator of each node: "cos"), `results` of the
+    graph, in order, `bytes` of those whose sizes are static. `names` are the display names of the inputs, if there are as many.
     """
 
     def __init__(self, text: str, names: Sequence[str] = ()) -> None:
@@ -54,13 +52,13 @@ class PrintedGraph:
         self.results = self._read(returned[-1] if returned else "")
 
     def results_of(self, node: str) -> tuple[str, ...]:
-        """What a node makes: itself, or its parts where it has several results."""
+        """The results of a node: itself, or its parts if it has several."""
         return tuple(self._parts[node]) or (node,)
 
     def _node(self, name: str, kind: str, target: str, arguments: str) -> None:
         read = self._read(arguments)
         operator = target.split(".")[-2] if "." in target else target
-        if target in self._parts:  # one of its several results
+        if target in self._parts:  # one of several results
             self._parts[target].append(name)
             self._base[name] = name
         elif operator in VIEWS and read:
@@ -80,7 +78,7 @@ class PrintedGraph:
 
 
 def _bytes(kind: str) -> Iterator[int]:
-    """The bytes of a tensor by its annotation; nothing where a size is a symbol.
+    """The bytes of a tensor according to its annotation; nothing if a size is a symbol.
 
     >>> list(_bytes("f32[512, 512]")), list(_bytes("b8[]")), list(_bytes("f32[s0]"))
     ([1048576], [1], [])

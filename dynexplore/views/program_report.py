@@ -1,13 +1,12 @@
 """The report of a program: one screen of text.
 
-Which idea lives here: somebody who runs `dynexplore explain train.py` wants the verdict, then the places that cost most, then to
-know what else there is and how to see it. So the report has at most 40 lines, whatever the program: the headline, a row for each
-captured function, the graph breaks and recompiles ranked by what they cost, and counts of the rest. Each place is a line of the
-program; the line of a library follows it.
+The idea: someone who runs `dynexplore explain train.py` wants the verdict first, then the most expensive locations, then an
+overview of the rest and how to see it. So the report has at most 40 lines for any program: the headline, a row per captured
+function, the graph breaks and recompiles ranked by cost, and counts of the rest. Each location is a line of the program,
+followed by the line of a library, if any.
 
-In:  a Recording of a program. Out: `report(recording)`, text.
-
-PyTorch has no counterpart; tlparse writes its index page for the same reader.
+In: a Recording of a program. Out: `report(recording)`, text. PyTorch's counterpart: none; the index page of tlparse is for the
+same reader.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _MOST_PASSED = 3
 
 
 def report(recording: Recording, width: int = ev.WIDTH, most_lines: int = MOST_LINES) -> str:
-    """The report of a program in at most 40 lines, or in fewer, where something else is said below it.
+    """The report of a program in at most 40 lines, or in fewer, to leave room for text below it.
 
     >>> print(report(Recording(title="train.py")))
     train.py: nothing was captured.
@@ -51,7 +50,7 @@ def report(recording: Recording, width: int = ev.WIDTH, most_lines: int = MOST_L
 
 
 def _cut(words: str, most_lines: int) -> str:
-    """A text without what goes beyond so many lines, which it counts: names and reasons may have any length.
+    """A text shortened to `most_lines` lines, with a count of the rest: names and reasons may have any length.
 
     >>> print(_cut("a\\nb\\nc", 2))
     a
@@ -94,7 +93,7 @@ def _functions(functions: Sequence[Function]) -> list[str]:
 def _places(recording: Recording, room: int, width: int, headline_lines: Sequence[str]) -> list[str]:
     costs = costs_of(recording)
     has_died = any(ended.error for ended in recording.of(ev.ProgramEnded))
-    if not costs or (len(costs) == 1 and not costs[0].code and not has_died):  # the headline says it
+    if not costs or (len(costs) == 1 and not costs[0].code and not has_died):  # the headline already contains it
         return []
     is_mixed = len({cost.is_expected for cost in costs}) > 1
     shown_advice = set(headline_lines)
@@ -117,9 +116,11 @@ def _places(recording: Recording, room: int, width: int, headline_lines: Sequenc
 
 
 def _passed(recording: Recording, has_targets: bool, width: int) -> list[str]:
-    """What was called and not captured: the likeliest candidates where nothing was, else those that drive the program."""
+    """Functions that were called and not captured: the most likely candidates if nothing was captured, else the program's main
+    functions.
+    """
     passed = sorted(recording.of(ev.TargetPassed), key=lambda target: (-_likelihood(target), -target.calls))
-    if has_targets:  # then a helper without tensors is not what anybody looks for
+    if has_targets:  # then nobody is looking for a helper without tensors
         passed = [target for target in passed if target.row in _LIKELY and target.row != "no tensor"]
     if not passed:
         return []
@@ -156,7 +157,7 @@ def _skipped(recording: Recording, width: int) -> list[str]:
     first = next(iter(skipped.values()))
     more = len(skipped) - 1
     rest = f" So do{'es' if more == 1 else ''} {plural(more, 'more function')} (--full)." if more else ""
-    runs = "is not compiled again" if _LIMIT in first.reason else "runs as plain Python"  # under fullgraph it raises
+    runs = "is not compiled again" if _LIMIT in first.reason else "runs as plain Python"  # it raises under fullgraph
     sentence = f"{plain_name(first.function)} ({short_file(first.file)}:{first.line}) {runs}: {first.reason}.{rest}"
     return ev.wrapped(sentence, 2, width).split("\n")
 
@@ -166,7 +167,7 @@ def _left_out(recording: Recording) -> list[str]:
 
 
 def _stopped(recording: Recording) -> list[str]:
-    """When the program was ended because enough was seen; where nothing was captured the headline says it."""
+    """When the program was stopped because enough was recorded; if nothing was captured, the headline contains it."""
     ended = next((event for event in recording.of(ev.ProgramEnded) if event.stopped), None)
     return [f"{recording.title} was ended {ended.stopped}."] if ended is not None and recording.graphs else []
 

@@ -1,14 +1,12 @@
-"""What a run lost to graph breaks and recompiles: one list, those first that took the most seconds.
+"""The costs of a run: graph breaks and recompiles in one list, ranked by the compile time they caused.
 
-Which idea lives here: a person asks "what do I mend first?", and no count answers that. A recompile costs the seconds of its
-compilation, a graph break those of what continues after it. Both stand in one list, by place and cause, so that every report, the
-explorer and the JSON rank by the same function. What needs no action comes last, whatever it took.
+The idea: a person asks what to fix first, and no count answers that. The cost of a recompile is its compile time, that of a
+graph break is the compile time of its resume functions. Both are in one list, grouped by location and cause, and every report,
+the explorer and the JSON use the same ranking. Costs that need no action come last, regardless of their time.
 
-In:  a Recording, of this engine, of torch.compile or of a log of it.
-Out: `costs_of(recording)`: `Cost`s; `remedies_of(cost, source)`; `plain(costs)`, the same for JSON, and
-     `remedies_data(recording, cost)` for the explorer; `block(...)`, one of them as lines of a report.
-
-PyTorch has no counterpart; tlparse lists compilations in the order in which they came.
+In: a Recording, of this engine, of torch.compile or of a log of it. Out: `costs_of(recording)`: `Cost`s; `remedies_of(cost,
+source)`; `plain(costs)`, the same for JSON, and `remedies_data(recording, cost)` for the explorer; `block(...)`, one of them as
+lines of a report. PyTorch's counterpart: none; tlparse lists compilations in order.
 """
 
 from __future__ import annotations
@@ -39,10 +37,10 @@ _MOST_CALLERS = 2
 
 @dataclass
 class Cost:
-    """A line of the program that costs something: how often, and the seconds spent compiling what it made necessary.
+    """A line of the program that causes compilations: how often, and their compile time.
 
-    `reasons` are the guards that failed, of a recompile: all of them, the one that ended the check first. `callers` are the lines
-    that made the calls, `frames` the frames that were compiled for it; `file` and `line` the place in full.
+    `reasons` are the guards that failed, for a recompile: all of them, beginning with the one that ended the check. `callers` are
+    the lines that made the calls, `frames` the frames that were compiled; `file` and `line` the full location.
     """
 
     kind: str
@@ -53,7 +51,7 @@ class Cost:
     times: int = 0
     seconds: float = 0.0
     recompiles: int = 0
-    """Of a graph break: recompiles of what continues after it, which go with it."""
+    """For a graph break: recompiles of its resume functions, which a fix of the break removes."""
     file: str = ""
     line: int = 0
     backend_seconds: float = 0.0
@@ -61,29 +59,29 @@ class Cost:
     callers: dict[str, int] = field(default_factory=dict)
     frames: list[int] = field(default_factory=list)
     rank: float = 0.0
-    """It is listed as if it took so many seconds."""
+    """The seconds by which it is ranked."""
     of_many: str = ""
-    """Of a recompile: what to do where more than two values came."""
+    """For a recompile: the advice if more than two values occurred."""
 
     @property
     def is_expected(self) -> bool:
-        """Whether there is nothing to do about it: it is listed after what a person would fix, whatever it took."""
+        """Whether no action is needed: it is listed after everything that can be fixed, regardless of its time."""
         return self.advice.startswith(NO_ACTION)
 
     @property
     def advice(self) -> str:
-        """What to do about it; of two values each may have its own version, of many not."""
+        """The advice: each of two values may have a separate entry, but not each of many."""
         return self.remedy if self.times <= _FEW else self.of_many or self.remedy
 
     @property
     def id(self) -> str:
-        """The same for the same place and cause in every run: a program may remember it."""
+        """An id that is equal for the same location and cause in every run, so that programs can store it."""
         words = f"{self.kind} {short_file(self.file)}:{self.line} {self.place} {self.cause if self.kind == 'graph break' else ''}"
         return hashlib.sha256("\n".join([words, *list(self.reasons)[:1]]).encode()).hexdigest()[:8]
 
     @property
     def further(self) -> list[Reason]:
-        """The reasons besides the one that `cause` says."""
+        """The reasons besides the one in `cause`."""
         return list(self.reasons.values())[1:]
 
     def _add(self, recording: Recording, frame: int, spent: Seconds) -> None:
@@ -97,7 +95,7 @@ class Cost:
 
 
 def costs_of(recording: Recording) -> list[Cost]:
-    """Graph breaks and recompiles by place and cause, those that cost most first; those that need no action come last."""
+    """Graph breaks and recompiles by location and cause, the most expensive first; those that need no action come last."""
     costs: dict[tuple[str, str, str], Cost] = {}
     seconds, of_breaks = seconds_by_frame(recording), seconds_of_breaks(recording)
     for graph_break in recording.breaks:
@@ -115,7 +113,7 @@ def costs_of(recording: Recording) -> list[Cost]:
             cost.recompiles += 1
         cost._add(recording, event.frame, seconds.get(event.frame, Seconds()))
     of_a_program = breaks_by_cost(recording)[:1] if recording.of(ev.ProgramEnded) else []
-    for place in of_a_program:  # the one that the headline is about comes before the other breaks
+    for place in of_a_program:  # the one in the headline precedes the other breaks
         cost = _of_break(recording, place.breaks[0], costs)
         cost.rank = max(other.seconds for other in costs.values() if other.kind == cost.kind)
     return sorted(costs.values(), key=lambda cost: (cost.is_expected, -max(cost.seconds, cost.rank), -cost.rank, -cost.times))
@@ -148,14 +146,14 @@ def _of_recompile(recording: Recording, again: ev.Recompiled, costs: dict[tuple[
 
 
 def remedies_of(cost: Cost, source: str = "") -> list[Remedy]:
-    """What can be pasted against a cost of torch.compile; `source` is the text of the program."""
+    """The changes to paste for a cost of torch.compile; `source` is the text of the program."""
     if cost.kind == "graph break":
         return remedies_of_break(f"{cost.cause} {cost.code}", source)
     return remedies_for(cost.reasons.values(), source)
 
 
 def _recompiled_function(recording: Recording, entered: ev.FrameEntered, failed: ev.GuardFailed | None) -> tuple[str, ev.CodeView]:
-    """The name of the function and its code; of the decorator, where that gets another function each time."""
+    """The name of the function and its code; of the decorator, if that wraps another function each time."""
     code = recording.original_code(entered.frame)
     if decorator_of(code) and failed is not None and is_another_object(failed):
         return f"@{decorator_of(code)}", code
@@ -166,7 +164,7 @@ def _recompiled_function(recording: Recording, entered: ev.FrameEntered, failed:
 
 
 def block(number: int, cost: Cost, width: int, shown_advice: Set[str]) -> list[str]:
-    """One cost as a few lines of a report; advice that was given before is not repeated."""
+    """One cost as a few lines of a report; advice that already appeared is not repeated."""
     often = f", {cost.times} times" if cost.times > 1 else ""
     often += f", with {plural(cost.recompiles, 'recompile')} after it" if cost.recompiles else ""
     spent = f", {cost.seconds:.2f} s of compile time" if cost.seconds >= 0.005 else ""
@@ -182,7 +180,7 @@ def block(number: int, cost: Cost, width: int, shown_advice: Set[str]) -> list[s
 
 
 def _sentences(cost: Cost) -> list[str]:
-    """What else was another, and who called: only where there is something else, for the first line says one reason."""
+    """Further reasons and callers, if any: the first line contains one reason."""
     shown = [reason.line for reason in cost.further[:_MOST_REASONS]]
     more = [f"{len(cost.further) - len(shown)} more"] if len(cost.further) > len(shown) else []
     also = [f"also: {'; '.join([*shown, *more])}"] if shown else []
@@ -195,7 +193,7 @@ def _sentences(cost: Cost) -> list[str]:
 
 
 def plain(costs: Sequence[Cost]) -> list[dict[str, Any]]:
-    """The list for JSON and for the explorer, in its order."""
+    """The list for JSON and for the explorer, in the same order."""
     return [_plain_cost(cost) for cost in costs]
 
 
@@ -221,7 +219,7 @@ def _plain_cost(cost: Cost) -> dict[str, Any]:
 
 
 def remedies_data(recording: Recording, cost: Cost) -> list[dict[str, str]]:
-    """The remedies of torch.compile for a cost as the explorer shows them: the text, its place, its price, and what came of it."""
+    """The remedies of torch.compile for a cost as the explorer shows them: text, location, price, and the result of trying it."""
     if recording.engine != TORCH:
         return []
     tried = {event.text: verdict(event) for event in recording.of(ev.RemedyTried) if event.after != (0, 0, 0) or event.error}

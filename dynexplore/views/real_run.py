@@ -1,13 +1,11 @@
-"""The real run beside the symbolic one, for text and for the browser.
+"""The real run beside the symbolic one, as text and for the browser.
 
-Which idea lives here: what the recording knows of real values is turned into what a person reads: one sentence on whether
-anything diverges, a row per run of a graph, and for each symbolic value of each frame its real value or why there is none. The
-browser gets values as changes: node -> the steps from which on it has a value.
+The idea: recorded real values are converted to what a person reads: one sentence on whether anything diverges, a row per run of
+a graph, and for each symbolic value of each frame its real value or why there is none. The browser receives values as changes:
+node -> the steps from which each value is valid.
 
-In:  a Recording.
-Out: `verdict(recording)`, `report(recording)` as text; `frame_data`, `page_data` for the explorer.
-
-PyTorch has no counterpart.
+In: a Recording. Out: `verdict(recording)`, `report(recording)` as text; `frame_data`, `page_data` for the explorer. PyTorch's
+counterpart: none.
 """
 
 from __future__ import annotations
@@ -26,7 +24,9 @@ Plain = dict[str, Any]
 
 
 def verdict(recording: Recording) -> str:
-    """One sentence: that nothing diverges, what diverges first, or that nothing was compared; "" when it was not recorded."""
+    """One sentence: that nothing diverges, the first divergence, or that nothing was compared; "" if the real run was not
+    recorded.
+    """
     divergences = recording.divergences
     if divergences:
         more = f" ({len(divergences) - 1} more)" if len(divergences) > 1 else ""
@@ -47,23 +47,23 @@ def verdict(recording: Recording) -> str:
 
 
 def raised_in_the_end(recording: Recording) -> str:
-    """The name of the exception that the program, or else the latest call, ended in; "" where there was none."""
+    """The exception type that the program, or else the latest call, ended with; "" if there was none."""
     programs = recording.of(ev.ProgramEnded)
-    if programs:  # it may have caught what a call raised
+    if programs:  # it may have caught an exception of a call
         return programs[-1].error.partition(":")[0]
     ends = recording.of(ev.CallEnded)
     return ends[-1].error if ends else ""
 
 
 def runs_not_compared(recording: Recording) -> int:
-    """How many runs of graphs that are looked at were left out."""
+    """The number of runs of observed graphs that were left out."""
     compared = {(event.frame, event.graph, event.run) for event in recording.of(ev.RunCompared)}
     ran = {(event.frame, event.graph, event.run) for event in recording.of(ev.GraphRan) if not event.error}
     return len(ran - compared)
 
 
 def divergence_text(recording: Recording, divergence: ev.DivergenceDetected) -> str:
-    """Where it is, and what differs, in one sentence."""
+    """The location and the difference, in one sentence."""
     code = recording.code_of(divergence)
     row = (
         next((listing_row for listing_row in code.rows if listing_row.offset == divergence.offset), None)
@@ -84,7 +84,7 @@ _KINDS = {
 
 
 class Run(NamedTuple):
-    """A run of a graph: how long it took, and what comparing it with the replay gave."""
+    """A run of a graph: its duration, and the result of its comparison with the replay."""
 
     frame: int
     graph: str
@@ -140,7 +140,7 @@ class RealTable:
         self._numbers: dict[tuple[str, ...], int] = {}
 
     def number(self, value: RealValue) -> int:
-        """The row of a value."""
+        """The index of a value's row."""
         observed = value.observed
         grad = "requires grad" if observed is not None and observed.requires_grad else ""
         row = {
@@ -157,11 +157,11 @@ class RealTable:
 
 
 def frame_data(recording: Recording, frame: int, table: RealTable, shown_states: Sequence[State] | None = None) -> Plain:
-    """The real values of a frame: in all its states, or in those that are told.
+    """The real values of a frame: in all its states, or in those that are included.
 
-    `nodes`: node -> [[from this step of its attempt on, real value], ...]; `unlike`: attempt -> nodes of it that are others
-    than those of the graph that ran; `names`: argument -> real value; `contents`: attempt -> id and kind of a container -> as
-    `nodes`; `why`: why a node that is not here is not.
+    `nodes`: node -> [[first step of its attempt at which it is valid, real value], ...]; `unlike`: attempt -> its nodes that
+    differ from those of the graph that ran; `names`: argument -> real value; `contents`: attempt -> id and kind of a container ->
+    as `nodes`; `why`: why a node is missing here.
     """
     index = table.index
     if not index.is_recorded:
@@ -195,7 +195,7 @@ def frame_data(recording: Recording, frame: int, table: RealTable, shown_states:
 
 
 def page_data(recording: Recording, states: dict[int, list[State]], table: RealTable) -> Plain:
-    """What the page says of the real run as a whole: the verdict, the runs, each divergence with the state to go to."""
+    """The page's data about the real run as a whole: the verdict, the runs, each divergence with its state."""
     divergences = [
         {
             "frame": divergence.frame,
@@ -215,7 +215,7 @@ def page_data(recording: Recording, states: dict[int, list[State]], table: RealT
 
 
 def _state_of(states: Sequence[State], divergence: ev.DivergenceDetected) -> int:
-    """The state, by its number within the frame, that a divergence belongs to."""
+    """The state of a divergence, by its number within the frame."""
     steps = [
         number
         for number, state in enumerate(states)

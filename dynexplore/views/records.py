@@ -1,12 +1,10 @@
-"""Single records and rows of them, in words and as HTML: what `recording.breaks`, `recording.graphs[0]` and the like show.
+"""Records as text and HTML tables: the display of `recording.breaks`, `recording.graphs[0]` and the like.
 
-Which idea lives here: each kind of record has a few columns that a person asks for; several records are a table of these columns,
-one record is a line for each. A kind without columns of its own shows what it holds, field by field. A graph is drawn.
+The idea: each kind of record has a few relevant columns; several records are a table of these columns, one record is a list
+with a line per column. A kind without such columns is shown field by field. A graph is drawn.
 
-In:  what a question to a recording answered (recording/shown.py).
-Out: `words(shown)`, plain text; `picture(shown)`, HTML.
-
-PyTorch has no counterpart.
+In: the result of a query to a recording (recording/shown.py). Out: `words(shown)`, plain text; `picture(shown)`, HTML.
+PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -31,19 +29,19 @@ from dynexplore.views.html_text import MOST_ROWS
 from dynexplore.views.svg import svg
 
 Columns = tuple[tuple[str, ...], Callable[[Any, Recording | None], tuple[str, ...]]]
-"""The names of the columns, and the cells of one record; its recording is known where several are shown."""
+"""The names of the columns, and the cells of one record; the recording is passed if several are shown."""
 
 MOST_LINES = 60
-"""So many rows of a table are printed."""
+"""The most rows of a table that are printed."""
 
 
 def terminal_width() -> int:
-    """How many letters a line of the terminal holds; 0 where what is printed goes elsewhere, and stands as it is."""
+    """The width of the terminal in characters; 0 if stdout is not a terminal, and text is not wrapped."""
     return shutil.get_terminal_size().columns if sys.stdout is not None and sys.stdout.isatty() else 0
 
 
 def words(shown: Any) -> str:
-    """What it says, in plain text."""
+    """The plain text of a query result."""
     if isinstance(shown, Shown):
         return _table_text(shown)
     if isinstance(shown, GraphView):
@@ -56,7 +54,7 @@ def words(shown: Any) -> str:
 
 
 def picture(shown: Any) -> str:
-    """The same as HTML: a table, and of a graph a drawing above it."""
+    """The same as HTML: a table, preceded for a graph by a drawing."""
     if isinstance(shown, Shown):
         header, rows = _table(shown, MOST_ROWS + 1)
         title = plural(len(shown), shown.noun) if shown else f"no {shown.noun}s"
@@ -84,7 +82,7 @@ def _table_text(shown: Shown[Any]) -> str:
 
 
 def _table(shown: Shown[Any], most: int) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """The columns, before them the index under which a record is found in the tuple."""
+    """The columns, preceded by the index of each record in the tuple."""
     if not shown:
         return (), []
     header, row = COLUMNS.get(type(shown[0]), (("",), lambda item, _: (str(item),)))
@@ -170,5 +168,5 @@ def _cell(value: Any) -> str:
 
 
 def _kind(shown: Any) -> str:
-    """The class in words: `graph broke`."""
+    """The class name as words: `graph broke`."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(shown).__name__).lower()

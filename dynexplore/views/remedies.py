@@ -1,17 +1,16 @@
-"""What to do about a recompile or a graph break: the one table of advice, with texts to paste and what they cost.
+"""Remedies for recompiles and graph breaks: one table of advice, with code to paste and its cost.
 
-Which idea lives here: advice is worth what it does. So all of it is one table, by kind of cause, and a test runs a program for each
-row and checks what the row claims (tests/views/test_remedies.py). A row has the sentence of reports; for a cause that more than two
-values make, which need another answer than two, a second one; and for torch.compile changes that can be pasted as they are: a
-variable of the environment, a line at the top, a line before the call, an option of torch.compile. `dynexplore try` applies those,
-runs the calls again, and says what that changed. Whatever only a person can do is by hand: then the sentence is the change. None
-names a file of an engine, and none raises a limit that the program has raised already.
+The idea: advice must have the claimed effect. So all of it is in one table, by kind of cause, and a test runs a program for
+each row and verifies the claim (tests/views/test_remedies.py). A row has the sentence for reports; a second one for more than
+two values, if they need different advice; and for torch.compile changes that can be pasted: an environment variable, a line at
+the top, a line before the call, an option of torch.compile. `dynexplore try` applies those, repeats the calls, and reports the
+effect. Changes that only a person can make are "by hand": then the sentence is the change. No remedy edits an engine's files,
+and none raises a limit that the program has already raised.
 
-In:  `Reason`s of a recompile, or the words of a graph break of torch.compile.
-Out: `advice(reason)`, a sentence, and `advice_for_many(reason)`; `advice_at_limit(reason, engine)`; `remedies_for(reasons, source)`
-     and `remedies_of_break(words, source)`: `Remedy`s, the one to try first standing first; `verdict(tried)`, what came of one.
-
-PyTorch has no counterpart; its messages name settings one by one.
+In: `Reason`s of a recompile, or the text of a graph break of torch.compile. Out: `advice(reason)`, a sentence, and
+`advice_for_many(reason)`; `advice_at_limit(reason, engine)`; `remedies_for(reasons, source)` and `remedies_of_break(words,
+source)`: `Remedy`s, in the order in which to try them; `verdict(tried)`, the result of one. PyTorch's counterpart: none; its
+messages mention settings individually.
 """
 
 from __future__ import annotations
@@ -27,16 +26,17 @@ from dynexplore.views.counts import plural
 from dynexplore.views.miss_reasons import Reason
 
 NO_ACTION = "No action needed"
-"""What the advice about a recompile begins with that comes once, whatever the program does."""
+"""The prefix of advice about a recompile that happens once and is expected."""
 
 How = Literal["environment", "top", "option", "call", "by hand"]
-"""Where the text goes: a variable of the environment; a line at the top of the script; an option of torch.compile; a line before
-the call; or nobody but a person can say."""
+"""Where the text goes: an environment variable; a line at the top of the script; an option of torch.compile; a line before the
+call; or a manual change.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """One change: the id of its row, the text to paste, where it goes, and what it costs. `source` is what it is about."""
+    """One change: the id of its row, the text to paste, where it goes, and its cost. `source` is its subject."""
 
     row: str
     text: str
@@ -61,8 +61,9 @@ _WHERE: dict[How, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change that can be pasted into a program of torch.compile: `text` with SOURCE for what the reason is about, `applies` where
-    not every reason of the row has it, `setting` what a program may have set itself."""
+    """A change that can be pasted into a program that uses torch.compile: `text` with SOURCE as placeholder for the reason's
+    subject, `applies` if it does not fit every reason of the row, `setting` an option that the program may have set itself.
+    """
 
     id: str
     text: str | Callable[[Reason], str]
@@ -74,9 +75,10 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of the table: the reasons it is for, what reports say (SOURCE stands for what the reason is about, OWNER for the module
-    that it belongs to, KIND for the class of the object), what they say where more than two values came, the changes, and what the
-    sentence costs where a person does as it says."""
+    """A row of the table: the reasons it applies to, the sentence for reports (placeholders: SOURCE for the reason's subject,
+    OWNER for its module, KIND for the class of the object), the sentence for more than two values, the changes, and the cost of
+    following the sentence.
+    """
 
     id: str
     applies: Callable[[Reason], bool]
@@ -161,7 +163,7 @@ def _is_length(reason: Reason) -> bool:
 
 
 def _torch_source(reason: Reason) -> str:
-    """`L['self'].n` for `self.n`, as torch names a local."""
+    """A source as torch names a local: `L['self'].n` for `self.n`."""
     head, dot, rest = reason.source.partition(".")
     name, bracket, index = head.partition("[")
     return f"L['{name}']{bracket}{index}{dot}{rest}"
@@ -212,22 +214,22 @@ SAME_TEXT = "Each new value recompiles: choose by `SOURCE` before the compiled f
 NUMBERS = ("EQUALS", "NUMBER")
 
 ROWS: tuple[Row, ...] = (
-    # what belongs to a loop or follows a graph break
+    # loops, and values computed before a graph break
     Row("last-iteration", lambda r: "last round" in r.facts, f"{NO_ACTION}: the loop's last iteration is compiled once."),
     Row("before-break", lambda r: "from before" in r.facts, BREAK_FIRST, BREAK_FIRST_OF_MANY),
-    # the state of the process
+    # global state
     Row("gradient-mode", lambda r: _is_state(r, "grad|inference"),
         f"{NO_ACTION} if you use both, as in training and evaluation: {_EACH}.", costs=_TWO),
     Row("process-state", lambda r: _is_state(r, _OF_PROCESS.pattern),
         "Set threads, default dtype and deterministic mode once, before the first call."),
     Row("mode", lambda r: r.kind == "GLOBAL_STATE", f"{NO_ACTION} if you use both: {_EACH}.", costs=_TWO),
-    # sizes that depend on each other, and layouts in memory
+    # relations between sizes, and memory layouts
     Row("layout", lambda r: _is_layout(r) and "varies" not in r.facts,
         "Call `.contiguous()` on `SOURCE` before the call, so that its strides do not vary.",
         costs="a copy for each call with another layout"),
     Row("relation", lambda r: r.kind == "SHAPE_ENV",
         f"{NO_ACTION} if such sizes are rare: they get their own compiled version. Otherwise pad the input.", costs=_TWO),
-    # containers and registries of modules
+    # containers and module registries
     Row("filled-dict", lambda r: (r.kind == "DICT_KEYS" and r.expected == "()" and not r.registry) or r.kind == "NAME_ABSENT",
         f"{NO_ACTION} if `SOURCE` is filled once: before and after, it gets a compiled version each.", costs=_TWO),
     Row("dict", lambda r: (r.kind in ("DICT_CONTAINS", "DICT_KEYS", "NAME_PRESENT") or "___dict" in r.source) and not r.registry,
@@ -289,7 +291,7 @@ ROWS: tuple[Row, ...] = (
 """The table; the first row that applies to a reason is its row."""
 
 UNKNOWN = "Keep what changed equal from call to call."
-"""The advice where no guard is known."""
+"""The advice if no guard is known."""
 
 
 def row_of(reason: Reason) -> Row:
@@ -298,12 +300,12 @@ def row_of(reason: Reason) -> Row:
 
 
 def advice(reason: Reason | None) -> str:
-    """What to do about a recompile, in the words of a report."""
+    """The advice about a recompile, as in a report."""
     return _filled(row_of(reason).says, reason) if reason is not None else UNKNOWN
 
 
 def advice_for_many(reason: Reason | None) -> str:
-    """The same where more than two values came: a version for each is no answer then."""
+    """The same for more than two values, when a separate entry for each is not a solution."""
     if reason is None:
         return UNKNOWN
     row = row_of(reason)
@@ -311,7 +313,7 @@ def advice_for_many(reason: Reason | None) -> str:
 
 
 def _filled(text: str, reason: Reason) -> str:
-    """A text of the table about a reason.
+    """A text of the table with the placeholders replaced.
 
     >>> from dynexplore.views.changes import Change
     >>> _filled("Set `SOURCE`", Reason("", "GLOBAL_STATE", "", "", Change("the state", "changed"), None))
@@ -327,7 +329,7 @@ def _filled(text: str, reason: Reason) -> str:
 
 
 def _owner(source: str) -> str:
-    """The module that a registry belongs to.
+    """The module that contains a registry.
 
     >>> _owner("len(self.layer._forward_hooks)"), _owner("self._modules")
     ('self.layer', 'self')
@@ -336,7 +338,7 @@ def _owner(source: str) -> str:
 
 
 def advice_at_limit(reason: Reason | None, engine: str) -> str:
-    """What keeps a function from being compiled so often that it reaches the limit."""
+    """The advice that keeps a function from recompiling up to the limit."""
     setting = "config.cache_size_limit" if engine == DYNEXPLORE else "torch._dynamo.config.recompile_limit"
     more = f"; {setting} raises the limit."
     if reason is None:
@@ -363,14 +365,15 @@ BREAKS: tuple[tuple[str, re.Pattern[str], str, str, str], ...] = (
     ("print", re.compile(r"(?<![\w.])print\("), "torch._dynamo.config.reorderable_logging_functions.add(print)",
      "what is printed comes after the graph, in order", "reorderable_logging_functions"),
 )  # fmt: skip
-"""Of graph breaks: id, what the cause says, the line at the top, its price, and the setting."""
+"""For graph breaks: id, pattern of the cause, the line at the top, its cost, and the setting."""
 
 LIMITS = ("recompile_limit", "cache_size_limit", "accumulated_recompile_limit", "accumulated_cache_size_limit")
 
 
 def remedies_for(reasons: Iterable[Reason], source: str = "") -> list[Remedy]:
-    """The remedies for reasons of torch.compile, for each of them those that fit; `source` is the text of the program, whose own
-    settings stay as they are."""
+    """The remedies for reasons of torch.compile, those that apply to each; `source` is the text of the program, whose own settings
+    are preserved.
+    """
     by_text = {(remedy.row, remedy.text): remedy for reason in reasons for remedy in _of_reason(reason, source)}
     return sorted(by_text.values(), key=lambda remedy: remedy.how == "by hand")
 
@@ -396,18 +399,18 @@ def remedies_of_break(words: str, source: str = "") -> list[Remedy]:
 
 
 def limit_remedy(limit: int, versions: int, source: str) -> Remedy | None:
-    """What lets a function have more versions; None where the program has set a limit itself: then another one is no remedy."""
+    """The remedy that raises the recompile limit; None if the program has set a limit itself."""
     if any(name in source for name in LIMITS):
         return None
     text = f"torch._dynamo.config.recompile_limit = {max(versions, 2 * limit)}"
     return Remedy("limit", text, "top", "each version takes memory, and a call asks each of them until one fits")
 
 
-# -- what came of one --------------------------------------------------------------------------------------------------
+# -- -- results --------------------------------------------------------------------------------------------------------
 
 
 def verdict(tried: ev.RemedyTried) -> str:
-    """What came of a remedy, in one sentence.
+    """The result of a remedy, in one sentence.
 
     >>> verdict(ev.RemedyTried(frame=0, row="r", text="t", before=(8, 0, 7), after=(2, 0, 1), same_values=True, helped=True))
     'Tried: 7 recompiles became 1, same values.'

@@ -1,13 +1,11 @@
-"""A function that was split, as a picture: its graphs on the left, what Python does between them on the right, and what travels.
+"""A picture of a function split by graph breaks: graphs on the left, the Python code between them on the right, and live values.
 
-Which idea lives here: a graph break is three things in a row. A graph ends; Python does one thing; a resume function goes on with
-what is still needed, which it takes as arguments. Read from top to bottom, the boxes are what ran, in order, and the words on
-the arrows are those arguments.
+The idea: a graph break consists of three parts. A graph ends; Python runs one operation; a resume function continues with the
+live values, which are its arguments. Read from top to bottom, the boxes are what ran, in order, and the labels of the arrows
+are those arguments.
 
-In:  a recording.
-Out: `stations(recording)`, the boxes in order; `split_picture(recording)`, one SVG; `split_text(recording)`, the same in words.
-
-PyTorch has no counterpart.
+In: a recording. Out: `stations(recording)`, the boxes in order; `split_picture(recording)`, an SVG; `split_text(recording)`,
+the same as text. PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ from dynexplore.views.svg import fitting, labelled
 
 WIDTH, BOX, ROW = 780, 430, 92
 _LETTERS, _CODE_LETTERS = 58, 56
-"""The picture's width, that of a box, the height from box to box, and how many letters fit into a box: of a title, of code."""
+"""The picture's width, a box's width, the distance of boxes, and the most characters of a title and of code in a box."""
 
 _STYLE = (
     "svg.split { max-width: 100%; height: auto; font: 12px system-ui, sans-serif } .split text { fill: currentColor }"
@@ -36,7 +34,7 @@ _STYLE = (
 
 @dataclass(frozen=True)
 class Station:
-    """One box: a graph, or what Python does. `travels` are the names that go on from it to the next one."""
+    """One box: a graph, or Python code. `travels` are the names of the live values that are passed to the next one."""
 
     is_graph: bool
     title: str
@@ -45,7 +43,7 @@ class Station:
 
 
 def stations(recording: Recording) -> list[Station]:
-    """What ran, in order: the graph of each frame, and the line at which it broke."""
+    """The boxes in order: the graph of each frame, and the line at which it broke."""
     path: list[Station] = []
     for frame in (entered.frame for entered in recording.frames):
         for graph in recording.graphs:
@@ -66,7 +64,7 @@ def _python(broke: ev.GraphBroke, recording: Recording) -> Station:
 
 
 def _in_words(parameter: str) -> str:
-    """A parameter of a resume function; those that were on the stack have no name of their own.
+    """A parameter of a resume function; those that were on the stack have no name in the program.
 
     >>> _in_words("x"), _in_words("___stack0")
     ('x', 'stack 0')
@@ -75,7 +73,7 @@ def _in_words(parameter: str) -> str:
 
 
 def split_text(recording: Recording) -> str:
-    """The picture in words, a line for each box."""
+    """The picture as text, a line per box."""
     lines = []
     for station in stations(recording):
         lines.append(f"{station.title}: {station.detail}")
@@ -85,7 +83,7 @@ def split_text(recording: Recording) -> str:
 
 
 def split_picture(recording: Recording) -> str:
-    """Return the picture as an SVG element with its style; for those who do not see it, its label says the same in words."""
+    """Return the picture as an SVG element with its style; its label for screen readers contains the same text."""
     shown = stations(recording)
     height = ROW * len(shown) - ROW + 60
     drawn = [_box(station, number) for number, station in enumerate(shown)]

@@ -1,12 +1,11 @@
-"""The value stack as a picture: the instructions from left to right, and above each what lies on the stack after it.
+"""A picture of the value stack: the instructions from left to right, and above each the stack after it.
 
-Which idea lives here: instructions have no names for what they work on: they take values from the top of a stack and put results
-there. Read from left to right, one sees it grow and shrink; what an instruction has put on top is marked.
+The idea: instructions have unnamed operands: they pop values from the top of a stack and push results. Read from left to right,
+the stack grows and shrinks; the values that an instruction pushed are highlighted.
 
-In:  the instructions in order, each with its argument and the stack after it, from the bottom up.
-Out: `stack_picture(rows)`, one SVG; `stack_text(rows)`, the same in words.
-
-PyTorch has no counterpart; `dis` of the standard library lists the instructions without their stack.
+In: the instructions in order, each with its argument and the stack after it, bottom first. Out: `stack_picture(rows)`, an SVG;
+`stack_text(rows)`, the same as text. PyTorch's counterpart: none; `dis` of the standard library lists the instructions without
+their stack.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from dynexplore.views.html_text import escape
 from dynexplore.views.svg import fitting, labelled
 
 COLUMN, CELL, BELOW, LETTERS = 96, 26, 40, 11
-"""The width of an instruction's column, the height of a value, the room for the instruction, and how many letters a value has."""
+"""The width of an instruction's column, the height of a value, the height of an instruction, and the most characters of a value."""
 
 _STYLE = (
     "svg.stack { max-width: 100%; height: auto; font: 11px monospace } .stack text { fill: currentColor }"
@@ -29,7 +28,7 @@ _STYLE = (
 
 @dataclass(frozen=True)
 class Row:
-    """An instruction, and the stack after it, from the bottom up."""
+    """An instruction, and the stack after it, bottom first."""
 
     op: str
     argument: str
@@ -37,7 +36,7 @@ class Row:
 
 
 def stack_text(rows: Sequence[Row]) -> str:
-    """A line for each instruction.
+    """One line per instruction.
 
     >>> print(stack_text([Row("LOAD_FAST", "x", ("3",)), Row("RETURN_VALUE", "", ())]))
     LOAD_FAST x: 3
@@ -47,7 +46,7 @@ def stack_text(rows: Sequence[Row]) -> str:
 
 
 def stack_picture(rows: Sequence[Row]) -> str:
-    """Return the picture as an SVG element with its style; for those who do not see it, its label says the same in words."""
+    """Return the picture as an SVG element with its style; its label for screen readers contains the same text."""
     ground = CELL * max((len(row.stack) for row in rows), default=0) + 8
     width, height = max(COLUMN * len(rows), 1), ground + BELOW
     drawn = [f'<path d="M0 {ground} H{width}"/>']
@@ -59,7 +58,7 @@ def stack_picture(rows: Sequence[Row]) -> str:
 
 
 def _unchanged_count(before: Sequence[str], after: Sequence[str]) -> int:
-    """How many values from the bottom up are as they were."""
+    """The number of unchanged values, counted from the bottom."""
     pairs = list(zip(before, after, strict=False))
     return next((at for at, (old_value, new_value) in enumerate(pairs) if old_value != new_value), len(pairs))
 

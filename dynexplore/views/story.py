@@ -1,17 +1,13 @@
-"""What the story view of the explorer is given besides the panes: the headline, where to begin, the marks of the source, and the
-nodes of attempts whose graph never ran.
+"""The data of the explorer's story view besides the panes: headline, initial state, source marks, nodes of abandoned attempts.
 
-Which idea lives here: the explorer opens where something happened, in code that the user wrote. That is the first step whose real
-value is not as predicted; then the first graph break that ends much work, in the function that breaks (its callers break, too);
-where nothing breaks, the first operator that a line of the user's code put into the graph, of the frame that has most of them; a
-line that runs the whole of a large model comes too late, then it is the first operator of the model. The
-engine's own wrapper around a module is no frame that anybody would look for: it is left out of lists wherever a frame of the user's
-code stands beside it.
+The idea: the explorer opens at an interesting state, in code that the user wrote. That is the first step whose real value
+differs from the prediction; else the most expensive graph break, in the function that breaks (its callers break, too); else the
+first operator that a line of the user's code added to the graph, in the frame that has most of them. A line that runs the whole
+of a large model would be too late; then it is the first operator of the model. The engine's wrapper around a module is not a
+frame that users look for: lists omit it if a frame of the user's code is present.
 
-In:  a Recording, its states frame by frame.
-Out: `story_data(recording, states)`, `frame_story(...)` and `marks_of(...)`, plain data for widgets/static/explorer/.
-
-PyTorch has no counterpart.
+In: a Recording, its states by frame. Out: `story_data(recording, states)`, `frame_story(...)` and `marks_of(...)`, plain data
+for widgets/static/explorer/. PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -30,11 +26,11 @@ Plain = dict[str, Any]
 States = Mapping[int, Sequence[State]]
 
 DRAWN = 40
-"""So many nodes of the graph so far are drawn (MOST in panes/growing.js)."""
+"""The most nodes of the partial graph that are drawn (MOST in panes/growing.js)."""
 
 
 def story_data(recording: Recording, states: States) -> Plain:
-    """The headline with its place, the counts, where to begin, and graph names in the order of their numbers."""
+    """The headline with its location, the counts, the initial state, and graph names in the order of their numbers."""
     story = headline(recording)
     return {
         "lines": list(story.lines),
@@ -49,7 +45,7 @@ def story_data(recording: Recording, states: States) -> Plain:
 
 
 def place_of(recording: Recording, states: States, position: int) -> list[int]:
-    """Frame and number of the state that an event belongs to; [] where none shows it."""
+    """Frame and number of the state that an event belongs to; [] if none shows it."""
     if position < 0:
         return []
     event = recording.events[position]
@@ -65,8 +61,9 @@ def place_of(recording: Recording, states: States, position: int) -> list[int]:
 
 
 def opening(recording: Recording, states: States) -> list[int]:
-    """Frame and number of the state to begin with: the first wrong value, else the costliest break, else the user's first operator,
-    else the first step."""
+    """Frame and number of the initial state: the first wrong value, else the most expensive break, else the user's first operator,
+    else the first step.
+    """
     wrong = recording.divergences
     if wrong and recording.step_of(wrong[0]) is not None:
         return place_of(recording, states, recording.events.index(wrong[0]))
@@ -89,13 +86,14 @@ def _work(recording: Recording, frame: int) -> int:
 
 
 def _first_operator(recording: Recording, frame: int, states: Sequence[State]) -> int | None:
-    """The state in which the first operator of the last attempt was added, in the user's own code where there is such a one. Where
-    all of them are in layers of torch, the model that calls these is shown, once the first has returned, while the graph is
-    still small enough to be drawn whole."""
+    """The state in which the first operator of the last attempt was added, in the user's own code if possible. If all operators
+    are in layers of torch, it is the model that calls these, after the first call returned, while the graph is small enough to be
+    drawn whole.
+    """
     last = recording.final_attempt(frame)
 
     def adds_an_operator(state: State) -> bool:
-        # what ends a block of no_grad is put there by SubgraphCompiled, and is nobody's line
+        # SubgraphCompiled adds the node that ends a block of no_grad, which has no source line
         return (
             state.attempt == last
             and not isinstance(state.event, ev.SubgraphCompiled)
@@ -124,8 +122,9 @@ def _first_operator(recording: Recording, frame: int, states: Sequence[State]) -
 
 
 def _drawn_whole(states: Sequence[State]) -> Iterator[State]:
-    """The first of some states, and those behind it up to which the graph is small enough to be drawn whole (what is read of a
-    module is not drawn)."""
+    """The first of some states, and those after it up to which the graph is small enough to be drawn whole (values read from a
+    module are not drawn).
+    """
     size = 0
     for number, state in enumerate(states):
         if state.caused:
@@ -145,9 +144,10 @@ def shown_frames(recording: Recording) -> list[ev.FrameEntered]:
 
 
 def frame_story(recording: Recording, entered: ev.FrameEntered, shown: set[int], row: Callable[[ev.NodeAdded], Plain]) -> Plain:
-    """What a frame has besides its panes: its title, whether lists leave it out, the numbers of its graphs, in `inputs` what the
-    program calls inputs of them, and in `thrown`, by attempt, the nodes that stand in no compiled graph or are others there
-    (`row` makes the row of one)."""
+    """The data of a frame besides its panes: its title, whether lists omit it, the numbers of its graphs, in `inputs` the
+    program's names of graph inputs, and in `thrown`, by attempt, the nodes that are in no compiled graph or differ there (`row`
+    creates the row of one).
+    """
     graphs = [(number, graph) for number, graph in enumerate(recording.graphs, 1) if graph.frame == entered.frame]
     final_rows = {node.name: {**row(node), "reads": list(node.inputs)} for _, graph in graphs for node in graph.nodes}
     thrown: dict[str, list[Plain]] = {}
@@ -169,7 +169,9 @@ def frame_story(recording: Recording, entered: ev.FrameEntered, shown: set[int],
 
 
 def marks_of(annotations: Annotations, code: ev.CodeView, key: Callable[[int], str]) -> Plain:
-    """The marks of a function: line -> the numbers of the graphs that hold it, and its breaks (`key` makes the link of one)."""
+    """The marks of a function: line -> the numbers of the graphs that contain it, and its breaks (`key` creates the link of
+    one).
+    """
     marks: Plain = {}
     for line, (graphs, breaks) in annotations.of_code(code).items():
         break_marks = [{"key": key(mark.position), "cause": mark.cause, "remedy": mark.remedy} for mark in breaks]

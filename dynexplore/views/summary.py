@@ -1,13 +1,11 @@
-"""A recording in a few thousand bytes of JSON, for programs: verdict, counts, and what cost most with what to do about it.
+"""A machine-readable summary of a recording in a few kilobytes of JSON: verdict, counts, and the largest costs with advice.
 
-Which idea lives here: a program that mends another one reads little and reads it often. So the summary has at most 8 kB, whatever
-the recording: costs come costliest first, with ids that are the same in every run, and what does not fit is counted. Names of its
-fields change only with the version of its schema, which is JSON Schema and stands in this file, for the docs and for tests.
+The idea: a program that fixes another one reads small summaries often. So the summary has at most 8 kB for any recording: costs
+are listed by rank, with ids that are stable between runs, and omitted ones are counted. Field names change only with the
+version of its schema, a JSON Schema that is defined in this file, for the docs and for tests.
 
-In:  a Recording, or what `diagnose` found.
-Out: `summary(recording)` and `of_diagnosis(diagnosis)`, plain data; `as_json(data)`, its text; `SCHEMA`.
-
-PyTorch has no counterpart; tlparse writes one JSON file for each compilation.
+In: a Recording, or the result of `diagnose`. Out: `summary(recording)` and `of_diagnosis(diagnosis)`, plain data;
+`as_json(data)`, its text; `SCHEMA`. PyTorch's counterpart: none; tlparse writes one JSON file per compilation.
 """
 
 from __future__ import annotations
@@ -33,7 +31,7 @@ Plain = dict[str, Any]
 
 
 def summary(recording: Recording) -> Plain:
-    """What a program needs to know of a recording.
+    """The summary of a recording for programs.
 
     >>> data = summary(Recording(title="train.py"))
     >>> data["verdict"], data["counts"]["graphs"], data["costs"], len(as_json(data)) <= MOST_BYTES
@@ -124,7 +122,7 @@ def _clipped(text: str) -> str:
 
 
 def fitted(data: Plain) -> Plain:
-    """The data with so much left out, the least costly first, that its text fits; `left_out` says how many costs.
+    """The data shortened until its text fits, omitting the least expensive costs first; `left_out` counts them.
 
     >>> costs = [{"reasons": ["r" * 50] * 9, "remedies": [], "cause": str(number)} for number in range(90)]
     >>> many = {"costs": costs, "left_out": 0}
@@ -145,7 +143,7 @@ def fitted(data: Plain) -> Plain:
 
 
 def as_json(data: Plain) -> str:
-    """The text, ASCII, so that its characters are its bytes."""
+    """The JSON text in ASCII, so that its length is its size in bytes."""
     return json.dumps(data, separators=(",", ":"), ensure_ascii=True) + "\n"
 
 
@@ -154,7 +152,7 @@ def _object(**properties: Plain) -> Plain:
 
 
 def of_diagnosis(diagnosis: Any) -> Plain:
-    """The summary of what `diagnose` found."""
+    """The summary of the result of `diagnose`."""
     failing = diagnosis.failing
     return {
         "schema": VERSION,

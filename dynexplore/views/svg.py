@@ -1,15 +1,12 @@
-"""Graphs as SVG: drawn by the `dot` program where it is installed, else in plain layers.
+"""Graphs as SVG: drawn by the `dot` program if it is installed, else by a simple layered layout.
 
-Which idea lives here: a picture must never depend on a program that may be missing, and a missing program is no error. So
-graphviz is asked first, because it draws better, and the fallback needs nothing: a node stands one layer below the lowest of
-its inputs, in the order of the middle of what it reads. Both keep the ids of dot.py, so that a click finds the node, and the
-background of the page.
+The idea: a picture must not depend on a program that may be missing. graphviz is used if available, because it draws better,
+and the fallback has no dependencies: a node is placed one layer below the lowest of its inputs, ordered by the mean position of
+its inputs. Both keep the ids of dot.py, so that a click can be mapped to the node, and the background of the page.
 
-In:  the graphs of a recording.
-Out: `svg(graphs)`, one document with the graphs below each other; `drawing(graph)` of one; `labelled`, the element that the other
-     pictures of this room stand in.
-
-PyTorch's counterpart: torch/fx/passes/graph_drawer.py, which needs pydot and the program.
+In: the graphs of a recording. Out: `svg(graphs)`, one document with all graphs; `drawing(graph)` of one; `labelled`, the SVG
+element of the other pictures in this package. PyTorch's counterpart: torch/fx/passes/graph_drawer.py, which needs pydot and the
+program.
 """
 
 from __future__ import annotations
@@ -28,7 +25,7 @@ from dynexplore.views.html_text import escape
 from dynexplore.views.packages import MissingPackage
 
 LONGEST_SECONDS = 60
-"""A graph that takes the program longer is drawn in plain layers."""
+"""The time limit of the program; a graph that takes longer is drawn by the fallback."""
 
 _LETTER, _LINE, _PADDING = 6.6, 14, 8
 _BETWEEN, _BELOW, _TITLE = 16, 34, 24
@@ -42,7 +39,7 @@ _STYLE = """
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A drawn graph: what stands inside its svg element, and its size in pixels."""
+    """A drawn graph: the content of its svg element, and its size in pixels."""
 
     body: str
     width: float
@@ -50,7 +47,7 @@ class Drawing:
 
 
 def svg(graphs: Sequence[GraphView], *, note: str = "") -> str:
-    """Return one SVG document of the graphs, each below its name; `note` is its description.
+    """Return one SVG document of the graphs, each with its name as heading; `note` is its description.
 
     >>> svg([], note="no graph").splitlines()[1][-23:]
     '"><desc>no graph</desc>'
@@ -70,7 +67,7 @@ def svg(graphs: Sequence[GraphView], *, note: str = "") -> str:
 
 
 def labelled(name: str, words: str, style: str, size: tuple[int, int], drawn: Iterable[str]) -> str:
-    """Return a picture as an SVG element of class `name` with its style; for those who do not see it, `words` are its label.
+    """Return a picture as an SVG element of class `name` with its style; `words` are its label for screen readers.
 
     >>> labelled("dot", "a dot", "", (2, 2), ['<path d="M0 0h1"/>'])[:52]
     '<svg class="dot" role="img" aria-label="a dot" viewB'
@@ -84,7 +81,7 @@ def labelled(name: str, words: str, style: str, size: tuple[int, int], drawn: It
 
 
 def fitting(text: str, letters: int) -> str:
-    """The text, or as much of its beginning as fits.
+    """The text, cut to this many characters.
 
     >>> fitting("BINARY_OP", 7)
     'BINARY…'
@@ -93,26 +90,26 @@ def fitting(text: str, letters: int) -> str:
 
 
 DrawingRequest = tuple[GraphView, Collection[str], Mapping[str, str]]
-"""A graph, its closed groups, and what the program calls its inputs."""
+"""A graph, its collapsed groups, and the program's names of its inputs."""
 
 
 def drawing(graph: GraphView, closed: Collection[str] = (), inputs: Mapping[str, str] | None = None) -> Drawing:
-    """Draw one graph, by the program or in plain layers; the groups whose paths are `closed` are one box each."""
+    """Draw one graph, by the program or by the fallback; the groups whose paths are `closed` are one box each."""
     (drawn,) = drawings([(graph, closed, inputs or {})])
     return drawn
 
 
 def drawings(requests: Sequence[DrawingRequest], *, across: bool = False) -> list[Drawing]:
-    """Draw several graphs, each with its closed groups: the program is started once, which is most of what small graphs cost.
+    """Draw several graphs, each with its collapsed groups: the program is started once, which dominates the time of small graphs.
 
-    `across`: from left to right where the program draws them, for places that are wide and low.
+    `across`: from left to right if the program draws them, for wide and low places.
     """
     drawn = _by_program(requests, across)
     if drawn is not None:
         return drawn
     if len(requests) == 1:
         return [_in_layers(*requests[0])]
-    # one that the program cannot draw is no reason to draw the others worse
+    # if the program cannot draw one, it can still draw the others
     return [drawing for each in requests for drawing in drawings([each], across=across)]
 
 
@@ -121,7 +118,7 @@ def drawings(requests: Sequence[DrawingRequest], *, across: bool = False) -> lis
 _OUTER = re.compile(r'<svg width="([\d.]+)pt" height="([\d.]+)pt"\s+(viewBox="[^"]*")[^>]*>(.*?)</svg>', re.DOTALL)
 
 _PAGE = re.compile(r'id="page\d+,\d+_graph\d+"')
-"""What the program calls a graph behind the first; its drawing must not depend on those before it."""
+"""The id of later graphs in the program's output; a drawing must not depend on those before it."""
 
 
 def _by_program(requests: Sequence[DrawingRequest], across: bool) -> list[Drawing] | None:
@@ -135,7 +132,7 @@ def _by_program(requests: Sequence[DrawingRequest], across: bool) -> list[Drawin
         )
         done = subprocess.run([program, "-Tsvg"], input=text, capture_output=True, text=True, timeout=LONGEST_SECONDS, check=True)
     except (OSError, subprocess.SubprocessError, MissingPackage):
-        return None  # it does not work, or nothing writes its input: as good as missing
+        return None  # it does not work, or the package for its input is missing: treat it as not installed
     pictures = _OUTER.findall(_PAGE.sub('id="graph0"', done.stdout))
     if len(pictures) != len(requests):
         return None
@@ -143,13 +140,13 @@ def _by_program(requests: Sequence[DrawingRequest], across: bool) -> list[Drawin
     return [Drawing(f"{box}>{body}", float(width) * 4 / 3, float(height) * 4 / 3) for width, height, box, body in pictures]
 
 
-# -- in plain layers ---------------------------------------------------------------------------------------------------
+# -- -- the layered fallback -------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
 class _Box:
     content: groups.Box
-    inputs: dict[str, str]  # what it reads, and what comes along the edge
+    inputs: dict[str, str]  # its operands, and the label of each edge
     x: float = 0.0
     y: float = 0.0
 
@@ -185,7 +182,7 @@ def _in_layers(graph: GraphView, closed: Collection[str], inputs: Mapping[str, s
 
 
 def _layers(boxes: dict[str, _Box]) -> list[list[_Box]]:
-    """The boxes by depth: a node stands below all that it reads; nodes come in an order in which inputs come first."""
+    """The boxes by depth: a node is below all of its inputs; nodes are ordered topologically."""
     depth: dict[str, int] = {}
     layers: list[list[_Box]] = []
     for name, box in boxes.items():
@@ -196,7 +193,7 @@ def _layers(boxes: dict[str, _Box]) -> list[list[_Box]]:
 
 
 def _place(layer: list[_Box], boxes: dict[str, _Box], top: float) -> None:
-    """From left to right, each as near to the middle of what it reads as its neighbour lets it stand."""
+    """Place boxes from left to right, each as close to the mean position of its inputs as its neighbor allows."""
 
     def target_x(box: _Box) -> float:
         inputs = [boxes[source].middle for source in box.inputs]
@@ -210,7 +207,7 @@ def _place(layer: list[_Box], boxes: dict[str, _Box], top: float) -> None:
 
 
 def _edge(source: _Box, target: _Box, flow: str) -> str:
-    """A curve, and what goes along it just above its end, where few other edges are."""
+    """A curve, with its label just above its end, where few other edges are."""
     start, end = source.y + source.height, target.y
     start_x, end_x, half = source.middle, target.middle, (start + end) / 2
     path = f"M{start_x:g} {start:g}C{start_x:g} {half:g} {end_x:g} {half:g} {end_x:g} {end:g}"

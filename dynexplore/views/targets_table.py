@@ -1,12 +1,11 @@
 """The captured functions of a program, one row each: calls, graphs, breaks, recompiles, operators, seconds.
 
-Which idea lives here: a recording of a program holds the calls of several targets, one after the other. Each frame belongs to the
-target whose call it began in; where nothing chose targets (a watch of torch.compile), to the function that its chain of resume
-functions began with.
+The idea: a recording of a program contains the calls of several targets, one after the other. Each frame belongs to the target
+whose call it began in; without targets (when observing torch.compile), to the function at the origin of its chain of resume
+functions.
 
-In:  a Recording. Out: `functions_of(recording)`, `Function` records in the order of their first call.
-
-PyTorch has no counterpart.
+In: a Recording. Out: `functions_of(recording)`, `Function` records in the order of their first call. PyTorch's counterpart:
+none.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from dynexplore.views.names import frame_code, frame_name, is_library, plain_nam
 
 @dataclass
 class Function:
-    """One captured function: `place` is the program's own line, where it is defined or else called; `calls` 0: not known."""
+    """One captured function: `place` is the program's own line, of its definition or else of its call; `calls` is 0 if unknown."""
 
     name: str
     place: str = ""
@@ -50,7 +49,7 @@ def functions_of(recording: Recording) -> list[Function]:
 
 
 class _Fold:
-    """Puts frames under functions."""
+    """Assigns frames to functions."""
 
     def __init__(self, recording: Recording) -> None:
         self.recording = recording
@@ -61,7 +60,7 @@ class _Fold:
         self.target = ""
 
     def apply(self, event: ev.Event) -> None:
-        """Take the next event."""
+        """Process the next event."""
         match event:
             case ev.CallBegan():
                 self.target = event.target
@@ -77,7 +76,7 @@ class _Fold:
                 self.of_frame[event.frame].breaks += 1
             case ev.Recompiled() if event.frame in self.of_frame:
                 self.of_frame[event.frame].recompiles += 1
-            case ev.Recompiled() if self.target:  # it is told before the frame is entered
+            case ev.Recompiled() if self.target:  # it precedes the FrameEntered event
                 self.function(self.target, None).recompiles += 1
             case ev.FrameFinished() if event.frame in self.of_frame:
                 self.of_frame[event.frame].seconds += event.seconds
@@ -85,7 +84,7 @@ class _Fold:
                 pass
 
     def function(self, name: str, caller: ev.UserFrame | None) -> Function:
-        """The function of that name, new or known."""
+        """The function of that name, created if necessary."""
         function = self.functions.get(name)
         if function is None:
             place = self.places.get(name, "")

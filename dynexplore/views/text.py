@@ -1,15 +1,12 @@
-"""Every view of a recording as plain text: for terminals, the debug printout, tests and screen readers.
+"""Every view of a recording as plain text: for terminals, debug output, tests and screen readers.
 
-Which idea lives here: one small pure function per view, from records to a string without a final line end. Tables are
-aligned with spaces, nothing is coloured, nothing asks how wide the terminal is (who prints there says it). What the widget shows
-is here, too, so that no view needs a browser.
+The idea: one small pure function per view, from records to a string without a trailing newline. Tables are aligned with spaces,
+there are no colors, and callers pass the width of the terminal. Everything that the widget shows is available here, too, so
+that no view needs a browser.
 
-In:  a Recording, or single records of it.
-Out: text. `debug_printout(recording, frame)` is what `config.debug` prints, `explanation(recording)` what `explain`
-     prints, `report(recording)` everything.
-
-PyTorch's counterpart: the logs that TORCH_LOGS="bytecode,graph,guards" prints, and torch/_dynamo/backends/debugging.py
-(ExplainOutput).
+In: a Recording, or single records of it. Out: text. `debug_printout(recording, frame)` is printed by `config.debug`,
+`explanation(recording)` by `explain`, and `report(recording)` contains everything. PyTorch's counterpart: the logs that
+TORCH_LOGS="bytecode,graph,guards" prints, and `ExplainOutput` in torch/_dynamo/backends/debugging.py.
 """
 
 from __future__ import annotations
@@ -33,8 +30,8 @@ from dynexplore.views.timeline import State, Timeline
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], width: int = 0) -> str:
-    """A table with a line of dashes below the header; columns as wide as their widest cell. Where a `width` is given that this
-    exceeds, the widest columns are folded.
+    """A table with a line of dashes below the header; columns are as wide as their widest cell. If the table exceeds a given
+    `width`, the widest columns are wrapped.
 
     >>> print(table(("opcode", "name"), [("placeholder", "x"), ("output", "output")]))
     opcode       name
@@ -58,11 +55,11 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], width: int = 0) 
 
 
 NARROWEST = 12
-"""A folded column has room for so many letters: below that words fall apart."""
+"""The minimum width of a wrapped column: below that words are broken."""
 
 
 def _narrowed(widths: Sequence[int], least: Sequence[int], width: int) -> list[int]:
-    """The widest columns lose as much as it takes to fit; a terminal too narrow for that breaks lines itself."""
+    """The column widths, the widest reduced until the table fits; in a too narrow terminal lines overflow."""
     narrowed = list(widths)
     while sum(narrowed) + 2 * (len(narrowed) - 1) > width:
         widest = max(range(len(narrowed)), key=lambda column: narrowed[column] - least[column])
@@ -73,7 +70,7 @@ def _narrowed(widths: Sequence[int], least: Sequence[int], width: int) -> list[i
 
 
 def _folded(cell: str, width: int) -> list[str]:
-    """The lines of a cell: as it stands where it has room, else broken between words, and a long word within itself."""
+    """The lines of a cell: unchanged if it fits, else wrapped between words, with long words broken."""
     return [cell] if len(cell) <= width else textwrap.wrap(cell, width, break_on_hyphens=False)
 
 
@@ -123,7 +120,7 @@ def graph_table(nodes: Iterable[ev.NodeAdded | ev.NodeRow]) -> str:
 
 
 def node_table(nodes: Iterable[ev.NodeAdded]) -> str:
-    """The nodes of a graph with what is known of their results and where they come from."""
+    """The nodes of a graph with the metadata of their results and their source locations."""
     rows = []
     for node in nodes:
         place = f"{node.file}:{node.line}" if node.line else ""
@@ -145,7 +142,7 @@ def _graph_title(view: GraphView) -> str:
 
 
 def piece_lines(view: GraphView) -> list[str]:
-    """One line for each piece that DistributedDataParallel's buckets split a graph into: nodes, buckets, parameters."""
+    """One line per piece that DistributedDataParallel's buckets split a graph into: nodes, buckets, parameters."""
     lines = []
     for piece in view.pieces:
         nodes = piece.nodes[0] if len(piece.nodes) == 1 else f"{piece.nodes[0]} .. {piece.nodes[-1]}"
@@ -156,7 +153,7 @@ def piece_lines(view: GraphView) -> list[str]:
 
 
 def artifacts(recording: Recording) -> str:
-    """What compilers made of the graphs: each text under its heading `== forward ir of __compiled_fn_0`."""
+    """The compiler artifacts of the graphs: each text under its heading `== forward ir of __compiled_fn_0`."""
     artifact_events = recording.of(ev.ArtifactEmitted)
     return (
         "\n\n".join(f"== {artifact_title(artifact)} of {artifact.graph}\n{artifact.text}" for artifact in artifact_events)
@@ -165,11 +162,11 @@ def artifacts(recording: Recording) -> str:
 
 
 _NAMED_BY_STAGE = ("passes", "settings", "cache", "runtime", "runnable", "other")
-"""Parts of torch.compile's own logs whose stage is their name."""
+"""Stages of torch.compile's own logs that are used as titles."""
 
 
 def artifact_title(artifact: ev.ArtifactEmitted) -> str:
-    """`joint graph`, `forward ir`, `backward code`: what an artefact is."""
+    """The title of an artifact: `joint graph`, `forward ir`, `backward code`."""
     if artifact.part == "joint":
         return "joint graph"
     if artifact.part in _NAMED_BY_STAGE:
@@ -193,7 +190,7 @@ def guards(installed: Iterable[ev.GuardInstalled]) -> str:
 
 
 def guard_anatomy(recording: Recording, frame: int) -> str:
-    """The guards of a frame with what they expect, the check itself, and the instruction that asked for each."""
+    """The guards of a frame with their expected values, the check itself, and the instruction that installed each."""
     rows, decided = [], decisions(recording, frame)
     for guard in _final_guards(recording, frame):
         where = instruction_text(recording, guard)
@@ -208,7 +205,7 @@ def _final_guards(recording: Recording, frame: int) -> list[ev.GuardInstalled]:
 
 
 def instruction_text(recording: Recording, event: ev.InstructionEvent) -> str:
-    """The instruction that an event belongs to, with its offset and line; "entry" where it belongs to none."""
+    """The instruction that an event belongs to, with its offset and line; "entry" if it belongs to none."""
     code = recording.code_of(event)
     row = row_at(code, event.offset) if code else None
     if code is None or row is None:
@@ -225,7 +222,7 @@ def row_at(code: ev.CodeView, offset: int) -> ev.ListingRow | None:
 
 
 def what_then(recording: Recording, broke: ev.GraphBroke) -> str:
-    """What came of a frame after its break: how much was compiled, and where the rest continues."""
+    """The outcome of a frame after its break: how much was compiled, and where the rest resumes."""
     compiled = [graph for graph in recording.graphs if graph.frame == broke.frame]
     resumes = recording.of_frame(broke.frame, ev.ResumeFunctionCreated)
     skipped = recording.of_frame(broke.frame, ev.FrameSkipped)
@@ -245,7 +242,7 @@ def break_report(recording: Recording, broke: ev.GraphBroke, width: int = ev.WID
 
 
 def break_details(recording: Recording, broke: ev.GraphBroke, width: int = ev.WIDTH) -> str:
-    """The message of a break, the stack and the live locals there, and what each resume function receives."""
+    """The message of a break, the stack and the live locals there, and the arguments of each resume function."""
     parts = [break_report(recording, broke, width)]
     parts += [f"  stack {slot}  {_value(view)}" for slot, view in enumerate(broke.stack)]
     parts += [f"  local {name} = {_value(view)}" for name, view in broke.live_locals]
@@ -263,7 +260,7 @@ def _value(view: ev.ValueView) -> str:
 
 
 def steps(recording: Recording, frame: int) -> str:
-    """Every moment of a frame: number, where, instruction, the stack after it, and what it changed or made."""
+    """Every state of a frame: number, location, instruction, the stack after it, and changes."""
     rows = [step_row(state) for state in Timeline(recording).of_frame(frame)]
     return table(("", "offset", "instruction", "stack", "changes"), rows)
 
@@ -310,12 +307,12 @@ def _event_name(event: ev.Event) -> str:
 
 
 def changes(state: State) -> list[str]:
-    """What a moment changed, in words: locals, nodes, guards, mutations, resume functions."""
+    """The changes of a state as text: locals, nodes, guards, mutations, resume functions."""
     lines = []
     for name, _, after in state.difference.changed:
         if after is None:
             lines.append(f"del {name}")
-        elif name not in (after.node, after.source):  # an argument that is read for the first time says nothing new
+        elif name not in (after.node, after.source):  # an argument that is read for the first time is not a change
             lines.append(f"{name} = {after.node or after.text}")
     for event in state.caused:
         match event:
@@ -355,17 +352,17 @@ def summary(recording: Recording) -> str:
 
 
 MOST_LINES = 40
-"""What prints by itself has no more lines than this."""
+"""The most lines of output that is printed automatically."""
 
 _MOST_SKIPPED = 3
 _MOST_GRAPHS = 5
 
 
 def explanation(recording: Recording, width: int = ev.WIDTH, most_lines: int = 0) -> str:
-    """What `explain` prints: the headline, then how many graphs, breaks and ops, why it broke and what to do.
+    """The text that `explain` prints: the headline, the numbers of graphs, breaks and ops, reasons of breaks and advice.
 
-    Sentences are wrapped to `width`, as `events.wrapped` does it; places and lines of the program never are. Where it has more than
-    `most_lines` (0: as many as there are), the costliest breaks are shown and the rest counted.
+    Sentences are wrapped to `width`, as in `events.wrapped`; locations and source lines are not. If it has more than `most_lines`
+    (0: unlimited), the most expensive breaks are shown and the rest counted.
     """
     graphs, breaks = recording.graphs, recording.breaks
     ops = sum(graph.op_count for graph in graphs)
@@ -389,8 +386,9 @@ def _lines(sentence: str, indent: int, width: int) -> list[str]:
 
 
 def _recompile_lines(recording: Recording, width: int, most: int = 0) -> list[str]:
-    """The recompiles that had several reasons, ranked; and what they decided about the sizes and numbers that had changed; of many
-    `most` (0: all)."""
+    """The recompiles that had several reasons, ranked, and their decisions about the changed sizes and numbers; at most `most` (0:
+    all).
+    """
     several = [cost for cost in costs_of(recording) if cost.kind == "recompile" and cost.further]
     ranked = [line for number, cost in enumerate(several[: most or None], 1) for line in block(number, cost, width, set())]
     ranked = ["", "Recompiles with several reasons, costliest first:", *ranked] if ranked else []
@@ -404,7 +402,7 @@ def _recompile_lines(recording: Recording, width: int, most: int = 0) -> list[st
 
 
 def _skipped_backends(recording: Recording, width: int, most: int = 0) -> list[str]:
-    """The graphs that their backend did not compile, by reason: why, and what to do; of many reasons `most` (0: all)."""
+    """The graphs that their backend did not compile, by reason, with advice; at most `most` reasons (0: all)."""
     names: dict[ev.SkipReason, list[str]] = {}
     for view in recording.graphs:
         if view.skipped is not None:
@@ -420,7 +418,7 @@ def _skipped_backends(recording: Recording, width: int, most: int = 0) -> list[s
 
 
 def _tail(recording: Recording, width: int) -> list[str]:
-    """What is wrong with the capture itself."""
+    """Problems of the capture itself."""
     lines = ["", *_lines(real_run.verdict(recording), 2, width)] if recording.divergences else []
     for failed in recording.of(ev.EngineFailed):
         lines += ["", *_lines(f"A bug of the engine, in {failed.where}: {failed.error}", 2, width)]
@@ -430,11 +428,13 @@ def _tail(recording: Recording, width: int) -> list[str]:
 
 
 Place = tuple[ev.GraphBroke, int]
-"""A break, and how often it broke there."""
+"""A break, and how often it occurred at its location."""
 
 
 def _by_place(recording: Recording) -> list[Place]:
-    """The breaks, those of one kind at one place once, with how often: a loop breaks in each round, a callee in each caller."""
+    """The breaks without duplicates of one kind at one location, with their counts: a loop breaks in each iteration, a callee in
+    each caller.
+    """
     first: dict[tuple[str, ...], ev.GraphBroke] = {}
     times: Counter[tuple[str, ...]] = Counter()
     for broke in recording.breaks:
@@ -459,7 +459,7 @@ def _break_block(recording: Recording, number: int, place: Place, width: int) ->
 
 
 def _costliest_lines(recording: Recording, places: Sequence[Place], width: int, room: int) -> list[str]:
-    """As many breaks as there is room for, at least one, those first whose resume functions took longest to compile."""
+    """As many breaks as fit, at least one, ranked by the compile time of their resume functions."""
     seconds: Counter[tuple[str, ...]] = Counter()
     spent = seconds_of_breaks(recording)
     for broke in recording.breaks:
@@ -476,7 +476,7 @@ def _costliest_lines(recording: Recording, places: Sequence[Place], width: int, 
 
 
 def _where(recording: Recording, broke: ev.GraphBroke) -> Iterable[str]:
-    """The program's line, then that of a library where it breaks."""
+    """The program's line, then that of a library if it breaks there."""
     own, last = own_line(broke, recording), broke.user_stack[-1:]
     for frame in (*((own,) if own is not None and (own,) != last else ()), *last):
         yield f'   File "{frame.file}", line {frame.line}, in {frame.function}'
@@ -487,7 +487,7 @@ def _where(recording: Recording, broke: ev.GraphBroke) -> Iterable[str]:
 
 
 def _skipped_lines(recording: Recording, width: int, most: int = 0) -> list[str]:
-    """What ran as plain Python, and why: the program's functions before those of libraries; of many `most` (0: all)."""
+    """The functions that ran as plain Python, and why: the program's before those of libraries; at most `most` (0: all)."""
     skipped = sorted(recording.of(ev.FrameSkipped), key=lambda event: is_library(event.file))
     shown = skipped[:most] if most else skipped
     lines = ["", "Frames that run as plain Python:"] if skipped else []
@@ -500,7 +500,7 @@ def _skipped_lines(recording: Recording, width: int, most: int = 0) -> list[str]
 
 
 def frames(recording: Recording) -> str:
-    """The tree of frames: what called what, what came of each, its graphs and breaks."""
+    """The tree of frames: callers and callees, the outcome of each, its graphs and breaks."""
     children: dict[int | None, list[ev.FrameEntered]] = {}
     frame_ids = {entered.frame for entered in recording.frames}
     for entered in recording.frames:
@@ -518,11 +518,12 @@ def frames(recording: Recording) -> str:
 
 
 def frame_place(recording: Recording, entered: ev.FrameEntered) -> str:
-    """A frame by the name that people know, with the one that the modified code calls where it is a resume function, and where its
-    code stands."""
+    """A frame by its display name, for a resume function with the name that the modified code calls, and the location of its
+    code.
+    """
     code = frame_code(recording, entered)
     name = entered.code.qualname
-    called = f" ({name})" if entered.code.resumes >= 0 and name.isidentifier() else ""  # torch.compile's are put into words already
+    called = f" ({name})" if entered.code.resumes >= 0 and name.isidentifier() else ""  # torch.compile's are already converted to words
     return f"{frame_name(recording, entered)}{called} {code.file} line {code.first_line}"
 
 
@@ -553,7 +554,7 @@ CALLS_HEADER = ("call", "function", "what", "entry", "details")
 
 
 def calls(recording: Recording) -> str:
-    """Calls against cache entries: each call in order, whether it hit, what failed, what was compiled."""
+    """Calls against cache entries: each call in order, hits, failed guards, compilations."""
     return table(CALLS_HEADER, call_rows(recording))
 
 
@@ -571,7 +572,7 @@ def call_rows(recording: Recording) -> list[tuple[str, str, str, str, str]]:
 
 
 def _call_event(event: ev.Event) -> tuple[str, str, str] | None:
-    """What happened in a call, the cache entry it is about, and details; None for events that are not about calls."""
+    """What happened in a call, the cache entry concerned, and details; None for events that are not about calls."""
     match event:
         case ev.CacheHit():
             origin = (
@@ -595,7 +596,7 @@ def _call_event(event: ev.Event) -> tuple[str, str, str] | None:
 
 
 def entry_name(number: int) -> str:
-    """A cache entry in a table.
+    """The text of a cache entry in a table.
 
     >>> entry_name(2), entry_name(ev.EARLIER)
     ('2', 'earlier')
@@ -604,13 +605,13 @@ def entry_name(number: int) -> str:
 
 
 def guard_failure(failed: ev.GuardFailed) -> str:
-    """One line: which guard, what it expected, what it found."""
+    """One line: the guard, its expected and actual value."""
     name = " ".join(word for word in (failed.scope, repr(failed.source) if failed.source else "", failed.kind) if word)
     return f"{name}: expected {failed.expected}, found {failed.actual}"
 
 
 def recompile_report(recording: Recording, failed: ev.GuardFailed) -> str:
-    """A guard failure in the form of a break report: which guard, expected, found, who asked for it, the check."""
+    """A guard failure in the form of a break report: the guard, expected and actual value, its origin, the check."""
     lines = [f"Guard failed: {guard_failure(failed).split(':')[0]}"]
     lines += [f"  expected  {failed.expected}", f"  found     {failed.actual}"]
     owner = next((e.frame for e in recording.of(ev.CacheEntryAdded) if e.entry == failed.entry), None)
@@ -626,13 +627,13 @@ def recompile_report(recording: Recording, failed: ev.GuardFailed) -> str:
 
 
 PARTS = ("graph", "bytecode", "guards", "breaks")
-"""What `config.debug` prints of a frame."""
+"""The parts of a frame that `config.debug` prints."""
 
 
 def debug_printout(recording: Recording, frame: int, parts: Sequence[str] = PARTS, width: int = ev.WIDTH) -> str:
-    """What `config.debug` prints for one frame: other capture, graph, original and modified bytecode, guards, breaks.
+    """The output of `config.debug` for one frame: other capture, graph, original and modified bytecode, guards, breaks.
 
-    `parts` chooses among "graph", "bytecode", "guards", "breaks" and "steps"; `width` as in `events.wrapped`.
+    `parts` selects from "graph", "bytecode", "guards", "breaks" and "steps"; `width` as in `events.wrapped`.
     """
     entered, original = recording.frame(frame).code, recording.original_code(frame)
     blocks: list[str] = []
@@ -656,7 +657,7 @@ def debug_printout(recording: Recording, frame: int, parts: Sequence[str] = PART
 
 
 def captured_otherwise(event: ev.CapturedOtherwise) -> str:
-    """What another way of capturing made of the frame: its table, or why it failed."""
+    """The result of another capture method on the frame: its table, or why it failed."""
     return f"{event.method}\n{graph_table(event.nodes) if not event.failure else 'failed: ' + event.failure}"
 
 

@@ -1,15 +1,13 @@
-"""The states a recording goes through: a pure fold over its events, one state for each moment to stop at.
+"""The states of a recording: a pure fold over its events, with one state per moment at which the explorer can stop.
 
-Which idea lives here: events say what *changed*; a person wants to see what *is*. `states(events)` replays the events
-of all frames in order and keeps, for each moment (an instruction stepped, a callee entered or left, an attempt started,
-a break, code emitted, a cache hit, ...), the whole symbolic stack and all locals of the function at hand, what came
-into being since the moment before, and the difference in stack and locals. Stepping back is then stepping to a smaller
-number. Events of a frame that no one stops at (nodes, guards, mutations) belong to the next moment of that frame. Where
-nobody told the steps (torch.compile does not), each node is a moment, so that the graph still grows.
+The idea: events record *changes*; a person wants to see *states*. `states(events)` replays the events of all frames in order
+and creates, for each moment (an instruction stepped, a callee entered or left, an attempt started, a break, code emitted, a
+cache hit, ...), a state with the whole symbolic stack and all locals of the current function, the items created since the
+previous moment, and the difference in stack and locals. Stepping back is then a lookup of a smaller number. Other events of a
+frame (nodes, guards, mutations) belong to its next moment. If steps were not recorded (torch.compile does not report them),
+each node is a moment, so that the graph still grows.
 
-In:  a Recording, or any iterable of events.
-Out: `Timeline`: the states, and "which step made this node, guard, break".
-
+In: a Recording, or any iterable of events. Out: `Timeline`: the states, and the step that created a node, guard or break.
 PyTorch's counterpart: none.
 """
 
@@ -45,14 +43,14 @@ MOMENTS = (
     ev.BackendFailed,
     ev.EngineFailed,
 )
-"""The events that one stops at."""
+"""The events that create a state."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How a state differs from the one before it in the same function: stack slots and locals.
+    """The difference of a state from the previous one in the same function: stack slots and locals.
 
-    `changed` holds (name, value before or None, value after or None).
+    `changed` contains (name, value before or None, value after or None).
     """
 
     popped: Stack = ()
@@ -65,12 +63,12 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What is, at one moment.
+    """The state at one moment.
 
-    `number` counts the states, `position` the events. `calls` leads from the frame to the callee at hand: the numbers
-    of the inlined callees, outermost first, () in the frame itself. `before` is the stack and the locals that an instruction found
-    (None: it is no instruction, or of an unknown function). `caused` are the events since the moment before. `node_count` and
-    `guard_count` count what the attempt has so far.
+    `number` counts the states, `position` the events. `calls` is the path from the frame to the current callee: the numbers of the
+    inlined callees, outermost first, () in the frame itself. `before` is the stack and the locals before an instruction (None: not
+    an instruction, or its function is unknown). `caused` are the events since the previous moment. `node_count` and `guard_count`
+    are those of the attempt so far.
     """
 
     number: int
@@ -88,7 +86,7 @@ class State:
 
     @property
     def difference(self) -> Difference:
-        """What the instruction changed: of most states nobody asks for it."""
+        """The effect of the instruction, computed on demand because most are never read."""
         if self.before is None or not isinstance(self.event, ev.InstructionStepped):
             return Difference()
         stack, named = self.before
@@ -112,22 +110,22 @@ class State:
 
     @property
     def nodes(self) -> tuple[ev.NodeAdded, ...]:
-        """The nodes that came into being since the moment before."""
+        """The nodes that were created since the previous moment."""
         return tuple(event for event in self.caused if isinstance(event, ev.NodeAdded))
 
     @property
     def guards(self) -> tuple[ev.GuardInstalled, ...]:
-        """The guards that were installed since the moment before."""
+        """The guards that were installed since the previous moment."""
         return tuple(event for event in self.caused if isinstance(event, ev.GuardInstalled))
 
     @property
     def line(self) -> int:
-        """The line of the function at hand that this moment belongs to; 0 where unknown."""
+        """The line of the current function that this moment belongs to; 0 if unknown."""
         return line_of(self.event, self.code)
 
     @property
     def source_span(self) -> tuple[int, int, int, int] | None:
-        """(line, column, end line, end column) of the instruction at hand in the source; None where unknown."""
+        """(line, column, end line, end column) of the current instruction in the source; None if unknown."""
         if self.code is None:
             return None
         for row in self.code.rows:
@@ -137,9 +135,9 @@ class State:
 
 
 def line_of(event: ev.Event, code: ev.CodeView | None) -> int:
-    """The line of `code` that an event belongs to: of its instruction, or the one that it names; 0 where there is none such.
+    """The line of `code` that an event belongs to: that of its instruction, or its own; 0 if there is none.
 
-    torch.compile tells the user's line of a node or a break, and no instruction.
+    torch.compile reports the user's line of a node or a break, and no instruction.
     """
     if code is None:
         return 0
@@ -155,13 +153,13 @@ def line_of(event: ev.Event, code: ev.CodeView | None) -> int:
 
 @dataclass(slots=True)
 class _Function:
-    """The function at hand while folding: a frame, or an inlined callee, with its stack and locals so far."""
+    """The current function during the fold: a frame, or an inlined callee, with its stack and locals so far."""
 
     code: ev.CodeView
     calls: tuple[int, ...] = ()
     stack: Stack = ()
     locals: dict[str, ev.ValueView] = field(default_factory=dict)
-    named: Locals | None = None  # the locals as a state has them: most steps leave them as they are
+    named: Locals | None = None  # the locals in the form of a state: most steps do not change them
 
     def all_locals(self) -> Locals:
         if self.named is None:
@@ -171,7 +169,7 @@ class _Function:
 
 @dataclass(slots=True)
 class _Frame:
-    """What is known of one frame while folding."""
+    """The state of one frame during the fold."""
 
     code: ev.CodeView | None = None
     arguments: Locals = ()
@@ -181,7 +179,7 @@ class _Frame:
     guard_count: int = 0
 
     def begin(self) -> None:
-        """A new attempt: nothing of the one before is left but code and arguments."""
+        """Begin a new attempt: only code and arguments are kept from the previous one."""
         self.node_count = self.guard_count = 0
         self.functions = {}
         if self.code is not None:
@@ -189,7 +187,7 @@ class _Frame:
 
 
 class Timeline:
-    """The states of a recording, and where in them a thing came into being.
+    """The states of a recording, and the state at which an item was created.
 
     A Timeline is a sequence: `timeline[12]`, `len(timeline)`, iteration.
     """
@@ -229,7 +227,7 @@ class Timeline:
         return None if number is None else self.states[number]
 
     def step_of_node(self, frame: int, name: str) -> State | None:
-        """The state in which a node of a frame's final attempt came into being."""
+        """The state in which a node of a frame's final attempt was created."""
         return self._last(lambda state: state.frame == frame and any(node.name == name for node in state.nodes))
 
     def step_of_guard(self, frame: int, index: int) -> State | None:
@@ -258,7 +256,7 @@ def _numbers(events: tuple[ev.Event, ...], moments: dict[int, int]) -> dict[int,
 
 
 def states(events: Iterable[ev.Event], *, nodes_too: bool = False) -> Iterator[State]:
-    """Yield the state at each moment of `events`, in order; `nodes_too`: one also stops where a node was added."""
+    """Yield the state at each moment of `events`, in order; with `nodes_too` each node is also a moment."""
     moments = {*MOMENTS, ev.NodeAdded} if nodes_too else {*MOMENTS}
     frames: dict[int, _Frame] = {}
     codes: dict[int, ev.CodeView] = {}
@@ -299,19 +297,19 @@ def _state(number: int, position: int, event: ev.Event, frame: _Frame, codes: di
     )
 
 
-_new_state = quick(State)  # there are as many as there were instructions
+_new_state = quick(State)  # there are as many as instructions
 
 
 def _function_of(event: ev.Event, frame: _Frame) -> _Function | None:
-    """The function that is at hand after the event: of an entered callee, the callee; of a left one, the caller."""
+    """The current function after the event: for an entered callee, the callee; for a left one, the caller."""
     if isinstance(event, ev.InlineEntered):
         return frame.functions.get(event.callee)
     return frame.functions.get(getattr(event, "inline", 0))
 
 
 def _apply(event: ev.Event, frame: _Frame, codes: dict[int, ev.CodeView]) -> tuple[Stack, Locals] | None:
-    """Bring `frame` up to date with one event, and return the stack and the locals that an instruction found."""
-    if isinstance(event, ev.InstructionStepped):  # first: most are that
+    """Update `frame` with one event, and return the stack and the locals before an instruction."""
+    if isinstance(event, ev.InstructionStepped):  # first, because most events are steps
         function = frame.functions.get(event.inline)
         return _step(event, function) if function is not None else None
     if isinstance(event, ev.FrameEntered):
@@ -341,6 +339,6 @@ def _step(event: ev.InstructionStepped, function: _Function) -> tuple[Stack, Loc
 
 
 def common(before: Stack, after: Stack) -> int:
-    """How many slots, from the bottom on, two stacks have in common."""
+    """The number of slots, from the bottom up, that are equal in two stacks."""
     pairs = enumerate(zip(before, after, strict=False))
     return next((slot for slot, (old, new) in pairs if old is not new and old != new), min(len(before), len(after)))

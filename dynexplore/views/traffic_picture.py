@@ -1,13 +1,11 @@
-"""Fusion as a picture: the reads and writes of operators one at a time on the left, those of the kernels on the right.
+"""A picture of fusion: reads and writes of single operators on the left, those of the fused kernels on the right.
 
-Which idea lives here: memory is a bar at either edge, and each arrow is a whole tensor that is carried to or from it. Between the
-bars stand the operators, and beside them the kernels that hold them; what a kernel keeps inside has no arrow. So a graph that
-is fused well has few arrows on the right.
+The idea: memory is a bar at either edge, and each arrow is a whole tensor that is read or written. Between the bars are the
+operators, and beside them the kernels that contain them; a value inside a kernel has no arrow. So a well-fused graph has few
+arrows on the right.
 
-In:  a recording of `inductor_artifacts`.
-Out: `traffic_picture(recording)`, an SVG for each graph; `traffic_text(recording)`, the same in words.
-
-PyTorch has no counterpart.
+In: a recording of `inductor_artifacts`. Out: `traffic_picture(recording)`, an SVG per graph; `traffic_text(recording)`, the
+same as text. PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -22,10 +20,10 @@ from dynexplore.views.svg import fitting, labelled
 from dynexplore.views.traffic import Step, Traffic, traffic
 
 WIDTH, TOP, ARROW, GAP = 760, 46, 17, 9
-"""The width of the picture, the height of its head, that of one arrow, and what is left free between two boxes."""
+"""The width of the picture, the height of its header, that of one arrow, and the gap between two boxes."""
 
 LEFT_BOX, RIGHT_BOX, BOX, BAR = 166, 402, 192, 14
-"""Where the boxes of operators and those of kernels begin, how wide a box is, and the bars of memory."""
+"""The left edges of the boxes of operators and of kernels, the width of a box, and of the memory bars."""
 
 _LETTERS = 15
 _STYLE = (
@@ -41,7 +39,7 @@ NOTHING = "No kernels: Inductor made none, or their diagram was not kept."
 
 
 def traffic_text(recording: Recording, stage: str = "forward") -> str:
-    """The pictures in words: for each graph a line for each operator, and one for each kernel."""
+    """The pictures as text: for each graph a line per operator, and one per kernel."""
     return "\n".join(map(_words, traffic(recording, stage))) or NOTHING
 
 
@@ -57,7 +55,7 @@ def _line(step: Step, number: int = 0) -> str:
 
 
 def _sums(graph_traffic: Traffic, steps: Sequence[Step]) -> str:
-    """How many tensors are carried, and how many bytes: `2 reads, 1 write, 3.0 MiB`."""
+    """The number of tensors and bytes: `2 reads, 1 write, 3.0 MiB`."""
     reads, writes = (sum(map(len, each)) for each in ([s.reads for s in steps], [s.writes for s in steps]))
     moved = graph_traffic.moved(steps)
     counted = f"{plural(reads, 'read')}, {plural(writes, 'write')}"
@@ -65,7 +63,7 @@ def _sums(graph_traffic: Traffic, steps: Sequence[Step]) -> str:
 
 
 def traffic_picture(recording: Recording, stage: str = "forward") -> str:
-    """Return an SVG element for each graph, with its style; for those who do not see it, its label says the same in words."""
+    """Return an SVG element per graph, with its style; its label for screen readers contains the same text."""
     return "".join(map(_picture, traffic(recording, stage))) or f"<p>{NOTHING}</p>"
 
 
@@ -88,7 +86,7 @@ def _head(graph_traffic: Traffic) -> Iterator[str]:
 
 
 def _rows(graph_traffic: Traffic) -> tuple[list[str], int]:
-    """Kernel by kernel, each beside the operators that it holds first; and where the last one ends."""
+    """Each kernel beside the operators that it contains first; and the end of the last one."""
     steps = {step.name: step for step in graph_traffic.operators}
     drawn: list[str] = []
     top, waiting = TOP, dict(steps)
@@ -136,7 +134,7 @@ def _arrows_height(step: Step) -> int:
 
 
 def _arrows(step: Step, memory: int, box: int, top: int) -> Iterator[str]:
-    """From memory to the box for each read, from the box to memory for each write, with the tensor's name."""
+    """Arrows from memory to the box for each read, from the box to memory for each write, with the tensor's name."""
     ends = [("read", name, memory, box) for name in step.reads] + [("write", name, box, memory) for name in step.writes]
     for number, (kind, name, start, end) in enumerate(ends):
         y = top + ARROW * number + 13
