@@ -197,7 +197,7 @@ class EventLog:
             return sum(map(self._size_of, _fields_of(value)), 48)
         return 8
 
-    # -- -- queries -------------------------------------------------------------------------------------------
+    # -- queries ----------------------------------------------------------------------------------------------
 
     @property
     def events(self) -> Sequence[ev.Event]:

@@ -119,7 +119,7 @@ class Recording(EventLog):
         self._real: dict[int, tuple[int, Indexed]] = {}
         self._answers: dict[str, tuple[int, tuple[Any, ...]]] = {}  # query -> (number of events at the time, answer)
 
-    # -- -- queries -----------------------------------------------------------------------------------------
+    # -- queries --------------------------------------------------------------------------------------------
 
     def _catch_up(self) -> None:
         """Index the events recorded since the last query, so that recording itself is as cheap as possible."""
@@ -364,7 +364,7 @@ class Recording(EventLog):
             codes.setdefault(code.id, code)
         return codes
 
-    # -- -- display and saving --------------------------------------------------------------------------------
+    # -- display and saving -----------------------------------------------------------------------------------
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> display_hooks.Bundle:
         return display_hooks.connected().mimebundle(self)

@@ -151,7 +151,7 @@ def _unpack_ex(step: CheckedStep) -> Verdict:
     )
 
 
-# -- -- mutations ------------------------------------------------------------------------------------------------------
+# -- mutations ---------------------------------------------------------------------------------------------------------
 
 
 def _changes(method: str, operands: int, depth_of_target: Callable[[Any], int]) -> Callable[[CheckedStep], Verdict]:

@@ -131,7 +131,7 @@ def _are_equal(item: Value, other: Value) -> bool:
         return False
 
 
-# -- -- the content of a container -------------------------------------------------------------------------------------
+# -- the content of a container ----------------------------------------------------------------------------------------
 
 
 def is_container(tracker: VariableTracker) -> bool:
@@ -187,7 +187,7 @@ def _items(contents: Contents | None, of_pairs: bool, longest: int | None = LONG
     return [*pairs, *((Value(key), Value(value)) for key, value in contents.items)]
 
 
-# -- -- comparison -----------------------------------------------------------------------------------------------------
+# -- comparison --------------------------------------------------------------------------------------------------------
 
 
 def first_difference(expected: Any, actual: Any, of: str = "") -> Mismatch | None:

@@ -109,7 +109,7 @@ def _fast_check(*ops: str) -> Callable[[FastCheck], FastCheck]:
     return declare
 
 
-# -- -- moves: equal lists contain the identical trackers, which do not define `__eq__` ----------------------------
+# -- moves: equal lists contain the identical trackers, which do not define `__eq__` -------------------------------
 
 NEW_VALUES: dict[str, VariableTracker] = {"null": NULL}
 """The values that move instructions push in addition, by the wording of their stack effects."""

@@ -5,8 +5,8 @@ program: of the user stack if that has one, else at the line that made the call.
 with the functions of this file.
 
 In: a break; its Recording, if available: the stack alone does not include the caller of a compiled library function. Out:
-`own_line(broke)`, `library_line(broke)`; `place_words(broke)`, both as text. PyTorch's counterpart: the real stack
-(`user_stack`) of torch/_dynamo/exc.py, which is shown in full.
+`own_line(broke)`, `library_line(broke)`; `place_words(broke)`, both as text. PyTorch's counterpart: `real_stack` of
+the exceptions in torch/_dynamo/exc.py, which is shown in full.
 """
 
 from __future__ import annotations

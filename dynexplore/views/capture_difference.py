@@ -69,7 +69,7 @@ def difference_data(difference: Difference) -> dict[str, list[dict[str, str]]]:
     }
 
 
-# -- -- rows ---------------------------------------------------------------------------------------------------
+# -- rows ------------------------------------------------------------------------------------------------------
 
 
 def _nodes(recording: Recording, frame: int) -> list[ev.NodeAdded]:

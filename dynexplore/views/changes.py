@@ -135,7 +135,7 @@ def _loop_around(code: ev.CodeView, offset: int) -> Place | None:
     return (code.file, line, code.qualname) if line else None
 
 
-# -- -- guards ---------------------------------------------------------------------------------------------------------
+# -- guards ------------------------------------------------------------------------------------------------------------
 
 
 _LAST_ROUND = ("ITERATOR_HAS_MORE", "ITERATOR_REMAINING")

@@ -133,7 +133,7 @@ def _position(recording: Recording, event: ev.Event) -> int:
     return next(number for number, other in enumerate(recording) if other is event)
 
 
-# -- -- problems -------------------------------------------------------------------------------------------------------
+# -- problems ----------------------------------------------------------------------------------------------------------
 
 
 def _divergence(recording: Recording) -> Headline | None:
@@ -605,7 +605,7 @@ def _call_of(recording: Recording, event: ev.Event) -> int:
     return sum(other.target == began.target and other.call <= began.call for other in recording.of(ev.CallBegan))
 
 
-# -- -- a graph whose backend was skipped ------------------------------------------------------------------------------
+# -- a graph whose backend was skipped ---------------------------------------------------------------------------------
 
 
 def _skipped_backend(recording: Recording) -> Headline | None:
@@ -627,7 +627,7 @@ def _skipped_backend(recording: Recording) -> Headline | None:
     return Headline(summary, where, worst.skipped.fix, "note", _position(recording, worst.compiled))
 
 
-# -- -- nothing captured -----------------------------------------------------------------------------------------------
+# -- nothing captured --------------------------------------------------------------------------------------------------
 
 
 def _plain(recording: Recording) -> Headline | None:
@@ -751,7 +751,7 @@ def _clean(recording: Recording) -> Headline:
     return Headline(summary, where, "", "note", _position(recording, skipped[0]))
 
 
-# -- -- locations ------------------------------------------------------------------------------------------------------
+# -- locations ---------------------------------------------------------------------------------------------------------
 
 
 Place = tuple[str, int, str]

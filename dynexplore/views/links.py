@@ -95,7 +95,7 @@ class Links:
         self._add_breaks()
         self._add_modified_code()
 
-    # -- -- queries --------------------------------------------------------------------------------------------------
+    # -- queries -----------------------------------------------------------------------------------------------------
 
     def related(self, item: str) -> frozenset[str]:
         """Every item, instruction and span that is related to `item`, excluding itself; empty for an unknown item."""
@@ -172,7 +172,7 @@ class Links:
                 return self._place(events[-1])
         return self._entry(frame)
 
-    # -- -- building the table ---------------------------------------------------------------------------------------
+    # -- building the table ------------------------------------------------------------------------------------------
 
     def _add_steps_and_values(self) -> None:
         for position, event in enumerate(self._recording):
@@ -240,7 +240,7 @@ class Links:
                 waiting.append(item)
         self.places.update(dict.fromkeys(waiting, (self._entry(frame),)))
 
-    # -- -- index ----------------------------------------------------------------------------------------------------
+    # -- index -------------------------------------------------------------------------------------------------------
 
     @cached_property
     def _index(self) -> tuple[dict[Place, list[str]], dict[str, list[str]]]:

@@ -131,7 +131,7 @@ def python_of_frame(recording: Recording, frame: int) -> str:
     return "\n".join([*(f"# {name}: {meaning}" for name, meaning in names.items() if name in used), module.text])
 
 
-# -- -- decompilation --------------------------------------------------------------------------------------------------
+# -- decompilation -----------------------------------------------------------------------------------------------------
 
 
 def python_of(view: ev.CodeView, parameters: Sequence[str], name: str = "modified") -> PythonForm:
@@ -292,7 +292,7 @@ def _steps(view: ev.CodeView) -> list[_Step]:
     return steps
 
 
-# -- -- a path through the steps ----------------------------------------------------------------------------------------
+# -- a path through the steps -------------------------------------------------------------------------------------------
 
 _OPS: dict[str, Callable[[_Block, _Step], None]] = {}
 T = TypeVar("T", bound="Callable[[_Block, _Step], None]")
@@ -396,7 +396,7 @@ class _Block:
         return self.keep(_Value(_call("___next", self.stack[-1].node, ast.Name("___end")))).node
 
     def _goes_round(self, step: _Step, item: ast.expr) -> None:
-        """Emit the two paths of a loop: if the iterator is exhausted, it stays on the stack of neither."""
+        """Emit the two paths of a loop: an exhausted iterator is popped, otherwise the next item is pushed."""
         ends = ast.Compare(item, [ast.Is()], [ast.Name("___end")])
         self.split(ends, self.places[step.target], self.place, [_Value(item)], depth=1)
 
@@ -476,7 +476,7 @@ def _nodes(values: Sequence[_Value]) -> list[ast.expr]:
     return [value.node for value in values]
 
 
-# -- -- steps: the stack, and names --------------------------------------------------------------------------------------
+# -- steps: the stack, and names -----------------------------------------------------------------------------------------
 
 
 @_carries_out("NOP")
@@ -566,7 +566,7 @@ def _load_closure(block: _Block, step: _Step) -> None:
     block.stack.append(_Value(_call("___cell", read)))
 
 
-# -- -- operators, attributes and subscripts -----------------------------------------------------------------------------
+# -- operators, attributes and subscripts --------------------------------------------------------------------------------
 
 
 @_carries_out("UNARY_OP")
@@ -856,7 +856,7 @@ def _jump_if(block: _Block, step: _Step) -> None:
 
 
 def _truth(node: ast.expr) -> ast.expr:
-    """The operand of `not` or `bool`: `if` evaluates the truth value itself."""
+    """A condition without double negation: `if` evaluates the truth value itself."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not) and isinstance(inner := node.operand, ast.UnaryOp):
         return inner.operand if isinstance(inner.op, ast.Not) else node
     return node

@@ -60,7 +60,7 @@ def overview_data(recording: Recording, states: States) -> Plain:
 
 
 def _how(recording: Recording) -> str:
-    """The engine that compiled it, and the number of calls."""
+    """The engine, the backends, and the number of calls."""
     backends = dict.fromkeys(graph.compiled.backend for graph in recording.graphs if graph.compiled and graph.compiled.backend)
     number = len(recording.of(ev.CallBegan))
     parts = [recording.engine, f"backend {', '.join(backends)}" if backends else "", plural(number, "call") if number else ""]
@@ -255,11 +255,11 @@ def _check(recording: Recording, failed: ev.GuardFailed) -> str:
 def _plain_rows(recording: Recording) -> list[Plain]:
     """The program's functions that ran as plain Python, and why."""
     seen: dict[tuple[str, int, str], Plain] = {}
-    if any(ended.error for ended in recording.of(ev.ProgramEnded)):  # the error explains it
+    if any(ended.error for ended in recording.of(ev.ProgramEnded)):  # the error is the reason
         return []
     resumed = {entered.frame for entered in recording.frames if entered.code.resumes >= 0}
     for event in recording.of(ev.FrameSkipped):
-        if is_library(event.file) or (event.frame in resumed and event.reason == ev.NO_TENSORS):  # the resume function of a last break
+        if is_library(event.file) or (event.frame in resumed and event.reason == ev.NO_TENSORS):  # follows a last break
             continue
         key = (event.file, event.line, event.reason)
         if key in seen:
@@ -485,7 +485,7 @@ def _timeline(recording: Recording) -> Plain:
     return {"seconds": round(clock, 4), "tracks": list(tracks.values())}
 
 
-# -- -- initial view, and empty recordings ----------------------------------------------------------------------------------
+# -- initial view, and empty recordings -------------------------------------------------------------------------------------
 
 
 def _opens(rows: Sequence[Plain]) -> Plain:

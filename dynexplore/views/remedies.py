@@ -406,7 +406,7 @@ def limit_remedy(limit: int, versions: int, source: str) -> Remedy | None:
     return Remedy("limit", text, "top", "each version takes memory, and a call asks each of them until one fits")
 
 
-# -- -- results --------------------------------------------------------------------------------------------------------
+# -- results -----------------------------------------------------------------------------------------------------------
 
 
 def verdict(tried: ev.RemedyTried) -> str:

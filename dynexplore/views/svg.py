@@ -140,7 +140,7 @@ def _by_program(requests: Sequence[DrawingRequest], across: bool) -> list[Drawin
     return [Drawing(f"{box}>{body}", float(width) * 4 / 3, float(height) * 4 / 3) for width, height, box, body in pictures]
 
 
-# -- -- the layered fallback -------------------------------------------------------------------------------------------
+# -- the layered fallback ----------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)

@@ -523,7 +523,7 @@ def frame_place(recording: Recording, entered: ev.FrameEntered) -> str:
     """
     code = frame_code(recording, entered)
     name = entered.code.qualname
-    called = f" ({name})" if entered.code.resumes >= 0 and name.isidentifier() else ""  # torch.compile's are already converted to words
+    called = f" ({name})" if entered.code.resumes >= 0 and name.isidentifier() else ""  # torch.compile's are already readable
     return f"{frame_name(recording, entered)}{called} {code.file} line {code.first_line}"
 
 
