@@ -92,7 +92,7 @@ def _check_layout(step: CheckedStep) -> Verdict:
     return check_stack([*step.before[:rest], *pushed], step)
 
 
-#: a generator's stack is put together by who resumes it
+#: whoever resumes a generator also builds its stack
 _SUSPENDED = frozenset(
     {"UNSUPPORTED", "YIELD_VALUE", "SEND", "RETURN_GENERATOR", "END_SEND", "CLEANUP_THROW", "GET_YIELD_FROM_ITER"}
 )
@@ -330,7 +330,7 @@ def _call(step: CheckedStep) -> Verdict:
     return _computes(step, target, args, named)
 
 
-#: methods about gradients, modes and memory: they give something else in a replay
+#: methods about gradients, modes and memory: their results differ in a replay
 _OTHERWISE_IN_A_REPLAY = frozenset({
     "detach", "requires_grad_", "backward", "register_hook", "retain_grad", "is_inference", "is_shared", "is_pinned", "is_set_to",
     "stride", "storage_offset", "is_contiguous", "data_ptr", "untyped_storage",

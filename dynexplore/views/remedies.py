@@ -4,8 +4,8 @@ The idea: advice must have the claimed effect. So all of it is in one table, by 
 each row and verifies the claim (tests/views/test_remedies.py). A row has the sentence for reports; a second one for more than
 two values, if they need different advice; and for torch.compile changes that can be pasted: an environment variable, a line at
 the top, a line before the call, an option of torch.compile. `dynexplore try` applies those, repeats the calls, and reports the
-effect. Changes that only a person can make are "by hand": then the sentence is the change. No remedy edits an engine's files,
-and none raises a limit that the program has already raised.
+effect. Changes that only a person can make are "by hand": then the sentence is the change. No advice refers to an engine's
+source files, and none raises a limit that the program has already raised.
 
 In: `Reason`s of a recompile, or the text of a graph break of torch.compile. Out: `advice(reason)`, a sentence, and
 `advice_for_many(reason)`; `advice_at_limit(reason, engine)`; `remedies_for(reasons, source)` and `remedies_of_break(words,
