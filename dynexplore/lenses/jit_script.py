@@ -17,7 +17,7 @@ from dynexplore.lenses.lens import Call, Captured
 
 
 class JitScript:
-    """See the head of this file."""
+    """The capture method; see the module docstring."""
 
     key = "jit.script"
     name = "torch.jit.script"

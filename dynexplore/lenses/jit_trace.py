@@ -22,7 +22,7 @@ from dynexplore.lenses.lens import Call, Captured
 
 
 class JitTrace:
-    """See the head of this file."""
+    """The capture method; see the module docstring."""
 
     key = "jit.trace"
     name = "torch.jit.trace"

@@ -26,7 +26,7 @@ from dynexplore.lenses.outcome import Graph
 
 
 class LazyTensors:
-    """See the head of this file."""
+    """The capture method; see the module docstring."""
 
     key = "lazy"
     name = "lazy tensors"

@@ -25,7 +25,7 @@ _PROXIES = "it calls the function with proxies, which hold no data:"
 
 
 class SymbolicTrace:
-    """See the head of this file."""
+    """The capture method; see the module docstring."""
 
     key = "fx"
     name = "torch.fx.symbolic_trace"

@@ -15,7 +15,7 @@ from dynexplore.lenses.lens import Call, Captured
 
 
 class ThisEngine:
-    """See the head of this file."""
+    """The capture method; see the module docstring."""
 
     key = "dynexplore"
     name = "dynexplore"

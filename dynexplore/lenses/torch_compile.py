@@ -19,7 +19,7 @@ from dynexplore.lenses.lens import Call, Captured
 
 
 class TorchCompile:
-    """See the head of this file."""
+    """The capture method; see the module docstring."""
 
     key = "dynamo"
     name = "torch.compile"

@@ -21,7 +21,7 @@ from dynexplore.lenses.lens import Call, Captured
 
 
 class TorchExport:
-    """See the head of this file."""
+    """The capture method; see the module docstring."""
 
     key = "export"
     name = "torch.export.export"

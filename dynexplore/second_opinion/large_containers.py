@@ -42,7 +42,7 @@ NO_TWIN = Twin(None)
 
 
 class LargeContainers:
-    """The twins of one attempt; see the head of this file."""
+    """The twins of one attempt; see the module docstring."""
 
     def __init__(self, journal: Journal) -> None:
         self._twins: dict[VariableTracker, Twin] = {}

@@ -64,7 +64,7 @@ def describe(value: object, depth: int = 2) -> str:
 
 
 def dtype_name(value: torch.Tensor) -> str:
-    """`float32`."""
+    """The name of a dtype: `float32`."""
     return _name_of(value.dtype)
 
 
@@ -74,7 +74,7 @@ def _name_of(dtype: torch.dtype) -> str:
 
 
 def shape_text(value: torch.Tensor) -> str:
-    """`[2, 3]`."""
+    """The shape as text: `[2, 3]`."""
     return f"[{', '.join(map(str, value.shape))}]"
 
 
