@@ -77,6 +77,7 @@ def test_a_program_breaks_and_can_be_solved(name: str) -> None:
     assert (solved.solved, solved.graphs, solved.todo) == (True, 1, "")
 
 
+@pytest.mark.plain("values are compared, whatever is captured")
 def test_wrong_rewrites_are_told_what_is_wrong() -> None:
     """Other values, an exception, code that is hidden from the capture, and more than one version."""
     assert break_hunt.judge("scaled", lambda x: x).todo == "call 1 returns [1.0, -4.0], and eager returns [1.25, 0.0]"
@@ -106,6 +107,7 @@ def test_the_command_writes_the_programs_and_scores_them(tmp_path: Path, capsys:
     assert out.endswith("\n1 of 10 solved, 23 graphs left (at best 10)\n")
 
 
+@pytest.mark.plain("a refusal comes before any capture")
 def test_what_is_no_python_file_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing is written."""
     assert cli.main(["hunt", str(tmp_path / "notes.txt")]) == 2

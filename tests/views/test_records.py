@@ -111,7 +111,7 @@ NO_RESULT = {
     "disallow_in_graph", "substitute_in_graph", "is_compiling", "assume_constant_result", "mark_dynamic", "mark_unbacked",
     "maybe_mark_dynamic", "mark_static", "record_frame", "override_handler", "stance", "GuardFilterEntry", "comptime",
     "error_on_graph_break", "disable_nested_graph_breaks", "list_backends", "register_backend", "config", "exc", "graph_breaks",
-    "counters", "export",
+    "counters", "export", "break_hunt",
 }  # fmt: skip
 """Public names that give functions, modules, names and numbers, or nothing."""
 

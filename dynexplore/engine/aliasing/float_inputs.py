@@ -59,6 +59,14 @@ def computes_floats(module: Any) -> bool:
     return any(isinstance(node.meta.get("example_value"), torch.SymFloat) for node in nodes)
 
 
+def asks_for_another_capture(error: BaseException | None) -> bool:
+    """Whether AOTAutograd has to specialize a float of the frame, also one that the graph at hand does not compute with.
+
+    Its class stands among those of torch's own capture, which is not imported here (torch/_dynamo/exc.py).
+    """
+    return type(error).__name__ == "TensorifyScalarRestartAnalysis"
+
+
 def with_hints(examples: Sequence[Any], floats: Sequence[int]) -> list[Any]:
     """The example inputs, with a symbol that has a present value for each float that has none: a number that the program draws.
 

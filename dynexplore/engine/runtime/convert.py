@@ -273,7 +273,8 @@ class Conversion:
             try:
                 return translate(request)
             except BackendCompilerError as error:
-                if not (request.symbolic_numbers and float_inputs.computes_floats(error.graph)):
+                is_about_floats = float_inputs.computes_floats(error.graph) or float_inputs.asks_for_another_capture(error.__cause__)
+                if not (request.symbolic_numbers and is_about_floats):
                     raise
                 request.symbolic_numbers = False
 
