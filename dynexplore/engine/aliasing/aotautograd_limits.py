@@ -1,21 +1,22 @@
 """What AOTAutograd cannot reproduce: the predicates of the eligibility table that are about autograd.
 
-The idea: AOTAutograd turns a graph into a functional one (no mutation, no views of inputs) and makes the whole of it one node of
-autograd's graph. Most programs cannot see the difference. The functions here find those that can, from the fake tensors of a
-finished graph, which autograd has followed as it follows real ones:
+The idea: AOTAutograd turns a graph into a functional one (no mutation, no views of inputs) and makes all of it one node of
+autograd's graph. Most programs cannot observe the difference. The functions here find those that can, from the fake tensors of a
+finished graph, which autograd has recorded like real ones:
 
-- One node has one backward: each output depends on each input, and no gradient has a gradient. `torch.autograd.grad`, a hook, or
-  outputs that reach different leaves show that.
-- Saved tensors: a graph that mutates what autograd saved for backward makes backward raise a version error, if it is called.
-  AOTAutograd's partitioner saves or recomputes other tensors.
+- One node has one backward: each output depends on each input, and gradients cannot be differentiated again. Programs observe this
+  through `torch.autograd.grad`, a hook, or outputs that reach different leaves.
+- Saved tensors: if a graph mutates what autograd saved for backward, backward raises a version error when called. AOTAutograd's
+  partitioner saves or recomputes other tensors.
 - Mutations of inputs happen once, after the graph. What backward recomputes from a mutated input is then computed from the new
-  data, unless the input is read from a clone (aliasing/clone_inputs.py).
-- Views are regenerated after the graph, in the modes that hold then; a view made in `no_grad` comes back with a grad_fn, and a view
-  that autograd refuses to mutate (one of several, as of `split`) comes back as one that it does not refuse.
-- A backward that raises: in eager nobody is concerned as long as nobody calls it. AOTAutograd traces it with the forward.
+  data, unless the graph reads the input from a clone (aliasing/clone_inputs.py).
+- Views are regenerated after the graph, in the modes active then: a `no_grad` view comes back with a grad_fn, and a view that
+  autograd refuses to mutate (one of several, as from `split`) comes back as one that it allows.
+- A backward that raises: in eager this has no effect until backward is called. AOTAutograd traces it together with the forward.
 
-In:  a finished graph, and the breaks that it ends at. Out: answers; none of these functions has an effect.
-torch/_functorch/_aot_autograd/collect_metadata_analysis.py collects such facts; PyTorch compiles these graphs, or raises.
+In: a finished graph, and the breaks that end it. Out: answers; no function here has an effect. PyTorch's counterpart: none for the
+predicates; torch/_functorch/_aot_autograd/collect_metadata_analysis.py collects such facts, and these graphs are compiled, or
+AOTAutograd raises.
 """
 
 from __future__ import annotations
@@ -56,38 +57,40 @@ EAGER_ONLY_BREAKS = frozenset({
     "torch.autograd.grad", "Tensor.backward(create_graph=True)", "Tensor.register_hook()", "Tensor.retain_grad()",
     "a write to a tensor whose .data was assigned, or to that data",
 })  # fmt: skip
-"""Operations that break the graph and see more of autograd's graph than the gradients of the outputs."""
+"""Operations that break the graph and observe more of autograd's graph than the gradients of the outputs."""
 
 
-# -- what the program does behind the graph ----------------------------------------------------------------------------
+# -- what the program does after the graph ------------------------------------------------------------------------------
 
 
 def needs_eager_autograd(breaks: Breaks) -> bool:
-    """Whether the graph ends at an operation that sees autograd's nodes inside it."""
+    """Whether the graph ends at an operation that observes autograd nodes inside it."""
     return any(
         broke.kind.id in ("DX404", "DX406", "DX408") and broke.facts.get("operation") in EAGER_ONLY_BREAKS for broke in breaks
     )
 
 
 def reads_version_counter(graph: FinishedGraph, breaks: Breaks) -> bool:
-    """Whether the program reads `_version` behind a graph that mutates something: a functional graph counts other mutations."""
+    """Whether the program reads `_version` after a graph that mutates something: a functionalized graph counts mutations
+    differently.
+    """
     return graph.meta.has_mutation and any(broke.facts.get("attribute") == "_version" for broke in breaks)
 
 
 def shows_grad_leaves(graph: FinishedGraph, breaks: Breaks) -> bool:
-    """Whether the program calls backward, or reads `.grad`, behind a graph whose outputs reach different leaves."""
+    """Whether the program calls backward or reads `.grad` after a graph whose outputs reach different leaves."""
     wants_gradients = any(broke.kind.id == "DX406" or broke.facts.get("attribute") == "grad" for broke in breaks)
     return wants_gradients and _outputs_have_different_grad_leaves(graph.outputs)
 
 
 def retains_chained_outputs(graph: FinishedGraph, breaks: Breaks) -> bool:
-    """Whether backward keeps autograd's graph, in which one output comes of another one."""
+    """Whether backward retains an autograd graph in which one output depends on another."""
     is_kept = any(broke.facts.get("operation") == "Tensor.backward(retain_graph=True)" for broke in breaks)
     return is_kept and _one_output_is_behind_another(graph.outputs)
 
 
 def operator_refuses_a_view(graph: FinishedGraph, breaks: Breaks) -> bool:
-    """Whether an operator fails behind a graph that returns views with a grad_fn: autograd may refuse to mutate just these."""
+    """Whether an operator fails after a graph that returns views with a grad_fn: autograd may refuse to mutate exactly these."""
     return any(broke.kind.id == "DX401" for broke in breaks) and any(
         info.is_view and info.requires_grad for info in graph.meta.outputs
     )
@@ -97,7 +100,7 @@ def operator_refuses_a_view(graph: FinishedGraph, breaks: Breaks) -> bool:
 
 
 def returns_view_that_cannot_be_replayed(graph: FinishedGraph) -> bool:
-    """Whether the history of an output ends at a `no_grad` view, and there is more in it than views of its own."""
+    """Whether the autograd history of an output ends at a `no_grad` view and contains more than views of it."""
     values = list(map(example_value, graph.outputs))
     ended = [value for value in values if ends_ahead_of_base(value)]
     if not ended:
@@ -108,16 +111,16 @@ def returns_view_that_cannot_be_replayed(graph: FinishedGraph) -> bool:
 
 
 def _has_more_than_views(value: torch.Tensor, grad_fns: Sequence[Any]) -> bool:
-    """Whether its history is no chain, or another output is in it."""
+    """Whether the history is not a chain of single nodes, or contains another output."""
     nodes = list(grad_nodes([value]))
-    is_chain = all(len(node.next_functions) == 1 for node in nodes)  # a leaf at its end has no next ones
+    is_chain = all(len(node.next_functions) == 1 for node in nodes)  # a leaf at the end has none
     return not is_chain or sum(grad_fn in nodes for grad_fn in grad_fns if grad_fn is not None) > 1
 
 
 def mutates_no_grad_view_through_data(graph: FinishedGraph) -> bool:
-    """Whether an output is a `no_grad` view of what requires grad, and its memory is mutated through `.data` alone.
+    """Whether an output is a `no_grad` view of a tensor that requires grad, and its storage is mutated only through `.data`.
 
-    AOTAutograd regenerates the view behind the mutation, whose bump of the version counter is taken back.
+    AOTAutograd regenerates the view after the mutation, and the mutation's version bump is undone.
     """
     hidden = {storage_of(example_value(graph.inputs[place].node)) for place in graph.meta.hidden_mutations}
     return bool(hidden) and any(
@@ -127,13 +130,13 @@ def mutates_no_grad_view_through_data(graph: FinishedGraph) -> bool:
 
 
 def mutates_saved_tensor(graph: FinishedGraph) -> bool:
-    """Whether the graph mutates what autograd saved for the backward of its outputs or of what it mutates."""
+    """Whether the graph mutates what autograd saved for the backward of its outputs or of its mutated inputs."""
     mutated = [graph.inputs[place].node for place in graph.meta.mutated_inputs]
     return graph.meta.has_mutation and has_stale_saved_tensors(map(example_value, [*graph.outputs, *mutated]))
 
 
 def mutates_storage_of_as_strided_view(graph: FinishedGraph) -> bool:
-    """Whether something is mutated in a storage of which `as_strided` took a view of a view."""
+    """Whether the graph mutates a storage of which `as_strided` took a view of a view."""
     if not graph.meta.has_mutation:
         return False
     strided: set[int] = set()
@@ -146,19 +149,19 @@ def mutates_storage_of_as_strided_view(graph: FinishedGraph) -> bool:
 
 
 def mutates_non_leaf(graph: FinishedGraph) -> bool:
-    """Whether an input that has a grad_fn is mutated."""
+    """Whether an input with a grad_fn is mutated."""
     return any(info.mutates_data and info.requires_grad and not info.is_leaf for info in graph.meta.inputs)
 
 
 def gives_input_a_grad_fn(graph: FinishedGraph) -> bool:
-    """Whether a mutation writes what requires grad into an input that does not."""
+    """Whether a mutation writes a tensor that requires grad into an input that does not."""
     return any(info.gains_grad_fn for info in graph.meta.inputs)
 
 
 def returns_aliases_with_distinct_bases(graph: FinishedGraph) -> bool:
-    """Whether the graph mutates what it returns, and to autograd that is no view of the other tensors in its storage.
+    """Whether the graph mutates an output that autograd does not consider a view of the other tensors in its storage.
 
-    What was detached of a tensor, and mutated, has a base of its own; AOTAutograd regenerates it from the tensor.
+    A tensor that was detached and then mutated has a base of its own; AOTAutograd regenerates it from the original tensor.
     """
     outputs = [value for node in graph.outputs for value in tensors_of(node)]
     if not graph.meta.has_mutation or not any(value.requires_grad for value in outputs):
@@ -175,7 +178,7 @@ def returns_aliases_with_distinct_bases(graph: FinishedGraph) -> bool:
 
 
 def inputs_recomputed_after_mutation(graph: FinishedGraph) -> tuple[int, ...]:
-    """The places of the inputs that are read, for something with a grad_fn, before a later operator mutates them."""
+    """The indices of inputs that are read by an operator whose result has a grad_fn, before a later operator mutates them."""
     mutated = graph.meta.mutated_inputs
     return tuple(place for place in mutated if _is_read_for_backward_and_then_written(graph, graph.inputs[place].node))
 
@@ -189,7 +192,7 @@ def can_clone_recomputed_inputs(graph: FinishedGraph) -> bool:
 
 
 def returns_view_with_grad_from_no_grad(graph: FinishedGraph) -> bool:
-    """Whether an output is a view with a grad_fn of an input or output, in a graph that begins where no gradients are recorded.
+    """Whether an output is a view with a grad_fn of an input or output, in a graph that begins with grad mode off.
 
     Views are regenerated after the graph, in the modes with which it began.
     """
@@ -198,28 +201,28 @@ def returns_view_with_grad_from_no_grad(graph: FinishedGraph) -> bool:
 
 
 def leaves_inference_mode(graph: FinishedGraph) -> bool:
-    """Whether a graph that begins in inference mode leaves it: AOTAutograd traces, and runs, all of a graph in its first mode."""
+    """Whether a graph that begins in inference mode leaves it: AOTAutograd traces and runs all of a graph in its first mode."""
     return torch.is_inference_mode_enabled() and any(inference_mode_entered(node) is False for node in calls_in(graph.module))
 
 
 def mutates_inference_tensor(graph: FinishedGraph) -> bool:
-    """Whether a graph that begins outside of inference mode mutates an inference tensor.
+    """Whether a graph that begins outside inference mode mutates an inference tensor.
 
-    The program does so inside of an inference mode block; AOTAutograd does it after the graph, where torch refuses.
+    The program does so inside an inference mode block; AOTAutograd does it after the graph, where torch refuses.
     """
     if torch.is_inference_mode_enabled():
         return False
     return any(info.mutates_data and info.is_inference for info in graph.meta.inputs)
 
 
-# -- what is looked at ---------------------------------------------------------------------------------------------------
+# -- helpers -----------------------------------------------------------------------------------------------------------
 
 
 def _is_read_for_backward_and_then_written(graph: FinishedGraph, written: torch.fx.Node) -> bool:
-    """Whether something with a gradient comes of what is computed of an input that a later operator writes to.
+    """Whether a value with a gradient is computed from an input that a later operator mutates.
 
-    A compiler that would rather compute it again than keep it for the backward (`min_cut_rematerialization_partition`) keeps the
-    input, as it is when the graph has run.
+    A partitioner that recomputes instead of saving (`min_cut_rematerialization_partition`) saves the input, with its data after
+    the graph has run.
     """
     storage = storage_of(example_value(written))
     reads: list[torch.fx.Node] = []
@@ -236,7 +239,7 @@ def _is_read_for_backward_and_then_written(graph: FinishedGraph, written: torch.
 
 
 def _descendants_of(nodes: Iterable[torch.fx.Node]) -> set[torch.fx.Node]:
-    """These nodes, those that use them, and so on; what one of them writes to is one of them, too."""
+    """The transitive users of these nodes, including the nodes themselves and what any of them mutates."""
     descendants: set[torch.fx.Node] = set()
     pending = list(nodes)
     while pending:
@@ -249,14 +252,14 @@ def _descendants_of(nodes: Iterable[torch.fx.Node]) -> set[torch.fx.Node]:
 
 
 def _has_grad_fn(node: torch.fx.Node) -> bool:
-    """Whether autograd has noted how it was made: not of a parameter, which an optimizer changes unseen."""
+    """Whether autograd recorded how it was computed: not so for a parameter, which an optimizer mutates unrecorded."""
     return any(value.requires_grad and not value.is_leaf for value in tensors_of(node))
 
 
 def _is_as_strided_of_a_view(node: torch.fx.Node) -> bool:
-    """Whether it is `as_strided` of a view, or of what was turned round in place.
+    """Whether it is `as_strided` of a view, or of a tensor transposed in place.
 
-    A compiler that makes a write again on the base walks back through the views, and this one does not lead back.
+    A backend that replays a mutation on the base inverts the chain of views, and this one cannot be inverted.
     """
     name = operator_name(node)
     if not name.startswith("as_strided") or not isinstance(viewed := node.args[0], torch.fx.Node):
@@ -266,7 +269,7 @@ def _is_as_strided_of_a_view(node: torch.fx.Node) -> bool:
 
 
 def _is_view_with_gradient(graph: FinishedGraph, output: torch.fx.Node) -> bool:
-    """Whether an output is a view of an input or output, and would not require grad if it were taken without gradients."""
+    """Whether an output is a view of an input or output, and would not require grad if it were taken with grad mode off."""
     value = example_value(output)
     if output.op == "placeholder" or not isinstance(value, torch.Tensor) or not value.requires_grad:
         return False
@@ -279,13 +282,13 @@ def _is_view_with_gradient(graph: FinishedGraph, output: torch.fx.Node) -> bool:
 
 
 def _outputs_have_different_grad_leaves(outputs: Iterable[torch.fx.Node]) -> bool:
-    """Whether backward from one output gives a gradient to a leaf to which backward from another one gives none."""
+    """Whether backward from one output reaches a leaf that backward from another one does not."""
     values = map(example_value, outputs)
     return not have_same_grad_leaves(value for value in values if isinstance(value, torch.Tensor) and value.requires_grad)
 
 
 def _one_output_is_behind_another(outputs: Iterable[torch.fx.Node]) -> bool:
-    """Whether backward from one output goes through another one, which may be asked for its gradient the next time."""
+    """Whether backward from one output passes through another one, whose gradient a later backward may need."""
     values = [value for value in map(example_value, outputs) if isinstance(value, torch.Tensor) and value.requires_grad]
     grad_fns = [grad_fn_of(value) for value in values]
     return any(
@@ -298,13 +301,13 @@ def _base_of(value: torch.Tensor) -> torch.Tensor:
 
 
 def mutates_with_no_grad_views(graph: FinishedGraph) -> bool:
-    """Whether a graph that writes has views made where no gradients are noted: AOTAutograd refuses more of that than eager."""
+    """Whether a mutating graph has views created with grad mode off: AOTAutograd refuses more of these mutations than eager."""
     values = (node.meta.get("example_value") for node in graph.module.graph.nodes)
     return graph.meta.has_mutation and any(map(is_no_grad_view, values))
 
 
 def backward_raises(graph: FinishedGraph, kind: type[Any]) -> bool:
-    """Whether the backward of a graph raises such an exception, on fake tensors."""
+    """Whether the backward of a graph raises this exception type, on fake tensors."""
     outputs = [value for value in map(example_value, graph.outputs) if isinstance(value, torch.Tensor) and value.requires_grad]
     inputs = [
         value
@@ -315,7 +318,7 @@ def backward_raises(graph: FinishedGraph, kind: type[Any]) -> bool:
         return False
     mode: Any = getattr(outputs[0], "fake_mode", contextlib.nullcontext())
     try:
-        with mode:  # a backward makes tensors of its own: zeros for what was not taken
+        with mode:  # backward allocates tensors: zeros for unused gradients
             torch.autograd.grad(outputs, inputs, list(map(torch.ones_like, outputs)), retain_graph=True, allow_unused=True)
     except Exception as error:
         return type(error) is kind

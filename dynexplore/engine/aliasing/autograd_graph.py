@@ -1,17 +1,17 @@
 """Autograd's graph behind fake tensors: grad_fn nodes, leaves, saved tensors, creation metas.
 
-The idea: operators run on fake tensors while a graph is captured, so autograd records them as it does for real ones. What backward
-would go through can be read from there before there is a number. Words:
+The idea: operators run on fake tensors while a graph is captured, so autograd records them like real ones. What backward would do
+can be read from that record before any number exists. Terms:
 
-- *grad_fn*: the node of autograd's graph that made a tensor; a *leaf* has none, and gets a gradient
-- *saved tensors*: what a node holds for backward, each with the *version counter* that it had then. Each mutation bumps the
-  counter of a storage, and a node whose saved tensor has another version raises. A mutation through `.data` bumps no counter
-- *creation meta*: how autograd decides whether a view may be mutated: in which grad mode it was made, and by what. A *no_grad
-  view*, made where grad mode is off, has no grad_fn, though its base may have one
+- *grad_fn*: the node of autograd's graph that computed a tensor; a *leaf* has none, and gets a gradient
+- *saved tensors*: what a node keeps for backward, each with the value of the *version counter* at that time. Each mutation bumps
+  the counter of a storage, and backward raises if a saved tensor's version has changed. A mutation through `.data` bumps no counter
+- *creation meta*: how autograd decides whether a view may be mutated: in which grad mode it was created, and by which operator. A
+  *no_grad view*, created with grad mode off, has no grad_fn, though its base may have one
 
-In:  fake tensors. Out: answers; none of these functions has an effect. `have_same_grad_leaves` is one walk for all tensors, in
-     which each node gets the leaves of those behind it.
-torch/csrc/autograd/variable.h (CreationMeta), torch/csrc/autograd/saved_variable.cpp.
+In: fake tensors. Out: answers; no function here has an effect. `have_same_grad_leaves` walks the graph once for all tensors and
+computes for each node the leaves that it reaches. PyTorch's counterpart: torch/csrc/autograd/variable.h (CreationMeta) and
+torch/csrc/autograd/saved_variable.cpp.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dynexplore.engine.aliasing.stale_views import has_stale_grad_fn
 
 
 def grad_nodes(tensors: Iterable[Any]) -> Iterator[Any]:
-    """Autograd's nodes behind these values, each once; what is no tensor, or has no grad_fn, has none."""
+    """The autograd nodes reachable from these values, each once; non-tensors and tensors without a grad_fn have none."""
     waiting = [grad_fn_of(tensor) for tensor in tensors if isinstance(tensor, torch.Tensor)]
     seen: set[Any] = set()
     while waiting:
@@ -40,12 +40,12 @@ def grad_nodes(tensors: Iterable[Any]) -> Iterator[Any]:
 
 
 def grad_fn_of(tensor: torch.Tensor) -> Any:
-    """The node that made a tensor; None where there is none, or autograd refuses to say."""
+    """The node that computed a tensor; None if there is none, or autograd refuses to return it."""
     return tensor.grad_fn if grad_fn_is_accessible(tensor) else None
 
 
 def grad_fn_is_accessible(tensor: torch.Tensor) -> bool:
-    """Whether autograd says what made a tensor; of a view made without gradients it does not, once its memory was written to."""
+    """Whether autograd returns the grad_fn: for a no_grad view it raises after the storage was mutated."""
     if has_stale_grad_fn(tensor):
         return True
     try:
@@ -56,7 +56,7 @@ def grad_fn_is_accessible(tensor: torch.Tensor) -> bool:
 
 
 def is_no_grad_view(value: Any) -> bool:
-    """Whether it is a view that was made in `no_grad`, be it of what requires grad.
+    """Whether it is a view created in `no_grad`, even of a tensor that requires grad.
 
     >>> x = torch.ones(2, requires_grad=True)
     >>> with torch.no_grad():
@@ -71,7 +71,7 @@ def is_no_grad_view(value: Any) -> bool:
 
 
 def ends_ahead_of_base(value: Any) -> bool:
-    """Whether it is a view whose history ends ahead of what it is a view of: at a view that was made in `no_grad`.
+    """Whether it is a view whose autograd history ends before its base: at a view created in `no_grad`.
 
     >>> x = torch.ones(2, requires_grad=True)
     >>> with torch.no_grad():
@@ -87,7 +87,7 @@ def ends_ahead_of_base(value: Any) -> bool:
 
 
 def have_same_grad_leaves(tensors: Iterable[torch.Tensor]) -> bool:
-    """Whether backward from each of these tensors gives a gradient to the same leaves; a leaf itself has none behind it.
+    """Whether backward from each of these tensors reaches the same leaves; a tensor that is itself a leaf reaches none.
 
     >>> x, w = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
     >>> have_same_grad_leaves([x.sin(), x.cos()]), have_same_grad_leaves([x.sin(), x * w]), have_same_grad_leaves([x.sin(), x])
@@ -98,13 +98,13 @@ def have_same_grad_leaves(tensors: Iterable[torch.Tensor]) -> bool:
 
 
 def _leaves_behind(start: Any, behind: dict[Any, int]) -> int:
-    """The leaves behind a node, each of them one bit; `behind` holds what is known of other nodes, and gets what is found."""
+    """The leaves that a node reaches, as a bit set; `behind` memoizes the results of other nodes."""
     waiting = [start]
     while waiting:
         node = waiting[-1]
         following = [grad_fn for grad_fn, _ in node.next_functions] if node not in behind else ()
         unknown = [grad_fn for grad_fn in following if grad_fn not in behind]
-        if unknown:  # they come first, and the node is looked at again
+        if unknown:  # visit those first, then this node again
             waiting += unknown
             continue
         waiting.pop()
@@ -118,9 +118,9 @@ def _leaves_behind(start: Any, behind: dict[Any, int]) -> int:
 
 
 def has_stale_saved_tensors(outputs: Iterable[Any]) -> bool:
-    """Whether something was changed that autograd has saved for the backward of these tensors.
+    """Whether something that autograd saved for the backward of these tensors was mutated since.
 
-    The saved ones know which version they were, and raise when they are looked at in another one.
+    Saved tensors know the version at which they were saved, and raise when accessed at another one.
 
     >>> x = torch.ones(2, requires_grad=True)
     >>> y = x.exp()
@@ -131,7 +131,7 @@ def has_stale_saved_tensors(outputs: Iterable[Any]) -> bool:
 
 
 def _has_stale_tensors(node: Any) -> bool:
-    if node.name() == "CopySlices":  # a write to a view: nobody sees into it, so it is taken for stale
+    if node.name() == "CopySlices":  # a mutation of a view: its saved tensors are not accessible, so assume stale
         return True
     try:
         for name in _saved_names(type(node)):
@@ -142,7 +142,7 @@ def _has_stale_tensors(node: Any) -> bool:
 
 
 def _saved_names(kind: type[Any]) -> tuple[str, ...]:
-    """The attributes of a kind of autograd's nodes that hold what it saved."""
+    """The attributes of a type of autograd node that hold its saved tensors."""
     if kind not in _names:
         _names[kind] = tuple(name for name in dir(kind) if name.startswith("_saved_") or name == "saved_tensors")
     return _names[kind]

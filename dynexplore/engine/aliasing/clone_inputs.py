@@ -1,17 +1,17 @@
-"""Clones of inputs that a graph reads and then mutates: a recomputation in backward must see the data of before the mutation.
+"""Clone the inputs that a graph reads and then mutates: a recomputation in backward must see the data of before the mutation.
 
-The idea: what a compiler does not keep for the backward it computes again there, from the graph's inputs; and of an input that
-the graph writes to it finds what was written. So what is read of such an input before a write is read from a copy, which the
-compiler is told to keep. A spectral norm reads its vector, and puts a new one in its place; its gradient depends on both.
+The idea: what AOTAutograd's partitioner does not save for backward, it recomputes there from the graph's inputs; but a mutated
+input contains the new data by then. So reads of such an input before a mutation are redirected to a clone, which the partitioner
+is told to save. Example: a spectral norm reads its vector and replaces it; its gradient depends on both.
 
-That is possible where the input is not one with a gradient and shares its memory with no other one, and where views that are read
-are not needed behind the write: they are views of the copy then.
+This is possible if the input does not require grad and shares its storage with no other input, and if views that are read are not
+needed after the mutation: they are views of the clone then.
 
-What the last write made, a compiler keeps, being as large as the input that it could be computed from. But where sizes vary it may
-keep the input anyway, for its sizes: there it is told to keep what was written, too.
+The result of the last mutation is usually saved anyway, being as large as the input from which it could be recomputed. But with
+dynamic sizes the partitioner may save the input, for its sizes: then it is told to save the result as well.
 
-In:  a finished graph and an input of it. Out: whether it can be rewritten; a copy of the graph for the compiler.
-AOTAutograd has no counterpart: torch.compile gives other gradients there.
+In: a finished graph and an input of it. Out: whether it can be rewritten; a copy of the graph for the backend. PyTorch's
+counterpart: none; torch.compile computes different gradients there.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from dynexplore.engine.graph.builder import example_value
 
 
 def can_read_clones(graph: torch.fx.Graph, written: torch.fx.Node) -> bool:
-    """Whether what is read of an input before it is written to can be read from copies of it."""
+    """Whether all reads of an input before its mutations can be redirected to clones."""
     value = example_value(written)
     if value.requires_grad or value.layout is not torch.strided:
         return False
@@ -39,8 +39,8 @@ def can_read_clones(graph: torch.fx.Graph, written: torch.fx.Node) -> bool:
 
 
 def with_cloned_inputs(module: torch.fx.GraphModule, names: Sequence[str]) -> torch.fx.GraphModule:
-    """A copy of the graph that reads the inputs of these names from copies, where a write comes later."""
-    copied = torch.fx.GraphModule(module, copy.deepcopy(module.graph))  # it shares the parameters
+    """A copy of the graph that reads the inputs of these names from clones, where a mutation follows."""
+    copied = torch.fx.GraphModule(module, copy.deepcopy(module.graph))  # shares the parameters
     for written in _inputs_named(copied.graph, names):
         for readers in _stretches(copied.graph, written) or ():
             _read_a_copy(copied.graph, written, readers)
@@ -49,7 +49,7 @@ def with_cloned_inputs(module: torch.fx.GraphModule, names: Sequence[str]) -> to
 
 
 def save_mutated_inputs(module: torch.fx.GraphModule, names: Sequence[str]) -> None:
-    """Tell a compiler to keep what is written to the inputs of these names, of which the sizes vary, if backward asks for it."""
+    """Tell the partitioner to save the results of mutations of these inputs with dynamic sizes, if backward needs them."""
     for written in _inputs_named(module.graph, names):
         value = example_value(written)
         if isinstance(value, torch.Tensor) and any(isinstance(size, torch.SymInt) for size in value.shape):
@@ -75,7 +75,7 @@ def _read_a_copy(graph: torch.fx.Graph, written: torch.fx.Node, readers: Sequenc
 
 
 def _stretches(graph: torch.fx.Graph, written: torch.fx.Node) -> list[list[torch.fx.Node]] | None:
-    """For each stretch before a write, the nodes that are to take a copy of the input in its place; None if they cannot."""
+    """For each section before a mutation, the nodes that are to read a clone of the input; None if that is impossible."""
     storage = storage_of(example_value(written))
     place = {node: number for number, node in enumerate(graph.nodes)}
     writes = _writes_to(graph, storage)
@@ -87,7 +87,7 @@ def _stretches(graph: torch.fx.Graph, written: torch.fx.Node) -> list[list[torch
         seen = _all_that_look(user, storage)
         views = [node for node in seen if aliases_storage(node, storage)]
         if len(views) == len(seen) or (views and seen <= {*views, *writes}):
-            continue  # only written through
+            continue  # only mutates it, reads nothing
         if any(node in writes or place[node] > place[later[0]] or operator_name(node).startswith("as_strided") for node in seen):
             return None
         stretches.setdefault(later[0], []).append(user)
@@ -95,7 +95,7 @@ def _stretches(graph: torch.fx.Graph, written: torch.fx.Node) -> list[list[torch
 
 
 def _all_that_look(node: torch.fx.Node, storage: int) -> set[torch.fx.Node]:
-    """A node that is given memory; if it gives a view of that, those that are given the view, and so on."""
+    """A node that reads a storage, and if it returns a view, the transitive users of that view."""
     observers: set[torch.fx.Node] = set()
     pending: list[torch.fx.Node] = [node]
     while pending:

@@ -1,11 +1,11 @@
-"""Collects the metadata of a graph, in one walk over its inputs and outputs, when it is closed.
+"""Collect the metadata of a graph when it is closed, in one walk over its inputs and outputs.
 
-The idea: while operators ran on fake tensors, the fake mode noted which storages they mutate, and autograd recorded them. Here that
-is turned round: what does it mean for each input and each output? Version counters say whether autograd noticed a mutation: a
-mutation through `.data` bumps the counter of the alias, not that of the input.
+The idea: while operators ran on fake tensors, the fake mode recorded which storages they mutate, and autograd recorded the
+operators. Here these records are turned into facts about each input and output. Version counters tell whether autograd noticed a
+mutation: a mutation through `.data` bumps the counter of the alias, not that of the input.
 
-In:  inputs (node and real example), output nodes, the effects that the fake mode noted. Out: `GraphMetadata`.
-torch/_functorch/_aot_autograd/collect_metadata_analysis.py does the same job by running the graph on functional tensors.
+In: inputs (node and real example), output nodes, the effects recorded by the fake mode. Out: `GraphMetadata`. PyTorch's
+counterpart: torch/_functorch/_aot_autograd/collect_metadata_analysis.py, which runs the graph on functional tensors.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from dynexplore.engine.aliasing.storage import storage_of
 
 
 class Input(Protocol):
-    """An input of a graph: its node, and the value of this call."""
+    """An input of a graph: its node, and its value in this call."""
 
     node: torch.fx.Node
     example: Any
 
 
 class Effects(Protocol):
-    """What the fake mode noted of the operators (graph/fake_mode.py)."""
+    """The effects of operators that the fake mode recorded (graph/fake_mode.py)."""
 
     written: set[int]
     as_strided_storages: set[int]
@@ -45,8 +45,8 @@ def collect_metadata(
     module: torch.fx.GraphModule, inputs: Sequence[Input], outputs: Sequence[torch.fx.Node], effects: Effects,
     versions: Mapping[int, int], *, mutates_saved_data: bool, mutates_recompute_inputs: bool,
 ) -> GraphMetadata:  # fmt: skip
-    """The metadata of a graph. `versions`: the version with which the fake value of an input was made, by its identity."""
-    with torch._C.DisableTorchFunctionSubclass():  # a class of the program does not see the calls
+    """The metadata of a graph. `versions`: the version counter of each input's fake value at its creation, by id."""
+    with torch._C.DisableTorchFunctionSubclass():  # do not run `__torch_function__` of user subclasses
         hidden = _hidden_storages(inputs, effects, versions)
         resized = _resized_in_place(module) if effects.written else set()
         input_infos = tuple(_input_info(entry, effects, hidden, resized) for entry in inputs)
@@ -64,9 +64,9 @@ def collect_metadata(
 
 
 def _hidden_storages(inputs: Sequence[Input], effects: Effects, versions: Mapping[int, int]) -> set[int]:
-    """The storages that are mutated through `.data` alone.
+    """The storages that are mutated only through `.data`.
 
-    Where one storage has several inputs, they may count together, and a mutation that one noticed the others have noticed.
+    If several inputs share a storage, they may share a version counter, and a mutation noticed by one was noticed by all.
     """
     owned = {storage_of(owner) for owner, _ in effects.data_aliases} & effects.written
     fakes = [entry.node.meta["example_value"] for entry in inputs] if owned else []
@@ -79,7 +79,7 @@ def _was_bumped(fake: torch.Tensor, versions: Mapping[int, int]) -> bool:
 
 
 def _resized_in_place(module: torch.fx.GraphModule) -> set[int]:
-    """The identities of fake tensors that in-place operators give other sizes or strides, if only for a while."""
+    """The ids of fake tensors whose sizes or strides an in-place operator changes, even if only temporarily."""
     resizing = [node for node in module.graph.nodes if operator_name(node) in IN_PLACE_VIEWS]
     return {id(argument.meta["example_value"]) for node in resizing for argument in node.all_input_nodes[:1]}
 
@@ -111,7 +111,7 @@ def _is_strided(value: Any) -> bool:
 
 
 def _output_info(fake: Any, fakes: Sequence[Any], storages: set[int]) -> OutputAliasInfo:
-    """`storages`: those of what requires grad."""
+    """`storages`: those of tensors that require grad."""
     if not isinstance(fake, torch.Tensor):
         return _NO_TENSOR_OUT
     is_view = fake._is_view()

@@ -1,12 +1,12 @@
 """Common subexpression elimination (CSE): equal calls whose results are graph outputs must stay separate tensors.
 
-The idea: where gradients are wanted, AOTAutograd computes equal calls once. Of an operator with one result it leaves those alone
-that the graph returns, since in eager they are two tensors, and writing to one does not change the other. But it overlooks
-operators with several results (`max(0)`, `sort`), also those that only become such when torch takes an operator apart
-(`layer_norm`). So a graph that returns the results of two equal calls is compiled without that optimization.
+The idea: when gradients are needed, AOTAutograd merges equal calls. It leaves alone operators with one result that the graph
+returns, since in eager they are two tensors, and mutating one does not change the other. But it overlooks operators with several
+results (`max(0)`, `sort`), including those that only become such by decomposition (`layer_norm`). So a graph that returns the
+results of two equal calls is compiled without CSE.
 
-In:  a graph module, before its backend gets it. Out: a block in which it may be compiled.
-torch/_functorch/compile_utils.py (fx_graph_cse) is what merges; PyTorch's Dynamo returns one tensor there.
+In: a graph module, before its backend gets it. Out: a context manager in which it may be compiled. PyTorch's counterpart: none;
+`fx_graph_cse` in torch/_functorch/compile_utils.py merges the calls, and torch.compile returns one tensor there.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from dynexplore.engine.aliasing.storage import storage_of
 
 
 def disable_cse() -> AbstractContextManager[Any]:
-    """A block in which AOTAutograd merges no calls."""
+    """A context manager in which AOTAutograd merges no calls."""
     settings: Any = importlib.import_module("torch._functorch.config")
     block: AbstractContextManager[Any] = settings.patch(cse=False)
     return block
 
 
 def hands_out_equal_calls(graph: torch.fx.Graph) -> bool:
-    """Whether two nodes call the same with the same, and something of each is among the outputs, one of which has a gradient."""
+    """Whether two nodes are equal calls and results of both are outputs, one of which requires grad."""
     outputs = _tensors_of_all(next(node for node in graph.nodes if node.op == "output").all_input_nodes)
     if not any(value.requires_grad for value in outputs):
         return False
     handed_out = set(map(storage_of, outputs))
     first: dict[Any, torch.fx.Node] = {}
-    equal: dict[torch.fx.Node, torch.fx.Node] = {}  # a node -> the first one that is equal
-    seen: set[torch.fx.Node] = set()  # the first ones whose results are handed out
+    equal: dict[torch.fx.Node, torch.fx.Node] = {}  # a node -> the first equal node
+    seen: set[torch.fx.Node] = set()  # the first ones whose results are outputs
     for node in graph.nodes:
         if node.op not in ("call_function", "call_method"):
             continue
@@ -52,7 +52,7 @@ def hands_out_equal_calls(graph: torch.fx.Graph) -> bool:
 
 
 def _call(node: torch.fx.Node, equal: dict[torch.fx.Node, torch.fx.Node]) -> Any:
-    """What a node calls with what, so that it can be compared: a method is the function of its name."""
+    """The target and arguments of a node in comparable form: a method becomes the function of its name."""
     name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", node.target)
     leaves, spec = pytree.tree_flatten((node.args, node.kwargs))
     parts = [id(equal.get(leaf, leaf)) if isinstance(leaf, torch.fx.Node) else (type(leaf), repr(leaf)) for leaf in leaves]
@@ -60,7 +60,7 @@ def _call(node: torch.fx.Node, equal: dict[torch.fx.Node, torch.fx.Node]) -> Any
 
 
 def _gives_a_view(node: torch.fx.Node) -> bool:
-    """Whether its result lies in the memory of what it was given: then it is no new tensor."""
+    """Whether its result aliases an argument: then it is no new tensor."""
     input_storages = {storage_of(value) for value in _tensors_of_all(node.all_input_nodes)}
     return any(storage_of(value) in input_storages for value in tensors_of(node))
 

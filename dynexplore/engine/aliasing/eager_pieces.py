@@ -1,13 +1,12 @@
-"""Recurrent layers (LSTM, GRU, RNN) run eagerly: the graph is partitioned, and the backend compiles what is around them.
+"""Recurrent layers (LSTM, GRU, RNN) run eagerly: the graph is partitioned, and the backend compiles the rest.
 
-The idea: an LSTM over a hundred steps is one operator, for which devices have code of their own (cuDNN, oneDNN). AOTAutograd knows
-it as its parts: a node for each gate of each step of each layer. That takes minutes to compile, and what comes out is slower. So
-the graph stays one graph with one set of guards, and is cut where such an operator begins and where its results have been taken;
-the pieces with a recurrent layer run as they stand. A graph that writes in place stays whole: its pieces could see each other's
-memory.
+The idea: an LSTM over a hundred steps is one operator with a fused kernel on most devices (cuDNN, oneDNN). AOTAutograd decomposes
+it into a node for each gate of each step of each layer, which takes minutes to compile and runs slower. So the graph stays one
+graph with one set of guards, and is cut where such an operator begins and where its last result is unpacked; the pieces with a
+recurrent layer run as captured. A graph that mutates in place stays whole: its pieces could observe each other's storages.
 
-In:  a finished graph. Out: its pieces, none where it stays whole.
-PyTorch's Dynamo breaks the graph at such a module instead (`allow_rnn` in torch/_dynamo/config.py).
+In: a finished graph. Out: its pieces, none if it stays whole. PyTorch's counterpart: none; Dynamo breaks the graph at such a
+module (`allow_rnn` in torch/_dynamo/config.py).
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ def _runs_eager(node: torch.fx.Node) -> bool:
 
 
 def pieces_of(graph: FinishedGraph) -> list[Piece]:
-    """The pieces of a graph around its recurrent layers; none where there is no such layer, or the graph is to stay whole."""
+    """The pieces of a graph around its recurrent layers; none if there is no such layer, or the graph must stay whole."""
     module = graph.module
     if not has_eager_node(module) or graph.meta.has_mutation or has_blocks(module) or not can_be_cut(module):
         return []
@@ -45,14 +44,14 @@ def pieces_of(graph: FinishedGraph) -> list[Piece]:
 
 
 def _borders(module: torch.fx.GraphModule) -> list[torch.fx.Node]:
-    """Where a piece begins: at an eager node, and behind the last node that takes a part of its result.
+    """The nodes at which a piece begins: an eager node, and the node after the last one that unpacks its result.
 
-    A piece hands on no tuple, so a layer that begins before that node moves the end of the piece behind its own last part.
+    A piece cannot pass a tuple on, so a layer that begins before that node moves the end of the piece after its own last item.
     """
     nodes = calls(module)
     place = {node: number for number, node in enumerate(nodes)}
     borders: list[torch.fx.Node] = []
-    end = -1  # of the piece with the layer at hand: there is none yet
+    end = -1  # of the piece with the current layer: none yet
     for number, node in enumerate(nodes):
         is_layer = _runs_eager(node)
         if number == end or (is_layer and number > end):
@@ -65,7 +64,7 @@ def _borders(module: torch.fx.GraphModule) -> list[torch.fx.Node]:
 
 
 def compile_pieces(graph: FinishedGraph, pieces: Sequence[Piece], name: str, compile_piece: CompilePiece) -> Callable[..., Any]:
-    """Have each piece compiled by itself (`__compiled_fn_0 (piece 1 of 2)`); the callable for the whole graph."""
+    """Compile each piece separately (`__compiled_fn_0 (piece 1 of 2)`); returns the callable for the whole graph."""
     compiled = [
         compile_piece(
             piece.module, [example_value(node) for node in piece.inputs], f"{name} (piece {piece.number} of {len(pieces)})"

@@ -1,19 +1,18 @@
-"""The table of reasons for which a graph does not go to its backend.
+"""Backend eligibility: the table of reasons for which a graph does not go to its backend.
 
-A backend gets a graph of fake tensors and returns a callable. Backends built on AOTAutograd return one that computes the same
-values; but mutations, views and autograd's graph come out in another order or shape than in eager, and some programs can see that.
-For those the engine skips the backend: the graph runs as it was captured, one operator after another, as under "eager". Slower
-and right. The idea of this file: *why* is data. Each reason is one row of `RULES` with a stable id, a title without run-time text,
-why it is so, how to avoid it, a predicate, and a program that meets it. The first row whose predicate holds is the reason. It goes
-to the event `SubgraphCompiled`, to `counters["backend_skipped"]`, to the headline and the explorer, and to the docs.
+The idea: *why* is data. A backend on AOTAutograd returns a callable that computes the same values as the graph; but mutations,
+views and autograd's graph differ in order or shape from eager, and some programs can observe that. For those the engine skips the
+backend: the graph runs as captured, one operator after another, as under "eager". That is slower and correct. Each reason is one
+row of `RULES` with a stable id, a title without run-time text, an explanation, how to avoid it, a predicate, and an example
+program. The first row whose predicate is true is the reason. It is shown in the event `SubgraphCompiled`, in
+`counters["backend_skipped"]`, in the headline and the explorer, and in the docs.
 
-The rows are in the order in which they are asked. Rows of a later `stage` are asked where no other row holds and a guard is to be
-installed, where the graph is cut into pieces, and when the backend has failed.
-To add a reason: one row here, and `python -m dynexplore.engine.aliasing.eligibility > docs/backend-eligibility.md`.
+Rows are evaluated in order. Rows of a later `stage` are evaluated if no earlier row matched: when a guard is to be installed, when
+the graph is cut into pieces, and when the backend has failed. To add a reason: one row here, and `python -m
+dynexplore.engine.aliasing.eligibility > docs/backend-eligibility.md`.
 
-In:  a `Candidate`: the finished graph, the breaks it ends at, what installs a guard. Out: `skip_backend(candidate)` notes the
-     reason on the graph; `docs_page()`.
-torch.compile has no such table: AOTAutograd raises, or its result differs from eager.
+In: a `Candidate`: the finished graph, the breaks that end it, what installs a guard. Out: `skip_backend(candidate)` records the
+reason on the graph; `docs_page()`. PyTorch's counterpart: none; AOTAutograd raises, or its result differs from eager.
 """
 
 from __future__ import annotations
@@ -55,20 +54,22 @@ from dynexplore.engine.records import record
 
 
 class Candidate:
-    """A graph that may go to its backend, what is known when that is decided, and what was done for it."""
+    """A graph that may go to its backend, with the facts for that decision and what was done to it."""
 
     def __init__(
         self, graph: FinishedGraph, breaks: Sequence[GraphBreak] = (), guard: InstallGuard = no_guard,
         varies: Varies = lambda where, layout: False,
     ) -> None:  # fmt: skip
-        """`guard`: installs a guard, and `varies`: whether inputs overlapped otherwise before (for the rows of stage "guarded")."""
+        """`guard`: installs a guard; `varies`: whether inputs overlapped differently in an earlier call (for the rows of stage
+        "guarded").
+        """
         self.graph, self.breaks, self.guard, self.varies = graph, breaks, guard, varies
-        self.error: BaseException | None = None  # what the backend raised
+        self.error: BaseException | None = None  # the backend's exception
         self.runs_as_captured = True  # no backend compiles it
-        self.inputs_to_clone: tuple[int, ...] = ()  # the backend is to read them from clones, as they are mutated later
-        self.bases: list[Base] = []  # the backend is to get inputs that overlap as views of these
-        self.passes: list[str] = []  # those that ran, by name
-        self.wrappers: list[str] = []  # those around what the backend returned
+        self.inputs_to_clone: tuple[int, ...] = ()  # read from clones by the backend's graph, as they are mutated later
+        self.bases: list[Base] = []  # overlapping inputs are passed to the backend as views of these
+        self.passes: list[str] = []  # the names of those that ran
+        self.wrappers: list[str] = []  # the names of those around the backend's callable
 
     def names(self, places: Sequence[int]) -> list[str]:
         """The names of the placeholders of inputs."""
@@ -80,17 +81,17 @@ Predicate = Callable[[Candidate], bool]
 CAPTURED, GUARDED, SPLIT, RECURRENT, FAILED, NO_COMPILER = STAGES = (
     "captured", "guarded", "split", "recurrent", "failed", "no compiler",
 )  # fmt: skip
-"""When a row is asked: the graph is captured; no other row holds, and this one installs a guard; the graph is cut into pieces; it
-is cut around recurrent layers; its backend has raised; its backend has found no compiler.
+"""When a row is evaluated: the graph is captured; no other row matched, and this one installs a guard; the graph is cut into
+pieces; it is cut around recurrent layers; its backend has raised; its backend has found no compiler.
 """
 
 
 @record()
 class Rule:
-    """One reason to skip the backend. `title` holds no run-time text; `why` and `fix` are plain sentences.
+    """One reason to skip the backend. `title` contains no run-time text; `why` and `fix` are plain sentences.
 
-    `example` is a program that meets it: its function `f` does when it is compiled with the backend "aot_eager" and called with a
-    tensor of three ones, or with the `args` that the program defines.
+    `example` is a program that triggers it: its function `f`, compiled with the backend "aot_eager" and called with a tensor of
+    three ones, or with the `args` that the program defines.
     """
 
     id: str
@@ -103,12 +104,12 @@ class Rule:
 
     @property
     def reason(self) -> SkipReason:
-        """The row as events carry it."""
+        """The row as stored in events."""
         return SkipReason(self.id, self.title, self.why, self.fix)
 
 
 def _cannot_be_cut(candidate: Candidate) -> bool:
-    """A piece is cut from the graph as it was captured: no bases, no clones, no dead operator that raises."""
+    """A piece is cut from the graph as captured, so it cannot have bases, clones or a dead operator that raises."""
     graph = candidate.graph
     is_rewritten = bool(candidate.inputs_to_clone or candidate.bases)
     return is_rewritten or (graph.meta.may_raise and bool(dead_raising_ops(graph.module.graph)))
@@ -741,15 +742,15 @@ def f(x):
         ),
     )
 }
-"""The reasons by id, in the order in which they are asked."""
+"""The reasons by id, in the order of evaluation."""
 
 
 def skip_backend(candidate: Candidate, stage: str = CAPTURED) -> None:
-    """Skip the backend if a row of this stage holds: note the first one on the graph, and count it; a graph has one reason."""
+    """Skip the backend if a row of this stage matches: record the first one on the graph and count it; a graph has one reason."""
     graph = candidate.graph
     if graph.backend_skipped is not None:
         return
-    with torch._C.DisableTorchFunctionSubclass():  # a class of the program does not see the calls
+    with torch._C.DisableTorchFunctionSubclass():  # do not run `__torch_function__` of user subclasses
         rule = next((rule for rule in RULES.values() if rule.stage == stage and rule.predicate(candidate)), None)
     if rule is not None:
         graph.backend_skipped = rule.reason

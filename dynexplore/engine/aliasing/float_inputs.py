@@ -1,14 +1,14 @@
-"""Float inputs of a graph as 0-dim tensors, for backends on AOTAutograd, which takes tensors and SymInts only.
+"""Float inputs of a graph as 0-dim tensors, for backends on AOTAutograd, which accept tensors and SymInts only.
 
-The idea: `x * rate` with a rate that changes from call to call is one graph with a float among its inputs. AOTAutograd takes
-tensors and symbolic ints only, but it turns `tensor.item()` into tensor arithmetic where it can (its pass
-tensorify_python_scalars). So the graph that goes to such a backend begins with `rate_tensor.item()`, and what comes back is
-called with a tensor in the place of the float. The operators that this pass leaves alone (`a - x`, `a ** x`, `x > a`) get the
-tensor already here (float_operators.py). Where a float has to stay a float (the `alpha=` of an addition) it becomes a constant
-of the graph, with a guard on its value. One that the program draws in the call can have no guard: the backend is skipped.
+The idea: `x * rate` with a rate that changes from call to call is one graph with a float input. AOTAutograd can turn
+`tensor.item()` into tensor arithmetic (its pass tensorify_python_scalars). So the graph for such a backend begins with
+`rate_tensor.item()`, and the compiled callable gets a tensor in place of the float. The operators that this pass does not handle
+(`a - x`, `a ** x`, `x > a`) get the tensor already here (float_operators.py). Where a float must stay a float (the `alpha=` of an
+addition), it becomes a constant of the graph, with a guard on its value. A random number drawn in the call cannot be guarded: then
+the backend is skipped.
 
-In:  the graph and its example inputs. Out: a callable that takes the floats again, from one of three ways to compile.
-torch/_dynamo/variables/builder.py (wrap_symfloat) does the same job.
+In: the graph and its example inputs. Out: a callable that accepts floats, compiled in one of three ways. PyTorch's counterpart:
+`wrap_symfloat` in torch/_dynamo/variables/builder.py.
 """
 
 from __future__ import annotations
@@ -27,34 +27,34 @@ from dynexplore.engine.graph.builder import FinishedGraph, example_value
 from dynexplore.engine.graph.concrete_value import specialize_float
 from dynexplore.engine.provenance.sources import LocalSource
 
-#: torch's backends that hand the graph to AOTAutograd, by name
+# : torch's backends that pass the graph to AOTAutograd, by name
 _THROUGH_AOT = frozenset({"aot_eager", "aot_eager_decomp_partition", "aot_eager_default_partitioner", "inductor"})
 
 _NAMES = ("add", "sub", "mul", "truediv", "iadd", "isub", "imul", "itruediv")
 _FUNCTIONS = frozenset({*(getattr(operator, name) for name in _NAMES), torch.add, torch.sub, torch.mul, torch.div})
-#: with the float on the left, too: `a / x` is `x.reciprocal() * a`
+# : with the float on the left as well: `a / x` is `x.reciprocal() * a`
 _COMMUTE = frozenset({operator.add, operator.mul, operator.truediv, torch.add, torch.mul})
 _METHODS = frozenset({"add", "sub", "mul", "div", "add_", "sub_", "mul_", "div_"})
 
 
 def are_served(backend_name: str) -> bool:
-    """Whether a backend of torch's takes floats this way."""
+    """Whether this backend of torch handles floats this way."""
     return backend_name in _THROUGH_AOT
 
 
 def places(examples: Sequence[object]) -> list[int]:
-    """Which inputs are floats."""
+    """The indices of the float inputs."""
     return [place for place, example in enumerate(examples) if isinstance(example, torch.SymFloat)]
 
 
 def floats_of(graph: FinishedGraph) -> tuple[list[Any], list[int]]:
-    """The inputs of a graph as it was captured, and which of them are floats."""
+    """The inputs of a graph as captured, and which of them are floats."""
     examples = [example_value(entry.node) for entry in graph.inputs]
     return examples, places(examples)
 
 
 def computes_floats(module: Any) -> bool:
-    """Whether floats that vary are among the values of a graph (None: it is not known)."""
+    """Whether the graph computes dynamic floats (None: unknown)."""
     nodes = module.graph.nodes if isinstance(module, torch.fx.GraphModule) else ()
     return any(isinstance(node.meta.get("example_value"), torch.SymFloat) for node in nodes)
 
@@ -68,10 +68,9 @@ def asks_for_another_capture(error: BaseException | None) -> bool:
 
 
 def with_hints(examples: Sequence[Any], floats: Sequence[int]) -> list[Any]:
-    """The example inputs, with a symbol that has a present value for each float that has none: a number that the program draws.
+    """The example inputs; each float without a hint (a number that the program draws) gets a symbol with a hint.
 
-    What is read out of a fake tensor is remembered for such a symbol alone (torch/_subclasses/fake_tensor.py,
-    SymNumberMemoDescriptor).
+    Only for backed symbols does a fake tensor memoize `item()` (torch/_subclasses/fake_tensor.py, SymNumberMemoDescriptor).
     """
     from torch.fx.experimental.symbolic_shapes import DimDynamic
 
@@ -89,14 +88,14 @@ _ANY_NUMBER = 0.6180339887
 
 
 def are_drawn(examples: Sequence[Any], floats: Sequence[int]) -> bool:
-    """Whether the program draws one of the floats in the call: then no guard can be on its value."""
+    """Whether the program draws one of the floats in the call: then its value cannot be guarded."""
     return any(examples[place].node.hint is None for place in floats)
 
 
 # -- three ways to compile a graph with floats --------------------------------------------------------------------------
 
 CompileModule = Callable[..., Callable[..., Any]]
-"""Compiles a module for example inputs, inside of further blocks."""
+"""Compiles a module for example inputs, inside additional context managers."""
 CompileFloats = Callable[[CompileModule, torch.fx.GraphModule, Sequence[Any], Sequence[int], Any], Callable[..., Any]]
 
 
@@ -110,7 +109,7 @@ def compile_as_is(
 def compile_as_tensors(
     compile_module: CompileModule, module: torch.fx.GraphModule, examples: Sequence[Any], floats: Sequence[int], fake_mode: Any
 ) -> Callable[..., Any]:
-    """The backend gets tensors, and may rely on no value."""
+    """The backend gets tensors, and must not specialize on any value."""
     examples = with_hints(examples, floats)
     are_symbolic = require_symbolic_floats(examples, floats)
     module, tensors = as_tensors(module, examples, floats, fake_mode)
@@ -120,7 +119,7 @@ def compile_as_tensors(
 def compile_for_values(
     compile_module: CompileModule, module: torch.fx.GraphModule, examples: Sequence[Any], floats: Sequence[int], fake_mode: Any
 ) -> Callable[..., Any]:
-    """The backend gets the values of this call as constants, which are guarded from then on."""
+    """The backend gets the current values as constants, which are guarded from then on."""
     copied = torch.fx.GraphModule(module, copy.deepcopy(module.graph))
     inputs = [node for node in copied.graph.nodes if node.op == "placeholder"]
     for place in floats:
@@ -146,8 +145,8 @@ def _make_constant(node: torch.fx.Node, value: float) -> None:
 def as_tensors(
     module: torch.fx.GraphModule, examples: Sequence[Any], floats: Sequence[int], fake_mode: Any
 ) -> tuple[torch.fx.GraphModule, list[Any]]:
-    """A copy of the graph that takes tensors of no dimensions in the places of floats, and its example inputs."""
-    copied = torch.fx.GraphModule(module, copy.deepcopy(module.graph))  # it shares the parameters
+    """A copy of the graph that takes 0-dim tensors in place of floats, and its example inputs."""
+    copied = torch.fx.GraphModule(module, copy.deepcopy(module.graph))  # shares the parameters
     inputs = [node for node in copied.graph.nodes if node.op == "placeholder"]
     tensors = list(examples)
     for place in floats:
@@ -169,7 +168,7 @@ def _read_out(graph: torch.fx.Graph, tensor: torch.fx.Node, after: torch.fx.Node
 
 
 def can_become_tensors(module: torch.fx.GraphModule) -> bool:
-    """Whether every float of the graph is only computed with in ways that tensors of no dimensions can take over."""
+    """Whether every use of the graph's floats can be replaced by a 0-dim tensor."""
     is_float = float_operators.is_float
     return all(_is_arithmetic(user) for number in module.graph.nodes if is_float(number) for user in number.users)
 
@@ -187,9 +186,9 @@ def _is_arithmetic(node: torch.fx.Node) -> bool:
 
 @contextlib.contextmanager
 def require_symbolic_floats(examples: Sequence[Any], floats: Sequence[int]) -> Iterator[None]:
-    """While the backend compiles: fail if it has to specialize a float to its present value.
+    """While the backend compiles: fail if it must specialize a float to its current value.
 
-    Raises TypeError at the end, if so. By itself, the pass specializes a float that it cannot use.
+    If so, raises TypeError at the end. Without this, the pass would specialize a float that it cannot handle.
     """
     symbols = {examples[place].node._expr for place in floats}
     env = examples[floats[0]].node.shape_env
@@ -202,7 +201,7 @@ def require_symbolic_floats(examples: Sequence[Any], floats: Sequence[int]) -> I
 
 @contextlib.contextmanager
 def _without_restart(symbols: Iterable[Any]) -> Iterator[None]:
-    """The pass specializes a float that it cannot use, and does not ask its caller to capture the frame once more."""
+    """Let the pass specialize a float that it cannot handle, without requesting a re-capture of the frame."""
     from torch.fx.passes._tensorify_python_scalars import TensorifyState  # type: ignore[attr-defined]
 
     unknown = set(map(str, symbols)) - TensorifyState.force_specializations
@@ -214,7 +213,7 @@ def _without_restart(symbols: Iterable[Any]) -> Iterator[None]:
 
 
 def taking_floats(compiled: Callable[..., Any], floats: Sequence[int]) -> Callable[..., Any]:
-    """What the backend made, called with floats again."""
+    """The backend's callable, called with floats again."""
 
     def call(*inputs: Any) -> Any:
         arguments = list(inputs)

@@ -1,15 +1,14 @@
-"""Operators between a SymFloat and a tensor that torch's pass tensorify_python_scalars leaves: they get a 0-dim tensor instead.
+"""Operators between a SymFloat and a tensor that tensorify_python_scalars does not handle: they get a 0-dim tensor instead.
 
-The idea: torch's pass tensorify_python_scalars knows `x + a`, `x * a`, and little more. But `a - x` with a tensor of no
-dimensions in the place of the float a is the very kernel that runs for the float, which torch wraps into such a tensor
-itself. Only what the two count as in type promotion differs: a float never widens a tensor of floats, and makes a tensor of
-integers one of the default dtype. So the tensor is given the dtype that the float would have counted as.
+The idea: torch's pass tensorify_python_scalars handles `x + a`, `x * a`, and little more. But `a - x` with a 0-dim tensor in place
+of the float a runs the same kernel as with the float, which torch wraps into such a tensor itself. They differ only in type
+promotion: a float never widens a tensor of floats, and turns an integer tensor into one of the default dtype. So the tensor is
+cast to the dtype as which the float would have counted.
 
-`x ** a` is not among them: torch has quicker ways for the exponents 0.5, 2, 3 that round otherwise.
+`x ** a` is not included: torch has faster kernels for the exponents 0.5, 2 and 3 that round differently.
 
-In:  the nodes of a graph whose floats are read out of tensors (`tensor.item()`, float_inputs.py).
-Out: the same graph, in which these operators take the tensors.
-torch/fx/passes/_tensorify_python_scalars.py does the same job for the others.
+In: the nodes of a graph whose floats are read from tensors (`tensor.item()`, float_inputs.py). Out: the same graph, in which these
+operators take the tensors. PyTorch's counterpart: torch/fx/passes/_tensorify_python_scalars.py, for the other operators.
 """
 
 from __future__ import annotations
@@ -20,20 +19,20 @@ from typing import Any
 
 import torch
 
-#: operators, and the function that does the same when both are tensors
+# : operators, and the function that does the same when both operands are tensors
 _ON_TENSORS: dict[Any, Callable[..., Any]] = {
     operator.floordiv: torch.floor_divide, operator.mod: torch.remainder, torch.where: torch.where,
     operator.gt: torch.gt, operator.lt: torch.lt, operator.ge: torch.ge, operator.le: torch.le, operator.eq: torch.eq,
     operator.ne: torch.ne, torch.gt: torch.gt, torch.lt: torch.lt, torch.ge: torch.ge, torch.le: torch.le, torch.eq: torch.eq,
     torch.ne: torch.ne,
 }  # fmt: skip
-#: the same for those that only count if the float stands on the left
+# : the same for operators that are included only with the float on the left
 _FLOAT_ON_THE_LEFT: dict[Any, Callable[..., Any]] = {
     **_ON_TENSORS, operator.sub: torch.sub, torch.sub: torch.sub, operator.pow: torch.pow, torch.pow: torch.pow,
 }  # fmt: skip
-#: kernels compute these with 32 bits, out of which the float comes unrounded
+# : kernels compute these in 32 bits, where the float arrives unrounded
 _ROUND_TWICE = frozenset({torch.float16, torch.bfloat16})
-#: how a float is made of floats; on tensors of no dimensions and 64 bits the same operators do the same
+# : float arithmetic that 64-bit 0-dim tensors compute identically
 _MAKES_A_FLOAT = frozenset({operator.add, operator.sub, operator.mul, operator.truediv})
 
 
@@ -43,13 +42,13 @@ def is_float(argument: object) -> bool:
 
 
 def _tensor_of(argument: object) -> torch.Tensor | None:
-    """The fake value of an argument that is a tensor; None for one of 16 bits without dimensions, which rounds otherwise."""
+    """The fake value of a tensor argument; None for a 16-bit 0-dim one, which rounds differently."""
     value = argument.meta.get("example_value") if isinstance(argument, torch.fx.Node) else None
     return value if isinstance(value, torch.Tensor) and (value.dim() > 0 or value.dtype not in _ROUND_TWICE) else None
 
 
 def same_with_a_tensor(node: torch.fx.Node) -> Callable[..., Any] | None:
-    """What is to be called in the place of this node, with a tensor for its float; None if it is not one of those."""
+    """The function to call in place of this node, with a tensor for its float; None if it is not included."""
     if node.op != "call_function" or node.kwargs or len(node.args) != (3 if node.target is torch.where else 2):
         return None
     lhs, rhs = node.args[-2:]
@@ -68,7 +67,7 @@ def _is_plain_arithmetic(number: Any) -> bool:
 
 
 def give_tensors(graph: torch.fx.Graph) -> None:
-    """Give every such operator of the graph tensors as operands."""
+    """Replace the float operands of all such operators of the graph by tensors."""
     conversions: dict[torch.fx.Node, torch.fx.Node] = {}
     for node in list(graph.nodes):
         target = same_with_a_tensor(node)
@@ -88,7 +87,7 @@ def _give(
 
 
 def _as_tensor(graph: torch.fx.Graph, number: Any, conversions: dict[torch.fx.Node, torch.fx.Node]) -> Any:
-    """The tensor of no dimensions and 64 bits that holds a float of the graph; what is none stays."""
+    """The 64-bit 0-dim tensor of a float of the graph; other values are unchanged."""
     if not is_float(number):
         return number
     if number.op == "call_method":
@@ -101,9 +100,9 @@ def _as_tensor(graph: torch.fx.Graph, number: Any, conversions: dict[torch.fx.No
 
 
 def _counted_as_a_float(graph: torch.fx.Graph, before: torch.fx.Node, tensor: Any, other: torch.Tensor) -> Any:
-    """`tensor` in the dtype with which it changes the result's type no more than the float would."""
+    """Cast `tensor` to a dtype that affects type promotion no more than the float would."""
     counts = other.dtype.is_floating_point or other.dtype.is_complex
     if counts and other.dim() > 0:
-        return tensor  # among tensors with dimensions one without does not count
+        return tensor  # a 0-dim tensor does not affect promotion among tensors with dimensions
     with graph.inserting_before(before):
         return graph.call_method("to", (tensor, other.dtype.to_real() if counts else torch.get_default_dtype()))

@@ -1,15 +1,15 @@
 """Inference mode inside a graph, for AOTAutograd: lowered to no_grad blocks, whose outputs become inference tensors afterwards.
 
-The idea: AOTAutograd traces a graph on functional tensors, and in inference mode a view of one of them has no version to share:
-torch raises, and leaves its dispatcher unusable for the whole process (torch.compile, too). But a graph needs no more of inference
-mode than that nothing is noted for gradients. So the compiler gets blocks without gradients in its place, and what comes out of
-the graph as a tensor of inference mode is made one afterwards: a new tensor on the same memory.
+The idea: AOTAutograd traces a graph on functional tensors, and in inference mode a view of one of them has no version counter to
+share: torch raises, and leaves its dispatcher unusable for the whole process (under torch.compile, too). But a graph needs only
+one property of inference mode: autograd records nothing. So the backend gets no_grad blocks instead, and each output that is an
+inference tensor in the program becomes one afterwards: a new tensor on the same storage.
 
-Of a view that a graph takes without gradients AOTAutograd gives one that it takes again when the graph has run, with gradients
-(torch.compile, too). Such a result is taken off autograd's graph afterwards.
+AOTAutograd regenerates a no_grad view with gradients after the graph has run (torch.compile, too). Such an output is detached
+afterwards.
 
-In:  a graph that was captured outside of inference mode. Out: the graph for the compiler, and a callable that marks what comes out.
-torch/_functorch/_aot_autograd has no counterpart.
+In: a graph that was captured outside inference mode. Out: the graph for the backend, and a callable that fixes its outputs.
+PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ _SETTERS = (torch._C._set_grad_enabled, torch.set_grad_enabled)
 
 
 def has_blocks(module: torch.fx.GraphModule) -> bool:
-    """Whether a graph enters or leaves inference mode by itself."""
+    """Whether a graph itself enters or leaves inference mode."""
     return any(inference_mode_entered(node) is not None for node in module.graph.nodes)
 
 
 def without_gradients(module: torch.fx.GraphModule) -> torch.fx.GraphModule:
-    """A copy of the graph whose blocks of inference mode are blocks without gradients (with them: `inference_mode(False)`).
+    """A copy of the graph with no_grad blocks in place of inference mode blocks (enable_grad for `inference_mode(False)`).
 
-    What is set inside of inference mode is remembered, and has no effect: nothing is noted for gradients there.
+    Grad mode changes inside inference mode are remembered but have no effect: autograd records nothing there.
     """
-    copied = torch.fx.GraphModule(module, copy.deepcopy(module.graph))  # it shares the parameters
+    copied = torch.fx.GraphModule(module, copy.deepcopy(module.graph))  # shares the parameters
     began = grad_enabled = torch.is_grad_enabled()
     before: dict[torch.fx.Node, bool] = {}
-    open_blocks: list[bool] = []  # for each block that is open, whether it is one of inference mode
+    open_blocks: list[bool] = []  # for each open block, whether it is an inference mode block
     for node in list(copied.graph.nodes):
         mode = inference_mode_entered(node)
         if mode is not None:
@@ -62,7 +62,7 @@ def without_gradients(module: torch.fx.GraphModule) -> torch.fx.GraphModule:
         if not entered.users:
             copied.graph.erase_node(entered)
     if grad_enabled is not began:
-        _set_before(copied.graph, copied.graph.output_node(), began)  # the graph ends inside a block, which the frame leaves
+        _set_before(copied.graph, copied.graph.output_node(), began)  # the graph ends inside a block, which the frame exits
     copied.recompile()
     return copied
 
@@ -73,7 +73,7 @@ def _set_before(graph: torch.fx.Graph, node: torch.fx.Node, enabled: bool) -> No
 
 
 def wrap_inference_outputs(compiled: Callable[..., Any], outputs: Sequence[OutputAliasInfo]) -> Callable[..., Any]:
-    """What the compiler made; of the outputs those that the program makes in inference mode are inference tensors."""
+    """The backend's callable; outputs that the program creates in inference mode become inference tensors."""
     places = [place for place, info in enumerate(outputs) if info.is_inference]
 
     def call(*inputs: Any) -> Any:
@@ -94,7 +94,7 @@ def _marked(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def detach_no_grad_views(compiled: Callable[..., Any], views: Mapping[int, bool]) -> Callable[..., Any]:
-    """What the compiler made; these outputs have no grad_fn, as in eager."""
+    """The backend's callable; these outputs are detached, as in eager."""
 
     def call(*inputs: Any) -> Any:
         results = list(compiled(*inputs))
@@ -108,4 +108,4 @@ def detach_no_grad_views(compiled: Callable[..., Any], views: Mapping[int, bool]
 
 @torch.no_grad()
 def _view_without_gradient(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.view_as(tensor)  # such a view says that it requires grad, and is a leaf
+    return tensor.view_as(tensor)  # such a view requires grad and is a leaf

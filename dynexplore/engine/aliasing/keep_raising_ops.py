@@ -1,11 +1,11 @@
 """Anti-DCE: an operator that may raise survives the backend's dead code elimination, though its result is unused.
 
-The idea: data decides whether `x[index]` raises. Where the program does not use the result, a compiler leaves the operator out,
-and the error with it. So the compiler gets a graph that returns such results, too, behind its own outputs, and the caller of
-what it makes never sees them. They come out without gradients: to autograd nothing depends on them.
+The idea: whether `x[index]` raises depends on data. If the program does not use the result, the backend eliminates the operator as
+dead code, and the error with it. So the backend gets a graph that returns such results as extra outputs after its own, and the
+wrapper drops them. They are detached: autograd must not see a dependency on them.
 
-In:  a graph whose nodes say in `meta["may_fail"]` that data decides whether they raise. Out: the graph for the compiler.
-torch._dynamo has no counterpart: under torch.compile such an error is gone.
+In: a graph whose nodes have `meta["may_fail"]` if data decides whether they raise. Out: the graph for the backend. PyTorch's
+counterpart: none; under torch.compile such an error disappears.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from dynexplore.engine.aliasing.mutation import dead_raising_ops
 
 
 def with_raising_ops_as_outputs(module: torch.fx.GraphModule) -> torch.fx.GraphModule:
-    """The graph, or a copy of it that also gives what nobody uses of operators that may raise."""
+    """The graph, or a copy of it that also returns the unused results of operators that may raise."""
     if not dead_raising_ops(module.graph):
         return module
-    copied = torch.fx.GraphModule(module, copy.deepcopy(module.graph))  # it shares the parameters
+    copied = torch.fx.GraphModule(module, copy.deepcopy(module.graph))  # shares the parameters
     output = copied.graph.output_node()
     raising = [
         output_node for node in dead_raising_ops(copied.graph) if (output_node := _extra_output(copied.graph, node)) is not None
@@ -36,12 +36,12 @@ def with_raising_ops_as_outputs(module: torch.fx.GraphModule) -> torch.fx.GraphM
 
 
 def drop_extra_outputs(compiled: Callable[..., Any], count: int) -> Callable[..., Any]:
-    """What the compiler made of such a graph; its callers see the graph's own outputs, of which there are `count`."""
+    """The backend's callable without the extra outputs; the graph itself has `count` outputs."""
     return lambda *inputs: tuple(compiled(*inputs)[:count])
 
 
 def _extra_output(graph: torch.fx.Graph, node: torch.fx.Node) -> torch.fx.Node | None:
-    """A tensor or number of what a node gives, without gradients; None where it gives neither."""
+    """A tensor or number from a node's result, detached; None if there is neither."""
     value = node.meta.get("example_value")
     with graph.inserting_after(node):
         if isinstance(value, Sequence) and value:

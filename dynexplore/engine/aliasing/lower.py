@@ -1,20 +1,18 @@
-"""The one way from a captured graph to the callable that runs it.
+"""Lowering: the one path from a captured graph to the callable that runs it.
 
-The idea: whatever the backend, the steps are the same, and each leaves a trace:
+The idea: whatever the backend, the steps are the same, and each is recorded:
 
-1. lowerings     the captured graph becomes one that a backend can trace (lowerings.py)
-2. eligibility   may the backend compile it? If not, the first row of the table says why (eligibility.py)
-3. pieces        buckets of DistributedDataParallel; stretches around nodes that no backend gets (eager_pieces.py)
-4. passes        rewrites of what the backend gets (passes.py)
-5. the backend
-6. wrappers      around what it returned (wrappers.py), and around the call (translate/call_wrappers.py)
+1. lowerings     the captured graph becomes one that a backend can trace (lowerings.py) 2. eligibility   may the backend compile
+it? If not, the first matching row of the table says why (eligibility.py) 3. pieces        buckets of DistributedDataParallel;
+partitions around nodes that no backend gets (eager_pieces.py) 4. passes        rewrites of the backend's graph (passes.py) 5. the
+backend 6. wrappers      around the backend's callable (wrappers.py), and around the call (translate/call_wrappers.py)
 
-With the backend "eager", and where the backend is skipped, the graph runs as captured: 1, 2 and 4 are left out, and of 6 what is
-about a compiled graph.
+With the backend "eager", and if the backend is skipped, the graph runs as captured: steps 1, 2 and 4 are omitted, and of step 6
+the wrappers for compiled graphs.
 
-In:  a finished graph, who compiles it (a `GraphCompiler`), what ends the graph. Out: `Lowered`: the callable, what runs it and why,
-     the passes and wrappers, by name. Raises what the compiler raises.
-torch/_functorch/aot_autograd.py (create_aot_dispatcher_function) does the same job.
+In: a finished graph, a `GraphCompiler`, the breaks that end the graph. Out: `Lowered`: the callable, what runs it and why, the
+names of the passes and wrappers. Raises the compiler's exceptions. PyTorch's counterpart: `create_aot_state` and the stages after
+it in torch/_functorch/aot_autograd.py.
 """
 
 from __future__ import annotations
@@ -49,7 +47,7 @@ Module = torch.fx.GraphModule
 
 
 class GraphCompiler(Protocol):
-    """Who compiles the graphs of a frame: the backend, and those who observe it."""
+    """Compiles the graphs of a frame: the backend, and its observers."""
 
     name: str
     is_eager: bool  # it runs graphs as captured
@@ -57,7 +55,7 @@ class GraphCompiler(Protocol):
     takes_floats_as_tensors: bool
 
     def buckets(self, graph: FinishedGraph) -> list[Piece]:
-        """The pieces that end where buckets of DistributedDataParallel do."""
+        """The pieces that end at the bucket boundaries of DistributedDataParallel."""
 
     def run_as_captured(self, module: Module) -> Compiled:
         """The graph itself, operator by operator."""
@@ -65,18 +63,18 @@ class GraphCompiler(Protocol):
     def compile_module(
         self, module: Module, examples: Sequence[Any], name: str, fake_mode: Any, around: Sequence[AbstractContextManager[Any]]
     ) -> Compiled:
-        """What the backend makes of one module, compiled inside of these blocks. Raises BackendCompilerError."""
+        """Compile one module with the backend inside these context managers. Raises BackendCompilerError."""
 
     def begin(self, graph: FinishedGraph, name: str) -> Callable[[Compiled], Compiled]:
-        """A graph is about to be compiled; the function that finishes what comes of it."""
+        """Begin to compile a graph; returns the function that finishes the compiled callable."""
 
     def observed(self, graph: FinishedGraph, name: str, compile_graph: Callable[[], Compiled]) -> Compiled:
-        """Compile a graph while observers look on."""
+        """Compile a graph while observers watch."""
 
 
 @record(frozen=False)
 class Lowered:
-    """A callable graph, and how it came to be: `because` says why the backend was skipped."""
+    """A callable graph and how it was produced: `because` is the reason why the backend was skipped."""
 
     function: Compiled
     ran_by: str
@@ -90,8 +88,8 @@ def lower(
     graph: FinishedGraph, name: str, compiler: GraphCompiler, fake_mode: Any, breaks: Sequence[GraphBreak], guard: InstallGuard,
     varies: Varies,
 ) -> Lowered:  # fmt: skip
-    """Lower a captured graph to the callable that runs it. `breaks`: those that it ends at; `guard`: installs a guard; `varies`:
-    whether inputs overlapped otherwise in an earlier call.
+    """Lower a captured graph to the callable that runs it. `breaks`: those that end it; `guard`: installs a guard; `varies`:
+    whether inputs overlapped differently in an earlier call.
     """
     if not compiler.is_eager:
         lower_captured(graph, fake_mode, guard)
@@ -109,14 +107,14 @@ def lower(
 
 @timed("backend")
 def _compile(candidate: Candidate, name: str, compiler: GraphCompiler, fake_mode: Any) -> Compiled:
-    """Hand the graph, or its pieces, to the backend, and wrap what comes back."""
+    """Compile the graph, or its pieces, with the backend, and wrap the result."""
     graph = candidate.graph
     candidate.passes.clear()
     candidate.wrappers.clear()
     buckets = compiler.buckets(graph)
     is_cut = compiler.is_of_torch or has_eager_nodes(graph.module)
     pieces = pieces_of(graph) if is_cut and graph.backend_skipped is None and not buckets else []
-    if buckets or pieces:  # a piece is cut from the graph as it was captured
+    if buckets or pieces:  # a piece is cut from the graph as captured
         skip_backend(candidate, SPLIT)
     if pieces:
         skip_backend(candidate, RECURRENT)
@@ -141,7 +139,7 @@ def _compile(candidate: Candidate, name: str, compiler: GraphCompiler, fake_mode
 def _compile_piece(
     compiler: GraphCompiler, compile_module: Callable[..., Compiled], module: Module, examples: list[Any], name: str
 ) -> Compiled:
-    """What the backend makes of a piece; one with a node that no backend gets runs as captured."""
+    """Compile a piece with the backend; a piece with a node that no backend gets runs as captured."""
     return compiler.run_as_captured(module) if has_eager_node(module) else compile_module(module, examples, name)
 
 
@@ -149,7 +147,7 @@ def _compile_whole(
     candidate: Candidate, module: Module, name: str, compiler: GraphCompiler, compile_module: Callable[..., Compiled],
     fake_mode: Any,
 ) -> Compiled:  # fmt: skip
-    """What the backend makes of a graph that is not split; after a failure that eligibility.py knows, the graph itself."""
+    """Compile a graph that is not split; after a failure that eligibility.py covers, returns the graph itself."""
     graph = candidate.graph
     try:
         examples = list(map(_fake_before_mutation, graph.inputs))
@@ -173,7 +171,7 @@ def _compile_whole(
 def _compile_module(
     candidate: Candidate, compiler: GraphCompiler, fake_mode: Any, module: Module, examples: list[Any], name: str
 ) -> Compiled:
-    """What the backend makes of a graph or piece: with its floats as the backend takes them, without CSE where that is unsafe."""
+    """Compile a graph or piece: with its floats as the backend accepts them, without CSE where that is unsafe."""
     if candidate.runs_as_captured:
         counters["backend"][compiler.name if compiler.is_eager else "eager"] += 1
         return compiler.run_as_captured(module)
@@ -201,14 +199,14 @@ def _compile_module(
     if is_drawn:
         skip_backend(candidate, FAILED)
         return compiler.run_as_captured(module)
-    assert failure is not None  # a float with a value can be specialized, which the backend has refused
+    assert failure is not None  # a float with a hint can be specialized, which the backend has refused
     raise failure
 
 
 def _ways_to_pass_floats(
     compiler: GraphCompiler, module: Module, is_drawn: bool
 ) -> Iterator[tuple[tuple[str, ...], float_inputs.CompileFloats]]:
-    """How the backend may get the floats among the inputs, in the order in which it is tried, with the name of the pass."""
+    """The ways to pass float inputs to the backend, in the order to try them, with the name of the pass."""
     if not compiler.is_of_torch:
         yield (), float_inputs.compile_as_is
     elif compiler.takes_floats_as_tensors and float_inputs.can_become_tensors(module):
@@ -217,11 +215,11 @@ def _ways_to_pass_floats(
         yield ("specialize floats",), float_inputs.compile_for_values
 
 
-# -- what a backend is shown --------------------------------------------------------------------------------------------
+# -- the backend's example inputs ---------------------------------------------------------------------------------------
 
 
 def _fake_before_mutation(graph_input: GraphInput) -> Any:
-    """The fake value of an input before the graph ran, which may write into it what requires grad."""
+    """The fake value of an input before the graph ran, which may write a tensor that requires grad into it."""
     fake, real = example_value(graph_input.node), graph_input.example
     if not (isinstance(fake, torch.Tensor) and isinstance(real, torch.Tensor)):
         return fake

@@ -1,28 +1,28 @@
-"""Passes over a captured graph that give a backend operators which it can trace.
+"""Lowerings: passes over a captured graph that replace operators which a backend cannot trace.
 
-The idea: what is captured is the program's own call, whatever the backend. `weights[t]`, where `t` is a tensor that holds one
-integer, is a view in eager: torch reads the integer (`item`) and selects. AOTAutograd cannot trace that. So before a backend gets
-the graph, a subscript whose result nobody can tell from a copy becomes `aten.index`, and an assignment becomes `aten.index_put_`.
-A copy can be told from a view if it is an output, if it or what it was taken of is mutated later, and if it is laid out otherwise.
-An assignment to a slice whose ends tensors hold (`mask[i, lengths[i]:] = 0`) becomes `where`, with a mask that compares each place
-with the ends: an end may be negative, or lie outside, and a slice never raises.
+The idea: capture records the program's own call, whatever the backend. `weights[t]`, where `t` is an integer tensor with one
+element, is a view in eager: torch reads the integer (`item`) and selects. AOTAutograd cannot trace that. So before a backend gets
+the graph, a subscript whose result is indistinguishable from a copy becomes `aten.index`, and an assignment becomes
+`aten.index_put_`. A copy is distinguishable from a view if it is an output, if it or its base is mutated later, or if its strides
+differ. An assignment to a slice with tensor bounds (`mask[i, lengths[i]:] = 0`) becomes `where`, with a mask that compares each
+index with the bounds: a bound may be negative or out of range, and a slice never raises.
 
-An integer out of range is an IndexError of `aten.index` on the CPU alone, so subscripts elsewhere stay as they are.
+`aten.index` raises IndexError for an integer out of range on the CPU only, so subscripts on other devices are unchanged.
 
-What no backend may get is marked (`EAGER_NODE`): the graph is cut around it, and its piece runs as captured (eager_pieces.py);
-where the graph cannot be cut, the backend is skipped (eligibility.py). Such are
+Nodes that no backend may get are marked (`EAGER_NODE`): the graph is cut around them, and their pieces run as captured
+(eager_pieces.py); if the graph cannot be cut, the backend is skipped (eligibility.py). Such nodes are
 
 - a subscript that must stay a view
-- an operator that makes a leaf (`torch.ones(2, requires_grad=True)`): AOTAutograd knows no leaves but inputs, and the next piece
-  gets the leaf as one
-- `x.data`, where a view of it is returned: AOTAutograd would regenerate that from x, whose version counter it does not share
+- an operator that creates a leaf (`torch.ones(2, requires_grad=True)`): AOTAutograd's only leaves are inputs, and the next piece
+  gets the leaf as an input
+- `x.data`, if a view of it is returned: AOTAutograd would regenerate that from x, whose version counter it does not share
 - an autograd.Function whose code reads what may change: a backend runs that code once, when it traces it
 - a checkpoint that draws random numbers and does not preserve the RNG state: a backend draws the same numbers again
-- a `while_loop` with gradients: how many steps it takes only the data tells
+- a `while_loop` with gradients: its number of steps is data-dependent
 
-In:  a finished graph. Out: the same graph, lowered in place; `captured` holds a copy of what was captured where something changed,
-     and `lowerings` says what was lowered. Inputs and outputs keep their nodes.
-AOTAutograd has no counterpart: its frame falls back to eager there.
+In: a finished graph. Out: the same graph, lowered in place; `captured` is a copy of the captured graph if something changed, and
+`lowerings` lists what was lowered. Inputs and outputs keep their nodes. PyTorch's counterpart: none; its frame falls back to eager
+there.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.records import record
 
 EAGER_NODE = "runs_eager"
-"""The entry of a node's meta that says: no backend gets this node, for that is ..."""
+"""The key in a node's meta that marks it as eager: no backend gets this node; the value says why."""
 
 INDEX, LEAF, DATA, FUNCTION, REDRAW, LOOP = EAGER_KINDS = (
     "a view at an index that a tensor holds", "a new leaf", "the data of a tensor",
@@ -54,15 +54,15 @@ INDEX, LEAF, DATA, FUNCTION, REDRAW, LOOP = EAGER_KINDS = (
 )  # fmt: skip
 
 REDRAWS = "redraws"
-"""The entry of a node's meta that says: it is in a checkpoint that draws random numbers and does not preserve the RNG state."""
+"""The key in a node's meta that marks it as part of a checkpoint that draws random numbers without preserving the RNG state."""
 
 OUTSIDE_READS = "outside_reads"
-"""The entry of the meta of `F.apply`: what each function of an autograd.Function reads from outside."""
+"""The key in the meta of `F.apply`: what each function of an autograd.Function reads from outside."""
 
 
 @record()
 class OutsideReads:
-    """What a function reads from outside: the first thing that may change, by name, and constants that can be guarded."""
+    """What a function reads from outside: the name of the first thing that may change, and constants that can be guarded."""
 
     unguarded: str | None
     constants: tuple[tuple[Source, Any], ...]
@@ -76,7 +76,7 @@ InstallGuard = Callable[[Source, str, Any], None]
 
 
 def lower_captured(graph: FinishedGraph, fake_mode: Any, guard: InstallGuard) -> None:
-    """All passes: what is captured becomes what a backend gets."""
+    """Run all lowerings: the captured graph becomes the backend's graph."""
     for node in calls_in(graph.module):
         kind = _eager_kind(node)
         if kind is not None:
@@ -88,7 +88,7 @@ def lower_captured(graph: FinishedGraph, fake_mode: Any, guard: InstallGuard) ->
 
 
 def _eager_kind(node: torch.fx.Node) -> str | None:
-    """Why no backend may get a node, as far as the node alone says it."""
+    """Why no backend may get a node, if the node alone determines that."""
     fake = _fake_of(node)
     if "requires_grad" in node.kwargs and isinstance(fake, torch.Tensor) and fake.requires_grad and fake.is_leaf:
         return LEAF
@@ -98,12 +98,14 @@ def _eager_kind(node: torch.fx.Node) -> str | None:
 
 
 def _is_while_loop(target: Any) -> bool:
-    """Whether this is the operator of `torch.while_loop`; its module, which is slow to import, is there when the graph has it."""
+    """Whether this is the operator of `torch.while_loop`; its module is slow to import, and imported if the graph has the
+    operator.
+    """
     return isinstance(target, torch._ops.HigherOrderOperator) and str(target) == "while_loop"
 
 
 def mark_redrawing_checkpoints(graph: FinishedGraph) -> None:
-    """Mark each node that calls a subgraph which draws other random numbers when backward recomputes it."""
+    """Mark each node that calls a subgraph which draws different random numbers when backward recomputes it."""
     for owner in _graph_modules(graph.module):
         for node in owner.graph.nodes:
             bodies = [getattr(owner, str(arg.target), None) for arg in node.all_input_nodes if arg.op == "get_attr"]
@@ -116,7 +118,7 @@ def _redraws(body: torch.fx.GraphModule) -> bool:
 
 
 def mark_functions_that_read(graph: FinishedGraph, guard: InstallGuard) -> None:
-    """Mark each autograd.Function whose code reads what may change; constants that the code of the others reads are guarded."""
+    """Mark each autograd.Function whose code reads what may change; guard the constants that the others read."""
     for node in calls_in(graph.module):
         reads: Sequence[OutsideReads] = node.meta.get(OUTSIDE_READS, ())
         if any(read.unguarded is not None for read in reads):
@@ -127,7 +129,7 @@ def mark_functions_that_read(graph: FinishedGraph, guard: InstallGuard) -> None:
 
 
 def mark_returned_data(graph: FinishedGraph) -> None:
-    """Mark each `x.data` of which something that autograd does not follow is returned."""
+    """Mark each `x.data` of which an alias without autograd history is returned."""
     returned = {
         storage_of(fake) for fake in map(_fake_of, graph.outputs) if isinstance(fake, torch.Tensor) and not fake.requires_grad
     }
@@ -137,7 +139,7 @@ def mark_returned_data(graph: FinishedGraph) -> None:
 
 
 def lower_data_dependent_indexing(graph: FinishedGraph, fake_mode: Any) -> None:
-    """Lower each subscript by a tensor's integer that a copy can stand for, and mark the others."""
+    """Lower each subscript by an integer tensor that can be a copy, and mark the others."""
     subscripts = list(_subscripts(graph.module))
     if not subscripts:
         return
@@ -148,7 +150,7 @@ def lower_data_dependent_indexing(graph: FinishedGraph, fake_mode: Any) -> None:
     if not lowered:
         return
     tensors = [*graph.module.parameters(), *graph.module.buffers()]
-    graph.captured = copy.deepcopy(graph.module, {id(tensor): tensor for tensor in tensors})  # it shares them
+    graph.captured = copy.deepcopy(graph.module, {id(tensor): tensor for tensor in tensors})  # shares the tensors
     graph.lowerings = (f"data-dependent indexing: {', '.join(node.name for _, node in lowered)}",)
     for owner, node in lowered:
         with fake_mode, owner.graph.inserting_before(node):
@@ -163,23 +165,23 @@ def _lowering_of(node: torch.fx.Node) -> Callable[[torch.fx.Graph, torch.fx.Node
 
 
 def has_eager_nodes(module: torch.fx.GraphModule, kind: str = "") -> bool:
-    """Whether a backend must not get all of a graph, because of a node of this kind."""
+    """Whether a backend must not get the whole graph because of a node of this kind."""
     kinds = {node.meta.get(EAGER_NODE) for node in module.graph.nodes} - {None}
     return kind in kinds if kind else bool(kinds)
 
 
 def only_eager_nodes(module: torch.fx.GraphModule) -> bool:
-    """Whether a backend would get nothing of a graph."""
+    """Whether a backend would get no node of a graph."""
     return all(node.meta.get(EAGER_NODE) for node in module.graph.nodes if node.op.startswith("call_"))
 
 
 def has_eager_nodes_in_subgraphs(module: torch.fx.GraphModule, kind: str) -> bool:
-    """Whether a subgraph of a higher-order operator holds such a node: it cannot be cut there."""
+    """Whether a subgraph of a higher-order operator contains such a node: it cannot be cut there."""
     return any(has_eager_nodes(inner, kind) for inner in _graph_modules(module) if inner is not module)
 
 
 def cannot_be_cut_at(graph: FinishedGraph, kind: str) -> bool:
-    """Whether the graph has a node of a kind that no backend gets, and stays whole, or nothing is left beside such nodes."""
+    """Whether the graph has a node of a kind that no backend gets, and stays whole, or consists only of such nodes."""
     module = graph.module
     if has_eager_nodes_in_subgraphs(module, kind):
         return True
@@ -190,16 +192,16 @@ def cannot_be_cut_at(graph: FinishedGraph, kind: str) -> bool:
 
 
 def passes_functorch_tensors(graph: FinishedGraph) -> bool:
-    """Whether an input or output is a tensor at a level of torch.func: `vjp` keeps such for the function that it returns."""
+    """Whether an input or output is a functorch wrapper tensor: `vjp` keeps such tensors for the function that it returns."""
     values = [*(entry.example for entry in graph.inputs), *map(example_value, graph.outputs)]
     return any(isinstance(value, torch.Tensor) and torch._C._functorch.is_functorch_wrapped_tensor(value) for value in values)
 
 
-# -- which ---------------------------------------------------------------------------------------------------------------
+# -- which nodes --------------------------------------------------------------------------------------------------------
 
 
 def _subscripts(module: torch.fx.GraphModule) -> Iterator[tuple[torch.fx.GraphModule, torch.fx.Node]]:
-    """The nodes, with the graph that each is in, that torch would read a tensor's integer for."""
+    """The subscripts for which torch would read a tensor's integer, with the graph that each is in."""
     for owner in _graph_modules(module):
         for node in owner.graph.nodes:
             is_subscript = node.target in (operator.getitem, operator.setitem) and any(map(_is_read, _items(node)))
@@ -209,7 +211,7 @@ def _subscripts(module: torch.fx.GraphModule) -> Iterator[tuple[torch.fx.GraphMo
 
 
 def calls_in(module: torch.nn.Module) -> Iterator[torch.fx.Node]:
-    """Every node that is a call, those of subgraphs included."""
+    """Every call node, including those of subgraphs."""
     return (node for owner in _graph_modules(module) for node in owner.graph.nodes if node.op.startswith("call_"))
 
 
@@ -218,12 +220,12 @@ def _graph_modules(module: torch.nn.Module) -> list[torch.fx.GraphModule]:
 
 
 def _is_read(item: Any) -> bool:
-    """Whether torch reads an integer out of an item of a subscript."""
+    """Whether torch reads an integer from an item of a subscript."""
     return _holds_one_integer(item) or _has_tensor_end(item)
 
 
 def _has_tensor_end(item: Any) -> bool:
-    """Whether it is a slice that begins or ends where a tensor says."""
+    """Whether it is a slice with a tensor bound."""
     return isinstance(item, slice) and any(map(_holds_one_integer, (item.start, item.stop)))
 
 
@@ -265,8 +267,8 @@ def _can_be_lowered(graph: torch.fx.Graph, node: torch.fx.Node) -> bool:
 
 
 def dimension_of_each(takes: Sequence[int | None], ndim: int) -> list[int] | None:
-    """The dimension that each item of an index is about, by how many dimensions each takes (-1: `...`, None: it is no plain index);
-    None where not all are numbers, slices, None and one `...` at most.
+    """The dimension of each item of an index, given how many dimensions each consumes (-1: `...`, None: not a basic index); None
+    unless all are numbers, slices, None and at most one `...`.
 
     >>> dimension_of_each([1, -1, 1], 4), dimension_of_each([1, None], 2)
     ([0, 1, 3], None)
@@ -282,19 +284,19 @@ def dimension_of_each(takes: Sequence[int | None], ndim: int) -> list[int] | Non
 
 
 def _dimensions(items: Sequence[Any], ndim: int) -> list[int] | None:
-    """The dimension that each item is about, as `dimension_of_each` says."""
+    """The dimension of each item; see `dimension_of_each`."""
     return dimension_of_each([_takes(item) for item in items], ndim)
 
 
 def _takes(item: Any) -> int | None:
-    """How many dimensions an item takes: -1 for `...`, None for what is no plain index."""
+    """How many dimensions an item consumes: -1 for `...`, None if it is not a basic index."""
     fake = _fake_of(item)
     if item is Ellipsis:
         return -1
     if isinstance(item, slice) or _is_number(item) or _holds_one_integer(item):
         return 1
     if isinstance(fake, torch.Tensor) and fake.dim() > 0 and fake.dtype in (torch.int32, torch.int64):
-        return 1  # each of its integers takes a row
+        return 1  # each of its integers selects a row
     return 0 if item is None else None
 
 
@@ -307,7 +309,7 @@ def _is_whole(item: Any) -> bool:
 
 
 def _can_be_put(tensor: torch.Tensor, value: Any) -> bool:
-    """Whether `index_put_` takes what is assigned."""
+    """Whether `index_put_` accepts the assigned value."""
     fake = _fake_of(value)
     if type(fake) in (bool, int, float, complex):
         return True
@@ -315,11 +317,11 @@ def _can_be_put(tensor: torch.Tensor, value: Any) -> bool:
         return False
     if fake.dim() >= tensor.dim() or storage_of(fake) == storage_of(tensor):
         return False
-    return not fake.requires_grad or tensor.is_floating_point() or tensor.is_complex()  # others torch refuses
+    return not fake.requires_grad or tensor.is_floating_point() or tensor.is_complex()  # torch refuses others
 
 
 def _can_be_filled_by_mask(tensor: torch.Tensor, items: Sequence[Any], value: Any) -> bool:
-    """Whether `where` can stand for the assignment of one value to slices whose ends tensors hold."""
+    """Whether `where` can replace the assignment of one value to slices with tensor bounds."""
     if tensor.layout is not torch.strided or torch._debug_has_internal_overlap(tensor) != 0:
         return False
     ends = [end for item in items if isinstance(item, slice) for end in (item.start, item.stop)]
@@ -331,7 +333,7 @@ def _can_be_filled_by_mask(tensor: torch.Tensor, items: Sequence[Any], value: An
 
 
 def _has_plain_ends(item: Any, size: int | torch.SymInt) -> bool:
-    """Whether it is a number, `...`, or a slice of tensors and constants; a negative one beside a tensor needs a static size."""
+    """Whether it is a number, `...`, or a slice of tensors and constants; a negative bound next to a tensor needs a static size."""
     if not isinstance(item, slice):
         return type(item) is int or item is Ellipsis
     constants = [end for end in (item.start, item.stop) if not _holds_one_integer(end)]
@@ -339,7 +341,7 @@ def _has_plain_ends(item: Any, size: int | torch.SymInt) -> bool:
 
 
 def _is_laid_out_as_a_copy(tensor: torch.Tensor, selected_dims: set[int]) -> bool:
-    """Whether a copy of what is selected in these dimensions is laid out as the view is, or has no more than one dimension."""
+    """Whether a copy of the selection in these dimensions has the view's strides, or at most one dimension."""
     dims = enumerate(zip(tensor.shape, tensor.stride(), strict=True))
     rest = [(size, step) for dim, (size, step) in dims if dim not in selected_dims]
     if len(rest) <= 1:
@@ -351,7 +353,7 @@ def _is_laid_out_as_a_copy(tensor: torch.Tensor, selected_dims: set[int]) -> boo
 
 
 def _is_seen_as_a_view(graph: torch.fx.Graph, node: torch.fx.Node, storage: int) -> bool:
-    """Whether somebody can tell the result of a subscript from a copy."""
+    """Whether the program can distinguish the result of a subscript from a copy."""
     nodes = list(graph.nodes)
     later = nodes[nodes.index(node) + 1 :]
     views = {node}
@@ -365,11 +367,11 @@ def _is_seen_as_a_view(graph: torch.fx.Graph, node: torch.fx.Node, storage: int)
     return any(aliases_storage(mutated, storage) for user in later for mutated in mutated_args(user))
 
 
-# -- how -----------------------------------------------------------------------------------------------------------------
+# -- rewriting ----------------------------------------------------------------------------------------------------------
 
 
 def _call(graph: torch.fx.Graph, like: torch.fx.Node, target: Any, *args: Any, **kwargs: Any) -> torch.fx.Node:
-    """A node with its fake value, in the modes and at the place of the program of the node that it stands for."""
+    """Create a node with its fake value, with the modes and source location of the node that it replaces."""
     lowered = graph.create_node("call_method" if isinstance(target, str) else "call_function", target, args, kwargs)
     lowered.meta = {key: value for key, value in like.meta.items() if key not in ("example_value", "writes", EAGER_NODE)}
     fakes, named = torch.fx.node.map_arg((args, kwargs), _fake_of)
@@ -386,7 +388,7 @@ def _tensors(values: Any) -> Iterator[torch.Tensor]:
 
 
 def _lower_getitem(graph: torch.fx.Graph, node: torch.fx.Node) -> None:
-    """Numbers are selected, then rows are copied, and what is left of the subscript is taken of the copy."""
+    """Select by numbers, copy the rows, and apply the rest of the subscript to the copy."""
     items = _items(node)
     dims = _dimensions(items, _fake_of(node.args[0]).dim())
     assert dims is not None
@@ -419,7 +421,7 @@ def _lower_setitem(graph: torch.fx.Graph, node: torch.fx.Node) -> None:
 
 
 def _lower_slice_fill(graph: torch.fx.Graph, node: torch.fx.Node) -> None:
-    """What the subscript without these ends selects is filled where a mask says so."""
+    """Fill the selection of the subscript without these slices where a mask is true."""
     tensor, items = node.args[0], _items(node)
     fake = _fake_of(tensor)
     dims = _dimensions(items, fake.dim())
@@ -436,13 +438,13 @@ def _lower_slice_fill(graph: torch.fx.Graph, node: torch.fx.Node) -> None:
                 reached = _compared(graph, node, part, dim, end, compare)
                 mask = reached if mask is None else _call(graph, node, operator.and_, mask, reached)
     filled = _call(graph, node, torch.where, mask, value, part)
-    copied = graph.call_method("copy_", (part, filled))  # `masked_fill_` may lay out otherwise what it is a view of
+    copied = graph.call_method("copy_", (part, filled))  # `masked_fill_` may change the strides of its base
     copied.meta = {**node.meta, "example_value": _fake_of(part)}
     graph.erase_node(node)
 
 
 def _compared(graph: torch.fx.Graph, node: torch.fx.Node, part: Any, dim: int, end: Any, compare: Any) -> torch.fx.Node:
-    """Each place of a dimension compared with an end of a slice, in a shape that fits what is filled."""
+    """Compare each index of a dimension with a bound of a slice, in a shape that broadcasts to the filled part."""
     fake = _fake_of(part)
     length = fake.shape[dim] if type(fake.shape[dim]) is int else _call(graph, node, "size", part, dim)
     places = _call(graph, node, torch.arange, length, device=fake.device)
@@ -458,16 +460,16 @@ def _compared(graph: torch.fx.Graph, node: torch.fx.Node, part: Any, dim: int, e
 
 
 def _as_tensor(graph: torch.fx.Graph, node: torch.fx.Node, value: Any, fake: torch.Tensor) -> Any:
-    """What is assigned, as a tensor of the dtype of what it is put into."""
+    """The assigned value as a tensor, in the dtype of the target."""
     if not isinstance(_fake_of(value), torch.Tensor):
         return _call(graph, node, torch.full, [], value, dtype=fake.dtype, device=fake.device)
     return value if _fake_of(value).dtype is fake.dtype else _call(graph, node, "to", value, fake.dtype)
 
 
 def _indices(graph: torch.fx.Graph, node: torch.fx.Node, dim: int, item: Any, *operands: Any) -> list[Any]:
-    """What `aten.index` takes for one item at a dimension.
+    """The arguments of `aten.index` for one item at a dimension.
 
-    Its backward needs the integer again, where that of the view knows it: the program may count the tensor on in the meantime.
+    Its backward needs the integer again, while a view's backward stores it: the program may change the tensor in the meantime.
     """
     if _fake_of(item).dtype is not torch.int64:
         item = _call(graph, node, "to", item, torch.int64)

@@ -1,11 +1,10 @@
 """Mutation analysis of a graph: which nodes mutate what, which alias which storage, and which raising nodes are dead.
 
-The idea: what an operator writes is noted when it runs on fake tensors (graph/fake_mode.py), by the storage that it writes to: a
-batch norm mutates its running statistics, and its name does not say so. Where nothing was noted, the name of the operator says it.
+The idea: what an operator mutates is recorded by storage when it runs on fake tensors (graph/fake_mode.py): a batch norm mutates
+its running statistics, which its name does not show. If nothing was recorded, the operator's name decides.
 
-In:  nodes whose fake values stand in `meta["example_value"]`, what they mutate in `meta["writes"]`, and in `meta["may_fail"]` that
-     data decides whether they raise. Out: answers.
-torch/_functorch/_aot_autograd/collect_metadata_analysis.py collects such facts.
+In: nodes with their fake values in `meta["example_value"]`, what they mutate in `meta["writes"]`, and `meta["may_fail"]` if data
+decides whether they raise. Out: answers. PyTorch's counterpart: torch/_functorch/_aot_autograd/collect_metadata_analysis.py.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ import torch.utils._pytree as pytree
 from dynexplore.engine.aliasing.storage import storage_of
 
 IN_PLACE_VIEWS = frozenset({"t_", "transpose_", "swapaxes_", "swapdims_", "squeeze_", "unsqueeze_", "as_strided_"})
-"""Methods that give the tensor itself other sizes and strides."""
+"""Methods that change the sizes and strides of the tensor itself."""
 
 _IN_PLACE_FUNCTIONS = frozenset({"setitem", "iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "iand", "ior", "ixor"})
 
 
 def target_name(target: Any) -> str:
-    """The name of a method, a function, or an operator of torch.ops, without that of its overload (`squeeze_.dim`)."""
+    """The name of a method, a function, or an operator of torch.ops, without its overload (`squeeze_.dim`)."""
     return str(target if isinstance(target, str) else getattr(target, "__name__", "")).partition(".")[0]
 
 
@@ -36,7 +35,7 @@ def operator_name(node: torch.fx.Node) -> str:
 
 
 def mutated_args(node: torch.fx.Node) -> list[torch.fx.Node]:
-    """The nodes among its inputs whose values an operator changes."""
+    """The nodes among its inputs whose values an operator mutates."""
     storages = node.meta.get("writes", ())
     mutated = [arg for arg in node.all_input_nodes if any(aliases_storage(arg, storage) for storage in storages)]
     if mutated:
@@ -48,14 +47,14 @@ def mutated_args(node: torch.fx.Node) -> list[torch.fx.Node]:
 
 
 def aliases_storage(node: torch.fx.Node, storage: int) -> bool:
-    """Whether its value, or a part of it, is a tensor in this memory."""
+    """Whether its value, or a part of it, is a tensor in this storage."""
     return any(storage_of(value) == storage for value in tensors_of(node))
 
 
 def dead_raising_ops(graph: torch.fx.Graph) -> list[torch.fx.Node]:
-    """The operators of which data decides if they raise, and which give what nobody uses: a compiler would leave them out.
+    """The operators that may raise depending on data and whose results are unused: dead code elimination would remove them.
 
-    Of several, one of which needs the other, the last.
+    Of several that depend on each other, only the last.
     """
     used: set[torch.fx.Node] = set()
     dropped: list[torch.fx.Node] = []
@@ -73,20 +72,20 @@ def dead_raising_ops(graph: torch.fx.Graph) -> list[torch.fx.Node]:
 
 
 def mutated_storages(graph: torch.fx.Graph) -> set[int]:
-    """The memory that the operators of a graph change."""
+    """The storages that the operators of a graph mutate."""
     return set().union(*(storages_of(target) for node in graph.nodes for target in mutated_args(node)))
 
 
 def outside_storages(graph: torch.fx.Graph) -> set[int]:
-    """The memory that was there before the graph: that of its inputs and attributes."""
+    """The storages that exist before the graph runs: those of its inputs and attributes."""
     return set().union(*(storages_of(node) for node in graph.nodes if node.op in ("placeholder", "get_attr")))
 
 
 def storages_of(node: torch.fx.Node) -> set[int]:
-    """Where the tensors lie that its value is, or is made of."""
+    """The storages of the tensors in its value."""
     return set(map(storage_of, tensors_of(node)))
 
 
 def tensors_of(node: torch.fx.Node) -> Iterator[torch.Tensor]:
-    """The tensors that its value is, or is made of."""
+    """The tensors in its value, which may be nested."""
     return (value for value in pytree.tree_leaves(node.meta.get("example_value")) if isinstance(value, torch.Tensor))

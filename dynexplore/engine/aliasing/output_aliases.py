@@ -1,18 +1,18 @@
 """View regeneration and creation meta: outputs that alias others come back as views that the program may change in place.
 
-The idea: of `y = x * 2; y.view(-1).mul_(3)` AOTAutograd makes a functional graph: `y` comes back as a view that was made inside a
-custom autograd.Function, and autograd refuses to change such a view in place. So an output that is a view here and none in the
-program is cloned, and outputs that alias it are regenerated as views of the clone. Where no output requires grad, the whole
-compiled graph runs in no_grad mode, so its views get the creation meta of no_grad views; here each gets the creation meta that it
-has in eager (a view that the program itself made under no_grad is still refused). Such a view has no grad_fn though its base has
-one: AOTAutograd regenerates it from the base, and gradients would flow through it.
+The idea: of `y = x * 2; y.view(-1).mul_(3)` AOTAutograd makes a functional graph: `y` comes back as a view that was created inside
+a custom autograd.Function, and autograd refuses to mutate such a view. So an output that is a view here and none in the program is
+cloned, and outputs that alias it are regenerated as views of the clone. If no output requires grad, the whole compiled graph runs
+in no_grad mode, so its views get the creation meta of no_grad views; here each gets the creation meta that it has in eager (a view
+that the program itself created under no_grad is still refused). A no_grad view has no grad_fn though its base has one: AOTAutograd
+regenerates it from the base, and gradients would flow through it; so its history is cut.
 
-Inductor's outputs that share a storage are not views of each other when no gradient is recorded; they become views of one base,
+Inductor's outputs that share a storage are not views of each other when autograd records nothing; they become views of one base,
 so that they share a version counter.
 
-In:  a finished graph, and the callable that a backend returned. Out: a callable whose outputs can be changed in place as in eager.
-PyTorch's counterpart: `AliasOfInputHandler` and `AliasOfIntermediateHandler` (torch/_functorch/_aot_autograd/runtime_wrappers.py);
-under torch.compile the in-place change raises.
+In: a finished graph, and the backend's callable. Out: a callable whose outputs can be mutated as in eager. PyTorch's counterpart:
+`AliasOfInputHandler` and `AliasOfIntermediateHandler` (torch/_functorch/_aot_autograd/runtime_wrappers.py); under torch.compile
+the in-place change raises.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ DEFAULT_CREATION_META = torch._C._autograd.CreationMeta.DEFAULT
 
 
 def wrap_output_aliases(compiled: Callable[..., Any], graph: FinishedGraph) -> Callable[..., Any]:
-    """What a backend made of the graph; its outputs may be changed in place where those of the program may."""
+    """The backend's callable; its outputs may be mutated wherever the program's may."""
     values = list(map(example_value, graph.outputs))
     copied = _mutated_intermediates(graph) if graph.meta.has_mutation else []
     views = [(place, _kind(value), _viewed(values, place)) for place, value in enumerate(values) if _is_bare_view(value)]
@@ -45,7 +45,7 @@ def wrap_output_aliases(compiled: Callable[..., Any], graph: FinishedGraph) -> C
 
     def call(*inputs: Any) -> Sequence[Any]:
         outputs = list(compiled(*inputs))
-        with torch.enable_grad():  # whatever the block that the graph ends in: a copy has the history of what it is one of
+        with torch.enable_grad():  # even if the graph ends in a no_grad block: a copy has the history of its original
             for places in copied:
                 if any(_is_unlike(outputs[place], values[place]) for place in places):
                     _copy(outputs, values, places)
@@ -62,32 +62,32 @@ def wrap_output_aliases(compiled: Callable[..., Any], graph: FinishedGraph) -> C
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether it stands for a tensor of torch's own class, with sizes and strides."""
+    """Whether it represents a tensor of torch's own class, with sizes and strides."""
     return isinstance(value, FakeTensor) and value.layout is torch.strided
 
 
 def _is_bare_view(value: Any) -> bool:
-    """Whether it is a view without a history."""
+    """Whether it is a view without autograd history."""
     return _is_plain(value) and value._is_view() and not value.requires_grad and not value.is_inference()
 
 
 def _is_cut_off(value: Any) -> bool:
-    """Whether it is a view without a history, made where no gradients are noted, of what has one."""
+    """Whether it is a view without history, created with grad mode off, of a base that has one."""
     return _is_plain(value) and value.requires_grad and is_no_grad_view(value) and grad_fn_of(value) is None
 
 
 def _kind(view: torch.Tensor) -> Any:
-    """In which block a view was made, and by what: autograd goes by it where the view is changed."""
+    """The creation meta of a view: whether autograd lets it be mutated depends on it."""
     return torch._C._autograd._get_creation_meta(view)
 
 
 def _viewed(values: Sequence[Any], place: int) -> int | None:
-    """The place of the output that this one is a view of, if it is one of them."""
+    """The index of the output that this one is a view of, if any."""
     return next((other for other, value in enumerate(values) if value is values[place]._base), None)
 
 
 def _views_of_dead_bases(values: Sequence[Any], places: Sequence[int]) -> list[list[int]]:
-    """The places of views of one base that is no output, two or more of them together."""
+    """The indices of views that share a base which is not an output, in groups of two or more."""
     groups: defaultdict[int, list[int]] = defaultdict(list)
     for place in places:
         groups[id(values[place]._base)].append(place)
@@ -95,7 +95,7 @@ def _views_of_dead_bases(values: Sequence[Any], places: Sequence[int]) -> list[l
 
 
 def _rebase_views(outputs: list[Any], places: Sequence[int]) -> None:
-    """Make views of one base of what a compiler took of another one, or did not know for views."""
+    """Make outputs views of one common base, which the backend created separately or not as views."""
     first = outputs[places[0]]
     detached = first.detach()
     alike = all(storage_of(outputs[place]) == storage_of(first) and outputs[place].dtype is first.dtype for place in places)
@@ -106,12 +106,12 @@ def _rebase_views(outputs: list[Any], places: Sequence[int]) -> None:
 
 
 def _view_of(base: torch.Tensor, output: torch.Tensor) -> torch.Tensor:
-    """What lies in the memory of a tensor as a view of that tensor."""
+    """A tensor in the storage of another one as a view of that."""
     return base.as_strided(output.shape, output.stride(), output.storage_offset())
 
 
 def _set_creation_meta(kind: Any, output: Any, viewed: Any) -> Any:
-    """A view that may be changed as the program's; of what is none, but lies in the memory of what it was taken of, one is made."""
+    """Return a view that may be mutated as the program's; an output that only shares the storage is made a view first."""
     if type(output) is not torch.Tensor or output.requires_grad or output.is_inference():
         return output
     has_same_kind = viewed is not None and viewed.dtype is output.dtype and not viewed.requires_grad and viewed._base is None
@@ -122,11 +122,11 @@ def _set_creation_meta(kind: Any, output: Any, viewed: Any) -> Any:
     return output
 
 
-# -- views whose history ends at a view made where no gradients are noted ------------------------------------------
+# -- views whose history ends at a no_grad view ------------------------------------------------------------------
 
 
 def cut_history(compiled: Callable[..., Any], graph: FinishedGraph) -> Callable[..., Any]:
-    """What a backend made of the graph; of `no_grad` views the program took views, through which no gradient flows to the base."""
+    """The backend's callable; views of `no_grad` views are regenerated so that no gradient flows through them to the base."""
     cut = {place: value for place, value in enumerate(map(example_value, graph.outputs)) if ends_ahead_of_base(value)}
     if not cut:
         return compiled
@@ -141,7 +141,7 @@ def cut_history(compiled: Callable[..., Any], graph: FinishedGraph) -> Callable[
 
 
 def _replayed(output: torch.Tensor, captured: Any) -> torch.Tensor:
-    """The views that the program took, on a view of the base that has no history."""
+    """The program's views, replayed on a detached view of the base."""
     base: Any = output._base
     if base is None or storage_of(base) != storage_of(output):  # `.data` was assigned: its base has other memory
         base = output
@@ -156,11 +156,11 @@ def _replayed(output: torch.Tensor, captured: Any) -> torch.Tensor:
         return view
 
 
-# -- views that the program did not make -----------------------------------------------------------------------------
+# -- views that the program did not create -------------------------------------------------------------------------
 
 
 def _mutated_intermediates(graph: FinishedGraph) -> list[list[int]]:
-    """The outputs in storages that the graph allocates and mutates; those of one storage in order."""
+    """The outputs in storages that the graph allocates and mutates, grouped by storage and ordered."""
     written = mutated_storages(graph.module.graph) - outside_storages(graph.module.graph)
     groups: defaultdict[int, list[int]] = defaultdict(list)
     order = {node: number for number, node in enumerate(graph.module.graph.nodes)}
@@ -171,7 +171,9 @@ def _mutated_intermediates(graph: FinishedGraph) -> list[list[int]]:
 
 
 def _is_unlike(output: torch.Tensor, captured: torch.Tensor) -> bool:
-    """Whether it is laid out otherwise, is a view that the program did not make, or refuses to be changed where that does not."""
+    """Whether its strides differ, it is a view that the program did not create, or autograd refuses to mutate it but not the
+    program's.
+    """
     if _is_laid_out_otherwise(output, captured):
         return True
     if not output._is_view():
@@ -184,7 +186,7 @@ def _is_laid_out_otherwise(output: torch.Tensor, captured: torch.Tensor) -> bool
 
 
 def _copy(outputs: list[Any], values: Sequence[Any], places: Sequence[int]) -> None:
-    """Copy the output that the others were made of; without it they become views of a memory of their own."""
+    """Copy the output that the others were derived from; the others become views of the copy, or of a new storage."""
     base_places = [place for place in places if not values[place]._is_view()]
     if not base_places:
         if len({values[place].dtype for place in places}) > 1:
@@ -200,7 +202,7 @@ def _copy(outputs: list[Any], values: Sequence[Any], places: Sequence[int]) -> N
     bases = {id(values[base_places[0]]): copied}
     for place in places:
         captured = values[place]
-        if captured.dtype is not base.dtype:  # a view of the parts of complex numbers
+        if captured.dtype is not base.dtype:  # a view of the real or imaginary parts of complex numbers
             outputs[place] = torch.view_as_real(copied).as_strided(*_layout_in(torch.view_as_real(base), outputs[place]))
             continue
         layout = _layout_in(base, outputs[place])
@@ -211,10 +213,10 @@ def _copy(outputs: list[Any], values: Sequence[Any], places: Sequence[int]) -> N
 
 
 def _place_in_one_memory(outputs: list[Any], values: Sequence[Any], places: Sequence[int]) -> None:
-    """What are views of something that is gone lie in a new memory as in the program's."""
+    """Place views of a base that is not an output in one new storage, laid out as in the program."""
     layouts = [(values[place].shape, values[place].stride(), values[place].storage_offset()) for place in places]
     if any(torch._debug_has_internal_overlap(values[place]) == 1 for place in places):
-        return  # several elements in one place: nothing is copied there
+        return  # several elements share memory: do not copy
     first = values[places[0]]
     size = first.untyped_storage().nbytes()
     if not all(type(number) is int for layout in layouts for part in layout[:2] for number in part) or type(size) is not int:
@@ -227,7 +229,7 @@ def _place_in_one_memory(outputs: list[Any], values: Sequence[Any], places: Sequ
 
 
 def _copied(output: torch.Tensor, captured: torch.Tensor) -> torch.Tensor:
-    """A copy that is laid out as in the program."""
+    """A copy with the strides that it has in the program."""
     copied = output.clone()
     if not _is_laid_out_otherwise(copied, captured):
         return copied
@@ -235,5 +237,5 @@ def _copied(output: torch.Tensor, captured: torch.Tensor) -> torch.Tensor:
 
 
 def _layout_in(whole: torch.Tensor, part: torch.Tensor) -> tuple[Any, Any, Any]:
-    """Sizes, strides, and how far from the whole a part of it begins."""
+    """Sizes, strides, and the offset of a part in the whole."""
     return part.shape, part.stride(), part.storage_offset() - whole.storage_offset()

@@ -1,20 +1,20 @@
 """Guards on how the inputs of a graph alias, as far as its backend depends on it.
 
-The idea: AOTAutograd's graph reads inputs first and mutates them last, so it is right for inputs that do not overlap. Parts of one
-storage that do not overlap are fine, as long as no gradients are computed. Where they are, autograd counts the mutations of a
-whole storage, and backward raises where one part was saved and another one mutated. The fake tensors share their storage as the
-real ones do, so the capture is right; but then for inputs that share storages in the same way alone. Inputs that overlap reach the
-backend as views of a synthetic base (synthetic_bases.py), in the layout of this call, which is guarded. Where there can be no base,
-and from the second layout on, there is another entry, whose backend is skipped, and which serves every way of overlapping. Mostly
-the whole check is to compare two pointers.
+The idea: AOTAutograd's graph reads inputs first and mutates them last, so it is correct for inputs that do not overlap.
+Non-overlapping parts of one storage are fine, as long as no gradients are computed. If they are, autograd has one version counter
+for the whole storage, and backward raises if one part was saved and another one mutated. Fake tensors share storages like the real
+ones, so the capture is correct, but only for inputs that share storages in the same way. Overlapping inputs reach the backend as
+views of a synthetic base (synthetic_bases.py), in the layout of this call, which is guarded. If no base is possible, and from the
+second layout on, another cache entry, whose backend is skipped, serves every way of overlapping. Usually the whole check compares
+two pointers.
 
-AOTAutograd also regenerates a view of an input from numbers that count from the input's first element, and it knows an input, not
-the whole storage. Whether a graph depends on one of these facts, its nodes say; whether the fact holds is asked of the real
-inputs, and guarded. Where it does not hold the backend is skipped (eligibility.py), and the entry serves the calls in which it does
-not hold either. Graphs whose backend is "eager" depend on nothing of this, and have no such guard.
+AOTAutograd also regenerates a view of an input with offsets from the input's first element, and it knows only the input, not the
+whole storage. The graph's nodes tell whether it depends on one of these facts; the real inputs tell whether the fact is true, and
+the answer is guarded. If it is false, the backend is skipped (eligibility.py), and the entry serves all calls in which it is
+false. Graphs of the backend "eager" do not depend on any of this and have no such guard.
 
-In:  a finished graph, and what installs a guard. Out: a STORAGE_OVERLAP guard, EQUALS guards; answers.
-torch/_guards.py (StorageOverlap) and AOTAutograd's synthetic bases do the same job; torch._C._dynamo.guards checks it.
+In: a finished graph, and what installs a guard. Out: a STORAGE_OVERLAP guard, EQUALS guards; answers. PyTorch's counterpart:
+`StorageOverlap` in torch/_guards.py, checked in torch._C._dynamo.guards, and AOTAutograd's synthetic bases.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ from dynexplore.engine.provenance.sources import CallSource, Namer, PinnedSource
 
 InstallGuard = Callable[[Source, str, Any], None]
 Varies = Callable[[str, object], bool]
-"""Notes how the inputs overlap, by the source of a mutated one; whether an earlier call was compiled for another layout."""
+"""Records how the inputs overlap, by the source of a mutated one; returns whether an earlier call had another layout."""
 
 
 class StorageOverlap:
-    """Whether the tensors overlapped at the capture, and whether those of another call do: the payload of a guard."""
+    """Whether tensors overlapped at capture, and whether those of another call do: the payload of a guard."""
 
     __slots__ = (
         "_extents", "_last", "_others", "_pinned", "_pinned_addresses", "_pinned_spans", "_pinned_storages", "bases", "groups",
@@ -58,9 +58,9 @@ class StorageOverlap:
         self, sources: Sequence[Source], tensors: Sequence[torch.Tensor], fixed: Sequence[bool], mutated: Iterable[int],
         whole_storages: bool, bases: tuple[Base, ...] | None = None,
     ) -> None:  # fmt: skip
-        """`fixed`: whether the sizes of each are guarded; `mutated`: the numbers of those that the graph mutates.
+        """`fixed`: whether the sizes of each are guarded; `mutated`: the indices of those that the graph mutates.
 
-        `whole_storages`: whether to be in one storage is to overlap. `bases`: the tensors overlap, and must do so in this layout.
+        `whole_storages`: sharing a storage counts as overlap. `bases`: the tensors overlap, and must do so in this layout.
         """
         self.sources = tuple(sources)
         self.mutated = frozenset(mutated)
@@ -75,12 +75,12 @@ class StorageOverlap:
         self._pinned_addresses: list[int] = []
         self._pinned_spans: list[Span] | None = None
         self._pinned_storages: frozenset[int] = frozenset()
-        # Where the tensors were in the last call, and whether they were disjoint: so they are if nothing moves. In one attribute:
-        # another thread sees all of it or nothing.
+        # The addresses of the tensors in the last call, and whether they were disjoint: still so if nothing moved. It is one
+        # attribute, so that another thread sees a consistent state.
         self._last: tuple[list[int], list[int], bool] | None = None if whole_storages or not all(fixed) else ([], [], False)
 
     def holds(self, *tensors: torch.Tensor) -> bool:
-        """Whether these are disjoint, share storages or overlap as those of the capture did."""
+        """Whether these are disjoint, share storages or overlap like those of the capture."""
         if self._are_disjoint(tensors):
             return not self.overlap and not self.groups
         if groups_that_overlap(tensors, self.mutated):
@@ -88,15 +88,15 @@ class StorageOverlap:
         return not self.overlap and self._groups_that_alias(tensors) == self.groups
 
     def _has_layout(self, tensors: Sequence[torch.Tensor]) -> bool:
-        """Whether tensors that overlap do so in the layout of the capture; their sizes and strides have guards of their own."""
+        """Whether overlapping tensors have the layout of the capture; their sizes and strides are guarded separately."""
         return bases_of(tensors, self.mutated) == self.bases and self._groups_that_alias(tensors) == self.groups
 
     def _groups_that_alias(self, tensors: Sequence[torch.Tensor]) -> list[list[int]]:
-        """The groups of tensors in one storage, where that counts."""
+        """The groups of tensors in one storage, if that counts as overlap."""
         return groups_that_alias(tensors, self.mutated) if self.whole_storages else []
 
     def _are_disjoint(self, tensors: Sequence[torch.Tensor]) -> bool:
-        """Whether no two overlap. Those that the cache entry holds (parameters) are sorted once, as long as none of them moves."""
+        """Whether no two overlap. Tensors held by the cache entry (parameters) are sorted once, as long as none of them moves."""
         addresses = [address_of(tensors[place]) for place in self._pinned]
         if self._last is None:
             return self._lie_apart(tensors, addresses)
@@ -108,7 +108,7 @@ class StorageOverlap:
         return answer
 
     def _lie_apart(self, tensors: Sequence[torch.Tensor], addresses: list[int]) -> bool:
-        """`_are_disjoint`, worked out; `addresses` are those of the tensors that the cache entry holds."""
+        """`_are_disjoint`, computed without the cache; `addresses` are those of the tensors held by the cache entry."""
         if addresses != self._pinned_addresses or self._pinned_spans is None:
             self._pinned_addresses, self._pinned_spans = addresses, None
             spans = sorted(self._span(tensors, place, at) for place, at in zip(self._pinned, addresses, strict=True))
@@ -139,7 +139,7 @@ class StorageOverlap:
         return f"(p := {first_input}.data_ptr()) + {first} <= (q := {second_input}.data_ptr()) or q + {rest[0]} <= p or {whole}"
 
     def actual(self, *tensors: torch.Tensor) -> str:
-        """How the tensors of another call alias, in words."""
+        """How the tensors of another call alias, as text."""
         groups = groups_that_overlap(tensors, self.mutated)
         if groups and self.bases:
             begins = zip(self.sources, tensors, strict=True)
@@ -147,7 +147,7 @@ class StorageOverlap:
         return self._words(groups, "overlap in memory") if groups else self._words(self._groups_that_alias(tensors))
 
     def expression(self) -> str:
-        """The check as people read it."""
+        """The check as displayed."""
         names = [source.text() for source in self.sources]
         listed = ", ".join(names if len(names) <= 6 else [*names[:5], "..."])
         if self.bases:
@@ -179,16 +179,16 @@ class StorageOverlap:
 
 
 def no_guard(source: Source, kind: str, expected: Any) -> None:
-    """Installs no guard: of a graph for which no row that needs one is asked."""
+    """Install no guard: for a graph for which no row that needs one is evaluated."""
     raise AssertionError(kind)
 
 
 def guard_on_overlap(guard: InstallGuard, graph: FinishedGraph, varies: Varies, to_pass: list[Base]) -> bool:
-    """Guard on whether inputs of a graph that mutates some of them overlap; whether they do, and no base can stand for them.
+    """Guard on whether inputs of a mutating graph overlap; returns whether they do and no synthetic base is possible.
 
-    The bases through which the backend can get them, by the places of inputs, are added to `to_pass`.
+    The bases through which the backend can get them, by input index, are appended to `to_pass`.
     """
-    places = [place for place, entry in enumerate(graph.inputs) if has_memory(entry) and entry.source.guardable]  # new ones do not
+    places = [place for place, entry in enumerate(graph.inputs) if has_memory(entry) and entry.source.guardable]  # not new tensors
     inputs = [graph.inputs[place] for place in places]
     mutated = [number for number, place in enumerate(places) if place in graph.meta.mutated_inputs]
     if len(inputs) < 2 or not mutated:
@@ -210,7 +210,7 @@ def guard_on_overlap(guard: InstallGuard, graph: FinishedGraph, varies: Varies, 
 
 
 def guard_on_storage_offsets(guard: InstallGuard, graph: FinishedGraph) -> bool:
-    """Guard on whether each mutated input of which a view of symbolic size is returned begins its storage; the answer."""
+    """Guard on whether each mutated input of which a view of symbolic size is returned begins its storage; returns the answer."""
     fakes = [example_value(node) for node in graph.outputs] if graph.meta.mutated_inputs else []
     views = {storage_of(fake) for fake in fakes if isinstance(fake, torch.Tensor) and _has_symbolic_layout(fake)}
     mutated = [graph.inputs[place] for place in graph.meta.mutated_inputs] if views else []
@@ -219,13 +219,13 @@ def guard_on_storage_offsets(guard: InstallGuard, graph: FinishedGraph) -> bool:
 
 
 def guard_on_whole_storages(guard: InstallGuard, graph: FinishedGraph) -> bool:
-    """Guard on whether each input that `as_strided` takes apart is all of its storage; the answer."""
+    """Guard on whether each input of an `as_strided` fills its whole storage; returns the answer."""
     strided = [graph.inputs[place] for place in graph.meta.as_strided_inputs]
     return _guard_on_each(guard, [entry for entry in strided if entry.source.guardable], fills_its_storage)
 
 
 def _guard_on_each(guard: InstallGuard, inputs: list[GraphInput], holds: Callable[[torch.Tensor], bool]) -> bool:
-    """Guard on the answer to a question about each input, up to the first no."""
+    """Guard on a predicate of each input, up to the first False; returns the answer."""
     for entry in inputs:
         answer = holds(entry.example)
         guard(CallSource(entry.source, holds, holds.__name__), "EQUALS", answer)
@@ -245,6 +245,6 @@ def _has_symbolic_layout(fake: torch.Tensor) -> bool:
 
 
 def has_fixed_sizes(graph_input: GraphInput) -> bool:
-    """Whether sizes and strides of an input are numbers, which are guarded."""
+    """Whether sizes and strides of an input are static and guarded."""
     fake = example_value(graph_input.node)
     return all(isinstance(size, int) for size in (*fake.shape, *fake.stride()))

@@ -1,12 +1,12 @@
-"""The passes that a graph goes through before its backend gets it: a table.
+"""The table of passes that a graph goes through before its backend gets it.
 
-The idea: AOTAutograd's graph differs from eager in ways that a small rewrite can make up for. Each rewrite is one row: a name, why
-it is needed, when, and what runs. A pass works on a copy: the captured graph stays as it is, for the recording, for a fallback, and
-for whoever runs it eagerly. What ran is in the event SubgraphCompiled (`passes`). The rows run in this order, on graphs that go to
-their backend whole; pieces are cut from the graph as it was captured (eligibility.py: BE22).
+The idea: AOTAutograd's graph differs from eager in ways that a small rewrite can compensate. Each rewrite is one row: a name, why
+it is needed, when, and the function to run. A pass works on a copy: the captured graph is unchanged, for the recording, for a
+fallback, and for eager execution. The event SubgraphCompiled lists the passes that ran (`passes`). The rows run in this order, on
+graphs that go to their backend whole; pieces are cut from the graph as captured (eligibility.py: BE22).
 
-In:  a module and the candidate that it belongs to. Out: the module for the backend.
-torch/_functorch/_aot_autograd/runtime_wrappers.py (CompilerWrapper.pre_compile) is such a list.
+In: a module and its candidate. Out: the module for the backend. PyTorch's counterpart: `CompilerWrapper.pre_compile` of the
+wrappers in torch/_functorch/_aot_autograd/runtime_wrappers.py.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Module = torch.fx.GraphModule
 
 @record()
 class Pass:
-    """One row: `run` gives the module for the backend, where `wants` says that the graph needs it."""
+    """One row: `run` returns the module for the backend; `wants` says whether the graph needs it."""
 
     name: str
     why: str
@@ -98,7 +98,7 @@ PASSES: dict[str, Pass] = {
 
 
 def run_passes(candidate: Candidate) -> Module:
-    """The module that the backend gets; the names of the passes that ran are noted on the candidate."""
+    """Run the passes; returns the module for the backend, and records the names of those that ran on the candidate."""
     module = candidate.graph.module
     for row in PASSES.values():
         if row.wants(candidate):

@@ -1,18 +1,17 @@
-"""Rollback: what a graph has mutated when an operator raises is put back, so that the segment can run again as plain Python.
+"""Rollback: if an operator raises, the mutations of the graph are undone, so that the segment can run again as plain Python.
 
-The idea: when an operator raises, what the graph has mutated is put back from copies, and the segment runs again as plain Python
-(translate/graph_failure.py decides that). Inputs are copied only in the first run (it shows whether there are kernels for these
-types), and in each run where the data of tensors decides whether an operator raises.
+The idea: if an operator raises, the mutated inputs are restored from copies, and the segment runs again as plain Python
+(translate/graph_failure.py decides that). Inputs are copied only in the first run (which shows whether kernels exist for these
+types), and in each run if an operator may raise depending on the data of tensors.
 
-A cache of keys and values is large, and each step writes one place of it. But a graph that only overwrites places of an input,
-once, and reads the input afterwards alone, leaves nothing behind that the second run would notice: it writes the same numbers to
-the same places, up to where it fails. Such a mutation is idempotent, and its input needs no copy. A compiler may have moved the
-write before an operator that fails. So there the write must depend on all that may fail ahead of it, or fail as that does:
-`index_copy_` of one place, by the same index.
+A key-value cache is large, and each step writes one index of it. But a graph that only overwrites elements of an input, once, and
+reads the input only afterwards, leaves nothing behind that a second run would observe: it writes the same numbers to the same
+elements, up to the failing operator. Such a mutation is idempotent, and its input needs no copy. A backend may have moved the
+write before an operator that fails. So then the write must depend on all earlier operators that may fail, or fail exactly when
+they do: `index_copy_` of one element, with the same index.
 
-In:  a callable, its graph, and what decides about an exception. Out: the callable, which leaves inputs and random numbers as they
-     were where the segment runs again.
-PyTorch has no counterpart: torch.compile puts nothing back.
+In: a callable, its graph, and what decides about an exception. Out: the callable, which restores inputs and the RNG state if the
+segment runs again. PyTorch's counterpart: none; torch.compile undoes nothing.
 """
 
 from __future__ import annotations
@@ -32,23 +31,23 @@ from dynexplore.engine.graph.builder import FinishedGraph
 
 
 class Segment(Protocol):
-    """What the frame knows of an exception of its graph (translate/graph_failure.py)."""
+    """The frame's view of an exception in its graph (translate/graph_failure.py)."""
 
     in_order: bool  # the operators run in the program's order
-    has_side_effects: bool  # side effects came before the graph
+    has_side_effects: bool  # side effects precede the graph
 
     def may_run_program_code(self) -> bool:
-        """Whether code of the program may run while the graph does, in this call."""
+        """Whether user code may run during the graph, in this call."""
 
     def runs_again(self, raised: BaseException) -> bool:
         """Whether the segment runs again after this exception."""
 
     def note_half_done(self, raised: BaseException) -> None:
-        """The exception is of a graph that had mutated its inputs by then: it passes on."""
+        """Record that the graph had already mutated its inputs: the exception propagates."""
 
 
 def with_rollback(function: Callable[..., Any], graph: FinishedGraph, segment: Segment) -> Callable[..., Any]:
-    """A compiled graph, made so that it leaves inputs and random numbers as they were where its segment runs again."""
+    """Wrap a compiled graph so that inputs and the RNG state are restored if its segment runs again."""
     meta = graph.meta
     if not meta.mutated_inputs and not meta.draws_rng:
         return function
@@ -96,10 +95,9 @@ def _restoring(function: Callable[..., Any], graph: FinishedGraph, segment: Segm
 
 
 def _alias_check(graph: FinishedGraph, places: Sequence[int]) -> Callable[[Sequence[Any]], bool]:
-    """What says whether the inputs at these places alias none of the others, in a call.
+    """A function that checks whether the inputs at these indices alias none of the others, in a call.
 
-    Of plain tensors it is enough that none overlaps, unless the graph sees an input as a storage (`as_strided`): that reaches
-    beyond the tensor.
+    For plain tensors it is enough that none overlaps, unless the graph uses an input's whole storage (`as_strided`).
     """
     tensors = [place for place, entry in enumerate(graph.inputs) if isinstance(entry.example, torch.Tensor)]
     entries = [graph.inputs[place] for place in tensors]
@@ -113,14 +111,14 @@ def _alias_check(graph: FinishedGraph, places: Sequence[int]) -> Callable[[Seque
         return lambda inputs: False
 
     def are_alone(inputs: Sequence[Any]) -> bool:
-        with torch._C.DisableTorchFunctionSubclass():  # a mode of the program does not see the calls of guards
+        with torch._C.DisableTorchFunctionSubclass():  # do not run the user's TorchFunctionModes in guards
             return overlap.holds(*[inputs[place] for place in tensors])
 
     return are_alone
 
 
 def _copy_of(tensor: torch.Tensor) -> Callable[[], object]:
-    """Copy a tensor; gives the function that puts the copy back, in the layout that it had."""
+    """Copy a tensor; returns a function that restores the data and the layout."""
     data = tensor.detach()
     copy, layout = data.clone(), (data.size(), data.stride(), data.storage_offset())
 
@@ -148,7 +146,7 @@ _ASK_FOR_SIZES = frozenset({"size", "stride", "dim", "numel", "storage_offset", 
 
 
 def inputs_that_need_no_copy(graph: torch.fx.Graph, written: Sequence[torch.fx.Node], in_order: bool) -> set[torch.fx.Node]:
-    """Those of the inputs written to that need no copy. `in_order`: the operators run one by one, as they stand."""
+    """The mutated inputs that need no copy. `in_order`: the operators run one by one, as captured."""
     state = _DataflowState(in_order)
     inputs = [node for node in graph.nodes if node.op in ("placeholder", "get_attr")]
     for node in inputs:
@@ -161,18 +159,18 @@ def inputs_that_need_no_copy(graph: torch.fx.Graph, written: Sequence[torch.fx.N
 
 @dataclass
 class _DataflowState:
-    """What is known of storages and of operators that may fail, node by node. Sets of such operators are the bits of numbers."""
+    """The dataflow facts about storages and raising operators, node by node. Sets of such operators are bit sets."""
 
     in_order: bool
-    uncopied: dict[int, torch.fx.Node | None] = field(default_factory=dict)  # the input in a storage; None: it needs a copy
-    mutated: set[int] = field(default_factory=set)  # storages that were written to
+    uncopied: dict[int, torch.fx.Node | None] = field(default_factory=dict)  # the input in a storage; None: needs a copy
+    mutated: set[int] = field(default_factory=set)  # storages that were mutated
     storages: dict[torch.fx.Node, set[int]] = field(default_factory=dict)
     may_raise: list[torch.fx.Node] = field(default_factory=list)
-    depends_on: dict[torch.fx.Node, int] = field(default_factory=dict)  # of which of these a node needs the result
-    writers: dict[int, int] = field(default_factory=dict)  # of which of these what lies in a storage does
+    depends_on: dict[torch.fx.Node, int] = field(default_factory=dict)  # the raising operators that a node depends on
+    writers: dict[int, int] = field(default_factory=dict)  # the same for the content of a storage
 
     def visit(self, node: torch.fx.Node) -> None:
-        """Take the next node into account."""
+        """Update the state with the next node."""
         self.storages[node] = storages_of(node)
         used = node.all_input_nodes
         touched = set().union(*(self.storages[arg] for arg in used))
@@ -202,20 +200,21 @@ class _DataflowState:
         return storage in self.storages[node] or operator_name(node) in _ASK_FOR_SIZES
 
     def _fails_before(self, write: torch.fx.Node) -> bool:
-        """Whether a write is never reached where something ahead of it fails, in whatever order a compiler runs them."""
+        """Whether a mutation cannot happen if an earlier operator fails, in whatever order a backend runs them."""
         needed = self.depends_on[write]
         return all(needed >> bit & 1 or _fail_alike(raising, write) for bit, raising in enumerate(self.may_raise))
 
 
 def _overwrites(node: torch.fx.Node) -> bool:
-    """Whether what an operator writes does not depend on what was there."""
+    """Whether an operator's result in the mutated tensor is independent of its previous content."""
     name = operator_name(node)
     accumulates = name == "index_put_" and (len(node.args) > 3 or bool(node.kwargs))
     return name in _OVERWRITE and not accumulates
 
 
 def _fail_alike(raising: torch.fx.Node, write: torch.fx.Node) -> bool:
-    """Whether the write raises where this one does: both to one place, by the same index, of which it has no more."""
+    """Whether the mutation raises exactly when this operator does: both access one element with the same index, in the same range.
+    """
     if not operator_name(raising) == operator_name(write) == "index_copy_" or raising.kwargs or write.kwargs:
         return False
     (first, dim, index, _), (second, other_dim, other_index, _) = raising.args, write.args

@@ -1,15 +1,15 @@
-"""The geometry of storages: which tensors alias, overlap, or reach behind the end of their storage.
+"""Storage geometry: which tensors alias, overlap, or extend beyond the end of their storage.
 
 The idea: a strided tensor is a storage, an offset, sizes and strides. All questions about aliasing are arithmetic on these
-numbers, so they are answered here, for real and for fake tensors alike. Words:
+numbers, so they are answered here, for real and fake tensors alike. Terms:
 
 - two tensors *alias* if they are in one storage (`storage_of`), and *overlap* if their extents share a byte
 - a tensor's *extent* is the bytes between its first element and the end of its last one
-- a tensor has *internal overlap* if two of its elements are one place, as in an expanded tensor
-- an operator that writes to one tensor and reads the same places as other elements of another one has no functional form
+- a tensor has *internal overlap* if two of its elements share memory, as in an expanded tensor
+- an operator that mutates one tensor and reads the same memory as different elements of another one has no functional form
 
-In:  tensors. Out: answers; `check_in_bounds_for_storage` raises what torch raises, which no fake kernel does.
-aten/src/ATen/MemoryOverlap.cpp and checkInBoundsForStorage (aten/src/ATen/native/Resize.h) do the same job.
+In: tensors. Out: answers; `check_in_bounds_for_storage` raises torch's error, which no fake kernel does. PyTorch's counterpart:
+aten/src/ATen/MemoryOverlap.cpp and checkInBoundsForStorage (aten/src/ATen/native/Resize.h).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 import torch
 
 Span = tuple[int, int, int]
-"""Where a tensor's extent begins and ends, and which input it is."""
+"""The begin and end of a tensor's extent, and the index of the input."""
 
 address_of = torch.Tensor.data_ptr
 
@@ -32,9 +32,9 @@ address_of = torch.Tensor.data_ptr
 
 
 def storage_of(tensor: torch.Tensor) -> int:
-    """What names the storage of a tensor: a tensor and its views share it. A sparse tensor is named itself.
+    """The identity of a tensor's storage: a tensor and its views share it. A sparse tensor is identified by itself.
 
-    Under a transform of torch.func it is that of the tensor inside.
+    Under a transform of torch.func it is that of the wrapped tensor.
     """
     while torch._C._functorch.is_functorch_wrapped_tensor(tensor):
         tensor = torch._C._functorch.get_unwrapped(tensor)
@@ -54,7 +54,7 @@ def storage_begin(tensor: torch.Tensor) -> int:
 
 
 def extent(tensor: torch.Tensor) -> int:
-    """How many bytes there are between the first element of a tensor and the end of its last one.
+    """The number of bytes between the first element of a tensor and the end of its last one.
 
     >>> extent(torch.ones(4)[::2])
     12
@@ -66,22 +66,22 @@ def extent(tensor: torch.Tensor) -> int:
 
 
 def layout_of(tensor: torch.Tensor) -> tuple[Any, ...]:
-    """Where a tensor is in its storage: what `as_strided_` takes."""
+    """The sizes, strides and offset of a tensor: the arguments of `as_strided_`."""
     return tensor.shape, tensor.stride(), tensor.storage_offset()
 
 
 def fills_its_storage(tensor: torch.Tensor) -> bool:
-    """Whether a tensor is all that its storage holds.
+    """Whether a tensor covers its whole storage.
 
     >>> fills_its_storage(torch.ones(4)), fills_its_storage(torch.ones(4)[:2])
     (True, False)
     """
-    with torch._C.DisableTorchFunctionSubclass():  # a class of the program does not see the calls of guards
+    with torch._C.DisableTorchFunctionSubclass():  # do not run `__torch_function__` of user subclasses in guards
         return tensor.storage_offset() == 0 and tensor.numel() * tensor.element_size() == tensor.untyped_storage().nbytes()
 
 
 def begins_its_storage(tensor: torch.Tensor) -> bool:
-    """Whether a tensor's first element is its storage's.
+    """Whether a tensor's first element is at the start of its storage.
 
     >>> begins_its_storage(torch.ones(4)), begins_its_storage(torch.ones(4)[1:])
     (True, False)
@@ -91,7 +91,7 @@ def begins_its_storage(tensor: torch.Tensor) -> bool:
 
 
 def has_internal_overlap(tensor: torch.Tensor) -> bool:
-    """Whether two elements may be one place: expanded (operators refuse to write there) or unfolded.
+    """Whether two elements may share memory: expanded (operators refuse to write there) or unfolded.
 
     >>> has_internal_overlap(torch.ones(1).expand(3)), has_internal_overlap(torch.ones(3))
     (True, False)
@@ -99,7 +99,7 @@ def has_internal_overlap(tensor: torch.Tensor) -> bool:
     numbers = *tensor.shape, *tensor.stride()
     if not all(isinstance(number, int) for number in numbers):
         return any(stride == 0 and size != 1 for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
-    reach = 0  # how far the dimensions with smaller strides go
+    reach = 0  # the extent of the dimensions with smaller strides
     for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
         if size != 1 and stride <= reach:
             return bool(tensor.numel())
@@ -108,9 +108,9 @@ def has_internal_overlap(tensor: torch.Tensor) -> bool:
 
 
 def check_in_bounds_for_storage(operator: torch._ops.OpOverload, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
-    """Raise what an operator of the `as_strided` family raises for places behind the end of the storage. Symbolic sizes pass.
+    """Raise the error of an `as_strided` operator whose result exceeds the storage. Symbolic sizes pass.
 
-    No fake kernel has this check. Without it a compiler would drop the operator where nobody uses its result, and the error.
+    No fake kernel has this check. Without it a backend would drop the operator if its result is unused, and the error with it.
     """
     arguments = dict(zip((argument.name for argument in operator._schema.arguments), args, strict=False)) | dict(kwargs)
     tensor, sizes, strides, offset = (arguments.get(name) for name in ("self", "size", "stride", "storage_offset"))
@@ -134,10 +134,10 @@ def check_in_bounds_for_storage(operator: torch._ops.OpOverload, args: Sequence[
 
 
 def share_places_otherwise(written: torch.Tensor, read: torch.Tensor) -> bool:
-    """Whether two tensors share places in memory, but not as the same elements: what an operator that writes to one of them reads
-    of the other depends on the order of its writes. Operators refuse some of these (aten/src/ATen/MemoryOverlap.cpp).
+    """Whether two tensors share memory, but not as the same elements: what an operator that writes to one of them reads from the
+    other depends on the order of its writes. Operators refuse some of these (aten/src/ATen/MemoryOverlap.cpp).
 
-    Where sizes are symbolic, whether they do with the sizes of this call: no guard comes of the question.
+    Symbolic sizes are evaluated with their hints, without installing a guard.
 
     >>> x = torch.ones(6)
     >>> share_places_otherwise(x[:3], x[1:4]), share_places_otherwise(x[:2], x[2:]), share_places_otherwise(x, x)
@@ -160,7 +160,7 @@ def share_places_otherwise(written: torch.Tensor, read: torch.Tensor) -> bool:
 
 
 _Dims = Sequence[tuple[int, int]]
-"""Sizes and strides."""
+"""Pairs of a size and a stride."""
 
 _MOST_PLACES = 1 << 24
 
@@ -170,7 +170,7 @@ def _end(begin: int, dims: _Dims) -> int:
 
 
 def _share_places(begin: int, dims: _Dims, other_begin: int, other_dims: _Dims) -> bool:
-    """Whether two sets of places meet; of more than are worth a look, whether they may."""
+    """Whether two sets of addresses intersect; for very large sets, whether they may."""
     first, last = max(begin, other_begin), min(_end(begin, dims), _end(other_begin, other_dims))
     if first >= last:
         return False
@@ -187,7 +187,7 @@ def _share_places(begin: int, dims: _Dims, other_begin: int, other_dims: _Dims) 
 
 
 def _slices(begin: int, dims: _Dims) -> Iterable[slice]:
-    """The places as slices along the longest dimension."""
+    """The addresses as slices along the longest dimension."""
     longest = max(dims, default=(1, 1))
     others = list(dims)
     if longest in others:
@@ -199,7 +199,7 @@ def _slices(begin: int, dims: _Dims) -> Iterable[slice]:
 
 
 def _hint_of(number: Any) -> Any:
-    """A symbolic number as it is in this call; None for an unbacked one."""
+    """The hint of a symbolic number; None for an unbacked one."""
     return number.node.hint if isinstance(number, torch.SymInt) else number
 
 
@@ -207,14 +207,14 @@ def _hint_of(number: Any) -> Any:
 
 
 def are_alone_in_their_storages(values: Sequence[Any], places: Sequence[int]) -> bool:
-    """Whether the tensors at these places alias none of the others, in this call."""
-    with torch._C.DisableTorchFunctionSubclass():  # a class of the program does not see the calls of guards
+    """Whether the tensors at these indices alias none of the others, in this call."""
+    with torch._C.DisableTorchFunctionSubclass():  # do not run `__torch_function__` of user subclasses in guards
         storages = [storage_of(value) for value in values if isinstance(value, torch.Tensor)]
         return all(storages.count(storage_of(values[place])) == 1 for place in places)
 
 
 def groups_that_alias(tensors: Sequence[torch.Tensor], mutated: Iterable[int]) -> list[list[int]]:
-    """The groups of tensors in one storage, one of which is mutated."""
+    """The groups of tensors in one storage of which at least one is mutated."""
     groups: dict[int, list[int]] = {}
     for place, tensor in enumerate(tensors):
         groups.setdefault(storage_of(tensor), []).append(place)
@@ -223,7 +223,7 @@ def groups_that_alias(tensors: Sequence[torch.Tensor], mutated: Iterable[int]) -
 
 
 def groups_that_overlap(tensors: Sequence[torch.Tensor], mutated: Iterable[int]) -> list[list[int]]:
-    """The groups of tensors that overlap, where one of them, or another one in their storage, is mutated."""
+    """The groups of overlapping tensors if one of them, or another one in their storage, is mutated."""
     spans = sorted((address, address + size, place) for place, tensor in enumerate(tensors)
                    if (size := extent(tensor)) and (address := address_of(tensor)))  # fmt: skip
     groups: list[list[int]] = []
@@ -246,7 +246,7 @@ def groups_that_overlap(tensors: Sequence[torch.Tensor], mutated: Iterable[int])
 
 
 def are_disjoint(spans: Sequence[Span]) -> bool:
-    """Whether sorted spans do not overlap; an empty one overlaps with nothing."""
+    """Whether sorted spans do not overlap; an empty one overlaps nothing."""
     end = 0
     for start, stop, _ in spans:
         if start < end and start < stop:
@@ -256,7 +256,7 @@ def are_disjoint(spans: Sequence[Span]) -> bool:
 
 
 def fits_between(span: Span, others: Sequence[Span]) -> bool:
-    """Whether a span overlaps with none of others, which are sorted, not empty, and disjoint."""
+    """Whether a span overlaps none of the others, which are sorted, not empty, and disjoint."""
     start, stop, _ = span
     if start == stop:
         return True

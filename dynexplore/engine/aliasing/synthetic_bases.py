@@ -1,18 +1,18 @@
-"""Synthetic bases: inputs that overlap in memory, handed to a backend as one input and views of it.
+"""Synthetic bases: overlapping inputs are passed to a backend as one input and views of it.
 
-The idea: AOTAutograd's graph reads its inputs first and mutates them last, so it needs inputs that do not overlap. Where they do,
-the backend gets their whole storage as one flat tensor, the *synthetic base*, and the graph takes each input of it by `as_strided`.
-A mutation of one is then seen in all, as in eager. Where the inputs are views of one tensor, so is the base: it shares their
-version counter, and outputs that are views of it have the base that they have in eager. Where they are not (`.data` was assigned,
-or they were copied together), it is a new tensor on the storage; version counters are incremented behind the graph, and the graph
-may return no view of it, and compute nothing for which a gradient is wanted.
+The idea: AOTAutograd's graph reads its inputs first and mutates them last, so it needs inputs that do not overlap. If they do, the
+backend gets their whole storage as one flat tensor, the *synthetic base*, and the graph takes each input from it by `as_strided`.
+A mutation of one is then visible in all, as in eager. If the inputs are views of one tensor, so is the base: it shares their
+version counter, and outputs that are views of it have the same base as in eager. If they are not (`.data` was assigned, or they
+were deep-copied together), the base is a new tensor on the storage; version counters are bumped after the graph, and the graph may
+return no view of it, and compute nothing that requires grad.
 
-There is a base for plain strided tensors of one dtype without gradients. `as_strided` counts from the start of the storage in
-numbers that are constants of the graph. So the layout is guarded (overlap_guard.py).
+A base is possible for plain strided tensors of one dtype without gradients. `as_strided` uses offsets from the start of the
+storage, which are constants of the graph. So the layout is guarded (overlap_guard.py).
 
-In:  the tensors of a call, or a finished graph and its bases. Out: the bases, plain tuples that can be compared; the module and the
-     example inputs for the backend; a callable that takes the inputs of the program.
-torch/_functorch/_aot_autograd/runtime_wrappers.py (merge_view_inputs) does the same job, inside of the backend.
+In: the tensors of a call, or a finished graph and its bases. Out: the bases, plain comparable tuples; the module and the example
+inputs for the backend; a callable that takes the program's inputs. PyTorch's counterpart: `merge_view_inputs` in
+torch/_functorch/_aot_autograd/runtime_wrappers.py, inside the backend.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from dynexplore.engine.aliasing.storage import groups_that_overlap, layout_of, s
 from dynexplore.engine.graph.builder import FinishedGraph, example_value
 
 Base = tuple[tuple[int, ...], tuple[int, ...], int, bool]
-"""The places of the inputs in one storage, where each of them begins in it, how many elements it has, and whether the inputs are
-views of one tensor.
+"""The indices of the inputs in one storage, the storage offset of each, the number of elements of the base, and whether the inputs
+are views of one tensor.
 """
 
 
 def bases_of(tensors: Sequence[torch.Tensor], mutated: Iterable[int]) -> tuple[Base, ...] | None:
-    """The bases of the storages in which tensors overlap and some are mutated; None where a storage can have none.
+    """The bases of the storages in which tensors overlap and some are mutated; None if a storage can have none.
 
     >>> x = torch.ones(6)
     >>> bases_of([x[:4], x[2:]], [0])
@@ -71,9 +71,9 @@ def _viewed(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def are_views_in_graph(bases: Sequence[Base], graph: FinishedGraph) -> bool:
-    """Whether the graph can take these inputs of bases: each has fixed sizes, is no output, and no attribute is in its storage.
+    """Whether the graph can take these inputs from bases: each has fixed sizes, is no output, and no attribute is in its storage.
 
-    Inductor of torch 2.14 orders several mutations of one base wrongly: there may be one.
+    Inductor of torch 2.14 orders several mutations of one base incorrectly, so only one mutation is allowed.
     """
     if sum(bool(mutated_args(node)) for node in graph.call_nodes()) > 1:
         return False
@@ -99,8 +99,8 @@ def _numbers(part: Any) -> Sequence[Any]:
 def with_bases(
     module: torch.fx.GraphModule, examples: Sequence[Any], bases: Sequence[Base], fake_mode: Any
 ) -> tuple[torch.fx.GraphModule, list[Any]]:
-    """A copy of the graph that takes bases, behind the inputs that stay, and its example inputs."""
-    copied = torch.fx.GraphModule(module, copy.deepcopy(module.graph))  # it shares the parameters
+    """A copy of the graph that takes bases, after the remaining inputs, and its example inputs."""
+    copied = torch.fx.GraphModule(module, copy.deepcopy(module.graph))  # shares the parameters
     placeholders = [node for node in copied.graph.nodes if node.op == "placeholder"]
     last, fake_bases = placeholders[-1], []
     for number, (places, _, count, has_one_base) in enumerate(bases):
@@ -118,7 +118,7 @@ def with_bases(
 
 
 def _take_of_base(graph: torch.fx.Graph, base: torch.fx.Node, placeholder: torch.fx.Node, after: torch.fx.Node) -> torch.fx.Node:
-    """Replace an input by a view of the base; the node of the view."""
+    """Replace an input by a view of the base; returns the node of the view."""
     sizes, strides, offset = layout_of(example_value(placeholder))
     with graph.inserting_after(after):
         view = graph.call_method("as_strided", (base, tuple(sizes), tuple(strides), offset))
@@ -129,7 +129,7 @@ def _take_of_base(graph: torch.fx.Graph, base: torch.fx.Node, placeholder: torch
 
 
 def taking_views(compiled: Callable[..., Any], graph: FinishedGraph, bases: Sequence[Base]) -> Callable[..., Any]:
-    """What the backend made of the graph with bases, called with the inputs of the program."""
+    """The backend's callable for the graph with bases, called with the program's inputs."""
     unchanged = _places_that_stay(len(graph.inputs), bases)
     firsts = [(places[0], count, has_one_base) for places, _, count, has_one_base in bases]
     bumped = _places_with_own_counters(graph, bases)
@@ -145,14 +145,14 @@ def taking_views(compiled: Callable[..., Any], graph: FinishedGraph, bases: Sequ
 
 
 def _flat(tensor: torch.Tensor, count: int, is_view: bool) -> torch.Tensor:
-    """All of a tensor's storage, as a view of what the tensor is a view of, or as a new tensor."""
+    """A tensor's whole storage, as a view of the tensor's base or as a new tensor."""
     if is_view:
         return _viewed(tensor).as_strided((count,), (1,), 0)
     return tensor.new_empty(0).set_(tensor.untyped_storage(), 0, (count,), (1,))
 
 
 def _places_with_own_counters(graph: FinishedGraph, bases: Sequence[Base]) -> list[int]:
-    """The inputs that the program mutates itself, and whose version counters the base does not share."""
+    """The inputs that the program itself mutates and whose version counters the base does not share."""
     mutated = {id(_viewed(value)) for node in calls_in(graph.module) for arg in mutated_args(node) for value in tensors_of(arg)}
     places = [place for places, *_, has_one_base in bases if not has_one_base for place in places]
     return [place for place in places if id(_viewed(example_value(graph.inputs[place].node))) in mutated]

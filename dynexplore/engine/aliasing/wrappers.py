@@ -1,15 +1,14 @@
-"""The wrappers around what a backend returned: a table.
+"""The table of wrappers around the backend's callable.
 
-The idea: what AOTAutograd makes of a graph computes the same values; but views are regenerated, mutations are copied in afterwards,
-and modes are those of the call. Some programs can see that. Each wrapper makes up for one such difference; it is one row: a name,
-why it is needed, when, and what wraps. What wraps a graph is in the event SubgraphCompiled (`wrappers`). The rows apply in this
-order, the first one innermost. `stage`: "outputs" rows are for graphs that went to their backend whole, "views" rows for pieces as
-well, "call" rows come after the observers (recorders, step checkers) have wrapped the callable.
+The idea: the callable that AOTAutograd returns computes the same values as the graph; but views are regenerated, mutations are
+copied in afterwards, and modes are those of the call. Some programs can observe that. Each wrapper compensates one such difference
+and is one row: a name, why it is needed, when, and the wrapping function. The event SubgraphCompiled lists the wrappers of a graph
+(`wrappers`). The rows apply in this order, the first one innermost. `stage`: "outputs" rows are for graphs that went to their
+backend whole, "views" rows for pieces as well, "call" rows are applied after the observers (recorders, step checkers) have wrapped
+the callable. Wrappers that depend on the frame are in translate/call_wrappers.py.
 
-The translator has rows of its own, which need to know the frame (translate/call_wrappers.py).
-
-In:  a callable and the candidate that it was made of. Out: the callable, wrapped.
-torch/_functorch/_aot_autograd/runtime_wrappers.py (CompilerWrapper.post_compile) is such a list.
+In: a callable and the candidate from which it was compiled. Out: the callable, wrapped. PyTorch's counterpart:
+`CompilerWrapper.post_compile` of the wrappers in torch/_functorch/_aot_autograd/runtime_wrappers.py.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ OUTPUTS, VIEWS, CALL = "outputs", "views", "call"
 
 @record()
 class Wrapper(Generic[Facts]):
-    """One row: `wrap` gives the callable, wrapped, where `wants` says that the graph needs it."""
+    """One row: `wrap` returns the wrapped callable; `wants` says whether the graph needs it."""
 
     name: str
     why: str
@@ -44,7 +43,7 @@ class Wrapper(Generic[Facts]):
 
 
 def apply_wrappers(function: Compiled, rows: Iterable[Wrapper[Facts]], facts: Facts, names: list[str]) -> Compiled:
-    """The callable in the wrappers that it needs; their names are added to `names`."""
+    """Apply the wrappers that the callable needs; their names are appended to `names`."""
     for row in rows:
         if row.wants(facts):
             wrapped = row.wrap(function, facts)
@@ -55,7 +54,7 @@ def apply_wrappers(function: Compiled, rows: Iterable[Wrapper[Facts]], facts: Fa
 
 
 def _preserve_version_counters(function: Compiled, candidate: Candidate) -> Compiled:
-    """The graph mutates the input itself, where the program mutates its `.data`."""
+    """The compiled graph mutates the input itself where the program mutates its `.data`: restore the version counters."""
     places = candidate.graph.meta.hidden_mutations
 
     def run(*inputs: Any) -> Any:

@@ -1,3 +1,1 @@
-"""What the engine traces and what it leaves alone: marks that users set, rules by file, functions that are
-constants.
-"""
+"""Policy: what the engine traces and what it skips: users' marks, rules by file, functions that are constants."""

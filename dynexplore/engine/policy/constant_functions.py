@@ -1,12 +1,10 @@
-"""The one table of functions that are constants while tracing.
+"""Functions whose result is a constant while tracing.
 
-The idea: some functions ask "who is running me?", and inside captured code the answer is known: a compiler is,
-TorchScript is not. Calling one of them adds nothing to the graph and needs no guard.
+The idea: some functions ask which tool is running the code, and inside captured code the answer is known: a compiler is,
+TorchScript is not. Calling one of them adds no node to the graph and needs no guard.
 
-In: a live function met in traced code. Out: `is_constant`, `constant_result`. To add one: a row here, and a
-line in its test.
-
-torch/_dynamo/variables/torch.py (constant_fold_functions, handlers) and external_utils.py do the same job.
+In: a live function called in traced code. Out: `is_constant`, `constant_result`. To add one: a row here, and a line in its test.
+PyTorch's counterpart: `constant_fold_functions` in torch/_dynamo/variables/torch.py, and torch/_dynamo/external_utils.py.
 """
 
 from __future__ import annotations
@@ -27,25 +25,25 @@ class _Exporting(threading.local):
 
 
 exporting = _Exporting()
-"""Whether this thread captures for `export`: then, and only then, `torch.compiler.is_exporting()` is True."""
+"""Whether this thread captures for `export`: only then is `torch.compiler.is_exporting()` True."""
 
 _CONSTANTS: dict[int, tuple[Callable[..., Any], object]] = {}
-"""By identity: a function need not be hashable. The function is kept, so that its id stays its own."""
+"""Keyed by id: a function need not be hashable. The function is kept alive, so that its id stays unique."""
 
 
 def constant(value: object, *functions: Callable[..., Any]) -> None:
-    """Declare that calls of these functions give `value` while tracing."""
+    """Declare that these functions return `value` while tracing."""
     for function in functions:
         _CONSTANTS[id(function)] = (function, value)
 
 
 def is_constant(function: object) -> bool:
-    """Whether calls of this function are a constant while tracing."""
+    """Whether calls of this function are constant while tracing."""
     return id(function) in _CONSTANTS or function is torch.compiler.is_exporting or _is_dynamos_is_compiling(function)
 
 
 def constant_result(function: object) -> Any:
-    """What a call of this function gives while tracing; KeyError when it is no constant.
+    """The result of this function while tracing; KeyError if it is not a constant.
 
     >>> constant_result(torch.jit.is_scripting)
     False
@@ -58,18 +56,18 @@ def constant_result(function: object) -> Any:
 
 
 def table() -> list[tuple[Callable[..., Any], object]]:
-    """All functions that are constants while tracing, with what they give now."""
+    """All functions that are constant while tracing, with their current results."""
     return [*_CONSTANTS.values(), (torch.compiler.is_exporting, exporting.now)]
 
 
 def _is_dynamos_is_compiling(function: object) -> bool:
-    # importing torch._dynamo takes seconds: its own is_compiling is known only once somebody has imported it
+    # importing torch._dynamo takes seconds: its own is_compiling is registered only if it is already imported
     utilities = getattr(sys.modules.get("torch._dynamo"), "external_utils", None)
     return utilities is not None and function is utilities.is_compiling
 
 
 def is_compiling() -> bool:
-    """Whether this code is being captured: False when it runs as plain Python, True in captured code.
+    """Whether this code is being captured: False in plain Python, True in captured code.
 
     >>> is_compiling()
     False
@@ -87,6 +85,6 @@ constant(
 constant(False, torch.fx._symbolic_trace.is_fx_tracing, torch.fx._symbolic_trace.is_fx_symbolic_tracing)
 constant(False, torch.onnx.is_in_onnx_export)
 constant(None, torch._C._get_tracing_state)
-# under a TorchDispatchMode of the program frames run plain; the modes that stand there while tracing are our own
+# frames under a TorchDispatchMode of the program are skipped; the modes on the stack while tracing are the engine's
 constant(0, torch._C._len_torch_dispatch_stack)
 constant(False, torch._C._are_functorch_transforms_active)

@@ -1,13 +1,12 @@
-"""error_on_graph_break: in a block or function of the program a graph break is an error, or, inside such a one, is none.
+"""error_on_graph_break: make graph breaks errors in a block or function of the program, or allow them again inside one.
 
-The idea: `nopython=True` asks for one graph of the whole function. Who wants to be sure of one part alone marks it; what the graph
-meets inside raises `exc.Unsupported` while it is captured. Under `nopython=True` the mark changes nothing. What is captured
-already runs as it is: the setting is asked where something is captured, and is no part of a guard.
+The idea: `nopython=True` requires one graph for the whole function. This setting requires it for a part only: a graph break inside
+raises `exc.Unsupported` during capture. Under `nopython=True` it has no effect. Code that is already compiled is unaffected: the
+setting is read during capture and is not guarded.
 
-In: `with error_on_graph_break(True):`, or the same as a decorator; nested, the innermost counts. Out: `breaks_are_errors()`, of
-this thread, set for real by plain Python and by the translator alike (variables/modes/error_on_graph_break.py).
-
-torch/_dynamo/decorators.py (error_on_graph_break) does the same job.
+In: `with error_on_graph_break(True):`, or the same as a decorator; if nested, the innermost counts. Out: `breaks_are_errors()` of
+this thread, set both by plain Python and by the translator (variables/modes/error_on_graph_break.py). PyTorch's counterpart:
+`error_on_graph_break` in torch/_dynamo/decorators.py.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from typing import Any
 
 
 class _Setting(threading.local):
-    now: bool | None = None  # None: nobody has set it here, and torch's own counts
+    now: bool | None = None  # None: not set here, so torch's own setting counts
 
 
 _setting = _Setting()
@@ -29,20 +28,20 @@ def breaks_are_errors() -> bool:
     """Whether a graph break raises here."""
     if _setting.now is not None:
         return _setting.now
-    of_torch: Any = sys.modules.get("torch._dynamo.decorators")  # importing it takes seconds, and whoever sets it has done so
+    of_torch: Any = sys.modules.get("torch._dynamo.decorators")  # slow to import; imported if its setting is used
     return of_torch is not None and bool(of_torch._get_error_on_graph_break())
 
 
 def set_breaks_are_errors(is_error: bool | None) -> bool | None:
-    """Set it for this thread; what it was before."""
+    """Set it for this thread; returns the previous value."""
     before, _setting.now = _setting.now, is_error
     return before
 
 
-class error_on_graph_break(contextlib.ContextDecorator):  # called like a function, as torch's is
-    """Let graph breaks raise `exc.Unsupported` in a block, or during each call of a decorated function; with False, let them be.
+class error_on_graph_break(contextlib.ContextDecorator):  # lower case, like torch's
+    """Make graph breaks raise `exc.Unsupported` in a block or in each call of a decorated function; with False, allow them.
 
-    Args: error_on_graph_break: True or False; of nested ones the innermost counts.
+    Args: error_on_graph_break: True or False; if nested, the innermost counts.
 
     >>> with error_on_graph_break(True):
     ...     breaks_are_errors()

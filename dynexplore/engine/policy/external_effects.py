@@ -1,11 +1,11 @@
-"""Calls that reach outside of the program: the clock, files, the system, random numbers, numpy's memory.
+"""Calls with effects outside the program: the clock, files, the system, random numbers, numpy's memory.
 
-The idea: such a call breaks the graph like any other that the engine does not trace, but what people can do about it differs.
-So the kind of break goes by the module that the callee belongs to. Some names of these modules only compute (`os.fspath`): for them
-a rule is missing, no more, and the caller's own kind says so.
+The idea: such a call breaks the graph like any other untraceable call, but the advice to the user differs. So the kind of break
+depends on the module of the callee. Some functions of these modules only compute (`os.fspath`): they merely lack a rule, and the
+caller's own kind applies.
 
-In: live callables, classes and values. Out: the id of a kind of graph break, or the one that the caller would have used.
-torch/_dynamo/trace_rules.py has lists of names for the same purpose.
+In: live callables, classes and values. Out: the id of a kind of graph break, or the caller's own one. PyTorch's counterpart: the
+lists of names in torch/_dynamo/trace_rules.py.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _ONLY_COMPUTES = frozenset(
     {"fspath", "fsencode", "fsdecode", "StringIO", "BytesIO", "UUID"}
     | {"PurePath", "PurePathBase", "PurePosixPath", "PureWindowsPath"}
 )
-_CLOCK = frozenset({"now", "utcnow", "today"})  # all else of datetime is arithmetic
+_CLOCK = frozenset({"now", "utcnow", "today"})  # the rest of datetime is arithmetic
 
 
 def kind_of_break(value: Any, otherwise: str) -> str:
-    """The kind of graph break that fits calling `value`, or reading an attribute of it.
+    """The kind of graph break for calling `value` or reading an attribute of it.
 
     >>> import os, time
     >>> kind_of_break(time.time, "DX201"), kind_of_break(len, "DX204")
@@ -40,13 +40,13 @@ def kind_of_break(value: Any, otherwise: str) -> str:
     >>> kind_of_break(os.fspath, "DX201")
     'DX201'
     """
-    if has_python_getattribute(type(value)):  # the program's own object, whatever it says
+    if has_python_getattribute(type(value)):  # the program's own object, which may return anything
         return otherwise
-    if isinstance(value, property):  # from Python 3.13 on its name is asked of the program's function
+    if isinstance(value, property):  # since Python 3.13 its name is read from the program's function
         return otherwise
     for owner in (value, getattr(value, "__self__", None), getattr(value, "__objclass__", None), type(value)):
         module = getattr(owner, "__module__", None)
-        name = getattr(owner, "__name__", None) if module is None else module  # a module itself
+        name = getattr(owner, "__name__", None) if module is None else module  # `value` is a module
         if name == "datetime" and getattr(value, "__name__", "") in _CLOCK:
             return "DX215"
         if isinstance(name, str) and name.partition(".")[0] in _KINDS:
@@ -55,6 +55,6 @@ def kind_of_break(value: Any, otherwise: str) -> str:
 
 
 def _only_computes(owner: Any) -> bool:
-    """Whether this is a function, class, method or instance that acts on nothing but its arguments and itself."""
+    """Whether this is a function, class, method or instance that affects nothing but its arguments and itself."""
     name = getattr(owner, "__qualname__", type(owner).__qualname__)
     return isinstance(name, str) and name.partition(".")[0] in _ONLY_COMPUTES

@@ -1,14 +1,12 @@
-"""Marks that users put on functions: leave it alone, put it into the graph as one node, its result is a constant.
+"""Marks that users put on functions: skip it, make it one graph node, treat its result as a constant.
 
-The idea: a mark belongs to one object, so it is kept beside the object, by identity, and not as an attribute:
-`functools.wraps` would copy an attribute to the wrapper, and C functions take none. torch has marks of its own
-(torch.compiler.disable, torch._dynamo.allow_in_graph, ...); people have them in their programs, so they count
-here as well. They are looked up only when torch._dynamo has been imported, because nobody can have used them
-before.
+The idea: a mark belongs to one object, so it is stored in a table by identity and not as an attribute: `functools.wraps` would
+copy an attribute to the wrapper, and C functions have none. Torch's own marks (torch.compiler.disable,
+torch._dynamo.allow_in_graph, ...) count as well, since existing programs use them. They are looked up only if torch._dynamo has
+been imported; otherwise no program can have used them.
 
-In: `mark(function, Mark.SKIP)`. Out: `mark_of(function)`, which skip.py asks first.
-
-torch/_dynamo/decorators.py and the id sets of trace_rules.py do the same job.
+In: `mark(function, Mark.SKIP)`. Out: `mark_of(function)`, which skip.py consults first. PyTorch's counterpart:
+torch/_dynamo/decorators.py and the `FunctionIdSet`s of torch/_dynamo/trace_rules.py.
 """
 
 from __future__ import annotations
@@ -30,32 +28,32 @@ T = TypeVar("T")
 
 
 RUNS = "__dynexplore_runs__"
-"""The attribute of a wrapper made by `run`: the function it wraps, which traced code inlines instead."""
+"""The attribute of a wrapper made by `run`: the wrapped function, which traced code inlines instead."""
 
 
 REASON = "_torchdynamo_disable_msg"
-"""The attribute with the reason that was given to `disable`, ours or torch's."""
+"""The attribute with the reason given to `disable`, dynexplore's or torch's."""
 
 
 class Mark(Enum):
-    """What was asked for a function."""
+    """The marks of a function."""
 
     DISABLE = "disable"
-    """It and everything that it calls run as plain Python."""
+    """The function and everything that it calls run as plain Python."""
     SKIP = "skip"
-    """It runs as plain Python; what it calls is captured as usual."""
+    """The function runs as plain Python; its callees are captured as usual."""
     ALLOW_IN_GRAPH = "allow_in_graph"
-    """A call of it is one node of the graph."""
+    """A call of the function is one node of the graph."""
     DISALLOW_IN_GRAPH = "disallow_in_graph"
-    """A call of it breaks the graph."""
+    """A call of the function breaks the graph."""
     CONSTANT_RESULT = "assume_constant_result"
-    """A call of it is made once, while tracing, and its result is a constant of the graph."""
+    """The function is called once, while tracing, and its result is a constant of the graph."""
     GRAPH_BREAK = "graph_break"
-    """It does nothing but break the graph."""
+    """The function does nothing but break the graph."""
 
 
 _MARKS: dict[int, tuple[Callable[[], object], Mark]] = {}
-"""id -> (how to get the object, mark). An entry goes when its object goes."""
+"""id -> (how to get the object, mark). An entry is removed when its object dies."""
 
 
 def mark(function: T, marking: Mark) -> T:
@@ -64,7 +62,7 @@ def mark(function: T, marking: Mark) -> T:
     key = id(target)
     try:
         _MARKS[key] = (weakref.ref(target, lambda _: _MARKS.pop(key, None)), marking)
-    except TypeError:  # some C callables cannot be referenced weakly; they live as long as their module
+    except TypeError:  # some C callables cannot be weakly referenced; they live as long as their module
         _MARKS[key] = (lambda: target, marking)
     return function
 
@@ -75,7 +73,7 @@ def unmark(function: object) -> None:
 
 
 def mark_of(function: object) -> Mark | None:
-    """The mark of a callable: ours, else the one that torch's own markers put on it.
+    """The mark of a callable: dynexplore's, else that of torch's own markers.
 
     >>> mark_of(len) is None
     True
@@ -91,18 +89,18 @@ def mark_of(function: object) -> Mark | None:
 
 
 def words_of(function: object, mark: Mark) -> str:
-    """What a report says of a marked callable, with the reason that the program gave, if it gave one."""
+    """The description of a marked callable for reports, with the program's reason if given."""
     reason = getattr(function, REASON, None)
     return f"marked with {mark.value}" + (f": {reason}" if isinstance(reason, str) else "")
 
 
 _DISABLING_WRAPPER = _disable_dynamo(lambda: None).__code__
-"""The code that all functions decorated with torch._disable_dynamo share."""
+"""The code object shared by all functions decorated with torch._disable_dynamo."""
 
 
 def _attributes(function: object) -> Any:
-    """The `__dict__` of a callable, if it has one. Asking an object made in C for it would make one, and that changes what it is: a
-    `partial` that has one is not taken apart by the next.
+    """The `__dict__` of a callable, if it has one. Reading it on a C object would create one, and that has effects: a nested
+    `partial` is flattened only if it has no `__dict__`.
     """
     if is_c_type(type(function)) and not isinstance(function, types.FunctionType | types.MethodType | type):
         parts = gc.get_referents(function) if type(function).__dictoffset__ else []
@@ -121,7 +119,7 @@ def _torch_mark(function: object) -> Mark | None:
         mark = _torch_attribute(function, own)
         if mark is not None:
             return mark
-    # another thread may be in the middle of importing it: a package gets a module as attribute when that is ready
+    # another thread may be importing it: a package gets its submodule as an attribute when the import is complete
     decorators = getattr(sys.modules.get("torch._dynamo"), "decorators", None)
     return None if decorators is None else _torch_listed(decorators, function)
 
@@ -136,12 +134,12 @@ def _torch_attribute(function: object, own: Any) -> Mark | None:
     # functools.wraps copies attributes: a wrapper around a disabled function is not disabled itself
     if own.get("_torchdynamo_wrapper_id", id(function)) != id(function):
         return None
-    # skip() and disable(recursive=False) leave callees alone; only disable() sets this one to True
+    # skip() and disable(recursive=False) leave callees alone; only disable() sets this attribute to True
     return Mark.DISABLE if own.get("_torchdynamo_disable_recursive") else Mark.SKIP
 
 
 def _torch_listed(decorators: Any, function: object) -> Mark | None:
-    """What torch keeps in sets of ids: graph_break, disallow_in_graph, allow_in_graph."""
+    """The marks that torch keeps in sets of ids: graph_break, disallow_in_graph, allow_in_graph."""
     if function is decorators.graph_break:
         return Mark.GRAPH_BREAK
     if decorators.trace_rules.is_callable_disallowed(function):
@@ -152,17 +150,15 @@ def _torch_listed(decorators: Any, function: object) -> Mark | None:
 
 
 def graph_break(message: str = "") -> None:
-    """Break the graph here, when this is captured; do nothing otherwise. `message` is for people who read the
-    report.
-    """
+    """Break the graph here during capture; do nothing otherwise. `message` appears in the report."""
 
 
 mark(graph_break, Mark.GRAPH_BREAK)
 
 
 def assume_constant_result(function: T) -> T:
-    """Declare that `function` gives the same result at every call, and may be called once, while tracing.
+    """Declare that `function` returns the same result in every call, and may be called once, while tracing.
 
-    Nothing checks that it is so.
+    This is not checked.
     """
     return mark(function, Mark.CONSTANT_RESULT)

@@ -1,12 +1,13 @@
-"""disable_nested_graph_breaks: in a block or function of the program a graph break ends one graph a frame.
+"""disable_nested_graph_breaks: each frame ends its own graph at a break, in a block or function of the program.
 
-The idea: `config.nested_graph_breaks` says how graphs end in callees (translate/nested_break.py). Whoever has trouble with that in
-one part, or wants the parts of a helper compiled once for all its callers, turns it off there and in all that is called there. What
-is captured already runs as it is: the setting is asked where something is captured, and is no part of a guard.
+The idea: with `config.nested_graph_breaks` a graph break in an inlined callee ends the graph there, with resume functions for all
+frames around it (translate/nested_break.py). Where that causes trouble, or where the parts of a helper should be compiled once for
+all callers, this turns it off for a block and everything called in it. Code that is already compiled is unaffected: the setting is
+read during capture and is not guarded.
 
-In: `with disable_nested_graph_breaks():`, or the same as a decorator. Out: `breaks_nest()`, of this thread, set for real by plain
-Python and by the translator alike (variables/modes/nested_breaks.py).
-torch/_dynamo/decorators.py (disable_nested_graph_breaks) does the same job.
+In: `with disable_nested_graph_breaks():`, or the same as a decorator. Out: `breaks_nest()` of this thread, set both by plain
+Python and by the translator (variables/modes/nested_breaks.py). PyTorch's counterpart: `disable_nested_graph_breaks` in
+torch/_dynamo/decorators.py.
 """
 
 from __future__ import annotations
@@ -31,19 +32,19 @@ _setting = _Setting()
 
 
 def breaks_nest() -> bool:
-    """Whether a graph that is captured now may end in a callee, for all frames around it."""
+    """Whether a graph captured now may end in an inlined callee, with resume functions for all frames around it."""
     return config.nested_graph_breaks and not _setting.disabled
 
 
 def disabled_by_torch() -> bool:
-    """Whether a function around this call is decorated with torch's own `disable_nested_graph_breaks`.
+    """Whether a function on the stack is decorated with torch's own `disable_nested_graph_breaks`.
 
-    That patches an option of torch's, which is off by default: so its decorator is looked for on the stack.
+    Torch's decorator patches an option that is off by default; so the stack is searched for the decorator itself.
     """
-    decorators = sys.modules.get("torch._dynamo.decorators")  # importing it takes seconds, and whoever decorates has done so
+    decorators = sys.modules.get("torch._dynamo.decorators")  # slow to import; imported if its decorator is used
     make = vars(getattr(decorators, "DynamoConfigPatchProxy", object)).get("__call__")
     constants = make.__code__.co_consts if isinstance(make, FunctionType) else ()
-    codes = [constant for constant in constants if isinstance(constant, CodeType)]  # of the function around the decorated one
+    codes = [constant for constant in constants if isinstance(constant, CodeType)]  # the code of the decorator's wrapper function
     frame = sys._getframe(1) if codes else None
     while frame is not None:
         if frame.f_code in codes and getattr(frame.f_locals.get("self"), "changes", None) == CHANGES_OF_TORCHS:
@@ -56,13 +57,13 @@ CHANGES_OF_TORCHS = {"nested_graph_breaks": False}
 
 
 def set_disabled(disabled: bool) -> bool:
-    """Set it for this thread; what it was before."""
+    """Set it for this thread; returns the previous value."""
     before, _setting.disabled = _setting.disabled, disabled
     return before
 
 
 class Disabled(contextlib.ContextDecorator):
-    """What `disable_nested_graph_breaks()` gives."""
+    """The result of `disable_nested_graph_breaks()`."""
 
     def __init__(self) -> None:
         self.before: list[bool] = []
@@ -79,7 +80,7 @@ def disable_nested_graph_breaks(fn: None = None) -> Disabled: ...
 @overload
 def disable_nested_graph_breaks(fn: F) -> F: ...
 def disable_nested_graph_breaks(fn: Any = None) -> Any:
-    """Let a graph break in a block, or in a decorated function, end one graph a frame, as without `config.nested_graph_breaks`.
+    """Let a graph break in a block or a decorated function end one graph per frame, as without `config.nested_graph_breaks`.
 
     >>> with config.patch(nested_graph_breaks=True):
     ...     with disable_nested_graph_breaks():

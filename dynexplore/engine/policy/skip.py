@@ -1,17 +1,16 @@
-"""Which frames and calls are traced, and the reason when they are not.
+"""Which frames and calls are traced, and the reason if they are not.
 
-The idea: the same two questions as in files.py, now about live objects. Marks that people set come first, then
-what is known about a single function, then the rule of its file.
+The idea: trace_rules.py answers by file; this module answers for live objects. Users' marks come first, then what is known about a
+single function, then the rule of its file.
 
-- `skip_reason(code or function)`: a frame of it is about to run; None when it is to be translated.
-- `how_to_call(function)`: traced code calls this Python function: "inline", "graph" (one node), "skip" (break:
-  its file is not looked into), "disabled" (break: it is marked), "break" (an explicit graph_break()),
-  "constant" (constants.py knows the result), "once" (call it now; its result is a constant).
-- `is_graph_callable`, `is_numpy`, `is_permanent`: about callables written in C, and about what may be held strongly.
+- `skip_reason(code or function)`: a frame of it is about to run; None if it is to be translated.
+- `how_to_call(function)`: traced code calls this Python function: "inline", "graph" (one node), "skip" (break: its file is not
+  traced), "disabled" (break: it is marked), "break" (an explicit graph_break()), "constant" (see constant_functions.py),
+  "once" (call it now; its result is a constant).
+- `is_graph_callable`, `is_numpy`, `is_permanent`: about C callables, and about what guards may hold strongly.
 
-In: code objects and live callables. Out: answers, remembered per code object or function where that pays.
-
-torch/_dynamo/trace_rules.py does the same job.
+In: code objects and live callables. Out: answers, cached per code object or function where that pays. PyTorch's counterpart:
+`lookup_inner` in torch/_dynamo/trace_rules.py.
 """
 
 from __future__ import annotations
@@ -59,21 +58,21 @@ _UNINTERESTING_NAMES = _words(
     __init__ __new__ __post_init__
     """
 )
-"""Methods that run at odd moments (the garbage collector, a debugger's repr) and hold no tensor work of their own."""
+"""Methods that run at unpredictable moments (the garbage collector, a debugger's repr) and do no tensor work."""
 
 _GENERATED_NAMES = _words(
     """
     __init__ __new__ __eq__ __lt__ __le__ __gt__ __ge__
     """
 )
-"""What dataclasses and namedtuples write and execute as text."""
+"""File names of code that dataclasses and namedtuples generate and execute."""
 
 _FILLS_PARAMETERS = _words("reset_parameters _reset_parameters")
-"""What modules of torch do once, when they are made."""
+"""Methods of torch's modules that run once, at construction."""
 
 
 def skip_reason(target: types.CodeType | types.FunctionType) -> str | None:
-    """Why a frame of this code runs as plain Python; None when it is to be translated.
+    """Why a frame of this code runs as plain Python; None if it is to be translated.
 
     >>> skip_reason(skip_reason)
     'skip_reason in dynexplore/engine/policy/skip.py: dynexplore itself'
@@ -105,9 +104,9 @@ AMBIGUOUS_NAMES = "a local variable and one of its closure have the same name"
 
 
 def has_ambiguous_names(code: types.CodeType) -> bool:
-    """Whether a local variable is called like one of the closure, from Python 3.12 on: slots are told apart by name.
+    """Whether a local and a free variable have the same name, possible since Python 3.12: slots are distinguished by name.
 
-    So is `i` where `[i for i in items]` is inlined in a function that uses the `i` of the one around it, and `format` in the
+    Examples: `i`, if `[i for i in items]` is inlined in a function that uses the enclosing function's `i`, and `format` in the
     `__annotate__` of `def f(x: format)` (3.14).
 
     >>> has_ambiguous_names(has_ambiguous_names.__code__)
@@ -120,7 +119,8 @@ _TELL_FRAME = _words("_getframe currentframe")
 
 
 def reads_its_frame(code: types.CodeType) -> bool:
-    """Whether a function names `sys._getframe` or `inspect.currentframe`: a frame that is kept must go on to the function's end.
+    """Whether a function names `sys._getframe` or `inspect.currentframe`: a frame object that is kept must outlive resume
+    functions.
 
     >>> reads_its_frame((lambda: sys._getframe()).__code__)
     True
@@ -133,7 +133,8 @@ _BETWEEN_CALLEE_AND_CALL = _words("PUSH_NULL PRECALL CACHE")
 
 
 def reads_its_locals(code: types.CodeType) -> bool:
-    """Whether a function calls `locals()`, `vars()` or `dir()` without arguments, or reads `f_locals`: modified code has others.
+    """Whether a function calls `locals()`, `vars()` or `dir()` without arguments, or reads `f_locals`: modified code has other
+    locals.
 
     >>> reads_its_locals((lambda x: locals()).__code__), reads_its_locals((lambda x: vars(x)).__code__)
     (True, False)
@@ -150,7 +151,7 @@ def reads_its_locals(code: types.CodeType) -> bool:
 
 
 def runs_alone(target: types.CodeType | types.FunctionType) -> bool:
-    """Whether a skipped frame of this code takes everything that it calls with it."""
+    """Whether a skipped frame of this code also skips everything that it calls."""
     if isinstance(target, types.FunctionType):
         if mark_of(target) is Mark.DISABLE:
             return True
@@ -159,9 +160,9 @@ def runs_alone(target: types.CodeType | types.FunctionType) -> bool:
 
 
 def makes_a_module(code: types.CodeType, values: Sequence[object]) -> bool:
-    """Whether a frame is the `__init__` of a module or an optimizer: it takes what it calls with it.
+    """Whether a frame is the `__init__` of a module or an optimizer: its callees are skipped as well.
 
-    Initial weights are filled once; graphs of that, and its breaks, would stand before those that somebody looks for.
+    Initial weights are filled once; the graphs and breaks of that would precede those that the user is interested in.
 
     values: the frame's arguments.
     """
@@ -169,14 +170,12 @@ def makes_a_module(code: types.CodeType, values: Sequence[object]) -> bool:
 
 
 def is_about_one_function(target: types.FunctionType) -> bool:
-    """Whether the reason to skip is a mark on the function, so that other functions of the same code are not
-    meant.
-    """
+    """Whether the reason to skip is a mark on the function, so that it does not apply to other functions with the same code."""
     return mark_of(target) in (Mark.DISABLE, Mark.SKIP)
 
 
 def _short_path(filename: str) -> str:
-    """The last parts of a path, enough for people to know the file: `torch/nn/modules/module.py`."""
+    """The last parts of a path, enough to identify the file: `torch/nn/modules/module.py`."""
     parts = filename.replace("\\", "/").split("/")
     for start in ("torch", "dynexplore"):
         if start in parts:
@@ -196,11 +195,11 @@ _TENSOR_METHODS_IN_PYTHON = _words(
     __floordiv__
     """
 )
-"""Operators that torch/_tensor.py writes in Python around one C operator."""
+"""Operators that torch/_tensor.py implements in Python around one C operator."""
 
 
 def how_to_call(function: types.FunctionType) -> Answer:
-    """What traced code does with a call of this Python function; see the head of this file."""
+    """How traced code calls this Python function; see the head of this file."""
     mark = mark_of(function)
     if mark is not None:
         return _BY_MARK[mark]
@@ -217,8 +216,8 @@ def how_to_call(function: types.FunctionType) -> Answer:
 def _how_to_call_torch(function: types.FunctionType, rule: Rule) -> Answer:
     module, name = function.__module__, function.__name__
     if module in _GRAPH_MODULES:
-        # the private ones compute no tensor: `_canonical_mask`, `_verify_batch_size`; a function that only has
-        # borrowed the module's name (boolean_dispatch makes max_pool2d elsewhere) is found in it under its own
+        # the private ones compute no tensor: `_canonical_mask`, `_verify_batch_size`; a function that only borrows the module's
+        # name (boolean_dispatch creates max_pool2d elsewhere) is registered there under its own name
         if not name.startswith("_") and getattr(sys.modules.get(module), name, None) is function:
             return "graph"
         return "inline"
@@ -228,7 +227,7 @@ def _how_to_call_torch(function: types.FunctionType, rule: Rule) -> Answer:
 
 
 def why_not_inlined(function: types.FunctionType) -> str:
-    """The reason behind "skip" and "disabled", for the report of the break."""
+    """The reason behind "skip" and "disabled", for the report of the graph break."""
     mark = mark_of(function)
     if mark is not None:
         return words_of(function, mark)
@@ -252,13 +251,11 @@ _NOT_OPERATORS = _words(
     is_floating_point numel
     """
 )
-"""Functions among torch's operators whose result is no tensor. Some have rows of their own in the translator's
-tables.
-"""
+"""Functions among torch's operators whose result is not a tensor. Some have their own rows in the translator's tables."""
 
 
 def is_graph_callable(function: Any) -> bool:
-    """Whether a callable written in C is a torch operator, so that its call is one node of the graph.
+    """Whether a C callable is a torch operator, so that its call is one node of the graph.
 
     >>> is_graph_callable(torch.sin), is_graph_callable(len)
     (True, False)
@@ -305,9 +302,7 @@ def is_numpy(function: Any) -> bool:
 
 
 def is_permanent(value: Any) -> bool:
-    """Whether a callable lives as long as the process, so that guards may hold it strongly: of torch, or not
-    the user's.
-    """
+    """Whether a callable lives as long as the process, so that guards may hold it strongly: torch's, or not the user's."""
     if is_a(value, types.FunctionType):
         return "<locals>" not in value.__qualname__ and rule_of(value.__code__.co_filename).library in (
             "torch",

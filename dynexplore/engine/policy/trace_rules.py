@@ -1,18 +1,15 @@
-"""Which files are traced: one table of folders and files, each with what happens to its code, and why.
+"""Which files are traced: one table of folders and files, each with how its code is handled, and why.
 
-The idea: whether a code object is worth tracing depends, first of all, on where it stands. User code is
-(everything that no row names, packages of site-packages among it); the standard library and the inner parts of
-torch mostly are not. Two questions are asked about the same place, and have different answers:
+The idea: whether a code object is traced depends first on its file. User code is (any file that no row names, including packages
+in site-packages); the standard library and the internals of torch mostly are not. Each rule answers two questions:
 
-- `frame`: a frame of that file starts inside an optimized region. "translate"; "plain" (it runs as plain
-  Python, and the functions that it calls are asked about in turn); "alone" (it and everything that it calls run
-  as plain Python).
-- `call`: a traced function calls a function of that file. "inline", "graph" (the call is one node of the
-  graph), "skip" (the graph breaks there).
+- `frame`: a frame of that file starts inside an optimized region. "translate"; "plain" (it runs as plain Python, and its callees
+  are considered in turn); "alone" (it and everything that it calls run as plain Python).
+- `call`: a traced function calls a function of that file. "inline", "graph" (the call is one node of the graph), "skip" (the graph
+  breaks there).
 
-In: the file name of a code object. Out: its `Rule`, remembered per file.
-
-torch/_dynamo/trace_rules.py does the same job.
+In: the file name of a code object. Out: its `Rule`, cached per file. PyTorch's counterpart: `check_file` and the lists around it
+in torch/_dynamo/trace_rules.py.
 """
 
 from __future__ import annotations
@@ -34,7 +31,7 @@ CallAnswer = Literal["inline", "graph", "skip"]
 
 @record()
 class Rule:
-    """What happens to code of a place, and why; `library` says whose it is ("" for user code)."""
+    """How code of a file is handled, and why; `library` names its owner ("" for user code)."""
 
     frame: FrameAnswer
     call: CallAnswer
@@ -48,7 +45,7 @@ def _words(text: str) -> frozenset[str]:
 
 USER = Rule("translate", "inline", "user code")
 
-# -- torch: paths below its package, a longer path wins over a shorter one -----------------------------------
+# -- torch: paths below its package; the longest matching path wins --------------------------------------------
 
 _TORCH_DEFAULT = Rule("plain", "skip", "an inner part of torch that does no tensor work of its own", "torch")
 _TRANSLATED = Rule("translate", "inline", "torch code made of torch operators", "torch")
@@ -58,7 +55,7 @@ _COMPILER = Rule("alone", "skip", "a compiler, tracer or dispatcher of torch its
 _MACHINERY = Rule("alone", "skip", "machinery of torch without tensor work", "torch")
 
 _TORCH: dict[str, Rule] = {
-    # what people build their programs of
+    # the building blocks of user programs
     "nn/": _TRANSLATED,
     "nn/functional.py": _ONE_NODE,
     "nn/grad.py": _ONE_NODE,
@@ -71,7 +68,7 @@ _TORCH: dict[str, Rule] = {
     "distributions/": _TRANSLATED,
     "optim/": _TRANSLATED,
     "optim/lr_scheduler.py": _TORCH_DEFAULT,
-    "optim/optimizer.py": _INLINED,  # hooks and profiling around the steps
+    "optim/optimizer.py": _INLINED,  # hooks and profiling around optimizer steps
     "functional.py": _ONE_NODE,
     "_lowrank.py": _ONE_NODE,
     "_linalg_utils.py": _ONE_NODE,
@@ -81,7 +78,7 @@ _TORCH: dict[str, Rule] = {
     "_refs/": _INLINED,
     "_decomp/": _INLINED,
     "_prims_common/": _INLINED,
-    # small layers around user code
+    # thin layers around user code
     "_tensor.py": _INLINED,
     "_ops.py": _INLINED,
     "_utils.py": _INLINED,
@@ -115,19 +112,19 @@ _TORCH: dict[str, Rule] = {
     "utils/checkpoint.py": _INLINED,
     "utils/hooks.py": _INLINED,
     "testing/": _INLINED,
-    # wrappers that stand between a region and user code, and must let it be seen
+    # wrappers between a region and user code, which must not hide the user code
     "_compile.py": _TORCH_DEFAULT,
     "_dynamo/external_utils.py": _INLINED,
-    "_dynamo/_trace_wrapped_higher_order_op.py": _INLINED,  # the mode under which masks of attention index tensors
+    "_dynamo/_trace_wrapped_higher_order_op.py": _INLINED,  # the mode under which attention masks index tensors
     "utils/data/": _TORCH_DEFAULT,
     "autograd/": _TORCH_DEFAULT,
-    # compilers, tracers and dispatchers: nothing in them is the user's program
+    # compilers, tracers and dispatchers: no user code in them
     "_dynamo/": _COMPILER,
     "_inductor/": _COMPILER,
     "_functorch/": _COMPILER,
     "_subclasses/": _COMPILER,
-    "_higher_order_ops/associative_scan.py": _INLINED,  # its general form is plain Python around a user's function
-    "_higher_order_ops/invoke_subgraph.py": _INLINED,  # what nested_compile_region wraps around a user's function
+    "_higher_order_ops/associative_scan.py": _INLINED,  # its generic form is plain Python around a user's function
+    "_higher_order_ops/invoke_subgraph.py": _INLINED,  # the wrapper that nested_compile_region puts around a user's function
     "_higher_order_ops/map.py": _INLINED,
     "_higher_order_ops/scan.py": _INLINED,
     "_higher_order_ops/while_loop.py": _INLINED,
@@ -157,7 +154,7 @@ _TORCH: dict[str, Rule] = {
     "utils/tensorboard/": _MACHINERY,
 }
 
-# -- the standard library: module -> how a call is answered; a module that is not named is skipped -----------
+# -- the standard library: module -> how a call is handled; a module that is not named is skipped -------------
 
 _STANDARD_LIBRARY = Rule("plain", "skip", "the standard library does no tensor work", "standard library")
 _STANDARD_INLINED = Rule("plain", "inline", "a small layer of the standard library around user code", "standard library")
@@ -170,10 +167,10 @@ _INLINED_STANDARD_MODULES = _words(
     """
 )
 
-# -- packages that do no tensor work -------------------------------------------------------------------------
+# -- packages without tensor work ------------------------------------------------------------------------------
 
 _OTHER_PACKAGE = Rule("plain", "skip", "a package that does no tensor work", "package")
-# What carries output to a notebook's page: what it calls on the way (dates, JSON, sockets) is no part of the program either.
+# Transports output to a notebook's page: its callees (dates, JSON, sockets) are not part of the program either.
 _TRANSPORT = Rule("alone", "skip", "carries output out of the program", "package")
 _LAUNCHER = Rule("plain", "skip", "starts the program, and is no part of it", "launcher")
 _OWN_PACKAGE = Rule("alone", "skip", "dynexplore itself", "dynexplore")
@@ -199,7 +196,7 @@ def _folder(path: str) -> str:
 
 _TORCH_FOLDER = _folder(torch.__file__)
 OWN_FOLDER = os.path.dirname(os.path.dirname(_folder(__file__).rstrip(os.sep))) + os.sep
-"""Where dynexplore itself stands."""
+"""The folder of dynexplore itself."""
 _DECORATORS = tuple(_folder(__file__) + name for name in ("error_on_graph_break.py", "nested_breaks.py"))
 _STANDARD_FOLDERS = tuple({os.path.join(os.path.abspath(sysconfig.get_path(name)), "") for name in ("stdlib", "platstdlib")})
 _PACKAGE_FOLDERS = tuple({os.path.join(os.path.abspath(sysconfig.get_path(name)), "") for name in ("purelib", "platlib")})
@@ -208,7 +205,7 @@ _LAUNCHER_FOLDERS = frozenset({os.path.abspath(sysconfig.get_path("scripts")), o
 
 @functools.cache
 def rule_of(filename: str) -> Rule:
-    """The rule of the file that a code object names.
+    """The rule for the file that a code object names.
 
     >>> rule_of("model.py").frame
     'translate'
@@ -216,7 +213,7 @@ def rule_of(filename: str) -> Rule:
     if filename.startswith("<frozen "):
         return _standard_rule(filename.removeprefix("<frozen ").removesuffix(">").split(".")[0])
     if filename.startswith("<"):
-        return USER  # a notebook cell, `python -c`, code that was generated and executed
+        return USER  # a notebook cell, `python -c`, generated code
     path = os.path.abspath(filename)
     if path.startswith(_TORCH_FOLDER):
         return _torch_rule(path.removeprefix(_TORCH_FOLDER).replace(os.sep, "/"))
@@ -228,7 +225,7 @@ def rule_of(filename: str) -> Rule:
     if package in _TRANSPORTS:
         return _TRANSPORT
     if package is not None:
-        finder = package.startswith("__editable__")  # what setuptools puts there for a package that is installed in place
+        finder = package.startswith("__editable__")  # the finder that setuptools installs for an editable package
         return _OTHER_PACKAGE if package in _PLAIN_PACKAGES or finder else USER
     for folder in _STANDARD_FOLDERS:
         if path.startswith(folder):
@@ -238,7 +235,7 @@ def rule_of(filename: str) -> Rule:
 
 @functools.cache
 def is_of_the_program(filename: str) -> bool:
-    """Whether code of this file belongs to the program itself, and not to a package that is installed.
+    """Whether code of this file belongs to the program itself, and not to an installed package.
 
     >>> is_of_the_program("model.py"), is_of_the_program(torch.__file__)
     (True, False)
@@ -262,7 +259,7 @@ def _prefixes(path: str) -> Iterator[str]:
 
 
 def _package_of(path: str) -> str | None:
-    """The top package of a file in site-packages (of whichever environment), None for other files."""
+    """The top-level package of a file in site-packages (of any environment), None for other files."""
     for folder in _PACKAGE_FOLDERS:
         if path.startswith(folder):
             return path.removeprefix(folder).split(os.sep)[0].removesuffix(".py")
@@ -277,5 +274,5 @@ def _standard_rule(module: str) -> Rule:
 
 
 def torch_rows() -> dict[str, Rule]:
-    """The rows of torch: path below its package -> rule. For tests and docs."""
+    """The rows for torch: path below its package -> rule. For tests and docs."""
     return dict(_TORCH)

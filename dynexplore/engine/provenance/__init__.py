@@ -1,1 +1,1 @@
-"""Where values come from (sources) and what must stay true of them (guards). Layer 2."""
+"""Sources (how a value is reached) and guards (what must still be true of it). Layer 2."""

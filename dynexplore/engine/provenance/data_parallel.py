@@ -1,14 +1,13 @@
 """The guard on DistributedDataParallel: whether a frame runs inside the forward of a DDP module, where its graph is split.
 
-The idea: inside of DistributedDataParallel (DDP) a graph is split at the boundaries of its gradient buckets
-(runtime/distributed.py); outside it stays whole. A split graph is right anywhere. A whole one is right in DDP as well, but
-sends its gradients late: so a whole graph with parameters to train relies on not being there. Once processes have found each
-other, a guard says so. Before, DDP is not possible, and yet the graph may be called inside of it later: so the same look is a
-part of the walk in C (one pointer compare), no guard of its own, and nobody who trains in one process reads of it.
+The idea: inside DistributedDataParallel (DDP) a graph is split at the boundaries of the gradient buckets (runtime/distributed.py);
+elsewhere it stays whole. A split graph is correct anywhere. A whole graph is also correct inside DDP, but delays the gradients. So
+a whole graph with trainable parameters depends on not running inside DDP. Once the process group is initialized, a visible guard
+says so. Before that, DDP is impossible, but the graph may later be called inside it; so the guard walk in C contains the same
+check (one pointer comparison), which is not listed as a guard: single-process programs never see it.
 
-In:  torch's note of the active module. Out: the module, and what is relied on.
-
-torch/_dynamo/output_graph.py reads the same note when it calls the backend, and does not guard it.
+In: torch's record of the active DDP module. Out: that module, and the guard. PyTorch's counterpart: torch/_dynamo/output_graph.py
+reads the same record when it calls the backend, and does not guard it.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _NOTE = "_active_ddp_module"
 
 
 def active_ddp() -> DistributedDataParallel | None:
-    """The DDP module whose forward is running in this process; None outside of one."""
+    """The DDP module whose forward is running in this process, or None."""
     active: DistributedDataParallel | None = None
     if torch.distributed.is_available():
         active = DistributedDataParallel._get_active_ddp_module()  # type: ignore[no-untyped-call]
@@ -34,7 +33,7 @@ def active_ddp() -> DistributedDataParallel | None:
 
 
 def relies_on_no_ddp(inputs: Iterable[object]) -> bool:
-    """Whether a graph with these inputs stays whole only because no DDP module is running."""
+    """Whether a graph with these inputs stays whole only because no DDP module is active."""
     if not torch.distributed.is_available() or active_ddp() is not None:
         return False
     trained = any(isinstance(value, torch.nn.Parameter) and value.requires_grad for value in inputs)
@@ -42,7 +41,7 @@ def relies_on_no_ddp(inputs: Iterable[object]) -> bool:
 
 
 def guard_on_no_ddp(guard: Callable[[Source, str, object], None], facts: ModuleGuards) -> None:
-    """Note that no DDP module is running: as a guard where there may be one already, else in the walk alone."""
+    """Guard that no DDP module is active: a visible guard if a process group exists, else only a check in the guard walk."""
     if torch.distributed.is_initialized():
         guard(place_of_active_ddp(), "EQUALS", None)
     else:
@@ -50,5 +49,5 @@ def guard_on_no_ddp(guard: Callable[[Source, str, object], None], facts: ModuleG
 
 
 def place_of_active_ddp() -> Source:
-    """Where torch keeps the note: None outside of DDP."""
+    """The source of torch's record of the active DDP module: None outside DDP."""
     return ObjectSource(DistributedDataParallel, "DistributedDataParallel").attribute(_NOTE, "getattr")

@@ -1,15 +1,14 @@
-"""A set of guards becomes one fast check function, and a slow one that explains.
+"""Compile a set of guards into one fast check function and a slower one that explains failures.
 
-In: the `GuardSet` of a finished attempt, the tensors to match, the shape expressions. Out: a `GuardCheck`:
-`check` is generated Python, called by the frame hook with the argument slots, the closure and the globals; `first_failure`
-walks the same list with `Source.fetch` and says which guard fails, with expected and actual.
+The idea: the generated check is straight-line Python. Each source is evaluated once into a local variable, so the check is linear
+in the number of guards. Guards on one dictionary (the globals, an object's attributes) become one `DictGuard` (C), guards on one
+list or tuple one `SequenceGuard` (C). All tensors go to one `TensorGuards` call (C++), and all module state to one `GuardWalk`
+(C), which the frame hook runs before it even calls the check.
 
-The generated function is straight-line code. Each source is evaluated once into a local variable, so the check is linear
-in the number of guards. What stands in one dictionary (the globals, an object's attributes) is asked by one `DictGuard` (C), what
-stands in one list or tuple by one `SequenceGuard` (C). All tensors go to one `TensorGuards` call (C++), all module state to one
-`GuardWalk` (C), which the hook runs before the function is even called.
-
-torch/_dynamo/guards.py (CheckFunctionManager) does the same job.
+In: the `GuardSet` of a finished attempt, the tensors to match, the shape expressions. Out: a `GuardCheck`: the frame hook calls
+`check` with the argument slots, the closure and the globals; `first_failure` evaluates the same guards with `Source.fetch` and
+reports which one fails, with the expected and actual values. PyTorch's counterpart: `CheckFunctionManager` in
+torch/_dynamo/guards.py.
 """
 
 from __future__ import annotations
@@ -53,16 +52,16 @@ ShapeExpressions = Callable[[Callable[[Source], str]], list[str]]
 
 
 def default_devices() -> tuple[torch.device, ...]:
-    """The devices that `torch.set_default_device` or a block of `torch.device` has made the default, innermost last."""
+    """The current default devices, set with `torch.set_default_device` or a `with torch.device(...)` block, innermost last."""
     places = range(_function_modes())
     return tuple(mode.device for place in places if type(mode := _function_mode_at(place)) is DeviceContext)
 
 
 class GlobalState:
-    """The modes of the process when the frame began: what is traced in it may enter others before the check is made.
+    """The process-wide modes (grad mode, autocast, ...) at frame entry; the traced code may change them later.
 
-    Torch's guard looks at the type that autocast casts to only where autocast is on; but a program that turns it on, or asks for
-    the type, reads it where it is off, too.
+    Torch's guard compares the autocast dtype only while autocast is enabled. But a program that enables autocast, or reads the
+    dtype, also depends on it while autocast is disabled.
     """
 
     def __init__(self) -> None:
@@ -73,12 +72,12 @@ class GlobalState:
         self._all_cast_types = {device: torch.get_autocast_dtype(device) for device in _CASTING_DEVICES}
 
     def guard_on_cast_type(self, device: str) -> None:
-        """The program asked for the type that autocast casts to on this kind of device."""
+        """Guard on the autocast dtype of this device type, which the program has read."""
         if device in self._all_cast_types:
             self.cast_types[device] = self._all_cast_types[device]
 
     def cast_type_now(self) -> tuple[str, str] | None:
-        """The first type relied on that is another one now: which it was, and which it is, in words; None if all stand."""
+        """The first guarded autocast dtype that has changed, as text: the expected and the actual one; None if none has."""
         for device, expected in self.cast_types.items():
             actual = torch.get_autocast_dtype(device)
             if actual is not expected:
@@ -90,9 +89,9 @@ class GlobalState:
 
 
 class TensorMatch:
-    """A tensor to match: its properties, with None for each size or stride that may vary.
+    """A tensor to match: its properties, with None for each dynamic size or stride.
 
-    It keeps what the tensor looked like, and not the tensor: a cache entry must not keep the first call's inputs alive.
+    It stores the tensor's properties and not the tensor: a cache entry must not keep the first call's inputs alive.
     """
 
     __slots__ = ("_alone", "_example", "_words", "because", "sizes", "source", "strides")
@@ -112,22 +111,22 @@ class TensorMatch:
 
     @property
     def example(self) -> torch.Tensor:
-        """The tensor itself, while the frame is translated."""
+        """The tensor itself, available while the frame is translated."""
         assert self._example is not None, "the frame of a guard was translated"
         tensor = self._example()
         assert tensor is not None, "the tensor of a guard is gone"
         return tensor
 
     def remember(self) -> None:
-        """Make the guard that explains a mismatch, while the tensor is there."""
+        """Create the guard that explains a mismatch, while the tensor is alive."""
         self._alone = _tensor_guards([self])
 
     def let_go(self) -> None:
-        """The frame is translated: nothing refers to the tensor any more, so that `torch.utils.swap_tensors` takes it."""
+        """Drop the tensor after translation: `torch.utils.swap_tensors` refuses tensors that are still referenced."""
         self._example = None
 
     def mismatch(self, value: Any) -> str | None:
-        """Why a value does not match, in words; None when it does."""
+        """Explain why a value does not match; None if it does."""
         result = self._alone.check_verbose(value, tensor_check_names=[self.source.text()])
         return None if result is True else str(result)
 
@@ -136,9 +135,9 @@ class TensorMatch:
 
 
 class ShapeRelation:
-    """A relation between symbolic sizes, as ShapeEnv wrote it: `2*L0.size()[0] == L1.size()[0]`.
+    """A relation between symbolic sizes, as printed by ShapeEnv: `2*L0.size()[0] == L1.size()[0]`.
 
-    `names` leads from the variables of that text to their sources.
+    `names` maps the variables of that text to their sources.
     """
 
     __slots__ = ("_atoms", "_code", "_names", "_namespace", "source", "text")
@@ -159,12 +158,12 @@ class ShapeRelation:
         return {name: source.fetch(scope) for name, source in self._names.items()}
 
     def holds(self, scope: Scope) -> bool:
-        """Whether the relation is true of this call."""
+        """Whether the relation is true for this call."""
         with torch._C.DisableTorchFunctionSubclass():
             return bool(eval(self._code, self._namespace, self._values(scope)))
 
     def actual(self, scope: Scope) -> str:
-        """The sizes of this call: `x.size()[0] is 3`."""
+        """The actual sizes in this call: `x.size()[0] is 3`."""
         values = self._values(scope)
         with torch._C.DisableTorchFunctionSubclass():
             return ", ".join(f"{self._readable(atom)} is {eval(atom, self._namespace, values)}" for atom in self._atoms)
@@ -183,7 +182,7 @@ def _modes_in_words(count: int, devices: tuple[torch.device, ...]) -> str:
 
 @record()
 class Failure:
-    """The guard that does not hold, and what was found instead."""
+    """A guard that failed, and the value that was found instead."""
 
     guard: Guard
     expected: str
@@ -195,7 +194,7 @@ class Failure:
 
 
 class _GuardNamer(Namer):
-    """Names the constants of the guard function; they become its globals."""
+    """Names the constants of the guard function, which become its globals."""
 
     def __init__(self) -> None:
         self.namespace: dict[str, Any] = {"__builtins__": {"type": type, "len": len, "id": id, "int": int, "str": str,
@@ -208,7 +207,7 @@ class _GuardNamer(Namer):
         if name is None:
             name = self._names[id(value)] = f"c{len(self._names)}"
             self.namespace[name] = value
-            self._keep.append(value)  # an id is only good while its object lives
+            self._keep.append(value)  # an id is unique only while its object is alive
         return name
 
 
@@ -232,11 +231,11 @@ class GuardCheck:
         arguments = [scope.arguments.get(name) for name in self.slot_names]
         try:
             return bool(self.check(*arguments, scope.closure, scope.globals))
-        except Exception:  # the same rule as the hook's: an exception while fetching is a miss
+        except Exception:  # the same rule as in the frame hook: an exception while fetching is a cache miss
             return False
 
     def first_failure(self, scope: Scope) -> Failure | None:
-        """The first guard that fails for this call, or None when all hold."""
+        """The first guard that fails for this call, or None if all pass."""
         of_process = next((guard for guard in self.guards if guard.kind == "GLOBAL_STATE"), None)
         failure = self._failure_of_process(of_process) if of_process is not None else None
         if failure is not None:
@@ -245,7 +244,9 @@ class GuardCheck:
         return next((failure for failure in failures if failure is not None), None) or self._aliased(scope)
 
     def failures(self, scope: Scope) -> Iterator[Failure]:
-        """Every guard that fails for this call, each asked by itself. What lies below a value of another class is not asked."""
+        """Every guard that fails for this call, each evaluated separately. Guards below a value of an unexpected class are not
+        evaluated.
+        """
         of_process = next((guard for guard in self.guards if guard.kind == "GLOBAL_STATE"), None)
         failure = self._failure_of_process(of_process) if of_process is not None else None
         if failure is not None:
@@ -276,8 +277,8 @@ class GuardCheck:
         return None
 
     def failure_of(self, guard: Guard, scope: Scope) -> Failure | None:
-        """What one guard says, asked by itself. Where a value on the way to its own is of another class it is not asked, and
-        does not hold: to look further would run code of that class.
+        """Evaluate one guard by itself. If a value on its path has an unexpected class, the guard fails without being evaluated:
+        fetching further could run code of that class.
         """
         for place in guard.source.path():
             of_class = self._class_guard(place)
@@ -288,19 +289,19 @@ class GuardCheck:
         return self._failure_or_error(guard, scope)
 
     def _class_guard(self, place: Source) -> Guard | None:
-        """The guard that says of which class the value at a place is."""
+        """The guard on the class of the value at a source."""
         if not self._class_guards:
             self._class_guards.update({id(guard.source): guard for guard in self.guards if guard.kind == "TYPE_MATCH"})
         return self._class_guards.get(id(place))
 
     def _failure_or_error(self, guard: Guard, scope: Scope) -> Failure | None:
-        """What a guard says; one that raises does not hold, and says what it raised.
+        """Evaluate a guard; if that raises, the guard fails, and the exception is what was found.
 
-        `12 % n == 0` raises for an n of 0, the path to a value where something else stands on it than in the first call.
+        `12 % n == 0` raises for n = 0, and so does a path through an object that differs from the first call's.
         """
         try:
             return self._failure_of(guard, scope)
-        except Exception as error:  # whatever is raised is the answer people get
+        except Exception as error:  # any exception is reported as the value found
             return _raised(guard, error)
 
     def _failure_of(self, guard: Guard, scope: Scope) -> Failure | None:
@@ -329,7 +330,7 @@ class GuardCheck:
         elif guard.kind in ("DICT_KEYS", "SET_CONTENT"):
             actual = type(guard.expected)(keys_of(value))
             return Failure(guard, kind.describe(guard.expected), kind.describe(actual))
-        if is_a(actual, torch.Tensor):  # its values say nothing to a reader, and reading them waits for a GPU
+        if is_a(actual, torch.Tensor):  # tensor values do not help a reader, and reading them synchronizes with the GPU
             return Failure(guard, kind.describe(guard.expected), _describe_value(actual))
         return Failure(guard, kind.describe(guard.expected), GUARD_KINDS["EQUALS"].describe(actual)
                        if guard.kind not in ("TYPE_MATCH", "ID_MATCH") else _short_object(actual))
@@ -344,7 +345,7 @@ class GuardCheck:
         return None if relation.holds(scope) else Failure(guard, str(relation), relation.actual(scope))
 
     def _aliased(self, scope: Scope) -> Failure | None:
-        """Torch's guards also want no two of the tensors to be one object; no guard of its own says so."""
+        """Torch's guards also require that no two tensors are the same object; no separate guard states that."""
         seen: dict[int, Guard] = {}
         for guard in self.guards:
             if guard.kind != "TENSOR_MATCH":
@@ -383,9 +384,9 @@ def _describe_value(value: Any) -> str:
 
 
 def describe_tensor(value: torch.Tensor, sizes: Sequence[int | None]) -> str:
-    """`float32[10, ?] cpu requires_grad`: what people read of a tensor, "?" for a size that may vary."""
+    """A tensor as shown to users: `float32[10, ?] cpu requires_grad`, with "?" for a dynamic size."""
     dims = ", ".join("?" if size is None else str(size) for size in sizes)
-    with torch._C.DisableTorchFunctionSubclass():  # a class of the program does not hear what is asked for people
+    with torch._C.DisableTorchFunctionSubclass():  # do not run `__torch_function__` of the user's subclass for display
         grad = " requires_grad" if value.requires_grad else ""
         return f"{str(value.dtype).removeprefix('torch.')}[{dims}] {value.device}{grad}"
 
@@ -399,16 +400,16 @@ def _tensor_guards(matches: Sequence[TensorMatch]) -> Any:
 
 
 class _Emitter:
-    """Writes the straight-line body of the check function, each source evaluated once."""
+    """Writes the straight-line body of the check function; each source is evaluated once."""
 
     def __init__(self) -> None:
         self.namer = _GuardNamer()
         self.lines: list[str] = []
         self._variables: dict[int, str] = {}
-        self.classes: dict[int, type[Any]] = {}  # of which class what stands at a source is, once that was required
+        self.classes: dict[int, type[Any]] = {}  # the class of the value at a source, once a condition requires it
 
     def variable(self, source: Source) -> str:
-        """The local variable that holds the value at `source`, emitting what computes it."""
+        """The local variable that holds the value at `source`; emits the code that computes it."""
         variable = self._variables.get(id(source))
         if variable is not None:
             return variable
@@ -435,19 +436,20 @@ class _Emitter:
         return step.expression_of(base, self.namer, self.classes.get(id(below), base_class))
 
     def require(self, condition: str) -> None:
-        """Emit: return False unless the condition holds."""
+        """Emit: return False unless the condition is true."""
         if condition not in ("True", ""):
             self.lines.append(f"if not ({condition}): return False")
 
     def without_subclasses(self, first: int) -> None:
-        """Ask the conditions from this line on past the classes of tensors: a size is no call that a program's class hears."""
+        """Evaluate the conditions from this line on without `__torch_function__`: reading a size must not call a user's subclass.
+        """
         lines = self.lines[first:]
         if lines:
             switched_off = self.namer.name(torch._C.DisableTorchFunctionSubclass)
             self.lines[first:] = [f"with {switched_off}():", *(f"    {line}" for line in lines)]
 
 
-_PLAIN = (torch.Tensor, torch.nn.Parameter)  # reading the sizes of these calls no function of the program
+_PLAIN = (torch.Tensor, torch.nn.Parameter)  # reading the sizes of these calls no user code
 
 
 @timed("guards")
@@ -457,13 +459,13 @@ def compile_check(
     shape_expressions: ShapeExpressions | None = None,
     subclass_answers: SubclassAnswers | None = None,
 ) -> GuardCheck:
-    """Make the check function of a guard set. `slot_names`: the frame's argument slots, in order."""
+    """Compile the check function of a guard set. `slot_names`: the frame's argument slots, in order."""
     emitter = _Emitter()
     global_state = None
     for state in [guard.expected for guard in guards.guards if guard.kind == "GLOBAL_STATE"]:
         global_state = state.modes
         emitter.require(f"{emitter.namer.name(global_state.check)}()")
-        # torch's guard knows nothing of function modes, which may change what every operator does
+        # torch's guard does not cover TorchFunctionModes, which may change what every operator does
         emitter.require(f"{emitter.namer.name(_function_modes)}() == {state.function_modes}")
         if state.devices:
             emitter.require(f"{emitter.namer.name(default_devices)}() == {emitter.namer.name(state.devices)}")
@@ -483,7 +485,7 @@ def compile_check(
         guard.expected.remember()
     _emit_tensors(emitter, tensors)
     matched = len(emitter.lines)
-    for guard in guards.guards:  # they look into tensors that must have been matched
+    for guard in guards.guards:  # they read tensors, which must have been matched first
         if guard.kind == "STORAGE_OVERLAP":
             values = [emitter.variable(source) for source in guard.expected.sources]
             emitter.require(guard.expected.condition(values, emitter.namer))
@@ -499,16 +501,16 @@ def compile_check(
                       global_state, shape_code, namespace, slot_names, subclass_answers)
 
 
-# What ShapeEnv writes in its expressions: `min(512, n)`, `round(n / 3)`, `not math.isnan(f)`, `torch.sym_float(n) > 2.5`.
+# The names that appear in ShapeEnv's expressions: `min(512, n)`, `round(n / 3)`, `not math.isnan(f)`, `torch.sym_float(n) > 2.5`.
 _SHAPE_NAMES: dict[str, Any] = {"math": math, "torch": torch, "min": min, "max": max, "abs": abs, "round": round}
 
 
 def _shape_relations(
     emitter: _Emitter, guard_set: GuardSet, shape_expressions: ShapeExpressions | None
 ) -> tuple[list[str], list[Guard]]:
-    """Require what ShapeEnv relied on; the lines of the check, and the same as guards that people read.
+    """Require the relations of ShapeEnv; returns the lines of the check, and the same as guards to display.
 
-    They are asked for by who first read the tensor or number that they are about.
+    Each is attributed to the instruction that first read the tensor or number.
     """
     names: dict[str, Source] = {}
     because: dict[int, int] = {}
@@ -532,16 +534,16 @@ def _shape_relations(
 
 @record(frozen=False)
 class _DictFacts:
-    """Guards about what stands in one dictionary: one `DictGuard`, a compare of versions as long as nothing is written to it."""
+    """Guards on one dictionary: one `DictGuard`, which compares a version tag as long as the dictionary is not mutated."""
 
     place: Source
-    is_attributes: bool  # the `__dict__` of what stands at `place`, not itself a dictionary
+    is_attributes: bool  # the dictionary is the `__dict__` of the value at `place`
     checks: list[Any] = field(default_factory=list)
-    keys: tuple[Any, ...] | None = None  # all of them, where the dictionary's keys are relied on
+    keys: tuple[Any, ...] | None = None  # all keys in order, if guarded
     emitted: bool = False
 
     def emit(self, emitter: _Emitter) -> None:
-        """One call that checks all of them."""
+        """Emit one call that checks all of them."""
         place = emitter.variable(self.place)
         dictionary = self.place.dictionary(place, emitter.namer) if self.is_attributes else place
         guard_args = (tuple(self.checks),) if self.keys is None else (tuple(self.checks), self.keys)
@@ -551,13 +553,13 @@ class _DictFacts:
 
 _BUILTINS, _GLOBALS = ObjectSource(builtins.__dict__, "builtins"), GlobalsSource()
 _EXPECTED_ABSENT = frozenset({"NAME_ABSENT", "ATTRIBUTE_ABSENT"})
-_INSIDE = _EXPECTED_ABSENT | {"NAME_PRESENT"}  # kinds about a key of what stands at their source
-_COMPARED_IN_C = (str, int, float, bytes, bool, type(None))  # keys of these types run no code of the program
+_INSIDE = _EXPECTED_ABSENT | {"NAME_PRESENT"}  # kinds about a key of the value at their source
+_COMPARED_IN_C = (str, int, float, bytes, bool, type(None))  # comparing keys of these types runs no user code
 _EXPECTED_IDENTITY = frozenset({"ID_MATCH", "FUNCTION_MATCH", "NN_MODULE"})
 
 
 def _facts_of_dictionaries(guards: Sequence[Guard]) -> dict[int, _DictFacts]:
-    """For each guard that says what stands under a key in a dictionary, or which keys it has, the facts that it is one of."""
+    """For each guard on a dictionary's keys or on the value under a key, the group of facts that it belongs to."""
     dicts = {id(guard.source) for guard in guards if guard.kind == "TYPE_MATCH" and guard.expected is dict}
     groups: dict[tuple[int, bool], _DictFacts] = {}
     facts = {}
@@ -578,7 +580,7 @@ def _facts_of_dictionaries(guards: Sequence[Guard]) -> dict[int, _DictFacts]:
 
 
 def _place_in_dictionary(guard: Guard, dicts: set[int]) -> tuple[Source, bool, object] | None:
-    """The dictionary that a guard is about (or whose `__dict__` is), and the key."""
+    """The dictionary that a guard is about (or the object whose `__dict__` it is), and the key."""
     source = guard.source
     if guard.kind in _INSIDE:
         return (_GLOBALS if isinstance(source, GlobalsSource) else source), guard.kind == "ATTRIBUTE_ABSENT", guard.expected
@@ -594,12 +596,12 @@ def _place_in_dictionary(guard: Guard, dicts: set[int]) -> tuple[Source, bool, o
 
 
 def _is_dictionary(source: Source, dicts: set[int]) -> bool:
-    """Whether a plain dict stands there: guarded as such, or held by the entry (`sys.modules`)."""
+    """Whether the source is a plain dict: guarded as one, or held by the cache entry (`sys.modules`)."""
     return id(source) in dicts or (type(source) is ObjectSource and type(source.value) is dict)
 
 
 def _dict_check(guard: Guard) -> tuple[str, Any] | None:
-    """The guard in the form of `DictGuard`; None where it is more than a compare."""
+    """The guard in the form that `DictGuard` takes; None if it is more than a comparison."""
     expected = guard.expected
     if guard.kind in _EXPECTED_ABSENT:
         return "absent", None
@@ -616,22 +618,23 @@ def _dict_check(guard: Guard) -> tuple[str, Any] | None:
 
 @record(frozen=False)
 class _SequenceFacts:
-    """Guards about what stands in one list or tuple: one `SequenceGuard`, a compare of pointers or numbers for each of them."""
+    """Guards on one list or tuple: one `SequenceGuard`, which compares one pointer or number for each."""
 
     place: Source
     checks: list[Any] = field(default_factory=list)
-    length: int = -1  # where it is relied on
+    length: int = -1  # if guarded
     emitted: bool = False
 
     def emit(self, emitter: _Emitter) -> None:
-        """One call that checks all of them."""
+        """Emit one call that checks all of them."""
         guard = SequenceGuard(tuple(self.checks), self.length)
         emitter.require(f"{emitter.namer.name(guard)}({emitter.variable(self.place)})")
         self.emitted = True
 
 
 def _facts_of_sequences(guards: Sequence[Guard]) -> dict[int, _SequenceFacts]:
-    """For each guard on an item or the length of a list or tuple with several such guards, the facts that it is one of."""
+    """For each guard on an item or the length of a list or tuple with several such guards, the group of facts that it belongs to.
+    """
     places = {id(guard.source): _SequenceFacts(guard.source) for guard in guards if _is_of_plain_sequence(guard)}
     facts = {}
     for guard in guards:
@@ -652,11 +655,13 @@ def _is_of_plain_sequence(guard: Guard) -> bool:
     return guard.kind == "TYPE_MATCH" and (guard.expected is list or guard.expected is tuple)
 
 
-_MANY = 16  # tensors that the entry itself holds: they are matched as a tuple that is ready
+_MANY = 16  # from this many tensors held by the entry itself, they are matched as one prebuilt tuple
 
 
 def _emit_tensors(emitter: _Emitter, guards: Sequence[Guard]) -> None:
-    """One call of torch's guards for all tensors, which also makes sure that no two are one object; two where many are held."""
+    """Emit one call of torch's guards for all tensors, which also checks that no two are the same object; two calls if many are
+    held.
+    """
     pinned = [guard for guard in guards if isinstance(guard.source, PinnedSource)]
     if len(pinned) < _MANY:
         pinned = []

@@ -1,16 +1,16 @@
-"""`guard_filter_fn`: a function of the program chooses which guards of a capture are checked.
+"""`guard_filter_fn`: a function of the program selects which guards of a capture are checked.
 
-The idea: a program that knows what never changes (its modules, its globals) may leave out the guards that ask for it. When a
-frame has been translated, its function is called once, with one entry for each guard, and says of each whether it stays. The
-entries have the fields of torch's own, so that what `torch.compiler` has for `guard_filter_fn`
-(`skip_guard_on_all_nn_modules_unsafe`, `keep_tensor_guards_unsafe`, ...) filters these guards as well.
+The idea: a program that knows what never changes (its modules, its globals) may drop the guards on it. After a frame is
+translated, the filter is called once with one entry per guard, and returns for each whether to keep it. The entries have the
+fields of torch's own, so the filters in `torch.compiler` (`skip_guard_on_all_nn_modules_unsafe`, `keep_tensor_guards_unsafe`, ...)
+work here as well.
 
-The modes of the process (GLOBAL_STATE) are no entry: they are always checked, as torch does. Under a filter the translator takes
-no object as fixed (`is_stable`): a module whose guard is left out is still read from where it stands in each call, so that two
-instances which share an entry keep their own parameters.
+GLOBAL_STATE has no entry and is always checked, as in torch. With a filter, the translator treats no object as fixed
+(`is_stable`): a module whose guard was dropped is still read through its source in each call, so two instances that share a cache
+entry use their own parameters.
 
-In: guards, the call that was captured, the program's function. Out: the guards that stay.
-torch/_dynamo/guards.py (CheckFunctionManager) does the same job.
+In: guards, the captured call, the program's function. Out: the guards to keep. PyTorch's counterpart: `CheckFunctionManager` in
+torch/_dynamo/guards.py.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from dynexplore.engine.provenance.sources import (
 from dynexplore.engine.raw_attributes import is_a
 from dynexplore.engine.records import record
 
-MISSING = object()  # the value of an entry that is about no one value
+MISSING = object()  # the value of an entry that is not about a single value
 
 
 @record()
 class FilteredGuard:
-    """The guard that an entry is about: its path, and from where the path leads, in torch's words."""
+    """The guard of an entry: its path, and the kind of its root in torch's terms."""
 
     name: str
     source: GuardSource
@@ -50,9 +50,9 @@ class FilteredGuard:
 class GuardFilterEntry:
     """One guard, as a `guard_filter_fn` sees it.
 
-    `name`: the path as people read it (`self.linear.weight`). `value`: what stands there in the call that was captured, if
-    `has_value`. `guard_type`: TENSOR_MATCH, EQUALS, SHAPE_ENV, ... (GUARD_KINDS in guards.py). `is_global`: whether the
-    path begins at a global name.
+    `name`: the path as displayed (`self.linear.weight`). `value`: the value at that path in the captured call, if `has_value`.
+    `guard_type`: TENSOR_MATCH, EQUALS, SHAPE_ENV, ... (GUARD_KINDS in guards.py). `is_global`: whether the path begins at a global
+    name.
     """
 
     name: str
@@ -70,10 +70,10 @@ GuardFilter = Callable[[Sequence[GuardFilterEntry]], Sequence[bool]]
 def apply_guard_filter(
     guard_filter: GuardFilter, guards: Sequence[Guard], scope: Scope, subjects: Mapping[int, object], *, shapes: bool
 ) -> tuple[list[Guard], bool]:
-    """The guards that stay, and whether the relations between symbolic sizes do.
+    """The guards to keep, and whether to keep the relations between symbolic sizes.
 
-    `subjects`: whom a guard is about, by its id, where its path does not lead there. `shapes`: whether there are relations.
-    Raises GuardFilterError for an answer that is not one bool an entry.
+    `subjects`: the object that a guard is about, by the guard's id, where its path does not lead to it. `shapes`: whether there
+    are relations. Raises GuardFilterError unless the filter returns one bool per entry.
     """
     checked = [guard for guard in guards if guard.kind != "GLOBAL_STATE"]
     entries = [
@@ -98,15 +98,17 @@ def _entry(guard: Guard, values: Sequence[Any]) -> GuardFilterEntry:
 
 
 def _on_path(source: Source, scope: Scope) -> list[Any]:
-    """What stands at each step of a path; nothing where that is not there before the frame runs."""
+    """The value at each step of a path; empty if the path cannot be fetched before the frame runs."""
     try:
         return [step.fetch(scope) for step in source.path()]
-    except Exception:  # as in a guard: whatever is raised on the way
+    except Exception:  # as in a guard: anything may be raised on the way
         return []
 
 
 def _guard_source(root: Source, is_global: bool, values: Sequence[Any]) -> GuardSource:
-    """Torch's name for the place: what is read of a module is the module's, of one of torch.nn a builtin one's."""
+    """Torch's GuardSource for a value: values read from a module belong to the module, with a separate kind for torch.nn's
+    modules.
+    """
     classes = [value if is_a(value, type) else type(value) for value in values]
     modules = [cls for cls in classes if issubclass(cls, Module)]
     if modules:

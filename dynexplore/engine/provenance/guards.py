@@ -1,13 +1,12 @@
-"""Guards: what must still be true for a cache entry to serve a call, and why it is asked.
+"""Guards: what must still be true for a cache entry to serve a call, and which instruction required it.
 
-The idea: while a frame is interpreted, the translator relies on facts about values that came from outside ("`a` is a
-float32 tensor of shape (10,)", "`torch` is this module"). Each fact is a `Guard(source, kind, expected, because)`:
-`because` is the offset of the original instruction that needed it. A kind is one row of `GUARD_KINDS` with two faces
-made from the same place: `condition`, Python text for the generated check, and `holds`, the readable version that says
-which guard failed, with expected and actual.
+The idea: while a frame is interpreted, the translator relies on facts about values from outside the frame ("`a` is a float32
+tensor of shape (10,)", "`torch` is this module"). Each fact is a `Guard(source, kind, expected, because)`: `because` is the offset
+of the original instruction that needed it. A kind is one row of `GUARD_KINDS` with two implementations: `condition`, Python text
+for the generated check, and `holds`, used to report which guard failed, with the expected and actual values.
 
-In: sources and live values, at the moment a tracker first relies on them. Out: guard_check.py makes one function of them.
-torch/_dynamo/guards.py does the same job.
+In: sources and live values, when a tracker first relies on them. Out: guards, which guard_check.py compiles into one function.
+PyTorch's counterpart: `GuardBuilder` in torch/_dynamo/guards.py.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from dynexplore.engine.records import record
 
 @record(eq=False)
 class Guard:
-    """One fact: `kind` holds between the value at `source` and `expected`, asked for by the instruction `because`."""
+    """One fact: `kind` relates the value at `source` to `expected`; the instruction at offset `because` required it."""
 
     source: Source
     kind: str
@@ -37,13 +36,13 @@ class Guard:
     because: int
 
     def text(self) -> str:
-        """The guard as people read it: `a TENSOR_MATCH float32[10] cpu`."""
+        """The guard as displayed: `a TENSOR_MATCH float32[10] cpu`."""
         return f"{self.source.text()} {self.kind} {GUARD_KINDS[self.kind].describe(self.expected)}"
 
 
 @record()
 class GuardKind:
-    """A row of the table: what is checked, in words, in the generated code and by hand."""
+    """A row of the table: what is checked, as a description, as generated code and as a function."""
 
     name: str
     meaning: str
@@ -61,7 +60,7 @@ def _short(value: object) -> str:
 
 
 def _describe_keys(keys: Any) -> str:
-    """The keys of a dict as text; how many, and of which type, where some are no constants."""
+    """The keys of a dict as text; their number and types if some are not constants."""
     if all(map(_is_plain, keys)):
         return _short(keys)
     types = {type(key).__qualname__ for key in keys}
@@ -71,7 +70,7 @@ def _describe_keys(keys: Any) -> str:
 
 _CLASS_NAME: Any = type.__dict__["__qualname__"]
 _CLASS_DICT: Any = type.__dict__["__dict__"]
-_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: made by a class statement
+_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: created by a class statement
 
 
 def _is_plain(value: object, depth: int = 0) -> bool:
@@ -82,7 +81,7 @@ def _is_plain(value: object, depth: int = 0) -> bool:
 
 
 def names_of(value: Any) -> tuple[Any, Any]:
-    """`__qualname__` (or `__name__`) and `__module__` of a class, function or module; no code of the program is asked for them."""
+    """`__qualname__` (or `__name__`) and `__module__` of a class, function or module, read without running user code."""
     cls = type(value)
     if issubclass(cls, type):
         return _CLASS_NAME.__get__(value), _CLASS_DICT.__get__(value).get("__module__")
@@ -112,7 +111,7 @@ def _equals_condition(value: str, expected: Any, namer: Namer) -> str:
 
 
 def same_constant(value: Any, expected: Any) -> bool:
-    """Equal, of the same type, all the way down; NaN equals NaN, and zeros and NaNs have their sign (`math.copysign`)."""
+    """Equal and of the same type, recursively; NaN equals NaN, and the signs of zeros and NaNs must match (`math.copysign`)."""
     if type(value) is not type(expected):
         return False
     if isinstance(expected, float):
@@ -128,9 +127,9 @@ def same_constant(value: Any, expected: Any) -> bool:
 
 
 class Identity:
-    """The object that an identity guard expects: by id, held weakly where the object allows it.
+    """The object that an identity guard expects: by id, with a weak reference if the object allows one.
 
-    A cache entry must not keep a user's objects alive. While the weak reference lives the id cannot be reused.
+    A cache entry must not keep a user's objects alive. While the weak reference is alive the id cannot be reused.
     """
 
     __slots__ = ("id", "strong", "text", "weak")
@@ -151,7 +150,7 @@ class Identity:
         self.strong = value
 
     def matches(self, value: object) -> bool:
-        """Whether `value` is the expected object (and that object still lives)."""
+        """Whether `value` is the expected object (and that object is still alive)."""
         return value is (self.weak() if self.weak is not None else self.strong)
 
 
@@ -163,12 +162,12 @@ def _identity_condition(value: str, expected: Identity, namer: Namer) -> str:
 
 def _keys_condition(value: str, expected: tuple[Any, ...], namer: Namer) -> str:
     if len(expected) == 0:
-        return f"len({value}) == 0"  # a subclass may have a `__bool__` of its own
+        return f"len({value}) == 0"  # a subclass may override `__bool__`
     return f"{namer.name(same_keys)}({value}, {namer.name(expected)})"
 
 
 def same_keys(value: Any, expected: tuple[Any, ...]) -> bool:
-    """The same keys in the same order, of the same types: 1 is not True here. No `__eq__` of a key is asked."""
+    """The same keys in the same order, of the same types (1 is not True here). Calls no `__eq__` of a user's key."""
     keys = keys_of(value)
     if len(keys) != len(expected):
         return False
@@ -180,16 +179,16 @@ def _content_condition(value: str, expected: frozenset[Any], namer: Namer) -> st
 
 
 def same_members(value: Any, expected: frozenset[Any]) -> bool:
-    """The same members, of the same types; members of other types are not asked what they equal."""
+    """The same members, of the same types; `__eq__` of other types is not called."""
     members = keys_of(value)
-    types = {id(type(member)) for member in expected}  # a metaclass may have a `__hash__`
+    types = {id(type(member)) for member in expected}  # a metaclass may define `__hash__`
     if len(members) != len(expected) or not all(id(type(member)) in types for member in members):
         return False
     return {(type(m), m) for m in members} == {(type(m), m) for m in expected}
 
 
 def is_empty(cell: Any) -> bool:
-    """Whether a cell holds nothing.
+    """Whether a cell is empty.
 
     >>> import types
     >>> is_empty(types.CellType()), is_empty(types.CellType(None))
@@ -203,7 +202,7 @@ def is_empty(cell: Any) -> bool:
 
 
 def same_metadata(value: Any, expected: Any) -> bool:
-    """Whether a tensor made of others keeps the same beside them, as its class compares it (`__metadata_guard__`) or by `==`."""
+    """Whether a tensor subclass has the same metadata, compared with the class's `__metadata_guard__` or `==`."""
     metadata = value.__tensor_flatten__()[1]
     compare = getattr(type(value), "__metadata_guard__", None)
     return bool(metadata == expected if compare is None else compare(expected, metadata))
@@ -323,7 +322,7 @@ _kind(
     "SUBCLASS_METADATA", "the metadata of the tensor subclass (`__tensor_flatten__`)",
     lambda v, e, n: f"{n.name(same_metadata)}({v}, {n.name(e)})", lambda v, e: same_metadata(v, e),
 )
-# The kinds below are checked all at once by torch's own primitives or by ShapeEnv's expressions (guard_check.py).
+# The kinds below are checked all at once, by torch's own primitives or by ShapeEnv's expressions (guard_check.py).
 _kind(
     "TENSOR_MATCH", "class, dtype, device, requires_grad, dispatch keys, ndim, sizes and strides of the tensor",
     lambda v, e, n: "True", lambda v, e: True, _tensor_words,
@@ -344,24 +343,24 @@ _kind(
 
 
 OF_SEVERAL_SOURCES = ("DISTINCT", "NO_ATTRIBUTE_ALIAS", "NO_DICT_ALIAS")
-"""Kinds whose `expected` are the sources of other values."""
+"""Kinds whose `expected` consists of sources of other values."""
 _SEVERAL_FACTS = ("NAME_ABSENT", "NAME_PRESENT", "ATTRIBUTE_ABSENT", "ALIAS", "NOT_INSTANCE_DICT", *OF_SEVERAL_SOURCES)
 _IDENTITIES = ("ID_MATCH", "FUNCTION_MATCH", "NN_MODULE")
 
 
 @record(frozen=False)
 class GuardSet:
-    """The guards of one attempt, each fact once, in the order in which they were first needed."""
+    """The guards of one attempt, without duplicates, in the order in which they were first needed."""
 
     guards: list[Guard] = field(default_factory=list)
     _seen: dict[tuple[int, str], list[Any]] = field(default_factory=dict)
 
     def fix_object(self, source: Source | None) -> bool:
-        """Whether a guard says which object stands at a place."""
+        """Whether a guard fixes the identity of the object at a source."""
         return any(self._seen.get((id(source), kind)) for kind in _IDENTITIES)
 
     def add(self, source: Source, kind: str, expected: Any, because: int) -> Guard | None:
-        """Note the fact; None when it is already there."""
+        """Add the guard; returns None if it is already present."""
         expectations = self._seen.setdefault((id(source), kind), [])
         if expectations and (kind not in _SEVERAL_FACTS or expected in expectations):
             return None

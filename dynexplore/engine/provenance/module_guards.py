@@ -2,26 +2,26 @@
 
 The idea: a model is reached through one guarded object ("`self` is this very module"). Everything below it is reached through
 dictionaries: `self.__dict__["_modules"]["layer"]` is that module, whose `__dict__["training"]` is True, whose class still has that
-`forward`. Each such fact is one pointer compare in C (`native.GuardWalk`), where a Python guard would be an attribute chain.
+`forward`. Each such fact is one pointer comparison in C (`native.GuardWalk`), where a Python guard would be an attribute chain.
 
-- An object is **held** when its identity is guarded: by a guard of its own (the root), or because it stands in the dictionary
-  of a held object. Only of a held object facts are noted here. Classes are held by whoever guards `type(value)`.
-- A source is **known** when such a fact fixes which object stands there. Guards that follow from identity (type,
-  function, equality of a constant) need not be installed for it.
+- An object is **held** when its identity is guarded: by a separate guard (the root), or as an item of a held object's dictionary.
+  Facts are recorded only about held objects. A class is held by the guard on `type(value)`.
+- A source is **known** when such a fact fixes which object it leads to. Guards that follow from identity (type, function, equality
+  of a constant) need not be installed for it.
 
-Two more kinds of facts are checked by the same walk, because much that is relied on stands in no dictionary of an object:
+The same walk checks two more kinds of facts that are not about an object's dictionary:
 
-- where a lookup through a **class** ended, found or not. All lookups through one class are one row: its version tag is one compare
-  in C; where it differs the names are asked, and the tag is renewed if all stand. So what was *not* found is a fact like what was.
-- which code and defaults a **function** has that was interpreted.
+- where a lookup through a **class** ended, found or not. All lookups through one class are one row: comparing its version tag is
+  one comparison in C. If the tag differs, the names are looked up again, and the tag is renewed if all results are unchanged.
+  So absence is guarded like presence.
+- the code and defaults of a **function** that was inlined.
 
-Facts about objects, classes and functions of libraries are noted like those of the program, but are no guards that people read:
-they are a part of GLOBAL_STATE.
+Facts about objects, classes and functions of libraries are recorded in the same way, but not displayed as guards: they are part of
+GLOBAL_STATE.
 
-In: facts, noted by the trackers of objects, classes and modules while a frame is interpreted; live objects are not changed
-meanwhile, so what stands in them is what stood there. Out: the specs of a `GuardWalk`, and words for people.
-
-torch/_dynamo/guards.py (its GuardManager tree over `__dict__` accessors) does the same job.
+In: facts, recorded by the trackers of objects, classes and modules while a frame is interpreted (live objects are not mutated
+meanwhile). Out: the specs of a `GuardWalk`, and text for reports. PyTorch's counterpart: the GuardManager tree over `__dict__`
+accessors in torch/_dynamo/guards.py.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ ClassSpec = tuple[type[Any], int, bool, tuple[LookupCheck, ...]]
 FunctionSpec = tuple[Any, Any, tuple[Check, ...] | None, tuple[Check, ...] | None]
 Spec = tuple[Any, type[Any], tuple[Check, ...]]
 
-# What a guard of these kinds says follows from identity, for the values that are noted here (EQUALS: immutable constants only).
+# Guards of these kinds follow from identity, for the values that are recorded here (EQUALS: immutable constants only).
 IMPLIED_BY_IDENTITY = frozenset({"TYPE_MATCH", "ID_MATCH", "FUNCTION_MATCH", "NN_MODULE", "CODE_MATCH", "EQUALS"})
 
 
 @record(frozen=False, eq=False)
 class ObjectFacts:
-    """What is relied on about one held object; `label` is the path that people read."""
+    """The facts about one held object; `label` is the displayed path."""
 
     value: Any
     label: str
@@ -62,10 +62,10 @@ class ObjectFacts:
     absent: dict[str, None] = field(default_factory=dict)
     empty: dict[str, None] = field(default_factory=dict)
     items: dict[str, dict[Any, Any]] = field(default_factory=dict)
-    complete: dict[str, None] = field(default_factory=dict)  # the dictionaries of `items` that have no other keys, in their order
+    complete: dict[str, None] = field(default_factory=dict)  # the dictionaries of `items` whose complete, ordered keys are guarded
 
     def checks(self) -> tuple[Check, ...]:
-        """The facts in the form of `GuardWalk`."""
+        """The facts in the form that `GuardWalk` takes."""
         own = instance_dict(self.value) if self.items else {}
         return (
             *((key, *by_identity(expected)) for key, expected in self.same.items()),
@@ -81,7 +81,7 @@ class ObjectFacts:
         return "some", _some_items(mapping, expected_items)
 
     def __str__(self) -> str:
-        """The facts in words, for the views: `training is True; _parameters: weight, bias; no forward of its own`."""
+        """The facts as text for the views: `training is True; _parameters: weight, bias; no forward of its own`."""
         words = [f"{key} is {_short(expected)}" for key, expected in self.same.items()]
         words += [f"{key}: {', '.join(_names(expected_items))}" for key, expected_items in self.items.items()]
         words += [f"empty: {', '.join(self.empty)}"] * bool(self.empty)
@@ -90,7 +90,7 @@ class ObjectFacts:
 
 
 def by_identity(expected: Any) -> tuple[str, Any]:
-    """The kind and payload that compare with `expected`, weakly where it can be referenced weakly."""
+    """The kind and payload that compare with `expected` by identity, with a weak reference if possible."""
     try:
         weakref.ref(expected)
     except TypeError:
@@ -107,7 +107,9 @@ def _all_items(mapping: dict[Any, Any], expected_items: dict[Any, Any]) -> tuple
 
 
 def _item_check(expected: Any) -> tuple[str, Any]:
-    """A module's tensors are held by the entry itself; `torch.utils.swap_tensors` refuses those that are referred to weakly."""
+    """The check of a dictionary item. The cache entry itself holds a module's tensors: `torch.utils.swap_tensors` refuses tensors
+    with weak references.
+    """
     return ("is", expected) if isinstance(expected, torch.Tensor) else by_identity(expected)
 
 
@@ -122,15 +124,15 @@ def _short(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-ABSENT = object()  # what a lookup that found nothing ended in
-IMMUTABLE = 1 << 8  # Py_TPFLAGSIMMUTABLETYPE: of builtin types nothing changes
+ABSENT = object()  # the result of a lookup that found nothing
+IMMUTABLE = 1 << 8  # Py_TPFLAGSIMMUTABLETYPE: builtin types cannot change
 
 
 @record(frozen=False)
 class Lookup:
-    """Where a lookup of `name` ended: in this very object (`expected`), in some value of the class `owner`, or nowhere.
+    """Where a lookup of `name` ended: at this very object (`expected`), at any value in the class `owner`, or nowhere.
 
-    `asked`: whether the program asked for the name, so that people read of it.
+    `asked`: whether the program itself looked the name up, so that it is displayed.
     """
 
     name: str
@@ -140,7 +142,7 @@ class Lookup:
     is_explicit: bool
 
     def check(self) -> LookupCheck:
-        """The fact in the form of `GuardWalk`."""
+        """The fact in the form that `GuardWalk` takes."""
         if self.expected is ABSENT:
             return self.name, self.after, "absent", None
         if self.expected is None and self.owner is not None:
@@ -150,7 +152,7 @@ class Lookup:
 
 @record(frozen=False, eq=False)
 class ClassFacts:
-    """What is relied on about lookups through one class; `tag` is its version when the first of them was made."""
+    """The facts about lookups through one class; `tag` is its version when the first of them was recorded."""
 
     cls: type[Any]
     tag: int
@@ -158,7 +160,7 @@ class ClassFacts:
     bases: bool = False
 
     def spec(self, written: Iterable[type[Any]]) -> ClassSpec:
-        """The facts in the form of `GuardWalk`; a class that the frame itself writes to has no tag that lasts."""
+        """The facts in the form that `GuardWalk` takes; a class that the frame itself mutates has no stable tag."""
         checks = tuple(lookup.check() for lookup in self.lookups.values())
         if self.bases:
             checks += (("__mro__", None, "mro", tuple(map(weakref.ref, self.cls.__mro__))),)
@@ -166,15 +168,15 @@ class ClassFacts:
         return self.cls, self.tag, by_name, checks
 
     def is_shown(self) -> bool:
-        """Whether people read of it: something was asked for that the program itself made."""
+        """Whether it is displayed: the program looked up something that it defined itself."""
         return any(lookup.is_explicit for lookup in self.lookups.values())
 
     def places(self) -> dict[str, str]:
-        """For each name, the path that people read."""
+        """The displayed path of each name."""
         return {lookup.name: f"{(lookup.owner or self.cls).__qualname__}.{lookup.name}" for lookup in self.lookups.values()}
 
     def __str__(self) -> str:
-        """The facts in words: `scale is 3; `K` has no attribute `cache``."""
+        """The facts as text: `scale is 3; `K` has no attribute `cache``."""
         explicit = [lookup for lookup in self.lookups.values() if lookup.is_explicit]
         words = [f"{lookup.name} is {_short(lookup.expected[0])}" for lookup in explicit
                  if lookup.expected is not ABSENT and lookup.expected is not None]
@@ -186,21 +188,23 @@ class ClassFacts:
 
 
 class SubclassAnswers:
-    """What abstract base classes said of classes. One token of the process stands for all; if it differs they are asked again."""
+    """Results of `issubclass` with abstract base classes. One process-wide token covers all; if it changed, they are checked
+    again.
+    """
 
     def __init__(self) -> None:
         self._token = abc.get_cache_token()
         self._answers: dict[tuple[int, int], tuple[Any, Any, bool]] = {}
 
     def note(self, cls: type[Any], base: type[Any], answer: bool) -> None:
-        """`issubclass(cls, base)` is `answer`."""
+        """Record that `issubclass(cls, base)` is `answer`."""
         self._answers[id(cls), id(base)] = weakref.ref(cls), weakref.ref(base), answer
 
     def __bool__(self) -> bool:
         return bool(self._answers)
 
     def hold(self) -> bool:
-        """Whether all answers are what they were."""
+        """Whether all results are unchanged."""
         token = abc.get_cache_token()
         if token != self._token:
             if any(answer for *_, answer in map(self._now, self._answers.values())):
@@ -213,7 +217,7 @@ class SubclassAnswers:
         return cls, base, cls is None or base is None or issubclass(cls, base) is not answer[2]
 
     def first_failure(self) -> tuple[str, str, str] | None:
-        """Who is asked about, what was expected and what is so now, in words; None when all hold."""
+        """The class, the expected and the actual result, as text; None if all are unchanged."""
         for answer in self._answers.values():
             cls, base, differs = self._now(answer)
             if differs:
@@ -223,7 +227,7 @@ class SubclassAnswers:
 
 
 class ModuleGuards:
-    """The held objects of one attempt, and the facts relied on about each."""
+    """The held objects of one attempt, and the facts recorded about each."""
 
     def __init__(self) -> None:
         self._facts: dict[int, ObjectFacts] = {}
@@ -235,13 +239,13 @@ class ModuleGuards:
         self._written: set[type[Any]] = set()
         self.subclass_answers = SubclassAnswers()
 
-    # -- noting: classes and functions
+    # -- recording: classes and functions
 
     def _class_facts(self, cls: type[Any]) -> ClassFacts:
         facts = self._classes.get(cls)
         if facts is None:
             facts = self._classes[cls] = ClassFacts(cls, type_version(cls))
-        elif facts.tag != type_version(cls):  # it has changed between two lookups: no one version stands for both
+        elif facts.tag != type_version(cls):  # it was mutated between two lookups: no single version covers both
             facts.tag = 0
         return facts
 
@@ -249,7 +253,9 @@ class ModuleGuards:
         self, cls: type[Any], name: str, value: Any, *, owner: type[Any] | None = None, after: type[Any] | None = None,
         is_explicit: bool = False,
     ) -> None:
-        """Looking `name` up through the class (behind the class `after` in its MRO) ends at this very value, or is ABSENT."""
+        """Guard that looking `name` up through the class (after the class `after` in its MRO) ends at this very value, or is
+        ABSENT.
+        """
         if cls.__flags__ & IMMUTABLE:
             return
         lookups = self._class_facts(cls).lookups
@@ -261,29 +267,29 @@ class ModuleGuards:
             lookup.is_explicit |= is_explicit
 
     def guard_on_owner(self, cls: type[Any], name: str, owner: type[Any], *, after: type[Any] | None = None) -> None:
-        """Looking `name` up through the class ends in this class of its MRO; what stands there is guarded elsewhere."""
+        """Guard that looking `name` up through the class ends in this class of its MRO; the value there is guarded separately."""
         if not cls.__flags__ & IMMUTABLE:
             self._class_facts(cls).lookups.setdefault((name, after), Lookup(name, after, None, owner, True))
 
     def guard_on_bases(self, cls: type[Any]) -> None:
-        """The class has the bases that it has."""
+        """Guard the bases of the class."""
         if not cls.__flags__ & IMMUTABLE:
             self._class_facts(cls).bases = True
 
     def writes_to(self, cls: type[Any]) -> None:
-        """The frame itself changes an attribute of the class: its version is another one after each call."""
+        """Record that the frame itself sets an attribute of the class: its version changes in each call."""
         self._written.add(cls)
 
     def guard_on_function(self, function: Any) -> None:
-        """The function, whose identity is guarded, has the code and the defaults that it has."""
+        """Guard the code and the defaults of the function, whose identity is guarded."""
         self._functions[id(function)] = function
 
-    # -- noting: objects
+    # -- recording: objects
 
     def hold(self, value: Any, label: str, source: Source | None = None) -> ObjectFacts | None:
-        """From now on facts may be noted about `value`, whose identity is guarded. None if it cannot be held weakly.
+        """Allow facts to be recorded about `value`, whose identity is guarded. Returns None if it cannot be weakly referenced.
 
-        `source`: the path to it, if there is one that does not keep it alive.
+        `source`: a path to it that does not keep it alive, if there is one.
         """
         facts = self._facts.get(id(value))
         if facts is None:
@@ -295,15 +301,17 @@ class ModuleGuards:
         return facts
 
     def has_facts_of(self, value: Any) -> bool:
-        """Whether facts may be noted about this object."""
+        """Whether facts may be recorded about this object."""
         return id(value) in self._facts
 
     def guard_on_value(self, value: Any, key: str, expected: Any) -> None:
-        """`value.__dict__[key] is expected`."""
+        """Guard that `value.__dict__[key] is expected`."""
         self._facts[id(value)].same[key] = expected
 
     def guard_on_process(self, value: Any, label: str, key: str, expected: Any = None) -> None:
-        """`value.__dict__[key] is expected` (or ABSENT), a fact about the process: a part of GLOBAL_STATE, no guard of its own."""
+        """Guard that `value.__dict__[key] is expected` (or ABSENT), a process-wide fact: part of GLOBAL_STATE, not displayed by
+        itself.
+        """
         facts = self._of_process.setdefault(id(value), ObjectFacts(value, label, NamedSource(label)))
         if expected is ABSENT:
             facts.absent[key] = None
@@ -311,19 +319,19 @@ class ModuleGuards:
             facts.same[key] = expected
 
     def guard_on_absence(self, value: Any, key: str) -> None:
-        """`key not in value.__dict__`."""
+        """Guard that `key not in value.__dict__`."""
         self._facts[id(value)].absent[key] = None
 
     def guard_on_emptiness(self, value: Any, key: str) -> None:
-        """`value.__dict__[key]` is an empty dict, None, or not there."""
+        """Guard that `value.__dict__[key]` is an empty dict, None, or absent."""
         self._facts[id(value)].empty[key] = None
 
     def guard_on_item(self, value: Any, key: str, item: Any) -> None:
-        """`value.__dict__[key]` has under `item` what is there now."""
+        """Guard the current object under `item` in `value.__dict__[key]`."""
         self._facts[id(value)].items.setdefault(key, {})[item] = None
 
     def guard_on_keys(self, value: Any, key: str) -> None:
-        """`value.__dict__[key]` has the keys that it has."""
+        """Guard the current keys of `value.__dict__[key]`."""
         facts = self._facts[id(value)]
         facts.items.setdefault(key, {})
         facts.complete[key] = None
@@ -331,18 +339,18 @@ class ModuleGuards:
     # -- sources whose object is fixed by a fact
 
     def know(self, source: Source) -> None:
-        """A fact fixes which object stands at `source`."""
+        """Record that a fact fixes which object is at `source`."""
         self._recorded[id(source)] = source
 
     def know_value(self, source: Source) -> None:
-        """Like `know`, and what hangs on it if it is a function or method: its code, its function, its receiver."""
+        """Like `know`, including what a function or method refers to: its code, its function, its receiver."""
         for place in (source, source.attribute("__func__", "getattr"), source.attribute("__self__", "getattr")):
             self._recorded[id(place)] = place
             code = place.attribute("__code__", "getattr")
             self._recorded[id(code)] = code
 
     def source_of(self, value: Any, label: str) -> Source:
-        """The one source of an object that is the same in every call: a class, a module of a library."""
+        """The unique source of an object that is the same in every call: a class, a module of a library."""
         source = self._sources.get(id(value))
         if source is None:
             source = self._sources[id(value)] = ObjectSource(value, label)
@@ -350,50 +358,50 @@ class ModuleGuards:
         return source
 
     def knows(self, source: Source) -> bool:
-        """Whether a fact fixes which object stands at `source`."""
+        """Whether a fact fixes which object is at `source`."""
         return id(source) in self._recorded
 
     def implies(self, source: Source, kind: str, expected: Any) -> bool:
-        """Whether a guard on `source` follows from the facts, and need not be installed."""
+        """Whether a guard on `source` follows from the facts and need not be installed."""
         if id(source) not in self._recorded:
             return False
         return kind in IMPLIED_BY_IDENTITY or (kind == "ALIAS" and id(expected) in self._recorded)
 
-    # -- what comes out
+    # -- results
 
     def facts(self) -> list[ObjectFacts]:
-        """The facts of every object about which something is relied on."""
+        """The facts of every object that has any."""
         return [facts for facts in self._facts.values() if facts.checks()]
 
     def class_facts(self) -> list[ClassFacts]:
-        """The facts about lookups through classes, those that people read of first."""
+        """The facts about lookups through classes, the displayed ones first."""
         return sorted(self._classes.values(), key=lambda facts: not facts.is_shown())
 
     def owners(self) -> list[tuple[Any, str]]:
-        """The held objects, whose death makes the cache entry useless, and where each stood."""
+        """The held objects, whose death makes the cache entry useless, and their paths."""
         owner_of_id = {id(facts.value): (facts.value, facts.label) for facts in self._facts.values()}
         owner_of_id |= {id(cls): (cls, cls.__qualname__) for cls in self._classes}
         owner_of_id |= {id(function): (function, function.__qualname__) for function in self._functions.values()}
         return list(owner_of_id.values())
 
     def guards(self) -> list[Guard]:
-        """The facts as guards that people read; they are checked by the walk."""
+        """The facts as displayed guards; the walk checks them."""
         guards = [Guard(facts.source, "MODULE_STATE", str(facts), 0) for facts in self.facts()]
         shown = [facts for facts in self.class_facts() if facts.is_shown()]
         return guards + [Guard(NamedSource(facts.cls.__qualname__), "MODULE_STATE", str(facts), 0) for facts in shown]
 
     def subjects(self) -> list[Any]:
-        """Whom each of `guards()` is about."""
+        """The object that each of `guards()` is about."""
         return [facts.value for facts in self.facts()] + [facts.cls for facts in self.class_facts() if facts.is_shown()]
 
     def leave_out(self, subjects: Iterable[Any]) -> None:
-        """Rely on nothing any more that was noted about these; they are some of `subjects()`."""
+        """Drop all facts about these objects, a subset of `subjects()`."""
         for subject in subjects:
             if self._facts.pop(id(subject), None) is None:
                 self._classes.pop(subject, None)
 
     def walk(self, make: Callable[..., Any]) -> StateWalk | None:
-        """The facts as a walk (`make` is `native.GuardWalk`); None when nothing is relied on."""
+        """The facts as a walk (`make` is `native.GuardWalk`); None if there are none."""
         facts, classes = self.facts(), self.class_facts()
         bare = [facts_of_object for facts_of_object in self._facts.values() if not facts_of_object.checks()]
         unshown = [*self._of_process.values(), *bare]
@@ -420,7 +428,7 @@ def _function_spec(function: Any) -> FunctionSpec:
 
 @record()
 class StateRow:
-    """Who a row of the walk is about, in words, and which of the guards that people read it is (None: none)."""
+    """The object that a row of the walk is about, as text, and the index of its displayed guard (None: not displayed)."""
 
     label: str
     guard: int | None
@@ -430,18 +438,18 @@ class StateRow:
 
 @record()
 class StateWalk:
-    """A `GuardWalk` and, for each of its rows, who it is about. Keeps none of the objects alive."""
+    """A `GuardWalk`, and for each of its rows the object that it is about. Keeps none of the objects alive."""
 
     walk: Any
     rows: tuple[StateRow, ...]
 
     def first_failure(self) -> StateFailure | None:
-        """What no longer holds, in words; None when all holds."""
+        """The first fact that no longer holds, as text; None if all hold."""
         failure = self.walk.first_failure()
         return None if failure is None else self._in_words(failure)
 
     def failures(self) -> list[StateFailure]:
-        """Everything that no longer holds, in the order in which it is checked."""
+        """All facts that no longer hold, in the order in which they are checked."""
         return list(map(self._in_words, self.walk.failures()))
 
     def _in_words(self, failure: tuple[int, str, str, object]) -> StateFailure:
@@ -454,8 +462,8 @@ class StateWalk:
 
 @record()
 class StateFailure:
-    """The fact that does not hold any more: whose (its place among the guards that people read, if it is one of them), path of what
-    changed, key in its owner's dictionary, expected and found.
+    """A fact that no longer holds: the index of its displayed guard (if any), the path that changed, the key in the owner's
+    dictionary, the expected and the actual value.
     """
 
     index: int | None
@@ -464,7 +472,7 @@ class StateFailure:
     expected: str
     actual: str
     words: str
-    """What was expected, said more precisely where that is known."""
+    """A more precise description of what was expected, if available."""
 
 
 _EXPECTED = {

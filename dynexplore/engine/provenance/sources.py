@@ -1,20 +1,19 @@
-"""Where a value came from: say it, fetch it, load it.
+"""Sources: how a value is reached, and how to display, fetch and load it.
 
-The idea: every value that exists before the frame starts was reached by a path: a local, an attribute of it, an
-item of that. A `Source` is one step of such a path, chained to its `base`. It has four faces that must agree:
+The idea: every value that exists before the frame starts is reached by a path: a local, an attribute of it, an item of that. A
+`Source` is one step of such a path, linked to its `base`. It has four forms that must agree:
 
-- `text()`      the Python expression people read, `self.layers[0].weight`;
-- `fetch(scope)` the value now, for explaining a guard that failed;
+- `text()`      the Python expression that is displayed, `self.layers[0].weight`;
+- `fetch(scope)` the current value, to explain a failed guard;
 - `expression(base)` the same step as Python text inside the generated guard function;
-- `load(writer)` bytecode of the modified code that puts the value on the stack.
+- `load(writer)` bytecode of the modified code that pushes the value.
 
-In: nothing but names, keys and indices. Out: guards and reconstruction use them. Sources are interned (a base memoizes
-its children), so that two equal paths are one object and sets of sources are cheap.
+Sources are interned (a base memoizes its children), so equal paths are one object and sets of sources are cheap. Fetching for a
+guard runs no user code: attributes are read from the instance's own `__dict__` or through C descriptors, after a type guard on the
+base.
 
-Fetching for a guard runs no user code: attributes are read from the instance's own `__dict__`, or through
-C-level descriptors; a type guard on the base has been checked before.
-
-torch/_dynamo/source.py does the same job. ShapeEnv asks that we subclass `torch._guards.Source`.
+In: names, keys and indices. Out: guards and reconstruction. PyTorch's counterpart: torch/_dynamo/source.py; ShapeEnv requires
+subclasses of `torch._guards.Source`.
 """
 
 from __future__ import annotations
@@ -48,38 +47,38 @@ class Scope:
 
 
 class Namer:
-    """Gives names to objects that generated code refers to but cannot write down: guard constants, injected locals."""
+    """Assigns names to objects that generated code uses but cannot express as literals: guard constants, injected locals."""
 
     def name(self, value: object) -> str:
-        """A name that stands for `value` in the generated code."""
+        """A name for `value` in the generated code."""
         raise NotImplementedError
 
 
 class Source(torch._guards.Source):
-    """One step of a path to a value; see the four faces above."""
+    """One step of a path to a value; see the four forms above."""
 
     base: Source | None = None
     guardable = True  # whether it can be fetched before the frame runs
-    change = ""  # why the number here is another one in each call, where sources of this class always are: a row of `CHANGES`
-    has_dynamic_index = False  # whether the program selects the object here by an index that changes (`DynamicItemSource`)
-    # torch's class is a dataclass without fields: left alone, all sources of a class would be equal
+    change = ""  # why the number here differs in each call, if sources of this class always do: a row of `CHANGES`
+    has_dynamic_index = False  # whether the path goes through an index that changes (`DynamicItemSource`)
+    # torch's class is a dataclass without fields: with its `__eq__`, all sources of a class would be equal
     __eq__ = object.__eq__
     __hash__ = object.__hash__
 
     runs_code: bool = False
-    """Whether the class of what stands here has a `__getattribute__` in Python: attributes are then read past it."""
+    """Whether the class of this value defines `__getattribute__` in Python: attributes are then read without it."""
 
     def __init__(self) -> None:
         self._children: dict[object, Source] = {}
 
     def dictionary(self, base: str, namer: Namer) -> str:
-        """Python text of the `__dict__` of what stands here; `base` is the name of its value."""
+        """Python text of the value's `__dict__`; `base` is the name of the value."""
         return f"{namer.name(instance_dict)}({base})" if self.runs_code else f"{base}.__dict__"
 
-    # -- faces
+    # -- the four forms
 
     def text(self) -> str:
-        """The expression people read."""
+        """The displayed expression."""
         raise NotImplementedError
 
     def step(self, base: Any, scope: Scope) -> Any:
@@ -95,21 +94,21 @@ class Source(torch._guards.Source):
         raise NotImplementedError
 
     def fetch(self, scope: Scope) -> Any:
-        """The value now. Raises whatever the path raises (the caller counts that as a miss)."""
+        """The current value. Raises whatever the path raises (the caller counts that as a cache miss)."""
         return self.step(self.base.fetch(scope) if self.base is not None else None, scope)
 
     # -- interning
 
     def child(self, key: object, make: Callable[[], Source]) -> Any:
-        """The one child of this source under `key`."""
+        """The unique child of this source under `key`."""
         child = self._children.get(key)
         if child is None:
             child = self._children[key] = make()
         return child
 
     def attribute(self, name: str, how: str = "dict") -> AttributeSource:
-        """`base.name`; how: "dict" reads the instance's `__dict__`, "hidden" too, where the class has a descriptor before it,
-        "getattr" a C-level attribute.
+        """`base.name`; how: "dict" reads the instance's `__dict__`, and so does "hidden", where a class descriptor shadows the
+        entry; "getattr" reads a C-level attribute.
         """
         return self.child(("attr", name, how), lambda: AttributeSource(self, name, how))  # type: ignore[no-any-return]
 
@@ -118,7 +117,7 @@ class Source(torch._guards.Source):
         return self.child(("item", type(key), key), lambda: ItemSource(self, key))  # type: ignore[no-any-return]
 
     def dynamic_item(self, key: Source) -> DynamicItemSource:
-        """`base[key]`, where the key is another one in each call."""
+        """`base[key]` with a key that changes from call to call."""
         return self.child(("dynamic item", key), lambda: DynamicItemSource(self, key))  # type: ignore[no-any-return]
 
     def key(self, index: int) -> KeySource:
@@ -140,7 +139,7 @@ class Source(torch._guards.Source):
             source = source.base
         return source
 
-    # -- what torch's ShapeEnv asks
+    # -- what torch's ShapeEnv calls
 
     @property
     def name(self) -> str:
@@ -171,14 +170,14 @@ class LocalSource(Source):
         return f"L{self.slot}"
 
     def load(self, writer: Writer, namer: Namer) -> None:
-        if self.is_cell:  # after MAKE_CELL the slot holds the cell
+        if self.is_cell:  # after MAKE_CELL the slot contains the cell
             writer.load_deref(self.local)
         else:
             writer.load_fast(self.local)
 
 
 class ClosureSource(Source):
-    """What a free variable of the frame holds, by name and by index in the closure."""
+    """The content of a free variable's cell, by name and by index in the closure."""
 
     def __init__(self, variable: str, index: int) -> None:
         super().__init__()
@@ -233,7 +232,7 @@ class GlobalSource(Source):
 
 
 class GlobalsSource(Source):
-    """The frame's globals dict itself (guards on names that are absent from it)."""
+    """The frame's globals dict itself (for guards on absent names)."""
 
     def text(self) -> str:
         return "globals()"
@@ -269,7 +268,7 @@ class BuiltinSource(Source):
 
 
 class ModuleSource(Source):
-    """A module by its name in `sys.modules`: the one that stood there when the frame was translated."""
+    """A module by its name in `sys.modules`: the one found there when the frame was translated."""
 
     def __init__(self, module: str) -> None:
         super().__init__()
@@ -289,7 +288,7 @@ class ModuleSource(Source):
 
 
 class ObjectSource(Source):
-    """An object that the cache entry itself holds: made or found while tracing, the same in every call."""
+    """An object that the cache entry itself holds: created or found while tracing, the same in every call."""
 
     def __init__(self, value: object, label: str) -> None:
         super().__init__()
@@ -309,7 +308,7 @@ class ObjectSource(Source):
 
 
 class NamedSource(Source):
-    """An object of which only the name is kept, for people: a class, a module of the program."""
+    """An object of which only the name is kept, for display: a class, a module of the program."""
 
     def __init__(self, label: str) -> None:
         super().__init__()
@@ -320,11 +319,11 @@ class NamedSource(Source):
 
 
 class PinnedSource(ObjectSource):
-    """An object that the cache entry holds because its place (`origin`) is guarded by identity: a module's parameter.
+    """An object that the cache entry holds because its path (`origin`) is guarded by identity: a module's parameter.
 
-    Guards and modified code use the object itself instead of walking to it. The source itself holds it weakly, and only while the
-    frame is translated: sources of one frame refer to each other in circles, and a weight must not wait for the garbage collector
-    once its module and entry are gone. `torch.utils.swap_tensors` refuses tensors to which there are weak references.
+    Guards and modified code use the object directly instead of fetching its path. The source holds it only weakly, and only during
+    translation: the sources of a frame form reference cycles, and a weight must be freed with its module and entry, without
+    waiting for the garbage collector. `torch.utils.swap_tensors` refuses tensors that have weak references.
     """
 
     def __init__(self, value: object, origin: Source) -> None:
@@ -333,7 +332,7 @@ class PinnedSource(ObjectSource):
         self.reference: weakref.ref[Any] | None = weakref.ref(value)
 
     def let_go(self) -> None:
-        """The frame is translated: from now on the object is found where it came from."""
+        """Drop the object after translation: from now on it is fetched through its path."""
         self.reference = None
 
     def step(self, base: Any, scope: Scope) -> Any:
@@ -353,8 +352,8 @@ class PinnedSource(ObjectSource):
 
 
 class FleetingSource(ObjectSource):
-    """An object that the program makes anew in each call and only uses (`CrossEntropyLoss()(x, y)`): one made while tracing stands
-    for all of them, as long as none leaves the frame.
+    """An object that the program creates in each call and only uses (`CrossEntropyLoss()(x, y)`): the instance created while
+    tracing serves all calls, as long as none leaves the frame.
     """
 
     def load(self, writer: Writer, namer: Namer) -> None:
@@ -362,7 +361,7 @@ class FleetingSource(ObjectSource):
 
 
 class ChainedSource(Source):
-    """A step on a base."""
+    """A step from a base."""
 
     base: Source
 
@@ -410,7 +409,7 @@ class AttributeSource(ChainedSource):
 
 
 PLAIN_CONTAINERS: tuple[Any, ...] = (dict, list, tuple)
-"""Of exactly these a subscript runs no code of the program, and asks nobody for what is missing."""
+"""For exactly these types a subscript runs no user code and no `__missing__`."""
 
 
 class ItemSource(ChainedSource):
@@ -425,7 +424,7 @@ class ItemSource(ChainedSource):
         return module_attr if module_attr is not None else f"{self.base.text()}[{self.index!r}]"
 
     def _registered_name(self) -> str | None:
-        """`m._parameters['weight']` is what people call `m.weight`."""
+        """`m._parameters['weight']` is displayed as `m.weight`."""
         base = self.base
         if isinstance(base, AttributeSource) and base.attr in REGISTRIES:
             name = str(self.index)
@@ -439,10 +438,10 @@ class ItemSource(ChainedSource):
         return f"{namer.name(item_of)}({base}, {self._key(namer)})"
 
     def expression_of(self, base: str, namer: Namer, cls: type[Any] | None) -> str:
-        """The same where the base is known to be of this class: a subscript of an exact list, tuple or dict runs no code."""
+        """The same for a base known to be of this class: a subscript of an exact list, tuple or dict runs no user code."""
         if cls in PLAIN_CONTAINERS:
             return f"{base}[{self._key(namer)}]"
-        if cls in (OrderedDict, defaultdict):  # C alone: `item_of` is a function in Python
+        if cls in (OrderedDict, defaultdict):  # in C alone: `item_of` is a Python function
             return f"{namer.name(dict.get)}({base}, {self._key(namer)}, {namer.name(ABSENT)})"
         return self.expression(base, namer)
 
@@ -459,7 +458,7 @@ class ItemSource(ChainedSource):
 
 
 class DictItemSource(ChainedSource):
-    """`dict.__getitem__(base, key)`: an item of a dict subclass that overrides the access; no `__missing__` is asked."""
+    """`dict.__getitem__(base, key)`: an item of a dict subclass that overrides the access; `__missing__` is not called."""
 
     def __init__(self, base: Source, index: object) -> None:
         super().__init__(base)
@@ -479,12 +478,12 @@ class DictItemSource(ChainedSource):
 
 
 def nth_key(mapping: Any, index: int) -> Any:
-    """The index-th key of a dict, or member of a set, in its order; of a plain dict without listing the others."""
+    """The index-th key of a dict, or member of a set, in its order; for a plain dict without listing the others."""
     return native.nth_key(mapping, index) if type(mapping) is dict else keys_of(mapping)[index]
 
 
 class KeySource(ChainedSource):
-    """The index-th key of a dict (keys that are no plain constants: tensors, modules, user objects)."""
+    """The index-th key of a dict (for keys that are not plain constants: tensors, modules, user objects)."""
 
     def __init__(self, base: Source, index: int) -> None:
         super().__init__(base)
@@ -540,13 +539,13 @@ class CallSource(ChainedSource):
 
 
 class IteratorSource(CallSource):
-    """What an iterator that the caller made yields next: another item in each call."""
+    """The next item of an iterator that the caller created: it differs in each call."""
 
     change = "iterator"
 
 
 class OwnLocalSource(Source):
-    """What the modified code makes before anything else, into a local variable of its own: no guard is on it."""
+    """A value that the modified code computes first, into a local variable that it adds; no guard is on it."""
 
     guardable = False
 
@@ -562,13 +561,13 @@ class OwnLocalSource(Source):
 
 
 class DrawnSource(OwnLocalSource):
-    """A random number, which is another one in each call."""
+    """A random number, which differs in each call."""
 
     change = "drawn"
 
 
 class LiteralSource(Source):
-    """A number, string or None that stands in the program's text."""
+    """A number, string or None that is a literal in the program's code."""
 
     def __init__(self, value: object) -> None:
         super().__init__()
@@ -588,7 +587,7 @@ class LiteralSource(Source):
 
 
 class ComputedSource(ChainedSource):
-    """`function(base, *others)`: what a C function without side effects makes of numbers and strings."""
+    """`function(base, *others)`: a C function without side effects, applied to numbers and strings."""
 
     def __init__(self, base: Source, function: Callable[..., Any], others: tuple[Source, ...], words: str) -> None:
         super().__init__(base)
@@ -612,14 +611,16 @@ class ComputedSource(ChainedSource):
 
 
 class DynamicItemSource(ComputedSource):
-    """`base[key]` of an exact list, tuple or dict, where the key changes from call to call: what an iteration of a loop selects."""
+    """`base[key]` of an exact list, tuple or dict with a key that changes from call to call: the item that a loop iteration
+    selects.
+    """
 
     def __init__(self, base: Source, key: Source) -> None:
         super().__init__(base, item_of, (key,), "{}[{}]")
         self.has_dynamic_index = True
 
     def expression_of(self, base: str, namer: Namer, cls: type[Any] | None) -> str:
-        """The same where the base is known to be of this class."""
+        """The same for a base known to be of this class."""
         return f"{base}[{_whole_expression(self.others[0], namer)}]" if cls in PLAIN_CONTAINERS else self.expression(base, namer)
 
     def load(self, writer: Writer, namer: Namer) -> None:
