@@ -124,7 +124,7 @@ def mark_functions_that_read(graph: FinishedGraph, guard: InstallGuard) -> None:
         if any(read.unguarded is not None for read in reads):
             node.meta[EAGER_NODE] = FUNCTION
             continue
-        for source, value in (constant for read in reads for constant in read.constants):  # by value, however it varies
+        for source, value in (constant for read in reads for constant in read.constants):  # by value, even if dynamic
             guard(source, "EQUALS", value)
 
 

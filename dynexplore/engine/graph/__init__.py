@@ -1,1 +1,1 @@
-"""The FX graph that is being built while a frame is interpreted. Layer 2."""
+"""The FX graph under construction while a frame is interpreted. Layer 2."""

@@ -1,18 +1,16 @@
-"""The FX graph being built: inputs, nodes, fake values.
+"""The FX graph under construction: inputs, nodes, fake values.
 
-The idea: while the translator interprets a frame, each PyTorch operation becomes one `torch.fx.Node`, and is run at once on
-fake tensors (shape, dtype and device without data), so that the next Python instruction can ask for `x.shape`.
-
-In: operations with nodes and constants as arguments. Out: a `torch.fx.GraphModule` and what to feed it.
+The idea: while the translator interprets a frame, each PyTorch operation becomes one `torch.fx.Node`, and runs at once on fake
+tensors (shape, dtype and device without data), so that the next Python instruction can read `x.shape`.
 
 - An input is a tensor (or symbolic number) that existed before the frame: one placeholder per object.
-- A parameter or buffer is a placeholder like any other. As long as its identity is guarded, the modified code does not
-  walk to it through Python attributes but holds it in a local variable of its own (codegen.py); so a graph looks the
-  same whether it serves one module or many.
-- A node keeps its fake value in `meta["example_value"]`, file and line in `meta["line"]`, the function in
-  `meta["function"]`, its module path in `meta["module_path"]`, the offset of the original instruction in `meta["offset"]`.
+- A parameter or buffer is a placeholder like any other. As long as its identity is guarded, the modified code does not read it
+  through Python attributes but holds it in an extra local variable (codegen.py); so the graph is the same for one module or many.
+- A node keeps its fake value in `meta["example_value"]`, file and line in `meta["line"]`, the function in `meta["function"]`, its
+  module path in `meta["module_path"]`, the offset of the original instruction in `meta["offset"]`.
 
-torch/_dynamo/output_graph.py does the same job, and much else.
+In: operations with nodes and constants as arguments. Out: a `torch.fx.GraphModule` and its inputs. PyTorch's counterpart:
+`OutputGraph` and `SubgraphTracer` in torch/_dynamo/output_graph.py.
 """
 
 from __future__ import annotations
@@ -55,7 +53,7 @@ from dynexplore.engine.records import record
 
 @record(frozen=False)
 class GraphInput:
-    """A placeholder and where its value comes from at run time."""
+    """A placeholder and the source of its value at run time."""
 
     node: torch.fx.Node
     source: Source
@@ -64,25 +62,25 @@ class GraphInput:
 
 @record(frozen=False)
 class FinishedGraph:
-    """A graph ready for a backend: the module, the inputs in order, the outputs in order."""
+    """A graph ready for a backend: the module, the ordered inputs and outputs."""
 
     module: torch.fx.GraphModule
     inputs: list[GraphInput]
     outputs: list[torch.fx.Node]
     meta: GraphMetadata = field(default_factory=GraphMetadata)  # what it aliases and mutates (aliasing/metadata.py)
-    backend_skipped: SkipReason | None = None  # why the backend is not asked (aliasing/eligibility.py)
-    captured: torch.fx.GraphModule | None = None  # what was captured, where a pass has changed `module` since
+    backend_skipped: SkipReason | None = None  # why the backend is skipped (aliasing/eligibility.py)
+    captured: torch.fx.GraphModule | None = None  # the captured graph, if a pass has changed `module` since
     lowerings: tuple[str, ...] = ()  # the passes that changed it (aliasing/lowerings.py)
-    pieces: list[GraphPiece] = field(default_factory=list)  # where it was split for DistributedDataParallel: its parts
+    pieces: list[GraphPiece] = field(default_factory=list)  # the pieces, if it was split for DistributedDataParallel
 
     def call_nodes(self) -> list[torch.fx.Node]:
-        """Every node that is a call, those of subgraphs included."""
+        """Every call node, including those of subgraphs."""
         graphs = [inner.graph for inner in self.module.modules() if isinstance(inner, torch.fx.GraphModule)]
         return [node for graph in graphs for node in graph.nodes if node.op.startswith("call_")]
 
 
 class OperatorFailed(Exception):
-    """An operation raised on fake tensors; `cause` is what it raised."""
+    """An operation raised on fake tensors; `cause` is its exception."""
 
     def __init__(self, target: object, cause: Exception) -> None:
         super().__init__(f"{target}: {type(cause).__name__}: {cause}")
@@ -90,7 +88,7 @@ class OperatorFailed(Exception):
 
 
 class InputResized(Exception):
-    """`out=` gave another size to an input of the graph, or to a view of one."""
+    """`out=` resized an input of the graph or a view of one."""
 
 
 _fake_log = logging.getLogger("torch._subclasses.fake_tensor")
@@ -98,9 +96,9 @@ _NOT_WORD = re.compile(r"\W+")
 
 
 def _refuse_history(target: Any, outs: Iterable[tuple[torch.Tensor, object]]) -> None:
-    """No `out=` gets a history: torch's Python decompositions, which stand for an operator here, do not refuse what it refuses.
+    """Refuse an `out=` tensor that would get a grad_fn: the operators do, but torch's Python decompositions of them do not.
 
-    Operators that write to what needs no gradient, or run while gradients are off, leave it without one.
+    Operators that write to a tensor that does not require grad, or that run with grad mode off, give it none.
     """
     if torch.is_grad_enabled() and any(out.requires_grad for out, _ in outs):
         name = getattr(target, "__name__", target)
@@ -108,7 +106,9 @@ def _refuse_history(target: Any, outs: Iterable[tuple[torch.Tensor, object]]) ->
 
 
 def _first_row(key: Any, slices_are_whole: bool) -> Any:
-    """A subscript with 0 in place of each tensor with one integer; with `slices_are_whole`, also None in place of a slice's end."""
+    """A subscript with 0 in place of each one-element integer tensor; with `slices_are_whole`, also None in place of a slice's
+    bound.
+    """
     if isinstance(key, tuple):
         return tuple(_first_row(item, slices_are_whole) for item in key)
     if isinstance(key, slice) and slices_are_whole:
@@ -117,7 +117,7 @@ def _first_row(key: Any, slices_are_whole: bool) -> Any:
 
 
 def _chooses_row(key: Any) -> bool:
-    """Whether a subscript is a tensor with one integer, or has such an item."""
+    """Whether a subscript is a one-element integer tensor, or contains one."""
     if isinstance(key, tuple):
         return any(map(_chooses_row, key))
     return isinstance(key, torch.Tensor) and key.dim() == 0 and key.dtype not in (torch.bool, torch.uint8)
@@ -130,21 +130,21 @@ class GraphBuilder:
         self.graph = torch.fx.Graph()
         self.root = torch.nn.Module()
         self.inputs: list[GraphInput] = []
-        self.dropped_inputs: list[GraphInput] = []  # inputs that no node uses; guards may be about them
+        self.dropped_inputs: list[GraphInput] = []  # inputs that no node uses; guards may refer to them
         self.attributes: dict[str, Any] = {}
-        self._recompute_inputs: list[tuple[torch.Tensor, int]] = []  # what backward recomputes from, and their versions
+        self._recompute_inputs: list[tuple[torch.Tensor, int]] = []  # inputs of recomputations in backward, and their versions
         self._saved_data_is_mutated = False
-        self.bodies: list[Body] = []  # stretches that become modules of their own when the graph is closed, inner ones first
-        self.sets_modes = False  # whether a node sets a mode of torch
-        self.asked_about_gradients = False  # whether the program asked if gradients are noted, of the thread or of a tensor
-        self.grad_mode: bool | None = torch.is_grad_enabled()  # at the end of the graph so far; None: not known
+        self.bodies: list[Body] = []  # sections that become submodules when the graph is closed, inner ones first
+        self.sets_modes = False  # whether a node sets a torch mode
+        self.asked_about_gradients = False  # whether the program read the grad mode or `requires_grad`
+        self.grad_mode: bool | None = torch.is_grad_enabled()  # at the current end of the graph; None: unknown
         self._make_shape_env = make_shape_env
         self.shape_env: Any = None
         self.fake_mode = EffectTrackingFakeMode()
         self._attribute_nodes: dict[int, torch.fx.Node] = {}
         self._names: set[str] = set()
-        self._made_at: dict[int, int] = {}  # the version with which the fake twin of an input was made, by its identity
-        self._bases: dict[int, torch.Tensor] = {}  # of what there are views of: fake twins, by the identity of the real ones
+        self._made_at: dict[int, int] = {}  # the version counter of each input's fake tensor at its creation, by id
+        self._bases: dict[int, torch.Tensor] = {}  # the fake tensors of bases of views, by the id of the real base
         self._last_input: torch.fx.Node | None = None
         self.call_count = 0
         self._first_row_at = 0
@@ -153,8 +153,8 @@ class GraphBuilder:
             self.need_shape_env()
 
     def let_go(self) -> None:
-        """The graph is compiled: forget which real tensors the fake twins stand for. The notes are weak references, with which
-        `torch.utils.swap_tensors` refuses a tensor.
+        """Release the mapping from real to fake tensors after compilation. It consists of weak references, and
+        `torch.utils.swap_tensors` refuses tensors that have any.
         """
         describer = self.fake_mode.fake_tensor_converter.meta_converter.describer
         describer.lookup_tensor.clear()
@@ -163,7 +163,7 @@ class GraphBuilder:
     # -- values
 
     def need_shape_env(self) -> Any:
-        """The ShapeEnv, made when the first symbolic size asks for it (importing it is slow)."""
+        """The ShapeEnv, created when the first symbolic size needs it (importing it is slow)."""
         if self.shape_env is None:
             self.shape_env = self._make_shape_env()
             self.fake_mode.shape_env = self.shape_env
@@ -171,7 +171,7 @@ class GraphBuilder:
         return self.shape_env
 
     def fake_tensor(self, value: torch.Tensor, source: Source, symbolic_context: Any = None) -> torch.Tensor:
-        """The fake twin of a real tensor."""
+        """The fake tensor of a real tensor."""
         if type(value) not in (torch.Tensor, torch.nn.Parameter):
             return self._twin(value, source, symbolic_context)
         written = self.written_base(value)
@@ -186,26 +186,27 @@ class GraphBuilder:
         return fake
 
     def written_base(self, value: torch.Tensor) -> torch.Tensor | None:
-        """The fake twin of what this tensor is a view of, where the frame has meanwhile written into it what has a gradient.
+        """The fake tensor of this tensor's base, if the frame has meanwhile written a tensor that requires grad into it.
 
-        torch makes the twin of a view of the twin of its base as it was; ours is a view of the fake base, whose sizes are fixed.
+        Torch creates the fake tensor of a view from its base as it was before the frame; here it becomes a view of the fake base,
+        whose sizes are fixed.
         """
         base = self._bases.get(id(value._base)) if value._base is not None else None
         return base if base is not None and base.requires_grad is not value._base.requires_grad else None  # type: ignore[union-attr]
 
     def _twin(self, value: torch.Tensor, source: Source, symbolic_context: Any) -> torch.Tensor:
-        with ExitStack() as stack:  # the twin of a view is made by `as_strided`, which the program did not call
+        with ExitStack() as stack:  # the fake view is created by `as_strided`, which the program did not call
             stack.callback(setattr, self.fake_mode, "as_strided_storages", self.fake_mode.as_strided_storages.copy())
-            if symbolic_context is not None:  # of a size of which nothing is known no operator is asked where it comes from
+            if symbolic_context is not None:  # operators cannot trace the origin of an unbacked size
                 stack.enter_context(self.need_shape_env().ignore_fresh_unbacked_symbols())
                 stack.enter_context(running_operator(self.shape_env))
-            if torch._C._functorch.peek_interpreter_stack() is not None:  # inside vmap it would become an example's tensor
+            if torch._C._functorch.peek_interpreter_stack() is not None:  # inside vmap it would become a batched tensor
                 stack.enter_context(torch._C._DisableFuncTorch())
             if value.requires_grad:
                 stack.enter_context(warnings.catch_warnings())
             if value.requires_grad:
-                # torch reads `.grad` of tensors that are no leaves, and hides the warning only where it is printed
-                # (torch/_subclasses/meta_utils.py, safe_grad): where warnings are errors it would be raised
+                # torch reads `.grad` of non-leaf tensors, and suppresses only the printing of the warning
+                # (torch/_subclasses/meta_utils.py, safe_grad): with warnings as errors it would be raised
                 warnings.filterwarnings("ignore", r"The \.grad attribute of a Tensor")
                 if has_stale_grad_fn(value):
                     stack.enter_context(StaleGradFnUnread())
@@ -214,7 +215,7 @@ class GraphBuilder:
             )
 
     def placeholder(self, hint: str, source: Source, example: Any, fake: Any) -> torch.fx.Node:
-        """A new graph input; placeholders stand before every other node."""
+        """Add a graph input; placeholders precede every other node."""
         name = self._fresh(hint)
         with self.graph.inserting_after(self._last_input) if self._last_input else self._at_start():
             node = self.graph.create_node("placeholder", name, (), {}, name=name)
@@ -229,7 +230,7 @@ class GraphBuilder:
         return self.graph.inserting_before(first) if first is not None else ExitStack()
 
     def attribute(self, hint: str, value: Any, fake: Any) -> torch.fx.Node:
-        """A `get_attr` node for a parameter, buffer, or constant tensor of the program."""
+        """Add a `get_attr` node for a parameter, buffer, or constant tensor of the program."""
         existing = self._attribute_nodes.get(id(value))
         if existing is not None:
             return existing
@@ -276,9 +277,9 @@ class GraphBuilder:
 
     @contextlib.contextmanager
     def any_row_is_the_first(self, tensor: torch.Tensor, place: int = 1, slices_are_whole: bool = False) -> Iterator[None]:
-        """Inside, what a tensor with one integer selects is, among fake values, row 0: no fake value knows which row it is.
+        """While active, a one-element integer tensor selects row 0 on fake values, since no fake value knows the row.
 
-        `place`: which of the arguments says what is selected. `slices_are_whole`: a slice that ends where a tensor says takes all.
+        `place`: the index of the argument that selects. `slices_are_whole`: a slice with a tensor bound selects everything.
         """
         self._first_row_at, self._slices_are_whole = place, slices_are_whole
         self.fake_mode.rows_chosen_of.add(storage_of(tensor))
@@ -288,9 +289,9 @@ class GraphBuilder:
             self._first_row_at, self._slices_are_whole = 0, False
 
     def run_fake(self, op: str, target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """What the operation gives on fake values.
+        """Run the operation on fake values and return the result.
 
-        Raises OperatorFailed with what the operation raised.
+        Raises OperatorFailed with the operation's exception.
         """
         fake_args = map_arg(tuple(args), example_value)
         fake_kwargs = map_arg(dict(kwargs), example_value)
@@ -300,7 +301,7 @@ class GraphBuilder:
             if _chooses_row(key):  # the integer may be out of range
                 self.fake_mode.may_fail = self.fake_mode.may_fail_last = True
         outs = [(out, layout_of(out)) for out in pytree.tree_leaves(fake_kwargs.get("out")) if isinstance(out, torch.Tensor)]
-        quiet, _fake_log.disabled = _fake_log.disabled, True  # torch logs what it raises as well, and the caller reports it
+        quiet, _fake_log.disabled = _fake_log.disabled, True  # torch also logs its exceptions, and the caller reports them
         try:
             with self.fake_mode, enable_python_dispatcher(), running_operator(self.shape_env):
                 if op == "call_method":
@@ -314,9 +315,9 @@ class GraphBuilder:
                 self._refuse_resized(outs)
                 _refuse_history(target, outs)
             return result
-        except Exception as error:  # any operator may raise anything: the caller decides what it means
+        except Exception as error:  # any operator may raise anything: the caller decides how to handle it
             for out, layout in outs:
-                if layout_of(out) != layout:  # it was given another size before the operator failed
+                if layout_of(out) != layout:  # it was resized before the operator failed
                     with self.fake_mode:
                         out.as_strided_(*layout)
             raise OperatorFailed(target, error) from error
@@ -324,7 +325,7 @@ class GraphBuilder:
             _fake_log.disabled = quiet
 
     def _refuse_resized(self, outs: list[tuple[torch.Tensor, tuple[Any, ...]]]) -> None:
-        """No `out=` gives another size to an input: guards and backends look at inputs as the call brings them."""
+        """Refuse an `out=` that resizes an input: guards and backends expect inputs as passed to the call."""
         resized = {storage_of(out) for out, layout in outs if layout_of(out) != layout}
         if resized:
             nodes = (*(graph_input.node for graph_input in self.inputs), *self._attribute_nodes.values())
@@ -335,7 +336,7 @@ class GraphBuilder:
     def torch_function_call(
         self, op: str, target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> TorchFunctionDispatched | None:
-        """What torch asks the innermost TorchFunctionMode when the operation is called; None where it asks nothing."""
+        """The arguments with which the operation calls the innermost TorchFunctionMode; None if it calls none."""
         passed = map_arg(tuple(args), example_value)
         named = map_arg(dict(kwargs), example_value)
         try:
@@ -344,14 +345,14 @@ class GraphBuilder:
         except TorchFunctionDispatched as dispatched:
             dispatched.passed = [*passed, *named.values()]
             return dispatched if isinstance(target, FunctionType) or dispatched.is_about(op, target) else None
-        except Exception:  # it raises the same when it is made for the graph, where that is dealt with
+        except Exception:  # it raises the same when it is added to the graph, where that is handled
             return None
         return None
 
     def check_hidden_mutation_of_saved(self) -> None:
-        """See whether the last operation wrote, through `.data`, to memory that autograd has noted for a backward that is to come.
+        """Check whether the last operation mutated, through `.data`, a tensor that autograd saved for backward.
 
-        A compiler would give the gradients of what stood there before; eager gives those of what stands there then.
+        AOTAutograd would compute gradients from the old data; eager computes them from the data at the time of backward.
         """
         mode = self.fake_mode
         hidden = {storage_of(owner) for owner, version in mode.data_aliases if owner._version == version} & mode.written
@@ -359,26 +360,26 @@ class GraphBuilder:
         self._saved_data_is_mutated |= bool(hidden) and any(_is_recorded(node, hidden) for node in self.graph.nodes)
 
     def note_recompute_inputs(self, values: Iterable[Any]) -> None:
-        """Backward will look at these values again, unheard by autograd: what the graph writes to them from now on, eager computes
-        with, and a compiler does not.
+        """Record that backward will read these values again, outside autograd's saved tensors: eager then sees mutations that the
+        graph makes from now on, and a compiled graph does not.
         """
         self._recompute_inputs += [(value, value._version) for value in values if isinstance(value, torch.Tensor)]
 
     def note_replaced(self, tensor: torch.fx.Node) -> None:
-        """The data of a leaf is replaced by other data: eager's backward computes with these where autograd has kept the leaf."""
+        """Record that the data of a leaf is replaced: eager's backward uses the new data if autograd saved the leaf."""
         memory = {storage_of(example_value(tensor))}
         self._saved_data_is_mutated |= any(_is_recorded(user, memory) for user in tensor.users)
 
     def changes_of(self, tensor: torch.Tensor) -> int | None:
-        """What `_version` says of a fake tensor that came to be in this graph; None of one from outside."""
-        by_lists = any("foreach" in operator_name(node) for node in self.graph.nodes)  # whether these count depends on the device
+        """`_version` of a fake tensor created in this graph; None for one from outside."""
+        by_lists = any("foreach" in operator_name(node) for node in self.graph.nodes)  # version bumps vary by device
         is_unknown = by_lists or tensor.is_inference() or storage_of(tensor) in outside_storages(self.graph)
         return None if is_unknown else tensor._version
 
     # -- end
 
     def finish(self, outputs: list[torch.fx.Node], name: str) -> FinishedGraph:
-        """Close the graph: unused inputs and dead pure nodes go, the output is a tuple."""
+        """Close the graph: remove unused inputs and dead pure nodes, make the output a tuple."""
         self.graph.create_node("output", "output", (tuple(outputs),), {})
         move_out(self.graph, self.root, self.bodies, self.submodule)
         self._drop_unused()
@@ -405,7 +406,7 @@ class GraphBuilder:
 
 
 def _is_recorded(node: torch.fx.Node, storages: set[int]) -> bool:
-    """Whether autograd has noted a node's operation, which read or made one of these storages."""
+    """Whether autograd recorded a node's operation, and it read or created one of these storages."""
     values = list(tensors_of(node))
     if node.op == "placeholder" or not any(grad_fn_of(value) is not None for value in values):
         return False
@@ -419,7 +420,7 @@ def example_value(node: torch.fx.Node) -> Any:
 
 
 def _is_plain_item(node: torch.fx.Node) -> bool:
-    """Whether a node takes an item under an index that is known: then it cannot fail, and nobody misses it."""
+    """Whether a node reads an item at a constant index: it cannot fail, so it may be dropped as dead code."""
     return (
         node.op == "call_function"
         and node.target is operator.getitem

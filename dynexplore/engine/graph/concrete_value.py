@@ -1,12 +1,12 @@
-"""The concrete value of a node of the graph under construction, as `get_real_value` of torch/_dynamo/utils.py gives it.
+"""The concrete value of a node of the graph under construction.
 
-The idea: while a frame is translated its inputs exist, only nobody has run the operators yet. A function whose result is assumed
-to be constant wants real arguments: so all nodes so far run once (a later one may change an earlier one's value in place), on
-copies of the inputs, with the random state put back. A symbolic float becomes its value of this call by a guard on each symbol in
-it.
+The idea: while a frame is translated its inputs exist, but the operators have not run. A function whose result is assumed to be
+constant needs real arguments: so all nodes so far run once (a later one may mutate an earlier one's value), on copies of the
+inputs, and the RNG state is restored. A symbolic float is specialized to its value in this call, with a guard on each of its
+symbols.
 
-In: the builder and one of its nodes; a symbolic float. Out: its value; the guards. torch/_dynamo/utils.py (get_real_value) does the
-same job.
+In: the builder and one of its nodes; a symbolic float. Out: its value; the guards. PyTorch's counterpart: `get_real_value` in
+torch/_dynamo/utils.py.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dynexplore.engine.graph.builder import GraphBuilder
 
 
 def concrete_value(builder: GraphBuilder, target: torch.fx.Node) -> Any:
-    """The value of `target` in this call, on no storage of the program's. Raises what an operator raises."""
+    """The value of `target` in this call, in storages separate from the program's. Raises the operators' exceptions."""
     examples = {graph_input.node: graph_input.example for graph_input in builder.inputs}
     values: dict[torch.fx.Node, Any] = {}
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
@@ -49,7 +49,7 @@ def _run(node: torch.fx.Node, values: dict[torch.fx.Node, Any]) -> Any:
 
 
 def specialize_float(value: torch.SymFloat) -> None:
-    """Guard on each symbol that a float is computed from: from `ToFloat(s0) + 1e18 == 1e18` sympy would conclude that s0 is 0."""
+    """Guard on each symbol of a symbolic float: from `ToFloat(s0) + 1e18 == 1e18` sympy would conclude that s0 is 0."""
     env = value.node.shape_env
     for symbol in value.node.expr.free_symbols:
         env.evaluate_expr(symbol, env.backed_var_to_val[symbol])

@@ -1,13 +1,12 @@
 """FX codegen of constants: numbers whose `repr` does not round-trip in the Python code that torch.fx generates.
 
-The idea: a graph is run as Python code, and torch.fx writes each constant in it as `repr` does. For most numbers that is the same
-number again. It is not for a complex number of which a part is a negative zero: `repr(complex(1.0, -0.0))` is `(1-0j)`, which is
-`1 - 0j` and that has a positive zero; the square root of a number at a branch cut then lies on the other side. Neither is `-1 ** x`
-the power of -1. So such a complex number goes into the graph as one that writes itself as a call, and such a power as a function.
+The idea: a graph runs as generated Python code, and torch.fx writes each constant as its `repr`. For most numbers that evaluates
+to the same number. It does not for a complex number with a negative zero as a part: `repr(complex(1.0, -0.0))` is `(1-0j)`, which
+evaluates to `1 - 0j` with a positive zero; a square root at a branch cut then lands on the other side. Nor is `-1 ** x` a power of
+-1. So such a complex number enters the graph as one whose `repr` is a call, and such a power as a function call.
 
-In:  a complex constant; what an operation calls. Out: those that are written as they are meant.
-
-PyTorch's counterpart: torch/fx/graph.py (`_get_repr`), whose graphs have these flaws.
+In: a complex constant; the target of an operation. Out: ones that round-trip. PyTorch's counterpart: `_get_repr` in
+torch/fx/graph.py, which has these bugs.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ import torch
 
 
 class WrittenComplex(complex):
-    """A complex number whose `repr` is an expression that gives it again.
+    """A complex number whose `repr` evaluates to the same number.
 
     >>> WrittenComplex(1, -0.0)
     complex(1.0, -0.0)
@@ -34,7 +33,7 @@ class WrittenComplex(complex):
 
 
 def round_trippable_constant(number: complex) -> complex:
-    """The number; one that `repr` would change writes itself as a call.
+    """The number; if its `repr` does not round-trip, a WrittenComplex.
 
     >>> round_trippable_constant(1j), round_trippable_constant(-1j)
     (1j, complex(-0.0, -1.0))
@@ -42,13 +41,13 @@ def round_trippable_constant(number: complex) -> complex:
     written = WrittenComplex(number)
     try:
         read = ast.literal_eval(repr(number))
-    except ValueError:  # an infinite part
+    except ValueError:  # a part is infinite
         return written
     return number if repr(WrittenComplex(read)) == repr(written) else written
 
 
 def round_trippable_target(target: Any, first: object, fake: object) -> Any:
-    """What is called. A power of a negative number is no operator: torch.fx would write `-1 ** x`, which is `-(1 ** x)`."""
+    """The target to call. A power of a negative number becomes a function: torch.fx would write `-1 ** x`, which is `-(1 ** x)`."""
     if target is operator.pow and not isinstance(first, torch.fx.Node) and str(first).startswith("-"):
         return torch.pow if isinstance(fake, torch.Tensor) else pow
     return target

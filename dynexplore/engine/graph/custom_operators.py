@@ -1,14 +1,13 @@
 """Custom operators and autograd.Functions in a graph: nodes with side effects, because they run the program's own Python code.
 
 The idea: most nodes are kernels of torch. A custom operator (`torch.library`) or an `autograd.Function` runs Python that the
-program wrote: it may print, count and raise, and must run once. So a graph that runs as it stands calls such an operator through
-a function that notes the result, or the exception. Where the segment has to run as plain Python after all, the operator is
-answered from these notes (translate/replay.py).
+program wrote: it may print, count and raise, and must run once. So a graph that runs as captured calls such an operator through a
+function that records the result, or the exception. If the segment must run again as plain Python, the recorded results replace the
+calls (translate/replay.py).
 
-In:  the graph module that was captured. Out: `runs_program_code(module)`; `with_recorded_results(module)`, a copy that records
-them; `calls`, the notes of the graph call that runs in this thread.
-
-PyTorch has no counterpart: what a graph raises there leaves the compiled function as it is.
+In: the captured graph module. Out: `runs_program_code(module)`; `with_recorded_results(module)`, a copy that records them;
+`calls`, the records of the graph call that runs in this thread. PyTorch's counterpart: none; an exception in a graph leaves the
+compiled function.
 """
 
 from __future__ import annotations
@@ -31,13 +30,13 @@ _NAMESPACES = frozenset({
 
 
 class CallNotes:
-    """What the program's code did in one call of a graph: results in order, and the call that raised."""
+    """What user code did in one call of a graph: results in order, and the call that raised."""
 
     def __init__(self) -> None:
         self.operators: list[tuple[OpOverload | OpOverloadPacket[..., Any], Any]] = []
         self.packed: list[Any] = []
         self.raised: tuple[str, int, BaseException] | None = None
-        """"operator" or "hook", how many such calls came before it, the exception."""
+        """Whether an "operator" or "hook" raised, the number of such calls before it, the exception."""
 
 
 class _ThreadNotes(threading.local):
@@ -63,13 +62,13 @@ def is_of_program(node: torch.fx.Node) -> bool:
 
 
 def runs_program_code(module: torch.fx.GraphModule) -> bool:
-    """Whether any node of a graph, or of its bodies, does."""
+    """Whether any node of a graph, or of its subgraphs, runs user code."""
     graphs = [inner.graph for inner in module.modules() if isinstance(inner, torch.fx.GraphModule)]
     return any(map(is_of_program, (node for graph in graphs for node in graph.nodes)))
 
 
 def with_recorded_results(module: torch.fx.GraphModule) -> torch.fx.GraphModule:
-    """The graph with its custom operators called through a function that notes what they give; itself where it has none."""
+    """A copy of the graph whose custom operators are called through a recording function; the graph itself if it has none."""
     if not any(_is_recorded_operator(node) for node in module.graph.nodes):
         return module
     copied_module = torch.fx.GraphModule(module, torch.fx.Graph())
@@ -90,12 +89,12 @@ def _is_recorded_operator(node: torch.fx.Node) -> bool:
 
 
 def is_operator_of_program(operator: OpOverload) -> bool:
-    """Whether an operator is none of torch's own."""
+    """Whether an operator is not one of torch's own."""
     return operator.namespace not in _NAMESPACES
 
 
 def noting(operator: Any) -> Callable[..., Any]:
-    """An operator of the program, as a function that notes what it gives in this call of a graph."""
+    """Wrap an operator of the program in a function that records its result in the current graph call."""
 
     @functools.wraps(operator, assigned=())
     def call(*args: Any, **kwargs: Any) -> Any:

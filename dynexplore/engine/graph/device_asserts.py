@@ -1,11 +1,11 @@
-"""Device-side asserts: a CUDA kernel checks its indices itself, and a failure ends the use of the device instead of raising.
+"""Device-side asserts: a CUDA kernel checks its indices itself, and a failure makes the device unusable instead of raising.
 
-The idea: where data decides whether an operator raises, what the graph writes is copied before each call, so that it can be put
-back when one does. On a GPU an index is looked at while the kernel runs, nobody waits for the answer, and a bad one is the end of
-it: nothing could be put back. So there it is not copied: a cache of keys and values, which each step writes to, is not held twice.
+The idea: if an operator may raise depending on data, the tensors that the graph mutates are copied before each call, to be
+restored if it does. On a GPU the kernel checks an index asynchronously, and a bad one invalidates the CUDA context: nothing could
+be restored. So no copy is made there: a key-value cache that each step mutates is not held twice.
 
-In:  an operator of the dispatcher and its arguments. Out: whether its data is checked on the device alone.
-PyTorch has no counterpart: torch.compile puts nothing back.
+In: an ATen operator and its arguments. Out: whether its data is checked on the device only. PyTorch's counterpart: none;
+torch.compile restores nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ _MASKS = (torch.bool, torch.uint8)
 
 
 def is_checked_on_the_device(operator: torch._ops.OpOverload, args: Sequence[object], kwargs: Mapping[str, object]) -> bool:
-    """Whether a call's data is looked at on a GPU alone. How many elements a mask chooses, the CPU is told, and compares."""
+    """Whether a call's data is checked only on a GPU. The number of elements that a mask selects is copied to the CPU and checked
+    there.
+    """
     if operator._schema.name.partition("::")[2] not in _ON_THE_DEVICE:
         return False
     tensors = [leaf for leaf in pytree.tree_leaves((args, dict(kwargs))) if isinstance(leaf, torch.Tensor)]

@@ -1,13 +1,13 @@
 """Cache of fake-tensor dispatch: the output metadata (shape, dtype, device) of an operator for arguments of equal metadata.
 
-The idea: carrying out an operator on fake tensors is by far the most costly part of a capture, and programs call the same
-operators on the same kinds of tensors again and again, layer after layer. FakeTensorMode remembers results too, but asks for
-three times what is asked here, because it serves every caller: symbols, writes, sparse tensors, subclasses. This memo serves
-one case, and hands all others on: an operator of PyTorch's own that writes nothing, arguments that are plain strided fake
-tensors of fixed sizes or plain constants, and as its result new tensors, or one view of an argument.
+The idea: running operators on fake tensors is by far the most expensive part of a capture, and programs call the same operators on
+the same kinds of tensors again and again, layer after layer. FakeTensorMode also caches results, but its key is three times as
+expensive, because it covers every case: symbols, mutations, sparse tensors, subclasses. This cache covers one case and passes all
+others on: an operator of PyTorch's own that mutates nothing, with plain strided fake tensors of fixed sizes or plain constants as
+arguments, and new tensors, or one view of an argument, as its result.
 
-In:  an operator of the dispatcher with its arguments, below autograd. Out: new fake tensors, or None.
-torch/_subclasses/fake_tensor.py (_cached_dispatch_impl) does the same job for every case.
+In: an ATen operator with its arguments, below autograd. Out: new fake tensors, or None. PyTorch's counterpart:
+`_cached_dispatch_impl` in torch/_subclasses/fake_tensor.py.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Key = tuple[object, ...]
 
 
 class OutputMetadata(NamedTuple):
-    """What a result is like."""
+    """The metadata of one result."""
 
     sizes: tuple[int, ...]
     strides: tuple[int, ...]
@@ -33,14 +33,14 @@ class OutputMetadata(NamedTuple):
 
 
 class Results(NamedTuple):
-    """What an operator made: one tensor or several, new ones or a view of an argument."""
+    """The results of an operator: one tensor or several, new ones or a view of an argument."""
 
     outputs: tuple[OutputMetadata, ...]
     several: bool
-    viewed: int | None  # the position of the argument
+    viewed: int | None  # the index of the argument
 
 
-_MOST = 50_000  # entries of some hundred bytes; a program whose constants never repeat starts anew
+_MOST = 50_000  # entries of some hundred bytes; cleared when full, as by a program whose constants never repeat
 _PLAIN = frozenset({int, float, bool, str, type(None), complex, torch.dtype, torch.device, torch.layout, torch.memory_format})
 _UNFIT_TAGS = (torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape, torch.Tag.inplace_view)
 
@@ -48,12 +48,12 @@ _cache: dict[Key, Results] = {}
 
 
 class _UnfitError(Exception):
-    """An argument that the memo does not serve."""
+    """An argument that the cache does not support."""
 
 
 @functools.cache
 def is_fit(operator: Any) -> bool:
-    """Whether the kinds of its arguments decide what an operator makes, and making it is all it does."""
+    """Whether the metadata of its arguments determines an operator's result, and it has no other effect."""
     returns = operator._schema.returns
     return (
         operator.namespace == "aten"
@@ -67,14 +67,14 @@ def is_fit(operator: Any) -> bool:
 
 
 def _makes_new_ones(operator: Any) -> bool:
-    if operator is torch.ops.aten._unsafe_view.default:  # shares memory, though its schema does not say so
+    if operator is torch.ops.aten._unsafe_view.default:  # its result is a view, though its schema does not say so
         return False
     return all(argument.alias_info is None for argument in (*operator._schema.returns, *operator._schema.arguments))
 
 
 @functools.cache
 def _viewed(operator: Any) -> int | None:
-    """The position of the argument whose memory the one result shares; None where that is not so, or may be so or not."""
+    """The index of the argument of which the only result is a view; None if there is none, or if it depends on the call."""
     if not operator.is_view or len(operator._schema.returns) != 1:
         return None
     if torch._C._dispatch_has_kernel_for_dispatch_key(operator.name(), torch._C.DispatchKey.CompositeImplicitAutograd):
@@ -84,7 +84,7 @@ def _viewed(operator: Any) -> int | None:
 
 
 def key_of(mode: FakeTensorMode, operator: Any, args: Sequence[object], kwargs: Mapping[str, object]) -> Key | None:
-    """What decides the kind of the result; None when that is not known."""
+    """The cache key: everything that determines the result's metadata; None if unsupported."""
     parts: list[object] = [
         operator, torch.get_default_dtype(), torch._C._get_default_device(), torch.is_inference_mode_enabled(),
     ]  # fmt: skip
@@ -104,7 +104,7 @@ def _add(parts: list[object], mode: FakeTensorMode, values: Iterable[object]) ->
         if kind is FakeTensor:
             _add_tensor(parts, mode, value)
         elif kind in _PLAIN:
-            if value != value:  # NaN is found under no key
+            if value != value:  # NaN never equals a key
                 raise _UnfitError
             parts += (kind, value)
         elif kind is list or kind is tuple:
@@ -130,7 +130,7 @@ def _add_tensor(parts: list[object], mode: FakeTensorMode, tensor: Any) -> None:
 
 
 def recall(mode: FakeTensorMode, key: Key, args: Sequence[Any]) -> object:
-    """New tensors of the kinds that were made before, if they were; else None."""
+    """New tensors with the cached metadata; None if not cached."""
     results = _cache.get(key)
     if results is None:
         return None
@@ -149,7 +149,7 @@ def _new(mode: FakeTensorMode, metadata: OutputMetadata) -> FakeTensor:
 
 def _view(mode: FakeTensorMode, metadata: OutputMetadata, viewed: FakeTensor) -> FakeTensor:
     storage = viewed.untyped_storage()
-    # in inference mode too the view of an ordinary tensor is an ordinary one
+    # in inference mode, too, a view of a normal tensor is a normal tensor
     with in_kernel_invocation_manager(mode), torch.inference_mode(viewed.is_inference()):
         empty = torch.empty((0,), dtype=metadata.dtype, device="meta")
         view = empty.set_(storage, metadata.offset, metadata.sizes, metadata.strides)
@@ -157,7 +157,7 @@ def _view(mode: FakeTensorMode, metadata: OutputMetadata, viewed: FakeTensor) ->
 
 
 def remember(key: Key, operator: Any, result: object) -> None:
-    """Note what was made, if that says it all."""
+    """Cache the result's metadata, if it describes the result completely."""
     several = isinstance(result, tuple)
     tensors: Sequence[object] = result if isinstance(result, tuple) else (result,)
     viewed = _viewed(operator)
@@ -190,7 +190,7 @@ def _is_plain(tensor: FakeTensor) -> bool:
 
 
 def _is_whole(tensor: FakeTensor) -> bool:
-    """Whether a new tensor has all of its memory to itself, and no more than it needs."""
+    """Whether a new tensor exactly fills its own storage."""
     span = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True)) + 1
     elements = span if tensor.numel() else 0
     return tensor.storage_offset() == 0 and tensor.untyped_storage().nbytes() == elements * tensor.element_size()

@@ -1,13 +1,12 @@
-"""EffectTrackingFakeMode: the FakeTensorMode of one frame, which also notes the effects of operators: mutation, RNG, may raise.
+"""EffectTrackingFakeMode: the FakeTensorMode of one frame, which also records the effects of operators: mutation, RNG, may raise.
 
-The idea: an operator that the program calls is carried out, on fake tensors, as operators of the dispatcher (`aten.add_`). Their
-schemas say what no Python name says: which arguments are written to, and whether random numbers are drawn. That decides what must
-be put back when the graph fails half-way and the program's own code runs instead (translate/graph_call.py): inputs that were
-written to, the state of the random number generator.
+The idea: an operator that the program calls runs on fake tensors as ATen operators (`aten.add_`). Their schemas state what no
+Python name does: which arguments are mutated, and whether random numbers are drawn. That determines what must be restored if the
+graph raises and the program's own code runs instead (translate/graph_call.py): mutated inputs and the RNG state.
 
-In: operators, as they are dispatched while the frame is interpreted. Out: `written` (storages), `draws_random_numbers`,
-`may_fail` (an operator whose arguments' *data* decides whether it raises, or a number that varies and may be too large).
-torch/_subclasses/fake_tensor.py is the mode itself; PyTorch's Dynamo has no counterpart of the notes.
+In: operators, as they are dispatched while the frame is interpreted. Out: `written` (storages), `draws_random_numbers`, `may_fail`
+(an operator that may raise depending on its arguments' *data*, or a dynamic number that may overflow). PyTorch's counterpart:
+`FakeTensorMode` in torch/_subclasses/fake_tensor.py for the mode itself; none for the recorded effects.
 """
 
 from __future__ import annotations
@@ -38,19 +37,19 @@ from dynexplore.engine.records import record
 
 @record()
 class OperatorFacts:
-    """What the schema of an operator tells; `written` are the arguments it writes to, by position and name."""
+    """The facts from an operator's schema; `written` are the arguments that it mutates, by position and name."""
 
     written: tuple[tuple[int, str], ...]
     random: bool
     may_fail: bool
-    training: tuple[int, str] | None = None  # the argument that says whether running statistics are written
-    in_storage: bool = False  # whether its places are counted from the start of the storage, not of the tensor
-    converted: tuple[tuple[int, str], ...] = ()  # numbers that are made one of the tensor's dtype: too large ones are refused
-    dtype: tuple[int, str] | None = None  # the argument that says what the result holds
-    promotes: bool = True  # whether it takes tensors of several dtypes; of those that do not, some fake forms do
+    training: tuple[int, str] | None = None  # the argument that decides whether running statistics are mutated
+    in_storage: bool = False  # whether it uses offsets from the start of the storage, not of the tensor
+    converted: tuple[tuple[int, str], ...] = ()  # numbers that are converted to the tensor's dtype: too large ones raise
+    dtype: tuple[int, str] | None = None  # the argument with the dtype of the result
+    promotes: bool = True  # whether it accepts several dtypes; some meta kernels do though the operator does not
 
     def trains(self, args: Sequence[object], kwargs: Mapping[str, object]) -> bool:
-        """Whether a call of a normalization is one that updates its statistics."""
+        """Whether a call of a normalization updates its running statistics."""
         if self.training is None:
             return True
         return bool(_argument(self.training, args, kwargs, True))
@@ -60,8 +59,8 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# Whether these raise is decided by the data of their arguments: an index out of range, a matrix without an inverse, a probability
-# that is none. The names are those of the dispatcher.
+# Operators that may raise depending on the data of their arguments: an index out of range, a singular matrix, an invalid
+# probability. ATen names.
 _DATA_DECIDES = _words(
     """
     embedding embedding_bag _embedding_bag _embedding_bag_forward_only embedding_renorm_ index index_put
@@ -76,26 +75,26 @@ _DATA_DECIDES = _words(
     sparse_coo_tensor _validate_sparse_coo_tensor_args floor_divide remainder fmod
     """
 )
-# Their schemas do not say that they write to the running statistics (the 4th and 5th argument), which they do while training.
+# Operators that mutate the running statistics (the 4th and 5th argument) in training, which their schemas do not say.
 _RUNNING_STATISTICS = _words("native_batch_norm cudnn_batch_norm miopen_batch_norm batch_norm _native_batch_norm_legit")
 
 GIVE_OTHER_MEMORY = frozenset({"resize_", "resize_as_", "resize_as_sparse_", "set_"})
-"""Methods that give the tensor itself other memory, or more of it."""
+"""Methods that give the tensor itself another storage or a larger one."""
 
 _SAYS_SO = ("training", "train", "use_input_stats")
 
-# Numbers that are computed in their own type, so that none is too large. (Not quite: 1e300 as the factor of what `add_` adds is
-# refused. But a rate that varies is there in each step of an optimizer, and what may fail pays for copies of all that is written.)
+# Numbers that are computed in their own type, so that none is too large. (Not quite: 1e300 as `alpha` of `add_` raises. But a
+# dynamic learning rate is in each step of an optimizer, and an operator that may fail requires copies of all mutated tensors.)
 _NOT_CONVERTED = _words("other alpha beta weight")
 _CONVERTS_NOTHING = _words("addcmul addcmul_ addcdiv addcdiv_ masked_fill masked_fill_ mul mul_ div div_")
 
-# They take tensors of several dtypes though their tags do not say so.
+# Operators that accept tensors of several dtypes though their tags do not say so.
 _PROMOTES = _words("cat stack copy copy_ _foreach_copy_ equal result_type") | _RUNNING_STATISTICS
 
 
 @functools.cache
 def facts_of(operator: Any) -> OperatorFacts:
-    """What is known of an operator of the dispatcher."""
+    """The facts about an ATen operator."""
     schema = operator._schema
     name = schema.name.partition("::")[2]
     written = [
@@ -129,28 +128,29 @@ _PUTS = (torch.ops.aten.index_put_.default, torch.ops.aten.index_put.default)
 
 
 def _reads_masked_gradients(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
-    """Whether the backward of `x[mask] = values` takes what stands under the mask, whose size only the data knows."""
+    """Whether the backward of `x[mask] = values` selects by the mask, with a data-dependent size."""
     _, indices, values = [*args, *kwargs.values()][:3]
     masked = any(index is not None and index.dtype in (torch.bool, torch.uint8) for index in indices)
     return masked and values.requires_grad and torch.is_grad_enabled() and not captures_dynamic_output_shapes()
 
 
-# Forward mode makes tangents that are known to be zero without memory. What torch does with such a one under a fake mode gives
-# tensors that are no fakes (aten/src/ATen/native/BinaryOps.cpp, mul_zerotensor); shape and dtype are those of a plain one.
+# Forward-mode AD creates zero tangents without memory. Under a fake mode torch turns such a tensor into non-fake ones
+# (aten/src/ATen/native/BinaryOps.cpp, mul_zerotensor); a plain zero tensor has the same shape and dtype.
 _FULL = {torch.ops.aten._efficientzerotensor.default: torch.ops.aten.zeros.default}
 
 
 class EffectTrackingFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
-    """A FakeTensorMode that notes what is dispatched, as long as `watching`."""
+    """A FakeTensorMode that records the effects of dispatched operators while `watching`."""
 
     supports_higher_order_operators = True
 
     def __init__(self) -> None:
         super().__init__(shape_env=None, allow_non_fake_inputs=False, static_shapes=True)
         self.watching = True
-        self.written: set[int] = set()  # the storages that were written to
-        self.written_last: set[int] = set()  # those that were, since this was last emptied
-        # whether one operator writes to one memory twice, or may read there what it writes: such a thing has no functional form
+        self.written: set[int] = set()  # the mutated storages
+        self.written_last: set[int] = set()  # those mutated since this was last cleared
+        # whether one operator writes to a memory location twice, or may read where it writes: such an operator has no functional
+        # form
         self.has_overlapping_write = False
         self.data_aliases: list[tuple[torch.Tensor, int]] = []  # tensors of which `.data` was read, and their versions
         self.assigned: list[tuple[torch.Tensor, int]] = []  # data that `.data = data` gave to tensors, and their versions
@@ -160,10 +160,10 @@ class EffectTrackingFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
         self.inside = False  # an operator: those that its fake form is made of know the tensor that they are given
         self.draws_random_numbers = False
         self.may_fail = False
-        self.may_fail_last = False  # whether something may, since this was last set to False
+        self.may_fail_last = False  # whether an operator may raise since this was last set to False
 
     def assigned_are_written(self) -> bool:
-        """Whether data that was assigned to a tensor has been written to since."""
+        """Whether data that was assigned to a tensor has been mutated since."""
         return any(data._version != version for data, version in self.assigned)
 
     def is_view_of_assigned(self, output: Any) -> bool:
@@ -175,7 +175,7 @@ class EffectTrackingFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
     def dispatch(
         self, func: Any, types: Sequence[type], args: Sequence[object] = (), kwargs: Mapping[str, object] | None = None
     ) -> object:
-        """Carry out one operator, after a look at its schema, or give what it was seen to make."""
+        """Run one operator after inspecting its schema, or return its cached result."""
         keywords = kwargs or {}
         if isinstance(func, HigherOrderOperator):
             return self._carry_out_higher_order(func, types, args, keywords)
@@ -193,14 +193,16 @@ class EffectTrackingFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
         return result
 
     def _carry_out_higher_order(self, func: Any, types: Any, args: Sequence[object], kwargs: Mapping[str, object]) -> object:
-        """Its body's operators are dispatched one by one. torch looks for what it does under a mode by the mode's very class."""
+        """Run a higher-order operator, whose body's operators are dispatched one by one. Torch selects its implementation by the
+        mode's exact class.
+        """
         fake_rule = None if func in registered_hop_fake_fns else func.python_key_table.get(FakeTensorMode)
         return fake_rule(self, *args, **kwargs) if fake_rule is not None else super().dispatch(func, types, args, kwargs)
 
     def _carry_out(self, func: Any, types: Sequence[type], args: Sequence[object], kwargs: Mapping[str, object]) -> object:
         inside, self.inside = self.inside, True
         try:
-            if torch.is_inference_mode_enabled():  # FakeTensorMode makes of views it has met before what cannot be a view
+            if torch.is_inference_mode_enabled():  # FakeTensorMode would turn views that it has seen before into non-views
                 with disable_fake_tensor_cache(self):
                     return super().dispatch(func, types, args, kwargs)
             return super().dispatch(func, types, args, kwargs)
@@ -223,13 +225,13 @@ class EffectTrackingFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
             self.may_fail = self.may_fail_last = True
 
     def _refuse(self, facts: OperatorFacts, func: Any, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
-        """Raise where the operator itself would, or where it must not be captured; its fake form may do neither."""
+        """Raise if the operator itself would, or if it must not be captured; its meta kernel may do neither."""
         if facts.dtype is not None and _argument(facts.dtype, args, kwargs) in _QUANTIZED:
-            raise UnsupportedFakeTensorException("a quantized tensor")  # its fake form would be one of floats
+            raise UnsupportedFakeTensorException("a quantized tensor")  # its fake form would be a float tensor
         if func in _PUTS and _reads_masked_gradients(args, kwargs):
             raise DynamicOutputShapeException(func)
         if facts.random and any(map(_is_no_number, (*args, *kwargs.values()))):
-            raise RuntimeError(f"{func}: a chance that is no number")  # it has passed each comparison with the range
+            raise RuntimeError(f"{func}: a chance that is no number")  # NaN passes every range comparison
         if not facts.random and not self.inside and is_worth_a_trial(func, args, kwargs):
             refuse_what_a_trial_refuses(func, args, kwargs, on_gpus=not facts.may_fail)
 
@@ -262,7 +264,7 @@ _VARIES = (torch.SymInt, torch.SymFloat)
 
 
 def _leaves_nothing_out(func: Any, args: Sequence[object], kwargs: Mapping[str, object]) -> bool:
-    """Whether this is an attention that leaves out nothing by chance, as in every model that is not trained: it draws no number."""
+    """Whether this is an attention without dropout, as in any model in eval mode: it draws no random numbers."""
     place = _dropout(func)
     chance = None if place is None else _argument(place, args, kwargs, 0.0)
     return isinstance(chance, float) and chance == 0.0
@@ -275,7 +277,7 @@ def _dropout(operator: Any) -> tuple[int, str] | None:
 
 
 def _is_no_number(value: object) -> bool:
-    """Whether this is `nan`. Of one that varies, the answer is relied on."""
+    """Whether this is `nan`. For a symbolic number, the answer is guarded."""
     return isinstance(value, float | torch.SymFloat) and not (value <= 1 or value > 1)
 
 
@@ -285,7 +287,7 @@ def _argument(place: tuple[int, str], args: Sequence[object], kwargs: Mapping[st
 
 
 def _are_of_one_dtype(arguments: Sequence[object]) -> bool:
-    """Whether all tensors among them hold numbers of one type; indices and masks beside them do not count."""
+    """Whether all floating-point tensors among them have one dtype; indices and masks do not count."""
     return len({argument.dtype for argument in arguments if isinstance(argument, FakeTensor) and _is_no_integer(argument)}) < 2
 
 
@@ -294,6 +296,6 @@ def _is_no_integer(tensor: torch.Tensor) -> bool:
 
 
 def _aliases_among(written: torch.Tensor, arguments: Sequence[object]) -> list[torch.Tensor]:
-    """Other tensors that an operator reads from the storage that it writes to: it may refuse that."""
+    """Other tensors that an operator reads from the storage that it mutates: it may refuse that."""
     others = [argument for argument in arguments if isinstance(argument, FakeTensor) and argument is not written]
     return [other for other in others if storage_of(other) == storage_of(written)]

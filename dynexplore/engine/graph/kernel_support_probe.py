@@ -1,17 +1,17 @@
 """Dtype support that meta kernels do not check: an operator is probed with small real tensors before it becomes a node.
 
-The idea: whether there is a kernel for complex numbers, integers or truth values is found out when it runs, and the fake forms of
-many operators (`%` and `max` of complex numbers, `softmax` of integers) never ask. Others forget which pairs of dtypes are refused
-(`int_tensor.div_(2)`, `float_tensor - True`), or that a number is too large for a dtype (`leaky_relu(x, 1e300)`). A compiler
-computes such a thing in another way, or leaves it out where nobody uses its result, and nobody would hear of the refusal. So an
-operator that is given anything but floats of one usual dtype is tried once, on real tensors of one element: what these refuse for
-their dtype is refused there and then, as the program would see it.
+The idea: whether a kernel exists for complex, integer or bool tensors is only checked when it runs; the meta kernels of many
+operators (`%` and `max` of complex numbers, `softmax` of integers) do not check. Others ignore which pairs of dtypes are refused
+(`int_tensor.div_(2)`, `float_tensor - True`), or that a number overflows a dtype (`leaky_relu(x, 1e300)`). A backend computes such
+an operation differently, or drops it if its result is unused, and the error disappears. So an operator with any arguments other
+than floats of one common dtype is tried once, on real one-element tensors: what these refuse for their dtype is refused during
+capture, as the program would see it.
 
-On a GPU no operator is tried whose data decide whether it fails: one that looks for a place that is not there would end the whole
-process's use of the device.
+On a GPU, operators that may raise depending on data are not probed: an index out of range would make the device unusable for the
+whole process.
 
-In:  an operator of the dispatcher and its arguments. Out: what it raises, or nothing.
-PyTorch has no counterpart: there such an operator gives a value, or is left out.
+In: an ATen operator and its arguments. Out: its exception, or nothing. PyTorch's counterpart: none; there such an operator returns
+a value, or is dropped.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 def refuse_what_a_trial_refuses(
     operator: Any, args: Sequence[object], kwargs: Mapping[str, object], on_gpus: bool = True
 ) -> None:
-    """Raise what real tensors of one element raise because of their dtypes, or of numbers beside them."""
+    """Raise what one-element real tensors raise because of their dtypes, or of the numbers among the arguments."""
     leaves, shape = tree_flatten(_with_plain_sizes(operator, args, kwargs))
     tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
     devices = {tensor.device.type for tensor in tensors}
@@ -46,7 +46,7 @@ def refuse_what_a_trial_refuses(
 
 
 def is_worth_a_trial(operator: Any, args: Sequence[object], kwargs: Mapping[str, object]) -> bool:
-    """Whether an operator is one of torch's own that computes, and its arguments are other than floats of one usual dtype."""
+    """Whether an operator is one of torch's own that computes, with arguments other than floats of one common dtype."""
     if not _computes(operator):
         return False
     dtypes, unusual_number, has_bool = set(), False, False
@@ -67,9 +67,9 @@ def is_worth_a_trial(operator: Any, args: Sequence[object], kwargs: Mapping[str,
 
 
 _LARGEST_HALF = 65504.0
-_OF_ONE_NUMBER = frozenset({torch.ops.aten.scalar_tensor.default, torch.ops.aten.full.default})  # of data without a tensor
+_OF_ONE_NUMBER = frozenset({torch.ops.aten.scalar_tensor.default, torch.ops.aten.full.default})  # data without a tensor
 _COMMON_DTYPES = frozenset({torch.float32, torch.float64})
-_LARGEST_SIZE = 8  # no trial takes memory: more than a dimension has no size here
+_LARGEST_SIZE = 8  # probes allocate little: sizes are capped at this
 
 
 def _flat(values: Sequence[object]) -> Iterator[object]:
@@ -92,7 +92,7 @@ def _is_elementwise(operator: Any) -> bool:
 
 @functools.cache
 def _is_for_integers(operator: Any) -> bool:
-    """No device has these for other numbers."""
+    """Whether no device supports this operator for non-integer numbers."""
     return operator._schema.name.partition("::")[2].strip("_") in _OF_INTEGERS
 
 
@@ -106,7 +106,7 @@ _CPU, _CPU_AND_CUDA = frozenset({"cpu"}), frozenset({"cpu", "cuda"})
 
 
 def _with_plain_sizes(operator: Any, args: Sequence[object], kwargs: Mapping[str, object]) -> object:
-    """Arguments whose numbers have a value: a number that is computed with keeps its own, a large size is one."""
+    """Arguments with concrete numbers: a number used in the computation keeps its value, a large size is capped."""
     computed_with = _numbers_of(operator)
     named = {name: _plain(arg, name in computed_with) for name, arg in kwargs.items()}
     return tuple(_plain(arg, place in computed_with) for place, arg in enumerate(args)), named
@@ -114,7 +114,7 @@ def _with_plain_sizes(operator: Any, args: Sequence[object], kwargs: Mapping[str
 
 @functools.cache
 def _numbers_of(operator: Any) -> frozenset[int | str]:
-    """The places and names of arguments that are numbers, and no sizes, dimensions or places."""
+    """The positions and names of arguments that are numbers, but not sizes, dimensions or indices."""
     arguments = operator._schema.arguments
     numbers = {place: arg.name for place, arg in enumerate(arguments) if str(arg.type) in ("number", "Optional[number]")}
     return frozenset([*numbers, *numbers.values()])
@@ -133,7 +133,7 @@ _PROBE_VALUES: dict[type[Any], object] = {torch.SymInt: 1, torch.SymFloat: 1.0, 
 
 @functools.lru_cache(maxsize=1024)
 def _refusal(operator: Any, kinds: tuple[Any, ...], classes: tuple[type, ...], shape: Any) -> Exception | None:
-    """What a trial raises, kept. The classes tell 1, 1.0 and True apart, which as keys are the same."""
+    """The exception of a probe, cached. The classes distinguish 1, 1.0 and True, which are equal as keys."""
     with _disable_current_modes(), torch._C.DisableTorchFunctionSubclass(), torch._C._DisableAutocast(), torch.no_grad(), \
             warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -141,12 +141,12 @@ def _refusal(operator: Any, kinds: tuple[Any, ...], classes: tuple[type, ...], s
         args, kwargs = tree_unflatten(leaves, shape)
         try:
             operator(*args, **kwargs)
-        except (torch.OutOfMemoryError, torch.AcceleratorError):  # of the device as it is now
+        except (torch.OutOfMemoryError, torch.AcceleratorError):  # about the current state of the device
             return None
         except (NotImplementedError, RuntimeError) as error:
             if isinstance(error, NotImplementedError) or _is_elementwise(operator) or _OF_DTYPES.search(str(error)):
                 return error.with_traceback(None)
-        except (IndexError, TypeError, ValueError):  # of the one element, not of its dtype
+        except (IndexError, TypeError, ValueError):  # about the single element, not its dtype
             pass
     return None
 

@@ -1,12 +1,12 @@
 """Grad mode, forward-mode AD and autocast of this thread: snapshot and restore, for a graph that raises inside a mode.
 
-The idea: a graph that enters a mode and then raises never comes to the node that leaves it. Settings are not all that is to be
-put back: autocast counts how deep its blocks are nested, and only the outermost one's end throws away the weights that it has
-cast. With one level too many, a later block would train with the weights of an earlier step. A level of dual tensors that a graph
-has begun is ended: torch allows no second one.
+The idea: a graph that enters a mode and then raises never reaches the node that exits it. Restoring the settings is not enough:
+autocast counts the nesting of its blocks, and only the exit of the outermost one clears the cache of cast weights. With one level
+too many, a later block would train with the weights of an earlier step. A dual level that a graph has entered is exited: torch
+allows no nested one.
 
-In:  the thread's state. Out: `Modes`, which is held beside whatever may leave it changed. And a node: the inference mode it enters.
-torch/amp/autocast_mode.py and torch/autograd/forward_ad.py say what entering and leaving does.
+In: the thread's state. Out: `Modes`, a snapshot to restore. And for a node: the inference mode that it enters. PyTorch's
+counterpart: torch/amp/autocast_mode.py and torch/autograd/forward_ad.py define what entering and exiting does.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ _KERNELS = [name for name in ("cudnn", "flash", "mem_efficient", "math", "overri
 
 
 def _autocast_depth() -> int:
-    """How many blocks of autocast are open; torch tells it only to those who open or close one."""
+    """The nesting depth of autocast; torch returns it only when incrementing or decrementing."""
     torch.autocast_increment_nesting()
     return torch.autocast_decrement_nesting()
 
 
 def _end_dual_level() -> None:
-    """End the level of dual tensors where torch has one that its Python part knows nothing of: only a graph begins such a one."""
+    """Exit a dual level that torch's Python code does not know about: only a graph can have entered it."""
     if forward_ad._current_level >= 0:
         return
-    with contextlib.suppress(RuntimeError):  # it is begun already: there is no other way to ask
+    with contextlib.suppress(RuntimeError):  # already entered: the only way to find out
         torch._C._enter_dual_level()
     torch._C._exit_dual_level(level=0)
 
@@ -44,17 +44,17 @@ _ENTER_INFERENCE_MODE: Any = grad_mode._enter_inference_mode
 
 
 def inference_mode_entered(node: torch.fx.Node) -> bool | None:
-    """Whether the inference mode that a node enters is on or off; None where it enters none."""
+    """Whether the inference mode that a node enters is on or off; None if it enters none."""
     if node.target is not _ENTER_INFERENCE_MODE:
         return None
     return bool(node.args[0] if node.args else node.kwargs.get("mode", True))
 
 
 def leave_inference_modes(raised: BaseException) -> None:
-    """Leave the blocks of inference mode that a graph had entered when it raised, the innermost first.
+    """Exit the inference mode blocks that a graph had entered when it raised, innermost first.
 
-    What leaves such a block, or else its end as an object, sets all modes again that the block found. The objects are local
-    variables of frames that the traceback keeps, and would end whenever it is forgotten.
+    Exiting such a block, or the destruction of its object, restores all modes that were active at its start. The objects are local
+    variables of frames that the traceback keeps alive, and would otherwise be destroyed at an unpredictable time.
     """
     entered: list[Any] = []
     traceback = raised.__traceback__
@@ -70,7 +70,7 @@ _INFERENCE_MODE: Any = torch._C._InferenceMode
 
 @record()
 class Modes:
-    """Grad mode, forward mode, autocast's settings, cache and depth, and the kernels that attention may choose.
+    """A snapshot: grad mode, forward mode, autocast's settings, cache and depth, and the enabled attention kernels.
 
     >>> import torch
     >>> before = Modes.now()
@@ -90,7 +90,7 @@ class Modes:
 
     @classmethod
     def now(cls) -> Modes:
-        """What is set in this thread."""
+        """The current modes of this thread."""
         casts = tuple((device, torch.is_autocast_enabled(device), torch.get_autocast_dtype(device)) for device in _CASTING_DEVICES)
         forward = torch._C._is_fwd_grad_enabled()
         kernels = tuple([_torch[f"_get_{name}_sdp_enabled"]() for name in _KERNELS])
@@ -100,7 +100,7 @@ class Modes:
         )
 
     def put_back(self) -> None:
-        """Set it again; blocks of autocast that were opened since are closed."""
+        """Restore the modes; exits autocast blocks that were entered since."""
         torch._C._set_grad_enabled(self.grad)
         for name, enabled in zip(_KERNELS, self.kernels, strict=True):
             _torch[f"_set_sdp_use_{name}"](enabled)

@@ -1,13 +1,14 @@
 """NumPy functions as operators of a graph: they take tensors, compute as NumPy does, and return tensors.
 
-The idea: an operator has two faces. On plain tensors in the CPU's memory numpy itself computes, so that a graph that is run as
-it stands gives numpy's numbers to the last bit, its warnings and its errors. To a backend that traces the graph (fake tensors,
-proxies) the same operator is written in torch's: torch has an imitation of numpy, `torch._numpy`, which can be compiled. The
-operators are attributes of this module, by name, so that the text of a graph can be imported:
+The idea: an operator has two implementations. On plain CPU tensors numpy itself computes, so that a graph that runs as captured
+returns numpy's numbers exactly, with its warnings and errors. For a backend that traces the graph (fake tensors, proxies) the same
+operator runs in torch's reimplementation of numpy, `torch._numpy`, which can be compiled. The operators are attributes of this
+module, by name, so that the code of a graph can import them:
 
     wrapped_sin(x)  wrapped_ndarray_sum(x, axis=0)  wrapped_getitem(x, (0, slice(None)))  wrapped_iadd(x, 1)
 
-In: the name of a function. Out: the operator. torch/_dynamo/utils.py (numpy_to_tensor_wrapper) does the second half of the job.
+In: the name of a function. Out: the operator. PyTorch's counterpart: `numpy_to_tensor_wrapper` in torch/_dynamo/utils.py, for the
+second implementation.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from torch.utils._device import DeviceContext
 
 _function_modes: Any = overrides._get_current_function_mode_stack
 _PREFIX, _METHOD, _COPIED = "wrapped_", "ndarray_", "_copied"
-# In-place operators, and the functions that they are made of.
+# In-place operators, and their out-of-place functions.
 IN_PLACE = {
     "iadd": "add", "isub": "subtract", "imul": "multiply", "itruediv": "divide", "imod": "remainder", "ifloordiv": "floor_divide",
     "ipow": "power", "iand": "bitwise_and", "ior": "bitwise_or", "ixor": "bitwise_xor",
@@ -33,18 +34,18 @@ IN_PLACE = {
 
 @functools.cache
 def torch_numpy() -> Any:
-    """torch's numpy in torch's operators, loaded when the first array is met."""
+    """`torch._numpy`, imported when the first array is encountered."""
     import torch._numpy
 
     default_dtypes: Any = torch._numpy._dtypes_impl.default_dtypes
-    default_dtypes()  # reads torch's options, which must not happen among fake tensors
+    default_dtypes()  # reads torch's options, which must not happen under a fake mode
     return torch._numpy
 
 
 def numpy_operator(name: str, *, copied: bool = False) -> Callable[..., Any]:
-    """The operator of one function of numpy (`sin`), of a method (`ndarray.sum`), or of `getitem`, `setitem`, `iadd`, ...
+    """The operator of one numpy function (`sin`), of a method (`ndarray.sum`), or of `getitem`, `setitem`, `iadd`, ...
 
-    `copied`: its result shares no memory with its arguments, as a scalar of numpy does not.
+    `copied`: its result shares no memory with its arguments, like a numpy scalar.
 
     >>> numpy_operator("sin")(torch.zeros(2))
     tensor([0., 0.])
@@ -71,7 +72,7 @@ def _operator(name: str, copied: bool) -> Callable[..., Any]:
 
 
 def __getattr__(name: str) -> Callable[..., Any]:
-    """The operators by the names that stand in a graph's text."""
+    """The operators, by their names in a graph's code."""
     if not name.startswith(_PREFIX):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     plain = name.removeprefix(_PREFIX)
@@ -86,11 +87,11 @@ def __getattr__(name: str) -> Callable[..., Any]:
 
 
 class _NotReal(Exception):
-    """A tensor without memory of its own in the CPU's, or a result that a tensor cannot share."""
+    """A tensor without plain CPU memory, or a result that cannot become a tensor."""
 
 
 def _runs_for_real() -> bool:
-    """Whether nobody looks on who wants to see operators of torch; a default device is about tensors that torch makes."""
+    """Whether no mode is active that must see torch operators; a default device only affects tensors that torch creates."""
     return (
         not torch._C._len_torch_dispatch_stack() and all(type(mode) is DeviceContext for mode in _function_modes())
         and torch._C._functorch.peek_interpreter_stack() is None and torch._C._get_tracing_state() is None
@@ -98,7 +99,7 @@ def _runs_for_real() -> bool:
 
 
 def _compute_now(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """What numpy gives on the tensors' memory; None where it is not for numpy to compute."""
+    """numpy's result on the tensors' memory; None if numpy cannot compute it here."""
     try:
         positional = [_arrays(arg) for arg in args]
         named = {key: _arrays(arg) for key, arg in kwargs.items()}
@@ -120,7 +121,7 @@ def _arrays(value: Any) -> Any:
 
 
 def _nest(function: Callable[[Any], Any], value: Any) -> Any:
-    """A list or tuple (FX has some of its own) of what a function makes of the items; anything else as it is."""
+    """Apply a function to the items of a list or tuple (including FX's own types); other values are unchanged."""
     if isinstance(value, list):
         return [function(item) for item in value]
     return tuple(function(item) for item in value) if isinstance(value, tuple) else value
@@ -146,11 +147,11 @@ def _numpys_function(numpy: Any, name: str) -> Callable[..., Any]:
         or functools.reduce(getattr, name.split("."), numpy)
 
 
-# -- torch's imitation -------------------------------------------------------------------------------------------------
+# -- torch._numpy ------------------------------------------------------------------------------------------------------
 
 
 def _imitations(value: Any) -> Any:
-    """The same nest with arrays of torch._numpy where tensors were."""
+    """The same nested value with torch._numpy arrays in place of tensors."""
     if isinstance(value, torch.Tensor):
         return torch_numpy().ndarray(value)
     if isinstance(value, dict):
@@ -174,7 +175,7 @@ def _torchs_function(name: str) -> Callable[..., Any]:
 
 
 def _in_place(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`array += other`: computed as numpy would, then written into the array, in its dtype."""
+    """`array += other`: computed as numpy would, then copied into the array, in its dtype."""
 
     def change(array: Any, other: Any) -> Any:
         array.tensor.copy_(function(array, other).tensor)
@@ -184,7 +185,7 @@ def _in_place(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _sign(array: Any) -> Any:
-    """torch's gives 0 for what is no number."""
+    """torch._numpy returns 0 for NaN."""
     imitated = torch_numpy()
     if not array.tensor.is_floating_point():
         return imitated.sign(array)
@@ -192,22 +193,22 @@ def _sign(array: Any) -> Any:
 
 
 def _square(array: Any) -> Any:
-    """torch's makes other dtypes of whole numbers."""
+    """torch._numpy returns other dtypes for integers."""
     return torch_numpy().multiply(array, array)
 
 
 def _copy(array: Any) -> Any:
-    """torch's keeps the order of the dimensions in memory."""
+    """torch._numpy preserves the strides."""
     return torch_numpy().ndarray(array.tensor.clone(memory_format=torch.contiguous_format))
 
 
 def _flatten(array: Any) -> Any:
-    """torch's may give a view."""
+    """torch._numpy may return a view."""
     return torch_numpy().ndarray(array.tensor.reshape(-1).clone())
 
 
 def _array(data: Any, **kwargs: Any) -> Any:
-    """torch's reads out what a list holds."""
+    """torch._numpy reads the values of a list's items."""
     imitated = torch_numpy()
     if isinstance(data, (list, tuple)) and data:
         data = imitated.stack([_array(item) for item in data])
@@ -232,7 +233,7 @@ def wrapped_from_numpy(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def wrapped_mixed(name: str, left: torch.Tensor, right: torch.Tensor, array: int) -> torch.Tensor:
-    """An operator of Python (`matmul`) between a tensor and an array, which is the operand number `array`.
+    """A Python operator (`matmul`) between a tensor and an array; `array` is the index of the array operand.
 
     >>> wrapped_mixed("add", torch.ones(2), torch.ones(2), 1)
     tensor([2., 2.])
@@ -245,7 +246,7 @@ def wrapped_mixed(name: str, left: torch.Tensor, right: torch.Tensor, array: int
 
 
 def wrapped_mixed_scalar(name: str, left: torch.Tensor, right: torch.Tensor, scalar: int) -> torch.Tensor:
-    """An operator between a tensor and a scalar of numpy, operand number `scalar`: torch takes it for a number, not for an array.
+    """An operator between a tensor and a numpy scalar, operand number `scalar`: torch treats it as a number, not as an array.
 
     >>> wrapped_mixed_scalar("add", torch.ones(2, dtype=torch.int32), torch.tensor(1), 1).dtype
     torch.int32
@@ -257,7 +258,7 @@ def wrapped_mixed_scalar(name: str, left: torch.Tensor, right: torch.Tensor, sca
     return function(*operands)  # type: ignore[no-any-return]
 
 
-# -- what is written without a name ------------------------------------------------------------------------------------
+# -- functions written as syntax -----------------------------------------------------------------------------------------
 
 
 def _by_syntax(name: str) -> Callable[..., Any] | None:

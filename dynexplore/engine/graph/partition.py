@@ -1,19 +1,17 @@
-"""Partitioning: a graph is split into submodules that run one after the other (compare torch.fx `split_module`).
+"""Partitioning: a graph is split into submodules that run one after the other.
 
-The idea: a graph is a list of nodes in the order in which they run, so a piece is a stretch of that list. What a piece
-uses and an earlier one made (or the whole graph was given) is an input of the piece; what it makes and a later one uses
-(or the whole graph returns) is an output. The *joined* graph has one call per piece and the same inputs and outputs as
-the whole: parameters stay inputs, the very objects, so that autograd finds them. Order is kept, and with it random
-numbers and changes in place.
+The idea: a graph is a list of nodes in execution order, so a piece is a contiguous section of that list. A value that a piece uses
+and an earlier one computed (or that is an input of the whole graph) is an input of the piece; a value that it computes and a later
+one uses (or the whole graph returns) is an output. The *joined* graph has one call per piece and the same inputs and outputs as
+the whole: parameters stay inputs, the same objects, so that autograd finds them. The order of nodes is preserved, and with it
+random numbers and mutations.
 
-Two things are more than nodes with inputs. A mode of torch that is entered in one piece and left in a later one (autocast)
-is left at each end and entered again at each beginning, so that each piece can be compiled by itself. And a tensor whose
-size is a symbol brings the input that names the symbol along: a compiler asks for it.
+Two more rules: a torch mode that is entered in one piece and exited in a later one (autocast) is exited at each end and entered
+again at each beginning, so that each piece can be compiled separately; and a tensor with a symbolic size adds the input that
+defines the symbol, since a backend needs it.
 
-In:  a GraphModule, and the nodes that begin a new piece. Out: `Piece`s, each a GraphModule of its own; `joined` makes the
-     GraphModule that runs what they were compiled to.
-
-torch/fx/passes/split_module.py does the same job for pieces that are not one stretch each.
+In: a GraphModule, and the nodes that begin a new piece. Out: `Piece`s, each with its own GraphModule; `joined` creates the
+GraphModule that runs their compiled forms. PyTorch's counterpart: torch/fx/passes/split_module.py.
 """
 
 from __future__ import annotations
@@ -35,11 +33,11 @@ _LEFT_BY: dict[Any, Any] = {
     torch.amp.autocast_mode._enter_autocast: torch.amp.autocast_mode._exit_autocast,
     torch.autograd.grad_mode._enter_inference_mode: torch.autograd.grad_mode._exit_inference_mode,
 }
-"""What enters a mode: what leaves it, given what the first returned."""
+"""For each call that enters a mode: the call that exits it, given the first one's result."""
 
 
 def can_be_cut(graph: torch.fx.GraphModule) -> bool:
-    """Whether all that a piece needs can be handed to it: not a size that only the data tell, nor a mode set for good."""
+    """Whether every input of a piece can be passed to it: no data-dependent size, and no mode that is set permanently."""
     reversible_modes = {_SET_GRAD, *_LEFT_BY, *_LEFT_BY.values()}
     return not any(
         node.meta.get("unbacked_bindings") or (node.meta.get("sets_mode") and node.target not in reversible_modes)
@@ -49,8 +47,8 @@ def can_be_cut(graph: torch.fx.GraphModule) -> bool:
 
 @record(frozen=False)
 class Piece:
-    """A stretch of a graph. `inputs` and `outputs` are nodes of the whole graph, in the order in which `module` takes and
-    returns their values (outputs always as a tuple).
+    """A contiguous section of a graph. `inputs` and `outputs` are nodes of the whole graph, in the order in which `module` takes
+    and returns their values (outputs always as a tuple).
     """
 
     number: int
@@ -66,7 +64,7 @@ def calls(graph: torch.fx.GraphModule) -> list[Node]:
 
 
 def cut(graph: torch.fx.GraphModule, starts: Sequence[Node]) -> list[Piece]:
-    """The pieces of `graph`: a new one begins at each node of `starts`. Numbers begin with 1, and stand in `meta["piece"]`.
+    """The pieces of `graph`: a new one begins at each node of `starts`. Numbers begin with 1 and are stored in `meta["piece"]`.
 
     >>> traced = torch.fx.symbolic_trace(lambda x: torch.relu(x + 1) * x)
     >>> first, second = cut(traced, [calls(traced)[1]])
@@ -86,7 +84,7 @@ def cut(graph: torch.fx.GraphModule, starts: Sequence[Node]) -> list[Piece]:
 
 
 def _open_before(nodes: Sequence[Node], border: int) -> Iterator[Node]:
-    """The nodes whose mode is on where a piece begins: modes entered and not yet left, and the last setting of the grad mode."""
+    """The nodes of modes active where a piece begins: modes entered and not yet exited, and the last setting of the grad mode."""
     if border in (0, len(nodes)):
         return
     later = set(nodes[border:])
@@ -101,7 +99,7 @@ def _open_before(nodes: Sequence[Node], border: int) -> Iterator[Node]:
 
 
 def _piece(graph: torch.fx.GraphModule, number: int, nodes: list[Node], before: list[Node], after: list[Node]) -> Piece:
-    """One stretch as a module: modes that are on are entered, the nodes follow, modes that stay on are left."""
+    """Build the module of one section: enter the active modes, run the nodes, exit the modes that are still active."""
     inputs, outputs = _inputs(graph, nodes), _outputs(nodes)
     root, own, copies = torch.nn.Module(), torch.fx.Graph(), dict[Node, Node]()
     for node in inputs:
@@ -119,7 +117,7 @@ def _piece(graph: torch.fx.GraphModule, number: int, nodes: list[Node], before: 
 
 
 def _inputs(graph: torch.fx.GraphModule, nodes: Sequence[Node]) -> list[Node]:
-    """What the nodes use and do not make themselves, and the symbols in sizes of that."""
+    """The values that the nodes use and do not compute, and the symbols in their sizes."""
     piece_nodes = set(nodes)
     used = dict.fromkeys(node for user in nodes for node in user.all_input_nodes)
     inputs = [node for node in used if node not in piece_nodes and node.op != "get_attr" and node.target not in _LEFT_BY]
@@ -136,7 +134,7 @@ def _symbols(node: Node) -> set[Any]:
 
 
 def _named_symbol(node: Node) -> Any:
-    """The symbol that an input is the value of; None for a tensor and for what is computed."""
+    """The symbol that an input defines; None for a tensor or an expression."""
     value = node.meta.get("example_value")
     return value.node.expr if isinstance(value, torch.SymInt) and value.node.expr.is_symbol else None
 
@@ -147,13 +145,13 @@ def _attributes(nodes: Sequence[Node]) -> list[Node]:
 
 
 def _outputs(nodes: Sequence[Node]) -> list[Node]:
-    """What later pieces, or the caller of the whole graph, want of these nodes."""
+    """The values of these nodes that later pieces, or the caller of the whole graph, use."""
     piece_nodes = set(nodes)
     return [node for node in nodes if node.target not in _LEFT_BY and any(user not in piece_nodes for user in node.users)]
 
 
 def _share(graph: torch.fx.GraphModule, root: torch.nn.Module, name: str) -> None:
-    """Give a piece an attribute of the whole graph: the same object."""
+    """Set an attribute of the whole graph on a piece: the same object."""
     value = operator.attrgetter(name)(graph)
     if isinstance(value, torch.Tensor) and not isinstance(value, torch.nn.Parameter):
         root.register_buffer(name, value, persistent=False)
@@ -162,7 +160,7 @@ def _share(graph: torch.fx.GraphModule, root: torch.nn.Module, name: str) -> Non
 
 
 class _Compiled(torch.nn.Module):
-    """What a backend made of a piece, in the form that a graph can call."""
+    """The backend's callable for a piece, as a module that a graph can call."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__()
@@ -173,7 +171,7 @@ class _Compiled(torch.nn.Module):
 
 
 def joined(graph: torch.fx.GraphModule, pieces: Sequence[Piece], compiled: Sequence[Callable[..., Any]]) -> torch.fx.GraphModule:
-    """The graph that runs the compiled pieces in order: inputs and outputs are those of the whole graph."""
+    """The graph that runs the compiled pieces in order, with the inputs and outputs of the whole graph."""
     root, own, copies = torch.nn.Module(), torch.fx.Graph(), dict[Node, Node]()
     for node in graph.graph.nodes:
         if node.op in ("placeholder", "get_attr"):

@@ -1,12 +1,10 @@
-"""Public qualified names of functions: `torch.abs`, where `__qualname__` says `_VariableFunctionsClass.abs`.
+"""Public qualified names of functions: `torch.abs`, where `__qualname__` is `_VariableFunctionsClass.abs`.
 
-The idea: torch's functions written in C live in classes and modules that no program names. What a step of a recording, a node of
-a graph or a message says of them is the name under which programs know them.
+The idea: torch's C functions are defined in private classes and modules. Steps of a recording, graph nodes and messages show the
+public name that programs use.
 
-In:  a function, or a node of an FX graph.
-Out: its name, as text.
-
-PyTorch's counterpart: torch.fx.node._get_qualified_name, which makes names that can be looked up.
+In: a function, or a node of an FX graph. Out: its name, as text. PyTorch's counterpart: `torch.fx.node._get_qualified_name`, whose
+names can be looked up.
 """
 
 from __future__ import annotations
@@ -16,17 +14,17 @@ from typing import Any
 import torch
 import torch.fx
 
-#: where people know a module's functions from
+# : the public names of modules
 KNOWN_AS = {"_operator": "operator", "torch._C._VariableFunctions": "torch", "torch._C._nn": "torch.nn.functional"}
 
 
 def target_text(node: torch.fx.Node) -> str:
-    """A node's target as people read it: `torch.abs`, `operator.add`, a method's name."""
+    """A node's target as displayed: `torch.abs`, `operator.add`, a method's name."""
     return node.target if isinstance(node.target, str) else qualified_name(node.target)
 
 
 def qualified_name(function: Any) -> str:
-    """A function's name behind its module's, where that is known.
+    """A function's name, prefixed with its module's public name if known.
 
     >>> qualified_name(torch.abs), qualified_name(torch.nn.functional.gelu), qualified_name(len)
     ('torch.abs', 'torch.nn.functional.gelu', 'len')
@@ -38,7 +36,7 @@ def qualified_name(function: Any) -> str:
 
 
 def callable_name(function: Any) -> str:
-    """What a function written in C is called on the symbolic stack: as in the program where it is torch's own, else its own name.
+    """The name of a C function on the symbolic stack: the public name if it is torch's, else its own name.
 
     >>> callable_name(torch.abs), callable_name(str.join), callable_name(len)
     ('torch.abs', 'str.join', 'len')

@@ -1,13 +1,11 @@
-"""Scalar-only graphs: nodes that compute nothing but sizes and numbers run in Python, without a backend.
+"""Scalar-only graphs: nodes that compute only sizes and numbers run in Python, without a backend.
 
-The idea: where a tensor's size varies, `x.shape[0] * 2` is a node of the graph, as every number that is not known is. A graph that
-holds nothing else and gives nothing else is worth no backend, and is none of the graphs that people count: what FX wrote for it is
-a plain function of integers, and the modified code calls that. Guards, and what happens where such a line fails (a division by
-zero), are as for any graph.
+The idea: with dynamic shapes, `x.shape[0] * 2` is a node of the graph, like every symbolic number. A graph that contains and
+returns nothing else needs no backend and is not counted as a graph: the code that FX generates for it is a plain function of
+integers, and the modified code calls that. Guards, and errors (a division by zero), are handled as for any graph.
 
-In: a finished graph. Out: whether it is such a one; the function.
-torch/_dynamo/output_graph.py (`count_calls`) skips graphs without calls; there numbers are no calls, but expressions that are
-written into the code.
+In: a finished graph. Out: whether it is scalar-only; the function. PyTorch's counterpart: torch/_dynamo/output_graph.py
+(`count_calls`) skips graphs without calls; there numbers are not calls but expressions in the code.
 """
 
 from __future__ import annotations
@@ -27,19 +25,19 @@ _NUMBERS = (int, float, complex, torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
 def gives_numbers(node: torch.fx.Node) -> bool:
-    """Whether what a node computes is a number, or several."""
+    """Whether a node computes a number, or several."""
     leaves = pytree.tree_leaves(node.meta.get("example_value"))
     return bool(leaves) and all(isinstance(leaf, _NUMBERS) for leaf in leaves)
 
 
 def gives_numbers_alone(graph: FinishedGraph) -> bool:
-    """Whether all that a graph computes, and all that it gives, are numbers."""
+    """Whether a graph computes and returns only numbers."""
     computed = [node for node in graph.module.graph.nodes if node.op not in ("placeholder", "output")]
     return bool(graph.outputs) and all(map(gives_numbers, (*computed, *graph.outputs)))
 
 
 def takes_rows_alone(graph: FinishedGraph) -> bool:
-    """Whether all that a graph does is to take tensors apart into rows and to look at an element, as a loop over them does."""
+    """Whether a graph only unpacks tensors into rows and compares an element, as a loop over them does."""
     computed = [node for node in graph.module.graph.nodes if node.op not in ("placeholder", "output")]
     has_rows = any(_is_unbind(node) for node in computed)
     return has_rows and all(_takes_rows(node) or _looks_at_element(node) or gives_numbers(node) for node in computed)
@@ -50,7 +48,7 @@ def _is_unbind(node: torch.fx.Node) -> bool:
 
 
 def _takes_rows(node: torch.fx.Node) -> bool:
-    """Whether a node takes rows, or a part under an index that is known, of a tensor or of rows."""
+    """Whether a node unpacks rows, or reads a part of a tensor or of rows at a constant index."""
     is_item = node.op == "call_function" and node.target is operator.getitem
     return _is_unbind(node) or (is_item and len(node.all_input_nodes) == 1)
 
@@ -59,7 +57,7 @@ _COMPARISONS = frozenset({operator.eq, operator.ne, operator.lt, operator.le, op
 
 
 def _looks_at_element(node: torch.fx.Node) -> bool:
-    """Whether a node compares one element of a row with a number, as the condition that breaks such a loop does."""
+    """Whether a node compares one element of a row with a number, like the condition that exits such a loop."""
     if node.op != "call_function" or node.target not in _COMPARISONS or len(node.all_input_nodes) != 1:
         return False
     value, of = node.meta.get("example_value"), node.all_input_nodes[0]
@@ -67,7 +65,7 @@ def _looks_at_element(node: torch.fx.Node) -> bool:
 
 
 def run_by_python(graph: FinishedGraph) -> Callable[..., Any]:
-    """The graph as a function that the frame hook leaves alone."""
+    """The graph as a function that the frame hook ignores."""
     forward: Any = graph.module.forward
     skip_code_recursively(forward.__func__.__code__)
     return forward  # type: ignore[no-any-return]

@@ -4,8 +4,8 @@ The idea: after the assignment the program computes with the new data, and gradi
 a function that takes both and gives the data. The assignment itself is done for real when the graph has run. What autograd saves of
 the data has the version counter of the tensor: backward notices a later write to the tensor, as in eager.
 
-In: the tensor, the new data. Out: the data, with the tensor's history.
-torch/_dynamo/variables/tensor.py (method_setattr) writes a node of `set_` instead.
+In: the tensor, the new data. Out: the data, with the tensor's autograd history. PyTorch's counterpart: `method_setattr` in
+torch/_dynamo/variables/tensor.py, which creates a `set_` node instead.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ class _TakeData(torch.autograd.Function):
 
 
 def take_data(tensor: torch.Tensor, data: torch.Tensor) -> torch.Tensor:
-    """The data, on its own memory; its gradient is that of the tensor.
+    """The data, in its own storage; its gradient flows to the tensor.
 
     >>> weight = torch.ones(2, requires_grad=True)
     >>> (take_data(weight, torch.tensor([3.0, 4.0])) ** 2).sum().backward()
     >>> weight.grad
     tensor([6., 8.])
     """
-    with torch.enable_grad():  # the tensor may be used in another mode than that in which it was assigned to
+    with torch.enable_grad():  # the tensor may be used in another grad mode than the assignment's
         aliased: torch.Tensor = _TakeData.apply(tensor, data.data)  # type: ignore[no-untyped-call]  # it counts changes apart
     return aliased

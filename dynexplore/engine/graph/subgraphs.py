@@ -1,12 +1,12 @@
-"""Subgraphs of higher-order operators: a stretch of nodes becomes a GraphModule, which one node calls.
+"""Subgraphs of higher-order operators: a section of nodes becomes a GraphModule, which one node calls.
 
-The idea: a function given to a higher-order operator (`checkpoint`) is inlined like any other, so its operators stand in the graph,
-one after the other. Which of their values the rest of the graph uses is known when the graph is closed. Then the stretch moves into
-a module, and a node stands in its place that calls the operator with that module. A node whose value is used outside stays the
-very node that everybody knows, and becomes "item number i of what the operator returns".
+The idea: a function passed to a higher-order operator (`checkpoint`) is inlined like any other, so its operators are in the graph,
+one after the other. Which of their values the rest of the graph uses is known when the graph is closed. Then the section moves
+into a module, and one node in its place calls the operator with that module. A node whose value is used outside stays the same
+object, and becomes "item i of the operator's result".
 
-In: a graph, the first and last nodes of stretches. Out: the same graph with one call each.
-torch/_dynamo/variables/higher_order_ops.py (speculate_subgraph) does the same job: it traces the function into a graph of its own.
+In: a graph, the first and last nodes of sections. Out: the same graph with one call each. PyTorch's counterpart:
+`speculate_subgraph` in torch/_dynamo/variables/higher_order_ops.py, which traces the function into a separate graph.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ _WHERE = ("offset", "line", "function", "module_path")
 
 @record(frozen=False)
 class Body:
-    """A stretch of nodes, and the call that shall stand in its place: `target(module, *inputs, **kwargs)`, which gives a tuple."""
+    """A section of nodes, and the call that replaces it: `target(module, *inputs, **kwargs)`, which returns a tuple."""
 
     nodes: set[Node]
     target: Callable[..., Any]
     kwargs: Mapping[str, Any]
     name: str
-    meta: Mapping[str, Any] = field(default_factory=dict)  # what the operator looks for in the module's `meta`
+    meta: Mapping[str, Any] = field(default_factory=dict)  # entries of the module's `meta` for the operator
 
 
 def last_node(graph: torch.fx.Graph) -> Node | None:
-    """The node after which the next one will stand."""
+    """The current last node, after which the next one will be inserted."""
     return next(iter(reversed(graph.nodes)), None)
 
 
 def nodes_after(graph: torch.fx.Graph, last: Node | None) -> list[Node]:
-    """The nodes that were added since `last` was; inputs and attributes, which stand before all others, left out."""
+    """The nodes added since `last`, without inputs and attributes, which precede all others."""
     added = []
     for node in reversed(graph.nodes):
         if node is last:
@@ -53,7 +53,7 @@ def nodes_after(graph: torch.fx.Graph, last: Node | None) -> list[Node]:
 
 
 def outside_values(nodes: Collection[Node]) -> list[Node]:
-    """What the nodes use and do not make themselves, in order."""
+    """The values that the nodes use and do not compute, in order."""
     used = dict.fromkeys(source for node in nodes for source in node.all_input_nodes)
     return [node for node in used if node not in nodes]
 
@@ -61,9 +61,9 @@ def outside_values(nodes: Collection[Node]) -> list[Node]:
 def move_out(
     graph: torch.fx.Graph, root: torch.nn.Module, bodies: Sequence[Body], register: Callable[[str, torch.nn.Module], str]
 ) -> None:
-    """Move bodies into modules, and call them where they stood; one that stands inside another comes before it.
+    """Move sections into modules, and call these in their place; a section nested in another one comes before it.
 
-    `register` keeps a module, and gives the name of the attribute.
+    `register` stores a module and returns the name of its attribute.
     """
     for place, body in enumerate(bodies):
         call = _move_out(graph, root, body, register)
@@ -109,9 +109,9 @@ def is_module(root: torch.nn.Module, node: Node) -> bool:
 def as_module(
     root: torch.nn.Module, nodes: Sequence[Node], inputs: Sequence[Node], outputs: Sequence[Node], name: str, bare: bool = False
 ) -> torch.fx.GraphModule:
-    """Copies of the nodes, as a module that takes the inputs; bodies that they call come along.
+    """Copies of the nodes, as a module that takes the inputs; modules that they call are included.
 
-    It gives a tuple of the outputs, or the only one (`bare`).
+    It returns a tuple of the outputs, or the only one (`bare`).
     """
     own_root, own, copies = torch.nn.Module(), torch.fx.Graph(), dict[Node, Node]()
     for node in inputs:

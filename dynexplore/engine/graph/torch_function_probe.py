@@ -1,14 +1,13 @@
-"""`__torch_function__` dispatch, probed by making the call: which function, by which name, goes to the innermost
+"""`__torch_function__` dispatch, probed by making the call: which function, under which name, reaches the innermost
 TorchFunctionMode.
 
-The idea: every function of torch that can be overridden asks the innermost TorchFunctionMode before it does anything. Which
-functions those are, and under which name they ask (`x + 1` asks about `Tensor.add`, `x.shape` about `Tensor.shape.__get__`), is
-written down nowhere in one place: it is in the C++ of each. So the call is made on fake tensors, with a mode on top that takes the
-question down and ends the call by raising.
+The idea: every overridable torch function calls the innermost TorchFunctionMode first. Which functions those are, and which name
+they pass (`x + 1` passes `Tensor.add`, `x.shape` passes `Tensor.shape.__get__`), is not listed anywhere: it is in the C++ code of
+each. So the call is made on fake tensors, with a mode on top that records the arguments and ends the call by raising.
 
-In: a call on fake values, carried out inside `listening()`. Out: `TorchFunctionDispatched`, or no exception where nobody is asked.
-torch/csrc/utils/python_arg_parser.cpp (handle_torch_function_no_python_arg_parser) asks; PyTorch's Dynamo has a table of names
-(torch/_dynamo/variables/torch_function.py).
+In: a call on fake values, made inside `listening()`. Out: `TorchFunctionDispatched`, or no exception if it does not dispatch.
+PyTorch's counterpart: torch/csrc/utils/python_arg_parser.cpp (handle_torch_function_no_python_arg_parser) dispatches; Dynamo has a
+table of names (torch/_dynamo/variables/torch_function.py).
 """
 
 from __future__ import annotations
@@ -25,19 +24,20 @@ from dynexplore.engine.graph.fake_mode import EffectTrackingFakeMode
 
 
 class TorchFunctionDispatched(BaseException):
-    """A call asks the innermost mode; its `__torch_function__` gets these arguments. No `Exception`: nobody may catch it.
+    """A call dispatches to the innermost mode; its `__torch_function__` gets these arguments. Not an `Exception`, so that nobody
+    catches it.
 
-    kwargs: None where torch passes three arguments only.
+    kwargs: None if torch passes three arguments only.
     """
 
     def __init__(self, function: Any, classes: Sequence[type], args: Sequence[Any], kwargs: Mapping[str, Any] | None) -> None:
         super().__init__(function)
         self.function, self.types, self.kwargs = function, classes, kwargs
-        self.arguments = args  # `args` is a tuple that exceptions have
-        self.passed: list[Any] = []  # the fake arguments of the call that was made
+        self.arguments = args  # exceptions have an attribute `args`
+        self.passed: list[Any] = []  # the fake arguments of the original call
 
     def is_about(self, op: str, target: Any) -> bool:
-        """Whether it is the call itself that asks, and not what torch calls on its way, in Python, to carry it out."""
+        """Whether the call itself dispatches, and not a function that torch calls in its Python implementation."""
         dispatched, own = self.function, getattr(target, "__name__", target)
         name = getattr(dispatched, "__name__", "")
         if isinstance(dispatched, _OPERATORS):
@@ -47,7 +47,7 @@ class TorchFunctionDispatched(BaseException):
         if isinstance(target, types.FunctionType):
             return dispatched is target
         if getattr(target, "__module__", "") == "_operator" or own.startswith("__"):
-            return True  # a slot of C asks under the name of a method: `x + 1` about `add`
+            return True  # a C slot dispatches under a method's name: `x + 1` as `add`
         return bool(name == own)
 
 
@@ -55,9 +55,10 @@ _OPERATORS = (torch._ops.OperatorBase, torch._ops.OpOverloadPacket)
 
 
 class _Listener(TorchFunctionMode):
-    """Takes the first question down. What fake tensors call while they carry out an operator is no call of the program.
+    """Records the first dispatch. Calls that fake tensors make to run an operator are not the program's.
 
-    The depth alone does not tell: where sizes vary, an operator may be carried out by others, with the fake mode entered anew.
+    The nesting depth alone does not distinguish them: with dynamic sizes, an operator may be decomposed, with the fake mode
+    entered again.
     """
 
     def __init__(self, fake_mode: EffectTrackingFakeMode) -> None:
@@ -73,7 +74,7 @@ class _Listener(TorchFunctionMode):
 
 
 def make_call(op: str, target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """Call it as the program does: what torch.Tensor has under this name (they are of a subclass), without empty keywords."""
+    """Call it as the program does: torch.Tensor's attribute of this name (fake tensors are of a subclass), without empty kwargs."""
     if op == "get_attr_of":
         getter = inspect.getattr_static(torch.Tensor, target, None)
         return getter.__get__(args[0]) if hasattr(getter, "__get__") else None
@@ -82,5 +83,6 @@ def make_call(op: str, target: Any, args: Sequence[Any], kwargs: Mapping[str, An
 
 
 def listening(fake_mode: EffectTrackingFakeMode) -> TorchFunctionMode:
-    """A block in which the first call that dispatches to a mode raises `TorchFunctionDispatched`; enter the fake mode before it."""
+    """A context in which the first call that dispatches to a mode raises `TorchFunctionDispatched`; enter the fake mode before it.
+    """
     return _Listener(fake_mode)

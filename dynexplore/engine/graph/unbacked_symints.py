@@ -1,11 +1,11 @@
-"""Unbacked symints: symbols such as `u0` for numbers and sizes that depend on data, of `x.item()` or of the length of `nonzero(x)`.
+"""Unbacked symints: symbols such as `u0` for data-dependent numbers and sizes, of `x.item()` or the length of `nonzero(x)`.
 
-Under `config.capture_scalar_outputs` and `config.capture_dynamic_output_shape_ops` (for sizes also under
-`config.dynamic_shapes = True`) the graph continues after such a number or size. ShapeEnv has no hint for its symbol, so no decision
-can be made with it while tracing.
+The idea: with `config.capture_scalar_outputs` and `config.capture_dynamic_output_shape_ops` (for sizes also with
+`config.dynamic_shapes = True`) the graph continues after such a number or size. ShapeEnv has no hint for its symbol, so no
+decision can depend on it while tracing.
 
-In: ShapeEnv, results of operators. Out: whether unbacked symbols are enabled, where an operator's result contains new ones, and the
-truth of one that ShapeEnv can decide. torch/fx/experimental/symbolic_shapes.py does the same job.
+In: ShapeEnv, results of operators. Out: whether unbacked symbols are enabled, where an operator's result contains new ones, and
+the truth of a condition that ShapeEnv can decide. PyTorch's counterpart: torch/fx/experimental/symbolic_shapes.py.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from dynexplore.engine.config import config
 
 
 def captures_unbacked_symbols() -> bool:
-    """Whether the configuration captures numbers or sizes that depend on data."""
+    """Whether the configuration captures data-dependent numbers or sizes."""
     return config.capture_scalar_outputs or captures_dynamic_output_shapes()
 
 
 def captures_dynamic_output_shapes() -> bool:
-    """Whether operators whose output shape depends on data (`nonzero`) are captured."""
+    """Whether operators with a data-dependent output shape (`nonzero`) are captured."""
     return config.capture_dynamic_output_shape_ops or config.dynamic_shapes is True
 
 
@@ -35,7 +35,7 @@ def unbacked_bindings(env: Any, value: Any) -> Any:
 
 
 def evaluate_bool(value: Any) -> bool | None:
-    """bool(value) of a symbolic number; None where it depends on the data of the graph."""
+    """bool(value) of a symbolic number; None if it depends on the graph's data."""
     from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
     try:
@@ -46,7 +46,7 @@ def evaluate_bool(value: Any) -> bool | None:
 
 @contextlib.contextmanager
 def running_operator(env: Any) -> Iterator[None]:
-    """Inside, what is asked of a size that depends on data is asked by an operator (size_oblivious.py)."""
+    """While active, decisions about a data-dependent size are attributed to an operator (size_oblivious.py)."""
     if env is None or not env.is_size_oblivious:
         yield
         return

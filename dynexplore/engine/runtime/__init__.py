@@ -1,6 +1,6 @@
-"""The engine at run time: cache entries, one frame in and an entry out, backends, wrappers, the public functions.
+"""The engine at run time: frame conversion, cache entries, backends, wrappers, the public functions.
 
-Every way into the engine imports this room first, so this is where a torch that is not tested is tried (torch_versions.py).
+Every entry point of the engine imports this package first, so an untested torch version is checked here (torch_versions.py).
 """
 
 from __future__ import annotations

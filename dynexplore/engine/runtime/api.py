@@ -1,12 +1,10 @@
-"""The public functions: switch the engine on and off, for a function, a module or a block.
+"""The public functions: enable and disable the engine for a function, a module or a block.
 
-The idea: everything here only finds the store that belongs to a backend and its options, and puts a wrapper
-around something or a region around a block. The rest of the work is done in convert.py.
+The idea: this file only selects the store of a backend and its options, and wraps an object or enters a region for a block.
+convert.py does the rest.
 
-In: what people pass. Out: `optimize`, `compile`, `run`, `disable`, `skip`, `reset`, the marks, and the backends
-by name.
-
-torch/_dynamo/eval_frame.py, torch/_dynamo/decorators.py and torch.compile (torch/__init__.py) do the same job.
+In: the user's arguments. Out: `optimize`, `compile`, `run`, `disable`, `skip`, `reset`, the marks, and the backends by name.
+PyTorch's counterpart: torch/_dynamo/eval_frame.py, torch/_dynamo/decorators.py and torch.compile (torch/__init__.py).
 """
 
 from __future__ import annotations
@@ -62,15 +60,17 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class _Region(native.RegionBlock):
-    """A region as a decorator and as a context manager, to be used as often as you like, in any thread."""
+    """A region as a reusable, thread-safe decorator and context manager."""
 
     def __call__(self, target: T) -> T:
-        """The same function, method or module, running in the region."""
+        """Return the same function, method or module, running in the region."""
         return cast(T, optimized.wrap(target, self.region))
 
 
 class _WholeRegion(_Region):
-    """A region of `nopython`: a generator function, whose body runs piece by piece, is no one graph: its call says so."""
+    """A region with `nopython`: a generator function, whose body is suspended and resumed, cannot be one graph, so its call
+    raises.
+    """
 
     def __call__(self, target: T) -> T:
         function: Any = target
@@ -86,7 +86,7 @@ class _WholeRegion(_Region):
 
 
 class _SwitchedOff:
-    """What `optimize` gives when the engine is switched off: nothing happens."""
+    """The result of `optimize` if the engine is disabled: it does nothing."""
 
     def __enter__(self) -> None:
         pass
@@ -99,14 +99,14 @@ class _SwitchedOff:
 
 
 def make_store(backend: Backend, options: Options) -> Store:
-    """A new store whose region translates on a miss."""
+    """Create a store whose region translates frames on a cache miss."""
     store = Store(backend, options)
     store.callback = store.region.callback = convert.converter(store)
     return store
 
 
 def store_for(backend: str | CompilerFn, options: Options, arguments: Mapping[str, Any] | None = None) -> Store:
-    """The one store of a backend and options. Raises InvalidBackend, TypeError."""
+    """The unique store of a backend and options. Raises InvalidBackend, TypeError."""
     if isinstance(backend, str):
         resolved = resolve(backend, arguments)
         return stores.lead(stores.store_of_name((backend, _key(arguments)), resolved, options, make_store))
@@ -117,14 +117,14 @@ def store_for(backend: str | CompilerFn, options: Options, arguments: Mapping[st
 
 
 def _forced_store(backend: Backend, store: Store) -> Store:
-    """The store that stands in for another one while a backend is forced; one that has this backend stands for itself."""
+    """The store that replaces another one while a backend is forced; a store of this backend replaces itself."""
     if store.backend.function is backend.function:
         return store
     return stores.store_of_callable(backend.function, backend, store.options, make_store)
 
 
 def _force_backend(backend: Backend | None) -> None:
-    """Compile everything with this backend; None: with its own again."""
+    """Compile everything with this backend; None: stop forcing one."""
     stores.force(None if backend is None else functools.partial(_forced_store, backend))
 
 
@@ -135,7 +135,7 @@ def _key(arguments: Mapping[str, Any] | None) -> Hashable:
     return tuple(sorted((name, repr(value)) for name, value in (arguments or {}).items()))
 
 
-# -- on ------------------------------------------------------------------------------------------------------
+# -- enable -------------------------------------------------------------------------------------------------
 
 
 def optimize(
@@ -144,15 +144,15 @@ def optimize(
 ) -> Any:
     """Capture and compile: a decorator for functions, bound methods and nn.Modules, and a context manager.
 
-    Args: backend: a name of `list_backends()`, or a callable `(graph, example_inputs) -> callable` or `(graph)
-    -> callable`. nopython: raise `exc.Unsupported` where the graph would break, instead of going on in Python.
-    dynamic: True: sizes are symbols from the first call on; False: never; None: once a size was seen to change.
-    disable: do nothing; as does the environment variable DYNEXPLORE_DISABLE=1. guard_filter_fn: is given a list of
-    GuardFilterEntry, one for each guard, and says in a list of bools which are checked; those of torch.compiler will do.
+    Args: backend: a name from `list_backends()`, or a callable `(graph, example_inputs) -> callable` or `(graph) -> callable`.
+    nopython: raise `exc.Unsupported` at a graph break instead of continuing in Python. dynamic: True: sizes are symbols from the
+    first call on; False: never; None: once a size has changed. disable: do nothing, like the environment variable
+    DYNEXPLORE_DISABLE=1. guard_filter_fn: gets a list with one GuardFilterEntry per guard, and returns a list of bools: which
+    guards to check; the filters in torch.compiler can be used.
 
-    As a context manager it acts on the functions called inside the block; the block's own code runs as plain Python.
+    As a context manager it applies to functions called inside the block; the block's own code runs as plain Python.
 
-    Raises InvalidBackend (a ValueError), which lists the names, for an unknown one; ValueError for a wrong option.
+    Raises InvalidBackend (a ValueError), which lists the names, for an unknown backend; ValueError for an invalid option.
 
     >>> @optimize("eager")
     ... def double(x):
@@ -174,12 +174,12 @@ def optimize(
 
 
 def _again(function: Any, backend: str, nopython: bool, dynamic: bool | None, guard_filter_fn: GuardFilter | None = None) -> Any:
-    """What a pickled wrapper becomes where it is loaded."""
+    """Recreate a wrapper when it is unpickled."""
     return optimize(backend, nopython=nopython, dynamic=dynamic, guard_filter_fn=guard_filter_fn)(function)
 
 
 def optimize_assert(backend: str | CompilerFn = "eager", *, dynamic: bool | None = None) -> Any:
-    """`optimize` with `nopython=True`: a graph that would break is an error.
+    """`optimize` with `nopython=True`: a graph break is an error.
 
     >>> optimize_assert("eager")(lambda x: x + x)(torch.ones(2))
     tensor([2., 2.])
@@ -212,22 +212,22 @@ def compile(
     shapes_spec: Any = None,
     dynamic_shapes: Any = None,
 ) -> Any:
-    """The interface of torch.compile: `optimize` under its names, as a function or a decorator.
+    """`optimize` with the interface of torch.compile, as a function or a decorator.
 
     Args:
         model: a function, method or module; None: a decorator is returned.
         fullgraph: `nopython` of `optimize`.
         backend: as for `optimize`; None: "inductor".
-        mode: a set of Inductor's options by name ("default", "reduce-overhead", "max-autotune", ...).
-        options: Inductor's options by name; not together with `mode`. Another backend gets both as keyword arguments. Under
-            "guard_filter_fn" stands the function of this name that `optimize` takes; it is no option of the backend.
-        name: what debugging tools call the result; nothing here depends on it.
+        mode: a preset of Inductor's options by name ("default", "reduce-overhead", "max-autotune", ...).
+        options: Inductor's options by name; not together with `mode`. Another backend gets both as keyword arguments. The key
+            "guard_filter_fn" is the argument of this name of `optimize`, and not passed to the backend.
+        name: a name for debugging tools; ignored here.
         recompile_limit: how often a function is compiled, instead of `config.recompile_limit`; with fullgraph one more raises
             `exc.RecompileLimitError`.
-        isolate_recompiles: what is compiled here is shared with no other call of `compile`, and counts for none.
-        shapes_spec, dynamic_shapes: are refused; `dynamic` and `mark_dynamic` say which sizes vary.
+        isolate_recompiles: do not share compiled code, or the recompile limit, with other calls of `compile`.
+        shapes_spec, dynamic_shapes: not supported; use `dynamic` and `mark_dynamic` to declare dynamic sizes.
 
-    Raises ValueError, which lists the right ones, for a wrong mode or option.
+    Raises ValueError, which lists the valid ones, for an unknown mode or option.
     """
     if mode is not None and options is not None:
         raise ValueError("mode and options cannot be given together: a mode is a set of options")
@@ -253,7 +253,7 @@ def compile(
 
 
 def _check_parameters_of_today(name: object, recompile_limit: object, isolate_recompiles: object, **refused: object) -> None:
-    """Raise ValueError for what torch.compile takes in its newer parameters and this engine does not."""
+    """Raise ValueError for newer parameters of torch.compile that this engine does not support."""
     if name is not None and type(name) is not str:
         raise ValueError(f"name is text or None, not {name!r}")
     if recompile_limit is not None and (type(recompile_limit) is not int or recompile_limit < 1):
@@ -267,7 +267,7 @@ def _check_parameters_of_today(name: object, recompile_limit: object, isolate_re
 def _backend_arguments(
     backend: str | CompilerFn, mode: str | None, options: Mapping[str, Any] | None, dynamic: bool | None
 ) -> dict[str, Any]:
-    """What the backend is called with besides graph and inputs."""
+    """The keyword arguments of the backend, besides graph and inputs."""
     if backend != "inductor":
         passed_on = {"mode": mode, "options": options}
         return {name: value for name, value in passed_on.items() if value is not None}
@@ -296,11 +296,11 @@ def _inductor_option(name: str, value: Any) -> str:
     return full
 
 
-# -- only what is there --------------------------------------------------------------------------------------
+# -- use cached entries only --------------------------------------------------------------------------------
 
 
 class _RunOnly:
-    """A block, or the calls of a function, in which what is cached is used and nothing new is compiled."""
+    """A block, or the calls of a function, that uses cache entries and compiles nothing new."""
 
     def __init__(self, store: Store | None = None) -> None:
         self._store = store
@@ -326,7 +326,7 @@ class _RunOnly:
         return native.Region(latest.native, None) if latest is not None else None
 
     def __call__(self, target: Any) -> Any:
-        """The same function, using what is cached for it with whichever backend was the latest."""
+        """Return the same function, using its cache entries of the most recently used backend."""
         return _run_only_call(target)
 
 
@@ -335,15 +335,15 @@ class _PerThread(threading.local):
         self.blocks: list[native.RegionBlock] = []
 
 
-# These switch the region that they run in: with the hook off, their end would put the old one back.
+# These switch the region in which they run: with the hook disabled, their exit would restore the previous region.
 for _method in (_RunOnly.__enter__, _RunOnly.__exit__, _RunOnly._region):
     native.skip_code(_method.__code__)
 
 
 def run(fn: Any = None) -> Any:
-    """Use what is compiled already, and compile nothing new: `run(fn)(x)`, `@run`, `@run()`, `with run():`.
+    """Use existing cache entries, and compile nothing new: `run(fn)(x)`, `@run`, `@run()`, `with run():`.
 
-    Where nothing cached fits, plain Python runs. `fn` may be an optimized function or module, or the plain one.
+    On a cache miss, plain Python runs. `fn` may be an optimized function or module, or the original.
     """
     return _RunOnly() if fn is None else _run_only_call(fn)
 
@@ -371,19 +371,19 @@ def _run_only_module(module: torch.nn.Module, wrapped: Any) -> Any:
 
 
 def _store_with_entries_for(target: Any) -> Store | None:
-    """The latest store with cache entries for a function or method."""
+    """The most recently used store with cache entries for a function or method."""
     code = getattr(target, "__code__", None)
     if not isinstance(code, types.CodeType):
         return None
     return next((store for store in stores.all_stores() if store.has_entries_for(code)), None)
 
 
-# -- off -----------------------------------------------------------------------------------------------------
+# -- disable ------------------------------------------------------------------------------------------------
 
 
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
-    """Run as plain Python, with everything that it calls: `disable(fn)`, `@disable`, `@disable()`, `with
-    disable():`. `recursive=False` is `skip`; the `reason` stands in the report where captured code calls the function.
+    """Run as plain Python, including everything that it calls: `disable(fn)`, `@disable`, `@disable()`, `with disable():`.
+    `recursive=False` is `skip`; the `reason` appears in the report where captured code calls the function.
     """
     if not recursive:
         return functools.partial(_skip_because, reason) if fn is None else _skip_because(reason, fn)
@@ -392,13 +392,13 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
 
 
 class _DisabledRegion(_Region):
-    """What `disable()` gives."""
+    """The result of `disable()`."""
 
     def __init__(self, region: None, reason: str | None) -> None:
         self.reason = reason
 
     def __call__(self, target: T) -> T:
-        """The same function, method or module, which runs as plain Python."""
+        """Return the same function, method or module, which runs as plain Python."""
         return cast(T, _with_reason(optimized.wrap(target, None, entry=False), self.reason))
 
 
@@ -408,15 +408,15 @@ def _skip_because(reason: str | None, fn: T) -> T:
 
 
 def _with_reason(marked: T, reason: str | None) -> T:
-    if reason is not None and not isinstance(marked, torch.nn.Module):  # whose state is the program's
+    if reason is not None and not isinstance(marked, torch.nn.Module):  # a module's attributes are the program's state
         setattr(marked, REASON, reason)
     return marked
 
 
 def skip(fn: T) -> T:
-    """Run this function as plain Python; what it calls is captured as usual. Returns the function itself.
+    """Run this function as plain Python; its callees are captured as usual. Returns the function itself.
 
-    Raises TypeError for what has no Python code.
+    Raises TypeError for a callable without Python code.
     """
     function: Any = optimized.original_of(fn)
     code = getattr(function, "__code__", None)
@@ -428,23 +428,23 @@ def skip(fn: T) -> T:
 
 
 def allow_in_graph(fn: Any) -> Any:
-    """Put calls of this function into the graph as one node, without looking into it. A list marks each of its items.
+    """Put calls of this function into the graph as one node, without tracing it. For a list, marks each of its items.
 
-    It must map tensors to tensors, and depend on nothing but its arguments.
+    The function must map tensors to tensors, and depend on nothing but its arguments.
     """
     return _marked(fn, Mark.ALLOW_IN_GRAPH)
 
 
 def disallow_in_graph(fn: Any) -> Any:
-    """Break the graph at calls of this function (of a torch operator, say). A list marks each of its items."""
+    """Break the graph at calls of this function (a torch operator, for example). For a list, marks each of its items."""
     return _marked(fn, Mark.DISALLOW_IN_GRAPH)
 
 
 def substitute_in_graph(original: Callable[..., Any]) -> Callable[[F], F]:
-    """Decorate a Python function that is traced wherever `original` is called, which itself is left as it is.
+    """Decorate a Python function that is traced wherever `original` is called; `original` itself is unchanged.
 
-    For functions written in C that break the graph, though Python could say the same. What is compiled already stays.
-    Raises TypeError for what cannot be called.
+    For C functions that break the graph but can be expressed in Python. Code that is already compiled is unaffected. Raises
+    TypeError if `original` is not callable.
 
     >>> import zlib
     >>> @substitute_in_graph(zlib.adler32)
@@ -475,11 +475,11 @@ def _marked(fn: Any, marking: Mark) -> Any:
     return mark(fn, marking)
 
 
-# -- again from the start ------------------------------------------------------------------------------------
+# -- reset --------------------------------------------------------------------------------------------------
 
 
 def reset() -> None:
-    """Forget everything that was compiled, all counts and what was learned of earlier calls. Marks stay."""
+    """Discard all compiled code, all counts and everything learned from earlier calls. Marks are kept."""
     stores.clear()
     counters.clear()
     times.clear()

@@ -1,15 +1,13 @@
-"""Where a backend failed: the line of the program that raised, and the operator of the graph that it had in hand.
+"""The location of a backend failure: the user's line that raised, and the graph operator that was being compiled.
 
-Which idea lives here: "the backend failed" helps nobody. A backend goes through the nodes of a graph one by one, and the node that
-it stopped at came from a line of the user's function. Nobody is told which one; but the frames that the exception passed through
-are still there, and the innermost that holds exactly one operator in its variables is the loop, or the interpreter, that had it in
-hand. torch's own compilers work on graphs that were made from ours: each of their nodes knows from which (`meta["from_node"]`).
+The idea: "the backend failed" does not help a user. A backend processes the nodes of a graph one by one, and the node at which it
+failed came from a line of the user's function. The exception does not say which; but its traceback still holds the frames, and the
+innermost one with exactly one operator among its local variables is the loop, or the interpreter, that was processing it. Torch's
+own compilers work on graphs derived from the captured one: each of their nodes refers to its origin (`meta["from_node"]`).
 
-In:  the exception of a backend, and the graph that it was given.
-Out: `raised_at(error)`, a line; `node_in_hand(error, graph)`, the name of a node. Neither guesses: None and "" say that
-     it is not known.
-
-PyTorch has no counterpart: BackendCompilerFailed holds the exception alone.
+In: the exception of a backend, and the graph passed to it. Out: `raised_at(error)`, a line; `node_in_hand(error, graph)`, the name
+of a node. Neither guesses: they return None and "" if unknown. PyTorch's counterpart: none; BackendCompilerFailed holds only the
+exception.
 """
 
 from __future__ import annotations
@@ -27,11 +25,11 @@ from dynexplore.engine.policy.trace_rules import OWN_FOLDER, rule_of
 from dynexplore.engine.raw_attributes import is_a
 
 _GENERATED = "<eval_with_key>"
-"""What torch.fx calls the file of a graph's own code."""
+"""The file name that torch.fx gives to a graph's code."""
 
 
 def raised_at(error: BaseException) -> ev.UserFrame | None:
-    """The innermost line of the program, that is neither the engine's nor a library's, which the error came through."""
+    """The innermost line of user code in the traceback, in neither the engine nor a library."""
     return next((shown_line(frame, number) for frame, number in _innermost_first(error) if _is_users(frame)), None)
 
 
@@ -41,7 +39,8 @@ def _is_users(frame: FrameType) -> bool:
 
 
 def node_in_hand(error: BaseException, graph: torch.fx.Graph) -> str:
-    """The name of the operator that the backend was at: the only one that the innermost frame with any has in its variables."""
+    """The name of the operator that the backend was processing: the only one among the locals of the innermost frame that has any.
+    """
     for frame, _ in _innermost_first(error):
         names = {name for value in frame.f_locals.values() for name in _operators_behind(value, graph)}
         if names:
@@ -50,14 +49,14 @@ def node_in_hand(error: BaseException, graph: torch.fx.Graph) -> str:
 
 
 def _innermost_first(error: BaseException) -> Iterator[tuple[FrameType, int]]:
-    """The frames and lines of an error, those of its cause before them: a compiler that wraps an error raises it anew."""
+    """The frames and lines of an exception, those of its cause first: a compiler may wrap an exception and raise the wrapper."""
     if error.__cause__ is not None:
         yield from _innermost_first(error.__cause__)
     yield from reversed(list(traceback.walk_tb(error.__traceback__)))
 
 
 def _operators_behind(value: Any, graph: torch.fx.Graph) -> Iterator[str]:
-    """The operator of `graph` that a value is, or was made from."""
+    """The operator of `graph` that a value is or was derived from."""
     if not is_a(value, torch.fx.Node) or not value.op.startswith("call_"):
         return
     if value.graph is graph:

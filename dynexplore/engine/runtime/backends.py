@@ -1,15 +1,13 @@
-"""Backends: what turns a captured graph into a callable, and how one is called.
+"""Backends: how a captured graph becomes a callable, and how a backend is called.
 
-The idea: a backend is a function `(GraphModule, example inputs) -> callable`, or of the GraphModule alone.
-`eager` is ours and runs the graph as it is; every other name comes from torch's own registry, which is imported
-when the first such name is asked for (seconds). Wherever it comes from, a backend is called in the same way:
-with fake tensors as example inputs, under a tracing context that holds their fake mode, the frame hook off and
-the translation lock let go.
+The idea: a backend is a function `(GraphModule, example inputs) -> callable`, or of the GraphModule alone. `eager` is dynexplore's
+and runs the graph as captured; every other name comes from torch's registry, which is imported when such a name is first used
+(which takes seconds). All backends are called in the same way: with fake tensors as example inputs, under a tracing context with
+their fake mode, with the frame hook disabled and the translation lock released.
 
-In: a name or a callable; a module. Out: `resolve` gives a `Backend`; `GraphBackend` is what aliasing/lower.py compiles
-with: while what it gives runs, the hook is off.
-
-torch/_dynamo/output_graph.py (call_user_compiler) and torch/_dynamo/backends/ do the same job.
+In: a name or a callable; a module. Out: `resolve` returns a `Backend`; `GraphBackend` is the compiler that aliasing/lower.py uses,
+whose callables run with the hook disabled. PyTorch's counterpart: `call_user_compiler` in torch/_dynamo/output_graph.py, and
+torch/_dynamo/backends/.
 """
 
 from __future__ import annotations
@@ -59,16 +57,14 @@ F = TypeVar("F", bound=CompilerFn)
 
 
 def eager(graph: torch.fx.GraphModule, example_inputs: Sequence[Any] = ()) -> Callable[..., Any]:
-    """Run the graph as it is, operator by operator."""
+    """Run the graph as captured, operator by operator."""
     forward: Callable[..., Any] = with_recorded_results(graph).forward
     return forward
 
 
 @record(eq=False)
 class Backend:
-    """A backend that was looked up: its name for people, the function, and what it is called with besides the
-    graph.
-    """
+    """A resolved backend: its display name, the function, and its arguments besides the graph."""
 
     name: str
     function: CompilerFn
@@ -76,7 +72,7 @@ class Backend:
     takes_inputs: bool = True
 
     def __call__(self, graph: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Any:
-        """What the backend makes of a graph."""
+        """Compile a graph with the backend."""
         if self.takes_inputs:
             return self.function(graph, list(example_inputs), **with_compilers(self.function, self.options))
         return self.function(graph, **self.options)
@@ -85,15 +81,15 @@ class Backend:
 # -- names ---------------------------------------------------------------------------------------------------
 
 _OWN: dict[str, CompilerFn] = {"eager": eager}
-"""Backends by name: ours, and those of `register_backend`."""
+"""Backends by name: dynexplore's, and those of `register_backend`."""
 
 _MOST_WANTED = ("eager", "aot_eager", "aot_eager_decomp_partition", "inductor")
 
 
 def register_backend(function: F | None = None, *, name: str | None = None) -> Any:
-    """Give a backend a name: `@register_backend`, `@register_backend(name="mine")` or `register_backend(f)`.
+    """Register a backend under a name: `@register_backend`, `@register_backend(name="mine")` or `register_backend(f)`.
 
-    Raises TypeError for what is not callable, ValueError for a name that is taken by another backend.
+    Raises TypeError for a non-callable, ValueError if another backend has the name.
     """
     if function is None:
         return lambda late: register_backend(late, name=name)
@@ -109,7 +105,7 @@ def register_backend(function: F | None = None, *, name: str | None = None) -> A
 
 
 def list_backends() -> list[str]:
-    """The names that `optimize(backend=...)` takes: ours, and those of torch's registry.
+    """The names that `optimize(backend=...)` accepts: dynexplore's, and those of torch's registry.
 
     >>> "eager" in list_backends()
     True
@@ -127,7 +123,7 @@ def _registry() -> Any:
 
 
 def lookup(name: str) -> CompilerFn:
-    """The backend of that name. Raises InvalidBackend, which lists the names there are."""
+    """The backend of this name. Raises InvalidBackend, which lists the available names."""
     own = _OWN.get(name)
     if own is not None:
         return own
@@ -140,16 +136,16 @@ def lookup(name: str) -> CompilerFn:
     return compiler
 
 
-# The backend that most programs want needs no other one imported, which the registry would do.
+# The most common backend is imported without the others, which the registry would import.
 _DECLARED_IN = {"inductor": "torch._dynamo.backends.inductor"}
 
-# What a name of torch's registry imports when it is first asked for a graph: 579 modules and a second of CPU (torch 2.13),
-# a fifth of which is a collector at work that walks over them.
+# What a backend of torch's registry imports on its first graph: 579 modules and a second of CPU (torch 2.13), a fifth of which the
+# garbage collector spends on traversing them.
 _IMPORTED_LATE = {"inductor": "torch._inductor.compile_fx"}
 
 
 def _import_at_rest(backend: Backend) -> None:
-    """What a backend of torch is going to import, while the collector rests; and what its caches ask first."""
+    """Import what a backend of torch will need, with the garbage collector disabled, and precompute its cache key."""
     module_name = _IMPORTED_LATE.get(backend.name) if _is_of_torch(backend) else None
     if module_name is None:
         return
@@ -160,7 +156,7 @@ def _import_at_rest(backend: Backend) -> None:
 
 
 def resolve(backend: str | CompilerFn, options: Mapping[str, Any] | None = None) -> Backend:
-    """The backend behind a name or a callable. Raises InvalidBackend or TypeError."""
+    """The backend for a name or a callable. Raises InvalidBackend or TypeError."""
     if isinstance(backend, str):
         return _of_name(backend, dict(options or {}))
     if not callable(backend):
@@ -168,14 +164,14 @@ def resolve(backend: str | CompilerFn, options: Mapping[str, Any] | None = None)
     return Backend(_name_of(backend), backend, dict(options or {}), _takes_inputs(backend))
 
 
-# Names of torch's registry that want an argument of their own, and what they do when they get none.
+# Names of torch's registry that require an argument, and their behavior without one.
 _MINIFIERS = ("dynamo_minifier_backend", "dynamo_accuracy_minifier_backend")
 _UNDER_A_MODE = "aot_eager_decomp_partition_with_mode"
 
 
 def _of_name(name: str, options: dict[str, Any]) -> Backend:
     if name in _MINIFIERS and "compiler_name" not in options:
-        return Backend(name, eager)  # no backend is named that could fail: there is nothing to make small
+        return Backend(name, eager)  # without a backend that could fail, there is nothing to minify
     if name == _UNDER_A_MODE:
         options.setdefault("mode", contextlib.nullcontext())
     return Backend(name, lookup(name), options)
@@ -187,7 +183,7 @@ def _name_of(backend: CompilerFn) -> str:
 
 
 def _takes_inputs(backend: CompilerFn) -> bool:
-    """Whether a callable takes the example inputs as well; assumed where its signature is not known."""
+    """Whether a callable also takes the example inputs; assumed if its signature is unknown."""
     try:
         signature = inspect.signature(backend)
     except (TypeError, ValueError):
@@ -208,10 +204,10 @@ def _is_of_torch(backend: Backend) -> bool:
 
 
 class GraphBackend:
-    """The backend, as aliasing/lower.py sees it: a `GraphCompiler`."""
+    """The backend as a `GraphCompiler` for aliasing/lower.py."""
 
     def __init__(self, backend: Backend, observed: Observed, recorder: Recorder | None = None, frame: int = 0) -> None:
-        """`observed`: compiles a graph while the observers of the conversion look on."""
+        """`observed`: compiles a graph while the observers of the conversion watch."""
         self.backend, self.observed, self.recorder, self.frame = backend, observed, recorder, frame
         self.name = backend.name
         self.is_eager = backend.function is eager
@@ -221,7 +217,9 @@ class GraphBackend:
         self.run_as_captured = eager
 
     def begin(self, graph: FinishedGraph, name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """Note the memory that the graph needs; what is compiled is verified, named for profilers, and runs without the hook."""
+        """Record the graph's memory; returns a function that verifies and names the compiled callable and disables the hook around
+        it.
+        """
         if self.recorder is not None and (tools := tool_hooks.connected()) is not None:
             tools.note_memory(self.recorder, self.frame, name, graph.module)
         is_compiled = not self.is_eager and graph.backend_skipped is None
@@ -238,12 +236,12 @@ class GraphBackend:
         self, module: torch.fx.GraphModule, examples: Sequence[Any], name: str, fake_mode: Any,
         around: Sequence[AbstractContextManager[Any]],
     ) -> Callable[..., Any]:  # fmt: skip
-        """What the backend makes of one graph, or of one piece. Raises BackendCompilerError, which names the graph,
+        """Compile one graph, or one piece, with the backend. Raises BackendCompilerError, which names the graph,
         MissingBackendPackage and MissingCompiler.
         """
         backend = self.backend
         if fake_mode.shape_env is None:
-            fake_mode.shape_env = make_shape_env()  # caches on disk refuse a graph without one; a backend may ask it for sizes
+            fake_mode.shape_env = make_shape_env()  # on-disk caches require one; a backend may query it for sizes
         try:
             with released(), torch_backend_lock if self.is_of_torch else contextlib.nullcontext(), contextlib.ExitStack() as blocks:
                 for block in around:
@@ -265,7 +263,7 @@ class GraphBackend:
 
 
 def _watched_compiler(backend: str, recorder: Recorder | None, frame: int, graph: str) -> CompilerFn | None:
-    """The backend as a tool watches it, where artefacts of the compiler are wanted."""
+    """The backend wrapped for observation, if compiler artifacts are recorded."""
     tools = tool_hooks.connected() if recorder is not None and config.artifacts else None
     return tools.watched_compiler(backend, recorder, frame, graph) if tools is not None and recorder is not None else None
 
@@ -288,7 +286,7 @@ def _backend_error(error: Exception, backend: Backend, name: str, module: torch.
 
 
 def _missing_package(error: BaseException) -> str | None:
-    """The package whose import failed, where that is why a backend raised ImportError."""
+    """The package whose import failed, if a backend raised ImportError for that reason."""
     cause: BaseException | None = error
     while isinstance(cause, ImportError):
         if isinstance(cause, ModuleNotFoundError) and cause.name:
@@ -298,7 +296,8 @@ def _missing_package(error: BaseException) -> str | None:
 
 
 def _line_of(error: BaseException, backend: Backend) -> str:
-    """Where a backend of the program asked for it: " (asked for at backend.py:12: graph.graph.print_tabular())"."""
+    """The line of a user-defined backend that required the package: " (asked for at backend.py:12: graph.graph.print_tabular())".
+    """
     code = getattr(backend.function, "__code__", None)
     if code is None or backend.function.__module__.partition(".")[0] == "torch":
         return ""
@@ -307,13 +306,13 @@ def _line_of(error: BaseException, backend: Backend) -> str:
     return f" (asked for at {file}:{lines[-1].lineno}: {lines[-1].line})" if lines else ""
 
 
-# -- running what came back ----------------------------------------------------------------------------------
+# -- running the compiled callable --------------------------------------------------------------------------
 
 
 def _unhooked(compiled: Callable[..., Any]) -> Callable[..., Any]:
-    """`compiled`, with the frame hook off while it runs.
+    """`compiled`, with the frame hook disabled while it runs.
 
-    A graph that runs as it is gets a mark on its code instead of a wrapper: one call less for each cached call.
+    The code of a graph that runs as captured is marked instead of wrapped, which saves one call on each cache hit.
     """
     owner = getattr(compiled, "__self__", None)
     if isinstance(compiled, types.MethodType) and isinstance(owner, torch.fx.GraphModule):
@@ -327,7 +326,7 @@ def _unhooked(compiled: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _runs_no_python(node: torch.fx.Node) -> bool:
-    """Whether running this node of a graph enters no Python function that the hook would look at."""
+    """Whether running this node of a graph enters no Python function that the hook would inspect."""
     if node.op == "call_function":
         return isinstance(node.target, types.BuiltinFunctionType)
     if node.op == "call_method":
@@ -336,7 +335,7 @@ def _runs_no_python(node: torch.fx.Node) -> bool:
 
 
 class _Verified:
-    """Runs a compiled graph and the captured one on the same inputs, and raises when they differ."""
+    """Runs a compiled graph and the captured one on the same inputs, and raises if their results differ."""
 
     def __init__(self, compiled: Callable[..., Any], reference: torch.fx.GraphModule, name: str, backend: str) -> None:
         self.compiled, self.reference = compiled, reference
@@ -362,7 +361,7 @@ def _copy_of(value: Any) -> Any:
 
 
 def _difference(expected: Any, actual: Any) -> str:
-    """What differs, in words; "" when nothing does, up to rounding."""
+    """The difference as text; "" if there is none, up to rounding."""
     if not isinstance(expected, torch.Tensor):
         return "" if expected == actual else f"{expected!r} expected, {actual!r} found"
     try:

@@ -1,13 +1,11 @@
-"""Cache entries: what was compiled for a code object, when it is dropped, and why no entry fits a call.
+"""Cache entries: the compiled form of a code object, when it is evicted, and why no entry fits a call.
 
-The idea: C looks entries up and checks them (native.CodeCache, native.Entry); what Python stores beside them
-is defined here. An entry knows its guards, so that a miss can be explained: which guard failed, what it expected,
-what it found. It holds the objects that its guards are about weakly, and leaves the cache when one of them
-dies.
+The idea: C looks entries up and checks them (native.CodeCache, native.Entry); their Python data is defined here. An entry keeps
+its guards, so that a miss can be explained: which guard failed, the expected and the actual value. It references the objects of
+its guards weakly, and is evicted when one of them dies.
 
-In: a `Translation` and the `CodeCache` it is for. Out: a `CompiledEntry` in the cache; `misses`, the reasons.
-
-torch/_dynamo/cache_size.py and the cache entries of torch/csrc/dynamo do the same job.
+In: a `Translation` and its `CodeCache`. Out: a `CompiledEntry` in the cache; `misses`, the reasons. PyTorch's counterpart:
+torch/_dynamo/cache_size.py and the cache entries in torch/csrc/dynamo.
 """
 
 from __future__ import annotations
@@ -31,23 +29,23 @@ from dynexplore.engine.translate.event_emitter import scope_of as scope_of_sourc
 
 
 class CompiledEntry(Entry):
-    """An entry with what people may ask about it. It holds no tensor of the call that it was compiled for."""
+    """An entry with the data for explanations. It holds no tensor of the call for which it was compiled."""
 
     number: int
-    """Of whoever records (recorder.py), from 1."""
+    """The recorder's number of the entry, from 1."""
     frame: int
     """The recorder's number of the frame that was translated."""
     guards: GuardCheck
     state: StateWalk | None
     graphs: tuple[str, ...]
     resumes: tuple[CodeType, ...]
-    """The resume functions that its modified code may go on in."""
+    """The resume functions that its modified code may call."""
     owners: tuple[Any, ...]
     """Weak references to the objects without which it can never hit again."""
     left_to_python: bool
-    """It says that the frame runs plain: there is nothing worth a graph in it."""
+    """Whether the entry makes the frame run as plain Python: it contains nothing worth a graph."""
     may_be_numbers_only: bool
-    """Up to its break it is work on numbers; its resume function shows whether the frame is worth a graph."""
+    """Whether the frame works only on numbers up to its break; its resume function shows whether the frame is worth a graph."""
 
     def __repr__(self) -> str:
         return f"<entry {self.number}: compiled as frame {self.frame}, {len(self.guards.guards)} guards>"
@@ -55,17 +53,17 @@ class CompiledEntry(Entry):
 
 @record(frozen=False)
 class CodeState:
-    """The state of a code object beside its entries: `CodeCache.payload`."""
+    """The state of a code object besides its entries: `CodeCache.payload`."""
 
     profile: Profile
     limit_reported: bool = False
     recorded_as_skipped: bool = False
     ran_once: bool = False
-    """A stance had it run as plain Python, or under aot_eager, for one call."""
+    """Whether a stance has run it once as plain Python, or under aot_eager."""
 
 
 def state_of(cache: CodeCache) -> CodeState:
-    """The state of a code object, made when it is first asked for."""
+    """The state of a code object, created on first use."""
     state = cache.payload
     if state is None:
         state = cache.payload = CodeState(Profile())
@@ -74,9 +72,9 @@ def state_of(cache: CodeCache) -> CodeState:
 
 
 def add_entry(cache: CodeCache, translation: Translation, frame: int, number: int) -> CompiledEntry:
-    """Make an entry of a translation and put it first: the latest entry is the likeliest hit.
+    """Create an entry from a translation and put it first: the latest entry is the most likely hit.
 
-    Those that leave the frame to Python come behind those that were compiled, whose guards say more.
+    Entries that make the frame run as plain Python come after the compiled ones, whose guards are more specific.
     """
     walk = translation.walk
     check: Any = translation.check.check if translation.types is None else None
@@ -105,17 +103,17 @@ def add_entry(cache: CodeCache, translation: Translation, frame: int, number: in
 
 
 def is_left_to_python(entry: Entry) -> bool:
-    """Whether an entry says that the frame runs plain."""
+    """Whether an entry makes the frame run as plain Python."""
     return isinstance(entry, CompiledEntry) and entry.left_to_python
 
 
 def _watch(owners: list[tuple[Any, str]], entry: CompiledEntry, cache: CodeCache) -> tuple[Any, ...]:
-    """Weak references that take the entry out of the cache when an owner dies."""
+    """Weak references that evict the entry when an owner dies."""
     entry_ref, cache_ref = weakref.ref(entry), weakref.ref(cache)
     profile = state_of(cache).profile
 
     def watch(owner: Any, where: str) -> Any:
-        def died(_: object, remove: Callable[..., None] = remove_entry) -> None:  # bound now: globals go first at exit
+        def died(_: object, remove: Callable[..., None] = remove_entry) -> None:  # bound now: globals are cleared first at exit
             remove(cache_ref(), entry_ref())
             profile.note_unstable(where)
 
@@ -125,7 +123,7 @@ def _watch(owners: list[tuple[Any, str]], entry: CompiledEntry, cache: CodeCache
 
 
 def remove_entry(cache: CodeCache | None, entry: Entry | None) -> None:
-    """Take an entry out of a cache; either may be gone already."""
+    """Remove an entry from a cache; either may be dead already."""
     if entry is not None:
         entry.valid = False
     if cache is not None:
@@ -141,12 +139,12 @@ def slot_values(state: FrameState) -> dict[str, object]:
 
 
 def scope_of(state: FrameState) -> Scope:
-    """What the guards of a frame are checked against."""
+    """The scope against which the guards of a frame are checked."""
     return Scope(slot_values(state), state.closure, state.globals)
 
 
 class Slots(Protocol):
-    """The slots that an entry checks: of a frame that is about to run, or of one that is never run."""
+    """The slots that an entry checks: of a frame about to run, or of a hypothetical one."""
 
     @property
     def values(self) -> tuple[Any, ...]:
@@ -158,11 +156,12 @@ class Slots(Protocol):
 
     @property
     def globals(self) -> dict[str, Any]:
-        """The global names."""
+        """The globals."""
 
 
 def fits(entry: Entry, state: Slots) -> bool:
-    """Whether an entry's guards hold for a frame: what C does, for a frame that waited while the entry was made."""
+    """Whether an entry's guards hold for a frame: what C checks, for a frame that waited while another thread compiled the entry.
+    """
     if not entry.valid or (entry.walk is not None and not entry.walk.check()):
         return False
     if entry.types is not None and not entry.types.holds(state.values, state.closure, state.globals):
@@ -171,13 +170,13 @@ def fits(entry: Entry, state: Slots) -> bool:
         return True
     try:
         return entry.check(*state.values, state.closure, state.globals) is True
-    except Exception:  # the rule of the hook: an exception while fetching is a miss
+    except Exception:  # as in the hook, an exception while fetching is a miss
         return False
 
 
 @record()
 class Miss:
-    """The first guard of an entry that fails for a call, in words."""
+    """The first guard of an entry that fails for a call, as text."""
 
     entry: CompiledEntry
     index: int
@@ -187,7 +186,7 @@ class Miss:
     expected: str
     actual: str
     is_identity: bool = False
-    """Whether it is only another object: another instance of the same block, another parameter of the same shape."""
+    """Whether only the object's identity differs: another instance of the same block, another parameter of the same shape."""
 
     def __str__(self) -> str:
         where = f"{self.scope} {self.source!r}" if self.scope else self.source
@@ -207,12 +206,12 @@ _SAME = frozenset({"the same object", "the same value", "the same items", "the o
 
 
 def _changed_state(entry: CompiledEntry, changed: StateFailure) -> Miss:
-    """What the walk found: about an object, or about the process (a part of GLOBAL_STATE)."""
+    """The miss for a failed fact of the walk: about an object, or about the process (part of GLOBAL_STATE)."""
     kinds = [guard.kind for guard in entry.guards.guards]
     states = [index for index, kind in enumerate(kinds) if kind == "MODULE_STATE"]
     is_unchanged = changed.expected in _SAME
     if changed.index is None:
-        place = kinds.index("GLOBAL_STATE") if "GLOBAL_STATE" in kinds else 0  # a frame left to Python may ask no modes
+        place = kinds.index("GLOBAL_STATE") if "GLOBAL_STATE" in kinds else 0  # an entry for plain Python may not guard any modes
         return Miss(entry, place, "", changed.path, "GLOBAL_STATE", changed.words, changed.actual, is_unchanged)
     return Miss(entry, states[changed.index], "", changed.path, "MODULE_STATE", changed.expected, changed.actual, is_unchanged)
 
@@ -227,7 +226,7 @@ def _miss(entry: CompiledEntry, scope: Scope) -> Miss | None:
 
 
 def also_failed(miss: Miss, scope: Scope) -> Iterator[Miss]:
-    """The further guards of the entry that fail for this call: the check had ended before them."""
+    """The other guards of the entry that fail for this call, after the one at which the check ended."""
     entry = miss.entry
     of_state = entry.state.failures() if entry.state is not None else ()
     failures = [*(_changed_state(entry, changed) for changed in of_state)]

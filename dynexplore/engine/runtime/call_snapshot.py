@@ -1,15 +1,14 @@
 """Snapshot and restore of a call (arguments, buffers, gradients, optimizers, RNG, globals), so that each run starts alike.
 
-The idea: a call changes things: its arguments, buffers and gradients of modules, the state of optimizers, the random
-number generators, globals. To run it under several compilers and compare, each run gets copies of the arguments, and what
+The idea: a call has side effects: on its arguments, buffers and gradients of modules, optimizer state, the random number
+generators, globals. To run it under several compilers and compare, each run gets copies of the arguments, and everything else that
 it can reach is restored in place, because code may refer to it from anywhere.
 
-In: a function, bound method or module, and its arguments. Out: `fresh()`: arguments for one more run; `reached()`: what
-that run changed. Reached are modules, optimizers and random number generators among the arguments, in the function's
-closure, in the globals that its code names, and the module that it is or is bound to; there also tensors, lists, dicts and
-sets, and the closure's and globals' own bindings (function_environment.py).
-
-PyTorch's counterpart: torch/_dynamo/debug_utils.py (clone_inputs, same_two_models).
+In: a function, bound method or module, and its arguments. Out: `fresh()`: arguments for one more run; `reached()`: the state after
+that run. Restored are modules, optimizers and random number generators among the arguments, in the function's closure, in the
+globals that its code names, and the module that it is or is bound to; in closure and globals also tensors, lists, dicts and sets,
+and the bindings themselves (function_environment.py). PyTorch's counterpart: `clone_inputs` and `same_two_models` in
+torch/_dynamo/debug_utils.py.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from dynexplore.engine.runtime.function_environment import Surroundings, copy_of
 
 
 class CallSnapshot:
-    """The state that one call starts from; see the head of this file."""
+    """The state from which one call starts; see the head of this file."""
 
     def __init__(self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         self._call = (tuple(args), dict(kwargs))
@@ -42,7 +41,7 @@ class CallSnapshot:
         self._arguments = self._copies(self._call)
 
     def fresh(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Everything as it was before the first run; copies of the arguments."""
+        """Restore everything to its state before the first run; returns copies of the arguments."""
         for module in self._modules:
             module.restore()
         for optimizer, state in self._optimizers:
@@ -56,7 +55,7 @@ class CallSnapshot:
         return args, kwargs
 
     def reached(self) -> dict[str, dict[str, torch.Tensor]]:
-        """Parameters and buffers as they are now, and the parameters' gradients: copies, by name."""
+        """Copies of the current parameters, buffers and the parameters' gradients, by name."""
         values: dict[str, torch.Tensor] = {}
         gradients: dict[str, torch.Tensor] = {}
         for module in self._modules:
@@ -71,7 +70,9 @@ class CallSnapshot:
         return {"state": values, "gradients": gradients}
 
     def _copies(self, call: Any) -> Any:
-        """Copies of all arguments: what is there twice is one object again. What is restored in place stays itself."""
+        """Copies of all arguments: an object that occurs twice stays one object. Objects that are restored in place are not
+        copied.
+        """
         memo: dict[int, Any] = {id(value): value for value in self._objects}
         return tree_map(lambda value: _copied(value, memo), call)
 
@@ -83,12 +84,12 @@ def _copied(value: Any, memo: dict[int, Any]) -> Any:
         return memo[id(value)]
     try:
         return copy.deepcopy(value, memo)
-    except Exception:  # an object of the program may refuse to be copied in any way: then all runs share it
+    except Exception:  # a user's object may refuse to be copied: then all runs share it
         return value
 
 
 class _ModuleState:
-    """A module whose content can be restored."""
+    """A module whose state can be restored."""
 
     def __init__(self, module: torch.nn.Module) -> None:
         self.module = module
@@ -108,7 +109,7 @@ class _ModuleState:
         yield from self.module.named_buffers()
 
     def restore(self) -> None:
-        """The content as it was, and the attributes bound to it."""
+        """Restore the saved values, and the attributes bound to them."""
         for put_back in (*self._bindings, *self._contents):
             put_back()
         with torch.no_grad():
@@ -117,11 +118,11 @@ class _ModuleState:
                 tensor.grad = gradient.clone() if gradient is not None else None
 
 
-# -- what can be reached ---------------------------------------------------------------------------------------------
+# -- reachable objects ------------------------------------------------------------------------------------------------
 
 
 def _reachable(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[Any]:
-    """Modules, optimizers and generators of random numbers, each once."""
+    """Modules, optimizers and random number generators, each once."""
     seen: set[int] = set()
     named_values = [value for _, value in named_by(fn)]
     for value in tree_leaves([fn, getattr(fn, "__self__", None), list(args), dict(kwargs), named_values]):

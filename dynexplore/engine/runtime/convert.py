@@ -1,17 +1,15 @@
-"""One frame in; a cache entry out, or nothing: then it runs as plain Python.
+"""Frame conversion: from one frame to a cache entry, or to none, and the frame runs as plain Python.
 
-The idea: the frame hook calls `convert` when no entry fits the frame that is about to run. decision.py decides what to do;
-this file does it: the frame is left alone, refused, raised for, or translated, and the translation becomes an entry. `decide`
-is called twice, without the entries and with them: another thread may have compiled the frame meanwhile.
+The idea: the frame hook calls `convert` if no entry fits the frame that is about to run. decision.py decides; this file executes
+the decision: the frame is skipped, refused, raises, or is translated, and the translation becomes an entry. `decide` is called
+twice, without the entries and with them: another thread may have compiled the frame meanwhile.
 
-What can go wrong is kept apart (docs/design/breaks.md, D22). A graph break under `nopython` is `Unsupported`, raised in
-the program; a failing backend is `BackendCompilerError`, raised as well; anything unexpected is a bug of ours:
-it is counted, named in one line of the log, and the frame runs as plain Python, unless `config.raise_engine_errors` is
-on or `config.suppress_errors` off.
+Failures are distinguished (docs/design/breaks.md, D22). A graph break under `nopython` raises `Unsupported` in the program; a
+failing backend raises `BackendCompilerError`; any unexpected exception is a bug in the engine: it is counted, logged in one line,
+and the frame runs as plain Python, unless `config.raise_engine_errors` is on or `config.suppress_errors` off.
 
-In: the hook's `FrameState`. Out: an `Entry` or None, with events, counters and printouts along the way.
-
-torch/_dynamo/convert_frame.py does the same job.
+In: the hook's `FrameState`. Out: an `Entry` or None, with events, counters and log lines. PyTorch's counterpart:
+torch/_dynamo/convert_frame.py.
 """
 
 from __future__ import annotations
@@ -74,7 +72,7 @@ from dynexplore.engine.translate.skip_frames import is_about_type
 from dynexplore.engine.translate.translator import interpreted_at, translate
 
 LEAST_PATIENCE = 1 / 16
-"""The share of the seconds of a translation that a frame has left, however many before it took too long."""
+"""The minimum share of the translation budget in seconds that a frame gets, however many earlier frames exceeded it."""
 
 
 def converter(store: Store) -> Callable[[FrameState], Entry | None]:
@@ -83,8 +81,8 @@ def converter(store: Store) -> Callable[[FrameState], Entry | None]:
 
 
 def convert(store: Store, state: FrameState) -> Entry | None:
-    """Answer the hook; see the head of this file."""
-    __tracebackhide__ = True  # IPython and pytest leave this frame out of tracebacks
+    """The frame hook's callback; see the head of this file."""
+    __tracebackhide__ = True  # IPython and pytest hide this frame in tracebacks
     if state.raised is not None:
         entry = _raised_where_it_goes_on(state, state.raised)
         if entry is None:
@@ -99,7 +97,7 @@ def convert(store: Store, state: FrameState) -> Entry | None:
         return _entry_for(store, state, facts)
     except BaseException as error:
         if isinstance(error, DynexploreError) and not config.verbose:
-            error.__traceback__ = None  # what people see is their own stack, not the engine's
+            error.__traceback__ = None  # show the user's stack, not the engine's
         entry = _raised_where_it_goes_on(state, error)
         if entry is None:
             raise
@@ -107,7 +105,9 @@ def convert(store: Store, state: FrameState) -> Entry | None:
 
 
 def _raised_where_it_goes_on(state: FrameState, error: BaseException) -> Entry | None:
-    """Inside a block of the function the rest of a frame raises by itself, so that the block is left. None: no block waits."""
+    """Inside a try or with block of the function, let the resumed frame raise by itself, so that the block is exited; else return
+    None.
+    """
     resume = resume_point(state.code) if state.goes_on_from is not None else None
     if resume is None:
         return None
@@ -116,7 +116,7 @@ def _raised_where_it_goes_on(state: FrameState, error: BaseException) -> Entry |
 
 
 def _leave_alone(store: Store, state: FrameState, decision: Decision) -> None:
-    """The frame runs as plain Python, whatever its arguments are: record it where that is of interest."""
+    """Skip the frame, whatever its arguments are, and record that if it is of interest."""
     if decision.rule == "policy":
         _never_ask_again(state, function_of(state))
         reports.skipped_by_policy(store, state, decision.reason)
@@ -125,10 +125,10 @@ def _leave_alone(store: Store, state: FrameState, decision: Decision) -> None:
 
 
 def _never_ask_again(state: FrameState, function: FunctionType) -> None:
-    """Mark skipped code for the hook, so that its next frame costs no call of ours."""
+    """Mark skipped code for the hook, so that it does not call the engine for its next frame."""
     alone = skip.runs_alone(state.code) or skip.makes_a_module(state.code, state.values)
     if skip.is_about_one_function(function) and not alone:
-        return  # another function of the same code may be wanted
+        return  # another function with the same code may be compiled
     if alone:
         native.skip_code_recursively(state.code)
     else:
@@ -136,11 +136,11 @@ def _never_ask_again(state: FrameState, function: FunctionType) -> None:
 
 
 def _entry_for(store: Store, state: FrameState, facts: FrameFacts) -> Entry | None:
-    """An entry that fits the frame: one that is there by now, or a new one."""
+    """An entry that fits the frame: an existing one, or a new one."""
     with interrupts.deferred(sys._getframe()), foreign_modes.dynamo_off(), compile_lock:
         checked = check_entries(state.cache, state, functools.partial(scope_of, state))
         decision = decide(replace(facts, entries=checked.verdict))
-        if decision.kind == "hit":  # made by another thread while this one waited
+        if decision.kind == "hit":  # compiled by another thread while this one waited
             return checked.fitting
         with times.of(f"{state.code.co_qualname} ({state.code.co_filename}:{state.code.co_firstlineno})"):
             return Conversion(store, state, checked.missed).act_on(decision, checked.verdict)
@@ -150,7 +150,7 @@ def _entry_for(store: Store, state: FrameState, facts: FrameFacts) -> Entry | No
 
 
 class Conversion:
-    """One frame that no entry fits: refused, or translated."""
+    """The conversion of one frame that no entry fits."""
 
     def __init__(self, store: Store, state: FrameState, missed: list[Miss]) -> None:
         self.store = store
@@ -166,12 +166,12 @@ class Conversion:
         self.backend_seconds = 0.0
 
     def _recorder_with_printout(self) -> Recorder | None:
-        """The store's recorder, and where something is to be printed of the frame, a recording beside it."""
+        """The store's recorder; if something about the frame is to be printed, one that also records for the printout."""
         recorder = self.store.observers.recorder
         return self.tools.printing(recorder) if self.prints and self.tools is not None else recorder
 
     def act_on(self, decision: Decision, entries: EntriesVerdict) -> Entry | None:
-        """Do what was decided: refuse, raise, or translate."""
+        """Execute the decision: refuse, raise, or translate."""
         if decision.rule == "stance":
             return self._under_stance(decision, entries)
         reports.missed(self.recorder, self.frame, self.missed, self.state)
@@ -183,7 +183,7 @@ class Conversion:
         return self.translated()
 
     def _under_stance(self, decision: Decision, entries: EntriesVerdict) -> Entry | None:
-        """A call that the stance has run uncompiled, as plain Python or under aot_eager; the next one may be compiled."""
+        """Handle a call that the stance runs uncompiled, as plain Python or under aot_eager; the next one may be compiled."""
         self.code_state.ran_once = True
         if not decision.is_compiled:
             if stance.current() == "eager_then_compile":
@@ -197,7 +197,7 @@ class Conversion:
         return entry
 
     def translated(self) -> Entry | None:
-        """Translate the frame, and report; None where there is nothing to compile."""
+        """Translate the frame and report; None if there is nothing to compile."""
         if not all(miss.entry.left_to_python for miss in self.missed):
             counters["stats"]["recompiles"] += 1
             reports.recompiled(self.recorder, self.frame, self.code, self.missed)
@@ -227,7 +227,7 @@ class Conversion:
 
     def _translate(self) -> tuple[Entry | None, str]:
         try:
-            began = time.thread_time()  # as the budget of a translation counts
+            began = time.thread_time()  # the clock of the translation budget
             self._refuse_idle()
             request = self._request()
             translation = self._translated_with_fewer_symbols(request)
@@ -246,13 +246,13 @@ class Conversion:
             self._save_frame(error)
             raise
         except (RecursionError, MemoryError):
-            return None, "skipped"  # the program is about to meet the same end by itself
+            return None, "skipped"  # the program will raise the same exception by itself
         except Exception as error:
             self._engine_failed(error)
             return None, "failed"
 
     def _refuse_idle(self) -> None:
-        """A function that breaks again and again without a tensor operation in between is left to Python after a time."""
+        """Stop compiling a function that repeatedly breaks without a tensor operation in between."""
         original = original_of(self.code)
         seconds = self.store.idle_seconds.get(original, 0.0) if original is not None else 0.0
         if seconds > config.translation_seconds * IDLE_SHARE:
@@ -268,7 +268,7 @@ class Conversion:
             self.store.idle_seconds[original] = 0.0 if translation.graphs else before + seconds
 
     def _translated_with_fewer_symbols(self, request: TranslationRequest) -> Translation:
-        """Translate; where the backend fails at a graph that computes with floats, for the very numbers of this call."""
+        """Translate; if the backend fails on a graph that computes with floats, translate again with the floats as constants."""
         while True:
             try:
                 return translate(request)
@@ -282,7 +282,7 @@ class Conversion:
         state = self.state
         self._note_failures_when_plain()
         for miss in self.missed:
-            if miss.is_identity:  # another instance of the same block came by: one entry is to serve all of them
+            if miss.is_identity:  # another instance of the same block: one entry should serve all instances
                 self.code_state.profile.note_unstable(miss.source)
         return TranslationRequest(
             code=self.code,
@@ -309,12 +309,14 @@ class Conversion:
         )
 
     def _note_failures_when_plain(self) -> None:
-        """Where a frame was left to Python: if this one is, too, what has failed for it was no reason to look again."""
+        """If this frame and an earlier one run as plain Python, the guards that failed for this one were no reason to translate
+        again.
+        """
         profile, scope = self.code_state.profile, scope_of(self.state)
         for entry in [miss.entry for miss in self.missed if miss.entry.left_to_python]:
             failed = [guard for guard in entry.guards.guards if entry.guards.failure_of(guard, scope) is not None]
             if any(is_about_type(guard, scope) for guard in failed):
-                continue  # other types are another matter
+                continue  # different types are different
             if entry.state is not None and entry.state.first_failure() is not None:
                 profile.note_failed_when_skipped("", "MODULE_STATE")
             for guard in failed:
@@ -354,7 +356,7 @@ class Conversion:
             return compile_it()
 
     def _keep(self, translation: Translation) -> tuple[Entry | None, str]:
-        """What to do with a translation: an entry, or, where there is nothing to compile, none."""
+        """Turn a translation into an entry, or into None if there is nothing to compile."""
         for graph_break in translation.breaks:
             reports.count_break(graph_break)
         if translation.left_to_python:
@@ -369,7 +371,8 @@ class Conversion:
         self.store.observers.modified_codes[id(entry.code)] = (entry.code, self.frame)
 
     def _leave_to_python(self, translation: Translation) -> tuple[Entry | None, str]:
-        """The frame runs plain, and calls like this one will; code that never had anything worth a graph is left alone at last."""
+        """Run the frame, and calls like it, as plain Python; code that never contained anything worth a graph is finally skipped.
+        """
         reports.skipped(self.recorder, self.code, ev.NO_TENSORS, self.frame)
         entries = self.state.cache.entries
         if len(entries) >= entry_limit(self.store) and all(map(is_left_to_python, entries)):
@@ -381,7 +384,8 @@ class Conversion:
         return entry, "skipped"
 
     def _look_again_at_what_broke(self) -> None:
-        """Where this frame goes on for one that broke, and is left to Python: if that one met only numbers, it may be left, too."""
+        """If this resume function runs as plain Python and the frame that broke had only numbers, that frame may be skipped, too.
+        """
         if self.state.goes_on_from is None:
             return
         for cache in self.store.native.caches():
@@ -428,7 +432,7 @@ class Conversion:
             )
 
     def _engine_failed(self, error: Exception) -> None:
-        """A bug of the engine: raise it if configured, else count it, say so once, and leave the frame alone."""
+        """Handle a bug in the engine: raise it if configured, else count it, log it once, and skip the frame."""
         where = _place_of(error)
         text = f"{type(error).__name__}: {error}".strip(": ")
         function = f"{self.code.co_qualname} ({self.code.co_filename}:{self.code.co_firstlineno})"
@@ -449,7 +453,7 @@ class Conversion:
             )
 
     def _save_frame(self, error: Exception, where: str = "") -> None:
-        """Save a frame whose translation failed for a replay, if configured; the error says where the file is."""
+        """Save a frame whose translation failed for a replay, if configured; the exception says where the file is."""
         if config.replay_record_enabled and self.tools is not None:
             path = self.tools.save_failed_frame(self.store, self.state, error, where)
             if path is not None:
@@ -457,7 +461,7 @@ class Conversion:
 
 
 def _place_of(error: BaseException) -> str:
-    """The line of ours that an exception comes from: `translate/translator.py:123 in run`."""
+    """The line of the engine that raised an exception: `translate/translator.py:123 in run`."""
     entries = traceback.extract_tb(error.__traceback__)
     engine_frames = [entry for entry in entries if entry.filename.startswith(trace_rules.OWN_FOLDER)]
     if not engine_frames:

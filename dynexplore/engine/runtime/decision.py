@@ -1,18 +1,17 @@
-"""One decision: may this frame be compiled, and how?
+"""The decision about a frame: may it be compiled, and how?
 
-Which idea lives here: everything that decides about a frame is first collected in one frozen record of plain facts. The answer is
-a pure function of that record, and it is defined here only: a real call, a dry run (session/dry_run.py) and the prediction for a
-resume function (session/predicted_resumes.py) all call `decide`. The caller acts on the answer: it counts, warns, raises,
-reports. So what-if and the real call cannot drift apart.
+The idea: all facts that decide about a frame are first collected in one frozen record. The answer is a pure function of that
+record, and is defined only here: a real call, a dry run (session/dry_run.py) and the prediction for a resume function
+(session/predicted_resumes.py) all call `decide`. The caller executes the answer: it counts, warns, raises, reports. So what-if and
+real calls cannot diverge.
 
-The order of the rules is that of a real call. The first four are the frame hook's own (native/frame_hook.c): it never calls
-Python for code that is marked, for generators, for code with nothing to compile, and for a frame that an entry fits. The other
-rules apply in convert.py. Checking the entries takes time and a lock, so a real call decides twice: first without them, and,
-if no other rule applies (`ask the entries`), once more with what they say.
+The order of the rules is that of a real call. The first four are implemented by the frame hook itself (native/frame_hook.c): it
+never calls Python for marked code, for generators, for code with nothing to compile, and for a frame that an entry fits. The other
+rules apply in convert.py. Checking the entries takes time and a lock, so a real call decides twice: first without them, and, if no
+other rule applies (`ask the entries`), again with their verdict.
 
-In: `FrameFacts`, gathered by frame_facts.py. Out: a `Decision`: its kind, the rule that decided, and the reason in words.
-
-torch/_dynamo/convert_frame.py does the same job, spread over CatchErrorsWrapper, ConvertFrameAssert and _compile.
+In: `FrameFacts`, collected by frame_facts.py. Out: a `Decision`: its kind, the rule that decided, and the reason as text.
+PyTorch's counterpart: `CatchErrorsWrapper`, `ConvertFrameAssert` and `_compile` in torch/_dynamo/convert_frame.py.
 """
 
 from __future__ import annotations
@@ -36,11 +35,11 @@ NO_ENTRY_YET = "nothing is compiled for it yet"
 
 @record()
 class EntriesVerdict:
-    """What the cache entries of the code object say about a frame.
+    """The result of checking the cache entries of a code object for a frame.
 
-    count: how many there are, without those that leave the frame to Python. fitting: the position of the first whose guards hold,
-    -1 for none, None where that depends on values that are not there yet (of a resume function).
-    missed: the guard that failed, of the entry tried first, in words; "" where no guard was asked.
+    count: how many there are, without those that make the frame run as plain Python. fitting: the index of the first whose guards
+    hold, -1 for none, None if that depends on values that do not exist yet (of a resume function). missed: the guard that failed,
+    of the entry tried first, as text; "" if no guard was checked.
     """
 
     count: int = 0
@@ -49,20 +48,20 @@ class EntriesVerdict:
 
     @property
     def why(self) -> str:
-        """Why no entry fits, in words."""
+        """Why no entry fits, as text."""
         return self.missed or NO_ENTRY_YET
 
 
 @record()
 class FrameFacts:
-    """Everything that decides about a frame; the defaults are those of a frame that no rule keeps from being compiled.
+    """Everything that decides about a frame; the defaults are those of a frame that no rule prevents from being compiled.
 
-    name: the function's, or that of the function which a resume function resumes. marked: the frame hook was told to leave the
-    code alone. generator: the code is that of a generator or coroutine. nothing_to_compile: an earlier call showed it.
-    entries: None while nobody has asked them. run_only: inside `run()`. disabled: `config.disable`. policy: why its file or a
-    mark leaves it alone. only_function: `config.debug_function`. tracer: another tracer or mode that is active. stance, and
-    error_on_recompile (`config`). ran_once: a stance had it run uncompiled before. limit: how many entries the code may have.
-    whole: `nopython`, which promises graphs only.
+    name: the function's, or that of the function which a resume function resumes. marked: the frame hook was told to ignore the
+    code. generator: the code is that of a generator or coroutine. nothing_to_compile: an earlier call showed it. entries: None
+    until they are checked. run_only: inside `run()`. disabled: `config.disable`. policy: why its file or a mark excludes it.
+    only_function: `config.debug_function`. tracer: another tracer or mode that is active. stance, and error_on_recompile
+    (`config`). ran_once: a stance has run it uncompiled before. limit: the maximum number of entries. whole: `nopython`, which
+    promises one graph.
     """
 
     name: str = ""
@@ -84,10 +83,10 @@ class FrameFacts:
 
 @record()
 class Decision:
-    """What to do with a frame, the rule that decided, and the reason in words.
+    """The action for a frame, the rule that decided, and the reason as text.
 
-    "ask the entries": nothing stands in the way; what follows depends on the entries, which nobody has asked. "not known": they
-    were asked, and one of them may fit.
+    "ask the entries": no rule applies so far; the action depends on the entries, which were not checked yet. "not known": they
+    were checked, and one of them may fit.
     """
 
     kind: Kind
@@ -96,12 +95,12 @@ class Decision:
 
     @property
     def is_compiled(self) -> bool:
-        """Whether a translation is to be tried."""
+        """Whether to attempt a translation."""
         return self.kind in ("compile", "recompile")
 
 
 WAITS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
-"""Flags of code whose frames are entered more than once."""
+"""Flags of code whose frames can be suspended and resumed."""
 
 OF_A_GENERATOR = "generators and coroutines are captured only where a captured function runs them"
 
@@ -111,7 +110,7 @@ _DISABLED = Decision("plain Python", "disabled", "nothing new is compiled here")
 
 
 def decide(facts: FrameFacts) -> Decision:
-    """What to do with a frame; see the head of this file.
+    """The action for a frame; see the head of this file.
 
     >>> decide(FrameFacts())
     Decision(kind='ask the entries', rule='not asked', reason='')
@@ -122,7 +121,7 @@ def decide(facts: FrameFacts) -> Decision:
 
 
 def _by_the_hook(facts: FrameFacts) -> Decision | None:
-    """What the frame hook decides by itself."""
+    """The rules of the frame hook."""
     if facts.marked:
         return Decision("plain Python", "mark", facts.policy or "it is marked to be skipped")
     if facts.generator:
@@ -135,7 +134,7 @@ def _by_the_hook(facts: FrameFacts) -> Decision | None:
 
 
 def _left_alone(facts: FrameFacts) -> Decision | None:
-    """The rules that leave a frame alone, whatever its arguments are."""
+    """The rules that skip a frame whatever its arguments are."""
     why = facts.entries.why if facts.entries is not None else ""
     if facts.run_only or facts.disabled:
         nothing_new = _RUN_ONLY if facts.run_only else _DISABLED
@@ -150,19 +149,19 @@ def _left_alone(facts: FrameFacts) -> Decision | None:
 
 
 def _is_first(facts: FrameFacts, entries: EntriesVerdict) -> bool:
-    """Whether the frame is one that such a stance has run once before it is compiled."""
+    """Whether the stance runs this frame uncompiled once before it is compiled."""
     return not facts.ran_once and not entries.count
 
 
 def _runs_plain(facts: FrameFacts, entries: EntriesVerdict) -> bool:
-    """Whether the stance has the frame run as plain Python."""
+    """Whether the stance runs the frame as plain Python."""
     if facts.stance == "eager_then_compile":
         return _is_first(facts, entries)
     return facts.stance in ("eager_on_recompile", "force_eager")
 
 
 def _missed(facts: FrameFacts) -> Decision:
-    """No entry fits: may a new one be compiled?"""
+    """The action if no entry fits: may a new one be compiled?"""
     if facts.entries is None:
         return _ASK
     entries = facts.entries

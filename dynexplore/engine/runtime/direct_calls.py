@@ -1,12 +1,11 @@
-"""Graphs of OpOverloads (`torch.ops.aten.mm.default`): calls bypass `OpOverload.__call__` and go to C++ at once.
+"""Direct calls in graphs of OpOverloads (`torch.ops.aten.mm.default`): they bypass `OpOverload.__call__` and call C++ directly.
 
-The idea: the backend aot_eager runs what AOTAutograd makes of a graph, operator by operator, as Python code. Each call there looks
-four attributes up and enters a Python method (OpOverload.__call__, torch/_ops.py), which calls the operator's function in C with
-the same arguments. Of small operators that is a fifth of their time. So the code of such a graph is written once more, with those
-functions under names of their own.
+The idea: the backend aot_eager runs AOTAutograd's graph, operator by operator, as Python code. Each call looks up four attributes
+and enters a Python method (OpOverload.__call__, torch/_ops.py), which calls the operator's C function with the same arguments. For
+small operators that is a fifth of their time. So the code of such a graph is generated again, with these functions as globals.
 
-In: a graph whose operators are those of the dispatcher. Out: what torch's `boxed_nop` makes of it, with direct calls.
-torch/_dynamo/backends/debugging.py (aot_eager, boxed_nop) does the same job.
+In: a graph of ATen operators. Out: the same as torch's `boxed_nop` returns, with direct calls. PyTorch's counterpart: `aot_eager`
+and `boxed_nop` in torch/_dynamo/backends/debugging.py.
 """
 
 from __future__ import annotations
@@ -29,16 +28,16 @@ _OPERATOR = re.compile(r"\btorch\.ops\.(\w+)\.(\w+)\.(\w+)\(")
 
 
 def with_compilers(backend: Callable[..., Any], options: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The options of a backend; torch's `aot_eager` takes what runs its graphs."""
+    """The options of a backend; for torch's `aot_eager`, they include the compilers that run its graphs."""
     if (getattr(backend, "__module__", ""), getattr(backend, "__qualname__", "")) != _AOT_EAGER:
         return options
     return {"fw_compiler": run_directly, "bw_compiler": run_directly, **options}
 
 
 def run_directly(graph: torch.fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
-    """What runs a graph of AOTAutograd's: it takes a list of inputs, which it empties."""
+    """The callable that runs a graph of AOTAutograd: it takes a list of inputs, which it clears."""
     plain: Callable[..., Any] = importlib.import_module("torch._dynamo.backends.debugging").boxed_nop(graph, example_inputs)
-    if not isinstance(plain, types.FunctionType):  # torch keeps the graph in a cache on disk
+    if not isinstance(plain, types.FunctionType):  # torch stores the graph in an on-disk cache
         return plain
     forward = _forward(graph)
     asks_for_more = importlib.import_module("torch.utils._debug_mode").get_active_debug_mode
@@ -64,4 +63,4 @@ def _forward(graph: torch.fx.GraphModule) -> Callable[[list[Any]], Any]:
         return f"{name}("
 
     source = _OPERATOR.sub(direct, written.src)
-    return types.MethodType(_forward_from_src(source, names), graph)  # which keeps the source for tracebacks
+    return types.MethodType(_forward_from_src(source, names), graph)  # keeps the source for tracebacks

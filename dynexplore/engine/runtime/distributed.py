@@ -1,30 +1,29 @@
-"""Data-parallel training: a graph is split where DistributedDataParallel's buckets end.
+"""Data-parallel training: a graph is split at the bucket boundaries of DistributedDataParallel.
 
-The idea, and why it is needed. DistributedDataParallel (DDP) trains one copy of a model in each process and averages the
-gradients with an all-reduce. It does not wait for the whole backward: parameters are grouped into *buckets* in the
-order in which their gradients come, which is about the reverse of the order in which forward used them, and a bucket is
-sent as soon as its last gradient is there. So sending overlaps with the rest of backward, and costs little.
+The idea: DistributedDataParallel (DDP) trains one copy of a model in each process and averages the gradients with an all-reduce.
+It does not wait for the whole backward: parameters are grouped into *buckets* in the order in which their gradients become ready,
+which is roughly the reverse of the order in which forward used them, and the all-reduce of a bucket starts as soon as its last
+gradient is ready. So communication overlaps with the rest of backward.
 
-A compiler undoes that. One graph for the whole model has one backward, which autograd runs as a single node: every gradient
-comes at its very end, and only then does the first all-reduce start. So the graph is split into *pieces*, each compiled by
-itself, each with a backward of its own:
+A compiler removes that overlap. One graph for the whole model has one backward, which autograd runs as a single node: all
+gradients become ready at its end, and only then does the first all-reduce start. So the graph is split into *pieces*, each
+compiled separately, each with its own backward:
 
-    forward   piece 1 -> piece 2 -> piece 3          a border stands just before the first node that uses a parameter of
+    forward   piece 1 -> piece 2 -> piece 3          a boundary is just before the first node that uses a parameter of
     backward  piece 1 <- piece 2 <- piece 3          the bucket: with the backward of that node the bucket is complete
     sent            bucket 2  bucket 1  bucket 0
 
-How DDP fills buckets (torch/csrc/distributed/c10d/reducer.cpp, `compute_bucket_assignment_by_size`, which is asked here as
-well): parameters in the order of their gradients, until the bucket holds `bucket_bytes_cap` bytes; the first one may be smaller
-(1 MiB unless `bucket_cap_mb` is given), so that sending begins early. With `find_unused_parameters` the order is that
-of registration. A gradient is complete when the backward of the *first* node that used the parameter has run.
+How DDP fills buckets (torch/csrc/distributed/c10d/reducer.cpp, `compute_bucket_assignment_by_size`, which is called here as well):
+parameters in the order of their gradients, until the bucket holds `bucket_bytes_cap` bytes; the first one may be smaller (1 MiB
+unless `bucket_cap_mb` is set), so that communication starts early. With `find_unused_parameters` the order is that of
+registration. A gradient is complete when the backward of the *first* node that used the parameter has run.
 
-DDP's own forward (buffers are broadcast, hooks of the reducer made ready, `join` told) runs as plain Python around the
-graphs, and says through `_get_active_ddp_module` whose parameters they are. Parameters are inputs of the graphs, the very
-objects, so DDP's gradient hooks fire. Under `no_grad`, and with `config.optimize_ddp` off, a graph stays whole.
+DDP's own forward (broadcast of buffers, preparation of the reducer's hooks, notification of `join`) runs as plain Python around
+the graphs, and `_get_active_ddp_module` returns the module. Parameters are inputs of the graphs, the same objects, so DDP's
+gradient hooks fire. Under `no_grad`, and with `config.optimize_ddp` off, a graph stays whole.
 
-In:  a finished graph, while a DDP module runs its forward. Out: its pieces, and one callable that runs them in order.
-
-torch/_dynamo/backends/distributed.py (DDPOptimizer) does the same job.
+In: a finished graph, while a DDP module runs its forward. Out: its pieces, and one callable that runs them in order. PyTorch's
+counterpart: `DDPOptimizer` in torch/_dynamo/backends/distributed.py.
 """
 
 from __future__ import annotations
@@ -48,9 +47,9 @@ _torch_distributed: Any = torch.distributed
 
 
 def pieces_of(graph: FinishedGraph) -> list[Piece]:
-    """The pieces of a graph that is captured now; none where it is to stay whole.
+    """The pieces of a graph captured now; none if it stays whole.
 
-    The result is also in `graph.pieces`, as records, and in the meta of the nodes, as `piece`.
+    The result is also stored in `graph.pieces`, as records, and in the meta of the nodes, as `piece`.
     """
     ddp = active_ddp()
     if ddp is None or not config.optimize_ddp or not torch.is_grad_enabled() or not can_be_cut(graph.module):
@@ -70,8 +69,8 @@ def pieces_of(graph: FinishedGraph) -> list[Piece]:
 
 @record()
 class _Use:
-    """A parameter that DDP reduces, its place in the order of registration, and the first node that uses it: with the backward of
-    that node its gradient is complete.
+    """A parameter that DDP reduces, its registration index, and the first node that uses it: with the backward of that node its
+    gradient is complete.
     """
 
     parameter: torch.nn.Parameter
@@ -87,7 +86,7 @@ def _reduced(ddp: DistributedDataParallel) -> list[torch.nn.Parameter]:
 
 
 def _first_uses(graph: FinishedGraph, ddp: DistributedDataParallel) -> list[_Use]:
-    """The parameters of this graph in the order in which their gradients come: the last used first."""
+    """The parameters of this graph in the order in which their gradients become ready: the last used first."""
     position = {node: place for place, node in enumerate(calls(graph.module))}
     names = {id(parameter): name for name, parameter in ddp.module.named_parameters()}
     places = {id(parameter): place for place, parameter in enumerate(_reduced(ddp))}
@@ -105,15 +104,15 @@ def _first_uses(graph: FinishedGraph, ddp: DistributedDataParallel) -> list[_Use
 
 
 def _buckets(ddp: DistributedDataParallel, used: Sequence[torch.nn.Parameter]) -> list[list[int]]:
-    """DDP's buckets in the order in which they are sent, each as the places of its parameters in the order of registration."""
+    """DDP's buckets in the order of their all-reduces, each as the registration indices of its parameters."""
     parameters = _reduced(ddp)
-    if ddp.find_unused_parameters and not ddp.static_graph:  # these stay as they were made
+    if ddp.find_unused_parameters and not ddp.static_graph:  # then DDP keeps the initial buckets
         return list(reversed(_assigned(ddp, parameters, ordered=False)))
     return _assigned(ddp, _in_order_of_gradients(parameters, used), ordered=True)
 
 
 def _in_order_of_gradients(parameters: Sequence[torch.nn.Parameter], used: Sequence[torch.nn.Parameter]) -> list[Any]:
-    """All parameters in the order that backward is expected to take: this graph's as known, those registered after them before."""
+    """All parameters in the expected order of backward: for this graph's as used, those registered after them before."""
     used_ids = {id(parameter) for parameter in used}
     last = max((place for place, parameter in enumerate(parameters) if id(parameter) in used_ids), default=-1)
     others = [(place, parameter) for place, parameter in reversed(list(enumerate(parameters))) if id(parameter) not in used_ids]
@@ -125,7 +124,7 @@ def _in_order_of_gradients(parameters: Sequence[torch.nn.Parameter], used: Seque
 
 
 def _assigned(ddp: DistributedDataParallel, parameters: Sequence[torch.nn.Parameter], *, ordered: bool) -> list[list[int]]:
-    """What torch's own rule makes of parameters in this order; `ordered`: buckets keep it, too."""
+    """Torch's own bucket assignment for parameters in this order; `ordered`: the buckets keep the order, too."""
     if not parameters:
         return []
     order = list(range(len(parameters))) if ordered else []
@@ -138,7 +137,7 @@ def _assigned(ddp: DistributedDataParallel, parameters: Sequence[torch.nn.Parame
 
 
 def bucket_limits(ddp: DistributedDataParallel) -> list[int]:
-    """How many bytes close a bucket, of the first, of the second, ...; the last number holds for all others."""
+    """The size limits in bytes of the first bucket, the second, ...; the last number applies to all others."""
     listed = list(getattr(ddp, "bucket_bytes_cap_list", ()))
     if listed:
         return [int(limit) for limit in listed]
@@ -147,16 +146,16 @@ def bucket_limits(ddp: DistributedDataParallel) -> list[int]:
 
 
 def _sparse(ddp: DistributedDataParallel) -> set[int]:
-    """The parameters whose gradients are sparse: each has a bucket of its own."""
+    """The parameters with sparse gradients: each has a separate bucket."""
     tables = [module for module in ddp.modules() if isinstance(module, torch.nn.Embedding | torch.nn.EmbeddingBag)]
     return {id(table.weight) for table in tables if table.sparse}
 
 
-# -- borders -------------------------------------------------------------------------------------------------
+# -- boundaries ---------------------------------------------------------------------------------------------
 
 
 def _borders(uses: Sequence[_Use], buckets: Iterable[Sequence[int]]) -> list[Node]:
-    """The nodes that begin a piece: where a bucket is complete, and parameters are left for the piece before."""
+    """The nodes that begin a piece: where a bucket is complete, and parameters remain for the previous piece."""
     by_place = {use.place: use for use in uses}
     borders = {}
     for bucket in buckets:

@@ -1,19 +1,16 @@
-"""Other tracers: modes and tracers under which a frame runs as plain Python, because they must see its operators.
+"""Foreign modes: modes and tracers under which a frame runs as plain Python, because they must see its operators.
 
-The idea: a TorchFunctionMode or TorchDispatchMode of the program changes or logs operators one by one, and
-torch's own tracers (jit.trace, fx.symbolic_trace, make_fx, vmap and grad, fake tensors) must see them
-themselves. Putting them into a compiled graph would hide them. A mode may say that it does not care:
-`ignore_compile_internals()` gives True. The mode of `torch.set_default_device` is none of these: it stays active while a frame is
-translated and when its graph runs, and the guards ask for the same device.
+The idea: a TorchFunctionMode or TorchDispatchMode of the program modifies or logs operators one by one, and torch's own tracers
+(jit.trace, fx.symbolic_trace, make_fx, vmap and grad, fake tensors) must see them themselves. A compiled graph would hide them. A
+mode may opt out: `ignore_compile_internals()` returns True. The mode of `torch.set_default_device` is an exception: it stays
+active during translation and when the graph runs, and the device is guarded.
 
-No tracer, but in the way like one: a program that has replaced what torch needs to trace.
+Two more cases: a program that has replaced functions that torch needs for tracing; and torch.compile itself: while its callback is
+active in this thread, it would compile the frames of the translation.
 
-And torch.compile itself: while its callback is active in this thread, it would compile the frames of our translation.
-
-In: nothing, the state of the thread. Out: `active()`, a reason in words or None; `dynamo_off()`; `inside_torch_compile(target)`;
-`is_below_torch_compile(frame)`, `has_compiled()`, `code_of_wrappers()`.
-
-torch/_dynamo/convert_frame.py does the same job (CatchErrorsWrapper, ConvertFrameAssert).
+In: nothing, the state of the thread. Out: `active()`, a reason as text or None; `dynamo_off()`; `inside_torch_compile(target)`;
+`is_below_torch_compile(frame)`, `has_compiled()`, `code_of_wrappers()`. PyTorch's counterpart: `CatchErrorsWrapper` and
+`ConvertFrameAssert` in torch/_dynamo/convert_frame.py.
 """
 
 from __future__ import annotations
@@ -38,7 +35,7 @@ from torch.utils._python_dispatch import _disable_current_modes, _get_current_di
 
 
 def active() -> str | None:
-    """The mode or tracer under which this thread's frames must run plain; None when there is none.
+    """The mode or tracer under which this thread's frames must run as plain Python; None if there is none.
 
     >>> active() is None
     True
@@ -70,7 +67,7 @@ _NEEDED = {
         "repr", "reversed", "set", "setattr", "slice", "sorted", "staticmethod", "str", "super", "tuple", "type", "vars", "zip",
     )
 }  # fmt: skip
-"""What hardly a line of Python goes without. Others (`print`, `open`, `max`), which tests replace now and then, are traced."""
+"""Builtins that nearly all Python code uses. Others (`print`, `open`, `max`), which tests sometimes replace, are traced."""
 
 
 def _foreign_mode() -> str | None:
@@ -80,9 +77,9 @@ def _foreign_mode() -> str | None:
     if torch._C._len_torch_dispatch_stack():
         modes += _get_current_dispatch_mode_stack()
     for mode in modes:
-        if type(mode) is DeviceContext:  # torch.set_default_device: it says where tensors are made, in a graph as well; guarded
+        if type(mode) is DeviceContext:  # torch.set_default_device: also applied in the graph; guarded
             continue
-        if getattr(mode, "is_infra_mode", bool)():  # fake tensors, make_fx and the like say that they ignore compilers
+        if getattr(mode, "is_infra_mode", bool)():  # fake tensors, make_fx and similar modes declare that they ignore compilers
             return f"{type(mode).__qualname__} is tracing"
         ignores = getattr(mode, "ignore_compile_internals", None)
         if ignores is None or not ignores():
@@ -92,7 +89,7 @@ def _foreign_mode() -> str | None:
 
 @contextlib.contextmanager
 def dynamo_off() -> Iterator[None]:
-    """Clear torch.compile's callback in this thread while the block runs."""
+    """Disable torch.compile's callback in this thread while the block runs."""
     evaluator = _dynamo.eval_frame
     if "torch._dynamo" not in sys.modules or evaluator.get_eval_frame_callback() in (None, False):
         yield
@@ -105,7 +102,7 @@ def dynamo_off() -> Iterator[None]:
 
 
 def inside_torch_compile(target: Any) -> Any:
-    """What torch.compile has wrapped, in a function or in a module; any other object itself, and what is kept from it (`disable`).
+    """The function or module that torch.compile has wrapped; any other object itself, including one excluded from it (`disable`).
 
     >>> inside_torch_compile(torch.abs) is torch.abs
     True
@@ -125,14 +122,14 @@ def is_compiled_module(module: torch.nn.Module) -> bool:
 
 
 COMPILED_CALL = "_compiled_call_impl"
-"""The attribute in which `Module.compile()` keeps what its call goes to."""
+"""The attribute in which `Module.compile()` stores the compiled call."""
 
 _WRAPPERS = "torch._dynamo.eval_frame"
-"""The module of the class of a module that torch.compile wrapped."""
+"""The module in which the class of a torch.compile wrapper module is defined."""
 
 
 def is_below_torch_compile(frame: types.FrameType | None) -> bool:
-    """Whether the frame was called, however far up, by a function that torch.compile made."""
+    """Whether a function on the stack of this frame was created by torch.compile."""
     while frame is not None:
         if frame.f_code.co_name == _WRAPPER and frame.f_globals.get("__name__") == _WRAPPERS:
             return True
@@ -141,23 +138,23 @@ def is_below_torch_compile(frame: types.FrameType | None) -> bool:
 
 
 def has_compiled() -> bool:
-    """Whether torch.compile has looked at any function in this process."""
+    """Whether torch.compile has processed any function in this process."""
     utils = sys.modules.get("torch._dynamo.utils")
     return utils is not None and utils.counters["frames"]["total"] > 0
 
 
 def code_of_compile() -> types.CodeType | None:
-    """The code of the function by which a program asks torch to compile something."""
+    """The code of the function with which a program calls torch.compile."""
     return getattr(vars(torch).get("compile"), "__code__", None)
 
 
 def is_wrapper(code: types.CodeType) -> bool:
-    """Whether it is the code of the function that torch.compile puts around the program's."""
+    """Whether it is the code of the wrapper that torch.compile puts around a function."""
     return code.co_name == _WRAPPER and code.co_filename.endswith(_WRAPPERS_FILE)
 
 
 def code_of_wrappers() -> Iterator[types.CodeType]:
-    """The code of the function that torch.compile puts around the program's; nothing while that is not imported."""
+    """The code of the wrapper that torch.compile puts around a function; nothing if torch._dynamo is not imported."""
     context = getattr(sys.modules.get(_WRAPPERS), "_TorchDynamoContext", None)
     made_in = getattr(getattr(context, "__dict__", {}).get("__call__"), "__code__", None)
     for constant in getattr(made_in, "co_consts", ()):
@@ -167,13 +164,13 @@ def code_of_wrappers() -> Iterator[types.CodeType]:
 
 _WRAPPERS_FILE = os.path.join("torch", "_dynamo", "eval_frame.py")
 _WRAPPER = "compile_wrapper"
-"""The function that torch.compile puts around the program's."""
+"""The name of the wrapper that torch.compile puts around a function."""
 
 
 @contextlib.contextmanager
 def modes_off() -> Iterator[None]:
-    """While this block runs, no dispatch mode of the program hears of operators: they are the engine's, on fake tensors."""
-    # popping modes imports half of torch's tracers: only where there is something to pop
+    """While active, no dispatch mode of the program sees operators: they are the engine's, on fake tensors."""
+    # popping modes imports half of torch's tracers: only if there is one to pop
     if not torch._C._len_torch_dispatch_stack():
         yield
         return

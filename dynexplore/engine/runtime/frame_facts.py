@@ -1,12 +1,10 @@
-"""The facts that decide about a frame, gathered: from the code, the configuration and the state of this thread.
+"""Collect the facts that decide about a frame, from the code, the configuration and the state of this thread.
 
-Which idea lives here: decision.py is pure, so its facts are gathered here, for a frame that is about to run, for one that is never
-run (a dry run), and for a resume function of which only the code is known. Nothing is changed.
+The idea: decision.py is pure, so its facts are collected here, for a frame that is about to run, for a hypothetical one (a dry
+run), and for a resume function of which only the code is known. Nothing is modified.
 
-In: a store, a code object, its function where there is one; a `CodeCache` and a frame. Out: `FrameFacts`, and what the entries
-say (`check_entries`).
-
-torch/_dynamo/convert_frame.py does the same job.
+In: a store, a code object, its function if there is one; a `CodeCache` and a frame. Out: `FrameFacts`, and the verdict of the
+entries (`check_entries`). PyTorch's counterpart: torch/_dynamo/convert_frame.py.
 """
 
 from __future__ import annotations
@@ -33,16 +31,16 @@ class _RunOnly(threading.local):
 
 
 run_only = _RunOnly()
-"""How many `run()`s this thread is in: while there is one, nothing new is compiled."""
+"""The nesting depth of `run()` in this thread: while positive, nothing new is compiled."""
 
 
 _record = quick(FrameFacts)
 
 
 def facts_of(store: Store, code: CodeType, function: FunctionType | None, cache: CodeCache | None) -> FrameFacts:
-    """What decides about a frame of this code in this thread now; its entries are not checked yet.
+    """The facts about a frame of this code in this thread now; its entries are not checked yet.
 
-    If nothing new is compiled anyway, the other facts are not gathered, so that `config.disable` costs next to nothing.
+    If nothing new is compiled anyway, the other facts are not collected, so that `config.disable` costs next to nothing.
     """
     marked, generator, empty = native.is_skipped(code), bool(code.co_flags & WAITS), cache is not None and cache.skip
     if run_only.depth or config.disable:
@@ -71,7 +69,7 @@ def facts_of(store: Store, code: CodeType, function: FunctionType | None, cache:
 
 
 def entry_limit(store: Store) -> int:
-    """How many entries a code object may have."""
+    """The maximum number of entries of a code object."""
     own = store.entry_limit if store.entry_limit is not None else store.options.entry_limit
     return config.cache_size_limit if own is None else own
 

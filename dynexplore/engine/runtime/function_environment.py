@@ -1,12 +1,10 @@
 """Snapshot and restore of a function's environment: its closure, its globals, and their values.
 
-The idea: a function that counts its calls in a global, appends to a list of its module or writes into a tensor of its
-closure gives another result each time, and no two runs of it could be compared. The names in its code are known, so their
-values are saved before the first run, and restored before each later one.
+The idea: a function that counts its calls in a global, appends to a list of its module or mutates a tensor of its closure returns
+another result each time, and its runs cannot be compared. The names in its code are known, so their values are saved before the
+first run, and restored before each later one.
 
-In: a function. Out: `Surroundings`.
-
-PyTorch has no counterpart: its tools compare modules only.
+In: a function. Out: `Surroundings`. PyTorch's counterpart: none; its tools compare modules only.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ from dynexplore.engine.runtime import optimized
 
 
 class Surroundings:
-    """The closure and the globals of a function as they are now.
+    """A snapshot of the closure and the globals of a function.
 
     >>> seen = []
     >>> around = Surroundings(lambda: seen.append(1))
@@ -45,12 +43,12 @@ class Surroundings:
             self._note_content(name, value)
 
     def restore(self) -> None:
-        """Bind and fill everything as it was."""
+        """Restore all bindings and values."""
         for put_back in (*self._bindings, *self._contents):
             put_back()
 
     def tensors(self) -> Iterator[tuple[str, torch.Tensor]]:
-        """The tensors among them, by name."""
+        """The tensors in the snapshot, by name."""
         yield from self._tensors
 
     def _note_bindings(self, function: Any) -> None:
@@ -61,7 +59,7 @@ class Surroundings:
         for cell in function.__closure__ or ():
             try:
                 self._bindings.append(functools.partial(setattr, cell, "cell_contents", cell.cell_contents))
-            except ValueError:  # not assigned yet
+            except ValueError:  # unbound
                 continue
 
     def _note_content(self, name: str, value: Any) -> None:
@@ -73,7 +71,7 @@ class Surroundings:
 
 
 def refill(value: Any) -> Callable[[], None] | None:
-    """A function that restores the present content of a list, dict, set or tensor; None for anything else."""
+    """A function that restores the current content of a list, dict, set or tensor; None for anything else."""
     if is_a(value, torch.Tensor) and not isinstance(value, torch.nn.Parameter):
         return _refill_tensor(value)
     if type(value) is list:
@@ -83,7 +81,7 @@ def refill(value: Any) -> Callable[[], None] | None:
 
 
 def rebind(container: Any) -> Callable[[], None]:
-    """What gives a dict or set the same keys and objects again, and does nothing where they still are."""
+    """A function that restores the keys and objects of a dict or set if they have changed."""
     saved = container.copy()
 
     def put_back() -> None:
@@ -113,10 +111,10 @@ def _refill_tensor(tensor: torch.Tensor) -> Callable[[], None]:
 
 
 def copy_of_tensor(tensor: torch.Tensor) -> torch.Tensor:
-    """A leaf with the same content, strides, gradient and requires_grad."""
+    """A leaf with the same data, strides, gradient and requires_grad."""
     copied = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device)
     if any(size > 1 and stride == 0 for size, stride in zip(tensor.shape, tensor.stride(), strict=True)):
-        copied = tensor.detach().clone()  # an expanded tensor: its elements share their place
+        copied = tensor.detach().clone()  # an expanded tensor: its elements share memory
     else:
         copied.copy_(tensor.detach())
     copied.requires_grad_(tensor.requires_grad)
@@ -125,18 +123,18 @@ def copy_of_tensor(tensor: torch.Tensor) -> torch.Tensor:
     return copied
 
 
-# -- what code names -------------------------------------------------------------------------------------------------
+# -- names in code ----------------------------------------------------------------------------------------------------
 
 
 def _function_of(fn: Any) -> Any:
-    """The Python function behind a function, method or optimized function; None where there is none."""
+    """The Python function behind a function, method or optimized function; None if there is none."""
     target = optimized.original_of(fn)
     function = getattr(target, "__func__", target)
     return function if isinstance(getattr(function, "__code__", None), CodeType) else None
 
 
 def named_by(fn: Any) -> Iterator[tuple[str, Any]]:
-    """The values of a function's closure, and of the globals that its code names."""
+    """The values in a function's closure, and of the globals that its code names."""
     function = _function_of(fn)
     if function is None:
         return

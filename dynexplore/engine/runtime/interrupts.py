@@ -1,18 +1,17 @@
-"""Signals during a translation: their handlers run when that is safe, and what they raise belongs to the program.
+"""Signals during a translation: their handlers run when that is safe, and their exceptions reach the program.
 
 The idea: Python calls a signal's handler between any two instructions of the main thread, and a handler may raise. A translation
-runs operators on fake tensors, where torch's C++ code calls back into Python code of torch, and it imports what it needs when it
-needs it. An unexpected exception ends the process in the one case (`std::terminate`) and leaves a half-imported package in the
-other; or the engine takes it for a failure of its own, and it is lost. So signals are intercepted while a frame is translated:
+runs operators on fake tensors, where torch's C++ code calls back into torch's Python code, and it imports modules on demand. An
+unexpected exception ends the process in the first case (`std::terminate`) and leaves a half-imported package in the second; or the
+engine treats it as an internal failure, and it is lost. So signals are intercepted while a frame is translated:
 
-    Ctrl-C           if only frames of our own are running, it is passed on to the program's handler; else it is sent again a
+    Ctrl-C           if only the engine's own frames are running, it is passed to the program's handler; else it is sent again a
                      millisecond later
     any other one    its handler is called when the translation is over, or when the backend begins: as if one call into C took long
 
-In: `with deferred(sys._getframe()):` around a translation; inside it `with passed_on():` around the backend, which may take minutes
-and is interrupted as it is without us. Out: the program's handlers called, and never in the middle of torch.
-
-PyTorch has no counterpart.
+In: `with deferred(sys._getframe()):` around a translation; inside it `with passed_on():` around the backend, which may take
+minutes and is interrupted as without the engine. Out: the program's handlers are called, and never in the middle of torch.
+PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ RETRY_SECONDS = 0.001
 
 
 class _RaisedByHandler(BaseException):
-    """Takes an exception of the program's handler out of a backend: nobody on the way takes it for a failure of a compiler."""
+    """Carries an exception of the program's handler through a backend, so that it is not treated as a compiler failure."""
 
     def __init__(self, raised: BaseException) -> None:
         super().__init__()
@@ -42,9 +41,9 @@ class _RaisedByHandler(BaseException):
 
 @contextlib.contextmanager
 def deferred(translating: FrameType) -> Iterator[None]:
-    """While the block runs, Ctrl-C waits for what `translating` has called and is not ours, and other signals for its end.
+    """While active, defer Ctrl-C during calls of `translating` into foreign code, and other signals until the end.
 
-    Outside of the main thread, where handlers never run, nothing happens.
+    Outside the main thread, where handlers never run, it does nothing.
     """
     waiting = {number: _waiting(number, handler, translating) for number, handler in _handlers().items()}
     carried: _RaisedByHandler | None = None
@@ -67,7 +66,7 @@ def deferred(translating: FrameType) -> Iterator[None]:
 
 @contextlib.contextmanager
 def passed_on() -> Iterator[None]:
-    """While the block runs, signals behave as without the engine."""
+    """While active, signals behave as without the engine."""
     waiting = {number: handler for number, handler in _handlers().items() if isinstance(handler, _Waiting)}
     try:
         _put_back(waiting)
@@ -90,13 +89,13 @@ def _put_back(waiting: dict[int, _Waiting]) -> None:
 
 
 def _replace(number: int, handler: Handler, other: Handler) -> None:
-    """Where the program has meanwhile installed another one, that stays."""
+    """Replace a handler, unless the program has installed another one meanwhile."""
     if signal.getsignal(number) is handler:
         signal.signal(number, other)
 
 
 def _handlers() -> dict[int, Handler]:
-    """The handlers that Python would call in this thread. SIG_IGN, SIG_DFL and handlers of C code are left as they are."""
+    """The handlers that Python would call in this thread. SIG_IGN, SIG_DFL and C handlers are not intercepted."""
     if threading.current_thread() is not threading.main_thread():
         return {}
     handlers = {int(number): signal.getsignal(number) for number in _SIGNALS}
@@ -107,7 +106,7 @@ _SIGNALS = sorted(signal.valid_signals())
 
 
 def _raised_by_handler(error: BaseException | None, handlers: list[Handler]) -> BaseException | None:
-    """The exception of one of these handlers, among an error and what it was raised from."""
+    """The exception that one of these handlers raised, in an exception's chain of causes."""
     codes = {getattr(getattr(handler, "__func__", handler), "__code__", None) for handler in handlers} - {None}
     while error is not None:
         entry = error.__traceback__
@@ -124,7 +123,7 @@ def _waiting(number: int, handler: Handler, translating: FrameType) -> _Waiting:
 
 
 class _Waiting:
-    """A handler that notes the signal, for another one that is called later."""
+    """A handler that records the signal, to call the original handler later."""
 
     def __init__(self, handler: Handler) -> None:
         self.handler = handler
@@ -134,14 +133,14 @@ class _Waiting:
         self.arrived = number
 
     def deliver(self) -> None:
-        """Call the other handler if the signal came meanwhile; signals of one kind that wait are one signal, as in the system."""
+        """Call the original handler if the signal arrived; several pending signals of one kind count as one, as in the system."""
         number, self.arrived = self.arrived, None
         if number is not None:
             self.handler(number, sys._getframe())
 
 
 class _CtrlC(_Waiting):
-    """A handler of SIGINT that calls another one, but only where frames of our own are all that runs."""
+    """A handler of SIGINT that calls the original one, but only while nothing but the engine's own frames is running."""
 
     def __init__(self, handler: Handler, translating: FrameType) -> None:
         super().__init__(handler)

@@ -1,13 +1,11 @@
 """Lazy compilation of Inductor's jinja2 templates: a kernel template is compiled when it is first rendered.
 
-The idea: importing Inductor makes about twenty templates of jinja2, for kernels of graphics cards, and to make one compiles it.
-That is a quarter of the CPU time of the first call in a process whose graphs are all in Inductor's caches, and which renders none
-of them. So while Inductor is imported, each template is a stand-in that holds its source, and is compiled when something is asked
-of it. Where torch has no function of that name, or jinja2 is not there, nothing is changed.
+The idea: importing Inductor creates about twenty jinja2 templates for GPU kernels, and creating one compiles it. That is a quarter
+of the CPU time of the first call in a process whose graphs are all in Inductor's caches, and which renders none of them. So while
+Inductor is imported, each template is a placeholder that holds its source, and is compiled on first use. If torch has no function
+of the expected name, or jinja2 is not installed, nothing changes.
 
-In: nothing. Out: `lazy_templates()`, a block.
-
-PyTorch has no counterpart.
+In: nothing. Out: `lazy_templates()`, a context manager. PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ _DECLARED_IN, _CLASS, _MAKER = "torch._inductor.codegen.common", "KernelTemplate
 
 @contextlib.contextmanager
 def lazy_templates() -> Iterator[None]:
-    """While the block runs, templates are only noted."""
+    """While active, templates are recorded without being compiled."""
     owner = getattr(importlib.import_module(_DECLARED_IN), _CLASS, None)
     maker = vars(owner).get(_MAKER) if owner is not None else None
     if not isinstance(maker, staticmethod) or importlib.util.find_spec("jinja2") is None:
@@ -37,7 +35,7 @@ def lazy_templates() -> Iterator[None]:
 
 
 class LazyTemplate:
-    """A template that is made when an attribute of it is asked for: most often `render`."""
+    """A template that is compiled on the first access to an attribute, usually `render`."""
 
     def __init__(self, make: Callable[[str], Any], source: str) -> None:
         self._make, self._source = make, source

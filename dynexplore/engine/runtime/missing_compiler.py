@@ -1,11 +1,11 @@
-"""A backend that finds no compiler: reported in one sentence; tools that can go on run the graph uncompiled.
+"""A backend that finds no compiler: reported in one sentence; tools that can continue run the graph uncompiled.
 
-The idea: Inductor writes C++ or Triton code, and something else must compile it. Where that is not installed nothing is wrong with
-the program or the graph: so it is not a failure of the backend, and tools that inspect a capture show it all the same.
+The idea: Inductor generates C++ or Triton code, which an external compiler must compile. If that is not installed, nothing is
+wrong with the program or the graph: so it is not treated as a failure of the backend, and tools that inspect a capture show it
+anyway.
 
-In: what a backend raised. Out: the sentence.
-
-PyTorch's counterpart: torch/_inductor/exc.py (InvalidCxxCompiler, TritonMissing).
+In: a backend's exception. Out: the sentence. PyTorch's counterpart: `InvalidCxxCompiler` and `TritonMissing` in
+torch/_inductor/exc.py.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SENTENCES = {
 
 
 def missing_compiler(error: BaseException) -> str:
-    """What to install, when it is only a compiler that is missing; "" for any other error.
+    """What to install, if only a compiler is missing; "" for any other exception.
 
     >>> missing_compiler(ValueError("no such operator"))
     ''

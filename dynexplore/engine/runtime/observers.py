@@ -1,12 +1,10 @@
-"""Observers: who watches what a store compiles, and what each observer is told.
+"""Observers: who watches what a store compiles, and which callbacks each observer gets.
 
-Which idea lives here: the engine compiles and runs; everything that watches it lies above it and is called at a few
-points. A `Store` has one record of observers. Each is None until somebody listens, and the engine builds nothing for an
-observer that does not exist.
+The idea: the engine compiles and runs; everything that watches it is in a higher layer and is called at a few points. A `Store`
+has one record of observers. Each is None until somebody listens, and the engine does no work for an absent observer.
 
-In:  `store.observers`, filled by a session, a notebook or a tool. Out: calls at the points named below.
-
-PyTorch's counterpart: the `Hooks` of torch/_dynamo/types.py, and torch/_logging.
+In: `store.observers`, filled by a session, a notebook or a tool. Out: calls at the points named below. PyTorch's counterpart: the
+`Hooks` of torch/_dynamo/types.py, and torch/_logging.
 """
 
 from __future__ import annotations
@@ -26,27 +24,27 @@ class WatchedGraph(Protocol):
     """A captured graph that is watched whenever it runs."""
 
     def watch(self, compiled: Callable[..., Any], backend: str) -> Callable[..., Any]:
-        """What the backend made of it, wrapped."""
+        """Wrap the backend's callable."""
 
 
 class RunObserver(StepObserver, Protocol):
-    """Who looks at the real run beside the symbolic one: at the steps, at what frames begin with, and at each graph."""
+    """Compares the real run with the symbolic one: at the steps, at the start of frames, and at each graph."""
 
     def entered(self, frame: int, values: Mapping[str, object], goes_on_from: CodeType | None) -> None:
-        """A frame begins with these values; `goes_on_from`: the modified code of the frame that a resume function goes on with."""
+        """A frame begins with these values; `goes_on_from`: the modified code of the frame that a resume function continues."""
 
     def plan(self, graph: FinishedGraph, name: str, frame: int) -> WatchedGraph:
-        """A graph is about to be handed to the backend, which may change it."""
+        """A graph is about to be passed to the backend, which may modify it."""
 
     def forget(self, frame: int) -> None:
         """The frame's translation is over."""
 
     def returned(self, frame: int, value: object) -> None:
-        """The call that the frame began has returned."""
+        """The call that started the frame has returned."""
 
 
 class CallObserver(Protocol):
-    """Who wants to know which call a frame began with."""
+    """Records the calls that started frames."""
 
     def note(self, frame: int, function: FunctionType, values: Sequence[Any]) -> None:
         """`values` are in the argument slots of a frame that is about to be translated."""
@@ -54,11 +52,12 @@ class CallObserver(Protocol):
 
 @record(frozen=False)
 class Observers:
-    """Who looks at one store.
+    """The observers of one store.
 
-    recorder: takes events. run: compares steps and graphs with the real run. calls: holds what frames were called with.
-    graphs: collects the captured GraphModules, in order. notices: what a backend lacks, in sentences; where it is there, such
-    a backend's graphs run as they are, and nothing is raised. modified_codes: id of modified code -> that code and its frame.
+    recorder: receives events. run: compares steps and graphs with the real run. calls: stores the calls that started frames.
+    graphs: collects the captured GraphModules, in order. notices: sentences about what a backend lacks; if this list is set, the
+    graphs of such a backend run as captured, and nothing is raised. modified_codes: id of modified code -> that code and its
+    frame.
     """
 
     recorder: Recorder | None = None

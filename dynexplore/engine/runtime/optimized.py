@@ -1,20 +1,18 @@
 """The wrappers: an optimized function, bound method or module, and the region of a `with` block.
 
-The idea: a wrapper only says "from here on, look frames up in this region". For a function it is a
-`native.RegionCall`, written in C: enter, call, leave, in less than a tenth of a microsecond. Everything that
-has no code of its own to look up (modules, C functions, functions of files that are not looked into) gets an
-*entry*: a Python function that only calls it, with a code object of its own, so that cache and limit are the
-wrapper's and a module's hooks are traced.
+The idea: a wrapper only means "from here on, look frames up in this region". For a function it is a `native.RegionCall`, written
+in C: enter, call, leave, in less than a tenth of a microsecond. Callables without code to look up (modules, C functions, functions
+in files that are not traced) get an *entry*: a Python function that only calls them, with a separate code object, so that cache
+and recompile limit belong to the wrapper and a module's hooks are traced.
 
-An optimized module is an nn.Module of a generated subclass that shares the original's `__dict__`: the same
-parameters, the same state_dict, isinstance holds. It pickles as the plain original, and deep-copies as an
-optimized copy.
+An optimized module is an nn.Module of a generated subclass that shares the original's `__dict__`: the same parameters, the same
+state_dict, and isinstance holds. It pickles as the plain original, and deep-copies as an optimized copy.
 
-Of nested wrappers the outer wins (native/region.c); compiled graphs and `disable`d functions run with the hook off.
+If wrappers are nested, the outer one applies (native/region.c); compiled graphs and `disable`d functions run with the hook
+disabled.
 
-In: a callable and a region (None: hook off). Out: a callable of the same kind.
-
-torch/_dynamo/eval_frame.py does the same job (OptimizeContext, OptimizedModule, DisableContext).
+In: a callable and a region (None: hook disabled). Out: a callable of the same kind. PyTorch's counterpart: `OptimizeContext`,
+`OptimizedModule` and `DisableContext` in torch/_dynamo/eval_frame.py.
 """
 
 from __future__ import annotations
@@ -36,14 +34,14 @@ from dynexplore.engine.policy.skip import skip_reason
 
 
 def wrap(target: Any, region: Region | None, *, entry: bool = True) -> Any:
-    """`target`, running in `region` when it is called; `entry`: whether what has no code to look up gets an entry.
+    """`target`, running in `region` when it is called; `entry`: whether a callable without code to look up gets an entry.
 
-    Raises TypeError for what cannot be called, and for classes.
+    Raises TypeError for non-callables and for classes.
     """
     if isinstance(target, staticmethod | classmethod):
         return type(target)(wrap(target.__func__, region, entry=entry))
     if isinstance(target, torch.jit.ScriptModule | torch.jit.ScriptFunction):
-        return target  # compiled already: there is no Python to look at
+        return target  # compiled already: no Python code to capture
     if isinstance(target, torch.nn.Module):
         return optimized_module(original_of(target), region)
     if isinstance(target, type):
@@ -62,7 +60,7 @@ def dressed(call: Any, target: Any) -> Any:
 
 
 def original_of(target: Any) -> Any:
-    """The object inside a wrapper of ours; any other object itself."""
+    """The object inside one of dynexplore's wrappers; any other object itself."""
     while True:
         if type(target) is RegionCall:
             target = target.__wrapped__
@@ -80,7 +78,7 @@ def name_of(target: Any) -> str:
 
 
 def _named(function: Any) -> Any:
-    """What stands in the module under a function's own name."""
+    """The object in the function's module under the function's own name."""
     named: Any = sys.modules.get(getattr(function, "__module__", None) or "__main__")
     for part in function.__qualname__.split("."):
         named = getattr(named, part, None)
@@ -88,7 +86,7 @@ def _named(function: Any) -> Any:
 
 
 def _reduce(call: RegionCall[..., Any]) -> Any:
-    """A wrapper is copied and pickled as a function is, by name; one that bears another name than its function, by the function."""
+    """Copy and pickle a wrapper like a function, by name; if its name differs from its function's, by the function."""
     if _named(call) is call or call.region is None or call.region not in PICKLED_AS:
         return call.__qualname__
     constructor, *arguments = PICKLED_AS[call.region]
@@ -96,7 +94,7 @@ def _reduce(call: RegionCall[..., Any]) -> Any:
 
 
 PICKLED_AS: weakref.WeakKeyDictionary[Region, tuple[Any, ...]] = weakref.WeakKeyDictionary()
-"""Region of a named backend -> the function that wraps an original for it once more, and its further arguments."""
+"""Region of a named backend -> the function that wraps an unpickled original again, and its further arguments."""
 
 copyreg.pickle(RegionCall, _reduce)
 
@@ -105,7 +103,7 @@ copyreg.pickle(RegionCall, _reduce)
 
 
 def needs_entry(target: Any) -> bool:
-    """Whether calling `target`, no nn.Module, starts no Python frame that would be translated."""
+    """Whether calling `target`, not an nn.Module, starts no Python frame that would be translated."""
     function = getattr(target, "__func__", target)
     if isinstance(function, types.FunctionType):
         return skip_reason(function.__code__) is not None
@@ -113,7 +111,7 @@ def needs_entry(target: Any) -> bool:
 
 
 def entry_of(target: Callable[..., Any]) -> Callable[..., Any]:
-    """A Python function that only calls `target`, with a code object that no other function has."""
+    """A Python function that only calls `target`, with a unique code object."""
 
     def entry(*args: Any, **kwargs: Any) -> Any:
         return target(*args, **kwargs)
@@ -122,14 +120,14 @@ def entry_of(target: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def entry_with(code: types.CodeType, target: Callable[..., Any]) -> Any:
-    """The entry of `target` again, with the code object of one that `entry_of` made: they share their cache entries."""
+    """An entry of `target` with the code object of an existing entry: they share their cache entries."""
     return types.FunctionType(code, globals(), code.co_name, None, (types.CellType(target),))
 
 
 def with_own_code(function: Any) -> Any:
-    """The same function with a code object of its own: cache entries belong to the code object.
+    """The same function with a separate code object, to which its cache entries belong.
 
-    Its file is not one of this package, whose frames are left alone.
+    Its file is outside this package, whose frames are skipped.
     """
     code = function.__code__.replace(co_filename=ENTRY_FILE)
     own = types.FunctionType(code, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
@@ -141,20 +139,20 @@ def with_own_code(function: Any) -> Any:
 
 
 class OptimizedModule(torch.nn.Module):
-    """The common base of all optimized modules, beside their original's class."""
+    """The common base of all optimized modules, in addition to their original's class."""
 
     __dynexplore_original__: torch.nn.Module
     __dynexplore_region__: Region | None
 
     def __init_subclass__(cls) -> None:
-        # the hook of the original's class is not called: nobody derived a class from it in the program
+        # do not call `__init_subclass__` of the original's class: the program defined no subclass
         pass
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         reduced: Any = self.__dynexplore_original__.__reduce_ex__(protocol)
         function, args, *rest = reduced
         if function is copyreg.__newobj__:  # type: ignore[attr-defined]
-            # pickle wants the class of the object itself there
+            # pickle requires the object's own class there
             return copyreg._reconstructor, (args[0], object, None), *rest  # type: ignore[attr-defined]
         return function, args, *rest
 
@@ -167,8 +165,8 @@ class OptimizedModule(torch.nn.Module):
 
 
 def optimized_module(module: torch.nn.Module, region: Region | None, called: Callable[..., Any] | None = None) -> Any:
-    """An nn.Module that is `module` in everything, but whose calls are calls of `called` (the module itself) in
-    `region`, and those of its `forward` too.
+    """An nn.Module that behaves like `module`, but whose calls run `called` (the module itself) in `region`, and so does its
+    `forward`.
     """
 
     def entry(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -198,15 +196,15 @@ def optimized_module(module: torch.nn.Module, region: Region | None, called: Cal
 
 
 def _entry_for(target: object, entry: Callable[..., Any]) -> Callable[..., Any]:
-    """An entry with code of its own; that of a DistributedDataParallel only lets the module inside be seen."""
+    """An entry with its own code; that of a DistributedDataParallel only exposes the module inside."""
     own: Callable[..., Any] = with_own_code(entry)
     if isinstance(target, torch.nn.parallel.DistributedDataParallel):
-        skip_code(own.__code__)  # what it does around that module runs as plain Python (runtime/distributed.py)
+        skip_code(own.__code__)  # DDP's code around that module runs as plain Python (runtime/distributed.py)
     return own
 
 
 def _forward(module: torch.nn.Module, region: Region | None) -> Callable[..., Any]:
-    """`forward` called by the program itself: no hooks of the module run. A plain function, as torch.fx wants it."""
+    """`forward` called by the program directly, without the module's hooks. A plain function, as torch.fx requires."""
 
     def entry(*args: Any, **kwargs: Any) -> Any:
         return module.forward(*args, **kwargs)
@@ -224,5 +222,5 @@ def _subclass(original: type[torch.nn.Module], namespace: dict[str, Any]) -> Any
     bases = (OptimizedModule, original)
     if metaclass in (type, ABCMeta):
         return metaclass(original.__name__, bases, namespace)
-    # a metaclass of the program may keep a list of its classes, and this is none of them
+    # a metaclass of the program may register its classes, and this is not one of them
     return type.__new__(metaclass, original.__name__, bases, namespace)

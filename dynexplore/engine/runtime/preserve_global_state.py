@@ -1,17 +1,15 @@
-"""The state of the process that a translation must not change: random numbers and torch's global modes.
+"""Preserve global state: a translation must not change random numbers and torch's global modes.
 
-The idea: translating runs torch operators on fake tensors, and backends may do anything. The program must not
-notice either: the next `torch.rand` gives the same numbers whether a frame was compiled in between or
-not.
+The idea: translation runs torch operators on fake tensors, and backends may do anything. The program must observe neither: the
+next `torch.rand` returns the same numbers whether or not a frame was compiled in between.
 
-What it has asked to be called for each tensor that autograd keeps (`torch.autograd.graph.saved_tensors_hooks`) must not be called
-for fake ones, and no backend may build it into what it compiles: the hooks of a later call may be others.
+The program's hooks for saved tensors (`torch.autograd.graph.saved_tensors_hooks`) must not be called for fake tensors, and no
+backend may compile them in: the hooks of a later call may differ.
 
-In: `with preserved():` around a translation, `with paused():` where one pauses, `with hooks_away():` around a backend. Out:
+In: `with preserved():` around a translation, `with paused():` where one pauses, `with hooks_away():` around a backend. Out: the
 random number generators (torch's, each CUDA device's, Python's, numpy's) and global modes (grad mode, autocast, default dtype,
-deterministic algorithms, dispatch modes, hooks) as they were.
-
-torch/_dynamo/convert_frame.py does the same job (preserve_global_state).
+deterministic algorithms, dispatch modes, hooks), restored. PyTorch's counterpart: `preserve_global_state` in
+torch/_dynamo/convert_frame.py.
 """
 
 from __future__ import annotations
@@ -36,7 +34,7 @@ def _flags(state: list[tuple[str, Any]]) -> None:
 
 
 def _set_modes(modes: list[Any]) -> None:
-    """A Ctrl-C in the middle of a mode's `__enter__` or `__exit__`, which are Python, leaves the mode behind."""
+    """Restore the mode stack: Ctrl-C during a mode's `__enter__` or `__exit__`, which are Python code, may leave a mode on it."""
     if python_dispatch._get_current_dispatch_mode_stack() == modes:
         return
     while torch._C._len_torch_dispatch_stack():
@@ -56,7 +54,7 @@ _DETERMINISTIC: Keeper = (
 
 
 def _hooks_asleep() -> bool:
-    """Whether autograd calls no hooks of saved tensors in this thread; torch tells it only to those who set it."""
+    """Whether autograd's hooks for saved tensors are disabled in this thread; torch returns it only when setting it."""
     asleep: bool = _saved_tensors._saved_tensors_hooks_set_tracing(False)
     _saved_tensors._saved_tensors_hooks_set_tracing(asleep)
     return asleep
@@ -75,7 +73,7 @@ _ALWAYS: tuple[Keeper, ...] = (
     (torch._C._meta_in_tls_dispatch_include, torch._C._set_meta_in_tls_dispatch_include),
     (_hooks_asleep, _saved_tensors._saved_tensors_hooks_set_tracing),
 )
-"""How to read a piece of state, and how to set it again."""
+"""How to read and restore each piece of state."""
 
 
 def _autocast(device: str) -> Keeper:
@@ -102,12 +100,12 @@ _PLAIN: dict[str, Keeper] = {
 
 
 def plain_modes() -> dict[str, Any]:
-    """The modes that another process can be put into, by name."""
+    """The modes that can be set in another process, by name."""
     return {name: read() for name, (read, _) in _PLAIN.items()}
 
 
 def set_plain_modes(modes: Mapping[str, Any]) -> None:
-    """Put this process into modes that `plain_modes` gave."""
+    """Set the modes of this process to those that `plain_modes` returned."""
     for name, state in modes.items():
         _PLAIN[name][1](state)
 
@@ -126,7 +124,7 @@ Saved = tuple[Callable[[], Any], Callable[[Any], object], Any]
 
 
 class _Open(threading.local):
-    """What the `preserved` blocks of a thread have saved, innermost last."""
+    """The state saved by the `preserved` blocks of a thread, innermost last."""
 
     def __init__(self) -> None:
         self.saved: list[list[Saved]] = []
@@ -137,7 +135,7 @@ _open = _Open()
 
 @contextlib.contextmanager
 def preserved() -> Iterator[None]:
-    """Restore every piece of state when the block is over, however it ends; inside, autograd calls no hooks of saved tensors."""
+    """Restore every piece of state at the end of the block, however it ends; inside, autograd calls no hooks for saved tensors."""
     saved = _read(_keepers())
     _open.saved.append(saved)
     try:
@@ -150,7 +148,7 @@ def preserved() -> Iterator[None]:
 
 @contextlib.contextmanager
 def paused() -> Iterator[None]:
-    """Inside of `preserved`: while this block runs, the state is that outside of `preserved`, and changes to it persist."""
+    """Inside `preserved`: while active, the state is that outside `preserved`, and changes to it persist."""
     if not _open.saved:
         yield
         return
@@ -166,7 +164,7 @@ def paused() -> Iterator[None]:
 
 @contextlib.contextmanager
 def hooks_away() -> Iterator[None]:
-    """While this block runs, nobody finds the program's hooks of saved tensors: AOTAutograd looks for those that it can compile."""
+    """While active, the program's hooks for saved tensors are hidden: AOTAutograd looks for those that it can compile."""
     hooks = []
     try:
         while (innermost := _saved_tensors._top_saved_tensors_default_hooks(True)) is not None:

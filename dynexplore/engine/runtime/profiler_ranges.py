@@ -1,11 +1,10 @@
-"""Ranges in the PyTorch profiler: each run of a compiled graph, each check of guards.
+"""Ranges in the PyTorch profiler: each run of a compiled graph, each guard check.
 
-The idea: under `config.profiler_ranges` what the modified code calls is wrapped when it is compiled, so that a trace
-shows where time goes; without it nothing is wrapped, at no cost.
+The idea: under `config.profiler_ranges` the functions called by modified code are wrapped at compile time, so that a trace shows
+where time goes; otherwise nothing is wrapped, at no cost.
 
-In: a callable and a title. Out: a callable that does the same inside `torch.profiler.record_function(title)`.
-
-torch/_dynamo/guards.py and torch/_inductor/utils.py put such ranges in always or by an option.
+In: a callable and a title. Out: the callable inside `torch.profiler.record_function(title)`. PyTorch's counterpart:
+torch/_dynamo/guards.py and torch/_inductor/utils.py create such ranges always or by an option.
 """
 
 from __future__ import annotations

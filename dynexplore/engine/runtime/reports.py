@@ -1,12 +1,9 @@
-"""What the runtime says while it works: events for the recorder, counts, log lines, and the messages of what it
-raises.
+"""Reports of the runtime: events for the recorder, counts, log lines, and the messages of exceptions.
 
 The idea: convert.py acts, this file reports. Every function that takes a recorder does nothing without one.
 
-In: frames, misses, entries, graph breaks. Out: records (events.py), counts (counters.py), log lines of the
-logger "dynexplore".
-
-torch/_dynamo/utils.py (counters, CompilationMetrics) and torch/_logging do the same job.
+In: frames, misses, entries, graph breaks. Out: records (events.py), counts (counters.py), log lines of the logger "dynexplore".
+PyTorch's counterpart: torch/_dynamo/utils.py (counters, CompilationMetrics) and torch/_logging.
 """
 
 from __future__ import annotations
@@ -46,11 +43,11 @@ from dynexplore.engine.translate.frame_stack import chain_of
 # -- log lines -----------------------------------------------------------------------------------------------
 
 logger = logging.getLogger("dynexplore")
-logger.setLevel(logging.DEBUG)  # config.log_level decides, each time
+logger.setLevel(logging.DEBUG)  # config.log_level decides, on each call
 
 
 class _ToStandardError(logging.StreamHandler[Any]):
-    """Writes to the present sys.stderr, unless logging is configured."""
+    """Writes to the current sys.stderr, unless logging is configured."""
 
     def emit(self, record: logging.LogRecord) -> None:
         if not logging.getLogger().handlers:
@@ -62,7 +59,7 @@ logger.addHandler(_ToStandardError())
 
 
 def log(level: str, text: str) -> None:
-    """Write a log line of this level ("WARNING"), if `config.log_level` asks for it."""
+    """Write a log line of this level ("WARNING"), if `config.log_level` enables it."""
     if _is_logged(level):
         logger.log(logging.getLevelName(level), text)
 
@@ -76,7 +73,7 @@ def _is_logged(level: str) -> bool:
 _places_of_breaks: set[tuple[str, str, int]] = set()
 
 PRINTED_PLACES = 5
-"""How many places of breaks get a line each; further ones are counted."""
+"""The maximum number of break locations with a log line each; further ones are only counted."""
 
 _FURTHER = (
     "graph break: further places are counted, not printed; dynexplore.all_breaks(f, x) lists them, "
@@ -85,7 +82,7 @@ _FURTHER = (
 
 
 def count_break(graph_break: GraphBreak) -> None:
-    """Count a break by its reason; log the first at each place: one line, in full under `verbose`, none after a few."""
+    """Count a break by its reason; log the first one at each location: in one line, or in full under `verbose`, up to a limit."""
     counters["graph_break"][graph_break.reason] += 1
     stack = graph_break.user_stack
     place = (graph_break.kind.id, stack[-1].file if stack else "", stack[-1].line if stack else 0)
@@ -112,7 +109,7 @@ def break_line(graph_break: GraphBreak) -> str:
 
 
 def _place(stack: tuple[ev.UserFrame, ...]) -> str:
-    """Where a break is: "model.py:12", "model.py:12 (optimizer.py:79)" for what a library breaks that this line calls."""
+    """The location of a break: "model.py:12", or "model.py:12 (optimizer.py:79)" for a break in a library that this line calls."""
     last = stack[-1]
     if is_of_the_program(last.file):
         return f"{_short(last.file)}:{last.line}"
@@ -121,18 +118,18 @@ def _place(stack: tuple[ev.UserFrame, ...]) -> str:
 
 
 def _is_line_of_the_program(file: str) -> bool:
-    return is_of_the_program(file) and file != native.ENTRY_FILE  # the engine's wrapper around a module is nobody's
+    return is_of_the_program(file) and file != native.ENTRY_FILE  # the engine's wrapper around a module is not user code
 
 
 def _short(file: str) -> str:
-    """A file in the working directory by its path from there."""
-    with contextlib.suppress(FileNotFoundError):  # the working directory is gone
+    """A path relative to the working directory, if the file is inside it."""
+    with contextlib.suppress(FileNotFoundError):  # the working directory was deleted
         return file.removeprefix(f"{os.getcwd()}{os.sep}")
     return file
 
 
 def _tell_how_many() -> None:
-    """The last line of a process whose breaks were not all printed."""
+    """Log the last line of a process whose breaks were not all printed."""
     places = len(_places_of_breaks)
     if places > PRINTED_PLACES and not config.verbose:
         log("WARNING", f"graph breaks: {places} places in all, of which {PRINTED_PLACES} were printed")
@@ -145,7 +142,7 @@ def forget_breaks() -> None:
 
 @contextlib.contextmanager
 def breaks_forgotten() -> Iterator[None]:
-    """Forget afterwards which breaks the block has logged, so that they are logged again."""
+    """At the end, forget which breaks the block has logged, so that they are logged again."""
     before = set(_places_of_breaks)
     try:
         yield
@@ -155,7 +152,9 @@ def breaks_forgotten() -> Iterator[None]:
 
 
 def unsupported(graph_break: GraphBreak, code: CodeType, *, whole: bool) -> Unsupported:
-    """The exception for a break where the `whole` function was to be one graph, or in a block that forbids breaks: the report."""
+    """The exception for a break in a function that must be one graph (`whole`), or in a block that forbids breaks, with the
+    report.
+    """
     callers = tuple(map(_shown, reversed(list(_callers()))))
     graph_break.user_stack = (*callers, *graph_break.user_stack)
     then = "error_on_graph_break(True) forbids a break here"
@@ -165,7 +164,7 @@ def unsupported(graph_break: GraphBreak, code: CodeType, *, whole: bool) -> Unsu
 
 
 def _callers() -> Iterator[FrameType]:
-    """The user's frames that led to the frame being converted, innermost first."""
+    """The user's frames that called the frame being converted, innermost first."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(OWN_FOLDER):
         frame = frame.f_back
@@ -176,7 +175,7 @@ def _callers() -> Iterator[FrameType]:
 
 
 def calling_line() -> ev.UserFrame | None:
-    """The innermost line of the program itself that led here; else that of a package that is traced like the program."""
+    """The innermost line of user code on the stack; else that of a package that is traced like user code."""
     callers = list(_callers())
     own = next((frame for frame in callers if is_of_the_program(frame.f_code.co_filename)), None)
     return next((_shown(frame) for frame in (own, *callers[:1]) if frame is not None), None)
@@ -206,7 +205,7 @@ def value_view(value: Any, number: int, source: str = "") -> ev.ValueView:
 
 
 def call_began(call: int, args: Sequence[Any], kwargs: Mapping[str, Any], target: str = "") -> ev.CallBegan:
-    """The explained function is called, by the innermost line of the program itself."""
+    """The explained function is called; records the innermost line of user code."""
     caller = calling_line()
     named = [*((str(place), value) for place, value in enumerate(args)), *kwargs.items()]
     arguments = tuple((name, value_view(value, number)) for number, (name, value) in enumerate(named, 1))
@@ -227,7 +226,7 @@ def entered(recorder: Recorder | None, frame: int, store: Store, state: FrameSta
 
 
 def _parent(store: Store, goes_on_from: CodeType | None) -> int | None:
-    """The frame in whose modified code this call was made, or with which a resume function goes on."""
+    """The frame in whose modified code this call was made, or which a resume function continues."""
     if goes_on_from is not None and (attempt := store.observers.modified_codes.get(id(goes_on_from))) is not None:
         return attempt[1]
     frame: FrameType | None = sys._getframe(1)
@@ -240,7 +239,7 @@ def _parent(store: Store, goes_on_from: CodeType | None) -> int | None:
 
 
 def finished(recorder: Recorder | None, frame: int, outcome: str, seconds: float, backend_seconds: float) -> None:
-    """A translation is over."""
+    """Record the end of a translation."""
     if recorder is None:
         return
     recorder.record(ev.PhaseTimed(frame=frame, phase="translate", seconds=seconds - backend_seconds))
@@ -250,7 +249,7 @@ def finished(recorder: Recorder | None, frame: int, outcome: str, seconds: float
 
 
 def skipped(recorder: Recorder | None, code: CodeType, reason: str, frame: int = 0) -> None:
-    """A frame runs as plain Python."""
+    """Record that a frame runs as plain Python."""
     if recorder is not None:
         recorder.record(
             ev.FrameSkipped(
@@ -264,14 +263,14 @@ def skipped(recorder: Recorder | None, code: CodeType, reason: str, frame: int =
 
 
 def skipped_generator(recorder: Recorder | None, target: Any) -> None:
-    """A generator function was called: the hook does not ask about its body, which runs piece by piece while somebody iterates."""
+    """Record a call of a generator function: the hook ignores its body, which is suspended and resumed during iteration."""
     code = getattr(getattr(target, "__func__", target), "__code__", None)
     if isinstance(code, CodeType) and code.co_flags & WAITS:
         skipped(recorder, code, OF_A_GENERATOR)
 
 
 def skipped_by_policy(store: Store, state: FrameState, reason: str) -> None:
-    """The same, because of a mark of the user; skips by file, by name or by torch's own marks are not reported."""
+    """Record a skip by a user's mark; skips by file, by name or by torch's own marks are not reported."""
     function, recorder = function_of(state), store.observers.recorder
     if recorder is None or not is_about_one_function(function) or str(function.__module__).partition(".")[0] == "torch":
         return
@@ -285,11 +284,11 @@ def skipped_by_policy(store: Store, state: FrameState, reason: str) -> None:
 
 
 MOST_GUARDS = 100
-"""So many failing guards of one entry are told: another batch of a large model's parameters would be as many."""
+"""The maximum number of failed guards reported per entry: another instance of a large model may fail one per parameter."""
 
 
 def missed(recorder: Recorder | None, frame: int, misses: list[Miss], state: FrameState) -> None:
-    """No entry fits: record the guard of each that failed, and the further ones that would have."""
+    """Record that no entry fits: the failed guard of each, and the further ones that would have failed."""
     if recorder is None:
         return
     scope = scope_of(state)
@@ -307,7 +306,7 @@ def _guard_failed(kind: type[ev.GuardFailed], frame: int, miss: Miss) -> ev.Guar
 
 
 def recompiled(recorder: Recorder | None, frame: int, code: CodeType, misses: list[Miss]) -> None:
-    """A frame is translated although there are entries; a log line for those who want `logs` of recompiles."""
+    """Record that a frame is translated although there are entries; a log line if `logs` of recompiles are enabled."""
     if "recompiles" in config.logs:
         logger.info(f"recompiling {code.co_qualname} ({_short(code.co_filename)}:{code.co_firstlineno}): {misses[0]}")
     if recorder is not None:
@@ -315,7 +314,7 @@ def recompiled(recorder: Recorder | None, frame: int, code: CodeType, misses: li
 
 
 def limit_reached(recorder: Recorder | None, frame: int, code: CodeType, limit: int, reason: str, is_news: bool) -> None:
-    """The cache limit is reached; `is_news`: for the first time for this code object."""
+    """Record that the recompile limit is reached; `is_news`: for the first time for this code object."""
     if recorder is not None:
         function = code_view(code).qualname
         recorder.record(
@@ -326,7 +325,7 @@ def limit_reached(recorder: Recorder | None, frame: int, code: CodeType, limit: 
 
 
 def entry_added(recorder: Recorder | None, frame: int, code: CodeType, entry: CompiledEntry) -> None:
-    """There is a new entry, checked before the others."""
+    """Record a new entry, checked before the others."""
     if recorder is not None:
         recorder.record(
             ev.CacheEntryAdded(
@@ -340,7 +339,7 @@ def entry_added(recorder: Recorder | None, frame: int, code: CodeType, entry: Co
 
 
 def hit(store: Store, code: CodeType, entry: Entry) -> None:
-    """A call found its entry: what a watched store's region calls."""
+    """Record a cache hit: called by the region of a watched store."""
     recorder = store.observers.recorder
     if recorder is not None and isinstance(entry, CompiledEntry):
         recorder.record(
@@ -358,7 +357,7 @@ def hit(store: Store, code: CodeType, entry: Entry) -> None:
 
 
 def recorded_graph(compiled: Callable[..., Any], name: str, recorder: Recorder, frame: int) -> Callable[..., Any]:
-    """`compiled`, telling the recorder of each run: what went in, what came out, how long it took."""
+    """`compiled`, reporting each run to the recorder: inputs, outputs, duration."""
     runs = 0
 
     def run(*inputs: Any) -> Any:

@@ -1,28 +1,24 @@
 """Stances: what the engine does with a frame that no cache entry fits.
 
-The idea: while a service answers requests, nothing should be compiled unexpectedly. A stance forbids it, and lists what it
-refused to compile, so that this can be compiled in advance.
+The idea: while a service answers requests, nothing should be compiled unexpectedly. A stance forbids it, and lists what it refused
+to compile, so that this can be compiled in advance.
 
 - "default": compile it
-- "force_eager": run it as plain Python, and what is compiled already, too
-- "eager_on_recompile": run it as plain Python, and note it
+- "force_eager": run everything as plain Python, including what is already compiled
+- "eager_on_recompile": run it as plain Python, and record it
 - "fail_on_recompile": raise RecompileError, which names the guard
-- "eager_then_compile": run a function as plain Python once, and compile it when it is called again
-- "aot_eager_then_compile": run it under aot_eager once (activation checkpoints save memory in it), and compile it when it is called
-  again
+- "eager_then_compile": run a function as plain Python once, and compile it on the next call
+- "aot_eager_then_compile": run it under aot_eager once (where activation checkpoints save memory), and compile it on the next call
 
-The last two learn of sizes and numbers that vary from the first two calls, so that the first compilation serves them all.
+The last two learn dynamic sizes and numbers from the first two calls, so that the first compilation serves them all.
 
-With `force_backend`, everything that is optimized is compiled with that backend instead of its own, and what its own has compiled
-waits: this concerns the process, and the stance is "default".
+With `force_backend`, everything that is optimized is compiled with that backend instead of its own, whose entries are kept but not
+used: this is process-wide, and the stance must be "default".
 
-In: `with stance("eager_on_recompile") as refused: serve(...)`, `@stance("force_eager")`, or `stance("force_eager")` alone: from
-now on. Out: `refused`, what would have been compiled and why.
-
-A block and a decorated function concern their thread; a call concerns the process, but for "force_eager": other threads then
-compile nothing, and what they have compiled runs.
-
-torch/_dynamo/eval_frame.py (set_stance) does the same job, under the same names.
+In: `with stance("eager_on_recompile") as refused: serve(...)`, `@stance("force_eager")`, or a plain call `stance("force_eager")`:
+from now on. Out: `refused`: what would have been compiled and why. A block or a decorated function affects its thread; a plain
+call affects the process, except for "force_eager": other threads then compile nothing new, and use their existing entries.
+PyTorch's counterpart: `set_stance` in torch/_dynamo/decorators.py and torch/_dynamo/eval_frame.py, with the same names.
 """
 
 from __future__ import annotations
@@ -52,7 +48,7 @@ class Refused:
         self.counts: Counter[tuple[str, str]] = Counter()
 
     def note(self, code: CodeType, reason: str) -> None:
-        """One frame that ran as plain Python."""
+        """Record one frame that ran as plain Python."""
         self.counts[f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno})", reason] += 1
 
     def __len__(self) -> int:
@@ -74,26 +70,27 @@ class Refused:
 class _Stances(threading.local):
     def __init__(self) -> None:
         self.entered: list[stance] = []
-        self.is_plain = False  # this thread follows a call of "force_eager"
-        self.outside: native.Region | None = None  # where it was before
+        self.is_plain = False  # this thread follows a plain call of "force_eager"
+        self.outside: native.Region | None = None  # the region before
 
 
 _stances = _Stances()
-_called: deque[stance] = deque(maxlen=16)  # stances that were called and not entered; the last one counts
-_forcing: list[stance] = []  # those that were entered, in any thread; the last one says which backend is forced
+_called: deque[stance] = deque(maxlen=16)  # stances that were called and not entered; the last one applies
+_forcing: list[stance] = []  # those that were entered, in any thread; the last one decides which backend is forced
 _forced: list[Backend | None] = [None]
 _force_backend: list[Callable[[Backend | None], None]] = []
 _plain = native.Region(None, lambda state: None)  # of nested regions the outer wins: inside it no optimized function enters its own
 
 
-class stance:  # called like a function, as torch.compiler.set_stance is
-    """Take a stance: from now on, for the length of a block, or during each call of a decorated function.
+class stance:  # lower case, like torch.compiler.set_stance
+    """Set a stance: from now on, for a block, or during each call of a decorated function.
 
     Args: name: "default", "force_eager", "eager_on_recompile", "fail_on_recompile", "eager_then_compile" or
-    "aot_eager_then_compile". force_backend: a backend, by name or as a callable, for everything that is optimized; for "default".
+    "aot_eager_then_compile". force_backend: a backend, by name or as a callable, for everything that is optimized; only with
+    "default".
 
-    As a context manager it gives the `Refused`, which is `refused`, too. Raises ValueError, which lists the names, for another one,
-    and for another stance than "default" with a backend; InvalidBackend for a backend that there is not.
+    As a context manager it returns the `Refused`, which is also its attribute `refused`. Raises ValueError, which lists the names,
+    for an unknown stance, and for a stance other than "default" with a backend; InvalidBackend for an unknown backend.
 
     >>> with stance("eager_on_recompile") as refused:
     ...     pass
@@ -139,14 +136,16 @@ class stance:  # called like a function, as torch.compiler.set_stance is
         return cast(F, with_stance)
 
     def _take_back(self) -> None:
-        """It is a block or a decorator, and no call: nothing changes from now on."""
+        """Undo the plain call: it turned out to be a block or a decorator."""
         if self in _called:
             _called.remove(self)
             _follow()
 
 
 def _switch(name: Name) -> native.Region | None:
-    """Go where frames of this thread begin under the stance; where they began before. Code that is hooked already stays so."""
+    """Enter the region in which frames of this thread start under the stance; returns the previous one. Code already running under
+    the hook stays so.
+    """
     if name == "force_eager":
         return native.enter(_plain)
     current_stance = native.current()
@@ -154,12 +153,12 @@ def _switch(name: Name) -> native.Region | None:
 
 
 def connect(force_backend: Callable[[Backend | None], None]) -> None:
-    """Be told how a backend is forced, by what stands above."""
+    """Register the function that forces a backend, from a higher layer."""
     _force_backend[:] = [force_backend]
 
 
 def _force() -> None:
-    """Let the backend be forced that the stance taken last wants, if it wants one."""
+    """Force the backend of the stance set last, if it has one."""
     stances = _forcing or _called
     backend = stances[-1].backend if stances else None
     if backend is not _forced[0]:
@@ -168,7 +167,7 @@ def _force() -> None:
 
 
 def _follow() -> None:
-    """Let frames of this thread begin where the stance that was called last wants them."""
+    """Let frames of this thread start in the region of the stance that was called last."""
     _force()
     wants_plain = bool(_called) and _called[-1].name == "force_eager"
     if wants_plain == _stances.is_plain:
@@ -188,7 +187,7 @@ def current() -> Name:
 
 
 def refuse(code: CodeType, reason: str) -> None:
-    """Note a frame that the stance forbids to compile. Raises RecompileError under "fail_on_recompile"."""
+    """Record a frame that the stance forbids to compile. Raises RecompileError under "fail_on_recompile"."""
     active = _stances.entered[-1] if _stances.entered else _called[-1]
     if active.name == "fail_on_recompile":
         raise recompile_error(code, reason)
@@ -196,7 +195,7 @@ def refuse(code: CodeType, reason: str) -> None:
 
 
 def recompile_error(code: CodeType, reason: str) -> RecompileError:
-    """The error that names the frame and why it would be compiled."""
+    """The exception that names the frame and why it would be compiled."""
     return RecompileError(
         f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno}) would be compiled, which is forbidden here: {reason}"
     )

@@ -1,14 +1,12 @@
 """Stores: who owns what was compiled.
 
-The idea: code objects only borrow their cache entries (native/cache.c). A `Store` owns them: one per backend
-and set of options, so that a function that is wrapped twice shares its entries and its limit. And the store
-belongs to its backend: to the backend callable itself, in its `__dict__`, where the garbage collector sees the
-circle of backend, entries and graphs and can free all of it at once; or, for a backend known by name, to a
-table of this file, until `reset()`.
+The idea: code objects only borrow their cache entries (native/cache.c). A `Store` owns them: one per backend and set of options,
+so that a function that is wrapped twice shares its entries and its limit. The store is owned by its backend: by the backend
+callable itself, in its `__dict__`, where the garbage collector sees the cycle of backend, entries and graphs and can free all of
+it at once; or, for a backend known by name, by a table in this file, until `reset()`.
 
-In: a backend, `nopython`, `dynamic`. Out: their `Store`.
-
-PyTorch has one cache per code object (extra_state.cpp) that all backends share.
+In: a backend, `nopython`, `dynamic`. Out: their `Store`. PyTorch's counterpart: none; it has one cache per code object
+(extra_state.cpp) that all backends share.
 """
 
 from __future__ import annotations
@@ -35,7 +33,7 @@ _births = itertools.count()
 
 @record()
 class Options:
-    """The options that decide, besides the backend, what is compiled."""
+    """The options that, besides the backend, affect what is compiled."""
 
     nopython: bool = False
     dynamic: bool | None = None
@@ -46,8 +44,8 @@ class Options:
 class Store:
     """What was compiled with one backend and one set of options, and the region in which it is used.
 
-    A backend may bring along, as attributes, a `recorder` that is told of what happens, and an `entry_limit` of its own for
-    the entries of a code object.
+    A backend may have, as attributes, a `recorder` of events, and an `entry_limit` that replaces the limit of entries per code
+    object.
     """
 
     def __init__(self, backend: Backend, options: Options) -> None:
@@ -55,7 +53,7 @@ class Store:
         self.options = options
         self.native = CacheStore()
         self.callback: Callable[[FrameState], Entry | None] | None = None
-        """What makes a new entry; that of the region, unless another backend is forced."""
+        """The function that creates a new entry; the region's callback, unless another backend is forced."""
         self.region = Region(self.native, None)
         self.observers = Observers(recorder=getattr(backend.function, "recorder", _recorders[-1] if _recorders else None))
         self.entry_limit: int | None = getattr(backend.function, "entry_limit", None)
@@ -63,14 +61,14 @@ class Store:
         self.break_chains = BreakChains()
         self.backend_size_guards = BackendSizeGuards()
         self.patience = 1.0
-        """Half as much with each frame that took too long: what it calls, run next, is likely to. A graph restores it."""
+        """Halved by each frame whose translation took too long: its callees, run next, probably do, too. A graph restores it."""
         self.idle_seconds: weakref.WeakKeyDictionary[CodeType, float] = weakref.WeakKeyDictionary()
-        """What the latest resume functions of a function took to translate, one after the other, without any tensor operation."""
+        """The translation time of a function's latest consecutive resume functions without any tensor operation."""
         self.used = next(_births)
         _all.add(self)
 
     def note_use(self) -> None:
-        """Something is compiled for this store: `run()` without a function means the latest one."""
+        """Record that this store is used for a compilation: `run()` without a function uses the latest one."""
         self.used = next(_births)
 
     def has_entries_for(self, code: CodeType) -> bool:
@@ -81,9 +79,7 @@ class Store:
 _all: weakref.WeakSet[Store] = weakref.WeakSet()
 _named: dict[Hashable, Store] = {}
 _unowned: dict[Hashable, tuple[Any, Store]] = {}
-"""Stores of callables that can hold no attribute (C functions, classes with slots), with the callable, until
-reset().
-"""
+"""Stores of callables that can hold no attribute (C functions, classes with slots), with the callable, until reset()."""
 
 
 class _Owned:
@@ -114,7 +110,7 @@ Make = Callable[[Backend, Options], Store]
 
 
 def store_of_name(key: Hashable, backend: Backend, options: Options, make: Make) -> Store:
-    """The store of a backend known by name; `key` is the name and what it is called with."""
+    """The store of a backend known by name; `key` is the name and its arguments."""
     place = (key, options)
     store = _named.get(place)
     if store is None:
@@ -123,7 +119,7 @@ def store_of_name(key: Hashable, backend: Backend, options: Options, make: Make)
 
 
 def store_of_callable(function: Any, backend: Backend, options: Options, make: Make) -> Store:
-    """The store of a backend callable, owned by it. A bound method's is owned by its object."""
+    """The store of a backend callable, owned by it. For a bound method, its object is the owner."""
     owner, method = (function.__self__, function.__func__) if isinstance(function, MethodType) else (function, None)
     owned = _owned_by(owner)
     if owned is None:
@@ -143,11 +139,11 @@ def _owned_by(owner: Any) -> _Owned | None:
     if not isinstance(own, dict):
         return None
     attribute = own.get(_ATTRIBUTE)
-    # functools.wraps copies the attribute to another function: it is not the owner
+    # functools.wraps copies the attribute to another function, which is not the owner
     if not isinstance(attribute, _Owned) or attribute.owner() is not owner:
         try:
             attribute = own[_ATTRIBUTE] = _Owned(owner)
-        except TypeError:  # cannot be referenced weakly
+        except TypeError:  # cannot be weakly referenced
             return None
     return attribute
 
@@ -159,7 +155,7 @@ _recorders: list[Recorder] = []
 
 @contextlib.contextmanager
 def recorded_by(recorder: Recorder) -> Iterator[None]:
-    """Tell a recorder of everything that is compiled in a `with` block, in stores without a recorder, made before it or in it."""
+    """Attach a recorder in a `with` block to all stores without one, existing or new."""
     unrecorded = [store for store in _all if store.observers.recorder is None]
     for store in unrecorded:
         store.observers.recorder = recorder
@@ -176,18 +172,18 @@ def recorded_by(recorder: Recorder) -> Iterator[None]:
 # -- another backend for all of them -----------------------------------------------------------------------------------------
 
 _forced: list[Callable[[Store], Store]] = []
-_led: weakref.WeakSet[Store] = weakref.WeakSet()  # those that a program enters; tools look into their own
+_led: weakref.WeakSet[Store] = weakref.WeakSet()  # those that a program enters; tools use their own
 
 
 def force(other: Callable[[Store], Store] | None) -> None:
-    """Let what enters the region of a program's store, now or later, be looked up in `other(store)`; None: in the store itself."""
+    """Redirect the regions of the program's stores, now and later, to `other(store)`; None: to the store itself."""
     _forced[:] = [] if other is None else [other]
     for store in list(_led):
         lead(store)
 
 
 def lead(store: Store) -> Store:
-    """Let the region of a store that the program uses lead where it is to lead now; the store."""
+    """Redirect the region of a store that the program uses as currently configured; returns the store."""
     _led.add(store)
     led_to = _forced[0](store) if _forced else store
     store.region.store, store.region.callback = led_to.native, led_to.callback
@@ -195,17 +191,17 @@ def lead(store: Store) -> Store:
 
 
 def store_of_region(region: object) -> Store | None:
-    """The store whose region this is; None for another one, and for no region."""
+    """The store whose region this is; None for a foreign region or None."""
     return next((store for store in _all if store.region is region), None)
 
 
 def all_stores() -> Iterator[Store]:
-    """Every living store, the one last compiled into first."""
+    """Every living store, the most recently used first."""
     return iter(sorted(_all, key=lambda store: -store.used))
 
 
 def clear() -> None:
-    """Drop everything that was compiled, and let go of named backends' stores."""
+    """Drop everything that was compiled, and release the stores of named backends."""
     for store in list(_all):
         store.native.clear()
         store.module_classes.forget()

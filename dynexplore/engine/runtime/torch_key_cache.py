@@ -1,15 +1,13 @@
-"""Cache of Inductor's `torch_key`: the hash of torch's sources that its FX graph cache asks for in each process.
+"""Cache of Inductor's `torch_key`: the hash of torch's sources that its FX graph cache needs in each process.
 
-Which idea lives here: a kernel in Inductor's caches is found only under the same torch, so each process that asks them begins by
-reading and hashing all of torch's two thousand Python files: a tenth of the first call of a process that finds everything else
-there. The answer is kept in a file of the same folder, together with the state of those files: name, size and the times of the
-last change. That is more than Python itself asks before it runs a module from its `__pycache__`. Where one of them differs, torch
-hashes again. torch has a door for an answer that is known already (`torch_key.set`), through which its own compile workers get it.
+The idea: Inductor's caches are keyed by the torch version, so each process that uses them first reads and hashes all of torch's
+two thousand Python files: a tenth of the first call of a process with warm caches. The hash is stored in a file in the same
+folder, together with the state of those files: name, size and modification times. That is more than Python itself checks before it
+runs a module from its `__pycache__`. If one of them differs, torch hashes again. Torch has an interface for a known hash
+(`torch_key.set`), which its own compile workers use.
 
-In:  torch's files, and the file that an earlier process wrote.
-Out: `keep_hash_of_sources()`, called before Inductor is asked for a graph.
-
-PyTorch's counterpart: torch/_inductor/codecache.py (torch_key), torch/_inductor/compile_worker/__main__.py.
+In: torch's files, and the file that an earlier process wrote. Out: `keep_hash_of_sources()`, called before Inductor compiles its
+first graph. PyTorch's counterpart: `torch_key` in torch/_inductor/codecache.py, and torch/_inductor/compile_worker/__main__.py.
 """
 
 from __future__ import annotations
@@ -31,16 +29,16 @@ from dynexplore.engine.torch_versions import is_tested
 
 _CODECACHE = "torch._inductor.codecache"
 
-_HASHED_WHOLE = "_inductor"  # torch hashes its packages' modules, and in this folder files of other kinds, too
+_HASHED_WHOLE = "_inductor"  # torch hashes its packages' modules, and in this folder also files of other kinds
 _NOT_HASHED = frozenset({"__pycache__"})
 
 _STABLE_SECONDS = 2.0
-"""Seconds after a change from when on another one in the same moment, with the same size, need not be feared."""
+"""Seconds after which a second modification with the same timestamp and size can be ruled out."""
 
 
 @functools.cache
 def keep_hash_of_sources() -> None:
-    """Tell torch the hash of its sources where an earlier process left it, else have it computed now and leave it; once."""
+    """Set torch's source hash from the cache file of an earlier process, else compute it now and store it; once."""
     codecache = importlib.import_module(_CODECACHE)
     settings = importlib.import_module("torch._inductor.config")
     if _asks_for_hash(settings) and is_tested(torch.__version__) and _is_torchs_own(codecache.torch_key):
@@ -53,17 +51,18 @@ def _asks_for_hash(settings: Any) -> bool:
 
 
 def _is_torchs_own(torch_key: Any) -> bool:
-    """Whether this is torch's function, and not one that a device's package put in its place, which hashes files of its own."""
+    """Whether this is torch's function, and not a device package's replacement, which hashes other files."""
     cell_values = [cell.cell_contents for cell in torch_key.__closure__ or ()]
     return hasattr(torch_key, "set") and any(getattr(value, "__module__", None) == _CODECACHE for value in cell_values)
 
 
 def know_hash(torch_key: Any, sources: Path, file: Path) -> None:
-    """Give `torch_key` the hash that `file` has for the present state of the sources, or compute it and write it there."""
+    """Set the hash of `torch_key` from `file` if it matches the current state of the sources, else compute it and write the file.
+    """
     state, changed = state_of(sources)
     cached = _read(file)
     if cached.get("state") == state:
-        with contextlib.suppress(RuntimeError, AssertionError):  # this process knows it already
+        with contextlib.suppress(RuntimeError, AssertionError):  # this process has the hash already
             torch_key.set(bytes.fromhex(cached["hash"]))
         return
     answer: bytes = torch_key()
@@ -75,7 +74,7 @@ def know_hash(torch_key: Any, sources: Path, file: Path) -> None:
 
 
 def state_of(sources: Path) -> tuple[str, float]:
-    """What the names, sizes and times of the files hash to, and when the last of them changed."""
+    """A hash of the names, sizes and times of the files, and the time of the last change."""
     state, last_change = hashlib.sha256(torch.__version__.encode()), 0
     for entry in _files(str(sources), whole=False):
         facts = entry.stat()
@@ -103,7 +102,7 @@ def _files(folder: str, whole: bool) -> Iterator[os.DirEntry[str]]:
 def _read(file: Path) -> dict[str, str]:
     try:
         cached = json.loads(file.read_text())
-    except (OSError, ValueError):  # none yet, or not ours
+    except (OSError, ValueError):  # no file yet, or not in this format
         return {}
     is_ours = isinstance(cached, dict) and _is_hash(cached.get("state")) and _is_hash(cached.get("hash"))
     return cached if is_ours else {}
@@ -114,7 +113,7 @@ def _is_hash(value: Any) -> bool:
 
 
 def _write(file: Path, answer: dict[str, str]) -> None:
-    with contextlib.suppress(OSError):  # a folder that cannot be written: each process computes it
+    with contextlib.suppress(OSError):  # a read-only folder: each process computes it
         file.parent.mkdir(parents=True, exist_ok=True)
         fresh = file.with_suffix(f".{os.getpid()}")  # another process may read at any moment
         fresh.write_text(json.dumps(answer))

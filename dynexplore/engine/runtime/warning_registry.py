@@ -1,15 +1,14 @@
 """`__warningregistry__`: a translation must not make a warning that the program has shown appear once more.
 
-The idea: under the default filter a warning is shown once a place. Each module remembers what was shown, together with a number
-that counts changes of the filters; where the number is another one, the memory is emptied. Whoever ignores a warning for a moment
-(`warnings.catch_warnings`, which torch enters in each compilation, and the engine beside it) changes the number twice, and the
-program's warnings would be shown once more than in plain Python.
+The idea: under the default filter a warning is shown once per location. Each module's registry records which were shown, together
+with a version number of the filters; if the number has changed, the registry is cleared. Suppressing a warning temporarily
+(`warnings.catch_warnings`, which torch enters in each compilation, and so does the engine) changes the number twice, and the
+program's warnings would be shown more often than in plain Python.
 
-So the number is put back when the translation is over, if the filters are what they were. Meanwhile it is a number of the
-translations' own, below zero, which grows from one to the next: what torch's modules remember under it is never taken for something
-that they remember under a number of the program's.
+So the number is restored after the translation, if the filters are unchanged. Meanwhile it is negative and increases from one
+translation to the next: entries of torch's modules under such a number never match a number of the program.
 
-In: `with preserved():` around a translation. Out: nothing. PyTorch's Dynamo has no counterpart.
+In: `with preserved():` around a translation. Out: nothing. PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _lock = threading.Lock()
 
 
 class _Translations:
-    """Those that are going on, and the number that the next one begins with."""
+    """The active translations, and the number with which the next one begins."""
 
     count = 0
     number = -sys.maxsize // 2
@@ -36,7 +35,7 @@ class _Translations:
 
 
 def _is_understood() -> bool:
-    """Whether this build of Python keeps the number where the extension looks for it."""
+    """Whether this build of Python stores the number where the extension expects it."""
     count_on = getattr(warnings, "_filters_mutated", None)
     if count_on is None:
         return False
@@ -50,7 +49,7 @@ _UNDERSTOOD = _is_understood()
 
 @contextlib.contextmanager
 def preserved() -> Iterator[None]:
-    """What the program's modules remember of their warnings is the same after the block; blocks may overlap, in threads too."""
+    """Preserve the program's warning registries over the block; blocks may overlap, also across threads."""
     if not _UNDERSTOOD:
         yield
         return
@@ -69,7 +68,7 @@ def preserved() -> Iterator[None]:
 
 def _begin() -> None:
     before = native.filters_version()
-    if before != _Translations.programs_number:  # else what is remembered from the last translation still holds
+    if before != _Translations.programs_number:  # else the registries of the last translation are still valid
         _Translations.number += 1
     _Translations.programs_number = before
     _Translations.filters = _filters(), list(_filters())
