@@ -1,5 +1,5 @@
 """The engine: what `optimize(...)` needs, and nothing else. Importing this package imports nothing.
 
-README.md beside this file is the reading tour: which room to read first, and what PyTorch calls each.
-PyTorch's counterpart: torch/_dynamo/__init__.py, which imports everything at once.
+README.md in this folder is a reading guide: which package to read first, and PyTorch's name for each. PyTorch's counterpart:
+torch/_dynamo/__init__.py, which imports everything at once.
 """

@@ -1,19 +1,17 @@
-"""The options of the engine: typed, few, each read where it acts, all changed through one object.
+"""Configuration: typed options, each read where it takes effect, all set through one object.
 
-Which idea lives here: `config` is one object whose attributes are the options. Reading one is a plain
-attribute read; setting one checks name and type and says what would have been right; `config.patch(...)` sets
-some for the length of a `with` block or of a function. Options are read when a frame is translated. An option
-exists only with a reader.
+The idea: `config` is one object whose attributes are the options. Reading one is a plain attribute access; setting one checks the
+name and the type, and the error lists the valid ones; `config.patch(...)` sets options for a `with` block or a function. Options
+are read when a frame is translated. Every option is used somewhere.
 
-In:  `config.cache_size_limit`, `config.debug = True`, `with config.patch(debug=True): ...`, and the
-     environment: DYNEXPLORE_DISABLE=1 switches the engine off, DYNEXPLORE_DEBUG=1 switches on the debug
-     printout, DYNEXPLORE_LOGS names a log level or parts to print ("info,bytecode,guards"),
-     DYNEXPLORE_DEBUG_FUNCTION=name translates only functions of that name,
-     DYNEXPLORE_REPLAY_RECORD=1 saves frames that fail (into DYNEXPLORE_REPLAY_DIR),
-     DYNEXPLORE_REPRO_AFTER=dynamo or aot writes a repro.py (into DYNEXPLORE_REPRO_DIR) where a backend fails;
-     DYNEXPLORE_REPRO_LEVEL=2 for what raises only. Each is read under its name in torch, too (TORCHDYNAMO_DISABLE), if ours is
-     not set. What the environment says wrong is a sentence on standard error, no failing import.
-Out: `config`. Options with another name in torch.compile's config are known by that, too (`NAMES_IN_TORCH`).
+In: `config.cache_size_limit`, `config.debug = True`, `with config.patch(debug=True): ...`, and environment variables:
+DYNEXPLORE_DISABLE=1 disables the engine; DYNEXPLORE_DEBUG=1 enables the debug printout; DYNEXPLORE_LOGS lists a log level or parts
+to print ("info,bytecode,guards"); DYNEXPLORE_DEBUG_FUNCTION=name translates only functions of that name;
+DYNEXPLORE_REPLAY_RECORD=1 saves frames that fail (to DYNEXPLORE_REPLAY_DIR); DYNEXPLORE_REPRO_AFTER=dynamo or aot writes a
+repro.py (to DYNEXPLORE_REPRO_DIR) when a backend fails, with DYNEXPLORE_REPRO_LEVEL=2 only for exceptions. If one is unset,
+torch's variable of the same name (TORCHDYNAMO_DISABLE) is read. An invalid value is reported in a sentence on standard error, and
+does not fail the import. Out: `config`. Options with another name in torch.compile's config also have that name
+(`NAMES_IN_TORCH`).
 
 PyTorch's counterpart: torch/_dynamo/config.py and torch/utils/_config_module.py.
 """
@@ -43,20 +41,20 @@ _PARTS_IN_TORCH = {"graph_breaks": "breaks", "graph_code": "graph", "recompiles_
 _LEVELS_IN_TORCH = {"+DYNAMO": "DEBUG", "DYNAMO": "INFO", "-DYNAMO": "ERROR"}
 
 NAMES_IN_TORCH = {"recompile_limit": "cache_size_limit"}
-"""Option of torch._dynamo.config -> the option here, where the names differ."""
+"""Option of torch._dynamo.config -> the option here, if the names differ."""
 
 
 class ListedClasses(tuple[type, ...]):
-    """The classes of an option, which takes another one as a set does: `config.traceable_tensor_subclasses.add(Wrapped)`."""
+    """The classes of an option, extensible like a set: `config.traceable_tensor_subclasses.add(Wrapped)`."""
 
     __slots__ = ()
 
     def add(self, cls: type) -> None:
-        """Put a class on the list that the option holds now."""
+        """Add a class to the option's current list."""
         config.traceable_tensor_subclasses = (*(listed for listed in config.traceable_tensor_subclasses if listed is not cls), cls)
 
     def remove(self, cls: type) -> None:
-        """Take a class off that list. Raises KeyError where it is not on it."""
+        """Remove a class from that list. Raises KeyError if it is absent."""
         if cls not in config.traceable_tensor_subclasses:
             raise KeyError(cls)
         config.traceable_tensor_subclasses = tuple(listed for listed in config.traceable_tensor_subclasses if listed is not cls)
@@ -66,86 +64,88 @@ class ListedClasses(tuple[type, ...]):
 class Config:
     """All options with their defaults. Assigning an unknown name or a wrong type is a ConfigError."""
 
-    # What is captured.
+    # Capture.
     cache_size_limit: int = 8
-    """Entries per code object; the next miss runs the frame as plain Python, with one warning."""
+    """The maximum number of cache entries per code object; on the next miss the frame runs as plain Python, with one warning."""
     dynamic_shapes: bool | None = None
-    """None: a size becomes dynamic once it was seen to change; True: always; False: never; arguments win."""
+    """None: a size becomes dynamic once it has changed; True: always; False: never; arguments take precedence."""
     specialize_int: bool = False
-    """Compile for the value of each int argument, instead of making it a symbol once it has changed."""
+    """Specialize on the value of each int argument, instead of making it a symbol once it has changed."""
     specialize_float: bool = False
-    """Compile for the value of each float argument, instead of making it an input of the graph once it has changed."""
+    """Specialize on the value of each float argument, instead of making it an input of the graph once it has changed."""
     capture_scalar_outputs: bool = False
-    """Carry `Tensor.item()` through the graph as a symbol, instead of breaking the graph."""
+    """Capture `Tensor.item()` as a symbol, instead of breaking the graph."""
     capture_dynamic_output_shape_ops: bool = False
-    """Capture operators whose output shape depends on data (nonzero, unique, boolean masks)."""
+    """Capture operators whose output shape is data-dependent (nonzero, unique, boolean masks)."""
     traceable_tensor_subclasses: tuple[type, ...] = ListedClasses()
-    """Tensor subclasses that are treated as plain tensors while capturing."""
+    """Tensor subclasses that are treated as plain tensors during capture."""
     nested_graph_breaks: bool = False
-    """Whether a break in an inlined callee ends one graph for all frames around it, not one a frame."""
+    """Whether a break in an inlined callee ends one graph for all frames around it, instead of one per frame."""
     inline_depth_limit: int = 100
-    """How deep calls are inlined before the graph breaks (DX501)."""
+    """The maximum depth of inlined calls before the graph breaks (DX501)."""
     instruction_limit: int = 1_000_000
-    """How many instructions one attempt interprets before the graph breaks (DX502)."""
+    """The maximum number of instructions that one attempt interprets before the graph breaks (DX502)."""
     translation_seconds: float = 120.0
-    """CPU time that one attempt may take, a fortieth of it without a tensor operation; then the frame is plain Python (DX505)."""
+    """The CPU time of one attempt, a fortieth of it without a tensor operation; after that the frame runs as plain Python (DX505).
+    """
 
     optimize_ddp: bool = True
     """Split graphs at the bucket boundaries of DistributedDataParallel, so that all-reduce overlaps with backward."""
 
     error_on_recompile: bool = False
-    """Raise RecompileError, which names the guard, where a function would be compiled once more."""
+    """Raise RecompileError, which names the guard, if a function would be recompiled."""
 
-    # How it is checked.
+    # Verification.
     verify_correctness: bool = False
-    """Run each compiled graph beside the captured one and raise when they differ."""
+    """Run each compiled graph together with the captured one, and raise if their results differ."""
     suppress_errors: bool = True
-    """A bug of the engine is counted and named in a warning, and the frame runs as plain Python."""
+    """Count bugs of the engine, report them in a warning, and run the frame as plain Python."""
     raise_engine_errors: bool = False
-    """Raise bugs of the engine as EngineError, whatever `suppress_errors` says (tests)."""
+    """Raise bugs of the engine as EngineError, regardless of `suppress_errors` (for tests)."""
 
-    # What is measured.
+    # Measurements.
     profiler_ranges: bool = False
-    """Each run of a compiled graph and each check of guards is a range in the PyTorch profiler."""
+    """Show each run of a compiled graph and each guard check as a range in the PyTorch profiler."""
     artifacts: tuple[str, ...] = ()
-    """Recordings keep what "inductor" and "aot_eager" make of each graph: names of ARTIFACT_PARTS."""
+    """The artifacts of "inductor" and "aot_eager" that recordings keep for each graph: names of ARTIFACT_PARTS."""
 
-    # What is kept of failures.
+    # Failures.
     replay_record_enabled: bool = False
-    """Save each frame whose translation fails, with all that it works on, for `dynexplore.replay`."""
+    """Save each frame whose translation fails, with all its data, for `dynexplore.replay`."""
     replay_record_folder: str = "dynexplore_frames"
-    """Where frames are saved; it is made when the first one is."""
+    """The folder for saved frames; created on first use."""
     repro_after: str = ""
-    """"dynamo" or "aot": cut a graph that a backend fails on down, and write repro.py ("" for never)."""
+    """"dynamo" or "aot": minimize a graph on which a backend fails, and write repro.py ("" to disable)."""
     repro_folder: str = "."
-    """Where repro.py is written; it is made when it is needed."""
+    """The folder for repro.py; created when needed."""
     repro_level: int = 4
-    """What counts as failing for `repro_after`: 2: the backend raises; 4: values and gradients that are wrong, too."""
+    """What counts as a failure for `repro_after`: 2: the backend raises; 4: wrong values and gradients, too."""
 
-    # What is said.
+    # Output.
     verbose: bool = False
-    """Graph breaks are told in full, each place; errors carry both full stacks, of the engine and of the user's code."""
+    """Report graph breaks in full, once per location; include both full stacks in errors, of the engine and of user code."""
     debug: bool = False
-    """Print, per frame: graph, original and modified bytecode, guards."""
+    """Print for each frame: graph, original and modified bytecode, guards."""
     log_level: str = "WARNING"
-    """ERROR, WARNING (graph breaks), INFO (code and graph compiled) or DEBUG (every instruction); logging's numbers will do."""
+    """ERROR, WARNING (graph breaks), INFO (compiled code and graphs) or DEBUG (every instruction); logging's numbers are accepted.
+    """
     logs: tuple[str, ...] = ()
-    """What is told of each frame though `debug` is off: names of LOG_PARTS."""
+    """What to print for each frame even if `debug` is off: names of LOG_PARTS."""
     output_code: bool = False
     """Print the modified bytecode of each frame."""
     debug_function: str = ""
     """Translate only functions of this name ("" for all)."""
     disable: bool = False
-    """Switch the engine off: optimized functions run as plain Python."""
+    """Disable the engine: optimized functions run as plain Python."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         name, value = as_named_here(name, value)
         check(name, value)
         object.__setattr__(self, name, ListedClasses(value) if name == "traceable_tensor_subclasses" else value)
 
-    if not typing.TYPE_CHECKING:  # a type checker knows the options themselves
+    if not typing.TYPE_CHECKING:  # a type checker uses the declared options
 
-        def __getattr__(self, name: str) -> Any:  # what is no attribute
+        def __getattr__(self, name: str) -> Any:  # called only for unknown names
             if name not in NAMES_IN_TORCH:
                 raise AttributeError(_no_option(name), name=name, obj=self)
             return getattr(self, NAMES_IN_TORCH[name])
@@ -154,7 +154,7 @@ class Config:
         raise ConfigError(f"option {name!r} cannot be deleted")
 
     def patch(self, changes: Mapping[str, Any] | str | None = None, /, *value: Any, **options: Any) -> Patch:
-        """Set options for the length of a `with` block or of each call of a decorated function.
+        """Set options for a `with` block or for each call of a decorated function.
 
         One option may be given as `patch("debug", True)`.
 
@@ -171,7 +171,7 @@ class Config:
         return Patch(self, new_values)
 
     def prints_frames(self) -> bool:
-        """Whether something is to be printed or logged of each frame that is translated."""
+        """Whether something is to be printed or logged for each translated frame."""
         return self.debug or self.output_code or bool({*self.logs} - {"recompiles"}) or self.log_level in ("INFO", "DEBUG")
 
     def as_dict(self) -> dict[str, Any]:
@@ -179,7 +179,7 @@ class Config:
         return {name: getattr(self, name) for name in OPTIONS}
 
     def reset(self) -> None:
-        """Set every option to its default, and then to what the environment says."""
+        """Reset every option to its default, then apply the environment variables."""
         for name, value in DEFAULTS.items():
             setattr(self, name, value)
         for name, value in from_environment(os.environ, _tell).items():
@@ -190,7 +190,7 @@ class Config:
 
 
 class Patch:
-    """Options set for a while: a context manager, entered as often as you like, and a decorator."""
+    """Temporarily set options: a reusable context manager and decorator."""
 
     def __init__(self, target: Config, options: Mapping[str, Any]) -> None:
         self._target = target
@@ -219,7 +219,7 @@ class Patch:
 
 
 def as_named_here(name: str, value: Any) -> tuple[str, Any]:
-    """An option and its value as they are called here: torch's names, logging's numbers.
+    """Convert an option and its value to their names here, from torch's names and logging's numbers.
 
     >>> as_named_here("recompile_limit", 4), as_named_here("log_level", 20), as_named_here("logs", ("graph_breaks",))
     (('cache_size_limit', 4), ('log_level', 'INFO'), ('logs', ('breaks',)))
@@ -241,7 +241,7 @@ def _tell(sentence: str) -> None:
 
 
 def check(name: str, value: object) -> None:
-    """Raise ConfigError, naming what would be right, unless `name` is an option and `value` fits it."""
+    """Raise ConfigError, with the valid ones, unless `name` is an option and `value` is valid for it."""
     if name not in OPTIONS:
         raise ConfigError(_no_option(name))
     if not any(_fits(value, option_type) for option_type in OPTIONS[name]):
@@ -261,21 +261,21 @@ def check(name: str, value: object) -> None:
 
 
 def check_parts(parts: tuple[str, ...]) -> None:
-    """Raise ConfigError for what is none of ARTIFACT_PARTS."""
+    """Raise ConfigError for a name that is not in ARTIFACT_PARTS."""
     for part in parts:
         if part not in ARTIFACT_PARTS:
             raise ConfigError(f"there is no artefact {part!r}{instead(part, ARTIFACT_PARTS)}")
 
 
 def type_text(name: str) -> str:
-    """The types that an option takes, in words: "bool or None"."""
+    """The types that an option accepts, as text: "bool or None"."""
     if name in _TUPLES:
         return f"tuple of {_TUPLES[name][1]}"
     return " or ".join("None" if option_type is type(None) else option_type.__name__ for option_type in OPTIONS[name])
 
 
 def _fits(value: object, option_type: type) -> bool:
-    # bool is an int to Python, but `cache_size_limit = True` is a mistake
+    # in Python bool is a subclass of int, but `cache_size_limit = True` is a mistake
     return type(value) is bool if option_type is bool else isinstance(value, option_type) and type(value) is not bool
 
 
@@ -288,7 +288,7 @@ def _option_types() -> dict[str, tuple[type, ...]]:
 
 
 def from_environment(environment: Mapping[str, str], tell: Callable[[str], None] = _tell) -> dict[str, Any]:
-    """Return the options that the DYNEXPLORE_* variables set, or where one is not set, that of the same name in torch.
+    """Return the options set by the DYNEXPLORE_* variables, or if one is unset, by torch's variable of the same name.
 
     >>> from_environment({"DYNEXPLORE_LOGS": "info,guards", "TORCHDYNAMO_DEBUG": "1"})
     {'debug': True, 'log_level': 'INFO', 'logs': ('guards',)}
@@ -309,7 +309,7 @@ def from_environment(environment: Mapping[str, str], tell: Callable[[str], None]
 
 
 def _logs(words: str, tell: Callable[[str], None]) -> dict[str, Any]:
-    """The options that a list of levels and parts sets; a word that is neither is told, and left out."""
+    """The options that a list of levels and parts sets; any other word is reported and ignored."""
     options: dict[str, Any] = {}
     parts: list[str] = []
     for word in filter(None, map(str.strip, words.split(","))):
@@ -345,7 +345,7 @@ _TUPLES: dict[str, tuple[type, str]] = {
 }
 
 OPTIONS: dict[str, tuple[type, ...]] = _option_types()
-"""Every option and the types it takes."""
+"""Every option and the types that it accepts."""
 
 DEFAULTS: dict[str, Any] = {field.name: field.default for field in dataclasses.fields(Config)}
 """Every option and its default."""

@@ -1,23 +1,19 @@
-"""Counts of what the engine did since the last reset: `counters["frames"]["ok"]`,
-`counters["graph_break"][reason]`.
+"""Counters of what the engine did since the last reset: `counters["frames"]["ok"]`, `counters["graph_break"][reason]`.
 
-Which idea lives here: one process-wide table of tables of ints that tests, `explain` and people read. The
-groups:
+The idea: one process-wide table of tables of ints, for tests, `explain` and users. The groups:
 
-- "frames": "total" (translations begun), "ok" (compiled), "skipped", "failed"
-- "graph_break": reason -> how often
+- "frames": "total" (translations started), "ok" (compiled), "skipped", "failed"
+- "graph_break": reason -> count
 - "stats": "graphs", "calls_captured", "unique_graph_breaks", "recompiles", "cache_limit", ...
-- "graph_failure": what a compiled graph raised -> how often (the segment then ran again as plain Python)
-- "engine_error": one line per bug of ours -> how often
-- "backend": backend name -> graphs compiled (each piece of a split graph counts); one whose backend is skipped counts as "eager"
+- "graph_failure": the exception of a compiled graph -> count (the segment then ran again as plain Python)
+- "engine_error": one line per bug in the engine -> count
+- "backend": backend name -> graphs compiled (each piece of a split graph counts); with a skipped backend, a graph counts as "eager"
 - "backend_skipped": reason -> graphs that ran as captured instead (engine/aliasing/eligibility.py)
 
-A group or a name that was never counted reads as 0 and does not come into being by being read.
+A group or a name without counts reads as 0 and is not created by reading it.
 
-In:  `counters[group][name] += 1` from anywhere in the engine.
-Out: the same table; `counters.clear()` empties it.
-
-PyTorch's counterpart: `counters` in torch/_dynamo/utils.py.
+In: `counters[group][name] += 1` from anywhere in the engine. Out: the same table; `counters.clear()` empties it. PyTorch's
+counterpart: `counters` in torch/_dynamo/utils.py.
 """
 
 from __future__ import annotations
@@ -27,8 +23,7 @@ from collections.abc import Iterator, Mapping
 
 
 class Counters(Mapping[str, "Counter[str]"]):
-    """A mapping group -> Counter; groups are made when first asked for and stay the same object until
-    `clear()`.
+    """A mapping group -> Counter; groups are created on first access and stay the same object until `clear()`.
 
     >>> c = Counters()
     >>> c["frames"]["ok"] += 1
@@ -52,16 +47,16 @@ class Counters(Mapping[str, "Counter[str]"]):
         return sum(1 for counts in self._groups.values() if counts)
 
     def clear(self) -> None:
-        """Forget all counts. A group that someone holds is emptied, not replaced."""
+        """Discard all counts. A group that is referenced elsewhere is emptied, not replaced."""
         for counts in self._groups.values():
             counts.clear()
 
     def snapshot(self) -> dict[str, dict[str, int]]:
-        """Return a copy as plain dicts, groups without counts left out."""
+        """Return a copy as plain dicts, without empty groups."""
         return {group: dict(self[group]) for group in self}
 
     def put_back(self, counted: Mapping[str, Mapping[str, int]]) -> None:
-        """Set all counts to what they were when `snapshot` returned `counted`."""
+        """Restore all counts to those of the `snapshot` that returned `counted`."""
         self.clear()
         for group, counts in counted.items():
             self[group].update(counts)
@@ -75,5 +70,5 @@ counters = Counters()
 
 
 def graph_breaks() -> dict[str, int]:
-    """Return {reason: how often} of the graph breaks since the last reset."""
+    """Return {reason: count} of the graph breaks since the last reset."""
     return dict(counters["graph_break"])

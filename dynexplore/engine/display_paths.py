@@ -1,13 +1,11 @@
 """Display paths: a notebook's cell is `In [2]`, not the temporary path under which its kernel compiles it.
 
-Which idea lives here: the kernel of a notebook compiles each cell under the name of a file that it made up. Nobody knows that file;
-everybody knows the number beside the cell. IPython keeps the numbers, for its own tracebacks.
+The idea: a notebook kernel compiles each cell under an invented file name. Users do not know that file; they know the number next
+to the cell. IPython keeps the numbers for its own tracebacks.
 
-In:  `co_filename` of a code object.
-Out: `shown_file(path)`: the same path, or `In [2]`. Events carry it; what opens files does not use it. `shown_line(frame, line)`:
-a line of the code that a frame runs, under that name. `running_cell()`: the number of the cell whose code runs now.
-
-PyTorch has no counterpart: its logs show the temporary path.
+In: `co_filename` of a code object. Out: `shown_file(path)`: the same path, or `In [2]`; used in events, but not to open files.
+`shown_line(frame, line)`: a line of the code that a frame runs, under that name. `running_cell()`: the number of the cell whose
+code is running. PyTorch's counterpart: none; its logs show the temporary path.
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ from dynexplore.engine.events import UserFrame
 
 
 def shown_file(path: str) -> str:
-    """Return the name of a file for people.
+    """Return the displayed name of a file.
 
     >>> shown_file("/home/me/model.py")
     '/home/me/model.py'
@@ -31,8 +29,9 @@ def shown_file(path: str) -> str:
 
 
 def running_cell() -> int | None:
-    """The number of the cell that calls this; None where no cell does. IPython's own count is no answer: versions differ in whether
-    a cell is counted before it runs or after."""
+    """The number of the cell on the stack; None if there is none. IPython's own counter cannot be used: versions differ in whether
+    a cell is counted before or after it runs.
+    """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         number = _cell_of(frame.f_code.co_filename)
@@ -44,7 +43,7 @@ def running_cell() -> int | None:
 
 def _cell_of(path: str) -> int | None:
     """The number of the cell that IPython compiled under this name."""
-    ipython = sys.modules.get("IPython")  # where it is not loaded there is no cell
+    ipython = sys.modules.get("IPython")  # if it is not imported there are no cells
     shell = ipython.get_ipython() if ipython is not None and hasattr(ipython, "get_ipython") else None
     tell = getattr(getattr(shell, "compile", None), "format_code_name", None)
     label_and_name = tell(path) if tell is not None else None

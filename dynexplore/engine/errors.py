@@ -1,14 +1,10 @@
-"""The exceptions that leave the engine, one class per way of failing.
+"""The exceptions of the engine, one class per kind of failure.
 
-Which idea lives here: four outcomes are never confused (docs/design/breaks.md, D22). A graph break is no error and
-stands in graph_breaks.py; an exception of the user's program passes through as it is; a bug of ours is an
-`EngineError`; a failing backend is a `BackendCompilerError`, which carries the graph. Everything here derives
-from `DynexploreError`.
+The idea: four outcomes are distinguished (docs/design/breaks.md, D22). A graph break is not an error (graph_breaks.py); an
+exception of the user's program propagates unchanged; a bug in the engine is an `EngineError`; a failing backend is a
+`BackendCompilerError`, which holds the graph. All classes derive from `DynexploreError`.
 
-In:  nothing; standard library only.
-Out: exception classes.
-
-PyTorch's counterpart: torch/_dynamo/exc.py.
+In: nothing; standard library only. Out: exception classes. PyTorch's counterpart: torch/_dynamo/exc.py.
 """
 
 from __future__ import annotations
@@ -17,20 +13,19 @@ from typing import Any
 
 
 class DynexploreError(Exception):
-    """Base of every exception that dynexplore itself raises."""
+    """Base of every exception that dynexplore defines."""
 
 
 class EngineError(DynexploreError):
-    """A bug of the engine, not of the program: names the place and what was found there.
+    """A bug in the engine, not in the program: where it occurred and what was found there.
 
-    By default the frame runs as plain Python instead, the failure is counted and named in a warning; it is
-    raised when `config.suppress_errors` is off or `config.raise_engine_errors` is on.
+    By default the frame runs as plain Python instead, and the failure is counted and reported in a warning; it is raised if
+    `config.suppress_errors` is off or `config.raise_engine_errors` is on.
     """
 
 
 class BackendCompilerError(DynexploreError):
-    """The backend raised while it compiled a graph. `graph_name`, `graph` (GraphModule) and `cause` say which
-    and why.
+    """The backend raised while it compiled a graph: see `graph_name`, `graph` (GraphModule) and `cause`.
 
     >>> str(BackendCompilerError("__compiled_fn_0", None, ValueError("no such op"), backend="mine"))
     "backend 'mine' failed to compile __compiled_fn_0: ValueError: no such op"
@@ -46,7 +41,7 @@ class BackendCompilerError(DynexploreError):
 
 
 class InvalidBackend(DynexploreError, ValueError):
-    """The name of a backend is not known; the message lists the known ones."""
+    """The backend's name is unknown; the message lists the known ones."""
 
 
 class MissingBackendPackage(DynexploreError, ImportError):
@@ -54,25 +49,25 @@ class MissingBackendPackage(DynexploreError, ImportError):
 
 
 class MissingCompiler(MissingBackendPackage):
-    """The backend exists, but no compiler for the code that it writes; the message says what to install."""
+    """The backend exists, but no compiler for the code that it generates; the message says what to install."""
 
 
 class ComptimeError(DynexploreError):
-    """A function that was given to `comptime` raised while its caller was captured; that exception is the cause."""
+    """A function passed to `comptime` raised while its caller was captured; that exception is the cause."""
 
 
 class GuardFilterError(DynexploreError, ValueError):
-    """A `guard_filter_fn` gave something else than one bool for each guard. One sentence."""
+    """A `guard_filter_fn` did not return one bool per guard. One sentence."""
 
 
 class MarkViolated(DynexploreError):
-    """`mark_dynamic` promised that any size is served, and what was compiled serves one; the message says which guard."""
+    """`mark_dynamic` required a dynamic size, but the compiled code is specialized to one size; the message names the guard."""
 
 
 class Unsupported(DynexploreError):
-    """`nopython=True` and the graph would break. The message is the report with the user's whole stack.
+    """The graph would break under `nopython=True`. The message is the report with the user's whole stack.
 
-    `graph_break` is the GraphBreak that stopped it, where there is one.
+    `graph_break` is the GraphBreak, if there is one.
     """
 
     def __init__(self, message: str, graph_break: BaseException | None = None) -> None:
@@ -81,16 +76,17 @@ class Unsupported(DynexploreError):
 
 
 class RecompileError(DynexploreError):
-    """A recompile is needed where none is allowed; the message names guard, expected and actual."""
+    """A recompile is needed where none is allowed; the message names the guard, the expected and the actual value."""
 
 
 class RecompileLimitError(RecompileError):
-    """`nopython=True` (fullgraph) promises graphs only, and the function has as many entries as it may have; the message says why
-    none of them fits."""
+    """The recompile limit is reached under `nopython=True` (fullgraph), which promises one graph; the message says why no entry
+    fits.
+    """
 
 
 class ConfigError(DynexploreError, ValueError):
-    """An unknown option or a value of the wrong type; the message lists the right ones."""
+    """An unknown option or a value of the wrong type; the message lists the valid ones."""
 
 
 class RecordingError(DynexploreError, ValueError):
@@ -98,12 +94,12 @@ class RecordingError(DynexploreError, ValueError):
 
 
 class ExportError(DynexploreError, ValueError):
-    """A recording cannot be written: an unknown ending, or a file that cannot be. One sentence."""
+    """A recording cannot be written: an unknown extension, or an unwritable file. One sentence."""
 
 
 class ReplayError(DynexploreError, ValueError):
-    """A saved frame cannot be read or run again: damaged, of a newer format, made by another Python. One sentence."""
+    """A saved frame cannot be read or run again: damaged, of a newer format, or from another Python version. One sentence."""
 
 
 class UnsupportedVersion(DynexploreError, ImportError):
-    """This Python or this torch is not supported; the message says which are."""
+    """This version of Python or torch is not supported; the message lists the supported ones."""

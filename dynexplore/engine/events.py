@@ -1,32 +1,27 @@
-"""Frozen records of everything that can be seen of the engine at work.
+"""Events: frozen records of everything observable in the engine's work.
 
-The engine emits these records while it works; everything a person sees (text, widget, HTML, explain) is a
-pure function of them. A record is plain data: str, int, bool, finite float, None, tuples of such, and the
-small nested records of this file. It never holds a tracker, tensor, frame or code object: a recording keeps
-no memory alive, goes to JSON and back unchanged, and is readable in a process without torch.
+The idea: the engine emits these records while it works; everything that a user sees (text, widget, HTML, explain) is a pure
+function of them. A record is plain data: str, int, bool, finite float, None, tuples of such, and the small nested records of this
+file. It never holds a tracker, tensor, frame or code object: a recording keeps no memory alive, round-trips through JSON
+unchanged, and is readable in a process without torch.
 
-In:  calls such as `if (r := ctx.recorder) is not None: r.record(NodeAdded(...))` anywhere in the engine.
-Out: instances of the classes below, and `EVENTS`, the table name -> class that recording.py reads and writes JSON
-by.
+Locations, so that all views can link. A frame that the hook intercepted has a number, `frame`; each run of the translator over it
+is an `attempt` (1, 2, ...; 0 before and after translation). The inlined callees of an attempt are numbered, too: `inline` is 0 for
+the frame itself and k for the callee of `InlineEntered(callee=k)`. `offset` is the byte offset of the original instruction in the
+code object of that (frame, attempt, inline). So (frame, attempt, inline, offset) identifies one original instruction, and
+`CodeView.rows` maps it to its source span. A resume function's frame is interpreted from the middle of the code that it continues,
+and offsets refer to that code (`Recording.original_code` returns it).
 
-How a place is named, so that all views can link. A frame that the hook intercepted has a number, `frame`;
-each run of the translator over it is an `attempt` (1, 2, ...; 0 before and after translation). Inlined
-callees of an attempt are numbered too: `inline` is 0 for the frame itself and k for the callee that
-`InlineEntered(callee=k)` announced. `offset` is the byte offset of the original instruction in the code
-object of that (frame, attempt, inline). So (frame, attempt, inline, offset) names one original instruction,
-and `CodeView.rows` leads from it to its source span. A resume function's frame is interpreted from the middle of the
-code that it continues, and offsets count in that code (`Recording.original_code` knows which).
+Order in the stream. The effects of an instruction (nodes, guards, mutations, inlined calls) are emitted while it runs; its own
+`InstructionStepped`, which shows the stack *after* it, comes last. A consumer therefore groups the records between two steps with
+the later step. A `GraphBroke` shows the stack *before* the instruction that broke.
 
-Order in the stream. What an instruction causes (nodes, guards, mutations, inlined calls) is emitted while it
-runs; its own `InstructionStepped`, which shows the stack *after* it, comes last. A consumer therefore groups
-the records between two steps with the later step. A `GraphBroke` shows the stack *before* the instruction
-that broke.
+What is the same each time a code object runs (its instructions, their lowering, its source) is not an event: it is in the rows of
+its `CodeView`, which all events about that code share.
 
-What is the same each time a code object is run (its instructions, what each is lowered to, its source) is no event: it
-stands in the rows of its `CodeView`, which all events about that code share.
-
-PyTorch's counterpart: none; the nearest are the log lines of torch/_logging and torch/_dynamo/trace.py's
-artifacts.
+In: calls such as `if (r := ctx.recorder) is not None: r.record(NodeAdded(...))` anywhere in the engine. Out: instances of the
+classes below, and `EVENTS`, the table name -> class with which recording.py reads and writes JSON. PyTorch's counterpart: none;
+the nearest are the structured logs of torch/_logging.
 """
 
 from __future__ import annotations
@@ -40,19 +35,19 @@ from dynexplore.engine.old_names import keep_old_names
 from dynexplore.engine.records import record
 
 WIDTH = 100
-"""Sentences that are printed are wrapped to so many characters: a notebook's cell, a terminal and a page of the docs hold them."""
+"""The width to which printed sentences are wrapped: it fits a notebook's cell, a terminal and a page of the docs."""
 
-# -- pieces: records that stand inside events ---------------------------------------------------------------
+# -- nested records ------------------------------------------------------------------------------------------
 
 
 @record()
 class ValueView:
-    """How one value is shown: who it is, what kind of tracker holds it, its text, where it came from.
+    """How one value is displayed: its identity, the kind of its tracker, its text, its source.
 
-    `id` is the same for the same tracker all through an attempt, so that a value can be followed from slot to
-    slot. `kind` is the tracker's class name ("TensorVariable"), "NULL" for an empty stack slot. A tensor's
-    text is dtype, shape and device. `source` is the Python expression of its source ("" when it was made in
-    the frame), `node` the name of the FX node that holds it ("" when none does).
+    `id` is the same for the same tracker throughout an attempt, so that a value can be followed from slot to slot. `kind` is the
+    tracker's class name ("TensorVariable"), "NULL" for an empty stack slot. A tensor's text is dtype, shape and device. `source`
+    is the Python expression of its source ("" if it was created in the frame), `node` the name of its FX node ("" if there is
+    none).
 
     >>> ValueView(3, "TensorVariable", "float32[10] cpu", "a", "a")
     ValueView(id=3, kind='TensorVariable', text='float32[10] cpu', source='a', node='a')
@@ -67,7 +62,7 @@ class ValueView:
 
 @record()
 class StepView:
-    """One canonical instruction that an original one was lowered to: index in the code, name, operand."""
+    """One canonical instruction to which an original one was lowered: index in the code, name, operand."""
 
     index: int
     op: str
@@ -78,10 +73,10 @@ class StepView:
 class ListingRow:
     """One row of a bytecode listing, of original, modified or resume code.
 
-    `line` to `end_column` are the source span (0 and -1 where unknown; columns count UTF-8 bytes, see `letters`);
-    `target` is the offset a jump goes to, or -1; `is_target` says that a jump comes here. `steps` are the canonical
-    instructions of an original row. In emitted code `role` says what the row is for ("call graph") and `origin` is the
-    offset of the original instruction behind it, or -1.
+    `line` to `end_column` are the source span (0 and -1 if unknown; columns count UTF-8 bytes, see `letters`); `target` is the
+    offset that a jump goes to, or -1; `is_target`: a jump goes to this row. `steps` are the canonical instructions of an original
+    row. In emitted code `role` is the purpose of the row ("call graph") and `origin` is the offset of the corresponding original
+    instruction, or -1.
     """
 
     offset: int
@@ -100,12 +95,12 @@ class ListingRow:
 
 @record()
 class CodeView:
-    """A code object to look at: name, place, source lines and listing.
+    """A code object to display: name, location, source lines and listing.
 
-    Make one per code object and share it between events: a recording stores each once. `id` is stable within
-    a recording. `source` holds the lines of the function as text ("" when there is no source), the first of
-    them being line `first_line` of `file`. For a resume function `resumes` is the id of the code that it continues,
-    else -1: there the `origin` offsets of its rows count, and the rows with the role "original" are its body.
+    Create one per code object and share it between events: a recording stores each once. `id` is stable within a recording.
+    `source` is the text of the function's lines ("" if there is no source), of which the first is line `first_line` of `file`. For
+    a resume function `resumes` is the id of the code that it continues, else -1: the `origin` offsets of its rows refer to that
+    code, and the rows with the role "original" are its body.
     """
 
     id: int
@@ -121,7 +116,7 @@ class CodeView:
 class UserFrame:
     """One level of the user's stack: file, line, function, the source line, and its columns (-1: unknown).
 
-    Columns count UTF-8 bytes from 0, as CPython's positions do; `letters` turns them into characters.
+    Columns count UTF-8 bytes from 0, as CPython's positions do; `letters` converts them to characters.
     """
 
     file: str
@@ -133,7 +128,7 @@ class UserFrame:
 
     @property
     def place(self) -> str:
-        """Where this is, in words: "model.py:12 in forward"."""
+        """The location as text: "model.py:12 in forward"."""
         return f"{self.file}:{self.line} in {self.function}"
 
 
@@ -150,7 +145,7 @@ class NodeRow:
 
 @record()
 class SkipReason:
-    """Why a graph did not go to its backend: a row of aliasing/eligibility.py, `id` to `fix`.
+    """Why a graph did not go to its backend: the fields `id` to `fix` of a row of aliasing/eligibility.py.
 
     >>> SkipReason("BE16", "inputs overlap in memory").line
     'BE16: inputs overlap in memory'
@@ -163,21 +158,21 @@ class SkipReason:
 
     @property
     def line(self) -> str:
-        """The reason in one line, as counters, tables and pictures name it."""
+        """The reason in one line, for counters, tables and pictures."""
         return f"{self.id}: {self.title}"
 
     @property
     def page(self) -> str:
-        """Where the docs explain it."""
+        """The page of the docs that explains it."""
         return f"docs/backend-eligibility.md#{self.id.lower()}"
 
 
 @record()
 class GraphPiece:
-    """A part of a graph that was compiled by itself: one stretch of nodes, counted from 1 in the order of forward.
+    """A part of a graph that was compiled separately: one section of nodes, numbered from 1 in the order of forward.
 
-    `buckets` are the buckets of DistributedDataParallel, in the order in which they are sent, that take the gradients of
-    its `parameters`, which have `parameter_bytes` bytes.
+    `buckets` are the buckets of DistributedDataParallel, in the order of their all-reduces, with the gradients of its
+    `parameters`, which have `parameter_bytes` bytes.
     """
 
     number: int
@@ -189,11 +184,10 @@ class GraphPiece:
 
 @record()
 class NodeMemory:
-    """The memory at one node of a graph, as it ends: `live` bytes of storages that are in use, of which the node allocated
-    `allocated` (a view allocates none), and `saved` are saved for backward, inputs and parameters not counted. `size` is the
-    expression of `live` in the sizes that vary, "" where none does; `op` is what the node calls, `place` the file and line of the
-    program behind it ("" where that is not known). `inside` are the bytes that it took besides while it ran, where
-    that was measured.
+    """The memory after one node of a graph: `live` bytes of storages in use, of which the node allocated `allocated` (a view
+    allocates none), and `saved` bytes saved for backward, without inputs and parameters. `size` is the expression of `live` in the
+    dynamic sizes, "" if there are none; `op` is the node's operator, `place` the file and line of user code ("" if unknown).
+    `inside` is the additional memory in bytes while it ran, if that was measured.
     """
 
     name: str
@@ -208,8 +202,8 @@ class NodeMemory:
 
 @record()
 class SavedStorage:
-    """A storage that forward saves for backward: the node that made it or is a view of it, its bytes, their expression (as in
-    NodeMemory). `is_input` says that it belongs to an input or a parameter, which is there anyway.
+    """A storage that forward saves for backward: the node that created it or a view of it, its bytes, their expression (as in
+    NodeMemory). `is_input`: it belongs to an input or a parameter, which is alive anyway.
     """
 
     name: str
@@ -223,7 +217,7 @@ class SavedStorage:
 
 @record(kw_only=True)
 class Event(Displayable):
-    """What all events share: the frame (0: none) and the attempt (0: not while translating)."""
+    """The common fields of all events: the frame (0: none) and the attempt (0: not while translating)."""
 
     frame: int
     attempt: int = 0
@@ -231,7 +225,7 @@ class Event(Displayable):
 
 @record(kw_only=True)
 class InstructionEvent(Event):
-    """An event that an original instruction caused: its offset (-1: none), in the frame or in a callee."""
+    """An event of an original instruction: its offset (-1: none), in the frame or in a callee."""
 
     offset: int = -1
     inline: int = 0
@@ -244,9 +238,9 @@ class InstructionEvent(Event):
 class FrameEntered(Event):
     """The hook intercepted a frame for which no cache entry hit, and translation begins.
 
-    `parent` is the frame in whose modified code this one was called, None at the top. `caller` is the line of the program that
-    made the call (None: nobody knows, as in recordings that are older than the field). Where a resume function goes on in a
-    callee, `chain` has the lines at which its frames go on, outermost first.
+    `parent` is the frame in whose modified code this one was called, None at the top. `caller` is the line of user code that made
+    the call (None: unknown, as in recordings older than the field). If a resume function continues in a callee, `chain` has the
+    lines at which its frames continue, outermost first.
     """
 
     parent: int | None
@@ -258,7 +252,7 @@ class FrameEntered(Event):
 
 @record(kw_only=True)
 class FrameSkipped(Event):
-    """A frame runs as plain Python, and why."""
+    """A frame runs as plain Python, with the reason."""
 
     function: str
     file: str
@@ -266,12 +260,12 @@ class FrameSkipped(Event):
     reason: str
 
 
-NO_TENSORS = "it has neither a tensor input nor a tensor operation"  # the reason of a `FrameSkipped` that nobody need act on
+NO_TENSORS = "it has neither a tensor input nor a tensor operation"  # the reason of a `FrameSkipped` that requires no action
 
 
 @record(kw_only=True)
 class FrameFinished(Event):
-    """Translation of the frame is over. `outcome` is "compiled", "skipped" or "failed"."""
+    """Translation of the frame has ended. `outcome` is "compiled", "skipped" or "failed"."""
 
     outcome: str
     seconds: float = 0.0
@@ -279,14 +273,14 @@ class FrameFinished(Event):
 
 @record(kw_only=True)
 class AttemptStarted(Event):
-    """The translator begins at the top of the frame. `stop_at` is the offset to break before, -1 for none."""
+    """The translator begins at the start of the frame. `stop_at` is the offset to break before, -1 for none."""
 
     stop_at: int = -1
 
 
 @record(kw_only=True)
 class AttemptRestarted(InstructionEvent):
-    """The attempt is given up, because of what happened at `offset`, and another one will follow."""
+    """The attempt is discarded because of what happened at `offset`, and another one follows."""
 
     reason: str
 
@@ -298,9 +292,9 @@ class AttemptRestarted(InstructionEvent):
 class InstructionStepped(InstructionEvent):
     """One canonical instruction was interpreted; `stack` is the whole stack after it, bottom first.
 
-    `step` is the index of the canonical instruction in its code. `changed` holds only the locals and cells
-    that it changed: (name, new value), the value None for a deleted one. `depth` is the inline depth, 0 in
-    the frame itself. `rule` names the row or handler that ran ("builtin_rules.py:40 len").
+    `step` is the index of the canonical instruction in its code. `changed` holds only the locals and cells that it changed: (name,
+    new value), with the value None for a deleted one. `depth` is the inline depth, 0 in the frame itself. `rule` names the row or
+    handler that ran ("builtin_rules.py:40 len").
     """
 
     step: int
@@ -314,7 +308,7 @@ class InstructionStepped(InstructionEvent):
 
 @record(kw_only=True)
 class InlineEntered(InstructionEvent):
-    """The call at `offset` is traced through: callee number `callee` of this attempt begins."""
+    """The call at `offset` is inlined: callee number `callee` of this attempt begins."""
 
     callee: int
     code: CodeView
@@ -324,7 +318,7 @@ class InlineEntered(InstructionEvent):
 
 @record(kw_only=True)
 class InlineLeft(InstructionEvent):
-    """Callee number `callee` is over: it returned `result`, or raised or broke (None).
+    """Callee number `callee` has ended: it returned `result`, or raised or broke (None).
 
     `offset` and `inline` are those of the call; `how` is "returned", "raised" or "broke".
     """
@@ -334,16 +328,15 @@ class InlineLeft(InstructionEvent):
     how: str = "returned"
 
 
-# -- what the translator finds out -------------------------------------------------------------------------
+# -- results of translation ---------------------------------------------------------------------------------
 
 
 @record(kw_only=True)
 class NodeAdded(InstructionEvent):
-    """An FX node was put into the graph of this attempt.
+    """An FX node was added to the graph of this attempt.
 
-    `inputs` are the names of the nodes it reads. `dtype`, `shape` and `device` describe a tensor result, else
-    "". `module` is the path of the nn.Module it stands in ("layers.0.attn"), `file` and `line` the user's
-    line.
+    `inputs` are the names of the nodes that it reads. `dtype`, `shape` and `device` describe a tensor result, else "". `module` is
+    the path of the nn.Module whose code created it ("layers.0.attn"), `file` and `line` the user's line.
     """
 
     graph: str
@@ -365,9 +358,8 @@ class NodeAdded(InstructionEvent):
 class GuardInstalled(InstructionEvent):
     """A guard was installed: an assumption about `source` that the instruction at `offset` relied on.
 
-    `scope` says where the source begins ("local", "global", "closure", "" for the state of the process);
-    `source` is the Python expression people read, `expression` the check itself as Python, `reason` why it
-    was needed in words.
+    `scope` is the kind of the source's root ("local", "global", "closure", "" for process-wide state); `source` is the displayed
+    Python expression, `expression` the check itself as Python, `reason` why it was needed, as text.
     """
 
     index: int
@@ -381,12 +373,12 @@ class GuardInstalled(InstructionEvent):
 
 @record(kw_only=True)
 class Specialized(InstructionEvent):
-    """It was decided how a size, a number or an object is specialized, and `because` says why.
+    """A decision how to specialize a size, a number or an object, with the reason in `because`.
 
-    `source` is the Python expression people read: `x.size()[0]` for one size, `x.size()` where the decision is the same for all of
-    them, `x.stride()[0]`, `n`. `kind` is "static" (guarded to be this very one); "dynamic", "unbacked" or "size-oblivious" (a
+    `source` is the displayed Python expression: `x.size()[0]` for one size, `x.size()` if the decision is the same for all of
+    them, `x.stride()[0]`, `n`. `kind` is "static" (guarded to be exactly this value); "dynamic", "unbacked" or "size-oblivious" (a
     symbol of the graph); "unspecialized" (a number that is passed along without a guard on its value); or "unstable" (an object
-    that is not guarded by identity). The latest decision of an attempt about a source counts.
+    that is not guarded by identity). The latest decision of an attempt about a source applies.
     """
 
     source: str
@@ -396,7 +388,7 @@ class Specialized(InstructionEvent):
 
 @record(kw_only=True)
 class MutationRecorded(InstructionEvent):
-    """A side effect went into the journal: `operation` ("list.append") on `target`, to be replayed in `order`."""
+    """A side effect was recorded: `operation` ("list.append") on `target`, to be replayed in `order`."""
 
     order: int
     target: ValueView
@@ -408,10 +400,9 @@ class MutationRecorded(InstructionEvent):
 class GraphBroke(InstructionEvent):
     """The graph ends before the instruction at `offset`.
 
-    `kind`, `title`, `why`, `fix` and `fundamental` come from the row of graph_breaks.py, `facts` and `reason`
-    (one line) from the run. `user_stack` is the user's stack, outermost first; `stack` the symbolic stack
-    before the instruction. `operations` counts the operations in the graph so far. `nested`: one graph ends for all frames of
-    `user_stack`, in the innermost one.
+    `kind`, `title`, `why`, `fix` and `fundamental` come from the row of graph_breaks.py, `facts` and `reason` (one line) from the
+    run. `user_stack` is the user's stack, outermost first; `stack` the symbolic stack before the instruction. `operations` counts
+    the operations in the graph so far. `nested`: one graph ends for all frames of `user_stack`, in the innermost one.
     """
 
     kind: str
@@ -428,7 +419,7 @@ class GraphBroke(InstructionEvent):
     nested: bool = False
 
     def report(self, then: str = "", width: int = WIDTH) -> str:
-        """The message block people read; `then` says how the engine went on after the break. `width` as in `wrapped`."""
+        """The displayed message block; `then` describes how the engine continued after the break. `width` as in `wrapped`."""
         lines = [f"Graph break {self.kind}: {self.title}"]
         if self.user_stack:
             lines += _place(self.user_stack[-1])
@@ -437,7 +428,7 @@ class GraphBroke(InstructionEvent):
             lines.append(wrapped("  facts " + ", ".join(f"{name}: {text}" for name, text in self.facts), 8, width))
         sections = (("why", self.why), ("fix", self.fix), ("then", then))
         lines += [wrapped(f"  {label:<6}{text}", 8, width) for label, text in sections if text]
-        if self.kind.startswith("DX"):  # of this engine; torch.compile's kinds have pages of their own
+        if self.kind.startswith("DX"):  # dynexplore's kinds; torch.compile's kinds have their own pages
             status = "fundamental" if self.fundamental else "not done yet"
             lines.append(f"  more  docs/graph-breaks.md#{self.kind.lower()}        ({status})")
         elif torch_page(self.kind):
@@ -446,26 +437,25 @@ class GraphBroke(InstructionEvent):
 
 
 def torch_page(kind: str) -> str:
-    """The page that torch has of a kind of its breaks; "" for what has none."""
+    """Torch's page about one of its kinds of breaks; "" if there is none."""
     return f"https://meta-pytorch.github.io/compile-graph-break-site/gb/{kind.lower()}.html" if kind.startswith("GB") else ""
 
 
-# -- what is made ------------------------------------------------------------------------------------------
+# -- compilation results ------------------------------------------------------------------------------------
 
 
 @record(kw_only=True)
 class SubgraphCompiled(Event):
-    """The backend turned the graph of this attempt into a callable.
+    """The backend compiled the graph of this attempt into a callable.
 
-    `node_count` counts all nodes, `op_count` its operators: the calls of functions, methods and modules.
-    `inputs` are the source expressions of the placeholders, `outputs` the names of the
-    output nodes, `nodes` the names of all nodes in the order of the graph, `code` its generated Python. `pieces`: where
-    it was split for DistributedDataParallel, its parts.
+    `node_count` counts all nodes, `op_count` its operators: the calls of functions, methods and modules. `inputs` are the source
+    expressions of the placeholders, `outputs` the names of the output nodes, `nodes` the names of all nodes in the order of the
+    graph, `code` its generated Python. `pieces`: its parts, if it was split for DistributedDataParallel.
 
-    `ran_by` names what runs the graph: `backend`, or "eager" where the backend was skipped, and `because` says why it was. In
-    recordings of torch.compile, and in old ones, neither is known ("" and None). `nodes` and `code` are what was captured;
-    `lowerings` say what was rewritten for every backend but "eager", `passes` name the rewrites of what this backend got, and
-    `wrappers` what is around the callable, the first one innermost (engine/aliasing).
+    `ran_by` names what runs the graph: `backend`, or "eager" if the backend was skipped, and `because` is the reason. In
+    recordings of torch.compile, and in old ones, both are unknown ("" and None). `nodes` and `code` are as captured; `lowerings`
+    lists the rewrites for every backend but "eager", `passes` those of the graph that this backend got, and `wrappers` those
+    around the callable, the first one innermost (engine/aliasing).
     """
 
     graph: str
@@ -487,9 +477,10 @@ class SubgraphCompiled(Event):
 
 @record(kw_only=True)
 class MemoryPlanned(Event):
-    """The memory that a graph needs, node by node. `stage` is "captured" (the graph as it was captured), "forward" or "backward"
-    (what AOTAutograd made of it). `inputs` are the bytes of its inputs and parameters, which live all the while, `kept` what
-    forward keeps for backward. A graph that ran on a GPU is told a second time, `measured`: with what its operators took inside.
+    """The memory that a graph needs, node by node. `stage` is "captured" (the graph as captured), "forward" or "backward" (of
+    AOTAutograd). `inputs` are the bytes of its inputs and parameters, which are alive throughout, `kept` the storages that forward
+    saves for backward. For a graph that ran on a GPU a second event is emitted, `measured`: with the memory that its operators
+    used inside.
     """
 
     graph: str
@@ -501,9 +492,9 @@ class MemoryPlanned(Event):
 
 
 ARTIFACT_PARTS = ("joint", "graph", "ir", "fused ir", "diagram", "kernels", "code", "times", "memory")
-"""joint: forward and backward in one; graph: the forward or the backward graph; ir, fused ir: Inductor's, before and after
-fusion; diagram: the kernels and what they read and write, as DOT; kernels: their C++ or Triton; code: the whole generated
-module; times: seconds of each phase; memory: what lives at each node of forward and backward (MemoryPlanned, which is no text).
+"""joint: forward and backward in one graph; graph: the forward or the backward graph; ir, fused ir: Inductor's, before and after
+fusion; diagram: the kernels and what they read and write, as DOT; kernels: their C++ or Triton; code: the whole generated module;
+times: seconds of each phase; memory: what is alive at each node of forward and backward (MemoryPlanned, which is not text).
 """
 
 
@@ -511,8 +502,8 @@ TRACE_PARTS = (
     "captured", "joint", "graph", "code", "guards", "reasons", "failure", "metrics", "symbols", "bytecode", "passes", "settings",
     "cache", "runtime", "runnable", "other",
 )  # fmt: skip
-"""Parts of the artefacts that torch.compile's own logs hold, the most telling first: captured: the graph as Dynamo printed it;
-guards: the tree; reasons: of breaks and recompiles; failure: tracebacks; metrics: counts and times; symbols: sizes that vary;
+"""Parts of the artifacts in torch.compile's own logs, the most informative first: captured: the graph as printed by Dynamo;
+guards: the tree; reasons: of breaks and recompiles; failure: tracebacks; metrics: counts and times; symbols: dynamic sizes;
 bytecode; passes: graphs before and after Inductor's passes; settings, cache, runtime: torch's own; runnable: a program that runs
 the graph; other.
 """
@@ -520,9 +511,9 @@ the graph; other.
 
 @record(kw_only=True)
 class ArtifactEmitted(Event):
-    """A form that a compiler brought a graph into: one `part` ("ir", "code", ...) of a `stage` ("joint", "forward",
-    "backward"), as text in a `language` ("python", "cpp", "dot", "text"). A log of torch.compile has more parts (TRACE_PARTS);
-    with frame 0 they belong to the whole of it.
+    """A form into which a compiler lowered a graph: one `part` ("ir", "code", ...) of a `stage` ("joint", "forward", "backward"),
+    as text in a `language` ("python", "cpp", "dot", "text"). A log of torch.compile has more parts (TRACE_PARTS); with frame 0
+    they belong to the whole log.
     """
 
     graph: str
@@ -534,7 +525,7 @@ class ArtifactEmitted(Event):
 
 @record(kw_only=True)
 class ResumeFunctionCreated(InstructionEvent):
-    """A function was made that continues at `offset` with the stack and locals it gets as `parameters`."""
+    """A resume function was created that continues at `offset` with the stack and locals passed as `parameters`."""
 
     name: str
     parameters: tuple[str, ...]
@@ -543,8 +534,8 @@ class ResumeFunctionCreated(InstructionEvent):
 
 @record(kw_only=True)
 class CodeEmitted(Event):
-    """The modified code of the frame is ready; each row says its role and where it comes from. `objects` are the local variables
-    in which it finds live objects, besides compiled graphs: (name, what it is).
+    """The modified code of the frame is ready; each row has its role and origin. `objects` are the local variables that hold live
+    objects, besides compiled graphs: (name, description).
     """
 
     code: CodeView
@@ -558,10 +549,10 @@ class CodeEmitted(Event):
 
 @record(kw_only=True)
 class CallBegan(Event):
-    """The explained function is called, for the `call`-th time; `arguments` are named by place or keyword.
+    """The explained function is called, for the `call`-th time; `arguments` are named by position or keyword.
 
-    `caller` is the line of the program that makes the call (None: nobody knows, as of recordings that are older than the field).
-    `target` is what is called, where a program runs and several of its functions are captured ("": the one function).
+    `caller` is the line of user code that makes the call (None: unknown, as in recordings older than the field). `target` is the
+    called function, if a program runs and several of its functions are captured ("": the only one).
     """
 
     call: int
@@ -572,8 +563,9 @@ class CallBegan(Event):
 
 @record(kw_only=True)
 class TargetChosen(Event):
-    """A function or module of a program that runs is captured from now on: its name and place, and the row of the table of targets
-    that chose it, with its reason in words."""
+    """A function or module of a running program is captured from now on: its name and location, and the row of the table of
+    targets that selected it, with its reason as text.
+    """
 
     name: str
     file: str
@@ -584,8 +576,9 @@ class TargetChosen(Event):
 
 @record(kw_only=True)
 class TargetPassed(Event):
-    """A function or module of a program that ran was called and not captured: the row of the table of targets that decided so, and
-    how often it was called, as far as anybody asked."""
+    """A function or module of a program was called and not captured: the row of the table of targets that decided this, and the
+    number of recorded calls.
+    """
 
     name: str
     file: str
@@ -597,9 +590,9 @@ class TargetPassed(Event):
 
 @record(kw_only=True)
 class ProgramEnded(Event):
-    """A program that was run is over: its exit status, and how it died ("" for an orderly end), at which line of its own code.
+    """A program has ended: its exit status, and how it died ("" for a normal exit), at which line of its code.
 
-    stopped: when it was ended because enough was seen, `after 30 s (--for)`; "" where it ended by itself.
+    stopped: why it was stopped early, `after 30 s (--for)`; "" if it ended by itself.
     """
 
     status: int
@@ -611,7 +604,7 @@ class ProgramEnded(Event):
 
 @record(kw_only=True)
 class CallEnded(Event):
-    """Call number `call` is over; `error` names the exception that came out of it ("" for none)."""
+    """Call number `call` has ended; `error` names the exception that it raised ("" for none)."""
 
     call: int
     error: str = ""
@@ -622,7 +615,7 @@ class CallEnded(Event):
 
 @record(kw_only=True)
 class CacheEntryAdded(Event):
-    """A cache entry was added for the frame's code: its number, and its place in the order of checks."""
+    """A cache entry was added for the frame's code: its number, and its position in the order of checks."""
 
     entry: int
     code: int
@@ -632,12 +625,12 @@ class CacheEntryAdded(Event):
 
 
 EARLIER = -1
-"""As the number of an entry: it was made before the recording began."""
+"""As the number of an entry: it was created before the recording began."""
 
 
 @record(kw_only=True)
 class CacheHit(Event):
-    """A call found its cache entry. It has a frame number of its own; `compiled_by` is the entry's frame."""
+    """A call hit a cache entry. It has its own frame number; `compiled_by` is the entry's frame."""
 
     entry: int = EARLIER
     code: int
@@ -647,10 +640,10 @@ class CacheHit(Event):
 
 @record(kw_only=True)
 class GuardFailed(Event):
-    """The guard of an existing cache entry that said no to this call: what it expected, what it found.
+    """The guard of an existing cache entry that failed for this call: the expected and the actual value.
 
-    It is the first of its entry that fails, which ends the check; those behind it follow as `GuardAlsoFailed`. `needed_at` is the
-    line of the program that the guard rests on, where the engine says it itself; else the `GuardInstalled` of the entry does.
+    It is the first of its entry that fails, which ends the check; further ones follow as `GuardAlsoFailed`. `needed_at` is the
+    line of user code that required the guard, if the engine states it; else the `GuardInstalled` of the entry does.
     """
 
     entry: int = EARLIER
@@ -665,14 +658,14 @@ class GuardFailed(Event):
 
 @record(kw_only=True)
 class GuardAlsoFailed(GuardFailed):
-    """A further guard of the same entry that fails for this call. The check had ended before it; it was asked by itself, because
-    a recorder listens. Who mends the first one alone meets it next.
+    """A further guard of the same entry that fails for this call. The check had ended before it; it was evaluated separately for
+    the recorder. Fixing only the first failure leads to this one.
     """
 
 
 @record(kw_only=True)
 class Recompiled(Event):
-    """The frame is translated although its code has entries already; `reason` names the guard that failed."""
+    """The frame is translated although its code already has entries; `reason` names the guard that failed."""
 
     reason: str
     entries: int = 0
@@ -680,7 +673,7 @@ class Recompiled(Event):
 
 @record(kw_only=True)
 class CacheLimitReached(Event):
-    """The code has as many entries as allowed: this call and later misses run as plain Python. `caller` as in `FrameEntered`."""
+    """The code has the maximum number of entries: this call and later misses run as plain Python. `caller` as in `FrameEntered`."""
 
     function: str
     limit: int
@@ -690,7 +683,7 @@ class CacheLimitReached(Event):
 
 @record(kw_only=True)
 class PhaseTimed(Event):
-    """How long a phase of the work took ("translate", "backend", "guards", ...), in seconds."""
+    """The duration of a phase ("translate", "backend", "guards", ...), in seconds."""
 
     phase: str
     seconds: float
@@ -701,7 +694,7 @@ class PhaseTimed(Event):
 
 @record(kw_only=True)
 class GraphRan(Event):
-    """A compiled graph ran in the real call, the `run`-th time; `error` says what it raised, if it did."""
+    """A compiled graph ran in the real call, the `run`-th time; `error` is its exception, if any."""
 
     graph: str
     run: int
@@ -713,15 +706,14 @@ class GraphRan(Event):
 
 @record(kw_only=True)
 class ValueObserved(InstructionEvent):
-    """A value as it truly was in a real run.
+    """The actual value of something in a real run.
 
-    `role` says of what: "input" and "output" of the compiled graph, and "local", "stack" and "return" of the modified
-    code are values of the call itself; "node" is a value inside the graph, `replayed` on snapshots of the inputs and of
-    the random number generator. `name` is the node's or local's name, for "stack" the number of the slot. `moment` says
-    when a local was seen: "entry", "graph call", "break" or "return". `after` names the node that wrote to the tensor in
-    place, "" for the value as it was made; a replay records no gradients, so it does not know `requires_grad`. Numbers
-    that are not finite are text ("nan", "inf"). `why` says why there is no value. `seconds` is how long the operator of a node took
-    in the replay, run by itself (0: not measured).
+    `role`: "input" and "output" of the compiled graph, and "local", "stack" and "return" of the modified code are values of the
+    call itself; "node" is a value inside the graph, `replayed` on snapshots of the inputs and of the RNG state. `name` is the
+    node's or local's name, for "stack" the number of the slot. `moment` is when a local was observed: "entry", "graph call",
+    "break" or "return". `after` names the node that mutated the tensor in place, "" for the value as it was created; a replay
+    records no gradients, so its `requires_grad` is unknown. Non-finite numbers are text ("nan", "inf"). `why` is the reason if
+    there is no value. `seconds` is the duration of a node's operator in the replay, run by itself (0: not measured).
     """
 
     role: str
@@ -746,10 +738,10 @@ class ValueObserved(InstructionEvent):
 
 @record(kw_only=True)
 class ContentsSeen(InstructionEvent):
-    """What a container, or an object made in the frame, holds from step number `step` of the attempt on.
+    """The contents of a container, or of an object created in the frame, from step number `step` of the attempt on.
 
-    `value` and `tracker` are id and kind of its ValueView, `kind` is its type, `length` the number of items; `items` are the
-    first of them, each with a label: a key, the name of an attribute, "" in a sequence.
+    `value` and `tracker` are id and kind of its ValueView, `kind` is its type, `length` the number of items; `items` are the first
+    of them, each with a label: a key, the name of an attribute, "" in a sequence.
     """
 
     step: int
@@ -763,12 +755,11 @@ class ContentsSeen(InstructionEvent):
 
 @record(kw_only=True)
 class DivergenceDetected(InstructionEvent):
-    """What was seen in a real run is not what the symbolic run predicted, or not what the instruction means.
+    """What was observed in a real run differs from the prediction of the symbolic run, or from the instruction's meaning.
 
-    `where` is "step" (the instruction does something else than CPython's), "node" (a node's real dtype, shape or device is
-    not the symbolic one), "output" or "input" (what the backend's callable returned, or left in an input, is not what the
-    graph gives). `step` is the number of the InstructionStepped within the attempt, from 0; `name` the node, or the
-    instruction.
+    `where` is "step" (the instruction's effect differs from CPython's), "node" (a node's real dtype, shape or device is not the
+    symbolic one), "output" or "input" (what the backend's callable returned, or left in an input, differs from the graph's
+    result). `step` is the number of the InstructionStepped within the attempt, from 0; `name` the node, or the instruction.
     """
 
     name: str
@@ -782,7 +773,7 @@ class DivergenceDetected(InstructionEvent):
 
     @property
     def sentence(self) -> str:
-        """What differs, and in what."""
+        """What differs, and where."""
         return f"{self.name}: {self.difference}"
 
     @property
@@ -793,7 +784,7 @@ class DivergenceDetected(InstructionEvent):
 
 @record(kw_only=True)
 class RunCompared(Event):
-    """A run of a graph was replayed and compared: how many steps, nodes and outputs, and how long that took."""
+    """A run of a graph was replayed and compared: the number of steps, nodes and outputs, and the duration."""
 
     graph: str
     run: int
@@ -807,7 +798,7 @@ class RunCompared(Event):
 
 @record(kw_only=True)
 class RunLeftOut(Event):
-    """A run of a graph was not replayed, and why: the values inside the graph are not known for it and later ones."""
+    """A run of a graph was not replayed, with the reason: the values inside the graph are unknown for it and later ones."""
 
     graph: str
     run: int
@@ -819,11 +810,11 @@ class RunLeftOut(Event):
 
 @record(kw_only=True)
 class RemedyTried(Event):
-    """A remedy was applied to a copy of the program, and its calls were run again: what that changed.
+    """A remedy was applied to a copy of the program, and its calls were run again: the effect.
 
-    `row` is the id of the remedy in its table, `text` what was pasted, `place` where. `before` and `after` are the (graphs, graph
-    breaks, recompiles) of both runs; `same_values` says whether they gave the same results (None: there were none to compare).
-    `error` is what the changed program raised, "" for nothing. `helped` is the verdict.
+    `row` is the id of the remedy in its table, `text` the inserted code, `place` its location. `before` and `after` are the
+    (graphs, graph breaks, recompiles) of both runs; `same_values`: whether their results are equal (None: nothing to compare).
+    `error` is the exception of the changed program, "" for none. `helped` is the verdict.
     """
 
     row: str
@@ -841,7 +832,7 @@ class RemedyTried(Event):
 
 @record(kw_only=True)
 class CapturedOtherwise(Event):
-    """What another way of capturing (`method`, "torch.fx.symbolic_trace") made of the frame, or why it failed."""
+    """The result of another capture method (`method`, "torch.fx.symbolic_trace") on the frame, or why it failed."""
 
     method: str
     nodes: tuple[NodeRow, ...] = ()
@@ -855,8 +846,8 @@ class CapturedOtherwise(Event):
 class BackendFailed(Event):
     """The backend raised while it compiled the graph.
 
-    `raised_at` is the innermost line of the program that it raised from (where the backend is the program's own), `node` the
-    operator of the graph that it had in hand; None and "" where that is not known.
+    `raised_at` is the innermost line of user code that raised (if the backend is the program's own), `node` the operator of the
+    graph that was being compiled; None and "" if unknown.
     """
 
     graph: str
@@ -868,9 +859,9 @@ class BackendFailed(Event):
 
 @record(kw_only=True)
 class EngineFailed(InstructionEvent):
-    """A bug of the engine: the frame runs as plain Python. `where` is the engine's file, line, function.
+    """A bug in the engine: the frame runs as plain Python. `where` is the engine's file, line, function.
 
-    `user_stack` are the lines of the program that were being interpreted, outermost first (empty: before or after them).
+    `user_stack` are the lines of user code that were being interpreted, outermost first (empty: before or after them).
     """
 
     error: str
@@ -878,14 +869,14 @@ class EngineFailed(InstructionEvent):
     user_stack: tuple[UserFrame, ...] = ()
 
 
-# -- tables and small makers -------------------------------------------------------------------------------
+# -- tables and helpers -------------------------------------------------------------------------------------
 
 EVENTS: dict[str, type[Event]] = {
     name: cls
     for name, cls in list(globals().items())
     if isinstance(cls, type) and issubclass(cls, Event) and cls not in (Event, InstructionEvent)
 }
-"""Every event class by name: what JSON names an event by."""
+"""Every event class by its name in JSON."""
 
 PIECES: dict[str, type] = {
     cls.__name__: cls
@@ -898,7 +889,7 @@ NULL_VIEW = ValueView(0, "NULL", "NULL")
 
 
 def clip(text: str, limit: int = 240) -> str:
-    """Return `text`, cut in the middle to at most `limit` characters, so that a huge repr stays a record.
+    """Return `text`, shortened in the middle to at most `limit` characters, so that a huge repr does not bloat a record.
 
     >>> clip("abcdefghij", 7)
     'abc...j'
@@ -910,10 +901,10 @@ def clip(text: str, limit: int = 240) -> str:
 
 
 def wrapped(text: str, hanging: int, width: int = WIDTH) -> str:
-    """Return `text` in lines of at most `width` characters, those that go on moved in by `hanging`; with a width of 0 as it is.
+    """Return `text` in lines of at most `width` characters, continuation lines indented by `hanging`; with a width of 0 unchanged.
 
-    A line ends between two words only. A path, a name, a place such as `In [2]:3`, a call and what stands between two backquotes
-    are one word, however long.
+    Lines are broken only between words. A path, a name, a location such as `In [2]:3`, a call and text between two backquotes
+    count as one word, however long.
 
     >>> print(wrapped("fix  call read(a, b) after the function", 5, 18))
     fix  call
@@ -926,7 +917,7 @@ def wrapped(text: str, hanging: int, width: int = WIDTH) -> str:
 
 _ONE_WORD = re.compile(r"`[^`]*`|\bIn \[\d+\]|\b[\w.]+\([^()]*\)")
 _GLUE = "\0"
-"""Stands for a blank inside of such a word while lines are cut."""
+"""A placeholder for a space inside such a word while lines are broken."""
 
 
 def _wrapped_line(line: str, hanging: int, width: int) -> str:
@@ -940,7 +931,7 @@ def _wrapped_line(line: str, hanging: int, width: int) -> str:
 
 
 def letters(line: str, column: int) -> int:
-    """The number of characters of `line` in front of byte `column` of its UTF-8 form.
+    """The number of characters of `line` before byte `column` of its UTF-8 form.
 
     >>> letters("é = x", 3)
     2
@@ -949,7 +940,7 @@ def letters(line: str, column: int) -> int:
 
 
 def _place(frame: UserFrame) -> list[str]:
-    """The place of a break, its source line, and a line of ^ under the columns that matter."""
+    """The location of a break, its source line, and a line of ^ under the relevant columns."""
     lines = [f"  at    {frame.place}"]
     text = frame.code.strip()
     if text:
@@ -966,7 +957,7 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
 def without_addresses(text: str) -> str:
-    """Return `text` without the memory addresses that default reprs hold: they differ from run to run.
+    """Return `text` without the memory addresses of default reprs, which differ from run to run.
 
     >>> without_addresses("<code object f at 0x7f8fc412a180, file 'a.py'>")
     "<code object f, file 'a.py'>"
@@ -975,7 +966,7 @@ def without_addresses(text: str) -> str:
 
 
 def safe_repr(value: object, limit: int = 240) -> str:
-    """Return `repr(value)` without addresses, cut to `limit`; one that raises gives a text that says so instead."""
+    """Return `repr(value)` without addresses, shortened to `limit`; if it raises, a text that says so."""
     try:
         return clip(without_addresses(repr(value)), limit)
     except Exception as error:
@@ -983,7 +974,7 @@ def safe_repr(value: object, limit: int = 240) -> str:
 
 
 def number(value: float) -> float | str:
-    """Return `value` as a record may hold it: a finite float as it is, NaN and infinities as text.
+    """Return `value` in the form for a record: a finite float unchanged, NaN and infinities as text.
 
     >>> number(1.5), number(float("inf"))
     (1.5, 'inf')

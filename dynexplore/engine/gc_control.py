@@ -1,11 +1,10 @@
-"""The garbage collector rests while a frame is translated, and while the data of an explorer is made.
+"""Garbage collector control: disabled while a frame is translated, and while the data of an explorer is built.
 
-The idea: such work makes many objects that live to its end. The collector would walk over them again and again, which makes
-capture grow faster than linearly; and nearly none of them is garbage. A backend is somebody else's program and runs with the
-collector on. What an import makes lives as long as the process, so that not even the first collection after it need walk over
-it: it joins the oldest objects unseen.
+The idea: such work creates many objects that live until its end. The collector would traverse them again and again, which makes
+capture time grow faster than linearly; and almost none of them is garbage. Backends run with the collector enabled. What an import
+creates lives as long as the process, so it is moved to the oldest generation without being traversed.
 
-In/out: three blocks. torch/_dynamo/convert_frame.py does the same for a part of its work (`gc.freeze` in CUDA graphs aside).
+In: nothing. Out: three context managers. PyTorch's counterpart: none in Dynamo; CUDA graphs use `gc.freeze`.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 _FROZEN_BY_PYTHON = 1000
-"""Python 3.12 begins with 375 frozen objects. A program that freezes does it with all that there is, which is thousands."""
+"""Python 3.12 starts with 375 frozen objects. A program that freezes does so with all existing objects, which are thousands."""
 
 
 class _State(threading.local):
-    resting = False  # whether this thread has sent the collector to rest
+    resting = False  # whether this thread has disabled the collector
 
 
 _state = _State()
@@ -28,7 +27,7 @@ _state = _State()
 
 @contextmanager
 def gc_disabled() -> Iterator[None]:
-    """No collection inside the block."""
+    """Disable garbage collection inside the block."""
     if not gc.isenabled():
         yield
         return
@@ -43,7 +42,7 @@ def gc_disabled() -> Iterator[None]:
 
 @contextmanager
 def gc_enabled() -> Iterator[None]:
-    """Within a block at rest: the collector is back for a while."""
+    """Inside a `gc_disabled` block: enable the collector temporarily."""
     if not _state.resting:
         yield
         return
@@ -56,9 +55,9 @@ def gc_enabled() -> Iterator[None]:
 
 @contextmanager
 def importing() -> Iterator[None]:
-    """No collection inside the block, and none afterwards that walks over all that is new, until a full one."""
+    """Disable garbage collection inside the block, and afterwards exclude the new objects from collections until a full one."""
     with gc_disabled():
         yield
-        if _state.resting and gc.get_freeze_count() < _FROZEN_BY_PYTHON:  # what the program froze itself would thaw
+        if _state.resting and gc.get_freeze_count() < _FROZEN_BY_PYTHON:  # what the program itself has frozen would thaw
             gc.freeze()
             gc.unfreeze()  # into the oldest generation

@@ -1,20 +1,17 @@
-"""The table of graph-break kinds, the exception that carries one, and the text people read.
+"""Graph breaks: the table of their kinds, the exception that carries one, and the displayed text.
 
-A graph break is no error: the translator does not trace something, so the graph ends there, Python does it,
-and a resume function goes on. Which idea lives here: *why* is data. Each cause is one row of `KINDS` with a
-stable id, a title without run-time text, why it is so, how to avoid it, and whether it is fundamental (it
-could not be captured by any tracer of this sort) or only not done yet. Where only a rule is missing, it is not done
-yet, and the fix says where the rule goes. A call site gives the id and the
-facts; message, docs page and widget come from the row. To add a kind: one row here, one test that triggers
-it, and `python -m dynexplore.engine.graph_breaks > docs/graph-breaks.md`.
+The idea: *why* is data. A graph break is not an error: the translator does not trace something, so the graph ends there, Python
+runs it, and a resume function continues. Each cause is one row of `KINDS` with a stable id, a title without run-time text, an
+explanation, how to avoid it, and whether it is fundamental (no tracer of this sort could capture it) or not done yet. If only a
+rule is missing, it is not done yet, and the fix says where the rule goes. A call site passes the id and the facts; message, docs
+page and widget use the row. To add a kind: one row here, one test that triggers it, and `python -m dynexplore.engine.graph_breaks
+> docs/graph-breaks.md`.
 
-In:  `unsupported("DX201", function="math.gamma")` or `raise GraphBreak("DX201", function="math.gamma")`.
-Out: `GraphBreak`, its `reason` (one line), `render()` (the message block), `event()` (the record), `docs_page()`.
+Ids by theme: DX1xx data-dependent, DX2xx calls, DX3xx Python, DX4xx torch, DX5xx limits of the engine.
 
-Ids by theme: DX1xx the value decides (data-dependent), DX2xx calls, DX3xx Python, DX4xx torch, DX5xx limits
-of the engine.
-
-PyTorch's counterpart: torch/_dynamo/exc.py (unimplemented) and torch/_dynamo/graph_break_registry.json.
+In: `unsupported("DX201", function="math.gamma")` or `raise GraphBreak("DX201", function="math.gamma")`. Out: `GraphBreak`, its
+`reason` (one line), `render()` (the message block), `event()` (the record), `docs_page()`. PyTorch's counterpart: `unimplemented`
+in torch/_dynamo/exc.py, and torch/_dynamo/graph_break_registry.json.
 """
 
 from __future__ import annotations
@@ -27,11 +24,11 @@ from dynexplore.engine.records import record
 
 @record()
 class Kind:
-    """One cause of graph breaks. `title` holds no run-time text; `why` and `fix` are plain sentences.
+    """One cause of graph breaks. `title` contains no run-time text; `why` and `fix` are plain sentences.
 
-    `example` is a program that meets it: its function `f` breaks there when it is compiled and called with a tensor of
-    three ones, or with the `args` that the program defines, under the `options` of config that it defines.
-    `fixed` is the same program after the fix: one graph, and the same values (tests/engine/test_graph_break_examples.py).
+    `example` is a program that triggers it: its function `f` breaks there when it is compiled and called with a tensor of three
+    ones, or with the `args` that the program defines, under the `options` of config that it defines. `fixed` is the same program
+    after the fix: one graph, and the same values (tests/engine/test_graph_break_examples.py).
     """
 
     id: str
@@ -59,12 +56,12 @@ THEMES: dict[str, str] = {
 
 
 def _rule_goes(place: str) -> str:
-    """The sentence for developers where nothing is missing but a row in a table of rules."""
+    """The sentence for developers if only a row in a table of rules is missing."""
     return f'To have it traced, add a rule: {place} (CONTRIBUTING.md, "Adding a rule for a C function").'
 
 
 _ROWS: tuple[Kind, ...] = (
-    # -- DX1xx: the value decides ----------------------------------------------------------------------------------
+    # -- DX1xx: data-dependent -----------------------------------------------------------------------------------
     Kind(
         "DX101",
         "a tensor read out as a Python number",
@@ -999,15 +996,14 @@ KINDS: dict[str, Kind] = {kind.id: kind for kind in _ROWS}
 
 
 class SkipFrame(Exception):
-    """This frame is better run plain; says why."""
+    """Skip this frame; holds the reason."""
 
 
 class GraphBreak(Exception):
-    """The translator does not trace something: the graph ends before the instruction at hand.
+    """The translator does not trace something: the graph ends before the current instruction.
 
-    `kind` is the row of the table, `facts` the run-time facts by name (text, each cut to one short line).
-    `user_stack` is set by the translator, outermost frame first. An id that is not in the table is a mistake
-    in the engine: KeyError.
+    `kind` is the row of the table, `facts` the run-time facts by name (text, each shortened to one line). `user_stack` is set by
+    the translator, outermost frame first. An id that is not in the table is a bug in the engine: KeyError.
 
     >>> GraphBreak("DX104", op="lt").reason
     '`if` on a tensor value (op: lt)'
@@ -1042,7 +1038,7 @@ class GraphBreak(Exception):
         )
 
     def render(self, then: str = "") -> str:
-        """The message block that people read; `then` says how the engine went on."""
+        """The displayed message block; `then` describes how the engine continued."""
         return self.event(frame=0).report(then)
 
 
@@ -1052,7 +1048,7 @@ def unsupported(kind: str, /, **facts: object) -> NoReturn:
 
 
 def one_line(value: object, limit: int = 160) -> str:
-    """Return `value` as short text on one line; a `__str__` that raises is named instead."""
+    """Return `value` as short text on one line; if its `__str__` raises, a text that says so."""
     try:
         text = str(value)
     except Exception as error:

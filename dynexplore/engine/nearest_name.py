@@ -1,7 +1,9 @@
-"""Suggestions for a misspelled name: one sentence, with the nearest name that exists.
+"""Suggestions for a misspelled name: one sentence, with the nearest existing name.
 
-In: the name, and those there are. Out: a hint; without a likely name, the list of all.
-torch/utils/_config_module.py says no more than that a name does not exist.
+The idea: an error about an unknown name should suggest the likely one, or else list all names.
+
+In: the name, and the existing ones. Out: the hint. PyTorch's counterpart: none; torch/utils/_config_module.py only says that a
+name does not exist.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from collections.abc import Iterable
 
 
 def instead(name: str, candidates: Iterable[str]) -> str:
-    """The end of a sentence that began with what is wrong.
+    """The end of a sentence that began with the error.
 
     >>> instead("egaer", ["eager", "inductor"]), instead("zzz", ["eager", "inductor"])
     ("; did you mean 'eager'?", '; there are: eager, inductor')

@@ -1,10 +1,10 @@
-"""Running numbers that can be taken back: for names in modified code, and for cache entries that nobody records.
+"""Consecutive numbers that can be rolled back: for names in modified code, and for unrecorded cache entries.
 
-The idea: people meet these numbers (`__compiled_fn_0`), so they have no gaps. A dry run
-(what would this call do?) translates as a real call does, and its numbers are used again afterwards.
+The idea: users see these numbers (`__compiled_fn_0`), so they have no gaps. A dry run (what would this call do?) translates like a
+real call, and its numbers are reused afterwards.
 
-In:  nothing. Out: `Numbering`. One translation at a time asks, so no lock is needed.
-PyTorch's counterpart: torch/_dynamo/bytecode_transformation.py (unique_id).
+In: nothing. Out: `Numbering`. Only one translation at a time uses it, so no lock is needed. PyTorch's counterpart: `unique_id` in
+torch/_dynamo/bytecode_transformation.py.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 
 class Numbering:
-    """0, 1, 2, ..., or from another number on.
+    """0, 1, 2, ..., or from another first number on.
 
     >>> numbers = Numbering()
     >>> numbers.next(), numbers.next()
@@ -31,12 +31,12 @@ class Numbering:
         return self._count - 1
 
     def reset(self) -> None:
-        """Start again."""
+        """Start again from the first number."""
         self._count = self._first
 
     @contextlib.contextmanager
     def rolled_back(self) -> Iterator[None]:
-        """The numbers that are given inside the block are given again after it."""
+        """Reuse the numbers that are assigned inside the block after it."""
         before = self._count
         try:
             yield

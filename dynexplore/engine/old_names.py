@@ -1,12 +1,10 @@
 """Deprecated names: what was renamed in this release and still works until the next one, with a DeprecationWarning.
 
-Which idea lives here: one table says which public name became which. A module that has old names ends with
-`keep_old_names(globals())`: an old attribute of a class becomes a property, an old name of the module is looked up by its
-`__getattr__` (PEP 562).
+The idea: one table maps each old public name to the new one. A module with old names ends with `keep_old_names(globals())`: an old
+attribute of a class becomes a property, an old name of the module is resolved by its `__getattr__` (PEP 562).
 
-In:  the table `RENAMED`. Out: `keep_old_names(namespace)`.
-
-PyTorch's counterpart: `typing_extensions.deprecated` on each old function.
+In: the table `RENAMED`. Out: `keep_old_names(namespace)`. PyTorch's counterpart: `typing_extensions.deprecated` on each old
+function.
 """
 
 from __future__ import annotations
@@ -62,11 +60,11 @@ RENAMED: dict[str, dict[str, str]] = {
     "dynexplore.views.headline": {"Headline.what": "summary"},
     "dynexplore.views.ranked_costs": {"Cost.what": "kind"},
 }
-"""Module -> its old names, `Class.attribute` for one of a class, each with the new name of it."""
+"""Module -> its old names (`Class.attribute` for a class's attribute), each with its new name."""
 
 
 def keep_old_names(namespace: dict[str, Any]) -> None:
-    """Give a module, whose `globals()` these are, its old names from the table."""
+    """Add the old names from the table to the module with these `globals()`."""
     module: str = namespace["__name__"]
     of_module = {}
     for old, new in RENAMED[module].items():

@@ -1,13 +1,12 @@
-"""How long each phase of the work took, per function: read, translate, guards, backend, assemble.
+"""Timing of the phases of a conversion, per function: read, translate, guards, backend, assemble.
 
-Which idea lives here: the functions that do a phase's work are decorated with its name; while a frame is converted
-their time is noted, each phase without those inside it, so that the phases of a frame add up to its whole. Outside of
-a conversion (a view reads bytecode, say) nothing is noted. It costs a microsecond a call, so it is always on.
+The idea: functions that do a phase's work are decorated with its name; while a frame is converted their time is recorded, each
+phase without nested ones, so that the phases of a frame add up to its total. Outside a conversion (a view reads bytecode, for
+example) nothing is recorded. It costs a microsecond per call, so it is always on.
 
-In:  `@timed("read")` above functions, `with times.of("f (model.py:3)")` around one conversion.
-Out: `times.records`, the latest of them, until `times.clear()`; compile_times() shows them.
-
-PyTorch's counterpart: dynamo_timed and compile_times in torch/_dynamo/utils.py.
+In: `@timed("read")` above functions, `with times.of("f (model.py:3)")` around one conversion. Out: `times.records`, the latest of
+them, until `times.clear()`; compile_times() displays them. PyTorch's counterpart: `dynamo_timed` and `compile_times` in
+torch/_dynamo/utils.py.
 """
 
 from __future__ import annotations
@@ -26,13 +25,13 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 MAX_RECORDS = 100_000
-"""How many records are kept: the latest."""
+"""The maximum number of records: the latest are kept."""
 
 
 @record()
 class PhaseRecord:
-    """One piece of work: for which function, which phase, when it began (perf_counter), how long it took (all in
-    seconds), and how long without the phases inside it.
+    """One interval of work: for which function, which phase, its start (perf_counter), its duration (in seconds), and its duration
+    without nested phases.
     """
 
     function: str
@@ -44,7 +43,7 @@ class PhaseRecord:
 
 
 class _Open(threading.local):
-    """What a thread is doing: the function that is converted, and the time taken by inner phases, innermost last."""
+    """What a thread is doing: the function being converted, and the time taken by nested phases, innermost last."""
 
     function = ""
 
@@ -61,7 +60,7 @@ class PhaseTimes:
 
     @contextlib.contextmanager
     def of(self, function: str) -> Iterator[None]:
-        """A conversion of this function; the rest of its time is noted as "other"."""
+        """Time a conversion of this function; the remaining time is recorded as "other"."""
         before = self._open.function, self._open.inner
         self._open.function, self._open.inner = function, []
         try:
@@ -72,7 +71,7 @@ class PhaseTimes:
 
     @contextlib.contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """A phase of the conversion at hand."""
+        """Time a phase of the current conversion."""
         inner = self._open.inner
         inner.append(0.0)
         start = time.perf_counter()
@@ -90,7 +89,7 @@ class PhaseTimes:
         return bool(self._open.function)
 
     def clear(self) -> None:
-        """Forget all records."""
+        """Discard all records."""
         self.records.clear()
 
 
@@ -99,7 +98,7 @@ times = PhaseTimes()
 
 
 def timed(phase: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Declare that calls of the decorated function are this phase.
+    """Declare that calls of the decorated function belong to this phase.
 
     >>> @timed("read")
     ... def work():

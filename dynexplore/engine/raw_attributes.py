@@ -1,10 +1,11 @@
-"""Reading attributes past the program's own code.
+"""Raw attribute access: read attributes without running the program's own code.
 
-The idea: to look is not to run. A guard, or a tracker that asks what a live object holds, must not run a `__getattribute__` of the
-program, of the object's class or of a metaclass: it might count, print, raise, or answer for something else.
-`object.__getattribute__` and `type`'s own slots read what is there.
+The idea: inspection must have no side effects. A guard, or a tracker that reads a live object, must not run a `__getattribute__`
+of the program, of the object's class or of a metaclass: it might count, print, raise, or return something else.
+`object.__getattribute__` and `type`'s own slots return what is stored.
 
-In: a live object and a name. Out: what stands there. Mirrors CPython's Objects/object.c (PyObject_GenericGetAttr).
+In: a live object and a name. Out: the stored value. PyTorch's counterpart: none; it mirrors CPython's Objects/object.c
+(PyObject_GenericGetAttr).
 """
 
 from __future__ import annotations
@@ -20,20 +21,20 @@ from dynexplore.engine.native import made_dictionary
 class_dict: Any = type.__dict__["__dict__"].__get__
 """A class's own `__dict__`."""
 class_mro: Any = type.__dict__["__mro__"].__get__
-"""The classes in which a name is looked up, in order."""
+"""A class's own `__mro__`: the classes in which a name is looked up, in order."""
 _class_flags: Any = type.__dict__["__flags__"].__get__
 _class_name: Any = type.__dict__["__name__"].__get__
 _class_offset: Any = type.__dict__["__dictoffset__"].__get__
-_MANAGED_DICT = 1 << 4  # Py_TPFLAGS_MANAGED_DICT: CPython itself keeps the attributes, with or without a dictionary
-_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: made by a class statement
-_IMMUTABLE = 1 << 8  # Py_TPFLAGS_IMMUTABLETYPE: made in C, where it has the other flag, too
+_MANAGED_DICT = 1 << 4  # Py_TPFLAGS_MANAGED_DICT: CPython stores the attributes, with or without a dictionary
+_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: created by a class statement
+_IMMUTABLE = 1 << 8  # Py_TPFLAGS_IMMUTABLETYPE: defined in C, even if the other flag is set, too
 
 
 def instance_dict(value: object) -> dict[str, Any]:
     """An object's own `__dict__`.
 
-    An object of C that has none yet gets none from being looked at: CPython may ask whether it has (a partial of such a partial
-    is one partial, functoolsmodule.c).
+    A C object without one does not get one by being inspected: CPython may check whether it has one (a partial of such a partial
+    is flattened, functoolsmodule.c).
 
     >>> from functools import partial
     >>> given = partial(print)
@@ -52,22 +53,22 @@ def instance_dict(value: object) -> dict[str, Any]:
 
 
 def is_a(value: object, *classes: type[Any]) -> bool:
-    """`isinstance` by an object's type alone; where that says no, `isinstance` goes on and asks the object for its `__class__`."""
+    """`isinstance` by an object's type only; the built-in one would otherwise also read the object's `__class__`."""
     return issubclass(type(value), classes)
 
 
 def bound_method(function: MethodDescriptorType, owner: object) -> Any:
-    """A method of C, bound. The type is named: Python 3.12 reads it for some methods without asking whether there is one."""
+    """A bound C method. The type is passed explicitly: Python 3.12 reads it for some methods without checking that there is one."""
     return function.__get__(owner, type(owner))
 
 
 def is_c_type(cls: type[Any]) -> bool:
-    """Whether a class is one of C, and no class statement's."""
+    """Whether a class is defined in C, and not by a class statement."""
     return bool(not _class_flags(cls) & _HEAP_TYPE or _class_flags(cls) & _IMMUTABLE)
 
 
 def name_in_messages(cls: type[Any]) -> str:
-    """The name by which CPython's own messages call a class: of one that is made in C it is the full one (`tp_name`).
+    """The name of a class in CPython's own messages: for one defined in C it is the full one (`tp_name`).
 
     >>> from collections import deque
     >>> name_in_messages(deque), name_in_messages(list)
@@ -78,11 +79,11 @@ def name_in_messages(cls: type[Any]) -> str:
 
 
 ABSENT = object()
-"""What stands where there is nothing: no guard takes it for anything."""
+"""The result if there is no value: it is equal to no value in any guard."""
 
 
 def item_of(container: Any, key: Any) -> Any:
-    """`container[key]` by the C type below the container's class: no `__getitem__` and no `__missing__` is asked.
+    """`container[key]` by the C base type of the container: no `__getitem__` and no `__missing__` is called.
 
     >>> from collections import defaultdict
     >>> rows = defaultdict(list, one=1)
@@ -103,7 +104,7 @@ def item_of(container: Any, key: Any) -> Any:
 
 
 def behind(container: Any) -> Any:
-    """What a mappingproxy shows, of whatever class that is; any other container itself.
+    """The mapping behind a mappingproxy, of any class; any other container itself.
 
     >>> behind(MappingProxyType({"a": 1}))
     {'a': 1}
@@ -112,7 +113,7 @@ def behind(container: Any) -> Any:
 
 
 def keys_of(container: Any) -> list[Any]:
-    """`list(container)` of a dict or set, by the C type below its class."""
+    """`list(container)` of a dict or set, by its C base type."""
     container = behind(container)
     if is_a(container, OrderedDict):
         return _ordered_keys(container)
@@ -120,7 +121,7 @@ def keys_of(container: Any) -> list[Any]:
 
 
 def values_of(container: Any) -> list[Any]:
-    """`list(container.values())`, by the C type below its class."""
+    """`list(container.values())`, by its C base type."""
     container = behind(container)
     if is_a(container, OrderedDict):
         values = {id(key): value for key, value in dict.items(container)}
@@ -129,11 +130,11 @@ def values_of(container: Any) -> list[Any]:
 
 
 def _ordered_keys(container: OrderedDict[Any, Any]) -> list[Any]:
-    """The keys of an OrderedDict in its order; CPython's own walk looks each of them up again, and may ask a `__eq__`."""
+    """The keys of an OrderedDict in its order; CPython's own iteration looks each of them up again, and may call an `__eq__`."""
     keys = list(dict.__iter__(container))
     if all(type(key) is str for key in keys):
         return list(OrderedDict.__iter__(container))
-    # odictobject.c (odict_traverse): the keys in their order, then what the dict below has, values and keys
+    # odictobject.c (odict_traverse): the keys in order, then the values and keys of the underlying dict
     return gc.get_referents(container)[: -2 * len(keys)][-len(keys) :]
 
 
@@ -145,12 +146,12 @@ def _layout(kind: type[Any], *layouts: Any) -> Any:
 
 
 def own_attribute(value: object, name: str) -> Any:
-    """What an object's own `__dict__` has under a name."""
+    """The value under a name in an object's own `__dict__`."""
     return instance_dict(value)[name]
 
 
 def closure_values(function: Any) -> Iterator[tuple[str, Any]]:
-    """What a function closes over, by name; a cell that is not assigned yet is left out.
+    """The values in a function's closure, by name; empty cells are omitted.
 
     >>> list(closure_values((lambda number: lambda: number)(3)))
     [('number', 3)]
@@ -163,7 +164,7 @@ def closure_values(function: Any) -> Iterator[tuple[str, Any]]:
 
 
 def plain_attribute(value: Any, name: str) -> Any:
-    """`value.name` as the C type below the object's class reads it: a slot, an attribute of C, what a class has."""
+    """`value.name` as read by the C base type of the object: a slot, a C attribute, a class attribute."""
     own = (class_dict(owner).get("__getattribute__") for owner in class_mro(type(value)))
     return next(method for method in own if type(method) is WrapperDescriptorType)(value, name)
 
@@ -180,7 +181,7 @@ def has_python_getattribute(cls: type[Any]) -> bool:
 
 
 def tells_its_class(cls: type[Any]) -> bool:
-    """Whether `instance.__class__` is the instance's type, and no code of the program is run to say so."""
+    """Whether `instance.__class__` is the instance's type, without running user code to compute it."""
     if has_python_getattribute(cls):
         return False
     return next(class_dict(owner)["__class__"] for owner in class_mro(cls) if "__class__" in class_dict(owner)) is _CLASS_OF

@@ -1,13 +1,12 @@
 """Recorder: the interface between the engine and whoever watches it.
 
-Which idea lives here: the engine emits frozen events (events.py) and does not know who takes them. A recorder takes events
-one by one; a recorder with a method `note` gets most of them as a function and its arguments, because an event that nobody reads
-need never be made. A recorder with a method `next_entry_number` numbers the cache entries that it hears of, from 1, as it
-does frames: what a person reads in one recording has no gaps, whatever else the process compiles.
+The idea: the engine emits frozen events (events.py) and does not know who consumes them. A recorder receives events one by one; a
+recorder with a method `note` receives most of them as a function and its arguments, because an event that is never read need not
+be created. A recorder with a method `next_entry_number` numbers the cache entries reported to it, from 1, as it does frames: the
+numbers in one recording have no gaps, whatever else the process compiles.
 
-In:  events, or `DeferredEvent` ones. Out: nothing.
-
-PyTorch's counterpart: `trace_structured` in torch/_logging/_internal.py, which writes to a log.
+In: events, or `DeferredEvent`s. Out: nothing. PyTorch's counterpart: `trace_structured` in torch/_logging/_internal.py, which
+writes to a log.
 """
 
 from __future__ import annotations
@@ -20,24 +19,24 @@ from dynexplore.engine import events as ev
 from dynexplore.engine.numbering import Numbering
 
 _UNRECORDED = Numbering(first=1)
-"""The entries of those who do not number them."""
+"""Numbers of cache entries without a recorder that numbers them."""
 
 DeferredEvent = tuple[Any, ...]
-"""A function that makes an event, and its arguments, which are plain data as the event is."""
+"""A function that creates an event, and its arguments, which are plain data like the event."""
 
 
 class Recorder(Protocol):
-    """What the engine needs of a recorder."""
+    """The recorder methods that the engine calls."""
 
     def record(self, event: ev.Event) -> None:
-        """Take one event."""
+        """Receive one event."""
 
     def next_frame_id(self) -> int:
         """Return a new frame number, from 1 up."""
 
 
 def deferred_event_sink(recorder: Recorder) -> Callable[[DeferredEvent], None]:
-    """How a recorder takes a `DeferredEvent`: by its own `note`, where it has one; any other gets the event at once.
+    """How a recorder receives a `DeferredEvent`: by its own `note`, if it has one; otherwise the event is created at once.
 
     >>> class Printing:
     ...     def record(self, event): print(event)
@@ -50,7 +49,7 @@ def deferred_event_sink(recorder: Recorder) -> Callable[[DeferredEvent], None]:
 
 
 def entry_number(recorder: Recorder | None) -> int:
-    """The number of a new cache entry, from 1 up: the recorder's, if it gives any.
+    """The number of a new cache entry, from 1 up: from the recorder, if it numbers entries.
 
     >>> first = entry_number(None)
     >>> entry_number(None) - first
@@ -61,5 +60,5 @@ def entry_number(recorder: Recorder | None) -> int:
 
 
 def unrecorded_entries_again() -> AbstractContextManager[None]:
-    """The numbers that entries get inside the block while nobody records are given again after it."""
+    """Reuse the numbers of unrecorded entries created inside the block after it."""
     return _UNRECORDED.rolled_back()

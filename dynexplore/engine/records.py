@@ -1,20 +1,18 @@
-"""Records: dataclasses whose methods are written when they are first used, and frozen ones that are made quickly.
+"""Records: dataclasses whose methods are generated on first use, and frozen ones that are created quickly.
 
-Which idea lives here: a frozen dataclass costs a millisecond to define, because `dataclasses` compiles the text of six methods.
-The engine has about seventy, and most of them are events, which nobody makes unless somebody watches: half of what importing
-the engine cost. `record` declares the same class, but begins with stand-ins for `__init__`, `__eq__` and `__hash__`. The first
-that is called compiles all three at once and steps aside. `__repr__` and what keeps a record frozen need no text of their own.
+The idea: a frozen dataclass costs a millisecond to define, because `dataclasses` compiles the source of six methods. The engine
+has about seventy, most of them events, which are only created if somebody watches: that was half the import time of the engine.
+`record` declares the same class, but starts with stubs for `__init__`, `__eq__` and `__hash__`. The first call of one compiles all
+three and replaces the stubs. `__repr__` and the methods that keep a record frozen need no generated source.
 
-What is recorded is frozen, so that nobody changes it later, and the `__init__` of a frozen class pays for that with one call
-per field. `quick` makes the same records in a sixth of the time: its object begins in a twin class that has the same slots and
-is not frozen, and becomes one of its own class when it is full. Python allows that between classes of the same layout. Nobody
-sees the twin.
+Records are frozen, so that nobody modifies them later, and the `__init__` of a frozen class pays for that with one call per field.
+`quick` creates the same records in a sixth of the time: the object is created in a twin class that has the same slots and is not
+frozen, and its `__class__` is set when it is complete. Python allows that between classes of the same layout. The twin is never
+visible.
 
-In:  a class with annotated fields; for `quick`, a frozen record.
-Out: `record()`, a decorator like `dataclasses.dataclass(frozen=True, slots=True)` (also for `dataclasses.fields`, `replace` and
-     pattern matching); `quick(cls)`, which event_emitter.py uses for the records that most of a recording consists of.
-
-PyTorch has no counterpart.
+In: a class with annotated fields; for `quick`, a frozen record. Out: `record()`, a decorator like
+`dataclasses.dataclass(frozen=True, slots=True)` (also for `dataclasses.fields`, `replace` and pattern matching); `quick(cls)`,
+which event_emitter.py uses for the most frequent records of a recording. PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ _Field = dataclasses.Field[Any]
 def record(
     *, frozen: bool = True, kw_only: bool = False, eq: bool = True, weakref_slot: bool = False
 ) -> Callable[[type[T]], type[T]]:
-    """Make a class a dataclass with slots, frozen unless told otherwise, without compiling anything yet.
+    """Make a class a dataclass with slots, frozen by default, without compiling anything yet.
 
     >>> @record()
     ... class Place:
@@ -46,7 +44,7 @@ def record(
         slot_class: list[type[Any]] = []
         for name, method in _first_methods(cls, slot_class, frozen, eq).items():
             setattr(cls, name, method)
-        # without methods nothing is compiled
+        # without generated methods nothing is compiled
         shape = dataclasses.dataclass(
             init=False, repr=False, eq=False, slots=True, kw_only=kw_only, weakref_slot=weakref_slot
         )
@@ -57,25 +55,26 @@ def record(
 
 
 def quick(cls: type[T]) -> Callable[..., T]:
-    """A function that makes records of `cls`, from positional or keyword arguments in the order of the fields.
+    """A function that creates records of `cls`, from positional or keyword arguments in the order of the fields.
 
     >>> from dynexplore.engine.events import ValueView
     >>> quick(ValueView)(3, "TensorVariable", "float32[10] cpu", node="a")
     ValueView(id=3, kind='TensorVariable', text='float32[10] cpu', source='', node='a')
     """
     quick_class: list[type[Any]] = []
-    # `object`'s own methods, or storing a field would ask those of the frozen class
+    # `object`'s own methods, or storing a field would call those of the frozen class
     own = {"__setattr__": object.__setattr__, "__delattr__": object.__delattr__}
     own["__init__"] = _stand_in(quick_class, "__init__", lambda: _write_quick(quick_class[0], cls))
     quick_class.append(type(cls.__name__, cls.__bases__, {"__slots__": cls.__slots__, **own}))  # type: ignore[attr-defined]
     return cast(Callable[..., T], quick_class[0])
 
 
-# -- what a record begins with ----------------------------------------------------------------------------------------
+# -- initial methods of a record ---------------------------------------------------------------------------------------
 
 
 def _first_methods(cls: type[Any], slot_class: list[type[Any]], frozen: bool, eq: bool) -> dict[str, Any]:
-    """The methods that a new record gets besides its own. `slot_class` will hold the class with the slots, which is another one."""
+    """The methods that a new record gets besides its own. `slot_class` will hold the class with slots, which is a different class.
+    """
     methods: dict[str, Any] = {"__repr__": _repr}
     if frozen:
         methods |= {"__setattr__": _refuse_to_set, "__delattr__": _refuse_to_delete}
@@ -89,7 +88,7 @@ def _first_methods(cls: type[Any], slot_class: list[type[Any]], frozen: bool, eq
 
 
 def _stand_in(slot_class: list[type[Any]], name: str, write: Callable[[], None]) -> Callable[..., Any]:
-    """A method that has itself and its kin written, and then does what they do."""
+    """A stub that generates all methods, and then calls the real one."""
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         write()
@@ -121,13 +120,13 @@ def _set_state(self: Any, state: list[Any]) -> None:
         object.__setattr__(self, field.name, value)
 
 
-# -- what is written at the first use ---------------------------------------------------------------------------------
+# -- generated on first use -------------------------------------------------------------------------------------------
 
 
 def _write(cls: type[Any], names: tuple[str, ...], frozen: bool) -> None:
-    """Replace the stand-ins by methods that name the fields. Two threads that come here at once write the same."""
+    """Replace the stubs by methods that name the fields. If two threads do so at once, both generate the same."""
     fields = dataclasses.fields(cls)
-    # a slot's own `__set__` is the quickest way past `__setattr__`
+    # a slot's own `__set__` is the fastest way to bypass `__setattr__`
     store = "put_{0}(self, {1})" if frozen else "self.{0} = {1}"
     puts = {f"put_{field.name}": getattr(cls, field.name).__set__ for field in fields} if frozen else {}
     compared = [field.name for field in fields if field.compare]
@@ -146,7 +145,7 @@ def _write(cls: type[Any], names: tuple[str, ...], frozen: bool) -> None:
 
 
 def _write_quick(twin: type[Any], cls: type[Any]) -> None:
-    # those without a default first, as Python wants it
+    # those without a default first, as Python requires
     fields = sorted(dataclasses.fields(cls), key=_has_default)
     lines = [*_init(fields, [], "self.{0} = {1}"), "    self.__class__ = cls"]
     setattr(twin, "__init__", _run(lines, fields, cls=cls)["__init__"])  # noqa: B010
@@ -174,7 +173,7 @@ def _has_default(field: _Field) -> bool:
 
 
 def _run(lines: Sequence[str], fields: Sequence[_Field], **names: Any) -> dict[str, Any]:
-    """What these lines define. `default_x` is MISSING where a factory makes the value."""
+    """Execute these lines; returns the definitions. `default_x` is MISSING if a factory creates the value."""
     space = {**names, **{f"default_{field.name}": field.default for field in fields if _has_default(field)}}
     space |= {f"make_{field.name}": field.default_factory for field in fields if _has_factory(field)}
     exec("\n".join(lines), space)

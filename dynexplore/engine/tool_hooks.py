@@ -1,14 +1,12 @@
 """Tool hooks: what the tools above the engine do with a frame or a graph while it is compiled.
 
-Which idea lives here: an option such as `config.debug` or `config.repro_after` brings in a tool that looks at a frame or at a
-backend as the engine works. The engine knows the moments, the tools know the work; so the tools are asked through this
-Protocol. The front door (dynexplore/__init__.py) connects functions that import a tool when it is first wanted. Nobody
-pays for a tool whose option is off: the engine looks at the option before it asks here.
+The idea: an option such as `config.debug` or `config.repro_after` enables a tool that inspects a frame or a backend during
+compilation. The engine knows when to call, the tools know what to do; so tools are called through this Protocol. The public
+package (dynexplore/__init__.py) registers functions that import a tool on first use. A disabled tool costs nothing: the engine
+checks the option before it calls the hook.
 
-In:  `connect`, called by the front door.
-Out: `connected()`; None where only the engine was imported: then the options bring in nothing.
-
-PyTorch keeps such hooks in torch/_dynamo/config.py and calls the tools directly.
+In: `connect`, called by the public package. Out: `connected()`; None if only the engine was imported: then the options have no
+effect. PyTorch's counterpart: none; torch/_dynamo calls such tools directly, depending on torch/_dynamo/config.py.
 """
 
 from __future__ import annotations
@@ -21,41 +19,44 @@ from dynexplore.engine.recorder import Recorder
 
 
 class ToolHooks(Protocol):
-    """The tools, as the engine sees them. Frames, stores, graphs and backends are those of `runtime/`."""
+    """The tools' interface to the engine. Frames, stores, graphs and backends are those of `runtime/`."""
 
     def printing(self, recorder: Recorder | None) -> Recorder | None:
-        """The recorder of one frame whose capture is to be printed: the one there is, with a recording beside it."""
+        """The recorder for one frame whose capture is to be printed: the existing one, combined with a recording."""
 
     def print_frame(self, recorder: Recorder | None, frame: int, state: Any) -> None:
-        """Print and log what `config` asks for, when the frame is done."""
+        """Print and log what `config` enables, when the frame is finished."""
 
     def save_failed_frame(self, store: Any, state: Any, error: BaseException, where: str) -> Path | None:
-        """Write a frame whose translation failed to a file; its path, None where that cannot be."""
+        """Write a frame whose translation failed to a file; returns its path, or None if that is impossible."""
 
     def compile_watched(self, graph: Any, name: str, backend: Any, compile_it: Callable[[], Any]) -> Callable[..., Any]:
-        """Compile a graph by `compile_it`; where that or the first run fails, leave a program that fails alone."""
+        """Compile a graph by `compile_it`; if that or the first run fails, write a standalone program that fails in the same way.
+        """
 
     def watched_compiler(self, backend: str, recorder: Recorder, frame: int, graph: str) -> Callable[..., Any] | None:
-        """The backend of that name, telling the recorder what it makes on its way; None where nothing is known of it."""
+        """The backend of this name, reporting its intermediate artifacts to the recorder; None for a backend without support for
+        that.
+        """
 
     def note_memory(self, recorder: Recorder, frame: int, graph: str, module: Any) -> None:
-        """Tell the recorder how much memory a captured graph needs."""
+        """Report to the recorder how much memory a captured graph needs."""
 
     def watched_explanation(self, fn: Callable[..., Any], backend: Any, options: Any) -> Any:
-        """An explanation without calls so far, of what torch's own engine does with a function."""
+        """An explanation, without calls so far, of what torch.compile does with a function."""
 
     def compiled_by_torch(self, target: Any, backend: Any, fullgraph: bool, dynamic: bool | None) -> Callable[..., Any]:
-        """A function or module given to torch's own engine anew."""
+        """A function or module, compiled again by torch.compile."""
 
 
 _connected: list[ToolHooks] = []
 
 
 def connect(hooks: ToolHooks) -> None:
-    """From now on these tools are asked."""
+    """Register the tools to call from now on."""
     _connected[:] = [hooks]
 
 
 def connected() -> ToolHooks | None:
-    """The tools, if any are connected."""
+    """The registered tools, if any."""
     return _connected[0] if _connected else None

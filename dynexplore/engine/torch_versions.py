@@ -1,14 +1,12 @@
-"""Which versions of torch the engine is tested on, and what happens under another one.
+"""The torch versions on which the engine is tested, and the self-check for any other version.
 
-Which idea lives here: a version that nobody tried is tried, not refused. The first time that the engine starts under a torch
-outside the tested range, a process of its own runs the self-check (tools/self_check.py: hook, graph, break, guard, recompile),
-so that not even a crash does harm here. If all of it passes, one line says so and the engine runs; if not, ImportError says
-which check failed. The answer is kept in a file of the user's cache, for this torch, Python, dynexplore and environment.
+The idea: an untested version is tried, not refused. The first time that the engine starts under a torch outside the tested range,
+a separate process runs the self-check (tools/self_check.py: hook, graph, break, guard, recompile), so that even a crash does no
+harm here. If all of it passes, one line says so and the engine runs; if not, ImportError says which check failed. The result is
+cached in a file in the user's cache folder, for this torch, Python, dynexplore and environment.
 
-In:  the version of the torch that is imported.
-Out: `admit(version)`, which returns or raises ImportError; `TESTED`, which the front door and the documentation repeat.
-
-PyTorch's counterpart: none; torch._dynamo is part of torch.
+In: the version of the imported torch. Out: `admit(version)`, which returns or raises ImportError; `TESTED`, which the public
+package and the documentation repeat. PyTorch's counterpart: none; torch._dynamo is part of torch.
 
 >>> is_tested("2.13.0+cpu"), is_tested("2.10.1"), is_tested("3.0")
 (True, False, False)
@@ -28,31 +26,31 @@ from collections.abc import Callable
 from pathlib import Path
 
 TESTED = ((2, 11), (2, 14))
-"""The first and the last version of torch that the tests run on."""
+"""The first and the last tested version of torch."""
 
 CHECKS = ("import", "hook", "graph", "break", "guard", "recompile")
-"""What the self-check tries, in this order."""
+"""The steps of the self-check, in order."""
 
 PASSED = "passed"
 
-_CHILD = "DYNEXPLORE_SELF_CHECK"  # set in the process that runs the self-check, which asks no other
+_CHILD = "DYNEXPLORE_SELF_CHECK"  # set in the process that runs the self-check, so that it starts no other
 _PROGRAM = "dynexplore.tools.self_check"
 _SECONDS = 300.0
 
 
 def text(version: tuple[int, ...]) -> str:
-    """A version as people write it: "2.11"."""
+    """The usual text of a version: "2.11"."""
     return ".".join(map(str, version))
 
 
 def is_tested(version: str) -> bool:
-    """Whether this version of torch lies in the range that the tests run on."""
+    """Whether this version of torch is in the tested range."""
     parts = re.match(r"(\d+)\.(\d+)", version)
     return parts is not None and TESTED[0] <= (int(parts[1]), int(parts[2])) <= TESTED[1]
 
 
 def admit(version: str) -> None:
-    """Let the engine start under this torch: silently if it is tested, else with a line on stderr after a self-check.
+    """Allow the engine to start under this torch: silently if it is tested, else with a line on stderr after a self-check.
 
     Raises ImportError, in one sentence, if the self-check fails.
     """
@@ -69,7 +67,7 @@ def admit(version: str) -> None:
 
 
 def key_of(version: str) -> str:
-    """What an answer holds for: the versions and the environment."""
+    """The cache key of a result: the versions and the environment."""
     python = sysconfig.get_python_version()
     try:
         own = importlib.metadata.version("dynexplore")
@@ -79,13 +77,13 @@ def key_of(version: str) -> str:
 
 
 def answers_file() -> Path:
-    """Where answers are kept: in the folder for caches that the desktop's convention names."""
+    """The file with cached results: in the cache folder of the XDG convention."""
     folder = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(folder) / "dynexplore" / "self_check.json"
 
 
 def cached_answer(key: str, file: Path, check: Callable[[], str]) -> str:
-    """The answer that `file` has for `key`, or what `check` says, which is kept there if the file can be written."""
+    """The result in `file` for `key`, or the result of `check`, which is stored there if the file is writable."""
     answers = _read(file)
     if key not in answers:
         answers[key] = check()
@@ -100,13 +98,13 @@ def cached_answer(key: str, file: Path, check: Callable[[], str]) -> str:
 def _read(file: Path) -> dict[str, str]:
     try:
         answers = json.loads(file.read_text())
-    except (OSError, ValueError):  # none yet, or not ours
+    except (OSError, ValueError):  # no file yet, or not in this format
         return {}
     return {str(key): str(answer) for key, answer in answers.items()} if isinstance(answers, dict) else {}
 
 
 def run_self_check() -> str:
-    """Run the self-check in a process of its own: PASSED, or the check that failed and why ("graph: TypeError: ...")."""
+    """Run the self-check in a separate process: PASSED, or the check that failed and why ("graph: TypeError: ...")."""
     environment = {**os.environ, _CHILD: "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     if not sys.executable:
         return f"{CHECKS[0]}: no Python program is known to run it with"

@@ -4,7 +4,7 @@ The idea: the engine compiles and runs; everything that watches it is in a highe
 has one record of observers. Each is None until somebody listens, and the engine does no work for an absent observer.
 
 In: `store.observers`, filled by a session, a notebook or a tool. Out: calls at the points named below. PyTorch's counterpart: the
-`Hooks` of torch/_dynamo/types.py, and torch/_logging.
+`Hooks` of torch/_dynamo/hooks.py, and torch/_logging.
 """
 
 from __future__ import annotations

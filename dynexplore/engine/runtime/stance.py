@@ -18,7 +18,8 @@ used: this is process-wide, and the stance must be "default".
 In: `with stance("eager_on_recompile") as refused: serve(...)`, `@stance("force_eager")`, or a plain call `stance("force_eager")`:
 from now on. Out: `refused`: what would have been compiled and why. A block or a decorated function affects its thread; a plain
 call affects the process, except for "force_eager": other threads then compile nothing new, and use their existing entries.
-PyTorch's counterpart: `set_stance` in torch/_dynamo/decorators.py and torch/_dynamo/eval_frame.py, with the same names.
+PyTorch's counterpart: `set_stance` in
+torch/_dynamo/decorators.py, with the same names.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ _called: deque[stance] = deque(maxlen=16)  # stances that were called and not en
 _forcing: list[stance] = []  # those that were entered, in any thread; the last one decides which backend is forced
 _forced: list[Backend | None] = [None]
 _force_backend: list[Callable[[Backend | None], None]] = []
-_plain = native.Region(None, lambda state: None)  # of nested regions the outer wins: inside it no optimized function enters its own
+_plain = native.Region(None, lambda state: None)  # an outer region wins over those inside it
 
 
 class stance:  # lower case, like torch.compiler.set_stance
