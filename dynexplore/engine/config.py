@@ -86,8 +86,7 @@ class Config:
     instruction_limit: int = 1_000_000
     """The maximum number of instructions that one attempt interprets before the graph breaks (DX502)."""
     translation_seconds: float = 120.0
-    """The CPU time of one attempt, a fortieth of it without a tensor operation; after that the frame runs as plain Python (DX505).
-    """
+    """The CPU time of one attempt, and a fortieth without a tensor operation; then the frame runs as plain Python (DX505)."""
 
     optimize_ddp: bool = True
     """Split graphs at the bucket boundaries of DistributedDataParallel, so that all-reduce overlaps with backward."""
@@ -127,8 +126,7 @@ class Config:
     debug: bool = False
     """Print for each frame: graph, original and modified bytecode, guards."""
     log_level: str = "WARNING"
-    """ERROR, WARNING (graph breaks), INFO (compiled code and graphs) or DEBUG (every instruction); logging's numbers are accepted.
-    """
+    """ERROR, WARNING (graph breaks), INFO (code and graph compiled) or DEBUG (every instruction), or logging's numbers."""
     logs: tuple[str, ...] = ()
     """What to print for each frame even if `debug` is off: names of LOG_PARTS."""
     output_code: bool = False

@@ -80,9 +80,7 @@ class RecompileError(DynexploreError):
 
 
 class RecompileLimitError(RecompileError):
-    """The recompile limit is reached under `nopython=True` (fullgraph), which promises one graph; the message says why no entry
-    fits.
-    """
+    """The recompile limit is reached under `nopython=True` (fullgraph); the message says why no entry fits."""
 
 
 class ConfigError(DynexploreError, ValueError):

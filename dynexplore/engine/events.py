@@ -576,8 +576,7 @@ class TargetChosen(Event):
 
 @record(kw_only=True)
 class TargetPassed(Event):
-    """A function or module of a program was called and not captured: the row of the table of targets that decided this, and the
-    number of recorded calls.
+    """A function or module was called and not captured: the row of the table of targets that decided this, and the recorded calls.
     """
 
     name: str

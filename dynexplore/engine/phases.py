@@ -30,9 +30,7 @@ MAX_RECORDS = 100_000
 
 @record()
 class PhaseRecord:
-    """One interval of work: for which function, which phase, its start (perf_counter), its duration (in seconds), and its duration
-    without nested phases.
-    """
+    """One interval of work: function, phase, start (perf_counter), duration in seconds, and duration without nested phases."""
 
     function: str
     phase: str

@@ -73,8 +73,7 @@ def quick(cls: type[T]) -> Callable[..., T]:
 
 
 def _first_methods(cls: type[Any], slot_class: list[type[Any]], frozen: bool, eq: bool) -> dict[str, Any]:
-    """The methods that a new record gets besides its own. `slot_class` will hold the class with slots, which is a different class.
-    """
+    """The methods that a new record gets besides its own. `slot_class` will hold the class with slots, a different one."""
     methods: dict[str, Any] = {"__repr__": _repr}
     if frozen:
         methods |= {"__setattr__": _refuse_to_set, "__delattr__": _refuse_to_delete}

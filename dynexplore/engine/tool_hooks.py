@@ -31,13 +31,11 @@ class ToolHooks(Protocol):
         """Write a frame whose translation failed to a file; returns its path, or None if that is impossible."""
 
     def compile_watched(self, graph: Any, name: str, backend: Any, compile_it: Callable[[], Any]) -> Callable[..., Any]:
-        """Compile a graph by `compile_it`; if that or the first run fails, write a standalone program that fails in the same way.
+        """Compile a graph by `compile_it`; if that or the first run fails, write a standalone program that reproduces the failure.
         """
 
     def watched_compiler(self, backend: str, recorder: Recorder, frame: int, graph: str) -> Callable[..., Any] | None:
-        """The backend of this name, reporting its intermediate artifacts to the recorder; None for a backend without support for
-        that.
-        """
+        """The backend of this name, reporting its intermediate artifacts to the recorder; None if it cannot."""
 
     def note_memory(self, recorder: Recorder, frame: int, graph: str, module: Any) -> None:
         """Report to the recorder how much memory a captured graph needs."""

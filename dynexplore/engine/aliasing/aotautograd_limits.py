@@ -71,9 +71,7 @@ def needs_eager_autograd(breaks: Breaks) -> bool:
 
 
 def reads_version_counter(graph: FinishedGraph, breaks: Breaks) -> bool:
-    """Whether the program reads `_version` after a graph that mutates something: a functionalized graph counts mutations
-    differently.
-    """
+    """Whether the program reads `_version` after a mutating graph: a functionalized graph counts mutations differently."""
     return graph.meta.has_mutation and any(broke.facts.get("attribute") == "_version" for broke in breaks)
 
 

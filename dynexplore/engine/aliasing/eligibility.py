@@ -60,9 +60,7 @@ class Candidate:
         self, graph: FinishedGraph, breaks: Sequence[GraphBreak] = (), guard: InstallGuard = no_guard,
         varies: Varies = lambda where, layout: False,
     ) -> None:  # fmt: skip
-        """`guard`: installs a guard; `varies`: whether inputs overlapped differently in an earlier call (for the rows of stage
-        "guarded").
-        """
+        """`guard`: installs a guard; `varies`: whether inputs overlapped differently before (for the rows of stage "guarded")."""
         self.graph, self.breaks, self.guard, self.varies = graph, breaks, guard, varies
         self.error: BaseException | None = None  # the backend's exception
         self.runs_as_captured = True  # no backend compiles it

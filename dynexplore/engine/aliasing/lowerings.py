@@ -98,9 +98,7 @@ def _eager_kind(node: torch.fx.Node) -> str | None:
 
 
 def _is_while_loop(target: Any) -> bool:
-    """Whether this is the operator of `torch.while_loop`; its module is slow to import, and imported if the graph has the
-    operator.
-    """
+    """Whether this is the operator of `torch.while_loop`; its slow module is imported if the graph has the operator."""
     return isinstance(target, torch._ops.HigherOrderOperator) and str(target) == "while_loop"
 
 

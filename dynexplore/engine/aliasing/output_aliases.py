@@ -171,9 +171,7 @@ def _mutated_intermediates(graph: FinishedGraph) -> list[list[int]]:
 
 
 def _is_unlike(output: torch.Tensor, captured: torch.Tensor) -> bool:
-    """Whether its strides differ, it is a view that the program did not create, or autograd refuses to mutate it but not the
-    program's.
-    """
+    """Whether its strides differ, only it is a view, or autograd refuses to mutate it but not the program's."""
     if _is_laid_out_otherwise(output, captured):
         return True
     if not output._is_view():

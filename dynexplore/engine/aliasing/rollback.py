@@ -213,8 +213,7 @@ def _overwrites(node: torch.fx.Node) -> bool:
 
 
 def _fail_alike(raising: torch.fx.Node, write: torch.fx.Node) -> bool:
-    """Whether the mutation raises exactly when this operator does: both access one element with the same index, in the same range.
-    """
+    """Whether the mutation raises exactly when this operator does: both access one element with the same index and range."""
     if not operator_name(raising) == operator_name(write) == "index_copy_" or raising.kwargs or write.kwargs:
         return False
     (first, dim, index, _), (second, other_dim, other_index, _) = raising.args, write.args

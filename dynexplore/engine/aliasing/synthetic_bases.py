@@ -30,8 +30,8 @@ from dynexplore.engine.aliasing.storage import groups_that_overlap, layout_of, s
 from dynexplore.engine.graph.builder import FinishedGraph, example_value
 
 Base = tuple[tuple[int, ...], tuple[int, ...], int, bool]
-"""The indices of the inputs in one storage, the storage offset of each, the number of elements of the base, and whether the inputs
-are views of one tensor.
+"""The indices of the inputs in one storage, the storage offset of each, the base's number of elements, and whether the inputs are
+views of one tensor.
 """
 
 

@@ -96,7 +96,7 @@ _NOT_WORD = re.compile(r"\W+")
 
 
 def _refuse_history(target: Any, outs: Iterable[tuple[torch.Tensor, object]]) -> None:
-    """Refuse an `out=` tensor that would get a grad_fn: the operators do, but torch's Python decompositions of them do not.
+    """Refuse an `out=` tensor that requires grad: operators do, but not the Python decompositions that replace them here.
 
     Operators that write to a tensor that does not require grad, or that run with grad mode off, give it none.
     """
@@ -106,9 +106,7 @@ def _refuse_history(target: Any, outs: Iterable[tuple[torch.Tensor, object]]) ->
 
 
 def _first_row(key: Any, slices_are_whole: bool) -> Any:
-    """A subscript with 0 in place of each one-element integer tensor; with `slices_are_whole`, also None in place of a slice's
-    bound.
-    """
+    """A subscript with 0 for each one-element integer tensor; with `slices_are_whole`, also with None for a slice's bound."""
     if isinstance(key, tuple):
         return tuple(_first_row(item, slices_are_whole) for item in key)
     if isinstance(key, slice) and slices_are_whole:

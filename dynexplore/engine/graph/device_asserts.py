@@ -26,9 +26,7 @@ _MASKS = (torch.bool, torch.uint8)
 
 
 def is_checked_on_the_device(operator: torch._ops.OpOverload, args: Sequence[object], kwargs: Mapping[str, object]) -> bool:
-    """Whether a call's data is checked only on a GPU. The number of elements that a mask selects is copied to the CPU and checked
-    there.
-    """
+    """Whether a call's data is checked only on a GPU. The number of elements that a mask selects is checked on the CPU."""
     if operator._schema.name.partition("::")[2] not in _ON_THE_DEVICE:
         return False
     tensors = [leaf for leaf in pytree.tree_leaves((args, dict(kwargs))) if isinstance(leaf, torch.Tensor)]

@@ -193,9 +193,7 @@ class EffectTrackingFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
         return result
 
     def _carry_out_higher_order(self, func: Any, types: Any, args: Sequence[object], kwargs: Mapping[str, object]) -> object:
-        """Run a higher-order operator, whose body's operators are dispatched one by one. Torch selects its implementation by the
-        mode's exact class.
-        """
+        """Run a higher-order operator: its body's operators are dispatched one by one. Torch selects by the mode's exact class."""
         fake_rule = None if func in registered_hop_fake_fns else func.python_key_table.get(FakeTensorMode)
         return fake_rule(self, *args, **kwargs) if fake_rule is not None else super().dispatch(func, types, args, kwargs)
 

@@ -39,7 +39,7 @@ def _of_all(others: Sequence[torch.Tensor]) -> Shapes:
 
 
 def _of_mask(others: Sequence[torch.Tensor]) -> Shapes:
-    """The source is a sequence of numbers, of any shape."""
+    """The mask's shape: the source may have any shape."""
     return [others[0].shape]
 
 

@@ -69,7 +69,7 @@ def is_worth_a_trial(operator: Any, args: Sequence[object], kwargs: Mapping[str,
 _LARGEST_HALF = 65504.0
 _OF_ONE_NUMBER = frozenset({torch.ops.aten.scalar_tensor.default, torch.ops.aten.full.default})  # data without a tensor
 _COMMON_DTYPES = frozenset({torch.float32, torch.float64})
-_LARGEST_SIZE = 8  # probes allocate little: sizes are capped at this
+_LARGEST_SIZE = 8  # probes allocate little: larger sizes become 1
 
 
 def _flat(values: Sequence[object]) -> Iterator[object]:
@@ -106,7 +106,7 @@ _CPU, _CPU_AND_CUDA = frozenset({"cpu"}), frozenset({"cpu", "cuda"})
 
 
 def _with_plain_sizes(operator: Any, args: Sequence[object], kwargs: Mapping[str, object]) -> object:
-    """Arguments with concrete numbers: a number used in the computation keeps its value, a large size is capped."""
+    """Arguments with concrete numbers: a number used in the computation keeps its value, a large size becomes 1."""
     computed_with = _numbers_of(operator)
     named = {name: _plain(arg, name in computed_with) for name, arg in kwargs.items()}
     return tuple(_plain(arg, place in computed_with) for place, arg in enumerate(args)), named

@@ -83,6 +83,5 @@ def make_call(op: str, target: Any, args: Sequence[Any], kwargs: Mapping[str, An
 
 
 def listening(fake_mode: EffectTrackingFakeMode) -> TorchFunctionMode:
-    """A context in which the first call that dispatches to a mode raises `TorchFunctionDispatched`; enter the fake mode before it.
-    """
+    """A context in which the first call that dispatches raises `TorchFunctionDispatched`; enter the fake mode before it."""
     return _Listener(fake_mode)

@@ -39,7 +39,7 @@ def breaks_nest() -> bool:
 def disabled_by_torch() -> bool:
     """Whether a function on the stack is decorated with torch's own `disable_nested_graph_breaks`.
 
-    Torch's decorator patches an option that is off by default; so the stack is searched for the decorator itself.
+    Torch's decorator patches an option that is off by default, so the option's value tells nothing; the stack is searched instead.
     """
     decorators = sys.modules.get("torch._dynamo.decorators")  # slow to import; imported if its decorator is used
     make = vars(getattr(decorators, "DynamoConfigPatchProxy", object)).get("__call__")

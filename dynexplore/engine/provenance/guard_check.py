@@ -244,9 +244,7 @@ class GuardCheck:
         return next((failure for failure in failures if failure is not None), None) or self._aliased(scope)
 
     def failures(self, scope: Scope) -> Iterator[Failure]:
-        """Every guard that fails for this call, each evaluated separately. Guards below a value of an unexpected class are not
-        evaluated.
-        """
+        """Every guard that fails for this call, each evaluated separately, except those below a value of an unexpected class."""
         of_process = next((guard for guard in self.guards if guard.kind == "GLOBAL_STATE"), None)
         failure = self._failure_of_process(of_process) if of_process is not None else None
         if failure is not None:
@@ -441,8 +439,7 @@ class _Emitter:
             self.lines.append(f"if not ({condition}): return False")
 
     def without_subclasses(self, first: int) -> None:
-        """Evaluate the conditions from this line on without `__torch_function__`: reading a size must not call a user's subclass.
-        """
+        """Evaluate the conditions from this line on without `__torch_function__`: reading a size must not call a subclass."""
         lines = self.lines[first:]
         if lines:
             switched_off = self.namer.name(torch._C.DisableTorchFunctionSubclass)
@@ -633,8 +630,7 @@ class _SequenceFacts:
 
 
 def _facts_of_sequences(guards: Sequence[Guard]) -> dict[int, _SequenceFacts]:
-    """For each guard on an item or the length of a list or tuple with several such guards, the group of facts that it belongs to.
-    """
+    """For each guard on an item or the length of a list or tuple with several such guards, its group of facts."""
     places = {id(guard.source): _SequenceFacts(guard.source) for guard in guards if _is_of_plain_sequence(guard)}
     facts = {}
     for guard in guards:
@@ -659,9 +655,7 @@ _MANY = 16  # from this many tensors held by the entry itself, they are matched 
 
 
 def _emit_tensors(emitter: _Emitter, guards: Sequence[Guard]) -> None:
-    """Emit one call of torch's guards for all tensors, which also checks that no two are the same object; two calls if many are
-    held.
-    """
+    """Emit one torch guard call for all tensors, which also checks that no two are the same object; two calls if many are held."""
     pinned = [guard for guard in guards if isinstance(guard.source, PinnedSource)]
     if len(pinned) < _MANY:
         pinned = []

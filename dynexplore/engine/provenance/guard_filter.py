@@ -106,9 +106,7 @@ def _on_path(source: Source, scope: Scope) -> list[Any]:
 
 
 def _guard_source(root: Source, is_global: bool, values: Sequence[Any]) -> GuardSource:
-    """Torch's GuardSource for a value: values read from a module belong to the module, with a separate kind for torch.nn's
-    modules.
-    """
+    """Torch's GuardSource for a value: what is read from a module belongs to the module; torch.nn's modules have their own kind."""
     classes = [value if is_a(value, type) else type(value) for value in values]
     modules = [cls for cls in classes if issubclass(cls, Module)]
     if modules:

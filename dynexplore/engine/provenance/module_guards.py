@@ -107,9 +107,7 @@ def _all_items(mapping: dict[Any, Any], expected_items: dict[Any, Any]) -> tuple
 
 
 def _item_check(expected: Any) -> tuple[str, Any]:
-    """The check of a dictionary item. The cache entry itself holds a module's tensors: `torch.utils.swap_tensors` refuses tensors
-    with weak references.
-    """
+    """The check of a dictionary item; not weak for tensors: `torch.utils.swap_tensors` refuses tensors with weak references."""
     return ("is", expected) if isinstance(expected, torch.Tensor) else by_identity(expected)
 
 
@@ -188,9 +186,7 @@ class ClassFacts:
 
 
 class SubclassAnswers:
-    """Results of `issubclass` with abstract base classes. One process-wide token covers all; if it changed, they are checked
-    again.
-    """
+    """Results of `issubclass` with abstract base classes. If the one process-wide token has changed, they are checked again."""
 
     def __init__(self) -> None:
         self._token = abc.get_cache_token()
@@ -253,9 +249,7 @@ class ModuleGuards:
         self, cls: type[Any], name: str, value: Any, *, owner: type[Any] | None = None, after: type[Any] | None = None,
         is_explicit: bool = False,
     ) -> None:
-        """Guard that looking `name` up through the class (after the class `after` in its MRO) ends at this very value, or is
-        ABSENT.
-        """
+        """Guard that looking `name` up (after the class `after` in the MRO) ends at this very value, or is ABSENT."""
         if cls.__flags__ & IMMUTABLE:
             return
         lookups = self._class_facts(cls).lookups
@@ -309,9 +303,7 @@ class ModuleGuards:
         self._facts[id(value)].same[key] = expected
 
     def guard_on_process(self, value: Any, label: str, key: str, expected: Any = None) -> None:
-        """Guard that `value.__dict__[key] is expected` (or ABSENT), a process-wide fact: part of GLOBAL_STATE, not displayed by
-        itself.
-        """
+        """Guard that `value.__dict__[key] is expected` (or ABSENT), a process-wide fact: a part of GLOBAL_STATE."""
         facts = self._of_process.setdefault(id(value), ObjectFacts(value, label, NamedSource(label)))
         if expected is ABSENT:
             facts.absent[key] = None

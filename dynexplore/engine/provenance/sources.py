@@ -611,9 +611,7 @@ class ComputedSource(ChainedSource):
 
 
 class DynamicItemSource(ComputedSource):
-    """`base[key]` of an exact list, tuple or dict with a key that changes from call to call: the item that a loop iteration
-    selects.
-    """
+    """`base[key]` of an exact list, tuple or dict with a changing key: the item that a loop iteration selects."""
 
     def __init__(self, base: Source, key: Source) -> None:
         super().__init__(base, item_of, (key,), "{}[{}]")

@@ -68,9 +68,7 @@ class _Region(native.RegionBlock):
 
 
 class _WholeRegion(_Region):
-    """A region with `nopython`: a generator function, whose body is suspended and resumed, cannot be one graph, so its call
-    raises.
-    """
+    """A region with `nopython`: the call of a generator function raises, because its body is suspended and cannot be one graph."""
 
     def __call__(self, target: T) -> T:
         function: Any = target

@@ -39,8 +39,7 @@ def _is_users(frame: FrameType) -> bool:
 
 
 def node_in_hand(error: BaseException, graph: torch.fx.Graph) -> str:
-    """The name of the operator that the backend was processing: the only one among the locals of the innermost frame that has any.
-    """
+    """The name of the operator being processed: the only one among the locals of the innermost frame that has any."""
     for frame, _ in _innermost_first(error):
         names = {name for value in frame.f_locals.values() for name in _operators_behind(value, graph)}
         if names:

@@ -217,9 +217,7 @@ class GraphBackend:
         self.run_as_captured = eager
 
     def begin(self, graph: FinishedGraph, name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """Record the graph's memory; returns a function that verifies and names the compiled callable and disables the hook around
-        it.
-        """
+        """Record the graph's memory; returns a function that verifies and names the compiled callable and disables the hook."""
         if self.recorder is not None and (tools := tool_hooks.connected()) is not None:
             tools.note_memory(self.recorder, self.frame, name, graph.module)
         is_compiled = not self.is_eager and graph.backend_skipped is None

@@ -160,8 +160,7 @@ class Slots(Protocol):
 
 
 def fits(entry: Entry, state: Slots) -> bool:
-    """Whether an entry's guards hold for a frame: what C checks, for a frame that waited while another thread compiled the entry.
-    """
+    """Whether an entry's guards hold for a frame: the C check, for a frame that waited while another thread compiled the entry."""
     if not entry.valid or (entry.walk is not None and not entry.walk.check()):
         return False
     if entry.types is not None and not entry.types.holds(state.values, state.closure, state.globals):

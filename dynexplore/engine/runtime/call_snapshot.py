@@ -70,9 +70,7 @@ class CallSnapshot:
         return {"state": values, "gradients": gradients}
 
     def _copies(self, call: Any) -> Any:
-        """Copies of all arguments: an object that occurs twice stays one object. Objects that are restored in place are not
-        copied.
-        """
+        """Copies of all arguments, with object identity preserved; objects that are restored in place are not copied."""
         memo: dict[int, Any] = {id(value): value for value in self._objects}
         return tree_map(lambda value: _copied(value, memo), call)
 

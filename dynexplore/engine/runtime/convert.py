@@ -105,9 +105,7 @@ def convert(store: Store, state: FrameState) -> Entry | None:
 
 
 def _raised_where_it_goes_on(state: FrameState, error: BaseException) -> Entry | None:
-    """Inside a try or with block of the function, let the resumed frame raise by itself, so that the block is exited; else return
-    None.
-    """
+    """Inside a try or with block, let the resumed frame raise the exception, so that the block is exited; else return None."""
     resume = resume_point(state.code) if state.goes_on_from is not None else None
     if resume is None:
         return None
@@ -309,9 +307,7 @@ class Conversion:
         )
 
     def _note_failures_when_plain(self) -> None:
-        """If this frame and an earlier one run as plain Python, the guards that failed for this one were no reason to translate
-        again.
-        """
+        """Record the guards that failed for skipped entries: if this frame is skipped, too, they need no further translation."""
         profile, scope = self.code_state.profile, scope_of(self.state)
         for entry in [miss.entry for miss in self.missed if miss.entry.left_to_python]:
             failed = [guard for guard in entry.guards.guards if entry.guards.failure_of(guard, scope) is not None]
@@ -371,8 +367,7 @@ class Conversion:
         self.store.observers.modified_codes[id(entry.code)] = (entry.code, self.frame)
 
     def _leave_to_python(self, translation: Translation) -> tuple[Entry | None, str]:
-        """Run the frame, and calls like it, as plain Python; code that never contained anything worth a graph is finally skipped.
-        """
+        """Run the frame, and calls like it, as plain Python; code that never had anything worth a graph is finally skipped."""
         reports.skipped(self.recorder, self.code, ev.NO_TENSORS, self.frame)
         entries = self.state.cache.entries
         if len(entries) >= entry_limit(self.store) and all(map(is_left_to_python, entries)):
@@ -384,8 +379,7 @@ class Conversion:
         return entry, "skipped"
 
     def _look_again_at_what_broke(self) -> None:
-        """If this resume function runs as plain Python and the frame that broke had only numbers, that frame may be skipped, too.
-        """
+        """Drop the entries of the frame that broke, if it had only numbers, so that it may be skipped like this resume function."""
         if self.state.goes_on_from is None:
             return
         for cache in self.store.native.caches():

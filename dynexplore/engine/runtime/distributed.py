@@ -69,8 +69,7 @@ def pieces_of(graph: FinishedGraph) -> list[Piece]:
 
 @record()
 class _Use:
-    """A parameter that DDP reduces, its registration index, and the first node that uses it: with the backward of that node its
-    gradient is complete.
+    """A parameter that DDP reduces, its registration index, and its first user: the backward of that node completes its gradient.
     """
 
     parameter: torch.nn.Parameter

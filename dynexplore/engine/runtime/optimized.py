@@ -165,9 +165,7 @@ class OptimizedModule(torch.nn.Module):
 
 
 def optimized_module(module: torch.nn.Module, region: Region | None, called: Callable[..., Any] | None = None) -> Any:
-    """An nn.Module that behaves like `module`, but whose calls run `called` (the module itself) in `region`, and so does its
-    `forward`.
-    """
+    """An nn.Module that behaves like `module`, but runs `called` (the module itself), and its `forward`, in `region`."""
 
     def entry(self: Any, *args: Any, **kwargs: Any) -> Any:
         return module(*args, **kwargs)

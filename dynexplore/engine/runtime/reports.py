@@ -152,9 +152,7 @@ def breaks_forgotten() -> Iterator[None]:
 
 
 def unsupported(graph_break: GraphBreak, code: CodeType, *, whole: bool) -> Unsupported:
-    """The exception for a break in a function that must be one graph (`whole`), or in a block that forbids breaks, with the
-    report.
-    """
+    """The exception, with the report, for a break in a function or block that forbids graph breaks; `whole`: a function."""
     callers = tuple(map(_shown, reversed(list(_callers()))))
     graph_break.user_stack = (*callers, *graph_break.user_stack)
     then = "error_on_graph_break(True) forbids a break here"

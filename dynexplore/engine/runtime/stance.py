@@ -144,8 +144,8 @@ class stance:  # lower case, like torch.compiler.set_stance
 
 
 def _switch(name: Name) -> native.Region | None:
-    """Enter the region in which frames of this thread start under the stance; returns the previous one. Code already running under
-    the hook stays so.
+    """Enter the region in which frames of this thread start under the stance; returns the previous one. Running code is
+    unaffected.
     """
     if name == "force_eager":
         return native.enter(_plain)

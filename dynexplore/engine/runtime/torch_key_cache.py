@@ -57,8 +57,7 @@ def _is_torchs_own(torch_key: Any) -> bool:
 
 
 def know_hash(torch_key: Any, sources: Path, file: Path) -> None:
-    """Set the hash of `torch_key` from `file` if it matches the current state of the sources, else compute it and write the file.
-    """
+    """Set the hash of `torch_key` from `file` if the sources are unchanged, else compute it and write the file."""
     state, changed = state_of(sources)
     cached = _read(file)
     if cached.get("state") == state:
