@@ -4,8 +4,8 @@ The idea: after the assignment the program computes with the new data, and gradi
 a function that takes both and gives the data. The assignment itself is done for real when the graph has run. What autograd saves of
 the data has the version counter of the tensor: backward notices a later write to the tensor, as in eager.
 
-In: the tensor, the new data. Out: the data, with the tensor's autograd history. PyTorch's counterpart: `method_setattr` in
-torch/_dynamo/variables/tensor.py, which creates a `set_` node instead.
+In: the tensor, the new data. Out: the data, with the tensor's autograd history. PyTorch's counterpart: `_call_setattr` in
+torch/_dynamo/variables/builtin.py, which creates a `set_` node instead.
 """
 
 from __future__ import annotations

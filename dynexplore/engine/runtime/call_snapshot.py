@@ -7,8 +7,8 @@ it can reach is restored in place, because code may refer to it from anywhere.
 In: a function, bound method or module, and its arguments. Out: `fresh()`: arguments for one more run; `reached()`: the state after
 that run. Restored are modules, optimizers and random number generators among the arguments, in the function's closure, in the
 globals that its code names, and the module that it is or is bound to; in closure and globals also tensors, lists, dicts and sets,
-and the bindings themselves (function_environment.py). PyTorch's counterpart: `clone_inputs` in
-torch/_dynamo/utils.py, and `same_two_models` in torch/_dynamo/debug_utils.py.
+and the bindings themselves (function_environment.py). PyTorch's counterpart: `clone_inputs` in torch/_dynamo/utils.py, and
+`same_two_models` in torch/_dynamo/debug_utils.py.
 """
 
 from __future__ import annotations

@@ -18,8 +18,7 @@ used: this is process-wide, and the stance must be "default".
 In: `with stance("eager_on_recompile") as refused: serve(...)`, `@stance("force_eager")`, or a plain call `stance("force_eager")`:
 from now on. Out: `refused`: what would have been compiled and why. A block or a decorated function affects its thread; a plain
 call affects the process, except for "force_eager": other threads then compile nothing new, and use their existing entries.
-PyTorch's counterpart: `set_stance` in
-torch/_dynamo/decorators.py, with the same names.
+PyTorch's counterpart: `set_stance` in torch/_dynamo/decorators.py, with the same names.
 """
 
 from __future__ import annotations
