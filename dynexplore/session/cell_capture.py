@@ -1,15 +1,15 @@
-"""A notebook cell under the engine: its own code is captured as one function, or it is a small program.
+"""Capture of a notebook cell: either the cell's own code is captured as one function, or the cell runs as a small program.
 
-Which idea lives here: a cell of straight tensor code is a function, and is captured as one. A cell that imports, defines classes,
-builds modules, reads data or trains is a program: it runs as plain Python, and the modules and functions that it calls are chosen
-by the table of targets.py, as those of a script are. `CELL_ROWS` decides which of both a cell is, from its code and the namespace,
-before it runs. In a cell that is captured, too, what something runs that is never a target stays plain: frames below the
-construction of a module, a class body, a data loader, autograd or an optimizer. Imports run with the frame hook off.
+The idea: a cell of straight-line tensor code is captured as one function. A cell that imports, defines classes, builds modules,
+reads data or trains is a program: it runs as plain Python, and the modules and functions that it calls are selected by the tables
+in targets.py, as for a script. `CELL_ROWS` decides between the two before the cell runs, from its code and namespace. Even in a
+captured cell, frames that are never targets run as plain Python: frames below the construction of a module, a class body, a data
+loader, autograd or an optimizer. Imports run with the frame hook off.
 
-In:  the cell as a function without arguments, the store that records it.
+In: the cell as a function without arguments, the store that records it.
 Out: `why_program(cell)`, `run_function(cell, store)`, `run_program(cell, store, recording)`.
 
-PyTorch has no counterpart: torch.compile captures functions only.
+PyTorch's counterpart: none; torch.compile captures functions only.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from dynexplore.session.targets import DRIVING_TYPES, Choice, Pattern, Targets, 
 
 @record()
 class CellRow:
-    """One rule: why a cell is a program, in words; "" where it says nothing of this cell."""
+    """One rule: the reason why a cell is a program, or "" if the rule does not apply."""
 
     id: str
     why: Callable[[types.FunctionType], str]
@@ -68,11 +68,11 @@ CELL_ROWS: tuple[CellRow, ...] = (
     CellRow("driving object", _reads_a_driving_object),
     CellRow("module", _builds_a_module),
 )
-"""The first row that gives a reason makes the cell a program; none: it is captured as a function."""
+"""The first row that returns a reason makes the cell a program; if none does, the cell is captured as a function."""
 
 
 def why_program(cell: types.FunctionType) -> tuple[str, str]:
-    """The row that makes a cell a program, and its reason; two empty texts where it is captured as a function.
+    """The row that makes a cell a program, and its reason; two empty strings if the cell is captured as a function.
 
     >>> why_program(types.FunctionType(compile("x = torch.ones(2) + 1", "cell", "exec"), {}))
     ('', '')
@@ -85,7 +85,7 @@ _NAMES = ("LOAD_GLOBAL", "LOAD_NAME")
 
 
 def _called_values(code: types.CodeType, namespace: Mapping[str, Any]) -> Iterator[Any]:
-    """What code calls by a name or by a path through Python modules, `Net(...)` and `nn.Linear(...)`, as far as it exists."""
+    """The values that the code calls by name or by a path through Python modules (`Net(...)`, `nn.Linear(...)`), if they exist."""
     steps = list(dis.get_instructions(code))
     value: Any = None
     for before, step, after in zip([None, *steps], steps, [*steps[1:], None], strict=False):
@@ -101,13 +101,13 @@ def _called_values(code: types.CodeType, namespace: Mapping[str, Any]) -> Iterat
 
 
 def _is_callee(before: dis.Instruction | None, step: dis.Instruction, after: dis.Instruction | None) -> bool:
-    """Whether what an instruction loads is about to be called: a NULL for `self` is loaded with it, before it or after it."""
+    """Whether the value that an instruction loads is about to be called: a NULL for `self` is pushed before or after it."""
     neighbors = [instruction.opname for instruction in (before, after) if instruction is not None]
     return step.opname == "LOAD_METHOD" or "NULL" in step.argrepr or "PUSH_NULL" in neighbors
 
 
 def _gives_a_module(value: Any) -> bool:
-    """Whether a call of it makes a module: a class of modules, or a function that is annotated to return one."""
+    """Whether calling it creates a module: a module class, or a function annotated to return a module."""
     if isinstance(value, types.FunctionType):
         annotation = value.__annotations__.get("return")
         value = _named_value(annotation, value.__globals__) if isinstance(annotation, str) else annotation
@@ -115,7 +115,7 @@ def _gives_a_module(value: Any) -> bool:
 
 
 def _named_value(path: str, namespace: Mapping[str, Any]) -> Any:
-    """What a path such as `nn.Module` names; None where it is no path of modules, or names nothing."""
+    """The value of a path such as `nn.Module`; None if it is not a path through modules, or does not resolve."""
     first, *rest = path.split(".")
     value = namespace.get(first)
     for name in rest:
@@ -127,7 +127,7 @@ def _named_value(path: str, namespace: Mapping[str, Any]) -> Any:
 
 
 def run_function(cell: types.FunctionType, store: Store) -> Any:
-    """Run a cell that is captured as one function; what it returns."""
+    """Run a cell that is captured as one function; return its value."""
     __tracebackhide__ = True
     convert = store.region.callback
 
@@ -145,12 +145,12 @@ def run_function(cell: types.FunctionType, store: Store) -> Any:
 
 
 def _is_never_captured(state: FrameState) -> bool:
-    """Whether a row of targets.py says so that holds for what runs inside a target, too."""
+    """Whether a row of targets.py excludes this frame even inside a target."""
     return facts_of(function_of(state)).fills_parameters or bool(why_around(sys._getframe(1)))
 
 
 def run_program(cell: types.FunctionType, store: Store, recording: Recording, only: str = "") -> Any:
-    """Run a cell that is a program; what it returns. `only`: the one name of functions that are captured, or ""."""
+    """Run a cell that is a program; return its value. `only`: capture only functions with this name, or ""."""
     __tracebackhide__ = True
     targets = _CellTargets(cell, *why_program(cell), only)
     capture = ProgramCapture(recording.title, targets, recorded=(recording, store))
@@ -161,7 +161,7 @@ def run_program(cell: types.FunctionType, store: Store, recording: Recording, on
 
 
 class _CellTargets(Targets):
-    """The targets of a cell that is a program: the cell itself is none, for a reason of its own table."""
+    """The targets of a cell that is a program: the cell itself is not one, for the reason found by `CELL_ROWS`."""
 
     def __init__(self, cell: types.FunctionType, row: str, why: str, only: str) -> None:
         super().__init__((Pattern(only),) if only else ())

@@ -1,13 +1,13 @@
-"""The inputs of a call, some of them changed: another shape, dtype, device, requires_grad, or another Python value.
+"""The inputs of a call with some of them changed: another shape, dtype, device or requires_grad, or another Python value.
 
-The idea: a what-if begins with the recorded inputs. Each input that can be changed has a path, written as in Python (`x`,
-`batch["mask"]`, `xs[0]`). A changed tensor is a new one with all other properties of the old one; its elements are uninitialized
-(no random number is drawn, nothing is copied), because nobody reads them. Containers along the path are copied, so that the
-recorded inputs stay as they are.
+The idea: a what-if query starts from the recorded inputs. Each changeable input has a path in Python syntax (`x`, `batch["mask"]`,
+`xs[0]`). A changed tensor is a new one with all other properties preserved; its elements are uninitialized because nothing reads
+them, so no random numbers are drawn and no data is copied. Containers along the path are copied, so the recorded inputs are not
+mutated.
 
-In: a callable, the arguments of a call, changes by path. Out: new arguments; the list of what may be changed.
+In: a callable, the arguments of a call, changes by path. Out: new arguments; the list of changeable inputs.
 
-PyTorch has no counterpart.
+PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MOST = 60
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """One input that can be changed: its path and its present value. `kind` is "tensor", "value" or "object"."""
+    """One input that can be changed: its path and current value. `kind` is "tensor", "value" or "object"."""
 
     path: str
     kind: str
@@ -43,7 +43,7 @@ class Input:
 
 
 def inputs_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Input]:
-    """The inputs of a call that can be changed: tensors and plain values, also in tuples, lists and dicts."""
+    """The inputs of a call that can be changed: tensors and plain values, including those nested in tuples, lists and dicts."""
     inputs: list[Input] = []
     for name, value in _Call(function, args, kwargs).arguments().items():
         inputs += _leaves(name, value, 0)
@@ -65,7 +65,7 @@ def _leaves(path: str, value: Any, depth: int) -> Iterator[Input]:
 
 
 def _is_literal(value: Any, depth: int = 0) -> bool:
-    """Whether the value can be made from its repr, and the repr is short."""
+    """Whether the value can be reconstructed from its repr, and the repr is short."""
     if type(value) in (tuple, list, set) and len(value) <= 8 and depth < _DEEPEST:
         return bool(value or type(value) is not set) and all(_is_literal(item, depth + 1) for item in value)
     if type(value) is dict and len(value) <= 8 and depth < _DEEPEST:
@@ -76,9 +76,9 @@ def _is_literal(value: Any, depth: int = 0) -> bool:
 def changed_call(
     function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], changes: Mapping[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments of the call after these changes: path -> new value, or for a tensor a dict of `TENSOR_WORDS`.
+    """The arguments of the call after these changes: path -> new value, or for a tensor a dict with keys of `TENSOR_WORDS`.
 
-    Raises TypeError or ValueError, in one sentence, for what cannot be changed like that.
+    Raises TypeError or ValueError, in one sentence, for a change that is not possible.
     """
     call = _Call(function, args, kwargs)
     for path, change in changes.items():
@@ -91,7 +91,9 @@ def changed_call(
 
 
 class _Call:
-    """The arguments of a call. Positional arguments stay positional: the entry of a module tells the two apart."""
+    """The arguments of a call. Positional arguments stay positional: the entry function of a module distinguishes them from
+    keywords.
+    """
 
     def __init__(self, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         self.signature = _signature(function)
@@ -101,13 +103,13 @@ class _Call:
         self.positional = [name for name, kind in kinds.items() if kind in (kind.POSITIONAL_ONLY, kind.POSITIONAL_OR_KEYWORD)]
 
     def arguments(self) -> dict[str, Any]:
-        """Every parameter with its value, defaults too."""
+        """Every parameter with its value, defaults included."""
         bound = self.signature.bind(*self.args, **self.kwargs)
         bound.apply_defaults()
         return dict(bound.arguments)
 
     def put(self, name: str, value: Any) -> None:
-        """Pass another value for a parameter, by position or by keyword as before."""
+        """Replace the argument of a parameter, passing it by position or by keyword as before."""
         kind = self.kinds[name]
         if kind is kind.VAR_POSITIONAL:
             self.args[len(self.positional) :] = value
@@ -116,7 +118,7 @@ class _Call:
             self.kwargs = {**own, **value}
         elif name in self.positional[: len(self.args)]:
             self.args[self.positional.index(name)] = value
-        elif kind is kind.POSITIONAL_ONLY:  # it has its default now, as those before it may have
+        elif kind is kind.POSITIONAL_ONLY:  # it has its default so far, as the parameters before it may
             arguments = self.arguments()
             self.args += [arguments[each] for each in self.positional[len(self.args) : self.positional.index(name)]] + [value]
         else:
@@ -127,7 +129,7 @@ def _signature(function: Any) -> inspect.Signature:
     called = function.forward if isinstance(function, torch.nn.Module) else function
     try:
         return inspect.signature(called)
-    except ValueError:  # written in C, and says nothing about its parameters
+    except ValueError:  # a C function without a signature
         return inspect.signature(lambda *args, **kwargs: None)
 
 
@@ -187,11 +189,11 @@ def like(
     device: torch.device | str | None = None,
     requires_grad: bool | None = None,
 ) -> torch.Tensor:
-    """A new tensor like `value`, but with this shape, dtype, device or requires_grad; its elements are not set.
+    """A new tensor like `value`, but with this shape, dtype, device or requires_grad; its elements are uninitialized.
 
-    The order of its strides is that of `value` where it has as many dimensions. No random number is drawn.
+    The order of strides follows `value` if both have the same number of dimensions. No random numbers are drawn.
 
-    Raises TypeError or ValueError, in one sentence, for what no tensor can be.
+    Raises TypeError or ValueError, in one sentence, for properties that no tensor can have.
 
     >>> x = like(torch.ones(2, 3).t(), shape=(5, 3), dtype="float64")
     >>> x.shape, x.dtype, x.stride()

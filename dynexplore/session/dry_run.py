@@ -1,14 +1,14 @@
-"""What a call would do: the engine's own decision, made for a call that does not happen.
+"""Dry run: what the engine would do for a call, without making the call.
 
-The idea: nothing here guesses. The frame that the call would begin with (first_frame.py) takes the path of a real one: the
-same `decide` (engine/runtime/decision.py) answers from the same facts, the entries are tried in order, then the same
-`Conversion` runs, but on copies: a separate store that shares the entries, a copy of the profile of earlier calls, no backend.
-Counters and names that a conversion uses up are restored. The function never runs, so the answer is about the first frame
-alone; predicted_resumes.py says what can be known of the resume functions that follow it.
+The idea: the answer comes from the engine's own decision procedure. The call's first frame (first_frame.py) is treated like a real
+one: the same `decide` (engine/runtime/decision.py) gets the same facts, the cache entries are checked in order, then the same
+`Conversion` runs, but on copies: a scratch store that shares the entries, a copy of the automatic-dynamic profile, no backend.
+Counters and unique names that a conversion consumes are restored. The function never runs, so the answer covers only the first
+frame; predicted_resumes.py predicts the resume functions after it as far as possible.
 
-In: a store, a `DryRunFrame`. Out: an `Outcome`, with the recording of the translation that was tried.
+In: a store, a `DryRunFrame`. Out: an `Outcome`, with the recording of the attempted translation.
 
-PyTorch has no counterpart.
+PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ Kind = Literal["hit", "compile", "recompile", "limit reached", "plain Python", "
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What the first frame of a call would do.
+    """What the engine would do with the first frame of a call.
 
-    `entry` is the number of the entry that is hit; `reason` the guard that fails, or why the frame runs as plain Python,
-    or what is raised; `recording` holds the translation that was tried where there would be one, as its frame 1.
+    `entry` is the number of the entry that is hit; `reason` the guard that fails, why the frame runs as plain Python, or the
+    exception that is raised; `recording` contains the attempted translation, if any, as its frame 1.
     """
 
     kind: Kind
@@ -58,7 +58,7 @@ class Outcome:
 def dry_run(store: Store, frame: DryRunFrame, *, capture: bool = True) -> Outcome:
     """What a call that begins with this frame would do.
 
-    `capture`: try the translation as well; without it every miss counts as compiled, although the translation may still fail.
+    `capture`: also attempt the translation; otherwise every miss is reported as a compile, although the translation may still fail.
     """
     outer = native.enter(None)
     try:
@@ -76,15 +76,15 @@ def dry_run(store: Store, frame: DryRunFrame, *, capture: bool = True) -> Outcom
 def _outcome(decision: Decision, checked: CheckedEntries) -> Outcome:
     kind = decision.kind
     assert kind != "ask the entries"
-    assert kind != "not known"  # the entries were checked on values that exist
+    assert kind != "not known"  # the entries were checked against existing values
     return Outcome(kind, checked.fitting.number if isinstance(checked.fitting, CompiledEntry) else -1, decision.reason)
 
 
-# -- a translation that leaves nothing behind -----------------------------------------------------------------
+# -- a translation without side effects on the engine ----------------------------------------------------------
 
 
 class _DryConversion(convert.Conversion):
-    """A conversion whose graphs go to no backend, and whose failures do not leave it."""
+    """A conversion whose graphs are not passed to a backend, and whose failures are not raised."""
 
     failure = ""
 
@@ -97,7 +97,7 @@ class _DryConversion(convert.Conversion):
 
 
 def _converted(store: Store, frame: DryRunFrame, decision: Decision, checked: CheckedEntries) -> Outcome:
-    """Translate the frame, on copies of everything that a translation changes."""
+    """Translate the frame on copies of everything that a translation mutates."""
     recording = Recording(title=frame.code.co_qualname)
     scratch = Store(store.backend, store.options)
     scratch.observers.recorder = recording
@@ -119,7 +119,7 @@ def _why_plain(recording: Recording) -> str:
 
 
 def _borrowed(real: CodeCache, scratch: Store) -> CodeCache:
-    """A cache with the same entries, and a copy of the profile of earlier calls."""
+    """A cache with the same entries, and a copy of the automatic-dynamic profile."""
     code = real.code
     assert code is not None
     scratch_cache = scratch.native.cache_of(code)
@@ -131,7 +131,7 @@ def _borrowed(real: CodeCache, scratch: Store) -> CodeCache:
 
 @contextlib.contextmanager
 def _leaving_no_trace() -> Iterator[None]:
-    """Restore counters, names and numbers after the block; print and log nothing inside it."""
+    """Restore counters, unique names and numbers after the block; suppress printing and logging inside it."""
     counted = counters.snapshot()
     quiet = config.patch(debug=False, output_code=False, logs=(), log_level="ERROR")
     with quiet, unique_names.NUMBERS.rolled_back(), unrecorded_entries_again(), reports.breaks_forgotten():

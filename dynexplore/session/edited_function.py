@@ -1,13 +1,13 @@
-"""A function with another source: the editable re-run of a graph break.
+"""A function with edited source: the editable re-run of a graph break.
 
-The idea: a user reads why the graph broke, changes a line, and tries again. The text is compiled as if it stood in the place of
-the function: with the same globals (a copy, so that nothing leaks back), the same closure cells, and the class that `super()`
-refers to. It sees the other functions of the text, so a callee can be edited along with it. Then it is explained with copies
-of the recorded inputs, and everything that the run changed is restored. What could not be restored is told (effects.py).
+The idea: a user reads why the graph broke, changes a line, and tries again. The edited text is compiled in the function's place:
+with a copy of its globals (so that nothing leaks back), the same closure cells, and the same class for `super()`. Other functions
+defined in the text are visible to it, so a callee can be edited along with it. The edited function is then explained on copies of
+the recorded inputs, and everything that the run mutated is restored. Effects that could not be undone are reported (effects.py).
 
-In: a function, method or module, and a text. Out: the edited one (`edited`), and `Rerun`: before beside after.
+In: a function, method or module, and a text. Out: the edited callable (`edited`), and `Rerun`: the captures before and after.
 
-PyTorch has no counterpart.
+PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from dynexplore.session.effects import Effects, watched
 from dynexplore.views.capture_difference import Difference, difference
 
 _numbers = itertools.count(1)
-_MOST_FILES = 50  # edited texts that tracebacks and recordings can still show
+_MOST_FILES = 50  # edited texts that tracebacks and recordings can still display
 _files: list[str] = []
 
 
 class EditError(ValueError):
-    """The text does not define a function that can replace the recorded one; the message says why in one sentence."""
+    """The text does not define a function that can replace the recorded one; the message is one sentence with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +51,9 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Rerun:
-    """An edited function beside the recorded one. `error` says in one sentence why there is no `after`, or what it raised.
+    """An edited function next to the recorded one. `error` is one sentence: why there is no `after`, or which exception was raised.
 
-    `effects`: what the run did outside of its copies, what it printed, how long it took. `explanation` holds what is live of it.
+    `effects`: side effects of the run beyond its copies, its output, its duration. `explanation` holds the live objects.
     """
 
     before: Counts
@@ -77,7 +77,7 @@ class Rerun:
 
 
 def counts(recording: Recording) -> Counts:
-    """The numbers of a recording."""
+    """The counts of a recording."""
     graphs = recording.graphs
     return Counts(len(graphs), sum(graph.op_count for graph in graphs), len(recording.breaks))
 
@@ -96,18 +96,18 @@ def plain_function(target: Any) -> types.FunctionType:
 
 
 def source_of(target: Any) -> str:
-    """The source of the function, from its `def` on, without indentation. Raises EditError."""
+    """The source of the function, starting at its `def`, dedented. Raises EditError."""
     lines, first = _lines_of(target)
     return "\n".join(lines[first:]) + "\n"
 
 
 def first_line_of(target: Any) -> int:
-    """The line of its file with which that source begins. Raises EditError."""
+    """The line of the file at which that source begins. Raises EditError."""
     return plain_function(target).__code__.co_firstlineno + _lines_of(target)[1]
 
 
 def _lines_of(target: Any) -> tuple[list[str], int]:
-    """The lines of the function with its decorators, and how many stand before its `def`."""
+    """The lines of the function including its decorators, and how many lines precede its `def`."""
     function = plain_function(target)
     try:
         text = textwrap.dedent(inspect.getsource(function.__code__))
@@ -123,13 +123,13 @@ def _lines_of(target: Any) -> tuple[list[str], int]:
     return text.splitlines(), definition.lineno - 1
 
 
-# -- another source ----------------------------------------------------------------------------------------------
+# -- compile the edited text -------------------------------------------------------------------------------------
 
 
 def edited(target: Any, text: str) -> Any:
     """`target` with `text` as its source: a function, a method of the same object, or an equal module.
 
-    Raises EditError, in one sentence, for a text that is no such function.
+    Raises EditError, in one sentence, for a text that does not define such a function.
     """
     function = _function(plain_function(target), textwrap.dedent(text))
     if isinstance(target, types.MethodType):
@@ -146,9 +146,9 @@ def _function(original: types.FunctionType, text: str) -> types.FunctionType:
     try:
         exec(compile(outer, file, "exec", dont_inherit=True), namespace)
         definition = namespace[_OUTER](*(None for _ in original.__code__.co_freevars))
-    except SyntaxError as error:  # what the parser lets through and the compiler does not: `return` outside a function
+    except SyntaxError as error:  # accepted by the parser, rejected by the compiler: `return` outside a function
         raise EditError(_of_syntax(error)) from None
-    except Exception as error:  # a default value or another statement of the text may raise whatever it likes
+    except Exception as error:  # a default value or another statement of the text may raise anything
         raise EditError(f"the text cannot be run: {type(error).__name__}: {error}") from None
     if not isinstance(definition, types.FunctionType):
         raise EditError(f"the text does not end with a function named {name!r}")
@@ -161,7 +161,7 @@ def _function(original: types.FunctionType, text: str) -> types.FunctionType:
 
 
 def remembered(text: str, name: str) -> str:
-    """A file name under which tracebacks and recordings find the text."""
+    """Register the text under a file name for tracebacks and recordings; return the name."""
     file = f"<edited {name} {next(_numbers)}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     _files.append(file)
@@ -180,7 +180,7 @@ def _parsed(text: str, file: str, name: str) -> ast.Module:
     definitions = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name]
     if not definitions:
         raise EditError(f"the text defines no function named {name!r}")
-    definitions[-1].decorator_list = []  # what is explained is the function itself
+    definitions[-1].decorator_list = []  # explain the function itself, without its decorators
     return tree
 
 
@@ -194,7 +194,7 @@ _OUTER = "__edited__"
 
 
 def _wrapped(tree: ast.Module, free: tuple[str, ...], name: str) -> ast.Module:
-    """The statements inside a function whose parameters are the free variables, so that these become free variables again."""
+    """Wrap the statements in a function whose parameters are the free variables, so that they stay free variables."""
     future = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.module == "__future__"]
     body = [node for node in tree.body if node not in future]
     outer = ast.parse(f"def {_OUTER}(): pass").body[0]
@@ -205,7 +205,7 @@ def _wrapped(tree: ast.Module, free: tuple[str, ...], name: str) -> ast.Module:
 
 
 def _module(module: torch.nn.Module, forward: types.FunctionType) -> torch.nn.Module:
-    """A module with the same parameters, buffers and submodules, and another forward; `module` stays as it is."""
+    """A module with the same parameters, buffers and submodules but another forward; `module` is not modified."""
     edited_module = copy.copy(module)
     for name in ("_parameters", "_buffers", "_modules"):
         edited_module.__dict__[name] = dict(module.__dict__[name])
@@ -215,7 +215,7 @@ def _module(module: torch.nn.Module, forward: types.FunctionType) -> torch.nn.Mo
     return edited_module
 
 
-# -- run again ---------------------------------------------------------------------------------------------------
+# -- re-run ------------------------------------------------------------------------------------------------------
 
 
 def rerun(
@@ -231,10 +231,10 @@ def rerun(
 ) -> Rerun:
     """Explain `target` with `text` as its source, on copies of the arguments.
 
-    `earlier` is the recording of this one call with the source that it has; None: that call is made first, on copies as well.
-    `change` makes the changed one of `target` and a text, where it is no function: `edited` unless told otherwise. `outside` is
-    the namespace that the run is to leave as it is, that of the function unless told otherwise. `prepare` is told of the changed
-    one's explanation before it runs.
+    `earlier` is the recording of this one call with the current source; None: make that call first, also on copies. `change` builds
+    the edited callable from `target` and the text if `target` is not a function; default: `edited`. `outside` is the namespace that
+    the run should leave unmodified; default: the function's globals. `prepare` is called with the explanation of the edited
+    function before it runs.
     """
     state = CallSnapshot(target, args, kwargs)
     original = earlier if earlier is not None else _explained(target, state, explainer, {}).recording
@@ -251,7 +251,7 @@ def rerun(
 
 @dataclass(frozen=True, slots=True)
 class _Done:
-    """One explained call on copies: what it raised, in a sentence, and what it did besides."""
+    """One explained call on copies: the exception it raised, as a sentence, and its side effects."""
 
     explanation: Any
     effects: Effects
@@ -270,7 +270,7 @@ def _explained(
     outside: Mapping[str, Any],
     prepare: Callable[[Any], None] | None = None,
 ) -> _Done:
-    """One call on copies; what it changed is restored."""
+    """Make one call on copies, and restore what it mutated."""
     args, kwargs = state.fresh()
     failure = ""
     with explainer(target) as run:
@@ -279,11 +279,11 @@ def _explained(
         with watched(outside) as effects:
             try:
                 run(*args, **kwargs)
-            except Exception as raised:  # whatever the program raises is told
+            except Exception as raised:  # any exception of the program is reported
                 failure = _of_run(raised)
             finally:
                 state.fresh()
-    run.explanation.value = None  # nobody asks for it
+    run.explanation.value = None  # not needed
     return _Done(run.explanation, effects, failure)
 
 
@@ -295,13 +295,13 @@ def _of_run(error: Exception) -> str:
 
 
 def _difference(before: Recording, after: Recording) -> Difference | None:
-    """The captures of the two functions' own frames, compared."""
+    """The diff between the captures of the two functions' own frames."""
     if not before.frames or not after.frames:
         return None
     return difference(before, _own_frame(before), after, _own_frame(after))
 
 
 def _own_frame(recording: Recording) -> int:
-    """The first frame that captured something, else the first."""
+    """The first frame that captured something, else the first frame."""
     captured = {graph.frame for graph in recording.graphs}
     return next((entered.frame for entered in recording.frames if entered.frame in captured), recording.frames[0].frame)

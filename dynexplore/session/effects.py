@@ -1,13 +1,13 @@
-"""What a run does outside of its copies: files that it writes, programs that it starts, names of others that it binds anew.
+"""Side effects of a run beyond its copies: files written, processes started, names rebound in foreign namespaces.
 
-The idea: an edited function is run again while its author still types. That is welcome only where nothing is changed but copies.
-Python tells an audit hook of every file that is opened for writing, of programs, sockets and the like; that hook is installed when
-the first run is watched, stays (Python offers no way to remove one), and looks at nothing but watched runs of its own thread. Names
-are compared before and after. What is printed is kept, not shown: it harms nobody, and is told with the answer.
+The idea: an edited function re-runs while its author is typing, which is acceptable only if nothing but copies is mutated. A Python
+audit hook reports every file opened for writing, every subprocess, socket and the like. The hook is installed when the first run is
+watched; Python cannot remove an audit hook, so it stays, but it ignores everything except watched runs of its own thread.
+Namespaces are compared before and after. Standard output is captured and reported with the result.
 
-In: a namespace that is not the run's own. Out: `watched(namespace)`, whose `Effects` says what happened.
+In: a namespace that does not belong to the run. Out: `watched(namespace)`, which yields `Effects`.
 
-PyTorch has no counterpart.
+PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 MOST = 5
-"""So many effects are told."""
+"""The maximum number of effects reported."""
 
 _DOES: dict[str, str] = {
     "os.remove": "removes {}",
@@ -51,26 +51,26 @@ _DOES: dict[str, str] = {
     "sqlite3.connect": "opens the database {}",
     "builtins.input": "asks for input",
 }
-"""Name of an audit event -> what the run does; {} is its first argument."""
+"""Audit event name -> description of the effect; {} is the event's first argument."""
 
 
 @dataclass(slots=True)
 class Effects:
-    """What a watched run did: sentences without a subject ("writes out.txt"), what it printed, and how long it took."""
+    """The effects of a watched run: sentences without a subject ("writes out.txt"), its output, and its duration."""
 
     outside: list[str] = field(default_factory=list)
     printed: str = ""
     seconds: float = 0.0
 
     def note(self, does: str) -> None:
-        """Keep what happened, once."""
+        """Record an effect once."""
         if does not in self.outside and len(self.outside) < MOST:
             self.outside.append(does)
 
 
 @contextlib.contextmanager
 def watched(namespace: Mapping[str, Any]) -> Iterator[Effects]:
-    """Watch what the block does outside of its copies; `namespace` is one that it should leave as it is.
+    """Record the block's side effects beyond its copies; `namespace` is one that it should not modify.
 
     >>> with watched({}) as effects:
     ...     print("seen")
@@ -95,13 +95,13 @@ def watched(namespace: Mapping[str, Any]) -> Iterator[Effects]:
 
 
 def _changed(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
-    """The names that are bound to another object, or to none, or newly."""
+    """The names that were added, deleted or rebound."""
     for name in {**before, **now}:
         if not name.startswith("__") and (name not in before or name not in now or before[name] is not now[name]):
             yield name
 
 
-# -- what Python tells -----------------------------------------------------------------------------------------------
+# -- audit events ----------------------------------------------------------------------------------------------------
 
 _LOCAL = threading.local()
 _INSTALLED: list[bool] = []
@@ -126,7 +126,7 @@ def _on_event(event: str, args: tuple[Any, ...]) -> None:
 
 
 def _written(path: Any, mode: Any, flags: Any) -> str | None:
-    """What opening a file means; None where it is only read, or where Python keeps what it compiled."""
+    """The effect of opening a file; None if it is only read, or if it is Python's bytecode cache."""
     writes = isinstance(mode, str) and bool(set(mode) & set("wax+"))
     opened = flags if isinstance(flags, int) else 0
     if not writes and not opened & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):

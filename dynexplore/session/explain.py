@@ -1,13 +1,12 @@
 """explain: run a function under the engine, once or several times, and report what was captured.
 
-The idea: an explanation is a recording of one or more calls, together with the live objects that a recording cannot
-hold: the captured GraphModules, and a `Session` (session.py) that answers further questions (would these guards hold for
-another input? what would be captured then?). It uses a fresh store, so compiled code and counters elsewhere do not change.
+The idea: an explanation is a recording of one or more calls, plus the live objects that a recording cannot hold: the captured
+GraphModules, and a `Session` (session.py) for follow-up questions (do these guards pass for another input? what would be captured
+then?). It uses a fresh store, so it does not affect compiled code and counters elsewhere.
 
-In: a function and arguments. Out: `Explanation`: recording, graphs, guards, breaks, counts, resume functions,
-the value.
+In: a function and arguments. Out: `Explanation`: recording, graphs, guards, breaks, counts, resume functions, return value.
 
-torch/_dynamo/eval_frame.py (explain) and torch/_dynamo/backends/debugging.py (ExplainOutput) do the same job.
+PyTorch's counterpart: `explain` in torch/_dynamo/eval_frame.py and `ExplainOutput` in torch/_dynamo/backends/debugging.py.
 """
 
 from __future__ import annotations
@@ -38,60 +37,61 @@ from dynexplore.views.modified_python import modified_python
 
 
 class Explanation:
-    """What one call did. `print` it; or unpack it: `explanation, out_guards, graphs, ops_per_graph = explain(f, x)`.
+    """The captures of one or more calls. `print` it, or unpack: `explanation, out_guards, graphs, ops_per_graph = explain(f, x)`.
 
-    Attributes: `recording`, `session`, `function`, `value` (what the call returned), `graphs` (GraphModules, in the order
-    in which they were captured), and the properties below.
+    Attributes: `recording`, `session`, `function`, `value` (the call's return value), `graphs` (GraphModules in capture order), and
+    the properties below.
     """
 
     def __init__(self, recording: Recording, graphs: list[torch.fx.GraphModule], session: Session) -> None:
         self.recording = recording
         self._graphs = graphs
         self.session = session
-        self.function = session.function  # held here, for a lambda is held by nobody else, and weakly by the session
+        self.function = session.function  # a strong reference: a lambda has no other, and the session's is weak
         self.value: Any = None
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the function once more, and add the call to this explanation; return its result, which becomes `value`."""
+        """Call the function again, and add the call to this explanation; return its result, which becomes `value`."""
         with torch_compiled.uncompiled(self.function):
             self.value = self.session.call(*args, **kwargs)
         return self.value
 
     def follow_cell(self, text: str, code_of: CodeOfText, only: str = "") -> None:
-        """Declare that the function is a notebook cell with this text, about to run: the session then answers more about it.
+        """Declare that the function is a notebook cell with this text, about to run, so that the session can answer more questions.
 
-        `code_of` compiles a text under a file name to such a function's code; `only`: the one name that is translated, or "".
+        `code_of` compiles a text under a file name to the code of such a function; `only`: translate only functions with this name,
+        or "".
         """
         self.session = NotebookSession(self.session, text, code_of, only)
 
     @property
     def notice(self) -> str:
-        """What the backend lacked, in one sentence ("": nothing): where it finds no compiler, graphs run as they are."""
+        """What the backend is missing, in one sentence, or "": without a C++ compiler, graphs run uncompiled."""
         return " ".join(self.session.notices)
 
     @property
     def graphs(self) -> list[torch.fx.GraphModule]:
-        """The graphs that were captured, which can be called."""
+        """The captured graphs, which are callable."""
         return ShownGraphs(self._graphs)
 
     @property
     def graph_count(self) -> int:
-        """How many graphs were captured."""
+        """The number of captured graphs."""
         return len(self.graphs)
 
     @property
     def graph_break_count(self) -> int:
-        """How often a graph broke."""
+        """The number of graph breaks."""
         return len(self.breaks)
 
     @property
     def op_count(self) -> int:
-        """How many operators all graphs have: calls of functions, methods and modules."""
+        """The number of operators in all graphs: calls of functions, methods and modules."""
         return sum(map(len, self.ops_per_graph))
 
     @property
     def ops_per_graph(self) -> list[list[Any]]:
-        """What each graph calls: the targets of its operators."""
+        """For each graph, the targets of its operators."""
         return [[node.target for node in graph.graph.nodes if node.op.startswith("call_")] for graph in self.graphs]
 
     @property
@@ -101,12 +101,12 @@ class Explanation:
 
     @property
     def out_guards(self) -> list[ev.GuardInstalled]:
-        """The guards, under their name in the early API."""
+        """The guards, under their name in the early torch._dynamo API."""
         return list(self.guards)
 
     @property
     def breaks(self) -> tuple[ev.GraphBroke, ...]:
-        """Every graph break, with why and what to do."""
+        """Every graph break, with its reason and fix."""
         return self.recording.breaks
 
     @property
@@ -116,7 +116,7 @@ class Explanation:
 
     @property
     def resume_functions(self) -> tuple[ev.ResumeFunctionCreated, ...]:
-        """The functions that go on after a break."""
+        """The functions that execution continues in after a break."""
         return self.recording.resume_functions
 
     @property
@@ -130,12 +130,12 @@ class Explanation:
 
     @property
     def timeline(self) -> Printed:
-        """Calls and cache entries as a table to print: which call made, hit or missed which entry, and by which guard."""
+        """Calls and cache entries as a printable table: which call compiled, hit or missed which entry, and on which guard."""
         return Printed(cache_timeline.text(self.recording))
 
     @property
     def modified_python(self) -> Printed:
-        """What runs in place of each frame, as Python: inputs, the call of the graph, side effects, resume functions.
+        """The code that replaces each frame, as Python: inputs, the call of the graph, side effects, resume functions.
 
         >>> print(*explain(lambda x: x.relu(), torch.ones(2)).modified_python.splitlines()[-2:], sep="\\n")
             ___out_0, = ___v_0
@@ -157,18 +157,18 @@ class Explanation:
         return display_hooks.connected().mimebundle(self)
 
     def save(self, path: str | os.PathLike[str], *, redact: bool = False) -> str:
-        """Write what was captured to a file, as `Recording.save` does."""
+        """Write the recording to a file, as `Recording.save` does."""
         return self.recording.save(path, redact=redact)
 
 
 class Explainer:
-    """A function to be explained: what `explain(fn)` gives. Call it, or explain several calls at once.
+    """A function to be explained, as returned by `explain(fn)`. Call it, or explain several calls at once.
 
     >>> several = explain(lambda x: x + x).calls(torch.ones(2), torch.ones(3), torch.ones(4))
     >>> [len(several.graphs), len(several.session.entries)]
     [2, 2]
 
-    As a context manager it gives a function that can be called as often as you like; `explanation` tells of all calls.
+    As a context manager it returns a function that can be called any number of times; `explanation` covers all calls.
 
     >>> with explain(lambda x: x + x) as double:
     ...     double(torch.ones(2))
@@ -189,16 +189,16 @@ class Explainer:
         return f"{self._name} to be explained: call this with its arguments, or its `calls(...)` for several calls"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Explanation:
-        """Call the function; the `Explanation` of this one call."""
+        """Call the function; return the `Explanation` of this call."""
         explanation = self._new_explanation()
         explanation.call(*args, **kwargs)
         return explanation
 
     def calls(self, *inputs: Any) -> Explanation:
-        """One explanation of several calls, one after the other: `calls(x, y)`, `calls((x, 2), (y, 3))`.
+        """One explanation of several consecutive calls: `calls(x, y)`, `calls((x, 2), (y, 3))`.
 
-        Args: inputs: for each call its arguments: a tuple or list of them, an `inspect.BoundArguments` where there are
-        keyword arguments, or the one argument itself.
+        Args: inputs: for each call its arguments: a tuple or list of them, an `inspect.BoundArguments` if there are keyword
+        arguments, or the single argument itself.
         """
         explanation = self._new_explanation()
         for arguments in inputs:
@@ -214,13 +214,13 @@ class Explainer:
 
 
 class WatchedFunction:
-    """A function each of whose calls goes into one `explanation`."""
+    """A function that adds each of its calls to one `explanation`."""
 
     def __init__(self, explanation: Explanation) -> None:
         self.explanation = explanation
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the function; what it returns."""
+        """Call the function; return its value."""
         return self.explanation.call(*args, **kwargs)
 
 
@@ -241,19 +241,19 @@ def explain(
     engine: str | None = None,
     **kwargs: Any,
 ) -> Any:
-    """Call `fn(*args, **kwargs)` under the engine; an `Explanation` of what was captured.
+    """Call `fn(*args, **kwargs)` under the engine; return an `Explanation` of what was captured.
 
-    `explain(fn)` alone gives an `Explainer`, which does it when it is called: `explain(f)()` for functions without
-    arguments, and for those with a parameter named `backend`, `nopython`, `dynamic`, `real` or `engine`. It explains several
-    calls, too: `explain(f).calls(x, y)`, or `with explain(f) as g: g(x); g(y)`.
+    `explain(fn)` alone returns an `Explainer`, which does so when called: use `explain(f)()` for functions without arguments, and
+    for those with a parameter named `backend`, `nopython`, `dynamic`, `real` or `engine`. It also explains several calls:
+    `explain(f).calls(x, y)`, or `with explain(f) as g: g(x); g(y)`.
 
-    The real values of the call are recorded beside the symbolic ones (`recording.real(step)`, `recording.divergences`);
-    for this the graphs are replayed on copies. `real=False` leaves it out.
+    The real values of the call are recorded next to the symbolic ones (`recording.real(step)`, `recording.divergences`); for this
+    the graphs are replayed on copies. `real=False` skips this.
 
-    `engine="torch.compile"` tells what torch.compile does instead: it compiles the function, and is watched; no real values then.
-    Without a name that is told of what torch.compile has wrapped, and of a module with compiled parts.
+    `engine="torch.compile"` reports what torch.compile does instead: the function is compiled by torch.compile and observed,
+    without real values. It is the default for functions wrapped by torch.compile, and for modules with compiled submodules.
 
-    The call's prints and mutations happen, once. Its exceptions are raised.
+    The call's side effects happen once, and its exceptions propagate.
 
     >>> print(explain(lambda x: x + x, torch.ones(2)))
     The lambda is one graph of 1 operator: no graph break, no recompile.
@@ -272,7 +272,7 @@ def explain(
 def _explanation_of(
     fn: Callable[..., Any], backend: str | CompilerFn, options: Options, real: bool, engine: str = DYNEXPLORE
 ) -> Explanation:
-    """An explanation without calls so far."""
+    """An explanation without any calls yet."""
     hooks = tool_hooks.connected()
     if engine != DYNEXPLORE and hooks is not None:
         watched: Explanation = hooks.watched_explanation(fn, backend, options)
@@ -296,7 +296,7 @@ _TAKEN_OFF = (
 
 
 def _rank() -> int | None:
-    """The number of this process among those of torch.distributed; None where it is by itself."""
+    """This process's rank in torch.distributed; None if it is not initialized."""
     if not torch.distributed.is_available() or not torch.distributed.is_initialized():
         return None
     rank: int = torch.distributed.get_rank()

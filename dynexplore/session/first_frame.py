@@ -1,14 +1,14 @@
-"""The frame that a call begins with, before the call is made: which code object, and what its slots will hold.
+"""The first frame of a call, before the call is made: which code object runs, and what its argument slots will hold.
 
-The idea: whether a cache entry fits a call depends on the frame that the call starts, and that follows from the callable and
+The idea: whether a cache entry matches a call depends on the frame that the call starts, which is determined by the callable and
 the arguments alone. A function starts its own frame; a bound method passes the receiver first; a module, or a callable without
-Python code, is called through an entry function (optimized.py). So guards can be checked, and a translation tried, for a call
+Python code, is called through an entry function (optimized.py). So guards can be checked, and a translation attempted, for a call
 that never happens.
 
-In: a callable, the code of its entry where it has one, arguments. Out: a `DryRunFrame`, which answers the questions that
-convert.py asks a `native.FrameState`.
+In: a callable, the code of its entry function if it has one, arguments. Out: a `DryRunFrame`, with the interface of
+`native.FrameState` that convert.py uses.
 
-PyTorch has no counterpart.
+PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from dynexplore.engine.runtime import optimized
 
 @dataclass(frozen=True, slots=True)
 class DryRunFrame:
-    """A frame that is never run; the attributes are those of `native.FrameState`."""
+    """A frame that is never run; its attributes are those of `native.FrameState`."""
 
     function: types.FunctionType
     values: tuple[Any, ...]
@@ -44,28 +44,28 @@ class DryRunFrame:
 
     @property
     def goes_on_from(self) -> types.CodeType | None:
-        """No other frame: a call begins with it."""
+        """None: the frame is not a resume function, because a call begins with it."""
         return None
 
     @property
     def globals(self) -> dict[str, Any]:
-        """Its global names."""
+        """Its globals dict."""
         return self.function.__globals__
 
     @property
     def builtins(self) -> dict[str, Any]:
-        """Its builtin names."""
+        """Its builtins dict."""
         namespace = self.globals.get("__builtins__", builtins)
         return namespace if isinstance(namespace, dict) else vars(namespace)
 
     @property
     def closure(self) -> tuple[types.CellType, ...] | None:
-        """Its closure."""
+        """Its closure cells."""
         return self.function.__closure__
 
     @property
     def scope(self) -> Scope:
-        """What guards are checked against."""
+        """The scope that guards are checked against."""
         slots = zip(argument_slots(self.code), self.values, strict=True)
         return Scope({name: value for name, value in slots if value is not UNBOUND}, self.closure, self.globals)
 
@@ -82,7 +82,7 @@ def entry_code(target: Callable[..., Any]) -> types.CodeType | None:
 
 
 def start(target: Any, entry: types.CodeType | None, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Start | None:
-    """The function whose frame a call begins with, and its arguments; None where there is none."""
+    """The function whose frame a call begins with, and its arguments; None if there is none."""
     if entry is not None:
         return optimized.entry_with(entry, target), tuple(args), dict(kwargs)
     while not isinstance(target, types.FunctionType):
@@ -99,7 +99,7 @@ def start(target: Any, entry: types.CodeType | None, args: Sequence[Any], kwargs
 
 
 def slot_values(function: types.FunctionType, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What the argument slots hold when the frame begins. Raises TypeError when the arguments do not fit."""
+    """The values of the argument slots when the frame begins. Raises TypeError if the arguments do not match the signature."""
     code = function.__code__
     bare = types.FunctionType(code, {}, function.__name__, function.__defaults__, function.__closure__)
     bare.__kwdefaults__ = function.__kwdefaults__

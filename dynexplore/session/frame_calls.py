@@ -1,12 +1,12 @@
-"""The calls that frames of a recording began with: which function, and with which arguments.
+"""The call behind each recorded frame: which function, and with which arguments.
 
 The idea: a notebook cell calls functions, and users ask about these calls. A recording holds no live objects, so functions and
-arguments are noted while the calls are made. They live as long as the store that they were noted in, and only those of the
-first frames are kept, because arguments may be large.
+arguments are saved while the calls are made. They live as long as the store that they belong to, and only those of the first frames
+are kept, because arguments may be large.
 
-In: frames that are about to be translated. Out: `FrameCalls`, which session.py asks.
+In: frames that are about to be translated. Out: `FrameCalls`, used by session.py.
 
-PyTorch has no counterpart.
+PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from dynexplore.engine.native import UNBOUND
 from dynexplore.engine.translate.resume import resume_point
 
 MOST = 20
-"""For how many frames the calls are kept."""
+"""The maximum number of frames whose calls are kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class FrameCall:
-    """A function, and the arguments with which one frame of it began."""
+    """A function, and the arguments with which one of its frames began."""
 
     function: types.FunctionType
     args: tuple[Any, ...]
@@ -42,7 +42,7 @@ class FrameCalls:
         self.by_frame: dict[int, FrameCall] = {}
 
     def note(self, frame: int, function: types.FunctionType, values: Sequence[Any]) -> None:
-        """Keep the call that a frame begins with; `values` are the contents of its argument slots."""
+        """Save the call that a frame begins with; `values` are the contents of its argument slots."""
         code = function.__code__
         is_whole = not any(value is UNBOUND for value in values)
         if is_whole and len(self.by_frame) < self.most and resume_point(code) is None:
@@ -50,7 +50,7 @@ class FrameCalls:
 
 
 def arguments_of(code: types.CodeType, values: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments with which a function of this code is called when its argument slots hold these values.
+    """The arguments with which a function of this code was called if its argument slots hold these values.
 
     >>> arguments_of((lambda x, *rest, k, **more: 0).__code__, (1, 4, (2, 3), {"z": 5}))
     ((1, 2, 3), {'k': 4, 'z': 5})

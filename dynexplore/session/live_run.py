@@ -1,14 +1,14 @@
-"""Live stepping: the real translation and the real run of a call, step by step.
+"""Live stepping: translate and run a call for real, step by step.
 
-The idea: a button cannot control a cell that is still running. So the call runs in a thread of its own, whose recorder parks it
-on a semaphore at every state that one can stop at. The owner of the `LiveRun` resumes it: for one step, to a break, to the end.
-A parked translation blocks nothing: the translation lock is released, random numbers and modes are as they are outside, the
-garbage collector works. The call is a real one: its prints and mutations happen.
+The idea: a button cannot control a cell that is still running. So the call runs in a separate thread, whose recorder blocks on a
+semaphore at each state where one can stop. The owner of the `LiveRun` resumes it: for one step, until a break, or to the end. A
+blocked translation does not affect the rest of the process: the translation lock is released, random state and modes are those
+outside, the garbage collector is enabled. The call is real: its side effects happen.
 
-In: a function, arguments, a fresh store. Out: `LiveRun`. It ends with the call, when it is stopped, and when the last reference
-to it is dropped; Ctrl-C while waiting for it stops it.
+In: a function, arguments, a fresh store. Out: `LiveRun`. It ends with the call, when it is stopped, and when the last reference to
+it is dropped; Ctrl-C while waiting for it stops it.
 
-PyTorch has no counterpart; the nearest is its DebugMode under pdb.
+PyTorch's counterpart: none; the closest are `DebugMode` (torch/utils/_debug_mode) and torch/_dynamo/bytecode_debugger.py.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ STOPS: dict[str, tuple[type[ev.Event], ...]] = {
     "run": (ev.GraphRan,),
     "end": (),
 }
-"""What `LiveRun.until` takes: name -> the events at which the run parks."""
+"""Arguments of `LiveRun.until`: name -> the events at which the run stops."""
 
 _PATIENCE = 5.0
 """How long a stopped run may take to end, in seconds."""
 
 
 class Stopped(BaseException):
-    """Raised in the thread of a run that is stopped, at the parked instruction. No `except Exception` of a program catches it."""
+    """Raised in the thread of a stopped run, at the instruction where it is blocked. `except Exception` does not catch it."""
 
 
 class Gate:
-    """The recorder of a live run, and the place where its thread parks. It does not know the `LiveRun`."""
+    """The recorder of a live run, on which its thread blocks. It holds no reference to the `LiveRun`."""
 
     def __init__(self, recording: Recording) -> None:
         self.recording = recording
         self.stops: tuple[type[ev.Event], ...] = STOPS["step"]
-        self.to_pass = 0  # how many moments go by before the next stop
+        self.to_pass = 0  # stopping points to skip before the next stop
         self.is_free = False
         self.is_stopping = False
         self.is_parked = False
@@ -63,7 +63,7 @@ class Gate:
         self._arrived = threading.Semaphore(0)
         self._counted: dict[str, dict[str, int]] = {}
 
-    # -- the run's side
+    # -- called by the run's thread
 
     def next_frame_id(self) -> int:
         """A new frame number."""
@@ -74,7 +74,7 @@ class Gate:
         return self.recording.next_entry_number()
 
     def record(self, event: ev.Event) -> None:
-        """Take one event, and park if it is one to stop at."""
+        """Record one event, and block if it is a stopping point."""
         self.recording.record(event)
         if self.is_free or threading.current_thread() is not self.thread or not isinstance(event, self.stops):
             return
@@ -84,11 +84,11 @@ class Gate:
         with released(), preserve_global_state.paused(), gc_enabled():
             self.park()
         if self.is_stopping:
-            self.is_free = True  # on the way out nothing parks any more
+            self.is_free = True  # the thread is unwinding: do not block any more
             raise Stopped
 
     def park(self) -> None:
-        """Wait to be resumed; meanwhile the counters are as they are outside of the run."""
+        """Block until resumed; meanwhile the counters have their values from outside the run."""
         counters.put_back(self._counted)
         self.arrive()
         self._go.acquire()
@@ -96,7 +96,7 @@ class Gate:
         self._counted = counters.snapshot()
 
     def arrive(self) -> None:
-        """Signal that the run is parked or over."""
+        """Signal that the run is blocked or finished."""
         self.is_parked = True
         self._arrived.release()
 
@@ -106,23 +106,23 @@ class Gate:
         self.park()
 
     def end(self) -> None:
-        """The run is over."""
+        """Mark the run as finished."""
         counters.put_back(self._counted)
         self.arrive()
 
-    # -- the other side
+    # -- called by the owner's thread
 
     def go_on(self) -> None:
-        """Resume the parked run."""
+        """Resume the blocked run."""
         self.is_parked = False
         self._go.release()
 
     def wait(self, timeout: float | None) -> bool:
-        """Wait until the run is parked or over; False if it still runs after `timeout` seconds."""
+        """Wait until the run is blocked or finished; return False if it still runs after `timeout` seconds."""
         return self._arrived.acquire(timeout=timeout)
 
     def stop(self) -> None:
-        """End the run where it is parked, or as soon as it runs Python code."""
+        """End the run where it is blocked, or as soon as it runs Python code."""
         self.is_stopping = True
         thread = self.thread
         if self.is_parked:
@@ -132,9 +132,9 @@ class Gate:
 
 
 class LiveRun:
-    """A call that runs step by step; `Session.live` makes one. See the head of this file.
+    """A call that runs step by step, created by `Session.live`. See the module docstring.
 
-    Attributes: `recording`: what has happened so far; `value`, `error`: what came out of the call when it is over.
+    Attributes: `recording`: the events so far; `value`, `error`: the result of the finished call.
 
     >>> with session.live(torch.ones(3)) as run:  # doctest: +SKIP
     ...     run.step()
@@ -146,7 +146,7 @@ class LiveRun:
         self.recording = gate.recording
         self._gate = gate
         self._result: dict[str, Any] = {}
-        self._is_out = False  # on its way: it was let go on, and has not arrived yet
+        self._is_out = False  # resumed, and not yet blocked again
         self._moments = timeline.states(_events(gate.recording))
         self._read = 0
         self._state: timeline.State | None = None
@@ -157,7 +157,7 @@ class LiveRun:
         gate.wait(None)
         self._end = weakref.finalize(self, gate.stop)
 
-    # -- going on
+    # -- resuming
 
     def step(self, count: int = 1, timeout: float | None = None) -> timeline.State | None:
         """Continue by `count` steps, and return the state there. After `timeout` seconds it may still be "running"."""
@@ -172,7 +172,7 @@ class LiveRun:
         return self._until(STOPS[stop], 0, timeout)
 
     def finish(self, timeout: float | None = None) -> Any:
-        """Run to the end and return what the call returns; its exceptions are raised. TimeoutError: it still runs."""
+        """Run to the end and return the call's value; its exceptions propagate. Raises TimeoutError if it still runs."""
         self._until((), 0, timeout)
         if self.status == "running":
             raise TimeoutError(f"the call still runs after {timeout} seconds")
@@ -181,7 +181,7 @@ class LiveRun:
         return self._result.get("value")
 
     def stop(self) -> None:
-        """End the call where it is parked. Its `finally` blocks run; nothing is left behind."""
+        """End the call where it is blocked. Its `finally` blocks run, and everything is cleaned up."""
         if self.status in ("parked", "running"):
             self._end()
             thread = self._gate.thread
@@ -205,7 +205,7 @@ class LiveRun:
             self.stop()
             raise
 
-    # -- where it stands
+    # -- current state
 
     @property
     def status(self) -> str:
@@ -218,7 +218,7 @@ class LiveRun:
 
     @property
     def state(self) -> timeline.State | None:
-        """The latest state: instruction, stack, locals. None before the first."""
+        """The latest state: instruction, stack, locals. None before the first state."""
         events = self.recording.events
         for event in events[self._read :]:
             self._read += 1
@@ -228,17 +228,17 @@ class LiveRun:
 
     @property
     def observed(self) -> tuple[ev.ValueObserved, ...]:
-        """The real values that were seen so far: arguments, inputs and outputs of graphs, what is in them, locals."""
+        """The real values observed so far: arguments, inputs and outputs of graphs, values inside graphs, locals."""
         return self.recording.of(ev.ValueObserved)
 
     @property
     def value(self) -> Any:
-        """What the call returned; None before its end."""
+        """The call's return value; None before it returns."""
         return self._result.get("value")
 
     @property
     def error(self) -> BaseException | None:
-        """What the call raised."""
+        """The exception that the call raised."""
         error: BaseException | None = self._result.get("error")
         return None if isinstance(error, Stopped) else error
 
@@ -255,7 +255,7 @@ class LiveRun:
 
 
 def _events(recording: Recording) -> Iterator[ev.Event]:
-    """The events as they arrive, and no more than there are."""
+    """The events as they arrive, up to the current end of the recording."""
     position = 0
     while True:
         yield recording.events[position]
@@ -266,7 +266,7 @@ def _events(recording: Recording) -> Iterator[ev.Event]:
 
 
 def _modes() -> tuple[bool, bool, tuple[tuple[str, bool, torch.dtype], ...]]:
-    """The modes of this thread that decide what a call does."""
+    """The thread's modes that affect what a call does."""
     autocast = tuple((device, torch.is_autocast_enabled(device), torch.get_autocast_dtype(device)) for device in ("cpu", "cuda"))
     return torch.is_grad_enabled(), torch.is_inference_mode_enabled(), autocast
 
@@ -283,7 +283,7 @@ def _run(call: Callable[[], Any], gate: Gate, result: dict[str, Any], modes: Any
                 torch.set_autocast_dtype(device, dtype)
             result["value"] = call()
     except BaseException as error:
-        # the frames hold what the call held
+        # the frames keep the call's objects alive
         result["error"] = error.with_traceback(None) if isinstance(error, Stopped) else error
     finally:
         gate.end()

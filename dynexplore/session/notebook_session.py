@@ -1,17 +1,17 @@
 """The session of a notebook cell: its inputs are the names that it reads, with their values from before it ran.
 
-The idea: a cell is a function without arguments that reads and writes the notebook's namespace. So before the run the values of
-all names within its reach are noted, including those that functions of the notebook read. To answer a question that runs nothing,
-the namespace is set back to these values, some of them changed if the question says so, and restored afterwards. What runs the
-cell again works on a copy of the namespace, in which functions of other cells are made anew: what is stored goes there. Methods of
-the notebook's classes, and for a live run all functions of other cells, see the notebook as it is.
+The idea: a cell is a function without arguments that reads and writes the notebook's namespace. So the values of all names within
+its reach are saved before it runs, including those that the notebook's functions read. A query that runs nothing sets the namespace
+to these values, some of them changed if the query says so, and restores it afterwards. A re-run of the cell works on a copy of the
+namespace, in which functions of other cells are recreated, so that their stores go to the copy. Methods of the notebook's classes,
+and for a live run all functions of other cells, see the notebook's own namespace.
 
-A session holds the cell's function, the values of those names, and (frame_calls.py) the arguments of the first functions called.
-Its owner, the explorer of a cell, decides how long it lives.
+A session holds the cell's function, the values of those names, and the arguments of the first functions called (frame_calls.py).
+Its owner, the explorer of a cell, determines its lifetime.
 
-In: the session of the cell's function, the cell's text, what makes a code object of a text. Out: `NotebookSession`.
+In: the session of the cell's function, the cell's text, a compiler from text to code object. Out: `NotebookSession`.
 
-PyTorch has no counterpart.
+PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _STORES = ("STORE_GLOBAL", "STORE_NAME")
 
 
 class CellSession(Session):
-    """Runs a cell, which may be captured as a function or be a program (cell_capture.py)."""
+    """Runs a cell, which is captured as a function or run as a program (cell_capture.py)."""
 
     _only: str = ""
 
@@ -56,13 +56,13 @@ class CellSession(Session):
         return functools.partial(cell_capture.run_function, self.function, self._store)
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the cell; of a program the calls are recorded that it makes of its targets, and not the cell as one."""
+        """Run the cell; for a program, record the calls of its targets instead of the cell itself."""
         __tracebackhide__ = True
         row, _ = cell_capture.why_program(self.function)
         if not row:
             return super()._run(*args, **kwargs)
         self.call_count += 1
-        outer = native.enter(None)  # of nested regions the outer wins: be in none
+        outer = native.enter(None)  # of nested regions the outermost wins: leave all of them
         try:
             return cell_capture.run_program(self.function, self._store, self.recording, self._only)
         finally:
@@ -75,9 +75,9 @@ class CellSession(Session):
 
 
 class NotebookSession(CellSession):
-    """See the head of this file. It is to be made before the cell runs; `text` is the cell as the user sees it.
+    """A cell's session; see the module docstring. Create it before the cell runs; `text` is the cell as the user sees it.
 
-    `only`: the one name of functions that were translated (`config.debug_function`), or "".
+    `only`: the one function name that was translated (`config.debug_function`), or "".
     """
 
     def __init__(self, session: Session, text: str, code_of: CodeOfText, only: str = "") -> None:
@@ -97,15 +97,15 @@ class NotebookSession(CellSession):
     # -- frames
 
     def to_edit(self, frame: int | None) -> Session:
-        """The session whose source is edited while a frame is on show: the cell's, for functions that are defined in it."""
+        """The session whose source is edited while a frame is displayed: the cell's, for functions defined in the cell."""
         session = self.of_frame(frame)
         is_own = session is self or session.function.__code__.co_filename == self._cell.__code__.co_filename
         return self if is_own else session
 
     def of_frame(self, frame: int | None) -> Session:
-        """The session of the call that started a frame of the recording; for the cell's own frames this one.
+        """The session of the call that started a frame of the recording; for the cell's own frames, this session.
 
-        A resume function belongs to the call that it goes on with. Raises LookupError for a frame whose call is not held.
+        A resume function belongs to the call that it continues. Raises LookupError for a frame whose call was not kept.
         """
         if frame is None:
             return self
@@ -132,14 +132,14 @@ class NotebookSession(CellSession):
     # -- what if
 
     def check(self, *args: Any, **kwargs: Any) -> Verdicts:
-        """Which entries the cell would hit if it ran again from where it ran. Runs nothing."""
+        """Which entries the cell would hit if it ran again from its original state. Runs nothing."""
         if self._why_program:
             return Verdicts()
         with self._as_before({}):
             return super().check(*args, **kwargs)
 
     def predict(self, *args: Any, **kwargs: Any) -> Prediction:
-        """What the cell would do if it ran again from where it ran. Runs nothing."""
+        """What the engine would do if the cell ran again from its original state. Runs nothing."""
         if self._why_program:
             return self._plain()
         with self._as_before({}):
@@ -157,12 +157,12 @@ class NotebookSession(CellSession):
 
     @property
     def inputs(self) -> list[Input]:
-        """The tensors and plain values that the cell reads from outside."""
+        """The tensors and plain values that the cell reads from its namespace."""
         return [each for each in changed_inputs.inputs_of(self._names, (), self._values) if each.kind != "object"]
 
     @property
     def _names(self) -> Callable[..., Any]:
-        """A stand-in for a function whose parameters are the cell's inputs."""
+        """A stand-in function whose parameters are the cell's inputs."""
 
         def names() -> None:
             pass
@@ -171,20 +171,20 @@ class NotebookSession(CellSession):
         names.__signature__ = inspect.Signature([inspect.Parameter(name, kind) for name in self._values])  # type: ignore[attr-defined]
         return names
 
-    # -- another text
+    # -- edited text
 
     @property
     def source(self) -> str:
-        """The cell's text, for `rerun` to take in an edited form."""
+        """The cell's text, which `rerun` takes in edited form."""
         return self._text
 
     @property
     def first_line(self) -> int:
-        """A cell begins with its first line."""
+        """The first line of a cell's source: always 1."""
         return 1
 
     def rerun(self, text: str) -> Rerun:
-        """Run the cell with another text, from where it ran, in a namespace of its own; the notebook's is left as it is."""
+        """Run the cell with another text, from its original state, in a copy of the namespace; the notebook's is not modified."""
         earlier = self.recording if self.call_count == 1 else None
         cell = types.FunctionType(self._cell.__code__, self._own_namespace())
         modules = [value for value in self._before.values() if isinstance(value, _PUT_BACK)]
@@ -206,7 +206,9 @@ class NotebookSession(CellSession):
         return types.FunctionType(code, cell.__globals__)
 
     def _own_namespace(self) -> dict[str, Any]:
-        """A copy of the namespace as it was before the cell ran: data is copied, functions of the notebook are bound to it."""
+        """A copy of the namespace as it was before the cell ran: data is copied, functions of the notebook are bound to the
+        copy.
+        """
         (values,), _ = CallSnapshot(_nothing, (self._values,), {}).fresh()
         own: dict[str, Any] = {**self.namespace, **self._before, **values}
         for name in self._absent:
@@ -219,7 +221,7 @@ class NotebookSession(CellSession):
     # -- step by step
 
     def live(self, *args: Any, **kwargs: Any) -> LiveRun:
-        """The cell step by step, in a copy of the namespace as it was before the cell ran, with copies of its inputs."""
+        """Step through the cell, in a copy of the namespace as it was before the cell ran, with copies of its inputs."""
         with self._as_before({}):
             (values,), _ = CallSnapshot(self._cell, (self._values,), {}).fresh()
             namespace = self.namespace | values
@@ -229,7 +231,7 @@ class NotebookSession(CellSession):
 
     @contextlib.contextmanager
     def _as_before(self, changes: Mapping[str, Any]) -> Iterator[None]:
-        """The namespace as it was before the cell ran, with these values; restored at the end."""
+        """Set the namespace to its state before the cell ran, with these changes, for the duration of the block."""
         now = dict(self.namespace)
         for name in self._absent:
             self.namespace.pop(name, None)
@@ -245,15 +247,15 @@ class NotebookSession(CellSession):
 
 
 def _nothing() -> None:
-    """Stands for a function that reaches nothing."""
+    """A function that references nothing."""
 
 
 _PUT_BACK = (torch.nn.Module, torch.optim.Optimizer, torch.Generator)
-"""What a run works on itself, and what is put back afterwards."""
+"""The objects that a run mutates itself, and that are restored afterwards."""
 
 
 def _bound_to(function: types.FunctionType, namespace: dict[str, Any]) -> types.FunctionType:
-    """The same function with another namespace."""
+    """The same function with other globals."""
     clone = types.FunctionType(function.__code__, namespace, function.__name__, function.__defaults__, function.__closure__)
     clone.__kwdefaults__ = function.__kwdefaults__
     clone.__qualname__ = function.__qualname__
@@ -265,12 +267,12 @@ def _bound_to(function: types.FunctionType, namespace: dict[str, Any]) -> types.
 
 
 def _may_change(name: str, value: Any) -> bool:
-    """Whether a value is data that can be changed, rather than a function, a module, an object."""
+    """Whether a value is data that can be changed, and not a function, a module or another object."""
     return not name.startswith("__") and isinstance(value, torch.Tensor | tuple | list | dict | int | float | complex | str | bytes)
 
 
 def _names_within_reach(cell: types.FunctionType) -> list[str]:
-    """The names of the namespace that a cell reads or stores, itself or by functions and classes of the notebook."""
+    """The names of the namespace that a cell reads or stores, directly or through functions and classes of the notebook."""
     names: dict[str, None] = {}
     waiting: list[types.CodeType] = [cell.__code__]
     seen = set(waiting)
@@ -308,7 +310,7 @@ def _codes_behind(value: Any, namespace: Mapping[str, Any]) -> Iterator[types.Co
 
 
 def _stored_first(code: types.CodeType) -> set[str]:
-    """The names that the cell certainly stores before it reads them: their earlier values are not inputs."""
+    """The names that the cell definitely stores before reading: their earlier values are not inputs."""
     stored: set[str] = set()
     read: set[str] = set()
     for instruction in dis.get_instructions(code):

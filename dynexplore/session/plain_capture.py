@@ -1,16 +1,16 @@
-"""What capturing the targets of a script costs by itself: under `optimize`, with no recorder and nothing checked.
+"""The cost of capturing a script's targets without recording: under `optimize`, with no recorder and no checks.
 
-Which idea lives here: `dynexplore explain` may cost three times what the capture costs that it shows. That is measured here: the
-script runs as under `explain`, the same calls are chosen, and each is captured in a store as `optimize` makes it. The CPU seconds
-of the process while it translates are summed; imports, guards and the calls themselves are left out.
+The idea: `dynexplore explain` may take at most three times as long as the capture that it shows, and this file measures that
+baseline. The script runs as under `explain`, the same calls are selected, and each is captured in a store as `optimize` creates it.
+The CPU seconds that the process spends translating are summed; imports, guard checks and the calls themselves are excluded.
 
     python -m dynexplore.session.plain_capture OUT SCRIPT [ARGS ...]
 
-In:  a script, as Python would run it.
-Out: OUT, a line of JSON: the CPU seconds, how many frames were translated, how many calls were chosen. The script's exceptions, and
-     its exit status, are those of the process.
+In: a script, as Python would run it.
+Out: OUT, one line of JSON: CPU seconds, number of translated frames, number of selected calls. The script's exceptions and exit
+     status are those of the process.
 
-PyTorch has no counterpart.
+PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from dynexplore.session.targets import MODULE_CALL, Choice, Targets
 
 
 class PlainCapture:
-    """Captures targets into stores that nobody watches: one for all, and one for each instance of a library's module."""
+    """Captures targets into stores without a recorder: a shared one, and one for each instance of a library module."""
 
     def __init__(self, search: TargetSearch) -> None:
         self.seconds = 0.0
@@ -49,11 +49,11 @@ class PlainCapture:
 
     @property
     def notices(self) -> list[str]:
-        """Nothing is said."""
+        """Empty: nothing is reported."""
         return []
 
     def visit(self, state: FrameState, choice: Choice, call: int, caller: ev.UserFrame | None) -> Visit:
-        """A call begins."""
+        """Called when a call begins."""
         store = self._store
         if state.code is MODULE_CALL and not self._search.targets.is_own(choice.file):
             store = self._of_instances.get(state.values[0]) or self._timed_store()
@@ -66,7 +66,7 @@ class PlainCapture:
         return store
 
     def _timed(self, translate: Callable[..., Any] | None) -> Callable[..., Any]:
-        assert translate is not None  # of a new store
+        assert translate is not None  # a new store
 
         def timed(*arguments: Any) -> Any:
             if self._is_translating:
@@ -84,7 +84,7 @@ class PlainCapture:
 
 
 def _as_function(script: str) -> Callable[[], object]:
-    """A function of the script's file that runs it: what a frame of this package calls would run as plain Python."""
+    """A function in the script's file that runs the script: frames called from this package would run as plain Python."""
 
     def run() -> None:
         runpy.run_path(script, run_name="__main__")
@@ -95,7 +95,7 @@ def _as_function(script: str) -> Callable[[], object]:
 
 
 def main() -> None:
-    """Run the script that the command line names."""
+    """Run the script given on the command line."""
     out, script, *args = sys.argv[1:]
     sys.argv[:] = [script, *args]
     sys.path[0] = str(Path(script).resolve().parent)

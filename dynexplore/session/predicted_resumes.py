@@ -1,16 +1,16 @@
-"""What follows a break, predicted as far as possible: the resume functions in which a hit would continue.
+"""The resume functions after a graph break, predicted as far as possible for a call that hits an entry.
 
-The idea: a hit says what happens up to the first break of the frame. The rest runs in resume functions, which have entries and
-guards of their own. Many of the values that these guards check exist only after the graphs have run, but arguments of the call
-are passed on unchanged, unless the function rebinds them. So the guards on such arguments can be checked now. If every entry
-of a resume function has one that fails, it is compiled again when the call gets there; if it has no entry, it is compiled;
-otherwise the outcome is not known. Numbers, text and the like are certain; for a tensor the present shape, dtype and so on are
-used, which the program might still change. Lists, dicts and objects are not checked, because programs do change them. These
-facts go to the engine's own `decide` (engine/runtime/decision.py).
+The idea: a hit determines what happens up to the frame's first break. The rest runs in resume functions, which have cache entries
+and guards of their own. Many of the values that these guards check exist only after the graphs have run, but the call's arguments
+are passed on unchanged unless the function rebinds them, so guards on such arguments can be checked now. If every entry of a resume
+function has a failing guard, the resume function recompiles when reached; if it has no entry, it compiles; otherwise the outcome is
+not known. The result is certain for immutable values such as numbers and strings; for a tensor the current metadata (shape, dtype,
+...) is used, which the program might still change. Lists, dicts and objects are not checked, because programs mutate them. The
+engine's own `decide` (engine/runtime/decision.py) evaluates these facts.
 
 In: a store, the `DryRunFrame` of a call, the entry that it hits. Out: a `PredictedResume` for each resume function.
 
-PyTorch has no counterpart.
+PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ Fate = Literal["compile", "recompile", "limit reached", "plain Python", "raises"
 
 _PLAIN = (int, float, complex, bool, str, bytes, type(None), type(Ellipsis), torch.dtype, torch.device, torch.layout)
 _ABOUT_MORE = frozenset({"ALIAS", *OF_SEVERAL_SOURCES, "SHAPE_ENV", "GLOBAL_STATE", "MODULE_STATE"})
-"""Guards that check more than one place, or none."""
+"""Guards that check several sources, or none."""
 
 
 @dataclass(frozen=True, slots=True)
 class PredictedResume:
-    """A resume function in which a call may continue: its name, its line, its outcome ("not known": it is decided by
-    values that exist only when the graphs have run), and the guard that fails.
+    """A resume function in which a call may continue: its name, its line, its outcome ("not known": it depends on values that exist
+    only after the graphs have run), and the failing guard.
     """
 
     function: str
@@ -59,7 +59,7 @@ class PredictedResume:
 
 
 def predicted_resumes(store: Store, frame: DryRunFrame, entry: CompiledEntry) -> tuple[PredictedResume, ...]:
-    """Every resume function that the call may reach, in order; changes nothing."""
+    """Every resume function that the call may reach, in order; has no side effects."""
     arguments = _passed_on(frame)
     caches = {id(cache.code): cache for cache in store.native.caches()}
     predicted: dict[int, PredictedResume] = {}
@@ -80,12 +80,12 @@ def _predicted(store: Store, code: CodeType, cache: CodeCache | None, arguments:
     decision = decide(replace(facts_of(store, code, None, cache), entries=_entries_verdict(cache, arguments)))
     kind = decision.kind
     assert kind != "ask the entries"
-    assert kind != "hit"  # of no entry it is known that it fits
+    assert kind != "hit"  # whether an entry matches is never certain
     return PredictedResume(name_of_code(code), _line(code), kind, decision.reason)
 
 
 def _entries_verdict(cache: CodeCache | None, arguments: Mapping[str, Any]) -> EntriesVerdict:
-    """What is certain about the entries: that none of them fits, or that one of them may."""
+    """What is certain about the entries: that none of them matches, or that one of them may."""
     entries = _entries(cache) if cache is not None else []
     failures = [failure for entry in entries if (failure := _first_failure(entry, arguments)) is not None]
     compiled = sum(not entry.left_to_python for entry in entries)
@@ -103,11 +103,11 @@ def _line(code: CodeType) -> int:
     return (resumed.target.lineno if resumed is not None else None) or code.co_firstlineno
 
 
-# -- what is handed on ---------------------------------------------------------------------------------------
+# -- values passed on ----------------------------------------------------------------------------------------
 
 
 def _passed_on(frame: DryRunFrame) -> dict[str, Any]:
-    """The arguments that a resume function gets unchanged: the function does not rebind their names."""
+    """The arguments that a resume function gets unchanged, because the function does not rebind their names."""
     bound = set(_bound_names(frame.code)) | {*frame.code.co_cellvars}
     slots = zip(argument_slots(frame.code), frame.values, strict=True)
     return {name: value for name, value in slots if name not in bound and (isinstance(value, torch.Tensor) or _is_plain(value))}
@@ -135,7 +135,7 @@ def _first_failure(entry: CompiledEntry, arguments: Mapping[str, Any]) -> Failur
 
 
 def _is_decidable(guard: Guard, arguments: Mapping[str, Any]) -> bool:
-    """Whether everything that a guard checks is passed on; what belongs to a tensor (its grad, its attributes) may change."""
+    """Whether everything that a guard checks is passed on; state of a tensor (its grad, its attributes) may change."""
     if guard.kind in _ABOUT_MORE:
         return False
     root: Source = guard.source

@@ -1,13 +1,13 @@
-"""What another call would do, in terms that a test can assert: hit or recompile, which guards, what would be captured.
+"""What another call would do, in a form that a test can assert: hit or recompile, which guards fail, what would be captured.
 
-The idea: a `Prediction` joins two answers about a call that does not happen: what every guard of every entry says
-(verdicts.py), and what the engine itself would then decide (dry_run.py). Where it would translate, the new capture is given as
-a recording, beside the earlier one. Both are about the frame that the call begins with; what follows its first break is
-predicted as far as it can be known without running anything (predicted_resumes.py).
+The idea: a `Prediction` combines two results about a call that is not made: the verdict of every guard of every entry
+(verdicts.py), and the engine's own decision (dry_run.py). If the engine would translate, the new capture is a recording, shown next
+to the earlier one. Both are about the call's first frame; what follows its first break is predicted as far as possible without
+running anything (predicted_resumes.py).
 
 In: a store, a `DryRunFrame`, the recording of the calls so far. Out: `Prediction`.
 
-PyTorch has no counterpart.
+PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ _WORDS: dict[Kind, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What a call would do, without making it. It is about the frame that the call begins with, up to its first break.
+    """What a call would do, without making it, for the call's first frame up to its first break.
 
-    `outcome` is "hit", "compile" (there is no entry yet), "recompile", "limit reached", "plain Python" or "raises"; `entry`
-    the number of the entry that is hit (-1: none); `reason` says why in words; `entries` what each guard of each entry says.
-    `capture` is the recording of what would be captured, None where nothing would; `difference` compares it with the entry
-    that was tried first. `breaks_at` is the line of the first break, in a callee with the calls that lead there ("" where there is
-    none); `then` the resume functions that a hit may go on in after it, each with what would come of it, or "not known".
+    `outcome` is "hit", "compile" (there is no entry yet), "recompile", "limit reached", "plain Python" or "raises"; `entry` is the
+    number of the entry that is hit (-1: none); `reason` the reason in words; `entries` the verdicts of all guards of all entries.
+    `capture` is the recording of what would be captured, or None; `difference` compares it with the entry that is checked first.
+    `breaks_at` is the line of the first break, with the calls that lead there if it is in a callee ("" if there is none); `then`
+    lists the resume functions that may follow it after a hit, each with its outcome, or "not known".
     """
 
     outcome: Kind
@@ -58,7 +58,7 @@ class Prediction:
 
     @property
     def would_fail(self) -> list[GuardVerdict]:
-        """The guards that fail on these inputs, of every entry, also those that are not reached."""
+        """The guards that fail on these inputs, of every entry, including those that would not be reached."""
         return [guard for entry in self.entries for guard in entry.guards if guard.alone == "fail"]
 
     @property
@@ -92,7 +92,7 @@ class Prediction:
         return html_report.report(html_report.code(str(self)))
 
     def _what_follows(self) -> str:
-        """The end of the sentence: how far the answer reaches."""
+        """The end of the sentence: how far the prediction extends."""
         if not self.breaks_at:
             return ", and nothing is compiled" if self.outcome == "hit" else ""
         if self.outcome != "hit":
@@ -112,7 +112,7 @@ _FATES: dict[Fate, str] = {
 
 
 def _after(then: tuple[PredictedResume, ...]) -> str:
-    """What is known after the break: about the first resume function of which something is known."""
+    """The prediction for the first resume function about which something is known."""
     predicted = [resume for resume in then if resume.fate != "not known"]
     if not predicted:
         return "what follows is not known: it depends on values that exist only when the graphs have run"
@@ -121,7 +121,7 @@ def _after(then: tuple[PredictedResume, ...]) -> str:
 
 
 def predict(store: Store, frame: DryRunFrame | None, recording: Recording, *, capture: bool = True) -> Prediction:
-    """What a call that begins with this frame would do; None: it begins with no frame that the engine sees."""
+    """What a call that begins with this frame would do; None: its first frame is not seen by the engine."""
     if frame is None:
         return Prediction("plain Python", -1, "the call starts no Python frame", (), None, None)
     entries = tuple(judge(frame.cache, frame.scope, recording))
@@ -157,7 +157,7 @@ def _place(breaks: tuple[ev.GraphBroke, ...]) -> str:
 
 
 def _difference(outcome: Outcome, entries: tuple[EntryVerdict, ...], recording: Recording) -> Difference | None:
-    """The new capture, compared with that of the entry that is tried first."""
+    """The new capture, compared with that of the entry that is checked first."""
     if outcome.recording is None or not outcome.recording.frames or not entries:
         return None
     return difference(recording, entries[0].frame, outcome.recording, outcome.recording.frames[0].frame)

@@ -1,12 +1,13 @@
-"""A program under the engine: its targets are captured, all else runs as plain Python.
+"""A program under the engine: its targets are captured, everything else runs as plain Python.
 
-Which idea lives here: target_search.py runs the program and finds the targets; this file captures them. Everything goes into one
-recording. A function has one cache, as it has under `optimize`; so has each instance of a module whose `forward` is a library's
-(`nn.Sequential`), because a person compiles instances.
+The idea: target_search.py runs the program and finds the targets; this file captures them, all into one recording. A function has
+one cache, as under `optimize`; each instance of a module whose `forward` belongs to a library (`nn.Sequential`) has its own,
+because users compile instances.
 
-In:  the frame of a target that begins, a backend. Out: `TargetCapture`, the visits of a search; `ProgramCapture`, both in one.
+In: the frame of a target that begins, a backend. Out: `TargetCapture`, the visits of a search; `ProgramCapture`, search and capture
+combined.
 
-PyTorch has no counterpart.
+PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class TargetCapture:
         real: bool = True,
         store: Store | None = None,
     ) -> None:
-        """Args: store: one that writes the recording already (of a notebook cell), in place of a new one with this backend."""
+        """Args: store: an existing store (of a notebook cell) that writes the recording, instead of a new one with this backend."""
         self._search = search
         self._backend = resolve(backend) if store is None else store.backend
         self._options = (options or Options()) if store is None else store.options
@@ -55,11 +56,11 @@ class TargetCapture:
 
     @property
     def notices(self) -> list[str]:
-        """What the backend lacked, in sentences."""
+        """What the backend is missing, in sentences."""
         return list(self.store.observers.notices or ())
 
     def visit(self, state: FrameState, choice: Choice, call: int, caller: ev.UserFrame | None) -> Visit:
-        """Call number `call` begins, on this line of the program."""
+        """Called when call number `call` begins, from this line of the program."""
         args, kwargs = _arguments(state)
         began = reports.call_began(call, args, kwargs, choice.name)
         self._recorder.record(began if caller is None else replace(began, caller=caller))
@@ -73,7 +74,7 @@ class TargetCapture:
         self._search.call_ended()
 
     def _note_returned(self, value: Any, before: int) -> None:
-        """What the call returned: the first frame of this call, and the resume functions that continued it."""
+        """Record the call's return value with the first frame of this call, and with the resume functions that continued it."""
         observer, frames = self.store.observers.run, self._search.recording.frames_since(before)
         if observer is None or not frames:
             return
@@ -83,7 +84,7 @@ class TargetCapture:
             frame = max((event.frame for event in frames if event.parent == frame and event.code.resumes >= 0), default=None)
 
     def _store_for(self, state: FrameState) -> Store:
-        """The common store, or that of an instance whose `forward` other instances share."""
+        """The shared store, or that of an instance whose `forward` is shared with other instances."""
         if state.code is not MODULE_CALL or not self._is_library_forward(state.values[0]):
             return self.store
         module: torch.nn.Module = state.values[0]
@@ -107,7 +108,7 @@ def _arguments(state: FrameState) -> tuple[tuple[Any, ...], dict[str, Any]]:
 
 
 class ProgramCapture(TargetSearch):
-    """A search and what captures its targets, both there from the start."""
+    """A search together with the capture of its targets, created at once."""
 
     def __init__(
         self,
@@ -123,7 +124,9 @@ class ProgramCapture(TargetSearch):
         on_torch_compile: Callable[[], None] | None = None,
         recorded: tuple[Recording, Store] | None = None,
     ) -> None:
-        """Args: recorded: a recording and the store that writes it (of a notebook cell), in place of new ones with this backend."""
+        """Args: recorded: an existing recording and the store that writes it (of a notebook cell), instead of new ones with this
+        backend.
+        """
         recording, store = recorded or (Recording(title=title), None)
         super().__init__(
             targets,
@@ -139,10 +142,10 @@ class ProgramCapture(TargetSearch):
 
     @property
     def notices(self) -> list[str]:
-        """What the backend lacked, in sentences."""
+        """What the backend is missing, in sentences."""
         return self._of_targets.notices
 
     def run(self, program: Callable[[], Any]) -> Any:
-        """Run the program; what it returns. Its exceptions are raised. With `captures_all` each frame of it is translated."""
+        """Run the program; return its value. Its exceptions propagate. With `captures_all`, each of its frames is translated."""
         __tracebackhide__ = True
         return RegionCall(program, self._of_targets.store.region)() if self._captures_all else super().run(program)

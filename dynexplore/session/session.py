@@ -1,14 +1,14 @@
-"""The live side of a recording: the function, the inputs, the entries that its calls made.
+"""The live side of a recording: the function, the inputs, and the cache entries that its calls created.
 
-The idea: a recording is plain data. Questions that need live objects go to the `Session` beside it: more calls into the same
-cache (`call`), what each guard says about another input (`check`), what another call would do (`predict`, `what_if`), what an
-edited source would give (`rerun`), and the same call step by step (`live`). All but `call` leave cache, counters, random numbers
-and inputs unchanged. The function is referenced weakly, the inputs of the latest call strongly. A notebook cell has a session
-that answers more (notebook_session.py).
+The idea: a recording is plain data. Questions that need live objects go to the `Session` that belongs to it: more calls into the
+same cache (`call`), the verdict of each guard on another input (`check`), what another call would do (`predict`, `what_if`), the
+result of edited source (`rerun`), and stepping through the same call (`live`). All but `call` leave cache, counters, random state
+and inputs unchanged. The function is referenced weakly, the inputs of the latest call strongly. notebook_session.py extends it for
+notebook cells.
 
 In: a function, its store, a recording. Out: answers.
 
-PyTorch has no counterpart.
+PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from dynexplore.views.counts import plural
 
 
 def watched_store(backend: str | CompilerFn | Backend, options: Options, recording: Recorder, *, real: bool = False) -> Store:
-    """A new store of its own that records every step; `real`: the real run, too."""
+    """A new, separate store that records every step; `real`: also the real run."""
     store = make_store(backend if isinstance(backend, Backend) else resolve(backend), options)
     store.observers.recorder = recording
     store.observers.run = StepChecker(recording, store.observers.modified_codes) if real else None
@@ -56,14 +56,14 @@ def watched_store(backend: str | CompilerFn | Backend, options: Options, recordi
 
 
 class Session:
-    """The live side of a recording: see the head of this file.
+    """The live side of a recording; see the module docstring.
 
-    Attributes: `args`, `kwargs`: the inputs of the latest call; `recording`; `about`: in words which call of the recording is
-    asked about, "" where there is but one.
+    Attributes: `args`, `kwargs`: the inputs of the latest call; `recording`; `about`: describes which call of the recording the
+    session is about, "" if there is only one.
     """
 
     def __init__(self, target: Any, store: Store, explainer: Callable[[Any], Any], recording: Recording) -> None:
-        self._explainer = explainer  # of another function, with the same backend and options
+        self._explainer = explainer  # for another function, with the same backend and options
         self._target = _weakly(target)
         self._entry = first_frame.entry_code(target)
         self._store = store
@@ -72,7 +72,7 @@ class Session:
         self.kwargs: dict[str, Any] = {}
         self.call_count = 0
         self.about = ""
-        self._holds: Any = None  # what is to live as long as this does
+        self._holds: Any = None  # kept alive as long as this session
 
     def __repr__(self) -> str:
         counts = f"{plural(self.call_count, 'call')}, {plural(len(self.entries), 'cache entry', 'cache entries')}"
@@ -80,7 +80,7 @@ class Session:
 
     @property
     def function(self) -> Any:
-        """The function or module. LookupError when it is gone."""
+        """The function or module. Raises LookupError if it has been garbage collected."""
         target = self._target()
         if target is None:
             raise LookupError("the function of this recording no longer exists: keep a reference to it, or to the explanation")
@@ -88,34 +88,34 @@ class Session:
 
     @property
     def options(self) -> Options:
-        """What it was compiled with."""
+        """The options it was compiled with."""
         return self._store.options
 
     @property
     def notices(self) -> list[str]:
-        """What the backend lacked, in one sentence each: then its graphs ran uncompiled."""
+        """What the backend is missing, in one sentence each: its graphs then ran uncompiled."""
         return list(self._store.observers.notices or ())
 
     @property
     def entries(self) -> list[CompiledEntry]:
-        """Every cache entry that the recorded calls made."""
+        """Every cache entry that the recorded calls created."""
         entries = (entry for cache in self._store.native.caches() for entry in cache.entries)
         return [entry for entry in entries if isinstance(entry, CompiledEntry)]
 
     # -- frames
 
     def of_frame(self, frame: int | None) -> Session:
-        """The session of the call that started a frame of the recording: here this one, because it is the only call."""
+        """The session of the call that started a frame of the recording: always this one, because there is only one call."""
         return self
 
     def to_edit(self, frame: int | None) -> Session:
-        """The session whose source is edited while a frame of the recording is on show."""
+        """The session whose source is edited while a frame of the recording is displayed."""
         return self.of_frame(frame)
 
     # -- calls
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the function again, with the same cache and into the same recording; what it returns.
+        """Call the function again, with the same cache and into the same recording; return its value.
 
         >>> session.call(torch.ones(3))  # doctest: +SKIP
         """
@@ -131,7 +131,7 @@ class Session:
         self.args, self.kwargs = args, kwargs
         self.call_count += 1
         recorder.record(reports.call_began(self.call_count, args, kwargs))
-        outer = native.enter(None)  # of nested regions the outer wins: be in none
+        outer = native.enter(None)  # of nested regions the outermost wins: leave all of them
         error = ""
         before = len(self.recording)
         try:
@@ -147,7 +147,7 @@ class Session:
             recorder.record(ev.CallEnded(frame=0, call=self.call_count, error=error))
 
     def _note_returned(self, value: Any, events_before: int) -> None:
-        """What the call returned: the first frame of this call, and the resume functions that went on with it."""
+        """Record the call's return value with the first frame of this call, and with the resume functions that continued it."""
         frames = self.recording.frames_since(events_before)
         if self._store.observers.run is None or not frames:
             return
@@ -157,7 +157,7 @@ class Session:
             frame = max((event.frame for event in frames if event.parent == frame and event.code.resumes >= 0), default=None)
 
     def _runs(self) -> Callable[..., Any]:
-        """The function, running in the region of this session."""
+        """Run the function in the region of this session."""
         target = self.function
         if self._entry is None:
             wrapped: Callable[..., Any] = optimized.wrap(target, self._store.region)
@@ -165,7 +165,7 @@ class Session:
         return RegionCall(optimized.entry_with(self._entry, target), self._store.region)
 
     def capture(self, *args: Any, **kwargs: Any) -> Any:
-        """The `Explanation` of another call: the function is really called, in a fresh store (`what_if` does not)."""
+        """The `Explanation` of another call: the function is really called, in a fresh store (unlike `what_if`)."""
         return self._explainer(self.function)(*args, **kwargs)
 
     # -- guards
@@ -173,7 +173,7 @@ class Session:
     def check(self, *args: Any, **kwargs: Any) -> Verdicts:
         """Which entries of the function itself another call would hit, guard by guard. Runs nothing.
 
-        Raises TypeError when the arguments do not fit the function.
+        Raises TypeError if the arguments do not match the function's signature.
         """
         frame = self._frame(args, kwargs)
         return Verdicts() if frame is None else judge(frame.cache, frame.scope, self.recording)
@@ -181,19 +181,19 @@ class Session:
     # -- what if
 
     def predict(self, *args: Any, **kwargs: Any) -> Prediction:
-        """What a call with these arguments would do: hit an entry, compile, run plain. Runs nothing, changes nothing.
+        """What a call with these arguments would do: hit an entry, compile, run as plain Python. Runs nothing, has no side effects.
 
-        Raises TypeError when the arguments do not fit the function.
+        Raises TypeError if the arguments do not match the function's signature.
         """
         return prediction.predict(self._store, self._frame(args, kwargs), self.recording)
 
     def what_if(self, changes: Mapping[str, Any] | None = None, /, **more: Any) -> Prediction:
-        """What the latest call would have done with some inputs changed. Runs nothing, changes nothing.
+        """What the latest call would have done with some inputs changed. Runs nothing, has no side effects.
 
-        Args: changes, more: new values by the input's name or path (`{"xs[0]": 3}`). A tensor takes a new value, or a
-        dict with some of shape, dtype, device, requires_grad.
+        Args: changes, more: new values by the input's name or path (`{"xs[0]": 3}`). A tensor takes a new value, or a dict with
+        some of shape, dtype, device, requires_grad.
 
-        Raises TypeError or ValueError, in one sentence, for inputs that there are not, or that cannot be like that.
+        Raises TypeError or ValueError, in one sentence, for inputs that do not exist, or changes that are not possible.
 
         >>> session.what_if(x={"shape": (3, 4), "dtype": torch.float64}, factor=2.5).outcome  # doctest: +SKIP
         'recompile'
@@ -201,7 +201,7 @@ class Session:
         return self._predicted({**(changes or {}), **more}, capture=True)
 
     def first_answer(self, changes: Mapping[str, Any]) -> Prediction:
-        """The part of `what_if` that is fast: the guards, and hit or miss, without trying to capture a miss."""
+        """The fast part of `what_if`: the guards, and hit or miss, without attempting to capture a miss."""
         return self._predicted(changes, capture=False)
 
     def _predicted(self, changes: Mapping[str, Any], *, capture: bool) -> Prediction:
@@ -210,26 +210,26 @@ class Session:
 
     @property
     def inputs(self) -> list[Input]:
-        """What `what_if` can change."""
+        """The inputs that `what_if` can change."""
         return changed_inputs.inputs_of(self.function, self.args, self.kwargs)
 
-    # -- another source
+    # -- edited source
 
     @property
     def source(self) -> str:
-        """The function's source, which `rerun` takes back changed. Raises EditError where there is none."""
+        """The function's source, which `rerun` takes in edited form. Raises EditError if there is none."""
         return edited_function.source_of(self.function)
 
     @property
     def first_line(self) -> int:
-        """The line of its file that the source begins with."""
+        """The line of the file at which the source begins."""
         return edited_function.first_line_of(self.function)
 
     def rerun(self, text: str) -> Rerun:
-        """Explain the function with `text` as its source, on copies of the latest inputs: before beside after.
+        """Explain the function with `text` as its source, on copies of the latest inputs: the captures before and after.
 
-        The function is really called; what it changes of its inputs and of modules is put back. A text that is no such
-        function, and an exception of the run, are told in `error`.
+        The function is really called; mutations of inputs and modules are undone. If the text defines no such function, or the run
+        raises, `error` says so.
         """
         earlier = self.recording if self.call_count == 1 else None
         return edited_function.rerun(self.function, text, self.args, self.kwargs, self._explainer, earlier)
@@ -237,7 +237,7 @@ class Session:
     # -- step by step
 
     def live(self, *args: Any, **kwargs: Any) -> LiveRun:
-        """The same call step by step, in a thread of its own and a fresh store: translated and run for real.
+        """The same call step by step, in a separate thread and a fresh store: translated and run for real.
 
         Without arguments: on copies of the latest inputs.
 
@@ -257,13 +257,13 @@ class Session:
         return LiveRun(functools.partial(fresh._run, *args, **kwargs), gate)
 
     def _fresh(self, function: Any, store: Store, recording: Recording) -> Session:
-        """A session that runs such a function as this one does, for another store."""
+        """A session that runs a function like this one does, for another store."""
         return Session(function, store, self._explainer, recording)
 
     def _frame(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> DryRunFrame | None:
-        """The frame that decides what a call does; None if the call begins with no frame that the engine sees.
+        """The frame that decides what a call does; None if the call's first frame is not seen by the engine.
 
-        It is the first one, but where that is an entry which only calls the module: then it is the module's `forward`.
+        It is the first frame, unless that is an entry function that only calls the module: then it is the module's `forward`.
         """
         target = self.function
         frame = self._frame_of(first_frame.start(target, self._entry, args, kwargs))
@@ -283,7 +283,7 @@ class Session:
 
 
 def _only_calls(frame: DryRunFrame) -> bool:
-    """Whether an entry that fits this call captured nothing: the graph breaks at the call of the module."""
+    """Whether a cache entry that matches this call captured nothing: the graph breaks at the call of the module."""
     fitting = (entry for entry in frame.cache.entries if fits(entry, frame))
     entry = next(fitting, None)
     return isinstance(entry, CompiledEntry) and not entry.graphs

@@ -1,17 +1,17 @@
-"""The search for targets: a program runs as plain Python, and what captures one is loaded when the first is called.
+"""The search for targets: a program runs as plain Python, and the engine is loaded when the first target is called.
 
-Which idea lives here: the program runs in a region whose callback translates nothing. It asks targets.py about each frame that
-begins, once per code object where the answer cannot change. A target is a *visit*: that frame, and all that it calls, belongs to
-the region of a recording store until it has ended (native/frame_hook.c). Imports run with the hook off. The engine takes longer to
-import than many a script takes to run, so this file imports little of it: `begin` brings the rest (program_capture.py) at the
-first target.
+The idea: the program runs in a region whose callback translates nothing. It asks targets.py about each frame that begins, once per
+code object if the answer cannot change. A target is a *visit*: that frame, and all that it calls, belongs to the region of a
+recording store until it has ended (native/frame_hook.c). Imports run with the hook off. Importing the engine takes longer than
+running many scripts, so this file imports little of it: `begin` imports the rest (program_capture.py) at the first target.
 
-A program may also be ended because enough was seen: after a number of calls, or when its time is over (`end`). A call that is
-being captured at that moment is finished first.
+A program may also be ended early: after a number of calls, or when its time is up (`end`). A call that is being captured at that
+moment is finished first.
 
-In:  a program as a function, `Targets`, a recording, `begin`. Out: `TargetSearch`: what was chosen and what was passed by.
+In: a program as a function, `Targets`, a recording, `begin`. Out: `TargetSearch`: the frames that were selected and those that were
+not.
 
-PyTorch has no counterpart.
+PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -39,32 +39,32 @@ from dynexplore.recording.recording import Recording
 from dynexplore.session.targets import MODULE_CALL, Choice, Targets
 
 Visit = tuple[Region, Callable[[Any, BaseException | None], object]]
-"""The region that a frame belongs to, and what is called with its value or its exception when it has ended."""
+"""The region that a frame belongs to, and the callback for its return value or exception when it has ended."""
 
 MOST_REFUSALS = 50
-"""A function that was no target in so many calls is asked about no more."""
+"""A function that was not a target in this many calls is not checked any more."""
 
 
 class ProgramStopped(BaseException):
-    """Ends the program in good order, because enough was seen: no `except Exception` of its own stops it."""
+    """Ends the program early; the program's `except Exception` does not catch it."""
 
 
 class Capture(Protocol):
-    """What captures the targets that a search chooses."""
+    """Captures the targets that a search selects."""
 
     @property
     def notices(self) -> Sequence[str]:
-        """What the backend lacked, in sentences."""
+        """What the backend is missing, in sentences."""
 
     def visit(self, state: FrameState, choice: Choice, call: int, caller: ev.UserFrame | None) -> Visit:
-        """Call number `call` begins, on this line of the program."""
+        """Called when call number `call` begins, from this line of the program."""
 
 
 class TargetSearch:
-    """A program that runs, and the targets in it.
+    """A running program, and the targets in it.
 
-    Attributes: `recording`; `targets`, which also knows what was passed by; `call_count`, calls of targets so far; `capturing`,
-    the name of the target that is being called ("" outside of one) and `since`, when its call began.
+    Attributes: `recording`; `targets`, which also holds the frames that were not captured; `call_count`, calls of targets so far;
+    `capturing`, the name of the target that is being called ("" outside of one) and `since`, when its call began.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class TargetSearch:
         on_torch_compile: Callable[[], None] | None = None,
         recorder: Recorder | None = None,
     ) -> None:
-        """Args: begin: makes what captures, at the first target; recorder: takes the events, in place of the recording itself."""
+        """Args: begin: creates the capture, at the first target; recorder: receives the events, instead of the recording itself."""
         self.targets = targets
         self.recording = recording
         self.recording.versions = self.recording.versions or f"Python {PYTHON}, torch {torch.__version__}"
@@ -107,13 +107,13 @@ class TargetSearch:
 
     @property
     def notices(self) -> list[str]:
-        """What the backend lacked, in sentences."""
+        """What the backend is missing, in sentences."""
         return list(self._capture.notices) if self._capture is not None else []
 
     def run(self, program: Callable[[], Any]) -> Any:
-        """Run the program; what it returns. Its exceptions are raised."""
+        """Run the program; return its value. Its exceptions propagate."""
         __tracebackhide__ = True
-        unskip_code(MODULE_CALL)  # a region of the engine that met it has marked it
+        unskip_code(MODULE_CALL)  # another region of the engine may have marked it as skipped
         try:
             with imports_unhooked():
                 return RegionCall(program, self._region)()
@@ -121,13 +121,13 @@ class TargetSearch:
             self._runs_plain.end()
 
     def stop_choosing(self) -> None:
-        """Choose no more targets; the program runs on as plain Python, and the hook leaves it alone."""
+        """Select no more targets; the rest of the program runs as plain Python, without the hook."""
         self._region.callback = self._region.store = None
 
     def end(self, reason: str, *, at_once: bool = False) -> None:
         """End the program, from its main thread: now, or after the call that is being captured.
 
-        Raises ProgramStopped, once. A call in another thread is waited for by asking again. at_once: nothing is waited for.
+        Raises ProgramStopped, once. Call again to wait for a call in another thread. at_once: do not wait for anything.
         """
         if self._is_ending and not at_once:
             return
@@ -143,7 +143,7 @@ class TargetSearch:
     # -- the callback of the region
 
     def _on_frame(self, state: FrameState) -> Visit | None:
-        if os.getpid() != self._process:  # a worker that was forked: it runs plain
+        if os.getpid() != self._process:  # a forked worker: it runs as plain Python
             self.stop_choosing()
             return None
         if state.code is self._torch_compile_code:
@@ -172,7 +172,7 @@ class TargetSearch:
         state.cache.skip = refusals >= MOST_REFUSALS
 
     def _torch_compile(self, target: Any) -> None:
-        """The program gives `target` to torch.compile (None: as a decorator, or it did so before)."""
+        """Called when the program passes `target` to torch.compile (None: as a decorator, or earlier)."""
         compile_targets = self.targets.given_to_compile
         if compile_targets is not None:
             self._runs_plain.set()
@@ -184,14 +184,14 @@ class TargetSearch:
                 self.stop_choosing()
 
     def _is_called_by_the_program(self) -> bool:
-        """Whether the program itself calls torch.compile: what a library compiles for itself says nothing of the rest."""
+        """Whether the program itself calls torch.compile: a library's internal use does not determine the engine."""
         frame: types.FrameType | None = sys._getframe(1)
         while frame is not None and (frame.f_code.co_filename.startswith(OWN_FOLDER) or _is_torch(frame.f_code.co_filename)):
             frame = frame.f_back
         return frame is not None and self.targets.is_own(frame.f_code.co_filename)
 
     def _visit(self, state: FrameState, choice: Choice) -> Visit:
-        state.cache.payload = -sys.maxsize  # a target stays one: its code is always asked about
+        state.cache.payload = -sys.maxsize  # once a target, always a target: its code is checked at each call
         self.capturing, self.since = choice.name, time.monotonic()
         try:
             if self._capture is None:
@@ -205,7 +205,7 @@ class TargetSearch:
             raise
 
     def _own_caller(self) -> ev.UserFrame | None:
-        """The innermost line of the program itself that led here; None where only libraries call."""
+        """The innermost line of the program itself on the stack; None if only libraries are."""
         frame: types.FrameType | None = sys._getframe(1)
         while frame is not None and not self.targets.is_own(frame.f_code.co_filename):
             frame = frame.f_back
@@ -236,19 +236,19 @@ class TargetSearch:
             self._on_target(choice)
 
     def call_ended(self) -> None:
-        """The call of a target is over: the search goes on, or the program ends, where that waited for this call."""
+        """Called when a target's call has ended: continue the search, or end the program if that waited for this call."""
         self.capturing = ""
         self._announce()
         for code in (MODULE_CALL, self._torch_compile_code, *foreign_modes.code_of_wrappers()):
             if code is not None:
-                unskip_code(code)  # the engine marks what is plain in its own regions; the search asks about these again
+                unskip_code(code)  # the engine marks skipped code in its own regions; the search checks it again
         if self._end_reason and threading.current_thread() is threading.main_thread():
             self._stop(self._end_reason)
 
-    # -- when it is over
+    # -- when the program has ended
 
     def note_passed(self) -> None:
-        """Record what was called and not captured, so that a reader who looks for it finds the reason."""
+        """Record what was called but not captured, so that readers find the reason."""
         for passed in self.targets.passed.values():
             choice = passed.choice
             self._recorder.record(
@@ -265,20 +265,22 @@ class TargetSearch:
 
 
 class _CompiledRunsPlain:
-    """While the program runs, what torch.compile made runs as plain Python, so that this engine captures it instead."""
+    """While the program runs, functions compiled by torch.compile run as plain Python, so that this engine captures them
+    instead.
+    """
 
     def __init__(self) -> None:
         self._stances = contextlib.ExitStack()
         self._is_set = False
 
     def set(self) -> None:
-        """torch.compile is called for the first time."""
+        """Activate at the first call of torch.compile."""
         if not self._is_set:
             self._is_set = True
             self._stances.enter_context(torch.compiler.set_stance("force_eager"))
 
     def end(self) -> None:
-        """torch.compile compiles again."""
+        """Let torch.compile compile again."""
         self._stances.close()
 
 
@@ -288,9 +290,11 @@ def _is_torch(file: str) -> bool:
 
 @contextlib.contextmanager
 def imports_unhooked() -> Iterator[None]:
-    """While the block runs, imports run with the hook off: nothing below one is a target, and it costs what it costs in Python."""
+    """Run imports with the hook off during the block: no frame below an import is a target, and imports cost what they cost in
+    Python.
+    """
     bootstrap: Any = sys.modules["_frozen_importlib"]
-    codes = [bootstrap._find_and_load.__code__, bootstrap._find_spec.__code__]  # `python -m` asks for the second by itself
+    codes = [bootstrap._find_and_load.__code__, bootstrap._find_spec.__code__]  # `python -m` calls the second one directly
     for code in codes:
         skip_code_recursively(code)
     try:

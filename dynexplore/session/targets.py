@@ -1,18 +1,17 @@
-"""Targets: the calls of a program that a person would compile.
+"""Targets: the calls of a program that a user would compile.
 
-Which idea lives here: a script imports, parses arguments, builds modules, reads data and trains. Of all the frames that begin
-while it runs, only some are worth a graph: the outermost calls of modules, and the program's own functions on tensors. Each frame
-is decided at its entry, from its code, its arguments and the call stack, by the first row that applies of one table:
-`FUNCTION_ROWS` for a function of the program, `MODULE_ROWS` for a call of a module. The outer target wins: what runs inside it is
-part of it. Names that a person gives (`--only`, `--not`) come before the tables.
+The idea: a script imports, parses arguments, builds modules, reads data and trains. Of all the frames that begin while it runs,
+only some are worth a graph: the outermost calls of modules, and the program's own functions on tensors. Each frame is classified at
+its entry, from its code, its arguments and the call stack, by the first matching row of a table: `FUNCTION_ROWS` for a function of
+the program, `MODULE_ROWS` for a call of a module. The outer target wins: everything that runs inside it is part of it. Names given
+by the user (`--only`, `--not`) take precedence over the tables.
 
-Imports never get here: they run with the frame hook off. Class bodies, module bodies and generators are no functions
-that the hook looks at.
+Imports never get here: they run with the frame hook off. Class bodies, module bodies and generators are not seen by the hook.
 
-In:  a frame that is about to begin (`FrameState`), patterns. Out: a `Choice`: whether it is a target, what people call it, and
-which row decided, in words.
+In: a frame that is about to begin (`FrameState`), patterns. Out: a `Choice`: whether it is a target, its display name, and which
+row decided, in words.
 
-PyTorch has no counterpart: there a person says what is compiled.
+PyTorch's counterpart: none; there the user marks what to compile.
 """
 
 from __future__ import annotations
@@ -44,15 +43,15 @@ _Named = tuple[str, str, int, int]
 """The name of a function, its file, and its first and last line."""
 
 Answer = Literal["target", "never", "not now"]
-"""`never`: no call of this code can be a target. `not now`: this call is none; others may be."""
+"""`never`: no call of this code can be a target. `not now`: this call is not one; others may be."""
 
 
-# -- names that a person gives ------------------------------------------------------------------------------------------------
+# -- names given by the user --------------------------------------------------------------------------------------------------
 
 
 @record()
 class Pattern:
-    """`NAME`, `Class.method`, `FILE:LINE` or a glob of names, as a person writes it on the command line.
+    """`NAME`, `Class.method`, `FILE:LINE` or a glob of names, as given on the command line.
 
     >>> [Pattern(text).fits("Net.forward", "/src/mnist.py", 12, 20) for text in ("Net.*", "forward", "mnist.py:14", "Net")]
     [True, True, True, False]
@@ -63,8 +62,9 @@ class Pattern:
     text: str
 
     def fits(self, name: str, file: str, first_line: int, last_line: int, *, is_module: bool = False) -> bool:
-        """Whether it names this function: by its qualified name, its last part, a line inside it, or, of a module's call, its
-        class."""
+        """Whether it matches this function: by qualified name, last component, a line inside it, or, for a module's call, the
+        class.
+        """
         path, _, line = self.text.rpartition(":")
         if path and line.isdigit():
             return first_line <= int(line) <= last_line and _ends_with(file, path)
@@ -77,7 +77,7 @@ def _ends_with(file: str, path: str) -> bool:
     return file == path or os.path.abspath(file).endswith(os.sep + os.path.normpath(path).lstrip(f".{os.sep}"))
 
 
-# -- what a code object tells ---------------------------------------------------------------------------------------------------
+# -- facts of a code object -----------------------------------------------------------------------------------------------------
 
 _CALLS_BACKWARD = "it calls backward()"
 _STEPS = "it steps an optimizer or an environment"
@@ -95,10 +95,10 @@ NAMES_OF_DRIVERS: Mapping[str, str] = {
     **dict.fromkeys(("load_state_dict", "save_pretrained", "from_pretrained"), _USES_FILES),
     **dict.fromkeys(("ArgumentParser", "parse_args"), _READS_ARGUMENTS),
 }
-"""A name that a function uses -> why the function drives a program and is no part of a model."""
+"""A name that a function uses -> why the function drives a program and is not part of a model."""
 
 METHODS_OF_DRIVERS: Mapping[str, str] = {"step": _STEPS}
-"""The same of names that are called as methods; as plain attributes they mean something else."""
+"""The same for names that are called as methods; as plain attributes they have another meaning."""
 
 _FILLS_PARAMETERS = frozenset(name for name in vars(torch.nn.init) if name.endswith("_") and not name.startswith("_"))
 _NAMES_OF_FILLING = frozenset({"reset_parameters", "_reset_parameters", "init_weights", "_init_weights"})
@@ -108,10 +108,10 @@ _JUMPS_BACK = "JUMP_BACKWARD"
 
 @dataclass(frozen=True)
 class CodeFacts:
-    """What the instructions of a function, and of the program's functions that it calls, tell.
+    """Facts from the instructions of a function, and of the program's functions that it calls.
 
-    drives: why the function drives a program, in words; "" where nothing says so. fills_parameters: it initializes parameters.
-    loops: it has a loop. calls_itself: it calls its first argument (`self(x)`), or the `forward` of something.
+    drives: why the function drives a program, in words; "" if nothing indicates that. fills_parameters: it initializes parameters.
+    loops: it contains a loop. calls_itself: it calls its first argument (`self(x)`), or the `forward` of something.
     """
 
     drives: str = ""
@@ -121,7 +121,7 @@ class CodeFacts:
 
 
 def facts_of(function: types.FunctionType, is_own: Callable[[str], bool] = is_of_the_program) -> CodeFacts:
-    """The facts of a function's code, those of its callees in the program included; `is_own` says which files are the program's.
+    """The facts of a function's code, including those of its callees in the program; `is_own` tells which files are the program's.
 
     >>> def train(loss):
     ...     loss.backward()
@@ -139,7 +139,7 @@ def _drives(function: types.FunctionType) -> str:
 
 
 def _own_facts(code: types.CodeType) -> CodeFacts:
-    """Facts of one code object and those nested in it."""
+    """Facts of one code object and the code objects nested in it."""
     names: set[str] = set()
     drives = ""
     loops = calls_itself = False
@@ -163,13 +163,13 @@ _READS_A_PART = frozenset({"LOAD_ATTR", "LOAD_METHOD", "BINARY_SUBSCR", "BINARY_
 
 
 def _calls_first_argument(code: types.CodeType, steps: list[dis.Instruction]) -> bool:
-    """Whether the first argument itself is called: it is loaded beside the NULL that stands below or above a callee."""
+    """Whether the first argument itself is called: it is loaded next to the NULL that goes below or above a callee."""
     if not code.co_argcount:
         return False
     first = code.co_varnames[0]
 
     def is_first(step: dis.Instruction) -> bool:
-        return step.opname.startswith("LOAD_FAST") and step.argval == first  # checked, borrowed: of one name
+        return step.opname.startswith("LOAD_FAST") and step.argval == first  # LOAD_FAST, or a checked or borrowed variant
 
     triples = zip(steps, steps[1:], steps[2:], strict=False)
     return any(
@@ -179,7 +179,7 @@ def _calls_first_argument(code: types.CodeType, steps: list[dis.Instruction]) ->
 
 
 def with_nested(code: types.CodeType) -> Iterator[types.CodeType]:
-    """A code object and those of what is defined in it."""
+    """A code object and the code objects nested in it."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
@@ -187,11 +187,11 @@ def with_nested(code: types.CodeType) -> Iterator[types.CodeType]:
 
 
 MOST_CALLEES = 200
-"""So many functions are looked at for what a function calls."""
+"""The maximum number of functions that are inspected as callees of a function."""
 
 
 def callees_of(function: types.FunctionType, is_own: Callable[[str], bool] = is_of_the_program) -> Iterator[types.FunctionType]:
-    """The functions of the program that a function calls, directly or not, as far as names tell."""
+    """The functions of the program that a function calls, directly or indirectly, as far as names can be resolved."""
     seen = {id(function.__code__)}
     waiting = [function]
     while waiting and len(seen) < MOST_CALLEES:
@@ -203,7 +203,7 @@ def callees_of(function: types.FunctionType, is_own: Callable[[str], bool] = is_
 
 
 def _named_by(function: types.FunctionType, is_own: Callable[[str], bool]) -> Iterator[types.FunctionType]:
-    """The program's functions that a function names: globals, and methods of its own class."""
+    """The program's functions that a function references by name: globals, and methods of its own class."""
     owner = _owner_of(function)
     for code in with_nested(function.__code__):
         for name in code.co_names:
@@ -219,11 +219,11 @@ def _owner_of(function: types.FunctionType) -> type | None:
     return owner if isinstance(owner, type) else None
 
 
-# -- what a call tells ------------------------------------------------------------------------------------------------------------
+# -- facts of a call --------------------------------------------------------------------------------------------------------------
 
 
 class Call:
-    """A frame that is about to begin, and what the rows ask of it."""
+    """A frame that is about to begin, and the facts that the rows check."""
 
     def __init__(self, state: FrameState, targets: Targets) -> None:
         self.state = state
@@ -243,27 +243,27 @@ class Call:
 
     @functools.cached_property
     def name(self) -> str:
-        """The function's name without the functions that it was defined in."""
+        """The function's name without the functions that it is nested in."""
         return self.code.co_qualname.rpartition("<locals>.")[2]
 
     @functools.cached_property
     def facts(self) -> CodeFacts:
-        """What its code tells."""
+        """The facts of its code."""
         return self.targets.facts_of(function_of(self.state))
 
     @functools.cached_property
     def around(self) -> str:
-        """Why nothing that the stack around this frame runs is a target; "" where it may be."""
+        """Why nothing below the frames on this stack is a target; "" if it may be."""
         return why_around(sys._getframe(1))
 
     @functools.cached_property
     def has_tensor(self) -> bool:
-        """Whether a tensor is among the arguments, or close below one."""
+        """Whether a tensor is among the arguments, or nested a few levels inside one."""
         return any(holds_tensor(value) for value in self.arguments)
 
     @functools.cached_property
     def drives_a_model(self) -> bool:
-        """Whether a module is run in a loop of this function: the module is what a person compiles."""
+        """Whether a module is called in a loop of this function: then users compile the module."""
         if not self.facts.loops or self._is_forward():
             return False
         others = self.arguments[1:] if self.is_method else self.arguments
@@ -272,12 +272,12 @@ class Call:
         return self.facts.calls_itself or any(isinstance(value, torch.nn.Module) for value in self._named_globals())
 
     def _is_forward(self) -> bool:
-        """Whether it is what a module's call runs, called by its name."""
+        """Whether it is the `forward` that a module's call runs, called by name."""
         return self.code.co_name == "forward" and isinstance(self.arguments[0] if self.arguments else None, torch.nn.Module)
 
     @property
     def is_method(self) -> bool:
-        """Whether it is defined in a class, and gets an object first."""
+        """Whether it is defined in a class, and takes an object as its first argument."""
         return bool(self.arguments) and "." in self.name
 
     def _named_globals(self) -> Iterator[Any]:
@@ -290,7 +290,7 @@ _MOST_ITEMS = 50
 
 
 def holds_tensor(value: Any, depth: int = _DEPTH) -> bool:
-    """Whether a value is a tensor, or a container or record with one a few levels below.
+    """Whether a value is a tensor, or a container or record with a tensor a few levels inside.
 
     >>> holds_tensor({"ids": [torch.ones(1)]}), holds_tensor("text")
     (True, False)
@@ -320,7 +320,7 @@ DRIVING_TYPES: tuple[type, ...] = (
     io.IOBase,
     torch.autograd.function.FunctionCtx,
 )
-"""Who gets one of these drives a program, reads data, or belongs to a custom autograd function."""
+"""A function that takes one of these drives a program, reads data, or belongs to a custom autograd function."""
 
 
 _AROUND: tuple[tuple[str, str], ...] = (
@@ -332,7 +332,7 @@ _AROUND: tuple[tuple[str, str], ...] = (
     (f"{os.sep}torch{os.sep}jit{os.sep}", "torch.jit runs it"),
     (f"{os.sep}torch{os.sep}fx{os.sep}", "torch.fx runs it"),
 )
-"""Part of the path of a file -> why what runs below a frame of it is no target."""
+"""Part of a file's path -> why nothing called below a frame of that file is a target."""
 
 _MODULE_FILE = MODULE_CALL.co_filename
 _STATE_DICT = frozenset({"load_state_dict", "state_dict", "_load_from_state_dict", "_save_to_state_dict"})
@@ -349,7 +349,7 @@ def _why_below(file: str) -> str:
 
 
 def why_around(frame: types.FrameType | None) -> str:
-    """Why nothing that is called below this frame is a target; "" where it may be."""
+    """Why nothing called below this frame is a target; "" if it may be."""
     while frame is not None:
         code = frame.f_code
         if why := _why_below(code.co_filename):
@@ -374,7 +374,7 @@ def _is_class_body(code: types.CodeType) -> bool:
 
 @record()
 class Row:
-    """One rule: when it applies, the answer, and the reason in words (or what `applies` itself returns)."""
+    """One rule: when it applies, the decision, and the reason in words (or the text that `applies` itself returns)."""
 
     id: str
     applies: Callable[[Call], object]
@@ -382,7 +382,7 @@ class Row:
     why: str
 
     def reason(self, call: Call) -> str | None:
-        """The reason where the row applies, else None."""
+        """The reason if the row applies, else None."""
         verdict = self.applies(call)
         if not verdict:
             return None
@@ -420,7 +420,7 @@ FUNCTION_ROWS: tuple[Row, ...] = (
     Row("loop around a model", lambda call: call.drives_a_model, "not now", "it runs a module in a loop; the module is captured"),
     Row("function on tensors", lambda call: True, "target", "a function of the program that gets a tensor"),
 )
-"""For a function: the first row that applies decides."""
+"""For a function: the first matching row decides."""
 
 MODULE_ROWS: tuple[Row, ...] = (
     Row(
@@ -432,12 +432,12 @@ MODULE_ROWS: tuple[Row, ...] = (
     Row("around", lambda call: call.around, "not now", "something runs it that is never captured"),
     Row("outermost module", lambda call: True, "target", "the outermost call of a module"),
 )
-"""For a call of a module: the first row that applies decides."""
+"""For a call of a module: the first matching row decides."""
 
 
 @record()
 class Choice:
-    """What was decided about a frame: the row, its reason in words, and what people call the frame."""
+    """The decision about a frame: the row, its reason in words, and the frame's display name."""
 
     answer: Answer
     row: str
@@ -446,7 +446,7 @@ class Choice:
     file: str
     line: int
     caller: str = ""
-    """Where the program calls it, where its code is a library's: `train.py:30`."""
+    """Where the program calls it, if its code belongs to a library: `train.py:30`."""
 
     @property
     def is_target(self) -> bool:
@@ -466,10 +466,11 @@ class Choice:
 
 @dataclass
 class Targets:
-    """Which frames of a program are targets.
+    """Decides which frames of a program are targets.
 
-    only, excluded: patterns of a person. given_to_compile: functions and modules that the program gave to torch.compile, captured
-    in its place (`--engine dynexplore`); once there is one the tables are not asked any more. None: torch.compile compiles them.
+    only, excluded: patterns given by the user. given_to_compile: functions and modules that the program passed to torch.compile,
+    captured by this engine instead (`--engine dynexplore`); once there is one, the tables are not used any more. None:
+    torch.compile compiles them.
     """
 
     only: tuple[Pattern, ...] = ()
@@ -478,19 +479,19 @@ class Targets:
     folder: str = ""
     """Files below this folder belong to the program, too: a package that is run with -m may be installed."""
     passed: dict[tuple[str, str, int], Passed] = field(default_factory=dict)
-    """What was called and not captured, by name and place: for the reader who looks for it."""
+    """Functions that were called but not captured, by name and place, for readers who look for them."""
 
     _forwards: dict[type, tuple[Any, _Named]] = field(default_factory=dict)
     _facts: dict[int, tuple[types.CodeType, CodeFacts]] = field(default_factory=dict)
 
     def is_own(self, file: str) -> bool:
-        """Whether a file belongs to the program; code that a library executes as text does not."""
+        """Whether a file belongs to the program; code that a library executes from text does not."""
         if file.startswith("<") and not file.startswith(_TYPED):
             return False
         return is_of_the_program(file) or bool(self.folder and os.path.abspath(file).startswith(self.folder))
 
     def facts_of(self, function: types.FunctionType) -> CodeFacts:
-        """What the code of a function tells, found out once."""
+        """The facts of a function's code, computed once."""
         code = function.__code__
         cached = self._facts.get(id(code))
         if cached is None:
@@ -498,7 +499,7 @@ class Targets:
         return cached[1]
 
     def decide(self, state: FrameState) -> Choice:
-        """What this frame is."""
+        """Decide whether this frame is a target."""
         call = Call(state, self)
         choice = self._of_module(call) if state.code is MODULE_CALL else self._of_function(call)
         if not choice.is_target and choice.row not in _UNINTERESTING and state.code.co_name not in _COMPREHENSIONS:
@@ -506,7 +507,7 @@ class Targets:
         return choice
 
     def leaves(self, name: str, file: str, first_line: int, last_line: int) -> bool:
-        """Whether the patterns of a person leave a function that something else has compiled."""
+        """Whether the user's patterns exclude a function that another engine has compiled."""
         is_module = name.endswith(".forward")
         by_name = self._by_name((name, file, first_line, last_line), is_module=is_module)
         return by_name is None or by_name[0] == "target"
@@ -522,7 +523,7 @@ class Targets:
         return Choice(*_first_row(MODULE_ROWS, call), *named[:3])
 
     def _forward_of(self, owner: type) -> _Named:
-        """The name, the file and the lines of the `forward` of a class of modules: each call of a module asks for them."""
+        """The name, the file and the lines of the `forward` of a module class: each call of a module needs them."""
         forward = next((vars(base)["forward"] for base in owner.__mro__ if "forward" in vars(base)), None)
         cached = self._forwards.get(owner)
         if cached is None or cached[0] is not forward:
@@ -546,7 +547,7 @@ class Targets:
     def _by_name(
         self, named: _Named, module: torch.nn.Module | None = None, *, is_module: bool = False
     ) -> tuple[Answer, str, str] | None:
-        """What the patterns of a person say; None where they say nothing."""
+        """The decision of the user's patterns; None if no pattern applies."""
         if not self.only and not self.excluded:
             return None
 
@@ -577,7 +578,7 @@ class Targets:
         return "not now", "not compiled", "the script does not give it to torch.compile"
 
     def note(self, choice: Choice) -> None:
-        """Remember what was called and not captured."""
+        """Record a function that was called but not captured."""
         key = choice.name, choice.file, choice.line
         earlier = self.passed.get(key)
         if earlier is None:
@@ -589,7 +590,7 @@ class Targets:
 
 @dataclass
 class Passed:
-    """A frame that was not captured, and how often it began until nobody asked any more."""
+    """A frame that was not captured, and how often it began until the search stopped checking it."""
 
     choice: Choice
     calls: int = 1

@@ -1,13 +1,13 @@
-"""Whose capture a question is about, and how a function is given to torch.compile anew.
+"""Which engine a question is about, and how a function is compiled afresh by torch.compile.
 
-Which idea lives here: whoever hands a tool something that torch.compile has wrapped asks about torch.compile; whoever hands it
-anything else asks about this engine; and `engine=` says it outright. To ask torch.compile without moving what it remembers, the
-function inside is taken out and compiled anew (watching/compiled_anew.py, behind a hook: nothing else uses torch.compile).
-A module after `.compile()` is one whose call goes another way; for the time of a question that way is closed.
+The idea: a tool applied to something wrapped by torch.compile is about torch.compile; applied to anything else it is about this
+engine; `engine=` overrides this. To query torch.compile without affecting its cache, the wrapped function is extracted and compiled
+afresh (watching/compiled_anew.py, behind a hook: nothing else uses torch.compile). After `Module.compile()` a module's calls are
+dispatched to compiled code; this dispatch is disabled during a query.
 
-In:  what people pass: a function, a method, a module, wrapped or not.
+In: what users pass: a function, a method, a module, wrapped or not.
 Out: `chosen`, the name of an engine; `compiled_anew`, a callable; `uncompiled`, a block in which modules run as plain Python;
-`suspected` and `dynamic_of`, the backend and the option `dynamic` that a question is about.
+     `suspected` and `dynamic_of`, the backend and the option `dynamic` that a question is about.
 
 PyTorch's counterpart: `innermost_fn` in torch/_dynamo/eval_frame.py.
 """
@@ -33,7 +33,8 @@ _WAY = foreign_modes.COMPILED_CALL
 
 
 def chosen(engine: str | None, target: Any) -> str:
-    """The engine that is asked: the one that is named; for what torch.compile has wrapped, torch.compile. ValueError: no such name.
+    """The engine that a question is about: the named one, else torch.compile if it has wrapped the target. Raises ValueError for an
+    unknown name.
 
     >>> chosen(None, torch.abs), chosen("torch.compile", torch.abs)
     ('dynexplore', 'torch.compile')
@@ -54,7 +55,7 @@ def is_compiled(target: Any) -> bool:
 
 
 def has_compiled_part(target: Any) -> bool:
-    """Whether something in a module is compiled by torch.compile: a module in it, or its `forward`."""
+    """Whether any part of a module is compiled by torch.compile: a submodule, or its `forward`."""
     original = optimized.original_of(target)
     if not isinstance(original, torch.nn.Module):
         return False
@@ -62,13 +63,13 @@ def has_compiled_part(target: Any) -> bool:
 
 
 def refuse(target: Any, tool: str) -> None:
-    """TypeError, in one sentence, for what torch.compile has wrapped, where a tool has nothing to say of that."""
+    """Raise TypeError, in one sentence, for a target wrapped by torch.compile, in a tool that does not support it."""
     if is_compiled(target):
         raise TypeError(f"{tool} is about what dynexplore captures, and this is compiled by torch.compile: pass what is inside it")
 
 
 def original_of(target: Any) -> Any:
-    """What this engine, or torch.compile, has wrapped; any other object itself."""
+    """The object that this engine, or torch.compile, has wrapped; any other object itself."""
     original = optimized.original_of(target)
     if isinstance(original, types.MethodType):
         inside = foreign_modes.inside_torch_compile(original.__func__)
@@ -78,7 +79,7 @@ def original_of(target: Any) -> Any:
 
 @contextlib.contextmanager
 def uncompiled(target: Any) -> Iterator[None]:
-    """While the block runs, no module in `target` goes the way that `Module.compile()` made."""
+    """Disable the effect of `Module.compile()` on all modules in `target` during the block."""
     original = original_of(target)
     owner = getattr(original, "__self__", original)
     modules = owner.modules() if isinstance(owner, torch.nn.Module) else ()
@@ -95,19 +96,20 @@ def uncompiled(target: Any) -> Iterator[None]:
 def compiled_anew(
     target: Any, backend: str | CompilerFn, *, fullgraph: bool = False, dynamic: bool | None = None
 ) -> Callable[..., Any]:
-    """What is inside `target`, given to torch.compile with this backend: nothing that was compiled before serves its calls.
+    """The callable inside `target`, compiled by torch.compile with this backend; earlier compilations are not reused.
 
-    dynamic: None takes what the wrapper says, where there is one.
+    dynamic: None takes the wrapper's setting, if there is a wrapper.
     """
     hooks = tool_hooks.connected()
-    assert hooks is not None  # the front door has connected them
+    assert hooks is not None  # the top-level package has set them
     dynamic_setting = _dynamic(target) if dynamic is None else dynamic
     return hooks.compiled_by_torch(original_of(target), backend, fullgraph, dynamic_setting)
 
 
 def backend_of(target: Any) -> str | CompilerFn | None:
-    """The backend that a wrapper of torch.compile was given: its name where it has one, a callable for one that came with a mode or
-    options; None where there is no wrapper, or it cannot be read."""
+    """The backend of a torch.compile wrapper: its name if it has one, a callable for one created with a mode or options; None if
+    there is no wrapper, or it cannot be determined.
+    """
     backend = getattr(_context(target), "callback", None)
     while hasattr(backend, _INNER_BACKEND):
         backend = getattr(backend, _INNER_BACKEND)
@@ -119,17 +121,18 @@ def backend_of(target: Any) -> str | CompilerFn | None:
 
 
 _INNER_BACKEND = "_torchdynamo_orig_backend"
-"""The attribute in which what torch puts around a backend keeps it."""
+"""The attribute under which torch's backend wrappers store the backend."""
 
 
 def suspected(backend: str | CompilerFn | None, target: Any) -> str | CompilerFn:
-    """The backend that a tool tries: the one that is named, else the one that `target` is compiled with, by torch.compile or this
-    engine, else Inductor."""
+    """The backend that a tool tries: the named one, else the one that `target` is compiled with (by torch.compile or this engine),
+    else Inductor.
+    """
     return backend or backend_of(target) or _backend_of_store(target) or "inductor"
 
 
 def dynamic_of(target: Any) -> bool | None:
-    """What the wrapper of either engine says of changing sizes; None where it says nothing, or there is none."""
+    """The `dynamic` setting of either engine's wrapper; None if it is unset, or there is no wrapper."""
     store = _store_of(target)
     return store.options.dynamic if store is not None else _dynamic(target)
 
@@ -145,20 +148,20 @@ def _backend_of_store(target: Any) -> str | CompilerFn | None:
 
 
 def _store_of(target: Any) -> Store | None:
-    """The store of what this engine has wrapped, None for anything else."""
+    """The store of a function that this engine has wrapped, None for anything else."""
     if isinstance(target, optimized.OptimizedModule):
         return store_of_region(target.__dynexplore_region__)
     return store_of_region(target.region) if isinstance(target, RegionCall) else None
 
 
 def _dynamic(target: Any) -> bool | None:
-    """What a wrapper of torch.compile says of changing sizes; None where it says nothing, or cannot be read."""
+    """The `dynamic` setting of a torch.compile wrapper; None if it is unset or cannot be determined."""
     dynamic = getattr(_context(target), "_dynamic", None)
     return dynamic if isinstance(dynamic, bool) else None
 
 
 def _context(target: Any) -> Any:
-    """What a wrapper of torch.compile enters around a call, which has its options; None where there is none, or it is not found."""
+    """The context object of a torch.compile wrapper, which holds its options; None if there is none, or it is not found."""
     wrapper = optimized.original_of(target)
     fields = getattr(wrapper, "__dict__", {})
     wrapper = fields.get(_WAY) or wrapper

@@ -1,11 +1,11 @@
-"""The guards on another input: which entry would hit, and what each of its guards says.
+"""The guards on another input: which entry would hit, and the verdict of each of its guards.
 
-The idea: guards are checked in order, and the first that fails ends the check; those after it are not reached. To show
-everything that is wrong with an input, the guards that are not reached are checked one by one as well (`alone`).
+The idea: guards are checked in order, and the first failure ends the check; guards after it are not reached. To show everything
+that is wrong with an input, the guards that are not reached are checked individually as well (`alone`).
 
-In: the entries of a code object, and the scope of a call that does not happen. Out: an `EntryVerdict` for each entry.
+In: the cache entries of a code object, and the scope of a call that is not made. Out: an `EntryVerdict` for each entry.
 
-torch/_dynamo/guards.py (get_guard_fail_reason) does a part of the job.
+PyTorch's counterpart: `get_guard_fail_reason` in torch/_dynamo/guards.py, for the first failing guard.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ Word = Literal["pass", "fail", "not reached"]
 class GuardVerdict:
     """A guard and a new input: "pass", "fail" (with expected and actual) or "not reached".
 
-    `alone` is what the guard says when it is asked by itself: "pass" or "fail", also where it is not reached. `index` is
-    that of the `GuardInstalled` event of the entry's frame; `because` is the offset of the instruction that asked for it,
-    `asked_by` that instruction in words ("LOAD_FAST x (offset 2, line 4)").
+    `alone` is the guard's verdict when checked individually: "pass" or "fail", even if it is not reached. `index` is that of the
+    `GuardInstalled` event of the entry's frame; `because` is the offset of the instruction that required it, `asked_by` that
+    instruction in words ("LOAD_FAST x (offset 2, line 4)").
     """
 
     guard: str
@@ -54,7 +54,7 @@ class GuardVerdict:
 
 @dataclass(frozen=True, slots=True)
 class EntryVerdict:
-    """A cache entry and a new input: whether it would hit, and each of its guards. `frame` is where it was compiled."""
+    """A cache entry and a new input: whether it would hit, and the verdict of each guard. `frame` is where it was compiled."""
 
     entry: int
     frame: int
@@ -81,7 +81,7 @@ class EntryVerdict:
 
 
 class Verdicts(list[EntryVerdict]):
-    """The verdicts of all entries of a function, in the order in which they are tried: lines of text, in a notebook a table.
+    """The verdicts of all entries of a function, in check order: lines of text, or a table in a notebook.
 
     >>> Verdicts()
     no entries: a call would be compiled
@@ -101,7 +101,7 @@ class Verdicts(list[EntryVerdict]):
 
 
 def judge(cache: CodeCache, scope: Scope, recording: Recording) -> Verdicts:
-    """The verdict of every entry of a code object, in the order in which they are tried; `recording` told of them."""
+    """The verdict of every entry of a code object, in check order; `recording` is the one that they were recorded in."""
     failed = {miss.entry: miss for miss in misses(cache, scope)}
     return Verdicts(
         _of_entry(cache, entry, failed.get(entry), scope, recording)
@@ -119,7 +119,7 @@ def _of_entry(cache: CodeCache, entry: CompiledEntry, miss: Miss | None, scope: 
 
 
 def _verdicts(entry: CompiledEntry, miss: Miss | None, scope: Scope) -> tuple[GuardVerdict, ...]:
-    """The walk over modules comes first, then the guards in order, up to the one that fails."""
+    """Check the modules first, then the guards in order, up to the first that fails."""
     guards: Sequence[Guard] = entry.guards.guards
     order = sorted(range(len(guards)), key=lambda index: guards[index].kind != "MODULE_STATE")
     verdicts: dict[int, GuardVerdict] = {}
