@@ -1,14 +1,14 @@
-"""The command line: `bench`, and the commands of captures.py, tools.py, files.py and lab.py beside this file.
+"""The command line: `bench`, and the commands of captures.py, tools.py, files.py, lab.py, hunt.py and remedies.py.
 
-Which idea lives here: a thin layer over the public API. Each command is one function that takes parsed arguments and
-returns an exit status; a mistake in the input is reported in one sentence on standard error (status 2), and a
-failing script keeps its own traceback and status. The rooms a command needs are imported inside it, so that
-`dynexplore --help` is quick and `dynexplore open` works without torch.
+The idea: a thin layer over the public API. Each command is one function that takes parsed arguments and returns an exit status; a
+mistake in the input is reported in one sentence on standard error (status 2), and a failing script keeps its own traceback and
+status. A command's packages are imported inside its function, so that `dynexplore --help` is fast and `dynexplore open` works
+without torch.
 
-In:  the words after `dynexplore`.
-Out: text on standard output, files where --html, --json and --save say so, the exit status.
+In: the command-line arguments after `dynexplore`.
+Out: text on standard output, the files given by --html, --json and --save, the exit status.
 
-PyTorch has no counterpart; its reports come from the environment variables TORCH_LOGS and TORCH_TRACE.
+PyTorch's counterpart: none; its reports are enabled by the environment variables TORCH_LOGS and TORCH_TRACE.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from dynexplore.cli import captures, files, hunt, lab, remedies, tools
 from dynexplore.cli.program import Mistake, script_words_last
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
-"""The folder with benchmarks/, where dynexplore runs from a checkout."""
+"""The folder with benchmarks/, if dynexplore runs from a checkout."""
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -54,7 +54,7 @@ def main(words: Sequence[str] | None = None) -> int:
         print(f"dynexplore: {error}", file=sys.stderr)
         return 2
     except BrokenPipeError:
-        # `dynexplore explain ... | head` is no failure; nothing may be written at exit either
+        # `dynexplore explain ... | head` is not an error; nothing may be written at exit either
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     return status
@@ -79,19 +79,19 @@ def parser() -> argparse.ArgumentParser:
     command = commands.add_parser(
         "bench",
         help="run the benchmarks beside torch.compile",
-        add_help=False,  # each benchmark has its own
+        add_help=False,  # each benchmark has its own help
     )
     command.set_defaults(command=run_benchmark, passes_on=True)
     return top
 
 
 def open_lab(arguments: argparse.Namespace) -> NoReturn:
-    """JupyterLab on the tutorials."""
+    """Start JupyterLab on the tutorials."""
     lab.open_lab(arguments.others)
 
 
 def run_benchmark(arguments: argparse.Namespace) -> int:
-    """Run every benchmark of the checkout, or the one that is named first; what else stands there is its own."""
+    """Run every benchmark of the checkout, or the one that is named first; the remaining arguments are the benchmark's own."""
     benchmarks = {path.stem: path for path in sorted((CHECKOUT / "benchmarks").glob("*.py"))}
     if not benchmarks:
         raise Mistake("the benchmarks come with a checkout of the project, not with the installed package")
@@ -111,7 +111,7 @@ def run_benchmark(arguments: argparse.Namespace) -> int:
 
 
 def _help_of_benchmarks(benchmarks: dict[str, Path]) -> str:
-    """Their names, each with the first line of its own description."""
+    """The names of the benchmarks, each with the first line of its own description."""
     about = {name: (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "") for name, path in benchmarks.items()}
     lines = [f"  {name:<{max(map(len, benchmarks))}}  {text.partition(chr(10))[0]}" for name, text in about.items()]
     return "\n".join([

@@ -1,13 +1,13 @@
-"""`dynexplore explain` and `dynexplore watch`: an unchanged program, and what was captured of it.
+"""`dynexplore explain` and `dynexplore watch`: run an unmodified program and report what was captured.
 
-Which idea lives here: a program runs once. `explain` captures its targets (session/targets.py) with this engine, until the program
-calls torch.compile: from then on that is watched, because what counts is what ran, and not the text of the file. `watch` is about
-torch.compile from the start. Each can be told otherwise. Under torchrun, `watch --ranks` leaves a file for each process, and
-the first one joins them.
+The idea: a program runs once. `explain` captures its targets (session/targets.py) with this engine, until the program calls
+torch.compile: from then on torch.compile is watched, because what matters is what ran, and not the text of the file. `watch`
+watches torch.compile from the start. Options override both. Under torchrun, `watch --ranks` writes a file for each process, and
+rank 0 joins them.
 
-In:  parsed arguments. Out: the report as text, files where --html, --json and --save say so, the program's own status.
+In: parsed arguments. Out: the report as text, the files given by --html, --json and --save, the program's own status.
 
-PyTorch has no counterpart; its reports come from the environment variables TORCH_LOGS and TORCH_TRACE.
+PyTorch's counterpart: none; its reports are enabled by the environment variables TORCH_LOGS and TORCH_TRACE.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _add_program(command: argparse.ArgumentParser, run: Callable[..., int]) -> N
 
 
 def seconds(text: str) -> float:
-    """A span of time as people write it.
+    """Parse a duration.
 
     >>> seconds("30s"), seconds("2m"), seconds("1.5")
     (30.0, 120.0, 1.5)
@@ -113,7 +113,7 @@ def seconds(text: str) -> float:
 
 
 def explain_script(arguments: argparse.Namespace) -> int:
-    """Run a program under the engine, print the report, write the files that were asked for."""
+    """Run a program under the engine, print the report, write the requested files."""
     outputs = output_files.requested_files(arguments)
     program, names = tools.program_of(arguments)
     process = os.getpid()
@@ -143,7 +143,7 @@ def _about_torch_compile(program: Program) -> str:
 
 
 def watch_script(arguments: argparse.Namespace) -> int:
-    """Run a program while torch.compile is watched, print the report, write the files that were asked for."""
+    """Run a program while torch.compile is watched, print the report, write the requested files."""
     outputs = output_files.requested_files(arguments)
     program, names = tools.program_of(arguments)
     process = os.getpid()
@@ -166,7 +166,7 @@ def _run_under_engine(program: Program, names: list[str], arguments: argparse.Na
 
 
 def _narrowed(recording: Recording, program: Program, names: list[str], arguments: argparse.Namespace) -> Recording:
-    """What a watch saw of the functions that --only and --not leave: torch.compile itself compiles them all."""
+    """A watch's recording without the functions that --only and --not exclude: torch.compile itself compiles all of them."""
     if not names and not arguments.excluded:
         return recording
     from dynexplore.views.targets_table import functions_of
@@ -182,7 +182,7 @@ def _narrowed(recording: Recording, program: Program, names: list[str], argument
 def _captured(program: Program, names: list[str], arguments: argparse.Namespace) -> tuple[TargetSearch, Watch | None]:
     """Run a program, capture its targets, and watch torch.compile from the moment that the program calls it.
 
-    Graph breaks are not logged as they happen: the report has all of them.
+    Graph breaks are not logged as they happen: the report contains all of them.
     """
     watching = contextlib.ExitStack()
     watches: list[Watch] = []
@@ -205,7 +205,7 @@ def _captured(program: Program, names: list[str], arguments: argparse.Namespace)
 def _search(
     program: Program, names: list[str], arguments: argparse.Namespace, on_torch_compile: Callable[[], None]
 ) -> TargetSearch:
-    """What looks for the targets of a program; the engine is imported for the first of them, with --all at once."""
+    """The search for the targets of a program; the engine is imported for the first target, or with --all immediately."""
     targets = tools.targets_of(program, names, arguments, compile_targets=[] if arguments.engine == DYNEXPLORE else None)
     if arguments.all:
         from dynexplore.session.program_capture import ProgramCapture
@@ -234,7 +234,9 @@ def _search(
 
 @contextlib.contextmanager
 def _path_before(path: list[str]) -> Iterator[None]:
-    """Modules are imported as before the program ran: a file beside the script may have the name of what the engine needs."""
+    """Import modules with the path from before the program ran: a file next to the script may shadow a module that the engine
+    needs.
+    """
     of_the_program = list(sys.path)
     sys.path[:] = path
     try:
@@ -247,7 +249,7 @@ _announced: list[str] = []
 
 
 def _announce(choice: Choice) -> None:
-    """Which target was chosen first, and how to choose otherwise: one line."""
+    """Print one line: which target was selected first, and how to select another."""
     if not _announced:
         _announced.append(choice.name)
         print(
@@ -256,7 +258,7 @@ def _announce(choice: Choice) -> None:
 
 
 def _watched(program: Program, arguments: argparse.Namespace, **options: bool) -> Watch:
-    """Run a program as it is, while torch.compile is watched."""
+    """Run an unmodified program while torch.compile is watched."""
     with as_python_starts_it(program, arguments.args), dynexplore.watch(**options) as seen:
         with ends_in_good_order(arguments.seconds):
             program.run()
@@ -269,7 +271,7 @@ def _watched(program: Program, arguments: argparse.Namespace, **options: bool) -
 def _finish(
     recording: Recording, program: Program, outputs: Outputs, arguments: argparse.Namespace, *, notices: list[str], process: int
 ) -> int:
-    """Print the report and write the files; a process that was forked from this one leaves no second report."""
+    """Print the report and write the files; a process that was forked from this one writes no second report."""
     if os.getpid() != process:
         return program.status
     with _uninterrupted():
@@ -291,7 +293,7 @@ def _note_end(recording: Recording, program: Program) -> None:
 
 
 def _tell(recording: Recording, program: Program, notices: list[str], *, full: bool) -> None:
-    """Print what was captured; where nothing was, which command fits."""
+    """Print what was captured; if nothing was, print which command fits."""
     from dynexplore.views import program_report, text
 
     most_lines = text.MOST_LINES - len(notices)
@@ -302,7 +304,7 @@ def _tell(recording: Recording, program: Program, notices: list[str], *, full: b
 
 @contextlib.contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """While the report is written the first Ctrl-C says so, and the second one counts."""
+    """While the report is written, the first Ctrl-C prints a notice, and the second one interrupts."""
     before = None
     with contextlib.suppress(ValueError):  # not the main thread
 
@@ -322,7 +324,7 @@ def _uninterrupted() -> Iterator[None]:
 
 
 def _watch_as_rank(program: Program, names: list[str], outputs: Outputs, arguments: argparse.Namespace) -> int:
-    """Watch this process of a job, and leave its file; the first one shows all of them when they are there."""
+    """Watch this process of a job, and save its file; rank 0 shows all of them once they exist."""
     from dynexplore.watching.rank_job import NoJob, RankJob
 
     folder: Path = arguments.ranks

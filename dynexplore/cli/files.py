@@ -1,11 +1,11 @@
-"""`dynexplore open` and `dynexplore replay`: what is shown of a file that a run has left.
+"""`dynexplore open` and `dynexplore replay`: show a file that an earlier run wrote.
 
-Which idea lives here: a file is read as what it is: a recording that was saved, a folder or a log of TORCH_TRACE, the ranks of
-a job that a watch gathered, a saved frame. What is seen of it, in the browser or as text, does not ask where it came from.
+The idea: the kind of file is detected: a saved recording, a TORCH_TRACE folder or log, the ranks of a job that `watch` gathered, a
+saved frame. All are shown in the same way, in the browser or as text.
 
-In:  parsed arguments. Out: a page in the browser, text where the output is no terminal, or the files that were asked for.
+In: parsed arguments. Out: a page in the browser, text if the output is not a terminal, or the requested files.
 
-PyTorch has no counterpart; tlparse, a program of its own, does this for TORCH_TRACE.
+PyTorch's counterpart: none; tlparse, a separate program, does this for TORCH_TRACE.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def add_to(commands: Any) -> None:
 
 
 def open_recording(arguments: argparse.Namespace) -> int:
-    """Show a saved recording in the browser or as text, or write the files that were asked for."""
+    """Show a saved recording in the browser or as text, or write the requested files."""
     path: Path = arguments.recording
     outputs = output_files.requested_files(arguments)
     if arguments.rank is None and _holds_ranks(path):
@@ -83,7 +83,7 @@ def _holds_ranks(path: Path) -> bool:
 
 
 def _file_of_rank(path: Path, rank: int) -> Path:
-    """The file of one rank in a folder that a watch gathered; the folder itself where it holds logs."""
+    """The file of one rank in a folder that `watch` gathered; the folder itself if it contains logs."""
     from dynexplore.ranks.folder import files_in
 
     files = files_in(path)
@@ -125,7 +125,7 @@ def _read_recording(path: Path) -> Recording:
 
 
 def _read_traces(path: Path, rank: int | None) -> Recording:
-    """What TORCH_TRACE left; what could not be read of it is told on standard error."""
+    """The recording of a TORCH_TRACE folder or log; what could not be read is reported on standard error."""
     from dynexplore.traces.folder import open_traces
 
     if not path.exists():
@@ -143,7 +143,7 @@ def _read_traces(path: Path, rank: int | None) -> Recording:
 
 
 class _ProgressBar:
-    """How much of a long work is done, in one line of a terminal; nothing elsewhere, and nothing of what is quickly done."""
+    """The progress of a long operation, as one line of a terminal; nothing is shown elsewhere, or for short operations."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -160,13 +160,13 @@ class _ProgressBar:
             self._drawn = True
 
     def end(self) -> None:
-        """The line is free again."""
+        """Erase the line."""
         if self._drawn:
             print(file=sys.stderr)
 
 
 def _open_in_browser(save: Callable[..., str], name: str, redact: bool) -> None:
-    """Write the page where it stays until the system cleans up, for the browser reads it later."""
+    """Write the page to a temporary folder that outlives this process, because the browser reads it later."""
     page = Path(tempfile.mkdtemp(prefix="dynexplore-")) / f"{name}.html"
     save(page, redact=redact)
     is_open = webbrowser.open(page.as_uri())
@@ -174,7 +174,7 @@ def _open_in_browser(save: Callable[..., str], name: str, redact: bool) -> None:
 
 
 def replay_frame(arguments: argparse.Namespace) -> int:
-    """Show a saved frame; with --trust run it, and write the files that were asked for. Status 1: its translation fails."""
+    """Show a saved frame; with --trust run it, and write the requested files. Status 1: its translation fails."""
     outputs = output_files.requested_files(arguments)
     if outputs and not arguments.trust:
         raise Mistake("files are written of a run, and nothing runs without --trust")

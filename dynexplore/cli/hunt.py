@@ -1,8 +1,10 @@
 """`dynexplore hunt`: ten programs that break the graph, to be fixed, and the score.
 
-In:  parsed arguments. Out: a file with the programs where there is none, else its score as text.
+The idea: the first call writes the exercise file, and each later call scores it (tools/break_hunt.py).
 
-PyTorch has no counterpart.
+In: parsed arguments. Out: a file with the programs if it does not exist, else its score as text.
+
+PyTorch's counterpart: none.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""`dynexplore lab`: JupyterLab on copies of the tutorials, whose saved drawings are visible before a cell is run.
+"""`dynexplore lab`: JupyterLab on copies of the tutorials, whose saved outputs are visible before a cell is run.
 
-Which idea lives here: JupyterLab saves a notebook as it runs, so people work on copies, and no file of the project changes. A copy
-that nobody has changed follows its tutorial when that changes; a changed one is never overwritten. JupyterLab shows an untrusted
-notebook as bare words, and trusts one whose signature is in its database. So the project's own tutorials are signed here, as
-`jupyter trust` does it: copies that are, byte for byte, what the last commit of the checkout or the installed package contains.
+The idea: JupyterLab saves notebooks, so users work on copies, and no file of the project changes. An unmodified copy is updated
+when its tutorial changes; a modified one is never overwritten. JupyterLab shows an untrusted notebook without its HTML outputs, and
+trusts one whose signature is in its database. So the project's own tutorials are signed here, as `jupyter trust` does: only copies
+that are byte for byte what the last commit of the checkout or the installed package contains.
 
-In:  the options that are handed on to JupyterLab.
-Out: `open_lab(options)`, which becomes JupyterLab.
+In: the options that are passed on to JupyterLab.
+Out: `open_lab(options)`, which replaces this process by JupyterLab.
 
-PyTorch has no counterpart.
+PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ import dynexplore
 from dynexplore.cli.program import Mistake
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
-"""The folder with notebooks/, where dynexplore runs from a checkout."""
+"""The folder with notebooks/, if dynexplore runs from a checkout."""
 
 
 COPIES = "dynexplore-tutorials"
-"""The folder of the copies: in the checkout, or in the current folder where the package is installed."""
+"""The folder of the copies: in the checkout, or in the current folder if the package is installed."""
 
 ORIGINALS = ".originals.json"
-"""The file beside the copies that contains the hash of each tutorial when it was copied."""
+"""The file next to the copies that contains the hash of each tutorial when it was copied."""
 
 
 def open_lab(options: Sequence[str]) -> NoReturn:
-    """Become JupyterLab on a copy of the first tutorial."""
+    """Replace this process by JupyterLab, on a copy of the first tutorial."""
     if importlib.util.find_spec("jupyterlab") is None:
         raise Mistake("JupyterLab is not installed: pip install 'dynexplore[lab]'")
     source = CHECKOUT / "notebooks"
@@ -52,17 +52,17 @@ def open_lab(options: Sequence[str]) -> NoReturn:
     except _NotSigned as error:
         print(f"dynexplore: the drawings of a tutorial are words until its cells are run, for {error}", file=sys.stderr)
     root, first = folder.parent, folder / tutorials[0].name
-    # the address that is printed leads there, too, for whoever opens it by hand on another machine
+    # the printed URL opens it, too, for users who open it by hand on another machine
     address = f"/lab/tree/{folder.name}/{first.name}"
     command = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={root}", f"--LabApp.default_url={address}"]
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         command.append("--allow-root")  # Jupyter refuses to run as root otherwise
     os.chdir(root)
     sys.stdout.flush()
-    os.execv(sys.executable, [*command, *options])  # in its place: Ctrl-C and every other signal are JupyterLab's own
+    os.execv(sys.executable, [*command, *options])  # replaces this process: Ctrl-C and every other signal go to JupyterLab
 
 
-# -- which notebooks are the project's own -----------------------------------------------------------------------------
+# -- which notebooks are unmodified ------------------------------------------------------------------------------------
 
 
 def _packaged() -> list[Path]:
@@ -70,7 +70,7 @@ def _packaged() -> list[Path]:
 
 
 def _copied(tutorials: Sequence[Path], folder: Path) -> Path:
-    """Copy tutorials to a folder; a copy that somebody has changed stays as it is."""
+    """Copy tutorials to a folder; a copy that the user has modified is not overwritten."""
     try:
         folder.mkdir(exist_ok=True)
         record = folder / ORIGINALS
@@ -88,12 +88,12 @@ def _copied(tutorials: Sequence[Path], folder: Path) -> Path:
 
 
 def _as_original(folder: Path, tutorials: Sequence[Path]) -> list[Path]:
-    """The copies that nobody has changed."""
+    """The unmodified copies."""
     return [folder / tutorial.name for tutorial in tutorials if (folder / tutorial.name).read_bytes() == tutorial.read_bytes()]
 
 
 def _as_committed(folder: Path) -> list[Path]:
-    """The notebooks that are what git has of them in the last commit."""
+    """The notebooks that are equal to git's last commit."""
     try:
         listing = subprocess.run(["git", "ls-tree", "-z", "HEAD"], cwd=folder, capture_output=True, text=True)
     except OSError:
@@ -113,11 +113,11 @@ def _git_hash(content: bytes) -> str:
 
 
 class _NotSigned(Exception):
-    """Why the tutorials have no signature, as the end of a sentence."""
+    """The reason why the tutorials are not signed, as the end of a sentence."""
 
 
 def _sign(notebooks: Sequence[Path]) -> None:
-    """Put the signatures of notebooks into the database of this user's Jupyter, whose packages came with JupyterLab."""
+    """Add the signatures of notebooks to the database of this user's Jupyter, whose packages came with JupyterLab."""
     nbformat, sign, paths = map(importlib.import_module, ("nbformat", "nbformat.sign", "jupyter_core.paths"))
     data = Path(paths.jupyter_data_dir())
     try:
@@ -125,7 +125,7 @@ def _sign(notebooks: Sequence[Path]) -> None:
         notary = sign.NotebookNotary(data_dir=str(data))
         for notebook in notebooks:
             notary.sign(nbformat.read(notebook, as_version=4))
-        is_stored = notary.store.db_file != ":memory:"  # where it goes when the file is of no use
+        is_stored = notary.store.db_file != ":memory:"  # the fallback if the database file is unusable
         notary.store.close()
     except (OSError, sqlite3.Error) as error:
         raise _NotSigned(f"{data} cannot keep their signatures: {error}") from None

@@ -1,12 +1,12 @@
-"""The files that commands of the command line write: --html, --json, --save and --summary-json, and how each is reported.
+"""The files that commands write: --html, --json, --save and --summary-json, and how each is reported.
 
-Which idea lives here: a mistake about a file is reported before a long run, not after it. So a command asks for its outputs
-first, which checks folders and forms, and writes them last.
+The idea: a mistake in a path is reported before a long run, not after it. So a command first requests its outputs, which checks
+folders and formats, and writes them last.
 
-In:  parsed arguments; then a recording, or the ranks of a job.
-Out: the places with their forms; files; a sentence for each that says what it holds.
+In: parsed arguments; then a recording, or the ranks of a job.
+Out: the paths with their formats; files; for each a sentence that describes its content.
 
-PyTorch has no counterpart.
+PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from dynexplore.recording.recording import Recording
 
 Outputs = Sequence[tuple[Path, str]]
-"""Places, each with the ending that says its form."""
+"""Paths, each with the file extension that determines its format."""
 
 
 def add_to(command: argparse.ArgumentParser) -> None:
-    """Add the options for files to a command."""
+    """Add the options for output files to a command."""
     command.add_argument("--html", type=Path, metavar="OUT", help="write the explorer as one HTML file")
     command.add_argument(
         "--save", type=Path, metavar="OUT", help="write a file of the form that its ending names: .html, .json, .txt, .dot or .svg"
@@ -44,7 +44,7 @@ def add_to(command: argparse.ArgumentParser) -> None:
 
 
 def add_summary(command: argparse.ArgumentParser) -> None:
-    """Add the option for the summary that programs read."""
+    """Add the option for the machine-readable summary."""
     command.add_argument(
         "--summary-json",
         type=Path,
@@ -54,14 +54,14 @@ def add_summary(command: argparse.ArgumentParser) -> None:
 
 
 def check_summary(arguments: argparse.Namespace) -> None:
-    """Report a place that cannot be written, before a long run."""
+    """Report a path that cannot be written, before a long run."""
     for out in (arguments.summary_json, getattr(arguments, "perfetto", None)):
         if out is not None and not out.resolve().parent.is_dir():
             raise Mistake(f"{out} cannot be written: there is no folder {out.parent}")
 
 
 def write_summary(data: dict[str, Any], arguments: argparse.Namespace) -> None:
-    """Write the summary where it was asked for."""
+    """Write the summary to the requested path."""
     from dynexplore.views.summary import as_json
 
     if str(arguments.summary_json) == "-":
@@ -71,9 +71,9 @@ def write_summary(data: dict[str, Any], arguments: argparse.Namespace) -> None:
 
 
 def requested_files(arguments: argparse.Namespace) -> list[tuple[Path, str]]:
-    """The files that are asked for, each with the ending that says its form; files that cannot be written are reported now.
+    """The requested files, each with the extension that determines its format; files that cannot be written are reported now.
 
-    What writes them is imported only where there is one: it takes longer than the report does.
+    The writers are imported only if there is a file to write: importing them takes longer than the report.
     """
     check_summary(arguments)
     options = [(arguments.html, ".html"), (getattr(arguments, "json", None), ".json"), (arguments.save, "")]
@@ -95,7 +95,7 @@ def requested_files(arguments: argparse.Namespace) -> list[tuple[Path, str]]:
 
 
 def write(outputs: Outputs, recording: Recording, arguments: argparse.Namespace) -> None:
-    """Write a recording in each form that was asked for, and its summary."""
+    """Write a recording in each requested format, and its summary."""
     from dynexplore.recording.recording import redacted
 
     if arguments.summary_json is not None:
@@ -120,7 +120,7 @@ def write(outputs: Outputs, recording: Recording, arguments: argparse.Namespace)
 
 
 def check_forms_of_ranks(outputs: Outputs) -> None:
-    """Report a form that several ranks have not, before a long run."""
+    """Report a format that several ranks do not support, before a long run."""
     from dynexplore.widgets.exports import check_form_of_ranks
 
     try:
@@ -131,7 +131,7 @@ def check_forms_of_ranks(outputs: Outputs) -> None:
 
 
 def write_ranks(outputs: Outputs, ranks: Ranks, arguments: argparse.Namespace) -> None:
-    """Write the ranks of a job in each form that was asked for."""
+    """Write the ranks of a job in each requested format."""
     from dynexplore.widgets import exports
 
     for out, ending in outputs:

@@ -1,13 +1,13 @@
-"""A program as the command line runs it: a script, a notebook, or a module, as Python would run it.
+"""A program run by the command line: a script, a notebook, or a module, as Python would run it.
 
-Which idea lives here: a program runs unchanged, once, under whatever observes it. However it ends (an exception, `sys.exit`,
-Ctrl-C, SIGTERM, or because enough was seen), its end is remembered and not passed on, so that the report still follows. Its own
-words are kept apart from the command's options.
+The idea: a program runs unmodified, once, under any observer. However it ends (an exception, `sys.exit`, Ctrl-C, SIGTERM, or an
+early stop), its end is stored and not propagated, so that the report still follows. Its own arguments are kept separate from the
+command's options.
 
-In:  the path of a script or notebook, or the name of a module, and its arguments. Out: `Program`, a function that runs it, and the
+In: the path of a script or notebook, or the name of a module, and its arguments. Out: `Program`, a function that runs it, and the
 status it ended with; `script_words_last`, the command line in the order that argparse understands.
 
-PyTorch has no counterpart.
+PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ import dynexplore
 
 
 class Mistake(Exception):
-    """The command cannot be carried out; the message says why in one sentence."""
+    """The command cannot be carried out; the message is one sentence with the reason."""
 
 
 class Terminated(BaseException):
-    """SIGTERM reached the program: it ends as with `sys.exit`, so that its `finally` blocks run."""
+    """The program received SIGTERM: it ends as with `sys.exit`, so that its `finally` blocks run."""
 
 
 class Program:
-    """A program as a function: run as `python SCRIPT.py ARGS` would, its end remembered and not passed on.
+    """A program as a function: it runs as `python SCRIPT.py ARGS` would, and its end is stored and not propagated.
 
-    Attributes: `name`, for titles; `file`, the file of its code; `status`, what Python's exit status would be; `error`, how it died
-    ("" for an orderly end), `error_at`, the file and line of its own code where it did, and `stopped`, when it was ended because
-    enough was seen.
+    Attributes: `name`, for titles; `file`, the file of its code; `status`, what Python's exit status would be; `error`, the
+    exception that ended it ("" for a normal end), `error_at`, the file and line of its own code where that happened, and `stopped`,
+    the reason if it was ended early.
     """
 
     def __init__(self, script: Path, *, is_module: bool = False) -> None:
@@ -59,10 +59,11 @@ class Program:
         self.stopped = ""
 
     def as_function(self) -> Callable[[], None]:
-        """A function of the program's file, named like it (what the engine explains and puts in its title), that runs it.
+        """A function in the program's file, with the program's name (which the engine explains and puts in its title), that runs
+        it.
 
-        Its own frame is no part of what is explained; what it calls is. So nothing of this package's may stand between
-        the two: frames of this package run with all that they call as plain Python.
+        Its own frame is not part of the explanation; the functions that it calls are. So no frame of this package may be between
+        the two: frames of this package, and everything that they call, run as plain Python.
         """
 
         return self._as_of_the_program(self._runner(self._as_of_the_program))
@@ -75,7 +76,7 @@ class Program:
         return types.FunctionType(code, function.__globals__, self.name, None, function.__closure__)
 
     def run(self) -> None:
-        """Run it, with this engine off."""
+        """Run it, with this engine disabled."""
         self._runner(lambda function: function)()
 
     def _runner(self, wrapped: Callable[[types.FunctionType], Callable[..., object]]) -> types.FunctionType:
@@ -87,7 +88,7 @@ class Program:
             except SystemExit as end:
                 ignore_handlers_of_the_program()
                 self.exited(end)
-            except BaseException as error:  # Ctrl-C, too: the report still follows
+            except BaseException as error:  # including Ctrl-C: the report still follows
                 ignore_handlers_of_the_program()
                 self.failed(error)
             else:
@@ -96,7 +97,7 @@ class Program:
         return cast(types.FunctionType, run)
 
     def _start(self, wrapped: Callable[[types.FunctionType], Callable[..., object]]) -> Callable[[], object]:
-        """What runs it, without a frame of this package's: `wrapped` is for the functions of this file."""
+        """The code that runs it, without a frame of this package: `wrapped` wraps the functions of this file."""
         if self.module:
             return functools.partial(runpy.run_module, self.module, run_name="__main__", alter_sys=True)
         if self.script.suffix == ".ipynb":
@@ -105,17 +106,17 @@ class Program:
         return functools.partial(runpy.run_path, str(self.script), run_name="__main__")
 
     def is_own(self, file: str) -> bool:
-        """Whether code of this file is the program's main file, or one of its cells."""
+        """Whether this is the program's main file, or one of its cells."""
         return file == str(self.file) or file.startswith(f"{self.file}[")
 
     def exited(self, end: SystemExit) -> None:
-        """The program ended itself; the report still follows."""
+        """Called when the program exits by itself; the report still follows."""
         self.status = end.code if isinstance(end.code, int) else int(end.code is not None)
         if isinstance(end.code, str):
             print(end.code, file=sys.stderr)
 
     def failed(self, error: BaseException) -> None:
-        """The program raised: print its own frames only, as Python would; the report still follows."""
+        """Called when the program raises: print only its own frames, as Python would; the report still follows."""
         from dynexplore.session.target_search import ProgramStopped
 
         if isinstance(error, ProgramStopped):
@@ -135,7 +136,7 @@ class Program:
         self.error_at = own[-1] if own else ("", 0)
 
     def _first_of_its_own(self, entry: types.TracebackType | None) -> types.TracebackType | None:
-        """The part of a traceback after the frames of this package and of runpy, which Python would not show."""
+        """The traceback without the leading frames of this package and of runpy, which Python would not show."""
         while entry is not None and self._is_launcher(entry.tb_frame.f_code):
             entry = entry.tb_next
         return entry
@@ -161,10 +162,10 @@ def _file_of_module(name: str) -> str:
 
 
 def _leave_out_this_package(shown: traceback.TracebackException) -> None:
-    """Leave the frames that the program would have had without this package, in a traceback and those it came from.
+    """Remove this package's frames from a traceback, and from those of its causes.
 
-    What ends the program while this package works (Ctrl-C, the death of a worker) stands, for the program, at the line that it was
-    about to run. What only looks on, as a watch does, is left out, and what torch does below it stays.
+    If the program ends while this package works (Ctrl-C, the death of a worker), the traceback ends at the program's line that was
+    about to run. Frames of a mere observer, such as a watch, are removed, and torch's frames below them stay.
     """
     from dynexplore.engine.policy.trace_rules import is_of_the_program
 
@@ -185,7 +186,7 @@ def _leave_out_this_package(shown: traceback.TracebackException) -> None:
 
 
 def run_notebook(path: Path, cells: Sequence[tuple[str, str]], left_out: int) -> None:
-    """Run the code cells of a notebook in order, as one program; magics and shell commands are left out, with a notice."""
+    """Run the code cells of a notebook in order, as one program; magics and shell commands are skipped, with a notice."""
     if left_out:
         print(f"dynexplore: {left_out} lines of magics and shell commands of {path.name} were left out", file=sys.stderr)
     main = types.ModuleType("__main__")
@@ -201,7 +202,7 @@ def run_notebook(path: Path, cells: Sequence[tuple[str, str]], left_out: int) ->
 
 
 def cells_of(path: Path) -> tuple[list[tuple[str, str]], int]:
-    """The code cells of a notebook, each with the name of its file (`demo.ipynb[2]`), and how many lines were left out."""
+    """The code cells of a notebook, each with its file name (`demo.ipynb[2]`), and the number of skipped lines."""
     import json
 
     try:
@@ -215,7 +216,7 @@ def cells_of(path: Path) -> tuple[list[tuple[str, str]], int]:
 
 
 def _without_magics(source: str) -> tuple[str, int]:
-    """The source with lines of magics and shell commands as comments, so that line numbers stay."""
+    """The source with lines of magics and shell commands commented out, so that line numbers are preserved."""
     lines = source.splitlines()
     count = 0
     for number, line in enumerate(lines):
@@ -230,10 +231,10 @@ def _without_magics(source: str) -> tuple[str, int]:
 
 
 def imports_use_torch_compile(script: Path) -> bool:
-    """Whether a file beside the script that it imports names `torch.compile`, or calls the `.compile()` of some object.
+    """Whether a file next to the script, and imported by it, names `torch.compile`, or calls a `.compile()` method.
 
-    Asked before it runs, because imports run unobserved. What the script itself does is seen when it does it; what uses
-    torch.compile from further off is noticed when the script has ended.
+    Checked before it runs, because imports run unobserved. A use in the script itself is observed when it happens; a use in a more
+    distant module is noticed after the script has ended.
     """
     waiting: list[Path] = [script]
     seen: set[Path] = set()
@@ -244,7 +245,7 @@ def imports_use_torch_compile(script: Path) -> bool:
         seen.add(file)
         try:
             nodes = list(ast.walk(ast.parse(file.read_bytes())))
-        except SyntaxError:  # running it will say so
+        except SyntaxError:  # running it will report the error
             continue
         if file != script and any(map(_is_torch_compile, nodes)):
             return True
@@ -272,7 +273,9 @@ def _imported(node: ast.AST) -> list[str]:
 
 @contextlib.contextmanager
 def as_python_starts_it(program: Program, args: Sequence[str]) -> Iterator[None]:
-    """What `python SCRIPT.py ARGS` sets up: the script's own arguments, and its folder first on the path (-m: the working one)."""
+    """Set up what `python SCRIPT.py ARGS` does: the script's own arguments, and its folder first on the path (-m: the working
+    folder).
+    """
     path, argv = list(sys.path), list(sys.argv)
     sys.path.insert(0, "" if program.module else str(program.script.resolve().parent))
     sys.argv[:] = [str(program.file) if program.module else str(program.script), *args]
@@ -283,16 +286,16 @@ def as_python_starts_it(program: Program, args: Sequence[str]) -> Iterator[None]
 
 
 FINISHING = 30.0
-"""Seconds that a call which is being captured gets when the time of its program is over."""
+"""Seconds that a call which is being captured may still take after the program's time limit."""
 
 _AGAIN = 0.5
 
 
 @contextlib.contextmanager
 def ends_in_good_order(seconds: float = 0.0, end: Callable[..., None] | None = None) -> Iterator[None]:
-    """While the block runs, SIGTERM ends the program as an exception does, and so does the time that it may take (0: any).
+    """During the block, SIGTERM ends the program as an exception does, and so does its time limit (0: none).
 
-    end: ends it when its time is over, `TargetSearch.end`. It is called again until it does, and then with `at_once`.
+    end: ends the program at the time limit, `TargetSearch.end`. It is called repeatedly until it succeeds, then with `at_once`.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -317,10 +320,12 @@ def ends_in_good_order(seconds: float = 0.0, end: Callable[..., None] | None = N
 
 
 def ignore_handlers_of_the_program() -> None:
-    """Of a program that has ended, no signal handler may raise into the report: a DataLoader's does when a worker has died."""
+    """Disable the signal handlers of a program that has ended, so that none raises into the report: a DataLoader's does if a worker
+    died.
+    """
     if threading.current_thread() is not threading.main_thread():
         return
-    for number in signal.valid_signals() - {signal.SIGINT, signal.SIGTERM}:  # those end the report in good order
+    for number in signal.valid_signals() - {signal.SIGINT, signal.SIGTERM}:  # those still end the report normally
         if callable(signal.getsignal(number)):
             # a process that ignores SIGCHLD cannot wait for its children
             signal.signal(number, signal.SIG_DFL if number == signal.SIGCHLD else signal.SIG_IGN)
@@ -333,7 +338,7 @@ def _end_at_once(reason: str, *, at_once: bool) -> None:
 
 
 class _Clock(threading.Thread):
-    """Interrupts the main thread when the time is over, and again until the program has ended."""
+    """Interrupts the main thread at the time limit, repeatedly until the program has ended."""
 
     def __init__(self, seconds: float, end: Callable[..., None]) -> None:
         super().__init__(daemon=True, name="dynexplore --for")
@@ -344,7 +349,7 @@ class _Clock(threading.Thread):
         self._last = float("inf")
 
     def run(self) -> None:
-        """Wait, then ring."""
+        """Wait, then interrupt."""
         if self._is_stopped.wait(self._seconds):
             return
         self._last = time.monotonic() + FINISHING
@@ -354,7 +359,7 @@ class _Clock(threading.Thread):
             self._is_stopped.wait(_AGAIN)
 
     def rings(self) -> bool:
-        """In the main thread, which was interrupted: whether this clock did it. Then the program is ended, if it can be."""
+        """Called in the main thread after an interrupt: whether this clock caused it. If so, end the program if possible."""
         if not self._has_rung:
             return False
         self._has_rung = False
@@ -363,7 +368,7 @@ class _Clock(threading.Thread):
         return True
 
     def stop(self) -> None:
-        """The program is over; no ring comes later."""
+        """Called when the program has ended; there are no further interrupts."""
         self._is_stopped.set()
         if self.is_alive():
             self.join()
@@ -374,7 +379,7 @@ def _put_back(handlers: Mapping[signal.Signals, Any]) -> None:
         signal.signal(number, handler if handler is not None else signal.SIG_DFL)
 
 
-# -- the words of the command line ------------------------------------------------------------------------------------------------
+# -- command-line arguments -------------------------------------------------------------------------------------------------------
 
 _TARGETS = ("--only", "--not")
 _FILES = ("--html", "--json", "--save", "--summary-json", "--perfetto")
@@ -393,14 +398,14 @@ OWN_OPTIONS = {
     "coverage": (("--dynamic", "--all", "--full"), ("--html", "--engine", "--backend", *_TARGETS)),
     "compare": (("--engines", "--dynamic", "--all"), ("--html", "--json", "--methods", "--seconds", *_TARGETS)),
 }  # fmt: skip
-"""Commands that take a script and its arguments -> their own options: those that stand alone, those with a value."""
+"""Commands that take a script and its arguments -> their own options: flags, and options with a value."""
 
 AS_MODULE = "--run-module"
-"""How `-m NAME` reaches the parser: this flag, and NAME in the place of the script."""
+"""How `-m NAME` is passed to the parser: this flag, and NAME in the place of the script."""
 
 
 def script_words_last(words: Sequence[str]) -> list[str]:
-    """The command's own options moved before the script, wherever they stand before a `--`.
+    """Move the command's own options before the script, wherever they are before a `--`.
 
     >>> script_words_last(["explain", "s.py", "3", "--html", "out.html", "--", "--json"])
     ['explain', '--html', 'out.html', 's.py', '3', '--json']

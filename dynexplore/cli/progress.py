@@ -1,12 +1,12 @@
-"""The progress line: that a long capture is alive, on a terminal.
+"""The progress line on a terminal: shows that a long capture is still running.
 
-Which idea lives here: a capture of seconds is silent, and silence looks like a hang. After two seconds inside one call of a
-target a line on standard error says how many functions and steps were captured and how long the call takes; it is erased when the
-call ends. Nothing is printed where standard error is no terminal.
+The idea: a capture that takes seconds prints nothing, which looks like a hang. After two seconds inside one call of a target, a
+line on standard error shows how many functions and steps were captured and how long the call has taken; it is erased when the call
+ends. Nothing is printed if standard error is not a terminal.
 
-In:  a `TargetSearch` that runs. Out: a line that comes and goes.
+In: a running `TargetSearch`. Out: a line that appears and is erased.
 
-PyTorch has no counterpart.
+PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Progress:
             self._is_drawn = False
 
     def line(self) -> str:
-        """What is said now; "" where nothing takes long."""
+        """The current text; "" if nothing takes long."""
         search = self._search
         name, seconds = search.capturing, time.monotonic() - search.since
         if not name or seconds < PATIENCE:

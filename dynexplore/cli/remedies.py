@@ -1,8 +1,10 @@
-"""`dynexplore try SCRIPT`: which remedies help, found out by running the program with each.
+"""`dynexplore try SCRIPT`: find out which remedies help, by running the program with each of them.
 
-In:  parsed arguments. Out: the report as text, and as JSON where --json says so.
+The idea: run the trial in tools/tried_remedies.py, and print its result.
 
-PyTorch has no counterpart.
+In: parsed arguments. Out: the report as text, and as JSON if --json is given.
+
+PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ def add_to(commands: Any) -> None:
 
 
 def try_script(arguments: argparse.Namespace) -> int:
-    """Try the remedies, and print what they changed; 1 where the program cannot be run."""
+    """Try the remedies, and print what they changed; return 1 if the program cannot be run."""
     from dynexplore.tools.tried_remedies import CannotTry, try_remedies
 
     try:

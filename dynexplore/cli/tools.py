@@ -1,13 +1,13 @@
-"""The tools on the command line: `dynexplore diagnose`, `minify`, `breaks`, `coverage` and `compare`, on a script's own call.
+"""The tools on the command line: `dynexplore diagnose`, `minify`, `breaks`, `coverage` and `compare`, on a call in a script.
 
-Which idea lives here: the tools want a function and its arguments, and a script makes that call already. So it runs, unchanged,
-up to the first call of the function that SCRIPT.py:FUNCTION names, and the tool works on that very call; without a name on the
-first function, or module, that gets a tensor.
+The idea: the tools need a function and its arguments, and a script already makes that call. So it runs, unmodified, up to the first
+call of the function that SCRIPT.py:FUNCTION names, and the tool is applied to that call; without a name, to the first function, or
+module, that gets a tensor.
 
-In:  parsed arguments. Out: what the tool says as text, files where --html, --json and --out say so, the status: 0 where
-nothing is wrong, 1 where something fails, 2 for a mistake.
+In: parsed arguments. Out: the tool's result as text, the files given by --html, --json and --out, the status: 0 if nothing is
+wrong, 1 if something fails, 2 for a mistake in the input.
 
-PyTorch has no counterpart.
+PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ PROGRAM = "SCRIPT.py[:FUNCTION] | NOTEBOOK.ipynb | -m MODULE [ARGS ...]"
 
 
 def add_targets(command: argparse.ArgumentParser, all_words: str) -> None:
-    """Add the options that choose what is captured; `all_words` say what --all is here."""
+    """Add the options that select what is captured; `all_words` is the help text of --all."""
     names = "NAME, Class.method, FILE:LINE or a glob; may be repeated"
     command.add_argument("--only", action="append", default=[], metavar="NAME", help=f"these functions and modules only: {names}")
     command.add_argument("--not", action="append", default=[], dest="excluded", metavar="NAME", help=f"not these: {names}")
@@ -108,12 +108,12 @@ def add_targets(command: argparse.ArgumentParser, all_words: str) -> None:
 
 
 def program_of(arguments: argparse.Namespace) -> tuple[Program, list[str]]:
-    """The program, and the names of functions to capture: those of --only, and what follows a colon in SCRIPT.py:FUNCTION."""
+    """The program, and the names of functions to capture: those of --only, and the part after a colon in SCRIPT.py:FUNCTION."""
     script: str = arguments.script
     if arguments.run_module:
         return Program(Path(script), is_module=True), list(arguments.only)
     path, _, name = script.rpartition(":")
-    file = Path(script if not path or Path(script).is_file() else path)  # a colon may also be a part of its name
+    file = Path(script if not path or Path(script).is_file() else path)  # a colon may also be part of the file name
     if not file.is_file():
         raise Mistake(f"there is no script {file}")
     return Program(file), [*arguments.only, *([name] if file != Path(script) and name else [])]
@@ -122,7 +122,7 @@ def program_of(arguments: argparse.Namespace) -> tuple[Program, list[str]]:
 def targets_of(
     program: Program, names: list[str], arguments: argparse.Namespace, *, compile_targets: list[Any] | None = None
 ) -> Targets:
-    """Which calls of the program are captured."""
+    """The targets of the program."""
     from dynexplore.session.targets import Pattern, Targets
 
     folder = str(program.file.resolve().parent) + os.sep if program.module else ""
@@ -130,7 +130,7 @@ def targets_of(
 
 
 def add_engine(command: argparse.ArgumentParser, words: str, default: str | None = None) -> None:
-    """Add the option that names an engine."""
+    """Add the option that selects an engine."""
     command.add_argument("--engine", metavar="NAME", choices=ENGINES, default=default, help=words)
 
 
@@ -160,7 +160,7 @@ def _add_backend(command: argparse.ArgumentParser) -> None:
 
 
 def _diagnose(arguments: argparse.Namespace) -> int:
-    """Status 1: a layer fails."""
+    """Run `diagnose`; status 1: a layer fails."""
     output_files.check_summary(arguments)
     options = _layer_options(arguments)
     status, diagnosis = _run_on_call(arguments, dynexplore.diagnose, options)
@@ -172,7 +172,7 @@ def _diagnose(arguments: argparse.Namespace) -> int:
 
 
 def _minify(arguments: argparse.Namespace) -> int:
-    """Status 1: something fails, and REPRO.py shows it."""
+    """Run `minify`; status 1: something fails, and REPRO.py reproduces it."""
     from dynexplore.tools.minifier import NothingFails
 
     out: Path = arguments.out
@@ -259,7 +259,7 @@ def _run_on_call(arguments: argparse.Namespace, tool: Callable[..., Any], option
             raise
         except (dynexplore.exc.DynexploreError, NothingToCompare) as error:
             raise Mistake(str(error)) from None
-        except Exception as error:  # the function's own: printed as the script would print it
+        except Exception as error:  # raised by the function: printed as the script would print it
             program.failed(error)
             return program.status, None
     _show(result, arguments)
@@ -267,7 +267,7 @@ def _run_on_call(arguments: argparse.Namespace, tool: Callable[..., Any], option
 
 
 def _check_place(out: Path | None) -> None:
-    """Report a file that cannot be written before a long run."""
+    """Report a file that cannot be written, before a long run."""
     if out is not None and (not out.resolve().parent.is_dir() or out.is_dir() or not os.access(out.resolve().parent, os.W_OK)):
         raise Mistake(
             f"{out} cannot be written: {'it is a folder' if out.is_dir() else f'there is no folder {out.parent} to write to'}"
@@ -275,13 +275,13 @@ def _check_place(out: Path | None) -> None:
 
 
 def _show(result: Any, arguments: argparse.Namespace) -> None:
-    is_cut = not getattr(arguments, "full", True)  # of a command that has the option
-    print(result.text(MOST_LINES - 1) if is_cut else result)  # a line stands above it
+    is_cut = not getattr(arguments, "full", True)  # only some commands have the option
+    print(result.text(MOST_LINES - 1) if is_cut else result)  # a line is printed above it
     out: Path | None = arguments.html
     if out is not None:
         from dynexplore.views.html_text import document
 
-        if hasattr(result, "save_html"):  # a page with scripts of its own
+        if hasattr(result, "save_html"):  # a page with its own scripts
             result.save_html(out)
         else:
             out.write_text(document(Path(arguments.script).name, result._repr_html_()), encoding="utf-8")

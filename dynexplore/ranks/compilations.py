@@ -1,13 +1,13 @@
-"""What one rank compiled, one by one, in a form that can be laid beside that of another rank.
+"""The compilations of one rank, in a form that can be compared with another rank's.
 
-Which idea lives here: ranks run the same program, so what one compiles should be what all compile: the same functions, in the
-same order, with the same graphs and guards. A compilation is known by its function (file, name, and the line from where a
-resume function goes on) and by how many of that function came before it. What may differ between two healthy ranks is left out
-of what is compared: addresses, and the number of the device that each rank has to itself.
+The idea: ranks run the same program, so they should compile the same functions, in the same order, with the same graphs and guards.
+A compilation is identified by its function (file, name, and for a resume function the line where it resumes) and by the number of
+earlier compilations of that function. Whatever may differ between two healthy ranks is excluded from the comparison: addresses, and
+the index of each rank's own device.
 
-In:  a rank's Recording. Out: `compilations(rank, recording)`; `Compilation`.
+In: a rank's Recording. Out: `compilations(rank, recording)`; `Compilation`.
 
-PyTorch has no counterpart.
+PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from dynexplore.views.miss_reasons import reasons_of
 from dynexplore.views.names import calling_line, frame_code, frame_name, is_entry, is_library, is_torchs_entry, short_file
 
 Key = tuple[str, str, int]
-"""File, name and first line of a function, as all ranks know it."""
+"""File, name and first line of a function, the same on all ranks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compilation:
-    """One frame that a rank compiled, or gave up. `number` counts those of the same function from 1; `begins` are seconds since
-    1970 by the clock of the rank's host (None: not known). `cause` says why it was compiled although there was an entry before.
+    """One frame that a rank compiled, or skipped. `number` counts those of the same function from 1; `begins` is in seconds since
+    1970 by the clock of the rank's host (None: unknown). `cause` is the reason of a recompile.
     """
 
     rank: int
@@ -54,22 +54,22 @@ class Compilation:
 
     @property
     def is_compiled(self) -> bool:
-        """Whether anything came of it: a frame without tensor work is looked at and let go."""
+        """Whether it resulted in compiled code: frames without tensor operations are inspected and skipped."""
         return self.outcome == "compiled" or bool(self.graphs or self.breaks or self.failure)
 
     @property
     def is_library(self) -> bool:
-        """Whether nobody of the program's own wrote it."""
+        """Whether it is library code, and not the program's own."""
         return is_library(self.key[0])
 
     @property
     def operators(self) -> int:
-        """Operators of its graphs."""
+        """The number of operators in its graphs."""
         return sum(graph.op_count for graph in self.graphs)
 
 
 def compilations(rank: int, recording: Recording) -> list[Compilation]:
-    """What a rank compiled, in order."""
+    """The compilations of a rank, in order."""
     return _Reading(rank, recording).all()
 
 
@@ -112,7 +112,7 @@ class _Reading:
         )  # fmt: skip
 
     def times(self, frame: int, seconds: float) -> tuple[float | None, float]:
-        """When it began, and how long it took: what is told of it, else the time between its first and last event."""
+        """When it began, and how long it took: as recorded, else the time between its first and last event."""
         first = self.recording.moment(self.entered[frame])
         last = self.recording.moment(self.finished_at[frame]) if frame in self.finished_at else None
         if first is None:
@@ -121,7 +121,9 @@ class _Reading:
 
 
 def _key(recording: Recording, entered: ev.FrameEntered) -> Key:
-    """File, name and line: of a module that torch.compile wraps those of its `forward`, else where the program calls it."""
+    """File, name and line: for a module wrapped by torch.compile those of its `forward`, otherwise the program's line of the
+    call.
+    """
     code = entered.code if entered.code.resumes >= 0 else frame_code(recording, entered)
     name = frame_name(recording, entered)
     if is_entry(code) or is_torchs_entry(code):
@@ -131,7 +133,7 @@ def _key(recording: Recording, entered: ev.FrameEntered) -> Key:
 
 
 _MOST_REASONS = 3
-"""So many reasons of a recompile are said in one line."""
+"""The maximum number of recompile reasons in one line."""
 
 
 def _cause(recording: Recording, frame: int) -> str:
@@ -154,12 +156,12 @@ def _failure(recording: Recording, frame: int) -> str:
 
 
 def _break_words(recording: Recording, broke: ev.GraphBroke) -> str:
-    line = own_line(broke, recording) or library_line(broke)  # the cause names a library's line after it
+    line = own_line(broke, recording) or library_line(broke)  # the cause ends with a library's line
     place = f"{short_file(line.file)}:{line.line}" if line is not None else "an unknown line"
     return f"{broke.kind} at {place}: {cause_of(broke)}"
 
 
-# -- what is compared ------------------------------------------------------------------------------------------------------
+# -- normalization for comparison ------------------------------------------------------------------------------------------
 
 _DEVICE = re.compile(r"\b(cuda|xpu|hpu|npu|privateuseone):\d+|\b(device=(?:type=)?'?(?:cuda|xpu)'?, index=)\d+|\bdevice=\d+")
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}\b|\b\d{10,}\b")
@@ -171,14 +173,14 @@ _OF_ONE_OBJECT = re.compile(r"\b(\w*?)_\d{6,}_c\d+\b")
 
 
 def same_words(words: str) -> str:
-    """A text without what differs between two ranks that do the same: addresses, numbers of devices, of generated names.
+    """A text without the parts that differ between equal ranks: addresses, device indices, numbers of generated names.
 
     >>> same_words("___check_obj_id(x, 94387209114240) on cuda:3")
     '___check_obj_id(x, ...) on cuda'
     >>> same_words("___check_type_id(x, 752625424), type=<class 'Net'>")
     "___check_type_id(x, ...), type=<class 'Net'>"
 
-    torch.compile puts globals into a module under names of its own, with a counter, or with the address of what they are for.
+    torch.compile adds globals to a module under generated names, with a counter, or with the address of the object.
 
     >>> same_words("__builtins_dict___10['str'], _140326311297808_c4.Tensor, layer_10")
     "__builtins_dict__['str'], _.Tensor, layer_10"
@@ -189,7 +191,7 @@ def same_words(words: str) -> str:
 
 
 def guard_words(guard: ev.GuardInstalled) -> str:
-    """A guard as it is compared: what it is about, its kind, and what it expects."""
+    """The normalized text of a guard: its source, its kind, and its expected value."""
     about = guard.source or guard.scope or "the process"
     condition = guard.expected if guard.kind in _EXPECTED_SAYS_IT and guard.expected else guard.expression or guard.expected
     return same_words(f"{guard.kind} `{about}`: {condition}" if condition else f"{guard.kind} `{about}`")
@@ -199,7 +201,7 @@ _EXPECTED_SAYS_IT = ("TENSOR_MATCH", "EQUALS", "EQUALS_MATCH", "CONSTANT_MATCH",
 
 
 def node_words(node: ev.NodeAdded) -> str:
-    """A node as it is compared.
+    """The normalized text of a node.
 
     >>> node_words(
     ...     ev.NodeAdded(
@@ -233,7 +235,7 @@ _COLLECTIVE = re.compile(
 
 
 def collectives_of(graph: GraphView) -> list[str]:
-    """The collectives that stand in a graph, in order, each with the sizes of its result."""
+    """The collectives in a graph, in order, each with the sizes of its result."""
     nodes = [node for node in graph.nodes if node.op == "call_function" and _is_collective(node)]
     return [same_words(f"{node.target.rpartition('.')[2] or node.target} of {node.dtype}{node.shape}") for node in nodes]
 

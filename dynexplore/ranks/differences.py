@@ -1,12 +1,11 @@
-"""Where ranks differ, in sentences, the worst first; and who waits for whom.
+"""Differences between ranks, in sentences, the worst first; and who waits for whom.
 
-Which idea lives here: in a job of several processes the slowest one is the speed of all, and one that takes another way may
-stop all for ever. So what counts is not what a rank did but what it did alone. Each compilation is laid beside that of the same
-function and number on the other ranks; most of them agree, and what differs is told with its place and its cause: collectives
-in another order (the job may hang), failures, a function that one rank compiles again (the others wait for it), other graphs,
-breaks, buckets, and guards.
+The idea: in a multi-process job the slowest rank determines the speed of all, and one that diverges may block all of them. So what
+matters is not what a rank did but what it alone did. Each compilation is aligned with that of the same function and number on the
+other ranks; most of them agree, and deviations are reported with place and cause: collectives in another order (the job may hang),
+failures, a function that only one rank recompiles (the others wait for it), and different graphs, breaks, buckets and guards.
 
-In:  the compilations of each rank, their recordings, the shared clock. Out: `differences(...)`: `Difference`s, the worst first.
+In: the compilations of each rank, their recordings, the shared clock. Out: `differences(...)`: `Difference`s, the worst first.
 
 PyTorch's counterpart: the page of tlparse --all-ranks-html, and torch/distributed/flight_recorder, for collectives.
 """
@@ -32,9 +31,9 @@ KINDS = ("collectives", "failure", "recompile", "cause", "graph", "break", "buck
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One thing that ranks did not do alike: which of them did otherwise, what, where, why, what to do; `waited` says who waited.
+    """One difference between ranks: which of them deviated, what, where, why, the fix; `waited` is a sentence about who waited.
 
-    `frames` are the frames of the recordings of these ranks that it is about, by rank.
+    `frames` are the affected frames in the recordings of these ranks, by rank.
     """
 
     kind: str
@@ -52,7 +51,7 @@ class Difference:
 
 
 def rank_words(ranks: Iterable[int]) -> str:
-    """Ranks as people say them.
+    """A list of ranks in words.
 
     >>> rank_words([1]), rank_words([0, 1, 2, 5]), rank_words([])
     ('rank 1', 'ranks 0-2 and 5', 'no rank')
@@ -68,7 +67,7 @@ def rank_words(ranks: Iterable[int]) -> str:
 def differences(
     compiled: Mapping[int, Sequence[Compilation]], recordings: Mapping[int, Recording], clock: SharedClock
 ) -> list[Difference]:
-    """Where these ranks differ, the worst first, of equal ones the earlier; nothing of one rank alone."""
+    """The differences between these ranks, the worst first, then the earlier first; none for a single rank."""
     if len(compiled) < 2:
         return []
     aligned = _AlignedCompilations(compiled, clock)
@@ -76,11 +75,11 @@ def differences(
     return sorted(every, key=lambda difference: KINDS.index(difference.kind))
 
 
-# -- collectives as they ran ---------------------------------------------------------------------------------------------
+# -- executed collectives ------------------------------------------------------------------------------------------------
 
 
 def _collectives(recordings: Mapping[int, Recording]) -> Iterator[Difference]:
-    """The first collective of the group of all ranks that is not the same on all."""
+    """The first collective of the world group that is not the same on all ranks."""
     jobs = {
         rank: recording.job for rank, recording in recordings.items() if recording.job is not None and recording.job.collectives
     }
@@ -97,7 +96,7 @@ def _collectives(recordings: Mapping[int, Recording]) -> Iterator[Difference]:
             return
         if len(by_rank) < len(collectives):
             missing = tuple(rank for rank in collectives if rank not in by_rank)
-            if all(number > max(collectives[rank], default=0) for rank in missing):  # a ring buffer may have lost the first ones
+            if all(number > max(collectives[rank], default=0) for rank in missing):  # a ring buffer may have dropped the first ones
                 message = f"{rank_words(missing)} did not begin collective {number}, as {rank_words(by_rank)} did"
                 yield Difference("collectives", missing, message, "", next(iter(by_rank.values())), _SAME_ORDER)
             return
@@ -106,11 +105,11 @@ def _collectives(recordings: Mapping[int, Recording]) -> Iterator[Difference]:
 _SAME_ORDER = "All ranks have to begin the same collectives in the same order: let no rank decide by its own data or number."
 
 
-# -- compilations beside each other --------------------------------------------------------------------------------------
+# -- aligned compilations ------------------------------------------------------------------------------------------------
 
 
 class _AlignedCompilations:
-    """The same function on all ranks."""
+    """The compilations of one function on all ranks."""
 
     def __init__(self, compiled: Mapping[int, Sequence[Compilation]], clock: SharedClock) -> None:
         self.ranks = tuple(compiled)
@@ -134,10 +133,10 @@ class _AlignedCompilations:
             yield from self.pair({compilation.rank: compilation for compilation in rows})
 
     def uneven(self, by_rank: Mapping[int, list[Compilation]], counts: Mapping[int, int]) -> Difference:
-        """Some ranks compiled a function more often than the others."""
+        """The difference if some ranks compiled a function more often than the others."""
         fewest = min(counts.values())
         majority, outliers = _majority_and_outliers(counts)
-        if counts[majority[0]] != fewest:  # most compiled it more often: then the others are reported
+        if counts[majority[0]] != fewest:  # most ranks compiled it more often: then the others are reported
             outliers, majority = tuple(r for r in counts if counts[r] > fewest), tuple(r for r in counts if counts[r] == fewest)
         if len(outliers) < len(counts) and all(counts[rank] < counts[majority[0]] for rank in outliers):
             outliers, majority = majority, outliers
@@ -155,7 +154,7 @@ class _AlignedCompilations:
         )
 
     def waited(self, compilation: Compilation, outliers: Sequence[int]) -> str:
-        """Who was at the next collective before the rank that compiled."""
+        """Which ranks reached the next collective before the rank that compiled."""
         others = [rank for rank in self.ranks if rank not in outliers]
         if compilation.begins is None or not others:
             return ""
@@ -193,7 +192,7 @@ def _again(compilation: Compilation) -> str:
 
 
 def _majority_and_outliers(values: Mapping[int, V]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The ranks that have what most have (of equally many, what the first has), and the ranks that do not."""
+    """The ranks with the most frequent value (in a tie, that of the first rank), and the other ranks."""
     groups: dict[V, list[int]] = {}
     for rank, value in values.items():
         groups.setdefault(value, []).append(rank)
@@ -205,7 +204,7 @@ def _difference_of(
     kind: str, by_rank: Mapping[int, Compilation], value: Callable[[Compilation], Hashable],
     say: Callable[[Compilation, Compilation], str], message: str, remedy: str,
 ) -> Difference | None:  # fmt: skip
-    """A difference of one value, said by the first rank that has the usual one, and the first that has not."""
+    """The difference in one value, described by the first rank of the majority and the first outlier."""
     values = {rank: value(compilation) for rank, compilation in by_rank.items()}
     if len(set(values.values())) < 2:
         return None
@@ -229,7 +228,7 @@ def _failure(by_rank: Mapping[int, Compilation]) -> Difference | None:
 
 
 def _order(by_rank: Mapping[int, Compilation]) -> Difference | None:
-    """The collectives that stand in the graphs."""
+    """The difference in the collectives of the graphs."""
 
     def of(compilation: Compilation) -> tuple[str, ...]:
         return tuple(itertools.chain.from_iterable(map(collectives_of, compilation.graphs)))
@@ -255,7 +254,7 @@ def _graph(by_rank: Mapping[int, Compilation]) -> Difference | None:
 
 
 def _first_apart(typical: Sequence[str], outlier: Sequence[str], rank: int, other: int, noun: str) -> str:
-    """The first of two sequences that is not the same, in words."""
+    """The first difference between two sequences, in words."""
     pairs = itertools.zip_longest(typical, outlier)
     number, (expected, actual) = next((n, pair) for n, pair in enumerate(pairs, 1) if pair[0] != pair[1])
     return f"{noun} {number} is {expected or 'missing'} on rank {rank}, {actual or 'missing'} on rank {other}"

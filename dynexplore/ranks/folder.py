@@ -1,9 +1,9 @@
-"""What a job of several processes left behind, opened: a file of each rank, or the logs that TORCH_TRACE wrote for each.
+"""The files of a multi-process job, opened: one recording per rank, or the TORCH_TRACE logs of all ranks.
 
-Which idea lives here: a job that ends badly leaves some of its files, half of one, or those of the job before. What can be read is
-shown, and what is missing is said: a rank without a file is often the one that failed.
+The idea: a job that fails may leave only some of its files, a truncated one, or those of an earlier job. Readable files are shown,
+and missing ones are reported: a rank without a file is often the one that failed.
 
-In:  a folder. Out: `open_ranks(path)`: `Ranks`; `holds_ranks(path)`; `file_of(rank)`, how a rank's file is called.
+In: a folder. Out: `open_ranks(path)`: `Ranks`; `holds_ranks(path)`; `file_of(rank)`, the name of a rank's file.
 
 PyTorch's counterpart: tlparse --all-ranks-html.
 """
@@ -40,7 +40,7 @@ def files_in(folder: Path) -> dict[int, Path]:
 
 
 def holds_ranks(path: Path) -> bool:
-    """Whether a folder has files, or logs, of several processes of one job."""
+    """Whether a folder contains files, or logs, of several processes of one job."""
     if not path.is_dir():
         return False
     if files_in(path):
@@ -49,16 +49,16 @@ def holds_ranks(path: Path) -> bool:
 
 
 def open_ranks(path: str | os.PathLike[str], *, progress: Progress = lambda done, of: None) -> Ranks:
-    """The ranks of a job, side by side: the folder is one that `dynexplore watch --ranks` filled, or that TORCH_TRACE left.
+    """The ranks of a job, side by side: the folder is one that `dynexplore watch --ranks` or TORCH_TRACE wrote.
 
-    Needs neither torch nor the program. RecordingError, in one sentence, where none of the files can be read.
+    Needs neither torch nor the program. Raises RecordingError, in one sentence, if none of the files can be read.
     """
     path = Path(path)
     files = files_in(path)
     return _from_files(path, files) if files else _from_logs(path, progress)
 
 
-# -- files that a watch gathered ---------------------------------------------------------------------------------------
+# -- files written by `watch --ranks` ----------------------------------------------------------------------------------
 
 
 def _from_files(path: Path, files: dict[int, Path]) -> Ranks:
@@ -83,7 +83,7 @@ def _from_files(path: Path, files: dict[int, Path]) -> Ranks:
 
 
 def read_file(file: Path) -> Recording:
-    """The recording of a rank. RecordingError, in one sentence, where it cannot be read."""
+    """The recording of a rank. Raises RecordingError, in one sentence, if it cannot be read."""
     try:
         return Recording.from_json(file.read_bytes())
     except OSError as error:
@@ -91,17 +91,17 @@ def read_file(file: Path) -> Recording:
 
 
 def missing(recordings: dict[int, Recording], expected: Iterable[int] = ()) -> list[int]:
-    """The ranks of a job of which there is nothing."""
+    """The ranks of a job that have no recording."""
     return [rank for rank in range(_world_size(recordings)) if rank not in recordings and rank not in expected]
 
 
 def _world_size(recordings: dict[int, Recording]) -> int:
-    """How many ranks the job has; 0 where no recording says it."""
+    """The number of ranks in the job; 0 if no recording contains it."""
     return max((recording.job.world_size for recording in recordings.values() if recording.job is not None), default=0)
 
 
 def _of_one_job(recordings: dict[int, Recording]) -> tuple[dict[int, Recording], list[int]]:
-    """The recordings of the latest job, and the ranks whose file is of an older one."""
+    """The recordings of the latest job, and the ranks whose file is from an earlier one."""
     began: dict[str, float] = {}
     for recording in recordings.values():
         first, name = recording.moment(0), _job_name(recording)

@@ -1,13 +1,12 @@
-"""Several ranks as one picture: a lane for each rank, time from left to right, a bar for each compilation.
+"""A timeline of several ranks: a lane for each rank, time from left to right, a bar for each compilation.
 
-Which idea lives here: that one rank compiles while the others stand still is seen at once where all share one time axis, and
-nowhere else. What all ranks compiled is blue; what was compiled again is orange; what other ranks did not do alike has a red
-edge; a thin grey bar is the time that a rank was at a collective before the last one came. Where clocks are not aligned the
-picture says so.
+The idea: only a common time axis shows at a glance that one rank compiles while the others wait. Compilations on all ranks are
+blue; recompiles are orange; those that differ between ranks have a red edge; a thin gray bar is the time that a rank waited at a
+collective for the last one. If clocks are not aligned, the picture says so.
 
-In:  SideBySide. Out: `picture(comparison)`, one SVG element; its bars are links to the rows below, `STYLE` colours it.
+In: SideBySide. Out: `picture(comparison)`, one SVG element; its bars link to the rows below, and `STYLE` sets its colors.
 
-PyTorch's counterpart: chromium_events.json of tlparse, one file a rank, for a trace viewer.
+PyTorch's counterpart: `ChromiumEventLogger` in torch/_dynamo/utils.py, from whose events tlparse writes one trace per rank.
 """
 
 from __future__ import annotations
@@ -18,22 +17,22 @@ from dynexplore.ranks.side_by_side import SideBySide, ordinal
 from dynexplore.views.html_text import escape
 
 WIDTH, LEFT_MARGIN, RIGHT_MARGIN, TOP_MARGIN, LANE, BOTTOM_MARGIN = 960, 64, 12, 18, 30, 24
-"""The picture's size in its own units, the room around the lanes, and the height of one."""
+"""The picture's size in SVG units, the margins around the lanes, and the height of a lane."""
 
 BAR, WAIT = 14, 5
 """Heights of a compilation and of a wait."""
 
 NARROWEST = 2.0
-"""A compilation is at least so wide: it can be seen, and pointed at."""
+"""The minimum width of a compilation: wide enough to see and to click."""
 
 MOST_LANES = 32
-"""With more ranks, those that differ come first."""
+"""The maximum number of lanes; with more ranks, those that differ come first."""
 
 MOST_WAITS = 400
-"""So many waits are drawn, the longest."""
+"""The maximum number of waits drawn, the longest first."""
 
 SHORTEST_WAIT = 0.002
-"""Seconds; what is shorter is no wait."""
+"""The minimum duration of a wait, in seconds."""
 
 STYLE = (
     "svg.lanes { max-width: 100%; height: auto; font: 11px system-ui, sans-serif } .lanes text { fill: currentColor }"
@@ -43,7 +42,7 @@ STYLE = (
 
 
 def picture(comparison: SideBySide) -> str:
-    """The lanes as an SVG element; "" where there is nothing to draw. None of its texts is markup."""
+    """The lanes as an SVG element; "" if there is nothing to draw. All texts in it are escaped."""
     bars = [compilation for row in comparison.rows for compilation in row.of.values() if compilation.begins is not None]
     if not bars:
         return ""
@@ -99,7 +98,7 @@ class _Drawing:
         return f'<rect class="{kind}" x="{x:g}" y="{top}" width="{width:g}" height="{BAR}">{title}</rect>'
 
     def _waits(self) -> list[tuple[int, float, float, str]]:
-        """Rank, beginning, length and collective of each wait that is drawn."""
+        """Rank, start, duration and collective of each wait that is drawn."""
         zero = self.comparison.zero
         waits = [
             (rank, arrival.seconds[rank] - zero, waited, arrival.operation)
@@ -130,7 +129,7 @@ class _Drawing:
 
 
 def _chosen(comparison: SideBySide) -> list[int]:
-    """The ranks that have a lane, in order."""
+    """The ranks that get a lane, in order."""
     unlike = comparison.unlike_ranks
     first = sorted(comparison.recordings, key=lambda rank: (rank not in unlike, rank))[:MOST_LANES]
     return sorted(first)

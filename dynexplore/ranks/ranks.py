@@ -1,9 +1,9 @@
 """`Ranks`: the recordings of a job's processes, side by side.
 
-Which idea lives here: what stands behind the printed form and the page. A recording for each rank, what is missing, and the answers
-to the three questions that somebody with several ranks has: what was not alike, who waited for whom, and what did rank N do.
+The idea: one object behind the printed report and the page. It holds a recording for each rank, notices about missing ones, and the
+answers to the three questions about several ranks: what differed, who waited for whom, and what did rank N do?
 
-In:  recordings by rank, sentences about what could not be read. Out: `Ranks`.
+In: recordings by rank, sentences about what could not be read. Out: `Ranks`.
 
 PyTorch's counterpart: tlparse --all-ranks-html.
 """
@@ -25,7 +25,7 @@ from dynexplore.views.headline import Headline
 
 
 class Ranks:
-    """The recordings of several ranks: `ranks[3]` is that of rank 3; `notices` say what is missing or could not be read.
+    """The recordings of several ranks: `ranks[3]` is that of rank 3; `notices` describe what is missing or could not be read.
 
     >>> two = Ranks({rank: Recording(title="train.py") for rank in (0, 1)})
     >>> print(two.headline)
@@ -37,7 +37,7 @@ class Ranks:
 
     @property
     def recordings(self) -> Mapping[int, Recording]:
-        """The recording of each rank, by its number."""
+        """The recording of each rank, by rank."""
         return self.comparison.recordings
 
     @property
@@ -58,21 +58,21 @@ class Ranks:
 
     @property
     def clock(self) -> SharedClock:
-        """The clock that the ranks share: `how` says how it was found."""
+        """The clock that the ranks share: `how` describes how it was determined."""
         return self.comparison.clock
 
     @property
     def compilations(self) -> Mapping[int, Sequence[Compilation]]:
-        """What each rank compiled, in order."""
+        """The compilations of each rank, in order."""
         return self.comparison.compilations
 
     def differences(self) -> tuple[Difference, ...]:
-        """Where the ranks differ, the worst first; () where they are alike."""
+        """The differences between the ranks, the worst first; () if there are none."""
         return self.comparison.differences
 
     @property
     def headline(self) -> Headline:
-        """What is worst, where and why, and what to do."""
+        """The worst difference, its place and cause, and the fix."""
         return ranks_text.headline(self.comparison)
 
     def __str__(self) -> str:
@@ -85,16 +85,16 @@ class Ranks:
         return ranks_html.fragment(self.comparison)
 
     def save_html(self, path: str | os.PathLike[str], *, redact: bool = False) -> str:
-        """Write one page: the ranks side by side, and the explorer of each. Return what the file holds, in a sentence."""
+        """Write one page: the ranks side by side, and the explorer of each. Return a sentence that describes the file's content."""
         return display_hooks.connected().save(self, path, redact=redact)
 
     @property
     def holds(self) -> str:
-        """What a file made of these recordings holds, in one sentence."""
+        """A sentence that describes the content of a file with these recordings."""
         return next(iter(self.recordings.values()), Recording()).holds
 
     def redacted(self) -> Ranks:
-        """The same without tensor elements, string constants, paths and names of hosts."""
+        """A copy without tensor elements, string constants, paths and host names."""
         recordings = {rank: recording if recording.redacted else redacted(recording) for rank, recording in self.recordings.items()}
         return Ranks(recordings, self.notices)
 

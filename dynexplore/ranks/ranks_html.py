@@ -1,6 +1,8 @@
-"""Several ranks as HTML: the headline, the picture of the lanes, the table, the differences, and each rank's own report.
+"""Several ranks as HTML: the headline, the timeline, the table, the differences, and each rank's own report.
 
-In:  SideBySide. Out: `overview(comparison)`, all but the reports; `fragment(comparison)` for a notebook.
+The idea: render the one comparison, computed by side_by_side.py, as static HTML without scripts.
+
+In: SideBySide. Out: `overview(comparison)`, all but the reports; `fragment(comparison)` for a notebook.
 
 PyTorch's counterpart: the landing page of tlparse --all-ranks-html.
 """
@@ -12,7 +14,7 @@ from dynexplore.ranks.side_by_side import SideBySide
 from dynexplore.views import html_report, html_text
 
 MOST_REPORTS = 4
-"""So many ranks have their own report in a notebook's output, those that differ first."""
+"""The maximum number of ranks with their own report in a notebook's output, those that differ first."""
 
 _LEGEND = (
     "Blue: compiled; orange: compiled again; red edge: not alike on all ranks; grey: at a collective before the last rank came."
@@ -20,7 +22,7 @@ _LEGEND = (
 
 
 def overview(comparison: SideBySide) -> str:
-    """What is to be seen before a rank is picked, HTML already."""
+    """The part above the choice of a rank, as HTML."""
     title, *more = ranks_text.headline(comparison).lines
     parts = [f"<style>{lanes.STYLE}</style><p><strong>{html_text.escape(title)}</strong></p>", *map(html_report.line, more)]
     parts += [html_report.line(ranks_text.how(comparison))]
@@ -40,7 +42,7 @@ def overview(comparison: SideBySide) -> str:
 
 
 def fragment(comparison: SideBySide) -> str:
-    """The overview, and the reports of some ranks below it."""
+    """The overview, followed by the reports of some ranks."""
     chosen = chosen_ranks(comparison, MOST_REPORTS)
     reports = [
         html_text.section(f"Rank {rank}", html_text.fragment(comparison.recordings[rank], html_text.next_prefix()), is_open=False)
@@ -52,7 +54,7 @@ def fragment(comparison: SideBySide) -> str:
 
 
 def chosen_ranks(comparison: SideBySide, most: int) -> list[int]:
-    """At most so many ranks: those that differ, and the first that does not."""
+    """The given number of ranks at most: those that differ, and the first that does not."""
     unlike = comparison.unlike_ranks
     typical = [rank for rank in comparison.recordings if rank not in unlike]
     order = [*typical[:1], *sorted(unlike), *typical[1:]]

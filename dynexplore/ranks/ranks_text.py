@@ -1,8 +1,10 @@
-"""Several ranks as text: the headline, who compiled what and when in columns, the differences, DDP's buckets, what is missing.
+"""Several ranks as text: the headline, compilations and times in columns, the differences, DDP's buckets, what is missing.
 
-In:  SideBySide. Out: `headline(comparison)`, `report(comparison)`, `cells(comparison)` for the table of the page.
+The idea: render the one comparison, computed by side_by_side.py, as text and as table cells.
 
-PyTorch has no counterpart.
+In: SideBySide. Out: `headline(comparison)`, `report(comparison)`, `cells(comparison)` for the table of the page.
+
+PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -19,19 +21,19 @@ from dynexplore.views.headline import Headline
 from dynexplore.views.names import plain_name
 
 MOST_COLUMNS = 8
-"""With more ranks, those that are alike share a column."""
+"""The maximum number of columns; with more ranks, equal ones share a column."""
 
 MOST_ROWS = 60
-"""So many compilations stand in the text; all that differ come first."""
+"""The maximum number of compilations in the text; all that differ come first."""
 
 MOST_DIFFERENCES = 30
-"""So many differences stand in the text."""
+"""The maximum number of differences in the text."""
 
 _LEVELS = {"collectives": "bad", "failure": "bad", "recompile": "break", "graph": "break", "break": "break"}
 
 
 def headline(comparison: SideBySide) -> Headline:
-    """What is worst, where and why, and what to do; what is good, where the ranks are alike."""
+    """The worst difference, its place and cause, and the fix; a positive summary if the ranks agree."""
     who = f"{plain_name(comparison.title) or 'This job'} on {plural(len(comparison.recordings), 'rank')}"
     compiled = [compilation for of_rank in comparison.compilations.values() for compilation in of_rank if compilation.is_compiled]
     if not compiled:
@@ -54,7 +56,7 @@ def _sentence(first: Difference) -> str:
 
 
 def report(comparison: SideBySide) -> str:
-    """All of it, as text."""
+    """The whole report as text."""
     parts = [str(headline(comparison)), *filter(None, ["\n".join(filter(None, [how(comparison), *comparison.notices]))])]
     if comparison.rows:
         parts.append(text.table(*cells(comparison)))
@@ -68,12 +70,12 @@ def report(comparison: SideBySide) -> str:
 
 
 def how(comparison: SideBySide) -> str:
-    """How the clock was found, and from when it counts."""
+    """How the clock was determined, and its zero."""
     return f"{comparison.clock.how} Seconds count from the first compilation." if comparison.clock.how and comparison.rows else ""
 
 
 def cells(comparison: SideBySide) -> tuple[list[str], list[list[str]]]:
-    """The table: a row for each compilation, a column for each rank: when it began and how long it took."""
+    """The table: a row for each compilation, a column for each rank: start and duration."""
     columns = _columns(comparison)
     header = ["function", *(rank_words(ranks) for ranks in columns), ""]
     rows = comparison.rows
@@ -87,7 +89,7 @@ def cells(comparison: SideBySide) -> tuple[list[str], list[list[str]]]:
 
 
 def _columns(comparison: SideBySide) -> list[tuple[int, ...]]:
-    """The ranks of each column: one, or all those that compiled alike."""
+    """The ranks of each column: one, or all those with equal compilations."""
     if len(comparison.recordings) <= MOST_COLUMNS:
         return [(rank,) for rank in comparison.recordings]
     alike: dict[tuple[Difference, ...], list[int]] = {}
@@ -97,7 +99,7 @@ def _columns(comparison: SideBySide) -> list[tuple[int, ...]]:
 
 
 def _cell(comparison: SideBySide, row: Row, ranks: Sequence[int]) -> str:
-    """`0.31 s +0.12`; of several ranks the earliest beginning and the longest time."""
+    """`0.31 s +0.12`; for several ranks the earliest start and the longest duration."""
     compilations = [row.of[rank] for rank in ranks if rank in row.of]
     if not compilations:
         return "-"
@@ -110,7 +112,7 @@ def _cell(comparison: SideBySide, row: Row, ranks: Sequence[int]) -> str:
 
 
 def _remark(row: Row) -> str:
-    """What it became, or why it was compiled again."""
+    """The outcome, or the reason of a recompile."""
     causes = list(dict.fromkeys(compilation.cause for compilation in row.of.values() if compilation.cause))
     if causes:
         return causes[0] + (f" (other causes on {plural(len(causes) - 1, 'other rank')})" if len(causes) > 1 else "")
@@ -125,7 +127,7 @@ def _result_words(compilation: Compilation) -> str:
 
 
 def buckets(comparison: SideBySide) -> str:
-    """How DistributedDataParallel's buckets split the graphs, once where all ranks are alike."""
+    """How DistributedDataParallel's buckets split the graphs, once if all ranks agree."""
     lines = []
     for row in comparison.rows:
         for graph in row.any.graphs:

@@ -1,13 +1,13 @@
-"""One clock for all ranks: the times of each rank's host, moved so that they agree; or the statement that they do not.
+"""One clock for all ranks: the times of each rank's host, shifted so that they agree; or the statement that they do not.
 
-Which idea lives here: processes of one host read one clock. Clocks of two hosts may be seconds apart, but both hosts know when
-they began the same collectives, and no rank is long ahead of the others there. So the middle of these distances is the distance
-of the two clocks, as well as it can be known; how far it is off can be seen in how far the single distances lie apart. Where
-neither host nor collectives are known, times are shown as each host told them, and called not aligned.
+The idea: processes of one host read one clock. Clocks of two hosts may be seconds apart, but both hosts know when they began the
+same collectives, and no rank is far ahead of the others there. So the median of these differences is the best estimate of the clock
+offset, and their spread shows its uncertainty. If neither hosts nor collectives are known, times are shown as each host recorded
+them, and marked as not aligned.
 
-In:  the recordings of all ranks. Out: `SharedClock.of(recordings)`: `at(rank, wall)`, `how`; `arrivals()`, who came when.
+In: the recordings of all ranks. Out: `SharedClock.of(recordings)`: `at(rank, wall)`, `how`; `arrivals()`, who came when.
 
-PyTorch has no counterpart; its flight recorder's analyzer compares the order of collectives, not their times.
+PyTorch's counterpart: none; the analyzer in torch/distributed/flight_recorder compares the order of collectives, not their times.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NANOSECONDS = 1e9
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """A collective that all ranks began: when each of them did, on the shared clock."""
+    """A collective that all ranks began: each rank's start time, on the shared clock."""
 
     group: str
     sequence: int
@@ -36,14 +36,16 @@ class Arrival:
 
     @property
     def waited(self) -> dict[int, float]:
-        """How many seconds each rank was there before the last one."""
+        """How many seconds each rank waited there for the last one."""
         last = max(self.seconds.values())
         return {rank: last - at for rank, at in self.seconds.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class SharedClock:
-    """See the head of this file. `how` is a sentence; `is_aligned` whether times of two ranks may be compared."""
+    """The shared clock; see the module docstring. `how` is a sentence; `is_aligned` tells whether times of two ranks are
+    comparable.
+    """
 
     how: str
     is_aligned: bool
@@ -70,11 +72,11 @@ class SharedClock:
         return cls(_NOT_ALIGNED, False, still)
 
     def at(self, rank: int, wall: float) -> float:
-        """A time of a rank's host, on the shared clock."""
+        """A time of a rank's host, converted to the shared clock."""
         return wall - self.shifts.get(rank, 0.0)
 
     def arrivals(self) -> list[Arrival]:
-        """When each rank came to the collectives that all began, in order of time; none where the clocks are not aligned."""
+        """When each rank reached the collectives that all began, in chronological order; none if the clocks are not aligned."""
         if not self.is_aligned:
             return []
         return [self._arrival(*shared) for shared in self.shared]
@@ -88,7 +90,7 @@ _NOT_ALIGNED = "Times: not aligned. Each rank's are those of its own host's cloc
 
 
 def _shared(recordings: Mapping[int, Recording]) -> Iterator[tuple[str, int, Mapping[int, Collective]]]:
-    """The collectives that each rank began, the same one under the same number."""
+    """The collectives that each rank began, aligned by number."""
     jobs = {rank: recording.job for rank, recording in recordings.items() if recording.job is not None}
     if len(jobs) < len(recordings) or len(jobs) < 2:
         return
@@ -103,7 +105,7 @@ def _shared(recordings: Mapping[int, Recording]) -> Iterator[tuple[str, int, Map
 def _shifts(
     recordings: Mapping[int, Recording], shared: tuple[tuple[str, int, Mapping[int, Collective]], ...]
 ) -> tuple[dict[int, float], float]:
-    """How far each rank's clock is ahead of the first one's, and how far that may be off."""
+    """The offset of each rank's clock from the first one's, and its uncertainty."""
     first, *others = recordings
     shifts, apart = {first: 0.0}, 0.0
     for rank in others:
@@ -114,7 +116,7 @@ def _shifts(
 
 
 def _middle_half(distances: list[float]) -> float:
-    """How far the middle half of them lies apart."""
+    """Half the interquartile range of the differences."""
     quarter = len(distances) // 4
     middle = list(itertools.islice(distances, quarter, len(distances) - quarter))
     return (middle[-1] - middle[0]) / 2

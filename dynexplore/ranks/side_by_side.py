@@ -1,8 +1,10 @@
-"""What there is to show of several ranks: all of it computed once, for the text, the picture and the page.
+"""The comparison model of several ranks: everything that is shown, computed once, for the text, the picture and the page.
 
-In:  the recordings of the ranks, what could not be read. Out: `SideBySide`, and its `rows`: a function on all ranks.
+The idea: all views need the same derived facts, so one object computes and holds them.
 
-PyTorch has no counterpart.
+In: the recordings of the ranks, what could not be read. Out: `SideBySide`, and its `rows`: a function on all ranks.
+
+PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from dynexplore.recording.recording import Recording
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One compilation of a function as each rank made it; a rank that made none is missing."""
+    """One compilation of a function on each rank; ranks that did not compile it are missing."""
 
     key: Key
     number: int
@@ -28,7 +30,7 @@ class Row:
 
     @property
     def any(self) -> Compilation:
-        """One of them."""
+        """The compilation of an arbitrary rank."""
         return next(iter(self.of.values()))
 
     @property
@@ -38,7 +40,7 @@ class Row:
 
 
 def ordinal(number: int) -> str:
-    """`2nd`.
+    """The ordinal number: `2nd`.
 
     >>> [ordinal(number) for number in (1, 2, 3, 4, 11, 22)]
     ['1st', '2nd', '3rd', '4th', '11th', '22nd']
@@ -48,7 +50,7 @@ def ordinal(number: int) -> str:
 
 
 class SideBySide:
-    """See the head of this file."""
+    """The comparison of several ranks; see the module docstring."""
 
     def __init__(self, recordings: Mapping[int, Recording], notices: Sequence[str], title: str) -> None:
         self.recordings = dict(sorted(recordings.items()))
@@ -62,29 +64,29 @@ class SideBySide:
 
     @functools.cached_property
     def compilations(self) -> Mapping[int, Sequence[Compilation]]:
-        """What each rank compiled, in order."""
+        """The compilations of each rank, in order."""
         return {rank: compilations(rank, recording) for rank, recording in self.recordings.items()}
 
     @functools.cached_property
     def differences(self) -> tuple[Difference, ...]:
-        """Where the ranks differ, the worst first."""
+        """The differences between the ranks, the worst first."""
         return tuple(differences(self.compilations, self.recordings, self.clock))
 
     @functools.cached_property
     def unlike_ranks(self) -> list[int]:
-        """The ranks that did something otherwise than most, that of the worst difference first."""
+        """The ranks that deviate from most others, that of the worst difference first."""
         return list(dict.fromkeys(rank for difference in self.differences for rank in difference.ranks))
 
     @functools.cached_property
     def unlike_frames(self) -> frozenset[tuple[int, int]]:
-        """The frames that differences are about: rank, and number in its recording."""
+        """The frames that differences are about: rank, and frame number in its recording."""
         return frozenset(frame for difference in self.differences for frame in difference.frames)
 
     @functools.cached_property
     def rows(self) -> list[Row]:
-        """The compilations, those of one function and number together, in the order in which the first rank began them.
+        """The compilations, grouped by function and number, in the order in which the first rank began them.
 
-        What belongs to a library and became no graph is left out where all ranks are alike.
+        Library code that resulted in no graph is left out if all ranks agree on it.
         """
         by_key: dict[tuple[Key, int], dict[int, Compilation]] = {}
         for rank, of_rank in self.compilations.items():
@@ -100,7 +102,7 @@ class SideBySide:
 
     @functools.cached_property
     def zero(self) -> float:
-        """The moment on the shared clock at which the first rank began to compile."""
+        """The time on the shared clock at which the first rank began to compile."""
         times = [
             self._at(compilation)
             for of_rank in self.compilations.values()
@@ -110,7 +112,7 @@ class SideBySide:
         return min(times, default=0.0)
 
     def begins(self, compilation: Compilation) -> float:
-        """When a compilation began, in seconds since the first one of all; 0 where that is not known."""
+        """When a compilation began, in seconds since the first one of all; 0 if unknown."""
         return self._at(compilation) - self.zero if compilation.begins is not None else 0.0
 
     def _at(self, compilation: Compilation) -> float:

@@ -1,12 +1,11 @@
-"""What the texts of a log are: by which stage of torch.compile they were made, what part of its work, in which language.
+"""Classification of a log's texts: the stage of torch.compile that produced them, the kind of content, the language.
 
-Which idea lives here: torch gives its texts some forty names, and new ones come with each version. A table says of the known ones
-to which part they belong; any other is shown, too, as what it calls itself. Where there is not room for all, the parts in front
-go first.
+The idea: torch uses some forty names for its log texts, and each version adds new ones. A table maps the known names to parts; any
+other text is shown under its own name. If there is no room for all of them, the parts listed first take precedence.
 
-In:  an `Artefact`. Out: `described(artefact)`, `that_fit(contents, room)`, `OFTEN_THE_SAME`.
+In: an `Artefact`. Out: `described(artefact)`, `that_fit(contents, room)`, `OFTEN_THE_SAME`.
 
-PyTorch's counterpart: the calls of `trace_structured` all over torch; tlparse has a parser for each.
+PyTorch's counterpart: the callers of `trace_structured` (torch/_logging/_internal.py); tlparse has a parser for each.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from dynexplore.traces.trace_log import Payload
 LONGEST_CHECK = 20_000
 
 OFTEN_THE_SAME = ("settings", "runtime", "cache", "other")
-"""Parts whose texts repeat from compilation to compilation: each is told once."""
+"""Parts whose texts are often identical from one compilation to the next: duplicates are recorded once."""
 
 _KINDS = {
     "dynamo_output_graph": ("captured", "captured", "python"),
@@ -80,7 +79,9 @@ def _by_name(name: str) -> tuple[str, str, str]:
 
 
 def _stage_of_code(artefact: Artefact, compile_: Compile | None) -> str:
-    """Generated code does not say of which graph: that of forward is made first, and of backward where there is a joint graph."""
+    """The stage of generated code, which does not name its graph: the first is forward's, and the next backward's if there is a
+    joint graph.
+    """
     if compile_ is None:
         return "generated"
     if not compile_.of("aot_joint_graph"):
@@ -89,7 +90,7 @@ def _stage_of_code(artefact: Artefact, compile_: Compile | None) -> str:
 
 
 def that_fit(contents: Contents, room: int) -> set[Payload]:
-    """The payloads that are read: parts in front of TRACE_PARTS first, small ones first, until the room is used up."""
+    """The payloads to read, in the order of TRACE_PARTS and small ones first, until the room is used up."""
     texts = [(artefact, each) for each in contents.compiles.values() for artefact in each.artefacts]
     every = [*texts, *((artefact, None) for artefact in contents.others)]
     ranked = sorted(every, key=lambda pair: (TRACE_PARTS.index(described(*pair)[1]), pair[0].size))

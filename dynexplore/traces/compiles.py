@@ -1,10 +1,10 @@
-"""What one log says of each compilation: its entries put together, their texts still in the file.
+"""The compilations of one log: its entries grouped by compile id, with the long texts left in the file.
 
-Which idea lives here: the entries of a log stand in the order of time, those of several threads mixed, and each bears torch's
-name of its compilation ("3/1": the second time that frame 3 was compiled). Here they are put together by that name. What is short
-(the stack, the metrics, the symbols) is kept; of a text only its place is.
+The idea: a log's entries are in chronological order, with those of several threads interleaved, and each has torch's compile id
+("3/1": the second compilation of frame 3). Here they are grouped by that id. Short facts (the stack, the metrics, the symbols) are
+kept; for a long text only its position in the file.
 
-In:  the entries of a log. Out: `compiles_of(log)`: `Compile`s in the order in which they began, and what belongs to none.
+In: the entries of a log. Out: `compiles_of(log)`: `Compile`s in start order, and the entries outside of any compilation.
 
 PyTorch's counterpart: `CompileId` in torch/_guards.py, and `CompilationMetrics` in torch/_dynamo/utils.py.
 """
@@ -21,12 +21,14 @@ from dynexplore.traces.entry_limits import limits_in
 from dynexplore.traces.trace_log import Entry, Payload
 
 MOST_SYMBOLS = 1_000
-"""Symbols of one compilation that are kept."""
+"""The maximum number of symbols kept for one compilation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Artefact:
-    """A text of a compilation: the kind of its entry, the name that torch gave it, the attempt, and where it lies (or itself)."""
+    """A text of a compilation: the kind of its entry, its name in torch, the attempt, and its position in the file (or the text
+    itself).
+    """
 
     kind: str
     name: str
@@ -36,16 +38,16 @@ class Artefact:
 
     @property
     def size(self) -> int:
-        """Its bytes."""
+        """Its size in bytes."""
         return self.payload.size if self.payload is not None else len(self.text)
 
 
 @dataclass(slots=True)
 class Compile:
-    """One compilation: see the head of this file.
+    """One compilation; see the module docstring.
 
-    `name` is torch's name of it, with `#2` behind where that comes a second time. `stack` is the user's, the function itself last;
-    `began` and `ended` are microseconds since the year began.
+    `name` is torch's compile id, with `#2` appended if the id occurs a second time. `stack` is the user's stack, with the compiled
+    function last; `began` and `ended` are microseconds since the start of the year.
     """
 
     name: str
@@ -61,13 +63,13 @@ class Compile:
     inputs: dict[str, None] = field(default_factory=dict)
 
     def of(self, kind: str, name: str = "") -> list[Artefact]:
-        """Its texts of one kind, and of one name where that is given."""
+        """Its texts of one kind, optionally with one name."""
         return [artefact for artefact in self.artefacts if artefact.kind == kind and name in ("", artefact.name)]
 
 
 @dataclass(slots=True)
 class Contents:
-    """All compilations of a log, by name, and the texts that belong to none. `ranks` are those that its entries name."""
+    """All compilations of a log, by name, and the texts outside of any compilation. `ranks`: the ranks in its entries."""
 
     compiles: dict[str, Compile] = field(default_factory=dict)
     others: list[Artefact] = field(default_factory=list)
@@ -76,7 +78,7 @@ class Contents:
 
 
 def compiles_of(entries: Iterable[Entry]) -> Contents:
-    """Put the entries of a log together."""
+    """Group the entries of a log by compilation."""
     fold = _Fold()
     for entry in entries:
         fold.apply(entry)
@@ -84,7 +86,7 @@ def compiles_of(entries: Iterable[Entry]) -> Contents:
 
 
 _PASSED_OVER = frozenset(("chromium_event", "describe_tensor", "describe_storage", "str", "link"))
-"""Kinds that say nothing which is not said elsewhere: events of the trace viewer, parts of fake tensors, the table of strings."""
+"""Kinds without additional information: events of the trace viewer, descriptions of fake tensors, the string table."""
 
 _RELEVANT_METRICS = (
     "co_name", "co_filename", "co_firstlineno", "guard_count", "shape_env_guard_count", "graph_op_count", "graph_node_count",
@@ -99,7 +101,7 @@ _RELEVANT_METRICS = (
 )  # fmt: skip
 
 LONGEST_WORD = 4_000
-"""Letters of one metric that are kept."""
+"""The maximum number of characters kept of one metric."""
 
 
 class _Fold:
@@ -122,13 +124,13 @@ class _Fold:
         compile_ = self._latest.get(entry.compilation)
         if compile_ is None or (compile_.metrics and _begins(entry)):
             compile_ = self._begun(entry)
-        if not compile_.metrics:  # a backward graph is compiled when it is needed, long after
+        if not compile_.metrics:  # a backward graph is compiled much later, when it is first needed
             compile_.ended = max(entry.microseconds, compile_.began)
         compile_.attempts = max(compile_.attempts, min(entry.attempt, 1_000) + 1)
         self._belongs(entry, compile_)
 
     def _begun(self, entry: Entry) -> Compile:
-        """A new compilation. After `torch._dynamo.reset()` torch counts from the beginning again: then it is `0/0#2`."""
+        """Create a new compilation. After `torch._dynamo.reset()` torch restarts its numbering: then the name is `0/0#2`."""
         name = entry.compilation
         self._times[name] += 1
         unique = name if self._times[name] == 1 else f"{name}#{self._times[name]}"
@@ -155,7 +157,7 @@ class _Fold:
         elif entry.kind == "describe_source":
             compile_.inputs[_short(facts.get("source"))] = None
         elif entry.kind == "create_symbol":
-            compile_.inputs[_short(facts.get("source"))] = None  # a number that varies is an input, too
+            compile_.inputs[_short(facts.get("source"))] = None  # a dynamic size is an input, too
             words = (_short(facts.get(key)) for key in ("symbol", "val", "vr", "source"))
             self._symbol(compile_, "{} = {} in {}, from {}".format(*words))
         elif entry.payload is not None:
@@ -170,7 +172,7 @@ class _Fold:
             compile_.symbols.append(text)
 
     def stack_of(self, rows: Any) -> tuple[ev.UserFrame, ...]:
-        """A stack as records; file names stand in the table of strings."""
+        """A stack as records; file names refer to the string table."""
         frames = []
         for row in rows if isinstance(rows, list) else ():
             if isinstance(row, dict):
@@ -183,18 +185,18 @@ class _Fold:
 
 
 def _begins(entry: Entry) -> bool:
-    """Whether a compilation begins with this entry."""
+    """Whether this entry is the start of a compilation."""
     return entry.kind == "dynamo_start" or entry.name == "recompile_reasons"
 
 
 def relevant_metrics(facts: dict[str, Any]) -> dict[str, Any]:
-    """The metrics of a compilation that are told: those that say something."""
+    """The metrics of a compilation that are reported: those with a meaningful value."""
     metrics: dict[str, Any] = {}
     for name in _RELEVANT_METRICS:
         value = facts.get(name)
         if value not in (None, [], ""):
             metrics[name] = value if isinstance(value, int | float) else _short(value)
-    began = facts.get("start_time")  # torch 2.6 counts in seconds
+    began = facts.get("start_time")  # torch 2.6 reports seconds
     if "start_time_us" not in metrics and isinstance(began, int | float) and 0 < began < 1e11:
         metrics["start_time_us"] = int(began * 1e6)
     return metrics | limits_in(facts.get("dynamo_config"))

@@ -1,12 +1,12 @@
-"""Guards of one compilation that its successor contradicts: in a log, the reasons of a recompile besides the one that torch names.
+"""Contradictions between the guards of two compilations: further reasons of a recompile besides the one that torch logs.
 
-Which idea lives here: torch writes down the first guard that failed, and no values. But the guards of what was compiled instead
-hold for the call: where both guard the same thing and demand another value of it, the first guard failed, too. A size or number
-that the successor takes as it comes contradicts nothing, so not every reason is found; one that is found is true.
+The idea: torch logs only the first failing guard, and no values. But the guards of the new compilation hold for the call: if a
+guard of the old and one of the new compilation check the same thing and expect different values, the old one failed as well. A size
+or number that is dynamic in the new compilation contradicts nothing, so some reasons are missed; every reported one is true.
 
-In:  the guards of both, as they were printed. Out: `contradictions(before, after)`: guard, what it expected, and what came.
+In: the guards of both compilations, as printed. Out: `contradictions(before, after)`: guard, expected and actual value.
 
-PyTorch has no counterpart.
+PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _EQUAL = re.compile(r"^(.+?) == (.+)$")
 _TENSOR = re.compile(r"^(\w+)\[(.*)\] (\S+)$")
 
 Contradiction = tuple[PrintedGuard, str, str]
-"""A guard that failed, what it expected, and what came."""
+"""A guard that failed, its expected and its actual value."""
 
 
 def contradictions(before: Sequence[PrintedGuard], after: Sequence[PrintedGuard]) -> Iterator[Contradiction]:
-    """The guards of `before` that cannot hold for a call which fits `after`.
+    """The guards of `before` that cannot hold for a call that satisfies `after`.
 
     >>> before = PrintedGuard("local", "n", "EQUALS_MATCH", "", "n == 3", 4)
     >>> [found[1:] for found in contradictions([before], [PrintedGuard("local", "n", "EQUALS_MATCH", "", "n == 5", 4)])]
@@ -44,7 +44,7 @@ def contradictions(before: Sequence[PrintedGuard], after: Sequence[PrintedGuard]
 
 
 def _is_another_tensor(expected: str, other: str) -> bool:
-    """Whether no tensor is both: dtype, number of dimensions, device, or a size that both fix is another.
+    """Whether no tensor satisfies both: dtype, number of dimensions, device, or a size fixed by both differs.
 
     >>> _is_another_tensor("float32[2, 4] cpu", "float32[?, 4] cpu"), _is_another_tensor("float32[2, 4] cpu", "float32[?, 8] cpu")
     (False, True)

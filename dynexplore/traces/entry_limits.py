@@ -1,10 +1,11 @@
-"""How many entries torch.compile keeps of a function, and whether a log says that the limit was reached.
+"""Recompile limits: how many cache entries torch.compile keeps per function, and whether a log shows that the limit was reached.
 
-Which idea lives here: beyond a limit torch compiles a function no more. Versions say that differently: torch 2.13 writes a message
-with the number, 2.8 and 2.10 that a limit is reached, and 2.6 nothing but why the entries did not fit. The numbers stand among the
-settings that each compilation is logged with.
+The idea: beyond a limit torch stops compiling a function. Versions log this differently: torch 2.13 writes a message with the
+number, 2.8 and 2.10 only that a limit is reached, and 2.6 only the failing guards of the entries. The numbers are in the config
+that is logged with each compilation.
 
-In:  settings as JSON; the reason of a failure, the settings, and how many entries did not fit. Out: `limits_in`, `limit_reached`.
+In: the config as JSON; the reason of a failure, the limits, and the number of entries that did not match. Out: `limits_in`,
+`limit_reached`.
 
 PyTorch's counterpart: `exceeds_recompile_limit` in torch/_dynamo/cache_size.py.
 """
@@ -20,14 +21,14 @@ _NAMES = {
     "recompile_limit": ("recompile_limit", "cache_size_limit"),
     "accumulated_recompile_limit": ("accumulated_recompile_limit", "accumulated_cache_size_limit"),
 }
-"""Settings: the most entries of a function, and of its code in all modules -> what versions of torch call them."""
+"""Config options for the entries of a function, and of its code in all modules -> their names in the versions of torch."""
 
 _WITH_NUMBER = re.compile(r"(?:recompile|cache_size)_limit.*?\(?(?:currently )?(?:set to|hit|:) ?\(?(\d+)", re.S)
 _NAMED = re.compile(r"(?:accumulated_)?(?:recompile|cache_size)_limit(?= reached$)")
 
 
 def limits_in(config: Any) -> dict[str, int]:
-    """The limits among settings; of settings that cannot be read none.
+    """The limits in a config; {} if it cannot be parsed.
 
     >>> limits_in('{"cache_size_limit": 8, "accumulated_cache_size_limit": 256}')
     {'recompile_limit': 8, 'accumulated_recompile_limit': 256}
@@ -44,9 +45,9 @@ def limits_in(config: Any) -> dict[str, int]:
 
 
 def limit_reached(reason: str, limits: Mapping[str, Any], unfit: int) -> int:
-    """The limit that ended a compilation before it began; 0 for none, or one of which the log has no number.
+    """The limit that prevented a compilation; 0 for none, or if the log does not contain its number.
 
-    `reason` is the reason of the failure ("": the log has none), `unfit` the number of entries that did not fit.
+    `reason` is the reason of the failure ("": not in the log), `unfit` the number of entries that did not match.
 
     >>> limit_reached("recompile_limit reached", {"recompile_limit": 8}, 3), limit_reached("", {"recompile_limit": 8}, 8)
     (8, 8)

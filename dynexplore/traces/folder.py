@@ -1,12 +1,12 @@
-"""A folder that TORCH_TRACE left behind, opened: which logs lie in it, whose they are, and what they say as a recording.
+"""A TORCH_TRACE folder as a recording: which logs it contains, of which ranks, and what they recorded.
 
-Which idea lives here: `TORCH_TRACE=DIR` makes each process write a log of its own, so a folder holds one for each rank of a job,
-those of helpers that compiled nothing, and those of the day before. Logs of one rank are told one after the other, in one
-recording; of several ranks one is shown, and the others are named.
+The idea: with `TORCH_TRACE=DIR` each process writes its own log, so a folder contains one for each rank of a job, those of helper
+processes that compiled nothing, and those of earlier runs. Logs of one rank are concatenated into one recording; of several ranks
+one is shown, and the others are named.
 
-In:  a folder, or one log. Out: `open_traces(path)`: an `Opened`, with its recording and what could not be read, in sentences.
+In: a folder, or one log. Out: `open_traces(path)`: an `Opened`, with its recording and, in sentences, what could not be read.
 
-PyTorch's counterpart: tlparse, which opens one log, or with --all-ranks-html a page for each.
+PyTorch's counterpart: tlparse, which opens one log, or with --all-ranks-html writes a page for each.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from dynexplore.traces.sources import Sources
 from dynexplore.traces.trace_log import TraceLog
 
 Progress = Callable[[int, int], None]
-"""Called with the bytes that were read so far, and with how many there are."""
+"""Progress callback: called with the number of bytes read so far, and the total."""
 
 
 MOST_COMPILES = 1_000
-"""Compilations of a log that are told; a page with more of them could not be used."""
+"""The maximum number of compilations per log; a page with more of them would be unusable."""
 
 
 @dataclass(slots=True)
 class Opened:
-    """What a folder holds: the recording of one rank, all ranks, and what could not be read or is not shown, in sentences."""
+    """The content of a folder: the recording of one rank, all ranks, and, in sentences, what could not be read or is not shown."""
 
     recording: Recording
     ranks: list[int] = field(default_factory=list)
@@ -45,9 +45,9 @@ class Opened:
 def open_traces(
     path: Path, *, rank: int | None = None, progress: Progress = lambda done, of: None, logs: Sequence[Path] | None = None
 ) -> Opened:
-    """Read a folder, or one log. RecordingError, in one sentence, where there is no log, none of this rank, or nothing in it.
+    """Read a folder, or one log. Raises RecordingError, in one sentence, if there is no log, none of this rank, or an empty one.
 
-    `logs` are those of the folder that are to be read (all).
+    `logs`: the logs of the folder to read (default: all).
     """
     files = logs_in(path) if logs is None else logs
     total, done = sum(file.stat().st_size for file in files), 0
@@ -77,7 +77,7 @@ def open_traces(
 
 
 def logs_in(path: Path) -> list[Path]:
-    """The logs of a folder, the oldest first; a file is a log by itself."""
+    """The logs of a folder, oldest first; for a file, the file itself."""
     if not path.is_dir():
         return [path]
     try:
@@ -91,7 +91,7 @@ def logs_in(path: Path) -> list[Path]:
 
 
 def rank_in_name(file: Path) -> set[int]:
-    """The rank that a log's name bears: `dedicated_log_torch_trace_rank_3_x1y2.log`.
+    """The rank in a log's file name: `dedicated_log_torch_trace_rank_3_x1y2.log`.
 
     >>> rank_in_name(Path("dedicated_log_torch_trace_rank_3_x1y2.log")), rank_in_name(Path("dedicated_log_torch_trace_x1y2.log"))
     ({3}, set())

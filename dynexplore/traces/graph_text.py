@@ -1,13 +1,13 @@
-"""A graph that torch printed, read again: `add: "f32[3]" = abs_1 + 1` becomes a node.
+"""Parser of printed FX graphs: `add: "f32[3]" = abs_1 + 1` becomes a node.
 
-Which idea lives here: logs hold graphs as Python text, with the type of each value beside it and the user's line in a comment
-above. Python itself reads it: each assignment of the first `forward` is a node, and the names that it uses are its inputs.
-Nothing of the text is run. Text that is no Python (a log that was cut) gives no nodes.
+The idea: logs contain graphs as Python source, with each value's type as an annotation and the user's line in a comment above.
+`ast` parses it: each assignment of the first `forward` is a node, and the names in its expression are the node's inputs. The text
+is never executed. Text that is not valid Python (a truncated log) yields no nodes.
 
-In:  the text of a graph; sources of inputs by torch's name for them.
+In: the text of a graph; the sources of inputs by their names in torch.
 Out: `nodes_of(text)`: a list of `PrintedNode`.
 
-PyTorch's counterpart: `print_readable` in torch/fx/graph_module.py, which writes it.
+PyTorch's counterpart: `print_readable` in torch/fx/graph_module.py, which writes the text.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dynexplore.engine import events as ev
 
 @dataclass(frozen=True, slots=True)
 class PrintedNode:
-    """What the text says of a node: as in `NodeAdded`."""
+    """The facts of a printed node, as in `NodeAdded`."""
 
     name: str
     op: str
@@ -40,14 +40,14 @@ class PrintedNode:
 
 
 MOST = 4_000_000
-"""Letters of a graph that are read; a larger one stays text."""
+"""The maximum number of characters of a graph that is parsed; a larger one is shown as text."""
 
 _HEADER = re.compile(r"^( *class )[^\s(]+(?=\()", re.M)
 _PLACE = re.compile(r"^\s*# File: (.*?):(\d+) in ")
 
 
 def nodes_of(text: str, sources: Mapping[str, str] | None = None) -> list[PrintedNode]:
-    """The nodes of a printed graph, in order; [] for text that is none.
+    """The nodes of a printed graph, in order; [] for text that is not a graph.
 
     >>> [(node.op, node.name, node.target) for node in nodes_of("def forward(self, x):\\n    y = torch.relu(x)\\n    return (y,)")]
     [('placeholder', 'x', 'x'), ('call_function', 'y', 'torch.relu'), ('output', 'output', 'output')]
@@ -60,7 +60,7 @@ def nodes_of(text: str, sources: Mapping[str, str] | None = None) -> list[Printe
 
 def _forward(text: str) -> ast.FunctionDef | None:
     try:
-        with warnings.catch_warnings():  # of the text that is read, not of this program
+        with warnings.catch_warnings():  # warnings about the parsed text, not about this program
             warnings.simplefilter("ignore")
             tree = ast.parse(_HEADER.sub(r"\1Graph", textwrap.dedent(text)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -99,7 +99,7 @@ class _Reader:
             args = _clip(f"({ast.unparse(statement.value)},)")
             self._nodes["output"] = PrintedNode("output", "output", "output", args, inputs=self._used(statement.value))
         elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-            if statement.value is None:  # the inputs of a joint graph stand in lines of their own
+            if statement.value is None:  # a bare annotation: the inputs of a joint graph have a line each
                 self._inputs[statement.target.id] = self._input(statement.target.id, statement.annotation)
             else:
                 self._assigned(statement.target.id, statement.value, statement.annotation)
@@ -107,9 +107,9 @@ class _Reader:
             self._assigned(statement.targets[0].id, statement.value, None)
 
     def _assigned(self, name: str, value: ast.expr, annotation: ast.expr | None) -> None:
-        if isinstance(value, ast.Constant) and value.value is None:  # `x = None`: torch lets go of a value
+        if isinstance(value, ast.Constant) and value.value is None:  # `x = None`: torch releases a value
             return
-        if isinstance(value, ast.Name) and value.id in self._inputs:  # the input under the name of its node
+        if isinstance(value, ast.Name) and value.id in self._inputs:  # an alias: the input under the name of its node
             declared = self._inputs.pop(value.id)
             self._inputs[name] = PrintedNode(
                 name, declared.op, declared.target, dtype=declared.dtype, shape=declared.shape, device=declared.device
@@ -123,7 +123,7 @@ class _Reader:
         )
 
     def _place(self, line: int) -> tuple[str, int]:
-        """The user's line: that of the last comment above."""
+        """The user's line, from the last comment above."""
         while self._passed + 1 < len(self._places) and self._places[self._passed + 1][0] < line:
             self._passed += 1
         return self._places[self._passed][1:] if self._passed >= 0 else ("", 0)
@@ -133,7 +133,7 @@ class _Reader:
         return tuple(dict.fromkeys(name for name in names if name in self._nodes or name in self._inputs))
 
     def _call(self, value: ast.expr) -> tuple[str, str, str, str]:
-        """Opcode, target, args and kwargs of what stands on the right."""
+        """Opcode, target, args and kwargs of the right-hand side."""
         if isinstance(value, ast.Call):
             args = _tuple([ast.unparse(argument) for argument in value.args])
             kwargs = "{" + ", ".join(f"{argument.arg!r}: {ast.unparse(argument.value)}" for argument in value.keywords) + "}"
@@ -198,7 +198,9 @@ _TYPE = re.compile(r"([a-z]+)(\d+)([a-z]\w*)?\[([^\]]*)\](?:\[[^\]]*\])?(\w[\w:]
 
 
 def _type_of(annotation: ast.expr | None) -> tuple[str, str, str]:
-    """dtype, shape and device of `"f32[3, 4][4, 1]cuda:0"`; nothing of what is no tensor, of a number its expression as shape."""
+    """dtype, shape and device of `"f32[3, 4][4, 1]cuda:0"`; empty for values that are not tensors; for a number, its expression as
+    the shape.
+    """
     annotated = annotation.value if isinstance(annotation, ast.Constant) else None
     if not isinstance(annotated, str):
         return "", "", ""

@@ -1,11 +1,11 @@
-"""A tree of guards that torch printed, as a list: what each checks, and on which line of the user it rests.
+"""Parser of printed guard trees: what each guard checks, and which line of the user's program it comes from.
 
-Which idea lives here: torch writes the guards of a compilation as an indented tree. A manager names a source, the leaves below it
-check that source. Each leaf becomes a guard; the line behind its last `#` says where the program stood when it was needed.
+The idea: torch prints the guards of a compilation as an indented tree. A guard manager names a source, and the leaves below it
+check that source. Each leaf becomes a guard; the part after its last `#` is the program's line when the guard was created.
 
-In:  the text of a tree. Out: `guards_of(text)`: a list of `PrintedGuard`.
+In: the text of a tree. Out: `guards_of(text)`: a list of `PrintedGuard`.
 
-PyTorch's counterpart: `GuardManagerWrapper.__str__` in torch/_dynamo/guards.py, which writes it.
+PyTorch's counterpart: `GuardManagerWrapper.__str__` in torch/_dynamo/guards.py, which writes the text.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dynexplore.traces.torch_words import plain_source, tensor_checks
 
 @dataclass(frozen=True, slots=True)
 class PrintedGuard:
-    """What the text says of a guard: as in `GuardInstalled`."""
+    """The facts of a printed guard, as in `GuardInstalled`."""
 
     scope: str
     source: str
@@ -30,12 +30,12 @@ class PrintedGuard:
 
 
 MOST = 20_000
-"""Guards of one compilation that are told; the text has all."""
+"""The maximum number of guards recorded for one compilation; the text contains all."""
 
 _ROW = re.compile(r"^((?:\| )*)\+- (\w+)(?:: (.*))?$")
 _SOURCE = re.compile(r"source=(.*?), accessed_by=")
 _USER_LINE = re.compile(r":(\d+) in (?!init_ambient_guards\b)[^#]*$")
-"""Guards of torch's own state rest on a line of torch, which is not the user's."""
+"""Guards on torch's own state, whose line is in torch and not in the user's program."""
 _INNER = re.compile(r"[LG]\['(?:[^'\\]|\\.)*'\](?:\.\w+|\[[^\]]*\])*")
 _SCOPES = {"L[": "local", "G[": "global"}
 

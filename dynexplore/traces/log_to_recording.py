@@ -1,14 +1,13 @@
-"""A log converted to a recording: each compilation becomes a frame, with its graph, guards, breaks and what compilers made of it.
+"""Conversion of a log to a recording: each compilation becomes a frame, with its graph, guards, breaks and compiler output.
 
-Which idea lives here: the views know nothing of logs, they show recordings. So a log becomes the same events as a capture that
-was watched. What it does not hold is left out: no step, no value, no hit of a cache, bytecode only as text. A graph bears torch's
-name of its compilation ("3/1"), by which people find it in the log again. Texts are read from the file when they are recorded;
-those
-for which there is no room say where they lie.
+The idea: the views display recordings and know nothing about logs. So a log is converted to the same events that a watched capture
+produces. What the log does not contain is left out: there are no steps, values or cache hits, and bytecode is only text. A graph is
+named by torch's compile id ("3/1"), so that users can find it in the log. Texts are read from the file when they are recorded; a
+text that does not fit is replaced by its position in the log.
 
-In:  a TraceLog, and its Contents. Out: `record_log(log, contents, recording, sources)`.
+In: a TraceLog, and its Contents. Out: `record_log(log, contents, recording, sources)`.
 
-PyTorch has no counterpart; tlparse writes a folder of pages.
+PyTorch's counterpart: none; tlparse writes a folder of pages.
 """
 
 from __future__ import annotations
@@ -32,14 +31,14 @@ from dynexplore.traces.sources import Sources
 from dynexplore.traces.trace_log import TraceLog
 
 ROOM = 40_000_000
-"""Bytes of texts that one recording holds; those of graphs, guards and generated code come first."""
+"""The maximum number of bytes of text in one recording; graphs, guards and generated code take precedence."""
 
 LONGEST = 2_000_000
-"""Bytes of one text; the rest of it stays in the log."""
+"""The maximum number of bytes of one text; the rest stays in the log."""
 
 
 def record_log(log: TraceLog, contents: Contents, recording: Recording, sources: Sources) -> None:
-    """Record what a log says."""
+    """Record the content of a log."""
     _LogConverter(log, contents, recording, sources).convert()
 
 
@@ -54,8 +53,8 @@ class _LogConverter:
         self._frames: dict[str, int] = {}
         self._last: dict[tuple[str, str], int] = {}  # file and plain name of a function -> its latest frame
         self._entries = itertools.count(len(recording.of(ev.CacheEntryAdded)) + 1)
-        self._code_of_frame: dict[str, tuple[ev.CodeView, str]] = {}  # torch's number of a frame -> its function
-        self._metrics_of: dict[str, dict[str, Any]] = {}  # torch's number of a frame -> of its latest compilation
+        self._code_of_frame: dict[str, tuple[ev.CodeView, str]] = {}  # torch's frame number -> its function
+        self._metrics_of: dict[str, dict[str, Any]] = {}  # torch's frame number -> the metrics of its latest compilation
         self._entry_of: dict[str, int] = {}
         self._expected: dict[str, tuple[dict[str, str], dict[str, int]]] = {}
         self._printed: dict[str, list[guard_text.PrintedGuard]] = {}
@@ -107,11 +106,11 @@ class _LogConverter:
         return self._log.text(artefact.payload, most) if artefact.payload is not None else artefact.text
 
     def _code_of(self, compile_: Compile) -> tuple[ev.CodeView, str]:
-        """The function that was compiled, and its name as the user knows it."""
+        """The function that was compiled, and its name in the user's program."""
         place = compile_.stack[-1] if compile_.stack else None
         metrics = compile_.metrics
         before = self._code_of_frame.get(_number_of(compile_))
-        if place is None and "co_name" not in metrics and before is not None:  # the limit of entries ends it before it begins
+        if place is None and "co_name" not in metrics and before is not None:  # the recompile limit ended it before it began
             return before
         name = place.function if place else str(metrics.get("co_name", "a function that the log does not name"))
         file = place.file if place else str(metrics.get("co_filename", ""))
@@ -129,7 +128,7 @@ class _LogConverter:
         return self._codes[key], plain
 
     def _original(self, file: str, name: str, line: int) -> ev.CodeView:
-        """What a resume function continues: the nearest function of that name above."""
+        """The function that a resume function continues: the nearest function of that name above it."""
         candidates = [(key[2], code) for key, code in self._codes.items() if key[:2] == (file, name) and key[2] <= line]
         return max(candidates, key=lambda pair: pair[0])[1] if candidates else self._code(file, name, line)
 
@@ -179,7 +178,7 @@ class _LogConverter:
         )  # fmt: skip
 
     def _pieces(self, compile_: Compile, nodes: list[graph_text.PrintedNode]) -> tuple[ev.GraphPiece, ...]:
-        """The parts that DDPOptimizer split a graph into: torch prints each, in the order of forward, and names its nodes anew."""
+        """The subgraphs that DDPOptimizer split a graph into: torch prints each, in forward order, with renamed nodes."""
         printed = compile_.of("optimize_ddp_split_child")
         children = [graph_text.nodes_of(self._text(child, graph_text.MOST)) for child in printed]
         whole = [node for node in nodes if node.op.startswith("call_")]
@@ -229,7 +228,7 @@ class _LogConverter:
         return tree
 
     def _also_failed(self, compile_: Compile, frame: int) -> None:
-        """The guards of earlier entries that what was compiled instead contradicts."""
+        """The guards of earlier entries that the guards of this compilation contradict."""
         after = self._printed.get(_torch_name(compile_), [])
         entries = {number: name for name, number in self._entry_of.items()}
         for first in self._recording.of_frame(frame, ev.GuardFailed):
@@ -246,7 +245,7 @@ class _LogConverter:
                 )  # fmt: skip
 
     def _recompiled(self, compile_: Compile, frame: int) -> None:
-        """Why it was compiled although it had entries: torch names each entry by its compilation, `3/0: ...`."""
+        """Record why it recompiled although there were entries: torch identifies each entry by its compile id, `3/0: ...`."""
         printed = compile_.of("artifact", "recompile_reasons")
         reasons = _reasons(self._text(printed[-1])) if printed else []
         for reason in reasons:
@@ -261,7 +260,7 @@ class _LogConverter:
             first = recompile_reasons.plain_reason(reasons[0])
             self._record(compile_.began, ev.Recompiled(frame=frame, reason=first, entries=len(reasons)))
 
-    # -- what compilers made ---------------------------------------------------------------------------------------------
+    # -- compiler output -------------------------------------------------------------------------------------------------
 
     def _artefact(self, frame: int, graph: str, artefact: Artefact, compile_: Compile | None = None) -> None:
         stage, part, language = artefact_kinds.described(artefact, compile_)
@@ -339,7 +338,7 @@ class _LogConverter:
         return True
 
     def _limit(self, compile_: Compile, frame: int, failure: str) -> bool:
-        """Tell that a limit of entries ended a compilation before it began, where one did."""
+        """Record the recompile limit, if one ended a compilation before it began."""
         if compile_.stack:
             return False
         again = self._recording.of_frame(frame, ev.Recompiled)
@@ -351,15 +350,15 @@ class _LogConverter:
         return limit > 0
 
     def _failure_text(self, compile_: Compile) -> str:
-        """The message of the exception, out of the traceback that the log has."""
+        """The message of the exception, extracted from the logged traceback."""
         printed = compile_.of("artifact", "dynamo_error")
         parts = re.split(r"^(?:[\w.]+\.)?Unsupported: ", self._text(printed[-1]), flags=re.M) if printed else []
         return parts[-1] if len(parts) > 1 else ""
 
-    # -- when ------------------------------------------------------------------------------------------------------------
+    # -- timestamps ------------------------------------------------------------------------------------------------------
 
     def _record_times(self, began_at: int) -> None:
-        """Times of a log have no year and no time zone; a compilation's metrics have both."""
+        """Record start times: timestamps in a log have no year and no time zone; those in a compilation's metrics have both."""
         compiles = self._contents.compiles.values()
         dated = next((compile_ for compile_ in compiles if compile_.began and compile_.metrics.get("start_time_us")), None)
         if dated is None or began_at or len(self._times) != len(self._recording):
@@ -373,7 +372,7 @@ class _LogConverter:
             self._recording.tell_times(Clock.from_plain(clock, len(steps)))
 
 
-# -- words -------------------------------------------------------------------------------------------------------------
+# -- messages ----------------------------------------------------------------------------------------------------------
 
 _RAISED = re.compile(r"backend='(.*?)' raised:\s*(.*)", re.S)
 
@@ -381,16 +380,16 @@ PHASES = {
     "entire_frame_compile_time_s": "all of it", "dynamo_time_before_restart_s": "attempts that were given up",
     "backend_compile_time_s": "backend", "inductor_compile_time_s": "Inductor", "code_gen_time_s": "code generation",
 }  # fmt: skip
-"""Metric -> the phase whose seconds it has."""
+"""Metric -> the phase whose duration it contains."""
 
 _TRACE_LINE = re.compile(r'^  File "(.*?)", line (\d+), in (.*)\n((?:    .*\n?)*)', re.M)
 
 
 def break_of(text: str, function: str) -> torch_words.Cause:
-    """The cause that an entry `dynamo_graph_break_reason` tells, with the user's stack from `function` on."""
+    """The cause in a `dynamo_graph_break_reason` entry, with the user's stack from `function` on."""
     message, _, trace = text.partition("\nUser code traceback:\n")
-    trace = trace.partition("\nTraceback (most recent call last):")[0]  # torch's own stack stands below the user's
-    message = re.sub(r"\A.*?^(?:Graph Break )?Reason: ", "", message, count=1, flags=re.M | re.S)  # up to 2.6 it says "Reason: "
+    trace = trace.partition("\nTraceback (most recent call last):")[0]  # torch's own stack follows the user's
+    message = re.sub(r"\A.*?^(?:Graph Break )?Reason: ", "", message, count=1, flags=re.M | re.S)  # up to 2.6: "Reason: "
     stack = [_user_frame(match) for match in _TRACE_LINE.finditer(trace)]
     first = max((number for number, frame in enumerate(stack) if frame.function == function), default=0)
     shown = [_plain_frame(frame) for frame in stack[first:]]
@@ -413,23 +412,23 @@ def _plain_frame(frame: ev.UserFrame) -> ev.UserFrame:
 
 
 def _caller(compile_: Compile) -> ev.UserFrame | None:
-    """The line of the program that called what was compiled: the stack ends in the function itself."""
+    """The line of the program that called the compiled function: the stack ends in the function itself."""
     own = [place for place in compile_.stack[:-1] if place.line and not is_installed(place.file)]
     return _plain_frame(own[-1]) if own else None
 
 
 def _torch_name(compile_: Compile) -> str:
-    """What torch calls an entry when it says why that did not fit."""
+    """torch's name of a cache entry in its recompile reasons."""
     return compile_.name.partition("#")[0]
 
 
 def _number_of(compile_: Compile) -> str:
-    """torch's number of the frame, which all compilations of a function have."""
+    """torch's frame number, shared by all compilations of a function."""
     return _torch_name(compile_).rpartition("/")[0]
 
 
 def _input_names(sources: Mapping[str, None]) -> dict[str, str]:
-    """torch's name of an input -> its source as people read it."""
+    """torch's name of an input -> its source in Python syntax."""
     return {re.sub(r"[^a-zA-Z0-9]+", "_", source): torch_words.plain_source(source) for source in sources}
 
 
@@ -437,12 +436,12 @@ def _reasons(text: str) -> list[str]:
     try:
         reasons = json.loads(text)
     except (ValueError, RecursionError):
-        return [text] if text else []  # a reason that is alone is written as it is
+        return [text] if text else []  # a single reason is written without a list
     return [reason for reason in reasons if isinstance(reason, str)] if isinstance(reasons, list) else []
 
 
 def _bytes_of(node: graph_text.PrintedNode) -> int:
-    """The bytes of a tensor of which type and sizes are printed; 0 where a size is a symbol."""
+    """The size in bytes of a tensor whose dtype and sizes are printed; 0 if a size is a symbol."""
     bits = re.search(r"\d+", node.dtype)
     sizes = node.shape.strip("[]").split(",") if node.shape.strip("[]") else []
     if not all(size.strip().isdecimal() for size in sizes):
@@ -474,7 +473,7 @@ def _table(metrics: Mapping[str, Any]) -> str:
 
 
 def seconds_of(value: Any) -> float:
-    """A metric as seconds; 0 where it is none."""
+    """A metric as seconds; 0 if it is not a number."""
     return float(value) if isinstance(value, int | float) and 0 <= value < 1e9 else 0.0
 
 

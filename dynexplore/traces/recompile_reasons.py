@@ -1,10 +1,10 @@
-"""Why torch.compile compiled something again, in the words of this project's events.
+"""Recompile reasons: converts torch's text for a failing guard to a `GuardFailed` event.
 
-Which idea lives here: torch says which check of an entry failed, as the text of the check: what was expected stands in it, what
-came does not, but for tensors. So the value is looked up where the check looks it up, without running code of the program: in the
-locals and globals of the call, in dictionaries of objects, under keys of plain dictionaries, and nowhere else.
+The idea: torch reports the failing guard of an entry as the text of its check, which contains the expected value but, except for
+tensors, not the actual one. So the actual value is looked up in the same place, without running user code: in the locals and
+globals of the call, in instance dicts, under keys of plain dicts, and nowhere else.
 
-In:  a reason of torch._dynamo, the locals and globals of the call (empty ones for a log), what is known of the guards of the entry.
+In: a reason of torch._dynamo, the locals and globals of the call (empty for a log), the known guards of the entry.
 Out: `plain_reason(reason)`, `failed_guard(...)`, a `GuardFailed`.
 
 PyTorch's counterpart: `get_guard_fail_reason` in torch/_dynamo/guards.py, which writes the reason.
@@ -31,7 +31,7 @@ _LENGTH = re.compile(r"^len\((.*)\)$")
 _NOT_SO_LONG = re.compile(r"^(len\(.*\)) != (\d+)$")
 _FREED = re.compile(r"^Cache line invalidated because (.*) got deallocated$")
 _STATE = re.compile(r"^GLOBAL_STATE changed: *(.*)$")
-# torch 2.11 names the object where later ones name its class
+# torch 2.11 prints the object, later versions its class
 _OBJECT = re.compile(r"^___check_obj_id\((.*?), \d+\)(?:, type=(?:<class '(.*)'>|<.*>))?$", re.DOTALL)
 _TYPE = re.compile(r"^___check_type_id\((.*), \d+\)(?:, type=<class '(.*)'>)?$")
 
@@ -44,7 +44,7 @@ Scope = tuple[Mapping[str, Any], Mapping[str, Any]]
 
 
 def check_of(reason: str) -> str:
-    """The check alone, as torch writes it: without the number of the compilation and the line that asked for it.
+    """The check alone, as printed by torch: without the compile id and the line that required it.
 
     >>> check_of("1/0: L['n'] == 3  # y = x * n  # script.py:4 in f")
     "L['n'] == 3"
@@ -53,7 +53,7 @@ def check_of(reason: str) -> str:
 
 
 def source_in(check: str, sources: Collection[str]) -> str:
-    """The source that a check is about, one of `sources`; "" where it is about none of them.
+    """The source that a check is about, one of `sources`; "" if there is none.
 
     >>> source_in("len(L['xs'][0]) == 3", ["L", "L['xs']", "L['xs'][0]"]), source_in("GLOBAL_STATE changed: grad_mode", ["L"])
     ("L['xs'][0]", '')
@@ -64,7 +64,7 @@ def source_in(check: str, sources: Collection[str]) -> str:
 
 
 def needed_at(reason: str) -> ev.UserFrame | None:
-    """The line of the program that asked for a check, which torch writes behind it; None where it does not.
+    """The line of the program that required a check, from the comment after it; None if there is none.
 
     >>> needed_at("1/0: L['n'] == 3  # y = x * n  # script.py:4 in f")
     UserFrame(file='script.py', line=4, function='f', code='y = x * n', column=-1, end_column=-1)
@@ -74,7 +74,7 @@ def needed_at(reason: str) -> ev.UserFrame | None:
 
 
 def plain_reason(reason: str) -> str:
-    """The check with sources as Python people read.
+    """The check with its sources in Python syntax.
 
     >>> plain_reason("0/0: tensor 'x' size mismatch at index 0. expected 4, actual 5")
     "tensor 'x' size mismatch at index 0. expected 4, actual 5"
@@ -93,7 +93,7 @@ def failed_guard(
     entry: int,
     kind_of_event: type[ev.GuardFailed] = ev.GuardFailed,
 ) -> ev.GuardFailed:
-    """The guard of an entry that said no; `tensors` and `numbers` have its checks of tensors, and its guards, by source."""
+    """The failing guard of an entry; `tensors` and `numbers` map sources to its tensor checks and guard numbers."""
     check = check_of(reason)
     source, kind, expected, actual = _words(check, scope)
     if match := _TENSOR.search(check):
@@ -105,7 +105,7 @@ def failed_guard(
 
 
 def _words(check: str, scope: Scope) -> tuple[str, str, str, str]:
-    """Of a check: its source, its kind, what was expected, and what came.
+    """The source, the kind, the expected and the actual value of a check.
 
     >>> _words("len(L['log']) == 1", ({"log": [1, 2]}, {})), _words("not L['log']", ({}, {}))
     (('len(log)', 'EQUALS', '1', '2'), ('log', 'torch', 'empty', 'not empty'))
@@ -141,13 +141,13 @@ def _words(check: str, scope: Scope) -> tuple[str, str, str, str]:
         return plain_source(source), "TYPE_MATCH", expected, "another" if came is UNKNOWN else type(came).__name__
     if match := _OBJECT.match(check):
         source, kind = match[1], (match[2] or "object").rpartition(".")[2]
-        if source.endswith(_CODE):  # whoever calls a function is guarded by its code
+        if source.endswith(_CODE):  # a function is guarded by its code
             source, kind = source.removesuffix(_CODE), "function"
         return plain_source(source), "ID_MATCH", f"{kind} object", f"{kind} object"
     if match := _GRADIENTS.search(check):
         other = "0" if match[2] == "1" else "1"
         return f"{plain_source(match[1])} (requires_grad)", "torch tensor", match[2], other
-    if match := _EQUAL.match(check) or _NOT_SO_LONG.match(check):  # of a dict torch says what is wrong, not what it asks
+    if match := _EQUAL.match(check) or _NOT_SO_LONG.match(check):  # for a dict, torch prints the actual relation, not the check
         source, expected = match.groups()
         came = _length_at(match[1], scope) if (match := _LENGTH.match(source)) else value_at(source, scope)
         shown = ev.safe_repr(came, 80) if type(came) in PLAIN_TYPES else "another value"
@@ -156,36 +156,36 @@ def _words(check: str, scope: Scope) -> tuple[str, str, str, str]:
 
 
 def _tensor_words(match: re.Match[str], tensors: Mapping[str, str], scope: Scope) -> tuple[str, str, str, str]:
-    """The same of a tensor: its other sizes are looked up, and `?` where that cannot be."""
+    """The same for a tensor: its other sizes are looked up, or `?` if that is not possible."""
     name, property_name, expected, actual = match.groups()
     source = plain_source(name)
     size, tensor = _SIZE.match(property_name), re.fullmatch(r"(\w+)\[(.*)\] (\S+)", tensors.get(source, ""))
     if size is None or tensor is None:
         return f"{source} ({property_name.replace(' mismatch', '')})", "torch tensor", expected, actual
     before, axis = tensor[2].split(", "), int(size[1])
-    after = _sizes_at(name, scope)  # torch asks one size after the other: those before it were alike
+    after = _sizes_at(name, scope)  # torch checks sizes in order: those before this one matched
     now = [*before[:axis], actual, *(after[axis + 1 :] if len(after) == len(before) else ["?"] * (len(before) - axis - 1))]
     return source, "TENSOR_MATCH", tensors[source], f"{tensor[1]}[{', '.join(now)}] {tensor[3]}"
 
 
 def _sizes_at(source: str, scope: Scope) -> list[str]:
-    """The sizes of the tensor under a source; [] where it cannot be looked up without running code of the program."""
+    """The sizes of the tensor under a source; [] if they cannot be looked up without running user code."""
     value = value_at(source, scope)
     is_plain = f"{type(value).__module__}.{type(value).__qualname__}" in ("torch.Tensor", "torch.nn.parameter.Parameter")
     return [str(size) for size in value.shape] if is_plain else []
 
 
-# -- what is there now -------------------------------------------------------------------------------------------------
+# -- actual values -----------------------------------------------------------------------------------------------------
 
 UNKNOWN = object()
-"""A value that cannot be looked up without running code of the program."""
+"""Stands for a value that cannot be looked up without running user code."""
 
 _BEGIN = re.compile(r"^(?:L\['(\w+)'\]|G\['(\w+)'\]|([A-Za-z_]\w*))")
 _PART = re.compile(r"\.(\w+)|\['([^']*)'\]|\[(\d+)\]")
 
 
 def value_at(source: str, scope: Scope) -> Any:
-    """The value under a source of torch, in a call; UNKNOWN where that is not certain.
+    """The value under a source of torch, in a call; UNKNOWN if it is not certain.
 
     >>> value_at("L['d']['n']", ({"d": {"n": 3}}, {})), value_at("xs[1]", ({"xs": [1, 2]}, {}))
     (3, 2)

@@ -1,12 +1,13 @@
-"""Why a graph ended, as torch up to 2.7 says it: one line, without a cause or a remedy.
+"""Graph break reasons of torch up to 2.7: one line, without an explanation or hints.
 
-Which idea lives here: later versions of torch write a title, an explanation and hints; logs of torch 2.6 say `Tensor.item`. The
-reasons that are met most get the title, cause and remedy that later versions give them. Any other stays the line that it is.
+The idea: later versions of torch write a title, an explanation and hints; logs of torch 2.6 only say `Tensor.item`. The most
+frequent of these reasons get the title, explanation and hint of later versions. Any other line is left as it is.
 
-In:  the first line of a reason. Out: `parse_short_reason(line)`: title, why, fix; None for a line that is not known.
-`UNTRACED`, what to do about a function that is not traced.
+In: the first line of a reason. Out: `parse_short_reason(line)`: title, why, fix; None for an unknown line. `UNTRACED`, the fix for
+a function that is not traced.
 
-PyTorch's counterpart: the calls of `unimplemented` in torch/_dynamo of 2.6, and those of `unimplemented` with a `gb_type` since.
+PyTorch's counterpart: the callers of `unimplemented` in torch/_dynamo (torch/_dynamo/exc.py), which pass a `gb_type` in later
+versions.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _BRANCH = (
     "Use `torch.where` or `torch.cond`, or move the branch out of the compiled function.",
 )
 UNTRACED = "Move the call out of the compiled function, or wrap what it does with `torch.library.custom_op`."
-"""What to do about a function that is not traced."""
+"""The fix for a function that is not traced."""
 
 _UNLISTED = ("Attempted to call function marked as skipped", "Dynamo does not trace `{}`.", UNTRACED)
 

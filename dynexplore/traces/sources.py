@@ -1,14 +1,13 @@
-"""The lines of the program that a log speaks of, where its files are still there.
+"""The program's source lines for a log, if its files still exist.
 
-Which idea lives here: a log names files and lines, and holds no source. On the machine where the program lies the function at
-such a line is read from its file, as text; nothing is imported or run. A log comes from somewhere, and may name any file of this
-machine: so a file is read only where it is Python, and nothing of it is shown but a function that begins in that line, or holds
-it, and has the name that the log gives it.
+The idea: a log names files and lines, but does not contain source. On the machine where the program is, the function at such a line
+is read from its file as text; nothing is imported or run. A log is untrusted and may name any file of this machine: so a file is
+read only if it is Python, and only a function is shown that starts at or contains that line and has the name in the log.
 
-In:  a file, a line, and the name of a function.
-Out: `Sources.function(...)`: its qualified name, first line and lines; None without.
+In: a file, a line, and the name of a function.
+Out: `Sources.function(...)`: its qualified name, first line and lines; None if it is not found.
 
-PyTorch has no counterpart: tlparse shows no source.
+PyTorch's counterpart: none; tlparse shows no source.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 MOST = 4_000_000
-"""Bytes of a file that is read."""
+"""The maximum size in bytes of a file that is read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function as its file has it; `first` is the line in which its text begins, that of its first decorator."""
+    """A function in its file; `first` is the line at which its text starts, that of its first decorator."""
 
     qualname: str
     first: int
@@ -39,7 +38,7 @@ class Sources:
         self._lines: dict[str, list[str]] = {}
 
     def function(self, file: str, line: int, name: str) -> Function | None:
-        """The innermost function of that name that holds a line."""
+        """The innermost function of that name that contains a line."""
         if file not in self._functions:
             self._functions[file] = self._read(file)
         rows = [row for row in self._functions[file] if row[0] <= line <= row[1] and row[2] == name]
@@ -64,7 +63,7 @@ class Sources:
 
 
 def _functions(tree: ast.AST, path: str) -> list[tuple[int, int, str, str]]:
-    """First and last line, name and qualified name of each function below."""
+    """First and last line, name and qualified name of each function in the tree."""
     rows = []
     for node in ast.iter_child_nodes(tree):
         inner = path

@@ -1,13 +1,12 @@
-"""torch's own words, taken apart: names of sources, checks of tensors, and why a graph ended.
+"""Parsers of torch's messages: source names, tensor checks, and graph break reasons.
 
-Which idea lives here: torch.compile says in text what it did: a source is `L['x']`, a graph break is a message with a title, an
-explanation, hints, a context and a link. Whoever watches it and whoever reads its logs afterwards reads the same texts, so they
-are read here, where torch is not needed.
+The idea: torch.compile reports in text what it did: a source is `L['x']`, a graph break is a message with a title, an explanation,
+hints, a context and a link. A live watch and a log reader get the same texts, so both are parsed here, without needing torch.
 
-In:  texts of torch._dynamo.
-Out: `plain_source`, `plain_function`, `tensor_checks`; `Cause` with its `event`, made by `parsed`.
+In: texts of torch._dynamo.
+Out: `plain_source`, `plain_function`, `tensor_checks`; `Cause` with its `event`, created by `parsed`.
 
-PyTorch's counterpart: `format_graph_break_message` in torch/_dynamo/exc.py, and torch/_dynamo/source.py, which write them.
+PyTorch's counterpart: `format_graph_break_message` in torch/_dynamo/exc.py, and torch/_dynamo/source.py, which write these texts.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from dynexplore.engine import events as ev
 from dynexplore.traces.short_reasons import UNTRACED, parse_short_reason
 
 PLAIN_TYPES = (int, float, bool, str, bytes, complex, type(None))
-"""Types whose repr runs no code of the program."""
+"""Types whose repr runs no user code."""
 
 _SCOPED = re.compile(r"\b[LG]\['(\w+)'\]")
 _SUBMODULE = re.compile(r"\._(?:modules|parameters|buffers)\['([^']+)'\]")
@@ -31,8 +30,8 @@ _OF_CLASS = re.compile(r"\bdict\((type\((?:[^()]|\([^()]*\))*\)[\w.\[\]]*)\.__di
 
 
 def plain_source(text: str) -> str:
-    """`L['x'].shape[0]` as `x.shape[0]`, and what a module holds as people write it; builtins, imported modules and what a class
-    holds without the names under which torch keeps them.
+    """A source in Python syntax: `L['x'].shape[0]` as `x.shape[0]`, module attributes as users write them; builtins, imported
+    modules and class attributes without torch's internal names.
 
     >>> plain_source("L['self']._modules['fc']._parameters['weight'] + G['n']"), plain_source("L['net']._modules['0'].training")
     ('self.fc.weight + n', 'net[0].training')
@@ -56,7 +55,7 @@ _MANGLED = re.compile(r"^[lL]_self_+(?=modules_|parameters_)|_*(?:modules|parame
 
 
 def parameter_name(source: str) -> str:
-    """A parameter as `named_parameters` calls it, from its source, or from the name that torch gives to an input for it.
+    """The name of a parameter in `named_parameters`, from its source, or from torch's name of the graph input.
 
     >>> parameter_name("self.layers[0].weight"), parameter_name("L_self_modules_first_parameters_weight_")
     ('layers.0.weight', 'first.weight')
@@ -86,7 +85,7 @@ _TENSOR_CHECK = re.compile(
 
 
 def tensor_checks(tree: str) -> dict[str, tuple[str, str]]:
-    """From a guard tree as text: source -> what is expected of this tensor, and the whole check."""
+    """Parse a guard tree: source -> the expected metadata of this tensor, and the whole check."""
     checks = {}
     for check, source, _, dtype, device, size in _TENSOR_CHECK.findall(tree):
         text = plain_source(check)
@@ -95,12 +94,12 @@ def tensor_checks(tree: str) -> dict[str, tuple[str, str]]:
     return checks
 
 
-# -- why a graph ended -------------------------------------------------------------------------------------------------
+# -- graph break reasons -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Why a graph ended: torch's message, in parts, and the user's stack there."""
+    """The reason of a graph break: torch's message, in parts, and the user's stack."""
 
     message: str
     title: str
@@ -112,7 +111,7 @@ class Cause:
     user_stack: tuple[ev.UserFrame, ...] = ()
 
     def event(self, **more: Any) -> ev.GraphBroke:
-        """The break; `more` are its place and its values."""
+        """The graph break event; `more` are its place and its values."""
         details = ("context", ev.clip(self.context)), ("said", _description_of(self.context))
         facts = tuple((name, text) for name, text in details if text)
         return ev.GraphBroke(
@@ -127,10 +126,10 @@ class Cause:
 
 
 _RAISED = re.compile(r"^\w+ <.*?>: (?:\w+\(\): )?(.+)")
-"""What Python raised where a graph breaks because of that: `TypeError <built-in function f>: it must be bool`."""
+"""The Python exception behind a graph break: `TypeError <built-in function f>: it must be bool`."""
 
 _SKIPPED = re.compile(r"^module: ([\w.]+), qualname: ([\w.<>]+), skip reason: ")
-"""Which function is not traced, where the title says only that one is not."""
+"""Matches the untraced function in the context, because the title does not name it."""
 
 _VARIES = re.compile(r"must be \w+, not Sym(Bool|Int|Float)$")
 _FIX_OF_VARYING = {
@@ -155,7 +154,7 @@ def parsed(message: str, stack: tuple[ev.UserFrame, ...] = ()) -> Cause:
     if after.strip():
         return _combined(parsed(first, stack), parsed(after.strip()), message)
     title, _, rest = message.partition("\n")
-    if title.startswith(_ATTEMPTING) and rest.strip():  # logs say first at which opcode, which people see in the code
+    if title.startswith(_ATTEMPTING) and rest.strip():  # logs first name the opcode, which is visible in the code
         title, _, rest = rest.strip().partition("\n")
     hints = [_of_program(_joined(hint)) for hint in re.findall(r"^  Hint: (.*?)(?=^  Hint:|^\s*$|\Z)", rest, re.M | re.S)]
     link = _LINK.search(message)
@@ -175,7 +174,7 @@ def parsed(message: str, stack: tuple[ev.UserFrame, ...] = ()) -> Cause:
 
 
 def _description_of(context: str) -> str:
-    """What happened, where torch's context says more than its title: "" where it does not.
+    """A description from torch's context, if it is more specific than the title; "" if not.
 
     >>> _description_of("module: time, qualname: perf_counter, skip reason: <missing>")
     'torch.compile does not trace time.perf_counter'
@@ -189,19 +188,19 @@ def _description_of(context: str) -> str:
 
 
 def _fix_of_varying(context: str) -> str:
-    """What to do where an operator got a symbol for a plain number: torch suspects the program, which runs as it is."""
+    """The fix if an operator got a symbol instead of a plain number: torch blames the program, which runs in eager mode."""
     varies = _VARIES.search(context)
     return _FIX_OF_VARYING.get(varies[1], _FIX_OF_VARYING[""]) if varies is not None else ""
 
 
 def _combined(first: Cause, then: Cause, message: str) -> Cause:
-    """A break where torch cannot resume: the whole frame is given up, and why that is so is said as well."""
+    """Combine two messages if torch cannot resume: why the whole frame is skipped, and the original reason."""
     why = f"{first.why} {then.why}".strip()
     return dataclasses.replace(first, message=message, title=f"{first.title} ({then.title})", why=why)
 
 
 def _of_program(hint: str) -> str:
-    """What the program can do, where a hint asks to write to PyTorch instead: a builtin stays untraced until they answer."""
+    """The program-side fix, if a hint suggests reporting an issue to PyTorch: until it is fixed, the builtin stays untraced."""
     return UNTRACED if hint.startswith("If it is a Python builtin, please file an issue") else hint
 
 

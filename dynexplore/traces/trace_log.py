@@ -1,18 +1,19 @@
-"""A log of TORCH_TRACE as a stream: one entry after the other, the texts that belong to them left in the file.
+"""Streaming reader of a TORCH_TRACE log: one entry after the other, with their payloads left in the file.
 
-Which idea lives here: a job of some hours leaves hundreds of megabytes, most of it texts that nobody will ask for. So a log is
-read once, line by line; of each entry its small facts are given, and the place in the file where its text, the payload, lies.
-Whoever wants that text reads it from there. A line that cannot be read is counted and passed over, for a job that was killed
-leaves half a line, and other programs write to the same folder.
+The idea: a job of some hours writes hundreds of megabytes, most of it texts that are never displayed. So a log is read once, line
+by line; each entry yields its short facts, and the position of its text, the payload, in the file. A payload is read on demand.
+Lines that cannot be parsed are counted and skipped, because a killed job leaves a truncated line, and other programs write to the
+same folder.
 
 A line of such a log is `V1122 23:31:41.509000 498 torch/file.py:12] {"kind": {...}, "frame_id": 0, ...}`, and the lines of its
-payload follow, each behind a tab.
+payload follow, each indented by a tab.
 
-In:  the path of a log, and what to call with the number of bytes read so far.
-Out: `TraceLog`: iterate for its `Entry`s, `text(entry.payload)`; what could not be read in `notices`.
+In: the path of a log, and a progress callback for the number of bytes read so far.
+Out: `TraceLog`: iterate for its `Entry`s, `text(entry.payload)`; `notices` describes what could not be read.
 
 PyTorch's counterpart: `TorchLogsFormatter` and `trace_structured` in torch/_logging/_internal.py, which write it; the reader is
-tlparse."""
+tlparse.
+"""
 
 from __future__ import annotations
 
@@ -26,23 +27,23 @@ from typing import Any, BinaryIO
 from dynexplore.engine.errors import RecordingError
 
 LONGEST_LINE = 16_000_000
-"""Bytes of one entry's own line; what is longer is no entry, and is read in pieces, so that memory stays small."""
+"""The maximum number of bytes of an entry's line; a longer line is not an entry, and is read in pieces to bound memory."""
 
 _LINE = re.compile(rb"(?:\[rank\d+\]:)?[VDIWEC](\d\d)(\d\d) (\d\d):(\d\d):(\d\d)\.(\d{1,9}) (\d+) ?([^\]]*)\] (\{.*)", re.S)
 
 _BEGIN = re.compile(rb"(?:\[rank\d+\]:)?[VDIWEC]\d{4} \d\d:")
-"""How the line of an entry begins, of which the rest may be missing."""
+"""The beginning of an entry's line, the rest of which may be missing."""
 
 _COMMON = frozenset(
     ("frame_id", "frame_compile_id", "attempt", "compiled_autograd_id", "rank", "process", "has_payload", "pathname", "lineno",
      "timestamp", "thread", "stack", "severity", "subgraph_name")
 )  # fmt: skip
-"""Keys that any entry may have; the one that is left names its kind."""
+"""Keys that any entry may have; the remaining key is its kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """Where a text lies: the first byte after the entry's line, how many bytes, and torch's hash of it."""
+    """The position of a text: the first byte after the entry's line, the number of bytes, and torch's hash of it."""
 
     offset: int
     size: int
@@ -51,10 +52,10 @@ class Payload:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One entry: its kind, what torch says beside it, when, and which compilation it belongs to ("" for none).
+    """One entry: its kind, its facts, its time, and its compilation ("" for none).
 
-    `compilation` is torch's name of it, "3/1", or "!0/3/1" within compiled autograd; `attempt` counts from 0. `microseconds` count
-    from the beginning of the year.
+    `compilation` is torch's compile id, "3/1", or "!0/3/1" within compiled autograd; `attempt` counts from 0. `microseconds` count
+    from the start of the year.
     """
 
     kind: str
@@ -68,12 +69,12 @@ class Entry:
 
     @property
     def name(self) -> str:
-        """The name that an artefact or a dumped file bears."""
+        """The name of an artifact or a dumped file."""
         return str(self.facts.get("name", "")) if isinstance(self.facts, dict) else ""
 
 
 class TraceLog:
-    """See the head of this file."""
+    """A streaming reader of one log; see the module docstring."""
 
     def __init__(self, path: Path, progress: Callable[[int], None] = lambda done: None) -> None:
         self.path = path
@@ -85,7 +86,7 @@ class TraceLog:
         self._last_is_cut = False
 
     def text(self, payload: Payload, most: int = 1 << 62) -> str:
-        """A text that was left in the file, at most so many bytes of it."""
+        """Read a payload from the file, at most this many bytes of it."""
         with self._open() as file:
             file.seek(payload.offset)
             raw = file.read(min(payload.size, most))
@@ -103,7 +104,7 @@ class TraceLog:
         self._tell()
 
     def _entries(self, file: BinaryIO) -> Iterator[Entry]:
-        """An entry is given when the next one begins: then the end of its payload is known."""
+        """Yield each entry when the next one begins: only then is the end of its payload known."""
         make_entry: Callable[[Payload | None], Entry] | None = None
         begin = offset = 0
         in_line = False
@@ -155,7 +156,7 @@ class TraceLog:
 
 
 class _Half:
-    """An entry whose payload is not known yet."""
+    """An entry whose payload is not complete yet."""
 
     def __init__(self, record: Any, microseconds: int, thread: int) -> None:
         kinds = [key for key in record if key not in _COMMON] or [key for key in record if key == "stack"]

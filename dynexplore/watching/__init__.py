@@ -1,5 +1,6 @@
-"""torch.compile's own captures as recordings. Layer 9; it bears this name because `dynexplore.watch` is the function.
+"""torch.compile's own captures as recordings. Layer 9; the package is named after the activity because `dynexplore.watch` is the
+function.
 
-private_torch knows every private name of torch; listener stands in the place of torch's functions; attempt keeps what it sees until
-it can be told in order; codes and break_causes put torch's code and messages into the words of the events; watch is the way in.
+private_torch knows every private name of torch; listener wraps torch's functions; attempt buffers what it observes until it can be
+recorded in order; codes and break_causes convert torch's code objects and messages to events; watch is the entry point.
 """

@@ -1,22 +1,22 @@
-"""One attempt of torch.compile at a frame: what is seen while it goes on, kept until it can be told in order.
+"""One attempt of torch.compile to trace a frame: observations are buffered until they can be recorded in order.
 
-Which idea lives here: torch steps through the instructions of a function; nodes, guards and inlined calls come up in between.
-Their place is the instruction at hand. Some of it is known only later: how a guard is checked, when all guards are built; the name
-of a graph, when it is handed to the backend. So the attempt keeps short rows while torch works, and tells them in order at its
-end. What a row says of an object of torch is read at once, for these change; words are made of it when the recording is read, and
-hold nothing of torch.
+The idea: torch steps through a function's instructions; nodes, guards and inlined calls are created in between, and belong to the
+current instruction. Some facts are known only later: how a guard is checked, when all guards are built; the name of a graph, when
+it is passed to the backend. So the attempt keeps short rows while torch works, and records them in order at its end. A row reads
+torch's objects at once, because they are mutated; it is converted to text when the recording is read, and holds no references to
+torch.
 
-Steps are most of what is kept. Each is a row of `_steps`, one list for all of them: a tuple a step would be one more object for
-Python's garbage collector to walk through, again and again while torch makes its own, and costs more by that than by what it says.
+Steps are most of what is kept. All of them are consecutive items of one list, `_steps`: a tuple per step would be one more object
+for Python's garbage collector to traverse while torch allocates its own, which costs more than the observation itself.
 
-Our own steps show the stack after an instruction. A step of torch is watched from outside, and looked at once, when it has
-returned: which translators are at work, and the instruction that each is at, torch knows itself. What comes up in the midst of a
-step has its place from there.
+The engine's own steps show the stack after an instruction. A step of torch is observed from outside, once, when it has returned:
+torch itself knows which translators are active, and the current instruction of each. This also determines the place of what is
+created during a step.
 
-In:  `stepped`, `raised`, `node`, and the moments of `listener.py`.
+In: `stepped`, `raised`, `node`, and the callbacks of `listener.py`.
 Out: `tell(recording)`: the events of the attempt, in order.
 
-PyTorch's counterpart: `InstructionTranslatorBase` in torch/_dynamo/symbolic_convert.py, which is what is watched.
+PyTorch's counterpart: `InstructionTranslatorBase` in torch/_dynamo/symbolic_convert.py, which is what is observed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from dynexplore.watching.values import Facts, Named, Stack, Values
 
 @dataclass(slots=True)
 class _Hand:
-    """A function that torch is in: its translator, what is kept of it, and the place that called it."""
+    """A function that torch is tracing: its translator, what is kept of it, and the place that called it."""
 
     translator: Any
     called: Called
@@ -50,13 +50,14 @@ class _Hand:
 
 
 _STEP = 6
-"""A step in the list of all: the function, torch's offset, the instruction where it is not found by that, the local that it changes
-and what it is then (None: it is gone), how many values the stack has; then these."""
+"""The number of list items at the start of each step: the function, torch's offset, the instruction if the offset does not identify
+it, the local that it changes and its new value (None: deleted), the size of the stack. The values on the stack follow.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """A node was made, which is described later."""
+    """A node was created; it is described later."""
 
     place: Place
     node: Any
@@ -64,7 +65,7 @@ class _Node:
 
 @dataclass(frozen=True, slots=True)
 class _Guard:
-    """A guard was asked for, which is described later."""
+    """A guard was requested; it is described later."""
 
     place: Place
     guard: Any
@@ -72,17 +73,17 @@ class _Guard:
 
 @dataclass(frozen=True, slots=True)
 class _Compiled:
-    """A graph was compiled: nodes that nobody saw being made are told before it."""
+    """A graph was compiled: nodes whose creation was not observed are recorded before it."""
 
     make_event: Callable[..., ev.SubgraphCompiled]
 
 
 _Row = DeferredEvent | _Node | _Guard | _Compiled | Callable[[int], ev.Event]
-"""What is told beside the steps: an event as it is noted, or what becomes one in the end."""
+"""What is recorded between the steps: an event, or what is converted to one at the end."""
 
 
 class Attempt:
-    """See the head of this file."""
+    """One attempt to trace a frame; see the module docstring."""
 
     def __init__(self, frame: int, number: int, code: types.CodeType, codes: Codes, looks: SafeReads) -> None:
         self.number = number
@@ -97,8 +98,8 @@ class Attempt:
         self._codes = codes
         self._look = looks
         self._is_resume = codes.is_resume(code)
-        self._steps: list[Any] = []  # one after the other, see _STEP
-        self._rows: list[tuple[int, _Row]] = []  # all else, with the length of that list at the time
+        self._steps: list[Any] = []  # consecutive steps, see _STEP
+        self._rows: list[tuple[int, _Row]] = []  # everything else, with the length of _steps at the time
         self._facts: dict[str, private_torch.NodeFacts] = {}
         self._hand: list[_Hand] = []
         self._callees = 0
@@ -111,11 +112,13 @@ class Attempt:
     # -- while torch works -----------------------------------------------------------------------------------------------
 
     def stepped(self, translator: Any) -> None:
-        """torch has interpreted an instruction of this translator: it is the current one still, wherever the next one is."""
+        """Called after torch has interpreted an instruction of this translator: it is still the current one, wherever the next one
+        is.
+        """
         hand = self._hand[-1] if self._hand else None
         if hand is None or hand.translator is not translator:
             hand = self._hand_of(translator)
-        self._has_failed = False  # what has been raised was caught here, or in a function that this instruction called
+        self._has_failed = False  # an earlier exception was caught here, or in a function that this instruction called
         if private_torch.guard_count(self._torchs_guards) != self._guard_count:
             self._note_guards()
         if self._broken is translator:
@@ -123,23 +126,23 @@ class Attempt:
         instruction = translator.current_instruction
         at = instruction.offset
         if self._is_resume and not hand.called.number and not hand.called.has_row(at):
-            return  # the prefix of a resume function, which puts stack and locals back: no instruction of the user's
-        written = None if at is not None else private_torch.written(instruction)  # else found by its offset
+            return  # the prefix of a resume function, which restores stack and locals: not an instruction of the user's
+        written = None if at is not None else private_torch.written(instruction)  # otherwise its offset identifies it
         name, value = self._changed(translator, instruction) if instruction.opname in _CHANGE_LOCALS else _UNCHANGED
         stack = self.values.stack(translator.stack)
         self._steps += (hand.called, at, written, name, value, len(stack))
         self._steps += stack
 
     def raised(self, translator: Any) -> None:
-        """It raised: the innermost instruction that did is where the attempt fails."""
+        """Called when a step raises: the innermost instruction that does so is where the attempt fails."""
         if not self._has_failed:
             self._has_failed = True
             self._failed_at = _place_in(self._hand_of(translator)), self.values.stack(translator.stack)
 
     def _hand_of(self, translator: Any) -> _Hand:
-        """The function at hand, with those that called it: what torch is in no longer has been left, what is new has been entered.
+        """The current function, with its callers: functions that torch has left are popped, new ones are pushed.
 
-        A generator that goes on is entered again.
+        A generator that is resumed is pushed again.
         """
         inside = private_torch.translators_at_work(translator)
         common = 0
@@ -194,10 +197,10 @@ class Attempt:
         return name, None if value is None else self.values.facts(value)
 
     def step_event(self, position: int) -> ev.Event:
-        """The event of the step at a position of the list, when the recording is read."""
+        """The event of the step at a position of the list, created when the recording is read."""
         called, at, written, name, value, size = self._steps[position : position + _STEP]
         stack = tuple(self._steps[position + _STEP : position + _STEP + size])
-        row = called.row(at)  # None: torch put the instruction in
+        row = called.row(at)  # None: torch inserted the instruction
         op, arg = (row.op, row.arg) if row is not None else written or called.words(at)
         local = () if name is None else ((name, value and self.values.view(value)),)
         return ev.InstructionStepped(
@@ -207,7 +210,7 @@ class Attempt:
         )  # fmt: skip
 
     def node(self, output: Any, node: Any) -> None:
-        """A node was put into a graph, by the instruction that is at work."""
+        """Called when the current instruction adds a node to a graph."""
         translator = private_torch.translator_at_work(output)
         self.keep(_Node(NOWHERE if translator is None else _place_in(self._hand_of(translator)), node))
 
@@ -219,14 +222,14 @@ class Attempt:
 
     def _note_guard(self, place: Place, guard: Any) -> None:
         count = len(self._guards)
-        self._guards.add(guard)  # torch works out the hash of a guard anew each time it is asked
+        self._guards.add(guard)  # torch recomputes the hash of a guard each time
         if len(self._guards) > count:
             self.keep(_Guard(place, guard))
 
-    # -- moments ---------------------------------------------------------------------------------------------------------
+    # -- callbacks of the listener -------------------------------------------------------------------------------------------
 
     def broke(self, translator: Any, make_event: Callable[..., ev.GraphBroke]) -> None:
-        """The graph ends before the current instruction of a translator; `make_event` lacks its place and values."""
+        """Called when the graph ends before the current instruction of a translator; `make_event` lacks its place and values."""
         hand = next((entered for entered in self._hand if entered.translator is translator), None)
         called = Called(self._codes, translator.f_code) if hand is None else hand.called
         at = self._look.part(None, lambda: translator.current_instruction.offset)
@@ -245,47 +248,47 @@ class Attempt:
         self.keep(end)
 
     def broke_whole(self, event: Callable[[int], ev.Event]) -> None:
-        """The frame is given up: this is its break, instead of the one that was to end a graph of it."""
+        """Called when the frame is skipped: this is its break, instead of the one that was to end a graph of it."""
         self.unbroken()
         self._end = event
         self.keep(event)
 
     def unbroken(self) -> None:
-        """The attempt is given up after its graph had ended: the next one breaks there, if any does."""
+        """Called when the attempt restarts after its graph had ended: the break, if any, belongs to the next attempt."""
         if self._end is not None:
             self._rows = [(steps, row) for steps, row in self._rows if row is not self._end]
             self._end = None
 
     def describe(self, graph: Any) -> None:
-        """Read the nodes of a graph now: torch forgets their values when the graph is compiled."""
+        """Read the nodes of a graph now: torch drops their values when the graph is compiled."""
         for node in graph.nodes:
             facts = self._look(private_torch.node_facts, node)
             if facts is not None:
                 self._facts[node.name] = facts
 
     def target_of(self, name: str) -> str:
-        """The target of a described node: of an input, its source."""
+        """The target of a described node; for a graph input, its source."""
         facts = self._facts.get(name)
         return name if facts is None else facts.target
 
     def compiled(self, make_event: Callable[..., ev.SubgraphCompiled]) -> None:
-        """A graph came back from the backend."""
+        """Called when a graph comes back from the backend."""
         self.keep(_Compiled(make_event))
 
     def keep(self, row: _Row) -> None:
-        """Something else to be told in its place, after the steps so far; a function gets the number of the frame."""
+        """Buffer something else, to be recorded after the steps so far; a function is called with the frame number."""
         self._rows.append((len(self._steps), row))
 
     def add_guards(self, guards: Any) -> None:
-        """All guards that were built: those that no step needed stand at the end."""
+        """Add all guards that were built: those that no step required come last."""
         self._has_guards = True
         for guard in guards:
             self._note_guard(NOWHERE, guard)
 
-    # -- afterwards ------------------------------------------------------------------------------------------------------
+    # -- after the attempt ---------------------------------------------------------------------------------------------------
 
     def tell(self, recording: Recording) -> None:
-        """Record the events in order, and forget what was kept of torch."""
+        """Record the events in order, and drop all references to torch."""
         while self._hand:
             self._leave(self._hand.pop(), "broke")
         self.values.close()
@@ -323,13 +326,13 @@ class Attempt:
 
     def _node_events(self, place: Place, name: str, described: set[str]) -> list[DeferredEvent]:
         facts = self._facts.get(name)
-        if facts is None or name in described:  # a node of an inner graph, or one that was taken out again
+        if facts is None or name in described:  # a node of a subgraph, or one that was removed again
             return []
         described.add(name)
         return [(_node_added, self._frame, self.number, place, self.graph, name, facts)]
 
     def _guard_events(self, row: _Guard) -> list[DeferredEvent]:
-        """Not every guard that torch asks for becomes a check; of an attempt that was given up nobody knows."""
+        """The events of a guard: not every guard that torch requests becomes a check; for an abandoned attempt it is unknown."""
         if self._has_guards and not getattr(row.guard, "code_list", None):
             return []
         facts = self._look(private_torch.guard_facts, row.guard)
@@ -342,7 +345,7 @@ class Attempt:
 
     @property
     def failed_place(self) -> tuple[int, int]:
-        """Where it failed, as events have it."""
+        """The place where it failed, as in events."""
         return resolved(self._failed_at[0])
 
     @property
@@ -350,7 +353,7 @@ class Attempt:
         """The stack there."""
         return self.values.views(self._failed_at[1])
 
-    # -- what is known of the entry that it made -------------------------------------------------------------------------
+    # -- facts about the resulting cache entry -------------------------------------------------------------------------------
 
     @functools.cached_property
     def guard_numbers(self) -> Mapping[str, int]:
@@ -359,7 +362,7 @@ class Attempt:
 
     @property
     def tensors(self) -> Mapping[str, str]:
-        """Source -> what is expected of this tensor."""
+        """Source -> the expected metadata of this tensor."""
         return {source: words for source, (words, _) in self.tree.tensor_checks.items()} if self.tree is not None else {}
 
 
@@ -368,7 +371,7 @@ _CHANGE_LOCALS = frozenset(["STORE_FAST", "DELETE_FAST", "STORE_DEREF", "DELETE_
 
 
 def _place_in(hand: _Hand) -> Place:
-    """The instruction that torch is at in a function."""
+    """torch's current instruction in a function."""
     return hand.called, hand.translator.current_instruction.offset
 
 

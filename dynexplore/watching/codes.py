@@ -1,16 +1,15 @@
-"""Code objects that torch.compile made, as records to look at: modified code, and resume functions beside what they continue.
+"""Records of torch.compile's code objects: modified code, and resume functions aligned with the code that they continue.
 
-Which idea lives here: the views of this project know where a resume function goes on and which of its rows are the body of the
-original, because our own engine wrote both. torch's writes neither down where it can be read, so it is found out from the
-instructions: the body is what equals the end of the original, and the jump in front of it leads to the place where it goes on.
-Where the two cannot be laid side by side the rows have no origin, and steps there are not linked.
+The idea: the views show where a resume function continues and which of its instructions are the body of the original, which this
+engine knows because it generates both. torch stores neither in a readable form, so both are derived from the instructions: the body
+is the part equal to the end of the original, and the target of the jump in front of it is the resume point. If the two cannot be
+aligned, the rows have no origin, and their steps are not linked.
 
-In:  code objects.
-Out: `Codes`: `view_of(code)`, `modified_view(code)`, `described_rows(code)`, made when asked for, and `keep(code)` for what they
-need;
-`resume_codes(code, globals)`.
+In: code objects.
+Out: `Codes`: `view_of(code)`, `modified_view(code)`, `described_rows(code)`, created on demand, and `keep(code)` for what they
+     need; `resume_codes(code, globals)`.
 
-PyTorch's counterpart: torch/_dynamo/resume_execution.py, which writes them.
+PyTorch's counterpart: torch/_dynamo/resume_execution.py, which generates resume functions.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ Rows = Mapping[int, ev.ListingRow]
 
 
 class Codes:
-    """The views of the code objects of one watch, each made once, when it is asked for; `keep` notes before what may change."""
+    """The views of the code objects of one watch, each created once, on demand; `keep` saves what may change later."""
 
     def __init__(self, looks: SafeReads) -> None:
         self._looks = looks
-        # by identity, for equal code objects are equal; each holds its code, so that no id is used again
+        # by identity, because equal code objects compare equal; each value holds its code, so that no id is reused
         self._originals: dict[int, tuple[types.CodeType, types.CodeType | None]] = {}
         self._views: dict[int, ev.CodeView] = {}
         self._continued: dict[int, Rows] = {}
@@ -42,7 +41,7 @@ class Codes:
         self._written: dict[int, Mapping[int, private_torch.Written]] = {}
 
     def keep(self, code: types.CodeType) -> types.CodeType | None:
-        """Note the source of some code as it is now, and what it continues, which comes back."""
+        """Save the current source of some code, and return the code that it continues."""
         entry = self._originals.get(id(code))
         if entry is None:
             original = cast("types.CodeType | None", self._look(private_torch.original_of, code))
@@ -53,11 +52,11 @@ class Codes:
         return entry[1]
 
     def view_of(self, code: types.CodeType) -> ev.CodeView:
-        """The record of a function that is compiled: of a resume function with the origin of its rows."""
+        """The record of a compiled function; for a resume function with the origin of its rows."""
         return self._view(code, self._make)
 
     def modified_view(self, code: types.CodeType) -> ev.CodeView:
-        """The record of code that torch.compile made: which rows call a graph and which go on in a resume function."""
+        """The record of code that torch.compile generated: which rows call a graph and which call a resume function."""
         return self._view(code, _with_roles)
 
     def _view(self, code: types.CodeType, make: Callable[[types.CodeType], ev.CodeView]) -> ev.CodeView:
@@ -78,7 +77,7 @@ class Codes:
         return dataclasses.replace(view, rows=rows, resumes=code_view(original).id, qualname=qualname)
 
     def own_rows(self, code: types.CodeType) -> Rows:
-        """Offset of an instruction of torch -> the row of the code that it stands for."""
+        """Offset of an instruction of torch -> the row of the code that it corresponds to."""
         self.keep(code)
         rows = self._own.get(id(code))
         if rows is None:
@@ -86,7 +85,7 @@ class Codes:
         return rows
 
     def described_rows(self, code: types.CodeType) -> Rows:
-        """Offset of an instruction of torch -> the row that is told: of a resume function the one of what it continues."""
+        """Offset of an instruction of torch -> the row that is shown: for a resume function, that of the code it continues."""
         own, continued = self.own_rows(code), self._rows_of_original(code)
         if continued is None:
             return own
@@ -101,11 +100,11 @@ class Codes:
         return words
 
     def is_resume(self, code: types.CodeType) -> bool:
-        """Whether torch made this code to go on after a break."""
+        """Whether torch generated this code to resume after a graph break."""
         return self.keep(code) is not None
 
     def _rows_of_original(self, code: types.CodeType) -> Rows | None:
-        """Offset in a resume function -> the row of what it continues; None for any other code."""
+        """Offset in a resume function -> the row of the code that it continues; None for any other code."""
         original = self.keep(code)
         if original is None:
             return None
@@ -116,7 +115,9 @@ class Codes:
         return self._continued[id(code)]
 
     def _look(self, look: Callable[..., Any], *args: Any) -> Any:
-        """None where it cannot be made: then rows have no origin, which shows; a name that is missing is told elsewhere."""
+        """The result of a read, or None if it fails: then rows have no origin, which is visible; a missing name is reported
+        elsewhere.
+        """
         try:
             return look(*args)
         except ABSENT:
@@ -147,7 +148,7 @@ def _with_roles(code: types.CodeType) -> ev.CodeView:
 
 
 def resume_codes(code: types.CodeType, names: Mapping[str, Any]) -> Iterator[tuple[str, types.CodeType]]:
-    """The resume functions that modified code calls: global functions, or closures that it makes from a constant."""
+    """The resume functions that modified code calls: global functions, or closures that it creates from a constant."""
     for name in code.co_names:
         if name.startswith("__resume_at") and isinstance(function := names.get(name), types.FunctionType):
             yield name, function.__code__

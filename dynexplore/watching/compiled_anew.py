@@ -1,12 +1,12 @@
-"""A function given to torch.compile anew, beside what the program has compiled of it.
+"""A fresh compilation of a function by torch.compile, independent of the program's own.
 
-Which idea lives here: torch.compile keeps its entries beside the code object and tries each of them. To see it work, a function
-needs code of its own. All modules of a class share the code of `forward`, so a module gets a backend that no entry knows, and
-entries that do not count with the program's (before torch 2.12 they count).
+The idea: torch.compile attaches its cache entries to the code object and tries each of them. To observe it compile, a function
+needs a code object of its own. All modules of a class share the code of `forward`, so a module gets a backend object that no entry
+knows, and entries that do not count towards the program's limit (before torch 2.12 they do count).
 
-In:  a function, method or module, not wrapped; a backend; options of torch.compile. Out: what is called in its place.
+In: a function, method or module, not wrapped; a backend; options of torch.compile. Out: the callable to call instead.
 
-PyTorch has no counterpart.
+PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ def compiled_anew(target: Any, backend: str | CompilerFn, fullgraph: bool, dynam
 
 
 _ISOLATE = "isolate_recompiles"
-"""An option of torch 2.12 and later: entries that are not counted with those of the program."""
+"""An option of torch 2.12 and later: entries that do not count towards the program's limit."""
 
 
 def _of_its_own(backend: str | CompilerFn) -> CompilerFn:
-    """The same backend as an object that no entry of torch's knows, so that none of them serves."""
+    """The same backend as a new object, which matches no existing entry of torch."""
     resolved = resolve(backend)
 
     def compile_graph(graph: torch.fx.GraphModule, inputs: list[Any]) -> Any:
@@ -48,7 +48,7 @@ def _of_its_own(backend: str | CompilerFn) -> CompilerFn:
 
 
 def _with_own_code(target: Any) -> Any:
-    """A copy of a plain function or method with a code object of its own: torch keeps what it compiled by code object."""
+    """A copy of a plain function or method with its own code object: torch attaches cache entries to the code object."""
     if isinstance(target, types.MethodType):
         return types.MethodType(_with_own_code(target.__func__), target.__self__)
     if not isinstance(target, types.FunctionType):

@@ -1,14 +1,14 @@
-"""What is captured in a block of a test: counts that a test expects, and graph breaks as they were.
+"""Counts of graphs, graph breaks and recompiles in a block of a test, with snapshots of the breaks.
 
-Which idea lives here: a change that brings a graph break or a recompile should fail a test, and say which and where. So a block is
-recorded, whoever compiles in it: functions of torch.compile and functions of this engine, also those that were made before. Whoever
-knows how many graphs it takes says so; whoever does not keeps the graph breaks of today in a file, and sees what a change brought.
+The idea: a change that adds a graph break or a recompile should fail a test that names it and its place. So a block is recorded,
+whichever engine compiles in it: functions of torch.compile and of this engine, including functions created earlier. A test either
+states the expected counts, or stores today's graph breaks in a file and reports what changed.
 
-In:  a block of code; the counts that are expected, or the breaks of a snapshot.
+In: a block of code; the expected counts, or the breaks of a snapshot.
 Out: `CountedBlock`: its recordings and counts; `mismatches(block, expected)`, sentences; `report(block)`, the ranked list;
      `breaks_of(block)` and `changed_breaks(before, now)`, for snapshots.
 
-PyTorch's counterpart: CompileCounter in torch/_dynamo/testing.py, which counts what its own backend is given.
+PyTorch's counterpart: `CompileCounter` in torch/_dynamo/testing.py, which counts the graphs that its own backend gets.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _NOUNS = {"graphs": "graph", "breaks": "graph break", "recompiles": "recompile"}
 
 
 class _OfOneBlock(Recording):
-    """Functions of this engine have entries from before the block: a new one gets a number that none of these has."""
+    """A recorder whose entry numbers do not collide with those of entries that existed before the block."""
 
     def next_entry_number(self) -> int:
         return entry_number(None)
 
 
 class CountedBlock(contextlib.ExitStack):
-    """A `with` block, and what is captured in it; `engine` names one of the two where the other is not to be counted."""
+    """A `with` block, and its captures; `engine` restricts counting to one of the two engines."""
 
     def __init__(self, title: str, engine: str | None = None) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ class CountedBlock(contextlib.ExitStack):
 
 
 def mismatches(counts: Mapping[str, int], expected: Mapping[str, int | None]) -> list[str]:
-    """What was expected and is not so.
+    """The counts that differ from the expected ones, as sentences.
 
     >>> mismatches({"graphs": 2, "breaks": 1, "recompiles": 0}, {"graphs": 1, "breaks": None, "recompiles": 0})
     ['expected 1 graph, got 2']
@@ -87,12 +87,12 @@ def mismatches(counts: Mapping[str, int], expected: Mapping[str, int | None]) ->
 
 
 def report(block: CountedBlock) -> str:
-    """What was captured, with the list of graph breaks and recompiles, costliest first."""
+    """The captures, with the list of graph breaks and recompiles, costliest first."""
     return "\n\n".join(map(report_of, block.captured)) or "Nothing was captured."
 
 
 def save_pages(block: CountedBlock, folder: Path) -> list[Path]:
-    """Write the explorer of each engine that captured something into a folder."""
+    """Write the explorer page of each engine that captured something to a folder."""
     paths = []
     for recording in block.captured:
         path = folder / f"{'torch_compile' if recording.engine == TORCH else 'dynexplore'}.html"
@@ -105,7 +105,7 @@ def save_pages(block: CountedBlock, folder: Path) -> list[Path]:
 
 
 def breaks_of(block: CountedBlock) -> dict[str, int]:
-    """Each graph break, and how often: by function, cause and line of code, for numbers of lines change with every edit."""
+    """How often each graph break occurs: by function, cause and line of code, because line numbers change with every edit."""
     return dict(sorted(Counter(_key(recording, broke) for recording in block.recordings for broke in recording.breaks).items()))
 
 
@@ -116,7 +116,7 @@ def _key(recording: Recording, broke: ev.GraphBroke) -> str:
 
 
 def changed_breaks(before: Mapping[str, int], now: Mapping[str, int]) -> list[str]:
-    """Which breaks are new and which are no longer there.
+    """The breaks that are new, and those that are gone.
 
     >>> changed_breaks({"m.py in f: print": 1}, {"m.py in f: print": 2, "m.py in g: open": 1})
     ['new graph break: m.py in f: print (1 time before, now 2)', 'new graph break: m.py in g: open']

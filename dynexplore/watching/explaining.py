@@ -1,11 +1,11 @@
-"""`explain(f, x, engine="torch.compile")`: the same report as of this engine, of what torch.compile does with a function.
+"""`explain(f, x, engine="torch.compile")`: the engine's report, about what torch.compile does with a function.
 
-Which idea lives here: an explanation is a recording of some calls, and what they returned. Here the function is compiled by
-torch.compile and each call is watched. A function that is compiled already is taken out of its wrapper and compiled anew, with code
-of its own, so that neither what torch remembers of it nor what the program does afterwards changes (session/torch_compiled.py).
-Where only parts of a module are compiled, the call is made as the program makes it, and torch may answer from what it remembers.
+The idea: an explanation is a recording of some calls, and their return values. Here the function is compiled by torch.compile and
+each call is watched. A function that is already compiled is unwrapped and compiled afresh, with its own code object, so that
+neither torch's cache for it nor the program's later behavior changes (session/torch_compiled.py). If only parts of a module are
+compiled, the call is made as the program makes it, and existing entries of torch may serve it.
 
-In:  a function or module, a backend, options. Out: `WatchedExplanation`.
+In: a function or module, a backend, options. Out: `WatchedExplanation`.
 
 PyTorch's counterpart: `explain` in torch/_dynamo/eval_frame.py.
 """
@@ -32,8 +32,8 @@ from dynexplore.watching.watched_session import WatchedSession
 
 
 class WatchedExplanation(Explanation):
-    """What torch.compile did in some calls, and what its guards say of others (`check`, `what_if`). It has no other live side: a
-    changed source is a question to the other engine.
+    """What torch.compile did in some calls, and the verdicts of its guards on other calls (`check`, `what_if`). There is no other
+    live side: edited source is only supported by this project's engine.
     """
 
     session: WatchedSession  # type: ignore[assignment]  # it answers the questions of a Session that torch's engine can answer
@@ -54,7 +54,7 @@ class WatchedExplanation(Explanation):
         self.value: Any = None
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the function once more, and add the call to this explanation; return its result, which becomes `value`."""
+        """Call the function again, and add the call to this explanation; return its result, which becomes `value`."""
         self._calls += 1
         self.session.args, self.session.kwargs = args, kwargs
         before = self._watch.frames_seen
@@ -73,22 +73,25 @@ class WatchedExplanation(Explanation):
             self.recording.record(ev.CallEnded(frame=0, call=self._calls, error=error))
 
     def _with_parts_compiled(self) -> contextlib.AbstractContextManager[None]:
-        """Only where parts of a module are compiled do they stay so: the rest of it is called as plain Python."""
+        """Whether only parts of a module are compiled: then they stay compiled, and the rest runs as plain Python."""
         return contextlib.nullcontext() if self._is_a_part else torch_compiled.uncompiled(self._inside)
 
     def check(self, *args: Any, **kwargs: Any) -> TorchPrediction:
-        """Which entry would serve this call, and which guard of the others says no; nothing is run, nothing is changed."""
+        """Which entry would serve this call, and which guard of the others fails. Runs nothing, has no side effects."""
         return self.session.check(*args, **kwargs)
 
     def what_if(self, changes: Mapping[str, Any] | None = None, /, **more: Any) -> TorchPrediction:
-        """What the latest call would have met with some inputs changed: new values by the input's name or path, of a tensor also a
-        dict with some of shape, dtype, device, requires_grad. TypeError or ValueError, in one sentence, for what cannot be so.
+        """What the latest call would have hit with some inputs changed: new values by the input's name or path; a tensor also takes
+        a dict with some of shape, dtype, device, requires_grad. Raises TypeError or ValueError, in one sentence, for changes that
+        are not possible.
         """
         return self.session.predict({**(changes or {}), **more})
 
     def follow_cell(self, text: str, code_of: Any, only: str = "") -> None:
-        """Declare that the function is a notebook cell. One that is a program (cell_capture.py) runs as it is, and what it gives to
-        torch.compile is watched: nobody would compile a cell that trains. There is no live side that its text would help."""
+        """Declare that the function is a notebook cell. A cell that is a program (cell_capture.py) runs as it is, and what it
+        passes to torch.compile is watched: nobody would compile a cell that trains. Its text is not needed, because there is no
+        live side.
+        """
         row, why = why_program(self._inside)
         if not row:
             return
@@ -103,12 +106,12 @@ class WatchedExplanation(Explanation):
 
     @property
     def notice(self) -> str:
-        """Whose capture it is, where nobody asked for it by name, and what could not be seen, in sentences ("": nothing)."""
+        """Whose capture it is, unless the engine was named, and what could not be observed, in sentences ("": nothing)."""
         return " ".join([*self._recognized, *self.unseen])
 
     @property
     def unseen(self) -> list[str]:
-        """What of torch.compile could not be seen, in sentences."""
+        """What of torch.compile could not be observed, in sentences."""
         return self._watch.notices
 
     @property

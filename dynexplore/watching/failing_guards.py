@@ -1,15 +1,15 @@
-"""Every guard of an entry of torch.compile that fails for a call, not only the first.
+"""Every failing guard of an entry of torch.compile, not only the first.
 
-Which idea lives here: torch ends its check at the first guard that says no, and so does the question why. To hear the others, the
-tree of guards is asked again without the source that has failed: torch copies a tree and leaves out what it is told to. That goes
-on until the rest of the tree passes. What lies below a source that failed is left out with it, for it says nothing of its own.
+The idea: torch ends its check at the first guard that fails, and so does the reason that it reports. To find the others, the guard
+tree is checked again without the source that failed: torch can copy a tree without chosen sources. This repeats until the rest of
+the tree passes. Guards below a failed source are left out with it, because they give no further information.
 
-A guard on the mode of gradients belongs to no source. For the rest to be heard it is asked in the other mode.
+A guard on grad mode belongs to no source. To check the remaining guards, the tree is checked in the opposite mode.
 
-In:  an entry of torch's cache, the locals of a call that it does not fit.
-Out: `failing_checks(entry, locals)`: the checks that fail, as torch writes them, the first one first.
+In: an entry of torch's cache, the locals of a call that it does not match.
+Out: `failing_checks(entry, locals)`: the failing checks, as printed by torch, the first one first.
 
-PyTorch's counterpart: `clone_with_chosen_sources` in torch/_dynamo/guards.py, by which torch finds the guards that differ.
+PyTorch's counterpart: `clone_with_chosen_sources` in torch/_dynamo/guards.py, with which torch finds the guards that differ.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ import torch
 from dynexplore.traces.recompile_reasons import check_of, source_in
 
 MOST = 100
-"""So many guards of one entry are told."""
+"""The maximum number of failing guards reported for one entry."""
 
 SECONDS = 0.1
-"""So long one entry is asked: a tree of many thousands of guards is copied for each that fails."""
+"""The time limit for one entry: a tree of many thousands of guards is copied for each failure."""
 
 
 def failing_checks(entry: Any, locals_: Mapping[str, Any]) -> Iterator[str]:
@@ -53,7 +53,7 @@ def failing_checks(entry: Any, locals_: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _sources(manager: Any) -> Iterator[str]:
-    """The source of every manager below this one: the root's own guards are about no source."""
+    """The source of every manager below this one: the root's own guards have no source."""
     for child in manager.get_child_managers():
         yield child.get_source()
         yield from _sources(child)

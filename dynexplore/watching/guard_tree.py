@@ -1,11 +1,10 @@
-"""The tree of guards of a cache entry: taken down while torch compiles, written out when somebody reads it.
+"""The guard tree of a cache entry: collected while torch compiles, formatted when it is read.
 
-Which idea lives here: torch writes the tree of its guards as text, and takes longer for it than for all else that a watch asks of
-it. What stands in the text are short strings that the tree has already; to hold the tree itself would keep objects alive that
-the program has let go, and it changes when an entry is thrown away. So the strings are taken in one walk, as flat lines, and the
-text is made of them later, to the letter as torch writes it.
+The idea: formatting the guard tree takes torch longer than everything else that a watch does. The text consists of short strings
+that the tree already has; holding the tree itself would keep objects alive that the program has released, and it changes when an
+entry is invalidated. So the strings are collected in one traversal, as flat lines, and formatted later, exactly as torch does.
 
-In:  torch's guard manager. Out: `GuardTree`: `text`, and `tensor_checks`, what it expects of tensors.
+In: torch's guard manager. Out: `GuardTree`: `text`, and `tensor_checks`, the expected metadata of tensors.
 
 PyTorch's counterpart: `GuardManagerWrapper.__str__` in torch/_dynamo/guards.py.
 """
@@ -19,15 +18,15 @@ from typing import Any, cast
 from dynexplore.traces import torch_words
 
 _Line = tuple[int, str]
-"""How deep a line stands, and the line."""
+"""The indentation level of a line, and the line."""
 
 
 class GuardTree:
-    """The lines of one tree. It holds strings alone."""
+    """The lines of one tree, as strings only."""
 
     def __init__(self, manager: Any) -> None:
         self._lines: list[_Line] = []
-        self._related: set[Any] = set()  # a guard of several sources is told in full where it is met first
+        self._related: set[Any] = set()  # a guard on several sources is printed in full at its first occurrence
         self._walk(manager.root, 1)
         epilogue = getattr(manager.root, "get_epilogue_lambda_guards", None)
         for guard in epilogue() if epilogue is not None else ():
@@ -63,14 +62,14 @@ class GuardTree:
 
     @functools.cached_property
     def text(self) -> str:
-        """The tree as torch writes it."""
+        """The tree as torch prints it."""
         lines = ["", "TREE_GUARD_MANAGER:", "+- RootGuardManager"]
         lines += [f"{'| ' * depth}+- {line}" for depth, line in self._lines]
         return "\n".join(lines) + "\n"
 
     @functools.cached_property
     def tensor_checks(self) -> Mapping[str, tuple[str, str]]:
-        """Source -> what is expected of this tensor, and the whole check."""
+        """Source -> the expected metadata of this tensor, and the whole check."""
         return torch_words.tensor_checks(self.text)
 
 

@@ -1,11 +1,11 @@
-"""What torch.compile does, told to a recording: functions that stand in the place of torch's own, call them, and look.
+"""Wrappers of torch's functions that record what torch.compile does.
 
-Which idea lives here: a watched torch does what it would do anyway. Each function here calls the one that it replaces, with the
-same arguments, returns what that returns and lets through what it raises; what it learns goes into the recording. Should a look
-at torch fail, because an object is not as it was when this was written, the look is given up, in one sentence, and torch goes on.
+The idea: a watched torch behaves exactly as it would otherwise. Each wrapper calls the function that it replaces, with the same
+arguments, returns its result and propagates its exceptions; observations go to the recording. If reading an object of torch fails,
+because its layout has changed since this was written, that observation is dropped, with one sentence, and torch continues.
 
-In:  calls of torch's functions (private_torch.py has the table).
-Out: events in a `Recording`; `notices`, what could not be seen, in sentences.
+In: calls of torch's functions (listed in private_torch.py).
+Out: events in a `Recording`; `notices`, in sentences, for what could not be observed.
 
 PyTorch's counterpart: `trace_structured` in torch/_logging/_internal.py, which writes much of this to a log.
 """
@@ -36,7 +36,7 @@ from dynexplore.watching.real_guards import BEFORE_THE_WATCH, WatchedEntry
 from dynexplore.watching.safe_reads import UNREADABLE, SafeReads
 
 _About = tuple[recompile_reasons.Scope, Mapping[str, str], Mapping[str, int], int, int]
-"""What a check that failed is put into words by, as `failed_guard` takes it."""
+"""The arguments of `failed_guard` that describe a failing check."""
 
 
 class FrameWatch:
@@ -55,12 +55,12 @@ class FrameWatch:
 
     @property
     def attempt(self) -> Attempt | None:
-        """The attempt that is going on, or was the last."""
+        """The current attempt, or the last one."""
         return self.attempts[-1] if self.attempts else None
 
 
 class Listener:
-    """See the head of this file. `steps`: whether each instruction is watched, too."""
+    """The wrappers of one watch; see the module docstring. `steps`: whether each instruction is observed, too."""
 
     def __init__(
         self, recording: Recording, *, steps: bool = True, keep_graphs: bool = False, artifacts: bool = False
@@ -76,12 +76,14 @@ class Listener:
         self._is_on = False
         self._frames: list[FrameWatch] = []
         self._replaced = Replacements()
-        # id of modified code -> it, the frame that it was made for, and its entry
+        # id of modified code -> the code, the frame it was compiled for, and its entry
         self._modified: dict[int, tuple[types.CodeType, FrameWatch, int]] = {}
         self._entries = 0
 
     def begin(self) -> None:
-        """Watch from now on. Names that this torch does not have are left out, and told. RuntimeError while it watches already."""
+        """Start watching. Names that this torch does not have are skipped, and reported. Raises RuntimeError if it is already
+        watching.
+        """
         if self._is_on:
             raise RuntimeError("this watch has begun already: make another one with dynexplore.watch()")
         wrappers = {
@@ -103,7 +105,7 @@ class Listener:
                 self._replaced.put(name, wrapper)
 
     def end(self) -> None:
-        """Put everything back."""
+        """Restore all replaced functions."""
         self._is_on = False
         if self._output is not None:
             self._output.end()
@@ -111,11 +113,11 @@ class Listener:
 
     @property
     def notices(self) -> list[str]:
-        """What could not be seen, in sentences."""
+        """What could not be observed, in sentences."""
         return self._look.notices
 
     def entry_of(self, code: types.CodeType | None) -> WatchedEntry | None:
-        """What is known of the entry with this modified code; None of one that was made before the watch began."""
+        """The known facts of the entry with this modified code; None for an entry created before the watch began."""
         modified, frame, number = self._modified.get(id(code), (None, None, 0))
         if modified is not code or frame is None:
             return None
@@ -125,7 +127,7 @@ class Listener:
         return WatchedEntry(number, frame.number, attempt.tensors, attempt.guard_numbers)
 
     def hit(self, code: types.CodeType | None, region: int = -1) -> None:
-        """Record that the entry in front of a code object served a call."""
+        """Record that the first entry of a code object served a call."""
         entries = self._look(private_torch.entries_of, code, region) if code is not None else None
         if code is None or not entries:
             return
@@ -192,7 +194,7 @@ class Listener:
         return ev.FrameEntered(frame=frame.number, parent=parent, code=code, arguments=arguments, caller=frame.caller)
 
     def _parent(self) -> int | None:
-        """The frame in whose modified code this call was made."""
+        """The frame whose modified code made this call."""
         caller: types.FrameType | None = sys._getframe(1)
         while caller is not None:
             modified = self._modified.get(id(caller.f_code))
@@ -266,7 +268,7 @@ class Listener:
         self.recording.record(ev.FrameFinished(frame=frame.number, outcome="skipped", seconds=seconds))
 
     def _failed(self, frame: FrameWatch, error: BaseException, seconds: float) -> None:
-        """The frame could not be compiled: torch runs it as plain Python, or raises."""
+        """Record that the frame could not be compiled: torch runs it as plain Python, or raises."""
         attempt, limit = frame.attempt, self._look.part(0, break_causes.reached_limit, error)
         reason = f"torch.compile raised {type(error).__name__}"
         if limit:
@@ -316,7 +318,7 @@ class Listener:
     def _step(self, original: Callable[..., Any]) -> Callable[..., Any]:
         look, frames = self._look, self._frames
 
-        def step(translator: Any) -> Any:  # the one look that is made thousands of times in a compile
+        def step(translator: Any) -> Any:  # the one read that happens thousands of times per compilation
             try:
                 goes_on = original(translator)
             except BaseException:
@@ -324,7 +326,7 @@ class Listener:
                     look(frames[-1].attempts[-1].raised, translator)
                 raise
             if frames and self._is_on and frames[-1].attempts:
-                try:  # as `look` does, without a call of its own
+                try:  # like `look`, without the extra call
                     frames[-1].attempts[-1].stepped(translator)
                 except UNREADABLE as error:
                     look.unreadable(Attempt.stepped, error)
@@ -387,11 +389,11 @@ class Listener:
             try:
                 result = original(output, graph, *args, **kwargs)
             except Exception as error:
-                if break_causes.is_restart(error):  # not a failure: the backend has found what another attempt has to know
+                if break_causes.is_restart(error):  # not a failure: the backend found something that the next attempt has to know
                     raise
                 node = self._look(node_in_hand, error, graph.graph) or ""
                 failed = functools.partial(ev.BackendFailed, attempt=attempt.number, graph="", raised_at=raised_at(error))
-                cause = getattr(error, "inner_exception", error)  # what torch wraps says more than its wrapper
+                cause = getattr(error, "inner_exception", error)  # torch's wrapped exception is more specific than the wrapper
                 message, backend = f"{type(cause).__name__}: {cause}", _backend_name(output)
                 attempt.keep(lambda frame: failed(frame=frame, backend=backend, error=message, node=node))
                 raise
@@ -418,7 +420,7 @@ class Listener:
         frame.guard_count = sum(bool(guard.code_list) for guard in output.guards)
         frame.tree = frame.attempts[-1].tree = self._look(GuardTree, manager.guard_manager)
 
-    # -- compiled again --------------------------------------------------------------------------------------------------
+    # -- recompiles ------------------------------------------------------------------------------------------------------
 
     def _reasons(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
@@ -449,7 +451,7 @@ class Listener:
         self.recording.record(ev.Recompiled(frame=frame.number, reason=why, entries=len(entries)))
 
     def _also_failed(self, entry: Any, first: ev.GuardFailed | None, about: _About) -> None:
-        """The guards of an entry that torch did not get to."""
+        """The guards of an entry that torch did not check any more."""
         seen = {(first.source, first.kind)} if first is not None else set()
         for check in failing_checks(entry, about[0][0]):
             failed = recompile_reasons.failed_guard(check, *about, ev.GuardAlsoFailed)
@@ -458,8 +460,7 @@ class Listener:
                 self.recording.record(failed)
 
     def _freed_entries(self, code: types.CodeType, entries: Sequence[Any]) -> Iterator[types.CodeType]:
-        """The modified code of entries that guarded something which was freed: torch has thrown it away. Newest first, as torch has
-        them."""
+        """The modified code of entries that guarded a freed object, which torch has invalidated. Newest first, as in torch."""
         there = {id(getattr(entry, "code", None)) for entry in entries}
         modified_codes = [modified for modified, frame, _ in self._modified.values() if frame.code is code]
         return iter([modified for modified in reversed(modified_codes) if id(modified) not in there])

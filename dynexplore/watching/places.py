@@ -1,10 +1,9 @@
-"""Where torch is in the user's code: the function at hand and torch's own offset in it; ours when the recording is read.
+"""Positions in the user's code: the current function and torch's own offset in it, resolved when the recording is read.
 
-Which idea lives here: torch counts the instructions of a function anew, after it has taken some of them apart. Laying its listing
-beside the code takes a while, and nobody needs it while torch works. So a place is noted as torch has it, and is found in the
-code when it is asked for.
+The idea: torch renumbers the instructions of a function after rewriting some of them. Aligning its listing with the code takes
+time, and is not needed while torch works. So a position is stored as torch has it, and is resolved to the code on demand.
 
-In:  code objects, and torch's offsets in them. Out: `Called`, `Place`, `NOWHERE`, `resolved`.
+In: code objects, and torch's offsets in them. Out: `Called`, `Place`, `NOWHERE`, `resolved`.
 
 PyTorch's counterpart: `InstructionTranslatorBase.current_instruction` in torch/_dynamo/symbolic_convert.py.
 """
@@ -19,7 +18,7 @@ from dynexplore.watching.private_torch import Written
 
 
 class Called:
-    """A function that is traced: the frame's own (number 0), or one inlined in it. It holds nothing of torch but code."""
+    """A function that is traced: the frame's own (number 0), or one inlined in it. Its only reference to torch is the code."""
 
     __slots__ = ("_codes", "_rows", "code", "depth", "number")
 
@@ -36,11 +35,11 @@ class Called:
         return at in self._all_rows
 
     def row(self, at: int | None) -> ev.ListingRow | None:
-        """The row of the code for torch's offset; None of what torch put in."""
+        """The row of the code for torch's offset; None for an instruction that torch inserted."""
         return None if at is None else self._all_rows.get(at)
 
     def words(self, at: int | None) -> Written:
-        """The instruction as torch has it."""
+        """The instruction as torch has it, as text."""
         return self._codes.written(self.code).get(at, ("", "")) if at is not None else ("", "")
 
     @property
@@ -58,7 +57,7 @@ NOWHERE: Place = (None, None)
 
 
 def resolved(place: Place) -> tuple[int, int]:
-    """Number of the inlined callee (0: the frame itself), and the offset in its code (-1: none), as events have them."""
+    """Number of the inlined callee (0: the frame itself), and the offset in its code (-1: none), as in events."""
     called, at = place
     row = None if called is None else called.row(at)
     return 0 if called is None else called.number, -1 if row is None else row.offset

@@ -1,13 +1,13 @@
-"""Every private name of torch that a watch uses, each with what it gives: the one file that knows torch._dynamo from inside.
+"""Every private name of torch that a watch uses, with its purpose: the only file that depends on torch._dynamo's internals.
 
-Which idea lives here: torch.compile says little to the outside, and names inside it come and go. So each name stands in one table,
-with what is lost without it; whether they are there is asked once, when a watch begins, and what is missing is told in one sentence
-while the rest goes on. A function is watched by putting another in its place that calls it, and it is put back afterwards.
-Objects of torch are only read in ways that change nothing: a lazy tracker becomes real, and installs guards, when any attribute
-of it is read, so it is asked by `type()`, by its `__dict__` and by `peek_value` alone, and other trackers by their `__dict__`.
+The idea: torch.compile exposes little through public APIs, and its internal names come and go. So one table lists each name, with
+what is lost without it; their existence is checked once, when a watch begins, and missing ones are reported in one sentence while
+the rest continues. A function is observed by replacing it with a wrapper that calls it, and is restored afterwards. torch's objects
+are only read in ways without side effects: reading any attribute of a lazy tracker realizes it and installs guards, so it is read
+only through `type()`, its `__dict__` and `peek_value`, and other trackers through their `__dict__`.
 
-In:  objects of torch._dynamo.
-Out: `TABLE`, `missing()`, `Replacements`; the readers of trackers, nodes, guards, resume functions and results of a compilation.
+In: objects of torch._dynamo.
+Out: `TABLE`, `missing()`, `Replacements`; readers of trackers, nodes, guards, resume functions and compilation results.
 
 The files that it reads: torch/_dynamo/convert_frame.py, symbolic_convert.py, output_graph.py, guards.py, resume_execution.py,
 variables/lazy.py, and torch/_guards.py.
@@ -38,7 +38,7 @@ from dynexplore.watching.safe_reads import ABSENT
 
 @dataclass(frozen=True, slots=True)
 class PrivateName:
-    """One name: where it is (module, path in it), and what a watch has from it."""
+    """One name: where it is (module, path in it), and what a watch uses it for."""
 
     module: str
     path: str
@@ -46,11 +46,13 @@ class PrivateName:
 
     @property
     def full(self) -> str:
-        """The name as people would write it."""
+        """The fully qualified name."""
         return f"{self.module}.{self.path}"
 
     def holder(self) -> tuple[Any, str]:
-        """The module or class that has it, and the last part of the name. AttributeError or ImportError where there is none."""
+        """The module or class that has it, and the last part of the name. Raises AttributeError or ImportError if it does not
+        exist.
+        """
         owner: Any = importlib.import_module(self.module)
         *path, last = self.path.split(".")
         for part in path:
@@ -79,7 +81,7 @@ INSTRUCTIONS = PrivateName(
 ENTRIES = PrivateName("torch._dynamo.eval_frame", "_debug_get_cache_entry_list", "the entries of a function, and their guards")
 
 TABLE = (COMPILE, TENSORS, ATTEMPT, REASONS, SUBGRAPH, BREAK, BACKEND, GUARDS, STEP, NODE, RESUME, INSTRUCTIONS, ENTRIES)
-"""All names. Each but the first may be missing: then what it gives is left out."""
+"""All names. Each but the first is optional: without it, the feature that uses it is left out."""
 
 
 def missing() -> list[PrivateName]:
@@ -94,13 +96,13 @@ def missing() -> list[PrivateName]:
 
 
 TRACE_LOG = "torch.__trace"
-"""The logger to which torch tells what it makes."""
+"""The logger of torch's structured trace."""
 
 INTERNED = PrivateName("torch._logging.structured", "INTERN_TABLE", "the strings of torch's log")
 
 
 def interned() -> dict[str, int]:
-    """The strings that torch has told to its log, each with its number; an empty table where there is none."""
+    """The strings that torch has interned in its log, each with its number; an empty table if there is none."""
     try:
         owner, last = INTERNED.holder()
     except (AttributeError, ImportError):
@@ -110,13 +112,13 @@ def interned() -> dict[str, int]:
 
 
 class Replacements:
-    """Functions of torch with others in their place: `put` one by one, `take_back` all."""
+    """Replaces functions of torch: `put` for each, `take_back` for all."""
 
     def __init__(self) -> None:
         self._put: list[tuple[Any, str, Any, Any]] = []
 
     def put(self, name: PrivateName, make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
-        """Put `make(original)` in the place of a function."""
+        """Replace a function by `make(original)`."""
         owner, last = name.holder()
         original = getattr(owner, last)
         replacement = make(original)
@@ -124,7 +126,7 @@ class Replacements:
         self._put.append((owner, last, original, replacement))
 
     def take_back(self) -> None:
-        """Put the originals back, the latest first. What somebody else has replaced since stays theirs."""
+        """Restore the originals, the latest first. Functions that another party has replaced since are left alone."""
         for owner, last, original, replacement in reversed(self._put):
             if vars(owner).get(last) is replacement:
                 setattr(owner, last, original)
@@ -139,7 +141,9 @@ _NAMED = (type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType)
 
 
 def translators_at_work(translator: Any) -> list[Any]:
-    """Those that torch is in while this one interprets, outermost first: itself, and those whose instruction called the next."""
+    """The translators that are active while this one interprets, outermost first: itself, and those that its current instruction
+    called.
+    """
     inside: list[Any] = translator.output._current_tx
     return inside if inside and inside[-1] is translator else [*inside, translator]
 
@@ -150,7 +154,7 @@ def translator_at_work(output: Any) -> Any:
 
 
 def is_null(tracker: Any) -> bool:
-    """Whether this stands for the NULL of a call."""
+    """Whether this is the NULL of a call."""
     return type(tracker).__name__ == "NullVariable"
 
 
@@ -158,14 +162,15 @@ Fields = dict[str, Any]
 
 
 def fields_of(tracker: Any) -> Fields:
-    """The fields of a tracker, which stay the same dictionary; nothing becomes real by it."""
+    """The fields of a tracker, always the same dict; does not realize a lazy tracker."""
     fields: Fields = object.__getattribute__(tracker, "__dict__")
     return fields
 
 
 def changing(fields: Fields) -> int | None:
-    """What `tracker_words` may say otherwise of this tracker later, as a number that changes with it: how many others it holds, -1
-    while it is lazy. None: that stays as it is."""
+    """A number that changes whenever `tracker_words` of this tracker may change: how many others it holds, -1 while it is lazy.
+    None: it never changes.
+    """
     items = fields.get("items")
     if isinstance(items, _CONTAINERS):
         return len(items)
@@ -176,7 +181,7 @@ def changing(fields: Fields) -> int | None:
 
 
 def tracker_words(tracker: Any, fields: Fields) -> tuple[str, str, str, torch.fx.Node | None]:
-    """Of a tracker: the name of its class, what it holds in words, torch's name of its source, and the node that holds it."""
+    """The facts of a tracker: its class name, its value in words, torch's name of its source, and the node that holds it."""
     lazy = fields.get("_cache")
     if lazy is not None:
         if lazy.vt is not None:
@@ -212,11 +217,11 @@ def _content_text(kind: str, fields: dict[str, Any]) -> str:
         return ev.safe_repr(value)
     if issubclass(type(value), _NAMED):
         return ev.clip(str(value.__name__))
-    return type(value).__name__  # `isinstance` and `repr` would run the program's code
+    return type(value).__name__  # `isinstance` and `repr` would run user code
 
 
 def value_text(value: Any) -> str:
-    """A symbolic value as text: a tensor's dtype, shape and device; a number's expression; "" where nothing is known."""
+    """A symbolic value as text: a tensor's dtype, shape and device; a number's expression; "" if nothing is known."""
     dtype, shape, device = tensor_words(value)
     if dtype:
         return f"{dtype}{shape} {device}"
@@ -228,16 +233,19 @@ def value_text(value: Any) -> str:
 
 
 def argument_view(value: Any, number: int, name: str) -> ev.ValueView:
-    """An argument of a call: a tensor's dtype, shape and device; a plain value; else its type, for `repr` runs the program."""
+    """An argument of a call: a tensor's dtype, shape and device; a plain value; otherwise its type, because `repr` runs user
+    code.
+    """
     kind = type(value)
     shown = f"{len(value)} item{'' if len(value) == 1 else 's'}" if kind in (list, tuple, dict, set) else value_text(value)
     return ev.ValueView(number, kind.__qualname__, shown or repr(value), name)
 
 
 def _source_name(source: Any) -> str:
-    """torch's name of a source: `L['x']` for the local `x`, `G['f']` for the global `f`; `plain_source` makes Python of it.
+    """torch's name of a source: `L['x']` for the local `x`, `G['f']` for the global `f`; `plain_source` converts it to Python
+    syntax.
 
-    "" for what torch has no name for: the cell of a closure, what it made itself.
+    "" for sources without a name in torch: a closure cell, an object that torch created.
     """
     if source is None:
         return ""
@@ -252,21 +260,21 @@ def _source_name(source: Any) -> str:
 
 
 Written = tuple[str, str]
-"""An instruction as torch has it: its name and its operand in words."""
+"""An instruction as torch has it: its name, and its operand as text."""
 
 
 def written(instruction: Any) -> Written:
-    """One of torch's instructions in words."""
+    """One of torch's instructions as text."""
     return instruction.opname, _operand(instruction)
 
 
 def written_in(code: types.CodeType) -> dict[int, Written]:
-    """All instructions that torch makes of a code object, by its offsets."""
+    """All instructions that torch generates for a code object, by torch's offsets."""
     return {instruction.offset: written(instruction) for instruction in _instructions(code)}
 
 
 def _operand(instruction: Any) -> str:
-    """As `dis` shows it."""
+    """The operand as `dis` shows it."""
     if instruction.target is not None:
         offset = instruction.target.offset
         return f"to {offset}" if offset is not None else "to an instruction that torch put in"
@@ -283,9 +291,9 @@ def original_of(code: types.CodeType) -> types.CodeType | None:
 
 
 def own_rows(code: types.CodeType, rows: Sequence[ev.ListingRow]) -> dict[int, ev.ListingRow]:
-    """Offset of an instruction of torch -> the row of the code object that it stands for.
+    """Offset of an instruction of torch -> the row of the code object that it corresponds to.
 
-    torch takes some instructions apart before it interprets them, and counts offsets anew. Empty where that is not understood.
+    torch rewrites some instructions before it interprets them, and renumbers the offsets. Empty if they cannot be aligned.
     """
     rows = [row for row in rows if row.op not in _WITHOUT_MEANING]
     shown: dict[int, ev.ListingRow] = {}
@@ -298,7 +306,7 @@ def own_rows(code: types.CodeType, rows: Sequence[ev.ListingRow]) -> dict[int, e
             pass
         elif row.op in _TAKEN_APART or "_NONE" in row.op:
             remaining = _TAKEN_APART.get(row.op, 3) - 1
-        else:  # put in, after the one before
+        else:  # inserted after the previous one
             shown[instruction.offset] = rows[max(at - 1, 0)]
             continue
         shown[instruction.offset] = row
@@ -333,14 +341,14 @@ _TAKEN_APART = {
     "BINARY_SLICE": 2, "STORE_SLICE": 2, "LOAD_FAST_LOAD_FAST": 2, "STORE_FAST_LOAD_FAST": 2, "STORE_FAST_STORE_FAST": 2,
     "LOAD_FAST_BORROW_LOAD_FAST_BORROW": 2,
 }  # fmt: skip
-"""Instruction -> into how many torch takes it apart; a jump that compares with None becomes three."""
+"""Instruction -> the number of instructions that torch rewrites it to; a jump that compares with None becomes three."""
 
 _WITHOUT_MEANING = ("CACHE", "EXTENDED_ARG")
 _DIRECTION = re.compile(r"_(FORWARD|BACKWARD|ABSOLUTE)(?=_|$)|_NO_INTERRUPT")
 
 
 def _family(opname: str) -> str:
-    """A jump may change its direction when code is put together anew."""
+    """A class of equivalent jumps: a jump may change its direction when code is reassembled."""
     return _DIRECTION.sub("", opname)
 
 
@@ -348,7 +356,7 @@ def _family(opname: str) -> str:
 
 
 def entries_in(entries: Any) -> list[Any]:
-    """Cache entries as a list: torch 2.11 has the first of a chain."""
+    """Cache entries as a list: torch 2.11 returns the head of a linked list."""
     if isinstance(entries, list | tuple):
         return list(entries)
     chain = []
@@ -359,22 +367,21 @@ def entries_in(entries: Any) -> list[Any]:
 
 
 def entries_of(code: types.CodeType, region: int = -1) -> list[Any]:
-    """The cache entries of a code object, in the order in which torch tries them; of a region that keeps its entries to itself,
-    where one is named."""
+    """The cache entries of a code object, in the order in which torch tries them; with `region`, those of an isolated region."""
     owner, last = ENTRIES.holder()
     of_region = getattr(owner, "_get_cache_entries_for_region", None) if region >= 0 else None
     return entries_in(getattr(owner, last)(code) if of_region is None else of_region(code, region))
 
 
 def region_of(compiled: Any) -> int:
-    """The number of the region of what torch.compile made with `isolate_recompiles`; -1 for the one that all others share."""
+    """The region number of a torch.compile result with `isolate_recompiles`; -1 for the shared region of all others."""
     context = getattr(compiled, "__dict__", {}).get("dynamo_ctx", compiled)
     region = getattr(context, "_isolate_recompiles_id", -1)
     return region if isinstance(region, int) else -1
 
 
 def check_guards(entry: Any, locals_: Mapping[str, Any]) -> tuple[bool, list[str]]:
-    """Whether the guards of an entry hold for these locals, and the checks that do not, as torch writes them."""
+    """Whether the guards of an entry pass for these locals, and the failing checks, as printed by torch."""
     manager = getattr(entry, "guard_manager", None) or entry.check_fn.guard_manager
     answer = manager.check_verbose(dict(locals_))
     return bool(answer.result), [str(part) for part in answer.verbose_code_parts]
@@ -384,7 +391,7 @@ def check_guards(entry: Any, locals_: Mapping[str, Any]) -> tuple[bool, list[str
 
 
 class NodeFacts(NamedTuple):
-    """What is said of a node, as in `NodeAdded`: read while torch still keeps its values, put into words later."""
+    """The facts of a node, as in `NodeAdded`: read while torch still has its values, formatted later."""
 
     op: str
     target: str
@@ -408,7 +415,7 @@ class NodeFacts(NamedTuple):
 
 
 def node_facts(node: torch.fx.Node) -> NodeFacts:
-    """The facts of a node. They hold nothing of torch."""
+    """The facts of a node, without references to torch."""
     held_by = node.meta.get("nn_module_stack") or {}
     return NodeFacts(
         op=node.op,
@@ -431,10 +438,10 @@ _FRAME = re.compile(r'File "(.*?)", line (\d+), in ')
 
 
 def pieces_of(compiler: Any, graph: Any, source_of: Callable[[str], str]) -> tuple[ev.GraphPiece, ...]:
-    """The parts that DDPOptimizer split this graph into, in the order of forward; () where it is whole, or another compiler.
+    """The subgraphs that DDPOptimizer split this graph into, in forward order; () if it is not split, or another compiler is used.
 
-    Its buckets stand in the order of forward; gradients come the other way round, so the last one is sent first. It knows
-    parameters by the inputs of the graph: `source_of` says what people call these.
+    Its buckets are in forward order; gradients become ready in reverse order, so the last bucket is sent first. It identifies
+    parameters by graph inputs: `source_of` maps these to users' names.
     """
     buckets = getattr(getattr(compiler, "__self__", None), "buckets", None) or ()
     if len(buckets) < 2:
@@ -456,24 +463,25 @@ def pieces_of(compiler: Any, graph: Any, source_of: Callable[[str], str]) -> tup
 
 
 def guards_context(output: Any) -> Any:
-    """What holds the guards that torch asks for while it traces: another set may take the place of the one that it has."""
+    """The object that holds the guards requested during tracing: torch may replace the set that it contains."""
     return output.tracing_context.guards_context
 
 
 def guard_count(context: Any) -> int:
-    """How many it has asked for."""
+    """The number of guards requested so far."""
     return len(context.dynamo_guards.inner)
 
 
 def guards_from(context: Any, position: int) -> list[Any]:
-    """Those from a position on, in the order in which torch asked for them."""
+    """The guards from a position on, in the order in which torch requested them."""
     guards = context.dynamo_guards.inner
     return list(itertools.islice(reversed(guards), len(guards) - position))[::-1]
 
 
 class GuardFacts(NamedTuple):
-    """What is said of a guard, as in `GuardInstalled`, put into words later: `name` is torch's of its source, `checks` are the
-    Python expressions that it became, `user_line` is where the user's program stood when it was needed."""
+    """The facts of a guard, as in `GuardInstalled`, formatted later: `name` is torch's name of its source, `checks` are the Python
+    expressions that it was compiled to, `user_line` is the program's line when it was requested.
+    """
 
     name: str
     kind: str
@@ -482,17 +490,17 @@ class GuardFacts(NamedTuple):
 
     @property
     def source(self) -> str:
-        """The source as people write it."""
+        """The source in Python syntax."""
         return plain_source(self.name)
 
     @property
     def scope(self) -> str:
-        """Where the source begins."""
+        """Whether the source starts at a local or a global."""
         return _SCOPES.get(self.name[:2], "")
 
     @property
     def expression(self) -> str:
-        """The checks as people write them."""
+        """The checks in Python syntax."""
         return " and ".join(map(plain_source, dict.fromkeys(self.checks)))
 
 
@@ -500,7 +508,7 @@ _SCOPES = {"L[": "local", "G[": "global"}
 
 
 def guard_facts(guard: Any) -> GuardFacts:
-    """What a guard of torch is about. It holds nothing of torch."""
+    """The facts of a guard, without references to torch."""
     name, stack = guard.name, guard.user_stack
     return GuardFacts(
         str(name() if callable(name) else name), guard.inner_create_fn().__name__, tuple(map(str, guard.code_list or ())),
@@ -514,7 +522,7 @@ FLIGHT_RECORDER = PrivateName("torch._C._distributed_c10d", "_dump_fr_trace_json
 
 
 def collectives() -> list[Collective]:
-    """The collectives that torch's flight recorder saw, oldest first; empty where it is off, or not there. Sends are none."""
+    """The collectives in torch's flight recorder, oldest first; empty if it is disabled or missing. Sends are not collectives."""
     try:
         owner, last = FLIGHT_RECORDER.holder()
         entries = json.loads(getattr(owner, last)())["entries"]

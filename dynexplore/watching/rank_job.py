@@ -1,13 +1,13 @@
-"""`dynexplore watch --ranks OUT`: this process is one of a job, and leaves its recording beside those of the others.
+"""`dynexplore watch --ranks OUT`: this process is one rank of a job, and saves its recording next to those of the others.
 
-Which idea lives here: torchrun starts the same program N times, and tells each by the environment which one it is. So each
-process watches itself, and writes one file into a folder that all share; the first one then waits until the others are there,
-and shows them side by side. Which collectives a process began, and when, torch's flight recorder knows (a ring of torch itself,
-for gloo and NCCL): it is switched on before the program begins, and read when it ended. No function of the program is touched.
+The idea: torchrun starts the same program N times, and passes each its rank in the environment. So each process watches itself, and
+writes one file to a shared folder; rank 0 then waits for the other files, and shows them side by side. The start times of
+collectives come from torch's flight recorder (a ring buffer in torch, for gloo and NCCL): it is enabled before the program begins,
+and read after it ended. No function of the program is modified.
 
-In:  the environment that torchrun sets, a folder. Out: `RankJob`: `begin()`, `leave(recording)`, `joined()`.
+In: the environment that torchrun sets, a folder. Out: `RankJob`: `begin()`, `leave(recording)`, `joined()`.
 
-PyTorch's counterpart: TORCH_TRACE, which writes a log a rank, and torch/distributed/flight_recorder.
+PyTorch's counterpart: TORCH_TRACE, which writes one log per rank, and torch/distributed/flight_recorder.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ LONGEST_WAIT = 60.0
 """Seconds that the first rank waits for the files of the others."""
 
 LAST_WAIT = 5.0
-"""Seconds that it goes on waiting when it is asked to end: a process of the job has failed, and torchrun ends the others."""
+"""Seconds that it continues to wait when it is asked to end: a process of the job has failed, and torchrun ends the others."""
 
 RING = "20000"
-"""So many collectives the flight recorder keeps, where the user's environment does not say how many."""
+"""The flight recorder's capacity in collectives, unless the user's environment sets it."""
 
 _SIZES = ("TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE")
 
 
 class NoJob(Exception):
-    """This process is none of several; the message says what to do, in one sentence."""
+    """This process is not part of a multi-process job; the message is one sentence with what to do."""
 
 
 class RankJob:
-    """See the head of this file."""
+    """This process's part in a job; see the module docstring."""
 
     def __init__(self, folder: Path, environment: Mapping[str, str] = os.environ) -> None:
         try:
@@ -58,21 +58,21 @@ class RankJob:
         self._has_left = self._is_to_end = False
 
     def begin(self) -> None:
-        """Before the program begins: make the folder, forget the file of an earlier job, switch on torch's flight recorder."""
+        """Before the program begins: create the folder, delete the file of an earlier job, enable torch's flight recorder."""
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / file_of(self.rank)).unlink(missing_ok=True)
         if not any(name in os.environ for name in _SIZES):
             os.environ[_SIZES[0]] = RING
-        signal.signal(signal.SIGTERM, self._on_terminate)  # a program that has a handler of its own puts it in this place
+        signal.signal(signal.SIGTERM, self._on_terminate)  # a program with its own handler replaces this one
 
     def _on_terminate(self, number: int, frame: FrameType | None) -> None:
-        """Another process has failed: the program ends here, and what was seen of it is kept."""
+        """Another process has failed: end the program here, and keep its recording so far."""
         self._is_to_end = True
         if not self._has_left:
             raise SystemExit(128 + number)
 
     def leave(self, recording: Recording, *, redact: bool = False) -> Path:
-        """After the program ended: write this rank's file, whole or not at all."""
+        """After the program ended: write this rank's file atomically."""
         self._has_left = True
         recording.rank = self.rank
         recording.job = Job(self.world_size, socket.gethostname(), self.name, tuple(private_torch.collectives()))
@@ -83,7 +83,7 @@ class RankJob:
         return target
 
     def joined(self, longest_wait: float = LONGEST_WAIT) -> Ranks:
-        """All ranks, as soon as each has left its file; without those that did not in time."""
+        """All ranks, once each has saved its file; ranks that time out are left out."""
         until = time.monotonic() + longest_wait
         while time.monotonic() < until and len(self._there()) < self.world_size:
             if self._is_to_end:
@@ -92,13 +92,13 @@ class RankJob:
         return open_ranks(self.folder)
 
     def _there(self) -> list[int]:
-        """The ranks of this job that have left their file."""
+        """The ranks of this job that have saved their file."""
         mark = f'"name":{json.dumps(self.name, ensure_ascii=False)}'.encode()
         return [rank for rank, file in files_in(self.folder).items() if rank < self.world_size and mark in _beginning(file)]
 
 
 def _beginning(file: Path) -> bytes:
-    """As much of a file as tells whose it is."""
+    """The beginning of a file, sufficient to tell which job and rank it is from."""
     try:
         with file.open("rb") as opened:
             return opened.read(16_000)
@@ -107,7 +107,7 @@ def _beginning(file: Path) -> bytes:
 
 
 def _name_of_job(environment: Mapping[str, str], world_size: int) -> str:
-    """What all processes of one job have in common, and no other job: of one host the process that started them as well."""
+    """An identifier shared by all processes of one job, and by no other job: on one host it includes the parent process."""
     names = ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT")
     parts = [environment.get(name, "") for name in names]
     if environment.get("LOCAL_WORLD_SIZE") == str(world_size):

@@ -1,10 +1,10 @@
-"""What torch's real guards say of a call that does not happen: which entry would serve it, and which guard of the others says no.
+"""Verdicts of torch's real guards on a call that is not made: which entry would serve it, and which guard of the others fails.
 
-Which idea lives here: torch.compile keeps its entries beside the code object, each with its tree of guards. The tree itself is
-asked, with the locals that the frame of such a call would have; nothing is run or compiled, and no entry is moved. The check that
-says no is told in the words of this project, with what was expected and what came.
+The idea: torch.compile attaches its cache entries to the code object, each with its guard tree. The tree itself is evaluated, with
+the locals that the frame of such a call would have; nothing is run or compiled, and the order of entries does not change. The
+failing check is reported in this project's terms, with expected and actual value.
 
-In:  a function, the arguments of a call, what a listener knows of the entries.
+In: a function, the arguments of a call, a listener's facts about the entries.
 Out: `TorchPrediction`: hit, recompile or first compile, and a `TorchVerdict` for each entry.
 
 PyTorch's counterpart: `get_guard_fail_reason` in torch/_dynamo/guards.py.
@@ -30,8 +30,9 @@ from dynexplore.watching import private_torch
 
 @dataclass(frozen=True, slots=True)
 class TorchVerdict:
-    """One entry: its number and frame in the recording (0: it was made before the watch began), whether it would serve the call,
-    and the guard that says no, as torch writes the check and in words."""
+    """One entry: its number and frame in the recording (0: created before the watch began), whether it would serve the call, and
+    the failing guard, as printed by torch and in words.
+    """
 
     entry: int
     frame: int
@@ -64,19 +65,19 @@ class TorchPrediction:
 
 
 class WatchedEntry:
-    """What a watch knows of an entry: its number, its frame, what its checks of tensors expect, and the numbers of its guards."""
+    """A watch's facts about an entry: its number, its frame, the expected metadata of tensors, and the numbers of its guards."""
 
     def __init__(self, number: int, frame: int, tensors: Mapping[str, str], guards: Mapping[str, int]) -> None:
         self.number, self.frame, self.tensors, self.guards = number, frame, tensors, guards
 
     @property
     def shown(self) -> int:
-        """The number that events have."""
+        """The number used in events."""
         return self.number or ev.EARLIER
 
 
 BEFORE_THE_WATCH = WatchedEntry(0, 0, {}, {})
-"""An entry that was made before the watch began."""
+"""Stands for an entry that was created before the watch began."""
 
 
 def predict(
@@ -86,7 +87,9 @@ def predict(
     entry_of: Callable[[Any], WatchedEntry | None],
     region: int = -1,
 ) -> TorchPrediction:
-    """Ask the guards of every entry of a function's code; `entry_of` says what a watch knows of an entry, by its modified code."""
+    """Evaluate the guards of every entry of a function's code; `entry_of` returns a watch's facts about an entry, by its modified
+    code.
+    """
     function = target.forward if isinstance(target, torch.nn.Module) else target
     scope_locals = frame_locals(function, args, kwargs)
     plain = getattr(function, "__func__", function)
@@ -98,7 +101,7 @@ def predict(
 
 
 def frame_locals(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """The locals of the frame that a call would begin with: parameters, `self`, and what the function closes over."""
+    """The locals of the frame that a call would begin with: parameters, `self`, and closure variables."""
     plain = getattr(function, "__func__", function)
     if not isinstance(plain, types.FunctionType):
         raise TypeError(f"the guards of {type(plain).__name__} cannot be asked: it is no Python function")

@@ -1,12 +1,12 @@
-"""A program that `dynexplore try` runs in a process of its own: a bounded number of compiled calls, their results, a recording.
+"""A program that `dynexplore try` runs in a separate process: a bounded number of compiled calls, their results, a recording.
 
-Which idea lives here: two runs are compared by what the compiled calls returned and what was printed. So random numbers begin
-alike, results are kept as a few numbers each, and the program ends after so many calls. What a remedy may change is torch's
-business; what the program gets to see is the same.
+The idea: two runs are compared by the results of their compiled calls and by their output. So the random seed is fixed, each result
+is reduced to a few numbers, and the program ends after a number of calls. A remedy affects only how torch compiles; the program
+sees the same environment.
 
-In:  the words `SCRIPT REPORT CALLS [ARGS ...]`. Out: the file REPORT, JSON: the recording, results, error.
+In: the command line `SCRIPT REPORT CALLS [ARGS ...]`. Out: the file REPORT, JSON: the recording, results, error.
 
-PyTorch has no counterpart; torch/_dynamo/repro/after_dynamo.py runs programs that it wrote itself.
+PyTorch's counterpart: none; torch/_dynamo/repro/after_dynamo.py runs programs that it generated itself.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from dynexplore.watching.watch import watch
 
 
 class _EnoughCalls(BaseException):
-    """The program has compiled as many compiled calls as it may."""
+    """The program has made the maximum number of compiled calls."""
 
 
 class Results:
-    """What compiled calls returned, as rows of numbers and texts."""
+    """The results of compiled calls, as rows of numbers and texts."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -38,7 +38,7 @@ class Results:
         self._depth = 0
 
     def around(self, compiled: Callable[..., Any]) -> Callable[..., Any]:
-        """A compiled function that notes its results; one that another compiled function calls is a part of that."""
+        """Wrap a compiled function to record its results; a call nested in another compiled call is part of that call."""
 
         @functools.wraps(compiled)
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -58,7 +58,7 @@ class Results:
 
 
 def _numbers(value: Any) -> list[Any]:
-    """A result in a few numbers: of tensors shape, sum and sum of magnitudes."""
+    """A result as a few numbers: for tensors shape, sum and sum of magnitudes."""
     rows: list[Any] = []
     for leaf in torch.utils._pytree.tree_leaves(value):
         if isinstance(leaf, torch.Tensor) and not leaf.is_sparse and leaf.layout is torch.strided:
@@ -85,14 +85,14 @@ def main(words: list[str]) -> None:
             runpy.run_path(script, run_name="__main__")
         except (_EnoughCalls, SystemExit):
             pass
-        except BaseException as raised:  # whatever the program raises is what the report says
+        except BaseException as raised:  # any exception of the program goes into the report
             error = f"{type(raised).__name__}: {raised}"
     recording = seen.recording.to_plain(times=False)
     Path(report).write_text(json.dumps({"recording": recording, "results": results.rows, "error": error}), encoding="utf-8")
 
 
 def _note_results(results: Results) -> None:
-    """Let everything that torch.compile makes note what it returns."""
+    """Patch torch.compile so that everything it compiles records its results."""
     original = torch.compile
 
     @functools.wraps(original)

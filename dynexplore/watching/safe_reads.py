@@ -1,12 +1,12 @@
-"""A look at torch, which may fail: what could not be read is left out, in one sentence, and all else goes on.
+"""Reads of torch's objects that may fail: what cannot be read is left out, with one sentence, and everything else continues.
 
-Which idea lives here: a watch reads objects that nobody promised to keep as they are. So whatever reads one is called through here.
-A look that is made of parts asks for each part by itself, with what stands in its place, so that one that is unreadable costs that
-part and no more. Words are put together when a recording is read, outside of any look at torch: their parts come this way, too.
+The idea: a watch reads objects whose layout nobody guarantees. So all reading functions are called through this class. A read with
+several parts calls it for each part, with a substitute value, so that an unreadable part costs only that part. Texts are formatted
+when a recording is read, outside of any such read: their parts are called through it, too.
 
-In:  functions that read objects of torch. Out: `SafeReads`, with its `notices`.
+In: functions that read objects of torch. Out: `SafeReads`, with its `notices`.
 
-PyTorch has no counterpart.
+PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import Any, TypeVar, cast
 T = TypeVar("T")
 
 UNREADABLE = (AttributeError, LookupError, TypeError, ValueError, AssertionError, RuntimeError)
-"""What reading an object raises that is not as it was in the torch that this was written for."""
+"""The exceptions of reading an object whose layout differs from the supported torch versions."""
 
 ABSENT = (ImportError, *UNREADABLE)
-"""The same, where a name is asked for as well."""
+"""The same, for reads that also import a name."""
 
 
 class SafeReads:
-    """The looks of one watch; `notices` says in sentences what could not be seen.
+    """The reads of one watch; `notices` tells in sentences what could not be observed.
 
     >>> reads = SafeReads()
     >>> reads.part("unknown", lambda node: node.name, object()), len(reads.notices)
@@ -35,7 +35,7 @@ class SafeReads:
         self.notices: list[str] = []
 
     def part(self, instead: Any, look: Callable[..., T], *args: Any) -> T:
-        """What a look gives; `instead`, which is of the same type, where it cannot be made."""
+        """The result of a read, or `instead`, of the same type, if it fails."""
         try:
             return look(*args)
         except UNREADABLE as error:
@@ -43,15 +43,15 @@ class SafeReads:
             return cast("T", instead)
 
     def __call__(self, look: Callable[..., T], *args: Any) -> T | None:
-        """What a look gives; None where it cannot be made."""
+        """The result of a read, or None if it fails."""
         return cast("T | None", self.part(None, look, *args))
 
     def notice(self, notice: str) -> None:
-        """Say something that cannot be seen, once."""
+        """Report something that cannot be observed, once."""
         if notice not in self.notices:
             self.notices.append(notice)
 
     def unreadable(self, look: Callable[..., Any], error: Exception) -> None:
-        """Say that a look could not be made."""
+        """Report that a read failed."""
         reader = getattr(look, "__name__", type(look).__name__).strip("_").replace("_", " ")
         self.notice(f"Part of this capture could not be read ({reader}: {type(error).__name__}: {error}).")

@@ -1,14 +1,14 @@
-"""What torch's trackers are at a moment: short facts while torch works, records when the recording is read.
+"""The state of torch's trackers at a moment: short facts while torch works, records when the recording is read.
 
-Which idea lives here: a step has a stack of trackers, most of which were there at the step before. So each tracker is read once,
-into a tuple of a few strings, and read again only where it may have changed since; a stack is a tuple of such tuples. That is
-all that a step costs: what is made in great numbers is also what Python's garbage collector has to walk through, and a watch that
-makes a dozen objects a step costs more by that than by what it does. Records are made of the facts later, one for each.
+The idea: a step has a stack of trackers, most of which were there at the previous step. So each tracker is read once, into a tuple
+of a few strings, and read again only if it may have changed since; a stack is a tuple of such tuples. This keeps the number of new
+objects per step small: a dozen objects per step would cost more in Python's garbage collector than the reads themselves. Records
+are created from the facts later, one for each.
 
-torch gives a node another name when its value is stored in a local. Facts have the name of the moment, records the last one.
-What a closure holds is to torch `wrapper.__closure__[0].cell_contents`; records have the name that it bears in the function.
+torch renames a node when its value is stored in a local. Facts have the node's name at that moment, records the final one. torch
+names a closure variable `wrapper.__closure__[0].cell_contents`; records use its name in the function.
 
-In:  trackers of torch. Out: `Values`: `facts`, `stack`, `named` while torch works; `view`, `views`, `named_views` afterwards.
+In: trackers of torch. Out: `Values`: `facts`, `stack`, `named` while torch works; `view`, `views`, `named_views` afterwards.
 
 PyTorch's counterpart: `VariableTracker.debug_repr` in torch/_dynamo/variables/base.py.
 """
@@ -25,7 +25,9 @@ from dynexplore.traces.torch_words import plain_source
 from dynexplore.watching import private_torch
 
 Facts = tuple[int, str, str, str, str]
-"""Of a tracker: its number in the attempt, its class, what it holds in words, torch's name of its source, the name of its node."""
+"""The facts of a tracker: its number in the attempt, its class, its value in words, torch's name of its source, the name of its
+node.
+"""
 
 Stack = tuple[Facts, ...]
 Named = tuple[tuple[str, Facts], ...]
@@ -37,35 +39,35 @@ _new_view = quick(ev.ValueView)
 
 
 class Values:
-    """The trackers of one attempt. It holds them until `close`, so that none is taken for another: torch lets some go."""
+    """The trackers of one attempt. It holds them until `close`, so that no id is reused: torch releases some of them."""
 
     def __init__(self) -> None:
         self._keepalive: list[Any] = []
         self._count = 0
-        # both by identity: of those that stay as they are, and of the others, with their fields and what `changing` said of them
+        # both by id: immutable trackers, and mutable ones with their fields and the last result of `changing`
         self._lasting: dict[int, Facts] = {}
         self._passing: dict[int, tuple[private_torch.Fields, int, Facts]] = {}
         self._nodes: dict[str, Any] = {}
         self._names: dict[str, str] = {}
-        self._cells: dict[str, str] = {}  # torch's name of what a cell holds -> the local's
+        self._cells: dict[str, str] = {}  # torch's name of a cell's content -> the name of the local
         self._views: dict[int, tuple[Facts, ev.ValueView]] = {}
 
     # -- while torch works -----------------------------------------------------------------------------------------------
 
     def facts(self, tracker: Any) -> Facts:
-        """The facts of a tracker as it is now."""
+        """The current facts of a tracker."""
         return self._lasting.get(id(tracker)) or self._read(tracker)
 
     def stack(self, trackers: Sequence[Any]) -> Stack:
         """The facts of a whole stack, bottom first."""
         lasting, read = self._lasting.get, self._read
         seen = []
-        for tracker in trackers:  # no comprehension: on 3.11 that is a function of its own, and most stacks are short
+        for tracker in trackers:  # no comprehension: on 3.11 that is a function call, and most stacks are short
             seen.append(lasting(id(tracker)) or read(tracker))
         return tuple(seen)
 
     def named(self, trackers: Mapping[str, Any]) -> Named:
-        """The facts of locals. Names that torch made up are left out."""
+        """The facts of locals. Names that torch generated are left out."""
         seen = tuple([(name, self.facts(tracker)) for name, tracker in trackers.items() if not name.startswith(_MADE_UP)])
         for name, facts in seen:
             if "__closure__" in facts[3] and _CELL.search(facts[3]):
@@ -107,7 +109,7 @@ class Values:
         return facts
 
     def close(self) -> None:
-        """The attempt is over: forget the trackers, keep which nodes have another name in the end."""
+        """Called when the attempt is over: drop the trackers, keep the final names of renamed nodes."""
         self._names = {name: node.name for name, node in self._nodes.items() if node.name != name}
         self._lasting.clear()
         self._passing.clear()
@@ -117,7 +119,7 @@ class Values:
     # -- when the recording is read --------------------------------------------------------------------------------------
 
     def view(self, facts: Facts) -> ev.ValueView:
-        """The record of what was seen: one record for the same facts."""
+        """The record of a tracker's facts: equal facts share one record."""
         if facts is _NULL:
             return ev.NULL_VIEW
         cached = self._views.get(id(facts))

@@ -1,11 +1,11 @@
-"""`with dynexplore.watch() as w:`: what torch.compile does inside the block becomes a recording.
+"""`with dynexplore.watch() as w:`: record what torch.compile does inside the block.
 
-Which idea lives here: the program is not changed and knows nothing of it. The block turns a listener on; all that torch compiles
-until its end, in whatever function and thread, goes into one recording, and afterwards torch is as it was.
+The idea: the program is not modified. The block turns a listener on; everything that torch compiles until its end, in any function
+and thread, goes to one recording, and afterwards torch is restored.
 
-In:  `watch()`, and a program that uses torch.compile. Out: `Watch`, with its `recording`.
+In: `watch()`, and a program that uses torch.compile. Out: `Watch`, with its `recording`.
 
-PyTorch's counterpart: TORCH_TRACE, which writes to a folder what tlparse shows afterwards.
+PyTorch's counterpart: TORCH_TRACE, which writes a folder that tlparse displays afterwards.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from dynexplore.watching.real_guards import TorchPrediction, predict
 
 
 class Watch:
-    """What torch.compile did: `recording`, and `notices`, what could not be seen, in sentences.
+    """What torch.compile did: `recording`; `notices` tells in sentences what could not be observed.
 
     >>> with watch() as seen:
     ...     doubled = torch.compile(lambda x: x + x, backend="eager")(torch.ones(2))
@@ -43,23 +43,24 @@ class Watch:
 
     @property
     def notices(self) -> list[str]:
-        """What could not be seen, in sentences."""
+        """What could not be observed, in sentences."""
         return self._listener.notices
 
     @property
     def frames_seen(self) -> int:
-        """How many frames torch.compile has compiled so far, or tried to: those of the recording."""
+        """The number of frames that torch.compile has compiled so far, or tried to: those of the recording."""
         return self._listener.frames_seen
 
     @property
     def frames_without_tensors(self) -> int:
-        """How many more it has looked at and left alone, for there is no tensor in them. torch's own counter of frames has both:
-        a weak reference whose object goes while the program runs is enough."""
+        """The number of further frames that torch skipped because they contain no tensors. torch's own frame counter includes both:
+        a weak reference whose object dies while the program runs is enough for such a frame.
+        """
         return self._listener.frames_without_tensors
 
     @property
     def graphs(self) -> list[torch.fx.GraphModule]:
-        """The graphs themselves, where they are kept."""
+        """The graphs themselves, if they are kept."""
         return self._listener.graphs
 
     def __enter__(self) -> Watch:
@@ -80,7 +81,7 @@ class Watch:
         return display_hooks.connected().mimebundle(self.recording)
 
     def check(self, fn: Any, /, *args: Any, **kwargs: Any) -> TorchPrediction:
-        """Which entry of a compiled function would serve this call, and which guard of the others says no. Runs nothing.
+        """Which entry of a compiled function would serve this call, and which guard of the others fails. Runs nothing.
 
         >>> doubled = torch.compile(lambda x, n: x * n, backend="eager")
         >>> with watch() as seen:
@@ -95,16 +96,16 @@ class Watch:
         return predict(torch_compiled.original_of(fn), args, kwargs, self._listener.entry_of, private_torch.region_of(fn))
 
     def note_hit(self, fn: Any) -> None:
-        """Record that a call of `fn` was served by an entry: torch moves the one that did to the front."""
+        """Record that an entry served a call of `fn`: torch moves that entry to the front."""
         self._listener.hit(_code(fn), private_torch.region_of(fn))
 
     def code_of(self, fn: Any) -> int:
-        """The number that the code of a compiled function bears in the recording; -1 for what has no code."""
+        """The number of a compiled function's code in the recording; -1 for a callable without code."""
         code = _code(fn)
         return code_view(code).id if code is not None else -1
 
     def save(self, path: str | os.PathLike[str], *, redact: bool = False) -> str:
-        """Write what was seen to a file, as `Recording.save` does."""
+        """Write the recording to a file, as `Recording.save` does."""
         return self.recording.save(path, redact=redact)
 
 
@@ -116,7 +117,7 @@ def _code(fn: Any) -> types.CodeType | None:
 
 
 def watch(*, steps: bool = True, artifacts: bool = False) -> Watch:
-    """Watch torch.compile in a `with` block. `steps=False` leaves out the symbolic stack after each instruction, and costs less;
-    `artifacts=True` adds what AOTAutograd and Inductor make (graphs of forward and backward, generated code, times).
+    """Watch torch.compile in a `with` block. `steps=False` leaves out the symbolic stack after each instruction, and is faster;
+    `artifacts=True` adds the output of AOTAutograd and Inductor (forward and backward graphs, generated code, times).
     """
     return Watch(steps=steps, artifacts=artifacts)

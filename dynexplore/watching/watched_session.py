@@ -1,14 +1,14 @@
-"""What an explorer may ask of a watched call: what torch's own guards would say if some of its inputs were others.
+"""The session of a watched call: the verdicts of torch's own guards on changed inputs.
 
-Which idea lives here: the pane "What if" asks a session, and does not care whose engine it is. This one answers for torch.compile,
-in the same words: which entry would serve the call, or which guard of each entry says no. torch's guards are asked up to the first
-that says no, so of each entry one guard is named. What would be compiled anew is not tried: torch would have to compile it. An
-edited source and a live run are questions to the other engine.
+The idea: the "What if" pane queries a session, whichever engine it belongs to. This one answers for torch.compile, in the same
+terms: which entry would serve the call, or which guard of each entry fails. torch's guards are evaluated up to the first failure,
+so one guard is reported per entry. A recompile is not attempted, because torch would really have to compile. Edited source and live
+runs are only supported by this project's engine.
 
-In:  a `Watch`, the function as it was given and as it was compiled, the inputs of the latest call.
+In: a `Watch`, the function as it was given and as it was compiled, the inputs of the latest call.
 Out: `WatchedSession`; its answers to the explorer are `WatchedAnswer`s.
 
-PyTorch's counterpart: none; `get_guard_fail_reason` in torch/_dynamo/guards.py says it of a call that happens.
+PyTorch's counterpart: none; `get_guard_fail_reason` in torch/_dynamo/guards.py does this for real calls.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class WatchedAnswer:
-    """A prediction as the explorer shows it: `difference` and `breaks` are of a new capture, which is not tried."""
+    """A prediction as the explorer shows it: `difference` and `breaks` belong to a new capture, which is not attempted."""
 
     outcome: str
     message: str
@@ -47,7 +47,7 @@ class WatchedAnswer:
 
 
 class WatchedSession:
-    """See the head of this file. `args` and `kwargs` are those of the latest call."""
+    """The session of a watched call; see the module docstring. `args` and `kwargs` are those of the latest call."""
 
     about = ""
 
@@ -57,7 +57,7 @@ class WatchedSession:
         self.kwargs: dict[str, Any] = {}
 
     def of_frame(self, frame: int | None) -> WatchedSession:
-        """This session, for frames of the function that was explained. LookupError for those of functions that it called."""
+        """This session, for frames of the explained function. Raises LookupError for frames of functions that it called."""
         if self._is_a_part:
             raise LookupError("Only parts of this module are compiled by torch.compile: explain such a part to ask its guards.")
         code = self._watch.code_of(self._compiled)
@@ -69,7 +69,7 @@ class WatchedSession:
     to_edit = of_frame
 
     def check(self, *args: Any, **kwargs: Any) -> TorchPrediction:
-        """Which entry would serve this call, and which guard of the others says no; nothing is run, nothing is changed."""
+        """Which entry would serve this call, and which guard of the others fails. Runs nothing, has no side effects."""
         return self._watch.check(self._compiled, *args, **kwargs)
 
     def predict(self, changes: Mapping[str, Any]) -> TorchPrediction:
@@ -79,7 +79,7 @@ class WatchedSession:
 
     @property
     def inputs(self) -> list[Input]:
-        """What `what_if` can change."""
+        """The inputs that `what_if` can change."""
         return changed_inputs.inputs_of(self._target, self.args, self.kwargs)
 
     def what_if(self, changes: Mapping[str, Any]) -> WatchedAnswer:
@@ -89,10 +89,10 @@ class WatchedSession:
         return WatchedAnswer(prediction.outcome, message, prediction.entry, tuple(map(self._shown, prediction.entries)))
 
     first_answer = what_if
-    """torch's guards are all that is asked: there is no longer answer."""
+    """Only torch's guards are evaluated: there is no slower, more complete answer."""
 
     def _describe_hit(self, prediction: TorchPrediction) -> str:
-        """The entry that serves the call, and how far: guards of resume functions ask for values that do not exist yet."""
+        """The entry that serves the call, and its reach: guards of resume functions need values that do not exist yet."""
         served = next(verdict for verdict in prediction.entries if verdict.hits)
         if not served.entry:
             return "torch.compile serves it with an entry from before the watch"
@@ -113,15 +113,15 @@ class WatchedSession:
 
     @property
     def source(self) -> str:
-        """Not to be edited here."""
+        """Not supported: raises."""
         _refuse("An edited source")
 
     def rerun(self, text: str) -> NoReturn:
-        """Not to be edited here."""
+        """Not supported: raises."""
         _refuse("An edited source")
 
     def live(self) -> NoReturn:
-        """Not to be run here."""
+        """Not supported: raises."""
         _refuse("A run step by step")
 
 
