@@ -1,16 +1,15 @@
-"""The hand-written files of the explorer, static/explorer/, as one script and one style sheet.
+"""The hand-written files of the explorer, static/explorer/, bundled into one script and one style sheet.
 
-Which idea lives here: there is no build step. The explorer is a few dozen ES modules that people read, check and edit one
-by one; the notebook (explorer.py) and the HTML file (html.py) each take one text. So the modules are joined when they are
-first asked for: in the order of their imports, each once, as a function of its own that returns what it exports, so that
-no two of them can get in each other's way. Only the way in (main.js) stands at the top and keeps its exports. A form of
-import or export that is not known is refused, rather than making something wrong of it. Comments stay behind.
+The idea: there is no build step. The explorer consists of a few dozen ES modules that people read, check and edit separately; the
+notebook (explorer.py) and the HTML file (html.py) each need one text. So the modules are bundled on first use: in import order,
+each once, wrapped in a function that returns its exports, so that their names cannot collide. Only the entry point (main.js) is at
+top level and keeps its exports. Unsupported forms of import or export are rejected, not bundled wrongly. Comments are removed.
 
-In:  the package's own files.
+In: the package's own files.
 Out: `SCRIPT`, an ES module that exports `mount`, and `STYLE`; `joined(read, entry)` for any modules; `graphviz()` and
      `code_editor()`, the texts of the vendored modules that draw diagrams and edit source (static/vendor/).
 
-PyTorch has no counterpart.
+PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -25,29 +24,29 @@ ENTRY = "main.js"
 _STATIC = resources.files(__package__) / "static" / "explorer"
 _VENDOR = resources.files(__package__) / "static" / "vendor"
 
-# `import { one, other } from "./file.js";`, over several lines too
+# `import { one, other } from "./file.js";`, possibly over several lines
 _IMPORT = re.compile(r'^import \{\s*(\w+(?:,\s*\w+)*),?\s*\} from "(\.{1,2}/[\w./]+\.js)";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async function|function|class|const) (\w+))", re.MULTILINE)
-# what would be an import or an export that the patterns above do not take: two patterns, for one would look at each letter
+# imports and exports that the patterns above do not match: two patterns, because a combined one would be tried at each character
 _UNKNOWN = (re.compile(r"^(?:import|export)\b.*", re.MULTILINE), re.compile(r"import(?<!\wimport)\([\"'`].*"))
-# a comment of its own line or lines: it says types and why, and every page would carry it
+# a comment on lines of its own: types and explanations, which would only make each page larger
 _COMMENT = re.compile(r"^[ ]*/\*\*[^*]*\*+(?:[^/*][^*]*\*+)*/\n|^[ ]*// [^\n]*\n", re.MULTILINE)
-# a type within a line, and what a style sheet says besides
+# inline type comments, and comments in style sheets
 _ASIDE = re.compile(r"/\*\* @(?:type|param) [^*\n]*\*/ ?")
 _STYLE_COMMENT = re.compile(r"^[ ]*/\*[^*]*\*+(?:[^/*][^*]*\*+)*/\n|[ ]*/\*[^*]*\*+(?:[^/*][^*]*\*+)*/", re.MULTILINE)
 _MARK = "// @ts-check\n"
 
 
 class JoinError(ValueError):
-    """The modules cannot be joined; the message says which file and why."""
+    """The modules cannot be bundled; the message names the file and the reason."""
 
 
 def joined(read: Callable[[str], str], entry: str = ENTRY) -> str:
-    """Return one ES module made of `entry` and all that it imports; `read` gives the text of a file by its path.
+    """Return one ES module bundled from `entry` and all its imports; `read` returns the text of a file by its path.
 
-    Raises JoinError for a circle of imports, a name that is imported but not exported, and for every form of import or
-    export other than `import { a, b } from "./file.js"` and `export` before a function, a class or a const (in `entry`,
-    `export default` as well).
+    Raises JoinError for an import cycle, a name that is imported but not exported, and for every form of import or export other
+    than `import { a, b } from "./file.js"` and `export` before a function, a class or a const (in `entry`, `export default` as
+    well).
 
     >>> files = {
     ...     "main.js": 'import { one } from "./one.js";\\nexport const two = one + one;\\n',
@@ -95,12 +94,12 @@ def joined(read: Callable[[str], str], entry: str = ENTRY) -> str:
 
 
 def _variable(path: str) -> str:
-    """The name of what a module exports: panes/index.js is $panes_index."""
+    """The variable that holds a module's exports: panes/index.js is $panes_index."""
     return "$" + re.sub(r"\W", "_", path.removesuffix(".js"))
 
 
 def _imports(path: str, text: str) -> list[tuple[list[str], str]]:
-    """What a file imports: the names, and the path of the other file."""
+    """The imports of a file: the names, and the path of the other file."""
     folder = posixpath.dirname(path)
     return [
         ([name.strip() for name in names.split(",")], posixpath.normpath(posixpath.join(folder, file)))
@@ -109,11 +108,11 @@ def _imports(path: str, text: str) -> list[tuple[list[str], str]]:
 
 
 def _stripped(path: str, text: str, *, is_entry: bool) -> tuple[str, str]:
-    """The text of a file without its imports, and the same without the word `export`."""
+    """The text of a file without its imports, and the same without the keyword `export`."""
     plain = _ASIDE.sub("", _COMMENT.sub("", _IMPORT.sub("", text.removeprefix(_MARK))))
     rest = _EXPORT.sub("", plain)
     body = re.sub(r"^export default (?=\{)", "", rest, flags=re.MULTILINE) if is_entry else rest
-    code = re.sub(r"/\*\*.*?\*/", "", body, flags=re.DOTALL)  # those within a line
+    code = re.sub(r"/\*\*.*?\*/", "", body, flags=re.DOTALL)  # inline type comments
     if unknown := next(filter(None, (pattern.search(code) for pattern in _UNKNOWN)), None):
         raise JoinError(f"{path}: the join does not understand {unknown.group().strip()!r}")
     return plain, rest
@@ -124,7 +123,7 @@ def _read(path: str) -> str:
 
 
 def _style() -> str:
-    """page.css, then what panes and controls bring in files of their own."""
+    """page.css, followed by the style sheets of panes and controls."""
     folders = [_STATIC / "panes", _STATIC / "controls"]
     more = sorted(
         (file for folder in folders for file in folder.iterdir() if file.name.endswith(".css")), key=lambda file: file.name
@@ -143,7 +142,7 @@ def code_editor() -> str:
 
 
 def without_spaces(sheet: str) -> str:
-    """A style sheet without the spaces that only people need.
+    """Remove the whitespace of a style sheet that is not significant.
 
     >>> without_spaces(".a { color: red; }\\n.b > .c { margin: 0 1px; }\\n")
     '.a{color:red}.b > .c{margin:0 1px}'
@@ -152,6 +151,6 @@ def without_spaces(sheet: str) -> str:
     return re.sub(r"(?<=[{;])(-{0,2}[a-z][\w-]*): ", r"\1:", packed)
 
 
-# a tenth of it are spaces that begin lines; every page carries script and style
+# a tenth of the text is indentation; every page contains script and style sheet
 SCRIPT = re.sub(r"\n{2,}", "\n", re.sub(r"^ +| // [^\"'`\n]*$", "", joined(_read), flags=re.MULTILINE)).replace(" => ", "=>")
 STYLE = without_spaces(_style())

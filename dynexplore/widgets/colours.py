@@ -1,14 +1,14 @@
-"""The colours of Python source: what Pygments says of each piece, as numbers and letters that the page reads.
+"""Syntax highlighting of Python source: Pygments' tokens, encoded as numbers and letters that the page decodes.
 
-Which idea lives here: the data of the explorer is made with the standard library alone (views/explorer_data.py), and the
-colours are an addition to it, made here for the notebook and the HTML file alike. The page knows eight kinds of pieces; what
-Pygments tells apart beyond them looks the same.
+The idea: the explorer's data is created with the standard library alone (views/explorer_data.py); highlighting is an optional
+addition, made here for both the notebook and the HTML file. The page has eight token kinds; finer distinctions of Pygments are
+dropped.
 
-In:  the data of the explorer.
-Out: `coloured(data)`, the same with `colours`: code -> for each line a text like "3k1.1d", how many letters are of which
-     kind ("." is plain); static/explorer/panes/source.js has the kinds' names.
+In: the data of the explorer.
+Out: `coloured(data)`, the same with `colours`: code -> for each line a text like "3k1.1d", the number of characters of each kind
+     ("." is plain); the names of the kinds are in static/explorer/panes/source.js.
 
-PyTorch has no counterpart.
+PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ KINDS = {
     "Name.Builtin": "b",
     "Name.Exception": "b",
 }
-"""Pygments' types that have a colour; a type inside one of them has its colour, unless it has a row of its own."""
+"""Pygments token types that are highlighted; a subtype has its parent's color, unless it has a row of its own."""
 
 MOST_LINES = 5000
-"""Longer sources stay plain: nobody reads them whole, and the lexer takes a second for so many lines."""
+"""Longer sources are not highlighted: nobody reads them whole, and lexing this many lines takes a second."""
 
 
 def coloured(data: dict[str, Any]) -> dict[str, Any]:
-    """Return the explorer's data with the colours of its sources; without Pygments they are plain.
+    """Return the explorer's data with its sources highlighted; without Pygments they stay plain.
 
     >>> coloured({"codes": {"1": {"lines": ["def f(x):", "    return 1"]}}})["colours"]
     {'1': ['3k1.1d', '4.6k1.1n']}
@@ -53,12 +53,12 @@ def coloured(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def spelled(data: dict[str, Any]) -> str:
-    """The explorer's data, coloured and packed, as the text that goes to a notebook."""
+    """The explorer's data, highlighted and packed, as the text sent to a notebook."""
     return json.dumps(packed(coloured(data)), ensure_ascii=False, separators=(",", ":"))
 
 
 def pieces(lines: Sequence[str]) -> list[str]:
-    """For each line how many letters are of which kind; what follows the last piece is plain."""
+    """For each line, the number of characters of each kind; the rest of the line is plain."""
     if len(lines) > MOST_LINES:
         return []
     by_line: list[list[tuple[int, str]]] = [[]]
@@ -88,7 +88,7 @@ def _spelled(line: list[tuple[int, str]]) -> str:
 
 @functools.cache
 def _kind(token: tuple[str, ...]) -> str:
-    """The letter of one of Pygments' types, which is the tuple of its names, the outermost first."""
+    """The letter for a Pygments token type, which is the tuple of its names, outermost first."""
     for count in range(len(token), 0, -1):
         kind = KINDS.get(".".join(token[:count]))
         if kind is not None:

@@ -1,15 +1,14 @@
-"""What a notebook shows for a recording or an explanation, and when it is let go again.
+"""The display of a recording or explanation in a notebook, and its lifetime.
 
-Which idea lives here: in a notebook it is the explorer (of a large recording the first view at once, the rest when the cell has
-ended), in a terminal its text, elsewhere the static page. A widget lives in the kernel until it is closed: the page may be
-loaded anew and ask for it. But a cell that runs again shows something new, and so does one that was deleted; so widgets belong
-to the cell that showed them and end with what it showed, and so do the names under which IPython keeps a result (`Out[3]`, `_3`,
-`_`).
+The idea: a notebook shows the explorer (for a large recording the first view at once, the rest when the cell has ended), a terminal
+its text, everything else the static page. A widget lives in the kernel until it is closed, because the page may be reloaded and
+request it again. But a cell that runs again replaces its output, and a deleted cell has none; so widgets belong to the cell that
+displayed them, and are closed together with its output, as are the names under which IPython keeps a result (`Out[3]`, `_3`, `_`).
 
-In:  a Recording, or anything with a `recording`.
-Out: `mimebundle(shown)`, which `_repr_mimebundle_` of both gives to IPython.
+In: a Recording, or anything with a `recording`.
+Out: `mimebundle(shown)`, which `_repr_mimebundle_` of both returns to IPython.
 
-PyTorch has no counterpart.
+PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ if HAS_WIDGETS := importlib.util.find_spec("anywidget") is not None:
 
 
 def mimebundle(shown: Any) -> Bundle:
-    """The explorer in a notebook, nothing where the repr does (a terminal), the static page where no widget can be made."""
+    """The explorer in a notebook, nothing if the repr suffices (a terminal), the static page if no widget can be created."""
     recording = recording_of(shown)
     shell = get_ipython()
     if not isinstance(shell, InteractiveShell):
@@ -46,11 +45,11 @@ def mimebundle(shown: Any) -> Bundle:
     return (data, metadata) if metadata else data
 
 
-# -- what a cell showed ------------------------------------------------------------------------------------------------
+# -- the output of a cell ----------------------------------------------------------------------------------------------
 
 
 class Outputs:
-    """What each cell of a notebook shows: the widgets, and weakly the objects."""
+    """The outputs of each cell of a notebook: strong references to widgets, weak ones to the displayed objects."""
 
     def __init__(self, shell: InteractiveShell) -> None:
         self.shell = shell
@@ -63,7 +62,7 @@ class Outputs:
         self.cells.setdefault(self.cell, []).append((weakref.ref(shown), explorer))
 
     def _begin(self, info: Any) -> None:
-        """A cell begins to run: what it showed before goes, and what cells showed that are deleted by now."""
+        """Called when a cell begins to run: drop its previous output, and that of cells deleted since."""
         TURN.cell_begins()
         self.cell = _name_of_cell(info.cell_id, info.raw_cell)
         for cell in (self.cell, *_deleted_cells(self.shell)):
@@ -72,7 +71,7 @@ class Outputs:
                 _forget(self.shell, shown())
 
     def _ended(self, result: Any) -> None:
-        """A cell has ended: its explorers, of which the first view may have been sent, get all there is, or Ctrl-C ends that."""
+        """Called when a cell has ended: complete its explorers that only sent a first view, unless Ctrl-C interrupts."""
         shown = [explorer for _, explorer in self.cells.get(self.cell, ())]
         try:
             for explorer in shown:
@@ -96,19 +95,19 @@ def outputs_of(shell: InteractiveShell) -> Outputs:
 
 
 def _is_in_cell(shell: InteractiveShell) -> bool:
-    """Whether a cell runs, which will end: what a widget has called in the kernel is none."""
-    get_parent = getattr(shell, "get_parent", None)  # a shell without a kernel has none, and runs nothing but cells
+    """Whether a cell is running that will end: a widget callback in the kernel is not a cell."""
+    get_parent = getattr(shell, "get_parent", None)  # a shell without a kernel has none, and runs only cells
     header = get_parent().get("header") if get_parent is not None else None
     return not isinstance(header, dict) or header.get("msg_type", "execute_request") == "execute_request"
 
 
 def _name_of_cell(cell_id: str | None, text: str) -> str:
-    # front ends name their cells; where one does not, it is known by its text
+    # front ends identify their cells; otherwise a cell is identified by its text
     return cell_id or f"text:{text.strip()}"
 
 
 def _running_cell(shell: InteractiveShell) -> str:
-    """The cell that runs now, when nobody has listened to its beginning."""
+    """The cell that is running, if its start was not observed."""
     inputs = shell.history_manager.input_hist_raw
     return _name_of_cell(_metadata(shell).get("cellId"), inputs[-1] if inputs else "")
 
@@ -119,14 +118,14 @@ def _deleted_cells(shell: InteractiveShell) -> list[str]:
 
 
 def _metadata(shell: InteractiveShell) -> dict[str, Any]:
-    """What the front end says about the cell that it asks to run."""
+    """The front end's metadata about the cell that it asks to run."""
     get_parent = getattr(shell, "get_parent", None)  # a shell without a kernel has none
     metadata = get_parent().get("metadata") if get_parent is not None else None
     return metadata if isinstance(metadata, dict) else {}
 
 
 def _forget(shell: InteractiveShell, shown: Any) -> None:
-    """Drop what IPython keeps of a result that is shown no longer; the user's own names stay."""
+    """Drop IPython's references to a result that is not displayed any more; the user's own names are kept."""
     if shown is None:
         return
     results = shell.user_ns.get("_oh", {})

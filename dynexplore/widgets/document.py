@@ -1,10 +1,10 @@
-"""The HTML document around explorers: opens offline from the disk, fetches nothing, and says what it holds.
+"""The HTML document around explorers: works offline from disk, fetches nothing, and states its content.
 
-Which idea lives here: a page is what stands above and around its explorers, the recordings as compressed data that the browser
-unpacks, the explorer's script, and the lines that start it. Without scripts the text report is there instead. The page forbids
-itself to fetch anything.
+The idea: a page consists of its static parts, the recordings as compressed data that the browser unpacks, the explorer's script,
+and the lines that start it. Without JavaScript the text report is shown instead. A Content-Security-Policy prevents the page from
+fetching anything.
 
-In:  the parts of a page; recordings. Out: the text of the file.
+In: the parts of a page; recordings. Out: the text of the file.
 
 PyTorch's counterpart: the report folders of tlparse.
 """
@@ -26,15 +26,15 @@ from dynexplore.widgets.colours import coloured
 _POLICY = "default-src 'none'; script-src 'unsafe-inline'{more}; style-src 'unsafe-inline'"
 
 POLICY = _POLICY.format(more="")
-"""What a page without graphviz may do: run what is in it, fetch nothing."""
+"""The policy of a page without graphviz: run inline scripts, fetch nothing."""
 
 POLICY_WITH_GRAPHVIZ = _POLICY.format(more=" 'wasm-unsafe-eval' blob:")
-"""What a page with graphviz may do besides: compile WebAssembly, and import the module that the page itself made."""
+"""The policy of a page with graphviz: also compile WebAssembly, and import the module that the page itself creates."""
 
 _SVG, _XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 
 _BESIDES = re.compile(r"<!--.*?-->\n?|<title>.*?</title>\n?|(?<=<text) xml:space=\"preserve\"", re.DOTALL)
-"""What of a drawing the explorer does not use."""
+"""The parts of a drawing that the explorer does not use."""
 
 _STYLE = """\
 :root { color-scheme: light dark; }
@@ -84,7 +84,7 @@ def document(
 
 
 def recording_script(name: str, recording: Recording, *, draws: bool = True) -> str:
-    """A recording as the element of that id; with a drawing of each graph where the page holds no graphviz."""
+    """A recording as the element with that id; with a drawing of each graph if the page does not contain graphviz."""
     data = explorer_data(recording)
     if draws:
         data["diagrams"] = diagrams(recording)
@@ -92,7 +92,7 @@ def recording_script(name: str, recording: Recording, *, draws: bool = True) -> 
 
 
 def diagrams(recording: Recording) -> dict[int, list[str]]:
-    """For each frame a drawing of each of its graphs, with as many groups closed as it takes to fit."""
+    """For each frame a drawing of each of its graphs, with as many groups collapsed as necessary to fit."""
     drawn: dict[int, list[str]] = {entered.frame: [] for entered in recording.frames}
     named = {entered.frame: input_names(recording, entered) for entered in recording.frames}
     requests = [(graph, start_closed(grouped(graph.nodes)), named[graph.frame]) for graph in recording.graphs]
@@ -104,7 +104,7 @@ def diagrams(recording: Recording) -> dict[int, list[str]]:
 
 
 def in_script(data: object) -> str:
-    """JSON that may stand inside <script>: no text in it can end the element or begin another.
+    """JSON that is safe inside <script>: no text in it can end the element or begin another.
 
     >>> in_script(["</script>"])
     '["\\\\u003c/script>"]'

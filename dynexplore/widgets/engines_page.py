@@ -1,12 +1,12 @@
-"""Two engines' captures of one call as one HTML file: the overview above, below it two explorers that are stepped together.
+"""Two engines' captures of one call as one HTML file: the overview above, and below it two explorers in lockstep.
 
-Which idea lives here: the sentence says where the two part; the explorers show both sides at that place, each the same as in a file
-of its own. A step in one moves the other wherever both came (static/explorer/together.js). Without scripts the overview and the
-text are there.
+The idea: a sentence names the point where the two captures diverge; the explorers show both sides at that point, each as in a
+separate file. A step in one moves the other wherever both have a matching state (static/explorer/together.js). Without JavaScript
+the overview and the text are shown.
 
-In:  TwoCaptures. Out: `page(captures)`, the text of the file.
+In: TwoCaptures. Out: `page(captures)`, the text of the file.
 
-PyTorch has no counterpart.
+PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _json_script(element: str, data: dict[str, Any]) -> str:
 
 
 def comparison_data(comparison: ComparisonModel) -> dict[str, Any]:
-    """What together.js reads: names of the sides, pairs of moments, and where the two part."""
+    """The data for together.js: names of the sides, pairs of states, and the point of divergence."""
     divergences = [{"what": f"{parting}.", "pair": parting.at} for parting in comparison.divergences]
     return {
         "names": [recording.engine for recording in (comparison.torch_side, comparison.engine_side)],
@@ -74,7 +74,7 @@ def comparison_data(comparison: ComparisonModel) -> dict[str, Any]:
 
 
 def _places(recording: Recording, side: Sequence[Visit | None]) -> list[list[int]]:
-    """Frame, state, number of the pair: for each moment of one side, also of attempts that were given up."""
+    """Frame, state, number of the pair: for each state of one side, including those of discarded attempts."""
     numbers = {(visit.frame, visit.path, visit.offset, visit.time): at for at, visit in enumerate(side) if visit is not None}
     before = [(visit, numbers.get((visit.frame, visit.path, visit.offset, visit.time))) for visit in discarded_visits(recording)]
     counted = [[visit.frame, visit.state, at] for at, visit in enumerate(side) if visit is not None]

@@ -1,12 +1,12 @@
-"""Exercises of the tutorials: what is said of an answer.
+"""Exercises of the tutorials: feedback on an answer.
 
-Which idea lives here: a wrong answer is worth a sentence about what is wrong with it, and nobody learns from the traceback of
-whoever looked at it. So `check` raises, and cells below wait; but a notebook shows its sentence alone.
+The idea: a wrong answer gets a sentence that says what is wrong with it; a traceback of the checker would not help. So `check`
+raises, which stops the cells below, but a notebook shows only the sentence.
 
-In:  an answer, and a function that says what is wrong with one.
+In: an answer, and a function that says what is wrong with one.
 Out: `check(exercise, answer, what_is_wrong)`, `solve(answer, what_is_wrong)`, `WrongAnswer`.
 
-PyTorch has no counterpart.
+PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from typing import Any
 
 
 class WrongAnswer(AssertionError):
-    """An answer that is wrong, and why; `str` is the sentence."""
+    """A wrong answer, with the reason; `str` is the sentence."""
 
     def _render_traceback_(self) -> list[str]:
-        """What IPython shows of it, in place of a traceback."""
+        """The lines that IPython shows instead of a traceback."""
         return [str(self)]
 
 
 def check(exercise: str, answer: Any, what_is_wrong: Callable[[Any], str | None]) -> None:
-    """Say whether an answer is right; `what_is_wrong(answer)` is a sentence about a wrong one, and nothing about a right one.
+    """Check an answer; `what_is_wrong(answer)` is a sentence about a wrong answer, and None or "" for a right one.
 
     >>> check("exercise 1", ..., lambda answer: None)
     exercise 1: put your answer in place of the ...
@@ -45,7 +45,7 @@ def check(exercise: str, answer: Any, what_is_wrong: Callable[[Any], str | None]
 
 
 def solve(answer: Any, what_is_wrong: Callable[[Any], str | None]) -> None:
-    """Hold a solution against the same question without a word: below an exercise that is still open, "right" would mislead.
+    """Check a solution without printing "right", which would mislead below an exercise that is still open.
 
     >>> solve(4, lambda answer: None if answer == 4 else "count the graphs again")
     """
@@ -54,7 +54,7 @@ def solve(answer: Any, what_is_wrong: Callable[[Any], str | None]) -> None:
 
 
 def _how_it_failed(error: Exception) -> str:
-    """What an answer raised, and the last line that ran before it did."""
+    """The exception that an answer raised, and the last line that ran before it."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     message = str(error).strip().partition("\n")[0]
     return f"trying your answer raised {type(error).__name__}: {message}" + (f", at the line `{last.line}`" if last.line else "")

@@ -1,18 +1,18 @@
-"""The explorer as a widget of the notebook: linked panes over one recording, stepped in the browser.
+"""The explorer as a notebook widget: linked panes over one recording, stepped in the browser.
 
-Which idea lives here: the Python side is thin. The data of views/explorer_data.py goes to the browser once, as one JSON
-text, and from then on everything happens there, also when the kernel is gone. Of a large recording a cell sends the first view by
-itself (views/first_view.py), and the whole takes its place when the cell has ended: nobody waits for 18,000 steps to see one, and a
-page that is loaded anew finds whatever is there. From then on the widget keeps no recording alive. Where
-no widget can run (a saved notebook on a page, a terminal) the static HTML or one line of text stands in for it.
+The idea: the Python side is thin. The data of views/explorer_data.py goes to the browser once, as one JSON text, and everything
+else happens there, even without a kernel. For a large recording a cell first sends only the first view (views/first_view.py), and
+replaces it by the complete data when the cell has ended: nobody waits for 18,000 steps to see one, and a reloaded page finds
+whatever has been sent. After that the widget keeps no reference to the recording. If no widget can run (a saved notebook on a page,
+a terminal), the static HTML or one line of text is shown instead.
 
-What needs a live program (what would another input do?) the browser asks as a custom message: `{ask: number, about: name,
-...}`. Whoever makes the explorer says who answers which name; static/explorer/live.js is the other end.
+Questions that need the live program (what would another input do?) are custom messages from the browser: `{ask: number, about:
+name, ...}`. The creator of the explorer maps names to functions; static/explorer/live.js is the other end.
 
-In:  a Recording or an Explanation; functions that answer questions (live.py has those of a session).
+In: a Recording or an Explanation; functions that answer questions (live.py has those of a session).
 Out: `Explorer(recording)`, to be displayed or composed with other ipywidgets.
 
-PyTorch has no counterpart.
+PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from dynexplore.widgets.live import Answerer, CannotAnswer, Seat
 
 
 class Explorer(anywidget.AnyWidget):
-    """The explorer of a recording, or of an explanation: then its session answers what needs the live program.
+    """The explorer of a recording, or of an explanation, whose session answers questions about the live program.
 
-    `answerers` maps what else can be asked about to who answers it. `later`: where the recording is large only its first view is
-    sent, and all of it by `complete()`, for which whoever makes the explorer then has to care.
+    `answerers` maps further question names to functions. `later`: for a large recording send only its first view; the creator of
+    the explorer must then call `complete()` to send the rest.
 
     >>> Explorer(Recording(title="f"))
     Explorer(f: 0 steps, 0 graphs, 0 guards)
@@ -48,12 +48,12 @@ class Explorer(anywidget.AnyWidget):
     _esm = assets.SCRIPT
     _css = assets.STYLE
     data = traitlets.Unicode().tag(sync=True)
-    interrupted = traitlets.Bool(False).tag(sync=True)  # making what follows the first view was: the page asks for it
+    interrupted = traitlets.Bool(False).tag(sync=True)  # if computing the rest was: the page requests it on demand
 
     def __init__(self, shown: Any, answerers: Mapping[str, Answerer] | None = None, *, later: bool = False) -> None:
         recording: Recording = getattr(shown, "recording", shown)
         session = getattr(shown, "session", None)
-        with gc_disabled():  # it would walk again and again over objects of which none is garbage yet
+        with gc_disabled():  # the collector would traverse the objects repeatedly, although none is garbage yet
             timeline = Timeline(recording)
             self._static = html_text.mimebundle(recording, timeline)
             is_later = later and is_large(timeline)
@@ -67,7 +67,9 @@ class Explorer(anywidget.AnyWidget):
         self.on_msg(self._on_question)
 
     def complete(self) -> None:
-        """Send all of the recording, where only its first view was sent. Where Ctrl-C ends that, the page may ask for it again."""
+        """Send the complete recording, if only its first view was sent. If Ctrl-C interrupts that, the page may request it
+        again.
+        """
         if self._whole is None:
             return
         whole, self._whole = self._whole, None
@@ -81,11 +83,11 @@ class Explorer(anywidget.AnyWidget):
         self.data = text
 
     def leave_the_rest(self) -> None:
-        """What is not sent by now does not follow by itself: the page says so, and asks for it when somebody wants it."""
+        """Do not send the rest automatically: the page says so, and requests it on demand."""
         self.interrupted = self._whole is not None
 
     def end(self) -> None:
-        """Let go of it, in the kernel and on the page: nobody looks at it any more."""
+        """Close it, in the kernel and on the page, because it is not displayed any more."""
         self._whole = None
         if self._seat is not None:
             self._seat.leave()
@@ -100,7 +102,7 @@ class Explorer(anywidget.AnyWidget):
         return {**data, **self._static}, metadata
 
     def _rest(self, _question: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
-        """All that follows the first view, which the page then finds in `data`."""
+        """Answer with everything after the first view, which the page then finds in `data`."""
         try:
             self.complete()
         except KeyboardInterrupt:
@@ -108,7 +110,7 @@ class Explorer(anywidget.AnyWidget):
         return {}, []
 
     def _on_question(self, _widget: object, question: dict[str, Any], _buffers: list[memoryview]) -> None:
-        """Answer a question of the browser; one that nobody here can answer gets a sentence."""
+        """Answer a question of the browser; one that has no answerer gets a sentence."""
         answer, about = question.get("ask"), question.get("about", "")
         if answer is None:
             return
@@ -124,10 +126,10 @@ class Explorer(anywidget.AnyWidget):
 
 
 def _graphviz(_question: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
-    """The module that draws diagrams; the browser asks for it once."""
+    """The module that draws diagrams; the browser requests it once."""
     return {}, [assets.graphviz().encode()]
 
 
 def _editor(_question: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
-    """The module that edits source; the browser asks for it when somebody edits."""
+    """The module that edits source; the browser requests it at the first edit."""
     return {}, [assets.code_editor().encode()]

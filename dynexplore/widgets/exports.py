@@ -1,10 +1,9 @@
-"""A recording as a file, in the form that the file's ending names; each form says what it holds.
+"""A recording as a file, in the format given by the file's extension; each format states its content.
 
-Which idea lives here: whoever passes a file on must know what is in it. So every form carries the same sentence
-(`Recording.holds`): in the page's footer, as a key of the JSON, as the last line of the report, as a comment of DOT and
-SVG.
+The idea: users who share a file must know what is in it. So every format contains the same sentence (`Recording.holds`): in the
+page's footer, as a key of the JSON, as the last line of the report, as a comment of DOT and SVG.
 
-In:  a Recording, or anything with one; a path.
+In: a Recording, or anything with one; a path.
 Out: `save(shown, path)`, and `FORMS`.
 
 PyTorch's counterpart: the report folders of tlparse.
@@ -32,7 +31,7 @@ def _report(recording: Recording) -> str:
 
 
 def _dot(recording: Recording) -> str:
-    """One digraph per graph, one after the other, as a DOT file may hold them."""
+    """One digraph per graph, concatenated, which DOT files allow."""
     graphs = (dot.dot(graph.nodes, name=graph.name) for graph in recording.graphs)
     return "\n".join([f"// {recording.holds}", *graphs]) + "\n"
 
@@ -44,11 +43,11 @@ FORMS: dict[str, Callable[[Recording], str]] = {
     ".dot": _dot,
     ".svg": lambda recording: svg(recording.graphs, note=recording.holds),
 }
-"""Ending of a file -> the text of the file."""
+"""File extension -> the text of the file."""
 
 
 def save(shown: Any, path: str | os.PathLike[str], *, redact: bool = False) -> str:
-    """Write a recording to a file and return what the file holds. ExportError, in one sentence, when it cannot be.
+    """Write a recording to a file and return a sentence about its content. Raises ExportError, in one sentence, if it cannot.
 
     >>> save(Recording(), "graph.pdf")
     Traceback (most recent call last):
@@ -63,17 +62,17 @@ def save(shown: Any, path: str | os.PathLike[str], *, redact: bool = False) -> s
 
 
 FORMS_OF_RANKS = (".html", ".txt")
-"""The forms that several ranks have together."""
+"""The formats that several ranks share."""
 
 
 def check_form_of_ranks(target: Path, ending: str) -> None:
-    """ExportError where several ranks cannot be saved in this form."""
+    """Raise ExportError if several ranks cannot be saved in this format."""
     if ending not in FORMS_OF_RANKS:
         raise dynexplore.exc.ExportError(f"{target}: several ranks are saved as .html or .txt; name one rank for another form")
 
 
 def write_ranks(ranks: Ranks, target: Path, ending: str, *, redact: bool) -> str:
-    """Write several ranks as one page, or as text. ExportError for another ending, and where nothing can be written."""
+    """Write several ranks as one page, or as text. Raises ExportError for another extension, or an unwritable file."""
     check_form_of_ranks(target, ending)
     shown = ranks.redacted() if redact else ranks
     _write(target, ranks_page.page(shown) if ending == ".html" else f"{shown}\n\n{shown.holds}\n")
@@ -103,7 +102,7 @@ def _write(target: Path, written: str) -> None:
 
 
 def check_form(target: Path, ending: str) -> Callable[[Recording], str]:
-    """The form of this ending. ExportError when there is none."""
+    """The format for this extension. Raises ExportError if there is none."""
     if ending not in FORMS:
         *others, last = FORMS
         raise dynexplore.exc.ExportError(f"{target}: a recording is saved as {', '.join(others)} or {last}")
@@ -111,7 +110,7 @@ def check_form(target: Path, ending: str) -> Callable[[Recording], str]:
 
 
 def write(recording: Recording, target: Path, ending: str, *, redact: bool, graphviz: bool = False) -> str:
-    """`save`, in the form of this ending, whatever the file is called. `graphviz`: an HTML file draws its diagrams itself."""
+    """Like `save`, in the format for this extension, whatever the file name. `graphviz`: an HTML file draws its diagrams itself."""
     form = check_form(target, ending)
     if graphviz and ending == ".html":
         form = functools.partial(html.page, graphviz=True)

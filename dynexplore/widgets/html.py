@@ -1,10 +1,10 @@
-"""A recording as one HTML file: opens offline from the disk, is stepped there, and says what it holds.
+"""A recording as one HTML file: works offline from disk, can be stepped through there, and states its content.
 
-Which idea lives here: what leaves the notebook is a file that needs nothing else, and whoever passes it on must know
-what is in it. It is the same explorer as in the notebook (static/explorer/), with its data beside it, compressed: the browser
-unpacks it. Without scripts the text report is there instead. The page forbids itself to fetch anything.
+The idea: an exported file must be self-contained, and users who share it must know what is in it. It contains the same explorer as
+the notebook (static/explorer/), with its data, compressed; the browser unpacks it. Without JavaScript the text report is shown
+instead. A Content-Security-Policy prevents the page from fetching anything.
 
-In:  a Recording.
+In: a Recording.
 Out: the text of the file.
 
 PyTorch's counterpart: the report folders of tlparse.
@@ -22,7 +22,7 @@ from dynexplore.widgets import assets
 from dynexplore.widgets.document import POLICY, POLICY_WITH_GRAPHVIZ, document, recording_script
 
 MOST_STATIC = 14_000
-"""So many letters of the report stand in the page for those who run no scripts."""
+"""The maximum number of characters of the report in the page, for browsers without JavaScript."""
 
 _STYLE = """\
 body { margin: 0; padding: 0; max-width: none; }
@@ -41,8 +41,8 @@ if (globalThis.top === globalThis) dynexplore?.root.focus({ preventScroll: true 
 def page(recording: Recording, title: str = "", *, redact: bool = False, graphviz: bool = False) -> str:
     """Return the recording as one HTML document.
 
-    `redact` leaves out tensor elements, string constants and paths. `graphviz` puts the program that draws diagrams into it
-    (0.8 MB of letters), so that groups of a diagram open and close there; without it the page holds one drawing of each graph.
+    `redact` leaves out tensor elements, string constants and paths. `graphviz` includes the program that draws diagrams (0.8 MB of
+    text), so that groups of a diagram can be opened and closed; without it the page contains one drawing of each graph.
     """
     shown = without_private_things(recording) if redact else recording
     engine = f'<script type="text/plain" id="graphviz">{_engine()}</script>\n' if graphviz else ""
@@ -60,12 +60,12 @@ def page(recording: Recording, title: str = "", *, redact: bool = False, graphvi
 
 @functools.cache
 def _engine() -> str:
-    """Graphviz as the data is: as it stands, and with its quotes escaped, it would be a tenth larger."""
+    """Graphviz, encoded like the data: as plain text with escaped quotes it would be a tenth larger."""
     return compressed(assets.graphviz())
 
 
 def _beginning(report: str) -> str:
-    """As much of a report as somebody without scripts would read: that of a large model has thousands of lines."""
+    """The beginning of a report, as much as a reader without JavaScript needs: that of a large model has thousands of lines."""
     if len(report) <= MOST_STATIC:
         return report
     beginning = report[: report.rindex("\n", 0, MOST_STATIC)]

@@ -1,14 +1,14 @@
-"""Questions of the browser that need the live program: what if, the guards of another input, an edited source, live steps.
+"""Answers to questions from the browser that need the live program: what-if, guards on another input, edited source, live steps.
 
-Which idea lives here: the recording is dead data, the `Session` beside it is not, and may hold large inputs. So an explorer does
-not hold it: a small shelf does, from which the oldest is dropped. What the browser asks and is told is plain JSON; whatever
-cannot be done is one sentence. An edited source makes another run, whose recording goes to the browser as the first one's did;
-from then on questions say which run they are about. What needs the program to stand still takes the turn (turns.py).
+The idea: a recording is plain data; its `Session` is live, and may hold large inputs. So an explorer does not hold it: a small LRU
+cache (`Shelf`) does. Questions and answers are plain JSON; a request that is not possible gets one sentence. An edited source
+starts another run, whose recording is sent to the browser like the first one's; from then on questions name their run. Requests
+that need exclusive access to the program take the turn (turns.py).
 
-In:  the `Session` of an explanation.
-Out: `Seat(session).answerers`: name of a question -> who answers it, for `Explorer`.
+In: the `Session` of an explanation.
+Out: `Seat(session).answerers`: name of a question -> function that answers it, for `Explorer`.
 
-PyTorch has no counterpart.
+PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -30,52 +30,52 @@ from dynexplore.widgets.turns import TURN
 
 Body = dict[str, Any]
 Answerer = Callable[[Body], "tuple[Body, list[bytes]]"]
-"""Given the body of a question: the body of the answer, and its buffers."""
+"""Takes the body of a question; returns the body of the answer, and its buffers."""
 
 DTYPES = ("float32", "float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool", "complex64")
-"""What the browser offers; the kernel takes every dtype of torch."""
+"""The dtypes that the browser offers; the kernel accepts every dtype of torch."""
 
 PATIENCE = 0.1
-"""How long a live step may take before the browser is told that it still runs, in seconds: no message waits longer."""
+"""Seconds that a live step may take before the browser is told that it is still running: no message waits longer."""
 
 CELL_PATIENCE = 5.0
-"""How long a question waits for a running cell, in seconds; an edited source does not wait: the browser asks again."""
+"""Seconds that a question waits for a running cell; an edited source does not wait: the browser asks again."""
 
 QUICK = 1.0
-"""A run of at most so many seconds is repeated while somebody types."""
+"""The maximum duration in seconds of a run that is repeated while the user types."""
 
 MOST_RUNS = 20
-"""So many runs of edited sources can be asked about: the latest."""
+"""The number of runs of edited sources that are kept for questions, the latest."""
 
 MOST_VALUES = 60
-"""How many real values an answer about a live run holds: the latest."""
+"""The number of real values in an answer about a live run, the latest."""
 
 
 class CannotAnswer(Exception):
-    """Raised by an answerer: its one sentence is shown instead of an answer."""
+    """Raised by an answerer: its one-sentence message is shown instead of an answer."""
 
 
 class Shelf:
-    """The sessions that can still be asked: the latest few. One that is taken off takes its live run along."""
+    """The live sides that are still available: the latest few. A dropped one also stops its live run."""
 
     def __init__(self, size: int = 4) -> None:
         self.size = size
         self._lives: collections.OrderedDict[Seat, Live] = collections.OrderedDict()
 
     def put(self, seat: Seat, live: Live) -> None:
-        """Hold the live side of an explorer; the oldest goes, where there are too many."""
+        """Add the live side of an explorer; drop the oldest if there are too many."""
         self._lives[seat] = live
         while len(self._lives) > self.size:
             self.drop(next(iter(self._lives)))
 
     def drop(self, seat: Seat) -> None:
-        """Let a session go."""
+        """Drop a session."""
         live = self._lives.pop(seat, None)
         if live is not None:
             live.close()
 
     def get(self, seat: Seat) -> Live:
-        """The live side of an explorer. Raises CannotAnswer when it was let go."""
+        """The live side of an explorer. Raises CannotAnswer if it was dropped."""
         live = self._lives.get(seat)
         if live is None:
             raise CannotAnswer(
@@ -89,7 +89,7 @@ SHELF = Shelf()
 
 
 class Seat:
-    """An explorer's place on the shelf: who answers it, as long as it is there. It holds no session itself."""
+    """An explorer's handle on the shelf: its answerers work as long as its session is there. It holds no session itself."""
 
     def __init__(self, session: Any, shelf: Shelf = SHELF) -> None:
         self._shelf = shelf
@@ -97,23 +97,23 @@ class Seat:
 
     @property
     def answerers(self) -> Mapping[str, Answerer]:
-        """Who answers what can be asked about."""
+        """Name of a question -> function that answers it."""
         return {name: functools.partial(self._answer, name) for name in ABOUT}
 
     def _answer(self, name: str, question: Body) -> tuple[Body, list[bytes]]:
         return _timed_answer(functools.partial(self._shelf.get(self).answer, name), question), []
 
     def leave(self) -> None:
-        """The explorer has ended: its session is let go."""
+        """Called when the explorer has been closed: drop its session."""
         self._shelf.drop(self)
 
 
 ABOUT = ("inputs", "what_if", "source", "rerun", "live")
-"""What can be asked: methods of `Live`."""
+"""The questions: methods of `Live`."""
 
 
 def _timed_answer(act: Callable[[Body], Body], question: Body) -> Body:
-    """An answer; what the engine refuses in a sentence is that sentence."""
+    """An answer; a refusal of the engine becomes CannotAnswer with the same sentence."""
     began = time.perf_counter()
     try:
         answer = act(question)
@@ -129,18 +129,18 @@ def _sentence(error: Exception) -> str:
 
 
 class Live:
-    """The answers about one session."""
+    """The answers for one session."""
 
     def __init__(self, session: Any) -> None:
         self.session = session
         self.runs: dict[int, Any] = {}  # number -> explanation of an edited source
         self.run_count = 0
-        self.target_session = session  # that of the frame on show
+        self.target_session = session  # of the displayed frame
         self.run: Any = None
         self.run_about = ""
 
     def answer(self, name: str, question: Body) -> Body:
-        """The answer of the method with this name, about the frame that is on show."""
+        """The answer of the method with this name, about the displayed frame."""
         if not _needs_turn(name, question):
             return self._answer(name, question)
         with TURN.question(0.0 if name == "rerun" else CELL_PATIENCE) as has_turn:
@@ -152,7 +152,7 @@ class Live:
 
     def _answer(self, name: str, question: Body) -> Body:
         frame = question.get("frame")
-        if name != "live" or question.get("act") == "start":  # a run goes on whatever is on show by now
+        if name != "live" or question.get("act") == "start":  # a live run continues, whichever frame is displayed
             session = self._session_of(question.get("run"))
             find = session.to_edit if name in ("source", "rerun") else session.of_frame
             self.target_session = find(frame if isinstance(frame, int) else None)
@@ -160,7 +160,7 @@ class Live:
         return reply
 
     def _session_of(self, run: Any) -> Any:
-        """The session of a run of an edited source; of the first one where none is named."""
+        """The session of a run of edited source; that of the first run if none is named."""
         if not run:
             return self.session
         if run not in self.runs:
@@ -170,7 +170,7 @@ class Live:
     # -- what if
 
     def inputs(self, question: Body) -> Body:
-        """What may be changed, and what a control may offer."""
+        """The inputs that can be changed, and the options that a control offers."""
         inputs = [
             {
                 "path": editable.path,
@@ -191,7 +191,7 @@ class Live:
     def what_if(self, question: Body) -> Body:
         """What the latest call would have done with these changes: {path: {shape, dtype, ...} or {value: literal}}.
 
-        `quick`: only what guards say; a whole model takes seconds to translate.
+        `quick`: only evaluate the guards; translating a whole model takes seconds.
         """
         changes = {path: _change(path, change) for path, change in question.get("changes", {}).items()}
         prediction = self.target_session.first_answer(changes) if question.get("quick") else self.target_session.what_if(changes)
@@ -204,16 +204,16 @@ class Live:
             "breaks": [f"{broke.kind} {broke.title}" for broke in prediction.breaks],
         }
 
-    # -- another source
+    # -- edited source
 
     def source(self, question: Body) -> Body:
-        """The source of the function, to be edited; `first`: the line of its file that it begins with."""
+        """The source of the function, for editing; `first` is the line of the file at which it begins."""
         return {"source": self.target_session.source, "about": self.target_session.about, "first": self.target_session.first_line}
 
     def rerun(self, question: Body) -> Body:
-        """The function with another source, on copies of the inputs: its recording, and whether typing may run it again.
+        """Run the function with edited source, on copies of the inputs: its recording, and whether it may re-run while typing.
 
-        `automatic` says why it may not, "" where it may. `line` is that of the text which a sentence names.
+        `automatic` is the reason why it may not, or "". `line` is the line of the text that an error refers to.
         """
         done = self.target_session.rerun(str(question.get("source", "")))
         if done.after is None:
@@ -235,7 +235,7 @@ class Live:
     # -- step by step
 
     def live(self, question: Body) -> Body:
-        """Steer the live run: {act: start, step, until, finish, stop or look, count, what}."""
+        """Control the live run: {act: start, step, until, finish, stop or look, count, what}."""
         act = question.get("act")
         if act == "start":
             self.close()
@@ -253,13 +253,13 @@ class Live:
         return {**_stand(self.run), "about": self.run_about}
 
     def close(self) -> None:
-        """Stop what runs."""
+        """Stop the live run."""
         if self.run is not None:
             self.run.stop()
 
 
 def _needs_turn(name: str, question: Body) -> bool:
-    """Whether a question sets names back or runs the program: a live run that was started has copies of its own."""
+    """Whether a question changes the namespace or runs the program: a started live run has its own copies."""
     return name in ("inputs", "what_if", "rerun") or (name == "live" and question.get("act") == "start")
 
 
@@ -268,7 +268,7 @@ def _counts(counts: Any) -> Body:
 
 
 def _why_not(effects: Any) -> str:
-    """Why typing does not run the source again by itself; "" where it does."""
+    """Why the source does not re-run automatically while typing; "" if it does."""
     if effects.outside:
         return f"the last run {effects.outside[0]}"
     return f"the last run took {effects.seconds:.1f} s" if effects.seconds > QUICK else ""
@@ -309,7 +309,7 @@ def _capital(sentence: str) -> str:
 
 
 def _stand(run: Any) -> Body:
-    """Where a live run stands: status, moment, code position, stack, locals, and what came into being there."""
+    """The position of a live run: status, state, code position, stack, locals, and the nodes and guards created there."""
     state = run.state
     error = run.error
     body: Body = {"status": run.status, "moment": -1, "value": "", "raised": ""}
@@ -337,7 +337,7 @@ def _stand(run: Any) -> Body:
 
 
 def _observed(value: ev.ValueObserved) -> Body:
-    """A real value: what it is of, its name, dtype, shape and device, its range and first elements."""
+    """A real value: what it belongs to, its name, dtype, shape and device, its range and first elements."""
     tensor = f"{value.dtype}{value.shape} {value.device}" if value.dtype else value.text
     ends = (("min", value.minimum), ("mean", value.mean), ("max", value.maximum))
     numbers = ", ".join(f"{name} {_short(number)}" for name, number in ends if number is not None)

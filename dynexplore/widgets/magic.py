@@ -1,15 +1,15 @@
-"""`%%dynamo` on top of a cell, `%dynamo` before an expression: run it under the engine, and show what was captured.
+"""`%%dynamo` at the top of a cell, `%dynamo` before an expression: run it under the engine, and show what was captured.
 
-Which idea lives here: thin magics over `dynexplore.explain`. The cell becomes a function (source.py), is run once under
-the engine in the notebook's own namespace, and prints, stores and gives what it would have without the magic; then its
-recording is shown. What is wrong with the cell or an option is said in one sentence; an exception of the cell is raised
-as it is, its traceback holding the user's frames only, after what was captured until then is shown. Nothing here keeps a
-recording alive: `-o NAME` binds it, and running the cell again drops the one before.
+The idea: thin magics over `dynexplore.explain`. The cell becomes a function (source.py), is run once under the engine in the
+notebook's own namespace, and prints, stores and returns the same as without the magic; then its recording is shown. A mistake in
+the cell or an option is reported in one sentence; an exception of the cell propagates, its traceback reduced to the user's frames,
+after the captures so far have been shown. Nothing here keeps a recording alive: `-o NAME` binds it, and re-running the cell drops
+the previous one.
 
-In:  lines and cells of IPython.
+In: lines and cells of IPython.
 Out: `load_ipython_extension` and `unload_ipython_extension`, which `%load_ext` and `%unload_ext` call.
 
-PyTorch has no counterpart.
+PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from dynexplore.widgets.display import outputs_of
 from dynexplore.widgets.source import CellError, call_parts, function_code
 
 SHOWN = "explorer"
-"""The view that is shown when no other is asked for."""
+"""The default view."""
 
 
 def _each_frame(view: Callable[[Recording, int], str]) -> Callable[[Recording], str]:
@@ -63,13 +63,13 @@ VIEWS: dict[str, Callable[[Recording], str] | None] = {
     "all": text.report,
     "none": lambda recording: "",
 }
-"""What --view takes: name -> the text that is shown; the explorer is no text."""
+"""The values of --view: name -> the text that is shown; the explorer is not a text."""
 
 
 _PARTS = ",".join(part.replace(" ", "-") for part in ev.ARTIFACT_PARTS)
 
 _COMPILERS = ("inductor", "aot_eager")
-"""The backends whose artefacts can be kept."""
+"""The backends whose artifacts can be recorded."""
 
 
 @magics_class
@@ -100,7 +100,7 @@ class DynamoMagics(Magics):
 
         What the cell prints, stores and gives stays as it is without the magic.
         """
-        __tracebackhide__ = True  # what a cell raises is shown with the user's frames only
+        __tracebackhide__ = True  # exceptions of a cell are shown with the user's frames only
         words, code = _split(line)
         if {"-h", "--help"} & set(words):
             _show_text(self.dynamo.__doc__.strip())
@@ -131,13 +131,13 @@ class DynamoMagics(Magics):
         else:
             _show(explanation, options.view, error)
         value = explanation.value
-        del explanation  # the traceback of an error keeps this frame, and is to keep no recording with it
+        del explanation  # an error's traceback keeps this frame alive, and must not keep a recording with it
         if error is not None:
             raise error
         return value
 
     def _diagnose(self, options: argparse.Namespace, cell: str) -> Any:
-        """The diagnosis is what the magic gives; a call is made with copies of its arguments, a cell runs a few times."""
+        """Return a diagnosis as the magic's value; a call is made with copies of its arguments, a cell runs a few times."""
         call = call_parts(self.shell.transform_cell(cell), self.shell.user_ns)
         function, args, kwargs = call if call is not None else (self._function(cell), (), {})
         try:
@@ -165,7 +165,7 @@ class DynamoMagics(Magics):
     def _run(
         self, options: argparse.Namespace, function: types.FunctionType, text: str
     ) -> tuple[dynexplore.Explanation, BaseException | None]:
-        """What the call did, and what it raised, Ctrl-C too: the recording goes up to there."""
+        """Run the function; return its explanation, and any exception, including Ctrl-C: the recording extends up to there."""
         __tracebackhide__ = True
         changes: dict[str, Any] = {"log_level": "ERROR"}  # breaks are shown below, not logged as they happen
         if options.function:
@@ -188,14 +188,14 @@ class DynamoMagics(Magics):
 def _error_of(cell: Callable[[], object], code: types.CodeType) -> BaseException | None:
     try:
         cell()
-    except BaseException as error:  # is raised when what was captured is shown
+    except BaseException as error:  # re-raised after the captures are shown
         error.__traceback__ = _of_cell(error.__traceback__, code)
         return error
     return None
 
 
 def _of_cell(trace: types.TracebackType | None, code: types.CodeType) -> types.TracebackType | None:
-    """The part of a traceback from the cell on, without our own frames; nothing where the engine refused to run the cell."""
+    """The part of a traceback from the cell on, without this package's frames; None if the engine refused to run the cell."""
     while trace is not None and trace.tb_frame.f_code.co_filename != code.co_filename:
         trace = trace.tb_next
     at = trace
@@ -259,7 +259,7 @@ def _parsed(parser: Any, words: list[str]) -> argparse.Namespace:
 
 
 def _parts(text: str) -> tuple[str, ...]:
-    """The artefacts that are asked for.
+    """The requested artifacts.
 
     >>> _parts("fused-ir,code")
     ('fused ir', 'code')
@@ -295,7 +295,7 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 def unload_ipython_extension(shell: Any) -> None:
-    """Take them away again."""
+    """Unregister the magics."""
     for kind in ("line", "cell"):
         shell.magics_manager.magics[kind].pop("dynamo", None)
     shell.magics_manager.registry.pop(DynamoMagics.__name__, None)

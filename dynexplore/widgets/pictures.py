@@ -1,16 +1,21 @@
-"""Pictures of what a recording tells, one idea each: for tutorials, and for whoever explains a function to somebody else.
+"""Pictures of a recording, one idea each: for tutorials, and for explaining a function to others.
 
-Which idea lives here: the explorer shows everything; a picture shows one thing, and its words say the same to those who see none.
+The idea: the explorer shows everything; a picture shows one thing, and its text says the same to readers without images.
 
-In:  a Recording, or anything with one.
-Out: `split(shown)`: where a function was split, and what travels between the parts; `calls(shown)`: which cache entry served
-     each call, and which guard of the others said no; `way(shown)`: the stations that each call went through;
-     `capture(shown)`: the instructions, and the nodes that they left; `traffic(shown)`: what operators and kernels read from
-     memory and write to it; `bars(values, unit)`: numbers that were measured, side by side;
-     `joint(shown)`: forward, backward, and what is kept between; `clock(bars)`: several processes on one clock;
-     `stack(rows)`: what lies on the value stack after each instruction; `layers(diagnosis)`: which layer is to blame.
+In: a Recording, or anything with one.
+Out: the functions below, each of which returns a `Picture`:
+- `split(shown)`: where a function was split, and the values passed between the parts;
+- `calls(shown)`: which cache entry served each call, and which guard of the others failed;
+- `way(shown)`: the stations that each call went through;
+- `capture(shown)`: the instructions, and the nodes that they created;
+- `traffic(shown)`: memory reads and writes of operators and kernels;
+- `bars(values, unit)`: measured numbers, side by side;
+- `joint(shown)`: forward, backward, and the tensors saved in between;
+- `clock(bars)`: several processes on one clock;
+- `stack(rows)`: the value stack after each instruction;
+- `layers(diagnosis)`: which layer is at fault.
 
-PyTorch has no counterpart.
+PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -32,7 +37,7 @@ from dynexplore.views.traffic_picture import traffic_picture, traffic_text
 
 
 class Picture:
-    """One picture: drawn in a notebook, told in words elsewhere. Both are made when they are asked for."""
+    """One picture: drawn in a notebook, described in words elsewhere. Both forms are created on demand."""
 
     def __init__(self, draw: Callable[..., str], tell: Callable[..., str], *shown: Any) -> None:
         self._draw, self._tell, self._shown = draw, tell, shown
@@ -45,7 +50,7 @@ class Picture:
 
 
 def split(shown: Any) -> Picture:
-    """Where a function was split in parts, and what each part hands on to the next.
+    """Where a function was split into parts, and the values that each part passes on to the next.
 
     >>> from dynexplore import Recording
     >>> split(Recording())
@@ -55,7 +60,7 @@ def split(shown: Any) -> Picture:
 
 
 def calls(shown: Any) -> Picture:
-    """Which cache entry served each call, and which guard of the others said no.
+    """Which cache entry served each call, and which guard of the others failed.
 
     >>> from dynexplore import Recording
     >>> calls(Recording())
@@ -65,7 +70,7 @@ def calls(shown: Any) -> Picture:
 
 
 def way(shown: Any) -> Picture:
-    """The way of each call: hook, cache, guards, capture, code swap.
+    """The path of each call: hook, cache, guards, capture, code swap.
 
     >>> from dynexplore import Recording
     >>> way(Recording())
@@ -75,7 +80,7 @@ def way(shown: Any) -> Picture:
 
 
 def capture(shown: Any) -> Picture:
-    """Each instruction of the first frame with a graph, the stack after it, and the node that it left in the graph.
+    """Each instruction of the first frame with a graph, the stack after it, and the node that it added to the graph.
 
     >>> from dynexplore import Recording
     >>> capture(Recording())
@@ -85,7 +90,7 @@ def capture(shown: Any) -> Picture:
 
 
 def traffic(shown: Any, stage: str = "forward") -> Picture:
-    """What the operators of each graph read and write one at a time, and what Inductor's kernels do; of `inductor_artifacts`.
+    """The memory reads and writes of each graph, operator by operator and by Inductor's kernels; for `inductor_artifacts`.
 
     >>> from dynexplore import Recording
     >>> traffic(Recording())
@@ -95,7 +100,7 @@ def traffic(shown: Any, stage: str = "forward") -> Picture:
 
 
 def bars(values: Mapping[str, float], unit: str, singular: str = "") -> Picture:
-    """What was measured, each number beside the first; `singular` is the unit's name where there is a single one of it.
+    """Measured numbers, each compared with the first; `singular` is the unit's name for the number 1.
 
     >>> bars({"captured": 14, "minified": 1}, "operators", "operator")
     captured: 14 operators
@@ -105,7 +110,7 @@ def bars(values: Mapping[str, float], unit: str, singular: str = "") -> Picture:
 
 
 def joint(shown: Any) -> Picture:
-    """Forward, backward, and what is kept between them; of `inductor_artifacts`.
+    """Forward, backward, and the tensors saved in between; for `inductor_artifacts`.
 
     >>> from dynexplore import Recording
     >>> joint(Recording())
@@ -115,7 +120,7 @@ def joint(shown: Any) -> Picture:
 
 
 def clock(bars: Sequence[tuple[str, str, str, float, float]]) -> Picture:
-    """What ran when: each bar is its lane, its row, its name, and when it began and ended, in seconds of one clock.
+    """A timeline: each bar is its lane, its row, its name, its start and its end, in seconds of one clock.
 
     >>> clock([("rank 0", "backward", "piece 2", 2.0, 2.5)])
     0.0 to 500.0 ms: rank 0, backward, piece 2
@@ -124,7 +129,7 @@ def clock(bars: Sequence[tuple[str, str, str, float, float]]) -> Picture:
 
 
 def stack(rows: Iterable[tuple[str, Any, Sequence[Any]]]) -> Picture:
-    """What lies on the value stack after each instruction: each row is an opcode, its argument, and the stack from the bottom up.
+    """The value stack after each instruction: each row is an opcode, its argument, and the stack from the bottom up.
 
     >>> stack([("LOAD_FAST", "x", [3]), ("LOAD_CONST", 1, [3, 1])])
     LOAD_FAST x: 3
@@ -135,6 +140,6 @@ def stack(rows: Iterable[tuple[str, Any, Sequence[Any]]]) -> Picture:
 
 
 def layers(diagnosis: Any) -> Picture:
-    """The layers that `dynexplore.diagnose` asked, in order, and the first that fails."""
+    """The layers that `dynexplore.diagnose` tried, in order, and the first that fails."""
     stages = tuple(Layer(stage.layer, stage.verdict, stage.failure) for stage in diagnosis.stages)
     return Picture(layers_picture, layers_text, stages)

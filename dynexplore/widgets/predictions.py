@@ -1,14 +1,14 @@
-"""Predictions: a question that a tutorial asks before it runs a cell, and that the recording answers.
+"""Predictions: a question that a tutorial asks before a cell runs, and that the recording answers.
 
-Which idea lives here: people learn from a guess that turned out wrong. The reader picks a choice, the next cell runs the program,
-and `judge` compares the choice with what the recording counted, so the right answer is never written down. Each choice has a
-sentence that says why somebody picks it, or why it is right. Without a reader (nbval, a saved page) the question is text, and
-`judge` prints what the recording says.
+The idea: people learn from a guess that turned out wrong. The reader selects a choice, the next cell runs the program, and `judge`
+compares the choice with the recording, so the right answer is never written down. Each choice has a sentence that explains why
+somebody selects it, or why it is right. Without a reader (nbval, a saved page) the question is shown as text, and `judge` prints
+the result from the recording.
 
-In:  a question, and the choices with their sentences; then a number or a word from a recording.
+In: a question, and the choices with their sentences; then a number or a word from a recording.
 Out: `predict(question, choices)`, a `Prediction` to be displayed; `prediction.judge(fact)` prints the comparison.
 
-PyTorch has no counterpart.
+PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WIDTH = 100
 
 
 class Prediction:
-    """A question with buttons. `choice` is what the reader picked, or None; code may set it, too."""
+    """A question with buttons. `choice` is the reader's selection, or None; it can also be set from code."""
 
     def __init__(self, question: str, choices: Mapping[Any, str]) -> None:
         self.question, self.choices = question, dict(choices)
@@ -35,7 +35,7 @@ class Prediction:
 
     @property
     def choice(self) -> Any:
-        """What the reader picked; None: nothing yet."""
+        """The reader's selection; None before there is one."""
         return self._buttons.value
 
     @choice.setter
@@ -45,7 +45,7 @@ class Prediction:
     def judge(self, fact: Any) -> None:
         """Print whether the recording agrees with the choice, and the sentence of that choice.
 
-        ValueError: the tutorial has no such choice, so it no longer describes the program.
+        Raises ValueError if there is no such choice: then the tutorial no longer matches the program.
         """
         if fact not in self.choices:
             raise ValueError(f"the recording says {fact!r}, which is none of the choices {list(self.choices)}")
@@ -69,7 +69,7 @@ class Prediction:
 
 
 def predict(question: str, choices: Mapping[Any, str]) -> Prediction:
-    """A question before a cell runs: each choice with what there is to say to whoever picks it.
+    """A question before a cell runs: each choice with the feedback for readers who select it.
 
     >>> graphs = predict("How many graphs?", {1: "The `if` depends on data.", 2: "One on each side of the break."})
     >>> graphs.choice = 1

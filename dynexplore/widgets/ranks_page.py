@@ -1,9 +1,9 @@
-"""Several ranks as one HTML file: side by side above, and below them the explorer of the rank that is picked.
+"""Several ranks as one HTML file: side by side above, and below them the explorer of the selected rank.
 
-Which idea lives here: the overview says which rank to look at; its explorer is the same as in a file of its own. Each rank's
-data lie compressed in the page, and are unpacked when the rank is picked. Without scripts the overview and the text are there.
+The idea: the overview tells which rank to look at; its explorer is the same as in a separate file. Each rank's data is compressed
+in the page, and unpacked when the rank is selected. Without JavaScript the overview and the text are shown.
 
-In:  Ranks. Out: `page(ranks)`, the text of the file.
+In: Ranks. Out: `page(ranks)`, the text of the file.
 
 PyTorch's counterpart: the folder of pages that tlparse --all-ranks-html writes.
 """
@@ -16,7 +16,7 @@ from dynexplore.views import html_text
 from dynexplore.widgets.document import document, recording_script
 
 MOST_EXPLORERS = 8
-"""So many ranks can be picked, those that differ first: each brings some hundred kilobytes."""
+"""The maximum number of selectable ranks, those that differ first: each adds some hundred kilobytes."""
 
 _BODY = """\
 {overview}

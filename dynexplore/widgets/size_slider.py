@@ -1,13 +1,13 @@
-"""A slider for the size of a call's input: each place to which it is moved is one more call, and one sees what came of it.
+"""A slider for the size of a call's input: each slider position makes a call, and shows its outcome.
 
-Which idea lives here: whether a size is a hit or costs a capture is best learned by trying. Nothing is predicted: the explained
-function is called with what the slider says, against the cache that earlier moves left, and the picture of calls against
-entries is drawn anew. Where no widget can run (a saved notebook on a page) the state that it was left in stands in for it.
+The idea: whether a size hits or recompiles is best learned by trying. Nothing is predicted: the explained function is called with
+the slider's size, against the cache left by earlier positions, and the picture of calls and entries is redrawn. If no widget can
+run (a saved notebook on a page), the last state is shown instead.
 
-In:  an Explanation, and a function that makes the arguments of a call from a size.
-Out: `SizeSlider(explanation, arguments)`, to be displayed or moved by code: `slider.size = 5`.
+In: an Explanation, and a function that creates the arguments of a call from a size.
+Out: `SizeSlider(explanation, arguments)`, to be displayed or moved from code: `slider.size = 5`.
 
-PyTorch has no counterpart.
+PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ import ipywidgets
 from dynexplore.views.calls_picture import calls_picture, calls_text
 
 SHOWN = 5
-"""How many of the latest calls are drawn."""
+"""The number of calls drawn, the latest."""
 
 
 class SizeSlider:
     """A slider from 0 to `largest`, a sentence about the latest call, and the latest calls against the entries.
 
-    `arguments(size)` is a tuple: what the function is called with. The first call is made at once, with `size`. `widget` is what a
-    page shows, to be composed with others.
+    `arguments(size)` returns a tuple: the arguments of the call. The first call is made at once, with `size`. `widget` is the
+    displayed widget, for composition with others.
     """
 
     def __init__(self, explanation: Any, arguments: Callable[[int], tuple[Any, ...]], size: int = 4, largest: int = 12) -> None:
@@ -40,7 +40,7 @@ class SizeSlider:
 
     @property
     def size(self) -> int:
-        """Where the slider stands; setting it moves the slider, which is a call."""
+        """The slider's position; setting it moves the slider, which makes a call."""
         return int(self._slider.value)
 
     @size.setter

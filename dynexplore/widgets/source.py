@@ -1,15 +1,14 @@
-"""A notebook cell as a function: so that straight tensor code of the cell is captured like any function's.
+"""A notebook cell as a function, so that straight-line tensor code of the cell is captured like any function's.
 
-Which idea lives here: the engine captures functions, and a cell is none. So the cell's statements become the body of a
-function in which every name that the cell stores is `global`: run in the notebook's namespace, it does what the cell
-does. The last expression becomes the returned value. Its source is in `linecache` under the name that IPython gives the
-cell, so tracebacks, the recording and `inspect` find it.
+The idea: the engine captures functions, and a cell is not one. So the cell's statements become the body of a function in which
+every name that the cell stores is `global`: run in the notebook's namespace, it does what the cell does. The last expression
+becomes the return value. Its source is in `linecache` under IPython's file name for the cell, so that tracebacks, the recording and
+`inspect` find it.
 
-In:  the text of a cell, the file name that it is known by.
-Out: a code object (`function_code`), the parts of a call (`call_parts`), or `CellError` with the one sentence that says what
-     is wrong.
+In: the text of a cell, its file name.
+Out: a code object (`function_code`), the parts of a call (`call_parts`), or `CellError` with a one-sentence message.
 
-PyTorch has no counterpart: torch.compile captures functions only.
+PyTorch's counterpart: none; torch.compile captures functions only.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ from collections.abc import Iterator
 from typing import Any
 
 NAME = "<cell>"
-"""What the function is called, in the recording and in tracebacks, as for any code at the top of a module."""
+"""The function's name in the recording and in tracebacks, as for any code at the top of a module."""
 
 
 class CellError(ValueError):
-    """The cell cannot be run under the engine; the message is the one sentence that says why."""
+    """The cell cannot be run under the engine; the message is one sentence with the reason."""
 
 
 def function_code(source: str, file: str) -> types.CodeType:
@@ -59,7 +58,7 @@ def function_code(source: str, file: str) -> types.CodeType:
 
 
 def call_parts(source: str, namespace: dict[str, Any]) -> tuple[Any, tuple[Any, ...], dict[str, Any]] | None:
-    """What `fn(x, k=y)` calls, and with which arguments, evaluated in a namespace; None for a cell that is no single call.
+    """The callable and the arguments of `fn(x, k=y)`, evaluated in a namespace; None for a cell that is not a single call.
 
     Raises CellError, and what evaluating the arguments raises.
 
@@ -97,7 +96,7 @@ def _checked(source: str, file: str) -> ast.Module:
 
 
 def _stored_names(source: str, file: str) -> list[str]:
-    """What the cell binds or deletes at its top."""
+    """The names that the cell binds or deletes at its top level."""
     table = symtable.symtable(source, file, "exec")
     return [
         symbol.get_name() for symbol in table.get_symbols() if symbol.is_assigned() or symbol.is_imported() or symbol.is_namespace()
@@ -113,7 +112,7 @@ def _own_nodes(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 class _WithoutAnnotations(ast.NodeTransformer):
-    """`x: int = 1` as `x = 1`: a global name of a function may have no annotation."""
+    """Rewrites `x: int = 1` to `x = 1`: a global name in a function may not be annotated."""
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
         statement = ast.Expr(node.annotation) if node.value is None else ast.Assign([node.target], node.value)
@@ -126,7 +125,7 @@ class _WithoutAnnotations(ast.NodeTransformer):
 
 
 def _named(code: types.CodeType) -> types.CodeType:
-    """The cell's function is called `<cell>`, and what is defined in it as if it stood at the top of a module."""
+    """Rename the cell's function to `<cell>`, and functions defined in it as if they were at the top of a module."""
     before = f"{code.co_name}.<locals>."
     constants = tuple(
         _moved_up(constant, before) if isinstance(constant, types.CodeType) else constant for constant in code.co_consts

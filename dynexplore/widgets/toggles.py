@@ -1,13 +1,13 @@
-"""Switches with a picture below them: each move draws the picture anew.
+"""Switches with a picture below them: each change redraws the picture.
 
-Which idea lives here: what a setting is worth is seen best by switching it off. A function takes the settings as keywords and
-answers with something that shows itself in HTML; it is called with each move, so what one sees was made here and now. Where no
-widget can run (a saved notebook on a page) the state that the switches were left in stands in for them.
+The idea: the effect of a setting is best seen by switching it off. A function takes the settings as keyword arguments and returns
+an object with an HTML repr; it is called at each change, so the output is always current. If no widget can run (a saved notebook on
+a page), the last state is shown instead.
 
-In:  a function of keywords, and for each keyword whether it is on at first.
-Out: `Toggles(shown, fuse=True)`, to be displayed, or moved by code: `toggles.move(fuse=False)`.
+In: a function of keyword arguments, and the initial state of each.
+Out: `Toggles(shown, fuse=True)`, to be displayed, or changed from code: `toggles.move(fuse=False)`.
 
-PyTorch has no counterpart.
+PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import ipywidgets
 
 
 class Toggles:
-    """A row of switches, and what `shown(**states)` makes of them. `now` is the latest; `widget` is what a page shows."""
+    """A row of switches, and the result of `shown(**states)`. `now` is the latest result; `widget` is the displayed widget."""
 
     def __init__(self, shown: Callable[..., Any], **states: bool) -> None:
         self.shown = shown
@@ -39,7 +39,7 @@ class Toggles:
         return {name: bool(switch.value) for name, switch in self._switches.items()}
 
     def move(self, **states: bool) -> Any:
-        """Move switches, each of which draws the picture anew; what is shown then. KeyError for a switch that is not there."""
+        """Set switches, which redraws the picture; return the new result. Raises KeyError for an unknown switch."""
         for name, on in states.items():
             self._switches[name].value = on
         return self.now
