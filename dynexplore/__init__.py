@@ -1,14 +1,13 @@
-"""The front door: `optimize`, `compile`, `run`, `explain`, `config` and the rest of the public names.
+"""The public API: `optimize`, `compile`, `run`, `explain`, `config` and the other public names, imported lazily.
 
-Which idea lives here: a door, not a room. `import dynexplore` imports no torch; a public name brings in the module
-that holds it when it is first asked for (PEP 562), so that reading a recording works without torch and costs little.
-A Python that is not supported says so here, at import, in one sentence; a torch that is not tested is tried when the
-engine starts (engine/torch_versions.py).
+The idea: lazy imports. `import dynexplore` does not import torch; the first access to a public name imports the module that defines
+it (PEP 562), so that reading a recording works without torch and is fast. An unsupported Python is reported here, at import, in one
+sentence; an untested torch is checked when the engine starts (engine/torch_versions.py).
 
-In:  the table `PUBLIC`: public name -> (module, name in it; None for the module itself).
+In: the table `PUBLIC`: public name -> (module, name in it; None for the module itself).
 Out: those names as attributes of `dynexplore`, and `load_ipython_extension` for `%load_ext dynexplore`.
 
-PyTorch's counterpart: torch/_dynamo/__init__.py, which imports everything at once.
+PyTorch's counterpart: torch/_dynamo/__init__.py, which imports everything eagerly.
 
 >>> import dynexplore
 >>> dynexplore.config.cache_size_limit
@@ -24,13 +23,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-# The version tables refuse a Python that they have no table for, with a sentence that names those they have.
+# The version tables reject a Python that they do not contain, in a sentence that names the supported ones.
 import dynexplore.engine.bytecode.versions  # noqa: F401
 from dynexplore.engine import display_hooks, tool_hooks, torch_versions
 from dynexplore.engine.gc_control import importing
 from dynexplore.engine.recorder import Recorder
 
-if TYPE_CHECKING:  # what the table says, once more for type checkers and editors; a test keeps the two equal
+if TYPE_CHECKING:  # repeats the table for type checkers and editors; a test keeps the two equal
     from dynexplore.engine import errors as exc
     from dynexplore.engine.config import config
     from dynexplore.engine.counters import counters, graph_breaks
@@ -88,7 +87,7 @@ _TOOLS = "dynexplore.tools"
 _MARKS = "dynexplore.engine.specialization.marks"
 
 PUBLIC: dict[str, tuple[str, str | None]] = {
-    # switch the engine on and off
+    # enable and disable the engine
     "optimize": (_API, "optimize"),
     "optimize_assert": (_API, "optimize_assert"),
     "compile": (_API, "compile"),
@@ -96,7 +95,7 @@ PUBLIC: dict[str, tuple[str, str | None]] = {
     "disable": (_API, "disable"),
     "skip": (_API, "skip"),
     "reset": (_API, "reset"),
-    # say what it should do with a function or a place in it
+    # control how a function, or a place in it, is handled
     "graph_break": (_API, "graph_break"),
     "allow_in_graph": (_API, "allow_in_graph"),
     "disallow_in_graph": (_API, "disallow_in_graph"),
@@ -107,25 +106,25 @@ PUBLIC: dict[str, tuple[str, str | None]] = {
     "mark_unbacked": (_MARKS, "mark_unbacked"),
     "maybe_mark_dynamic": (_MARKS, "maybe_mark_dynamic"),
     "mark_static": (_MARKS, "mark_static"),
-    # look into it
+    # inspect captures
     "explain": (_EXPLAIN, "explain"),
     "Explanation": (_EXPLAIN, "Explanation"),
     "Recording": ("dynexplore.recording.recording", "Recording"),
     "counters": ("dynexplore.engine.counters", "counters"),
     "graph_breaks": ("dynexplore.engine.counters", "graph_breaks"),
-    # look at what torch.compile itself does
+    # observe torch.compile itself
     "watch": ("dynexplore.watching.watch", "watch"),
-    # several processes of one job, side by side
+    # compare the ranks of a job
     "open_ranks": ("dynexplore.ranks.folder", "open_ranks"),
     "Ranks": ("dynexplore.ranks.ranks", "Ranks"),
-    # take one whole graph away
+    # export a function as one graph
     "export": ("dynexplore.tools.export", "export"),
-    # other ways to capture the same function, side by side
+    # compare with other ways to capture the same function
     "compare": ("dynexplore.lenses.compare", "compare"),
     "compare_engines": ("dynexplore.lenses.compare_engines", "compare_engines"),
     "Comparison": ("dynexplore.lenses.comparison", "Comparison"),
     "TwoCaptures": ("dynexplore.two_engines.two_captures", "TwoCaptures"),
-    # find out what is wrong, and make it small
+    # diagnose failures, and minimize them
     "diagnose": (f"{_TOOLS}.diagnosis", "diagnose"),
     "minify": (f"{_TOOLS}.minifier", "minify"),
     "record_frame": (f"{_TOOLS}.frame_record", "record_frame"),
@@ -137,22 +136,22 @@ PUBLIC: dict[str, tuple[str, str | None]] = {
     "compile_times": (f"{_TOOLS}.compile_times", "compile_times"),
     # practice: ten programs that break
     "break_hunt": (f"{_TOOLS}.break_hunt", None),
-    # change the engine itself for a while: another handler for an opcode
+    # modify the engine temporarily: another handler for an opcode
     "override_handler": ("dynexplore.engine.translate.dispatch", "override"),
-    # serve without surprises
+    # avoid recompiles in production
     "stance": ("dynexplore.engine.runtime.stance", "stance"),
     "GuardFilterEntry": ("dynexplore.engine.provenance.guard_filter", "GuardFilterEntry"),
     "comptime": ("dynexplore.engine.translate.comptime", "comptime"),
     "disable_nested_graph_breaks": ("dynexplore.engine.policy.nested_breaks", "disable_nested_graph_breaks"),
     "error_on_graph_break": ("dynexplore.engine.policy.error_on_graph_break", "error_on_graph_break"),
     "until_quiet": (f"{_TOOLS}.quiescence", "until_quiet"),
-    # choose who compiles the graphs, and how
+    # select the backend, and its options
     "list_backends": (_API, "list_backends"),
     "register_backend": (_API, "register_backend"),
     "config": ("dynexplore.engine.config", "config"),
     "exc": ("dynexplore.engine.errors", None),
 }
-"""Public name -> where it lives."""
+"""Public name -> the module that defines it."""
 
 __all__ = [
     "optimize",
@@ -224,7 +223,7 @@ def __getattr__(name: str) -> Any:
             f"dynexplore.{name} needs PyTorch, which is not installed: pip install 'torch>={lowest}'",
             name="torch",
         ) from None
-    # all names of what is imported now: captured code finds `dynexplore.graph_break` without running this function
+    # bind all names of modules imported by now: captured code finds `dynexplore.graph_break` without running this function
     for other, (holder, inside) in PUBLIC.items():
         ready = module if holder == module_name else sys.modules.get(holder)
         value = ready if inside is None else getattr(ready, inside, None)
@@ -237,21 +236,21 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *PUBLIC})
 
 
-_MAGIC = "dynexplore.widgets.magic"  # behind the lazy door, as all rooms are
+_MAGIC = "dynexplore.widgets.magic"  # imported lazily, like all modules
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """Register the magics `%%dynamo` and `%dynamo`: what `%load_ext dynexplore` calls."""
+    """Register the magics `%%dynamo` and `%dynamo`; called by `%load_ext dynexplore`."""
     importlib.import_module(_MAGIC).load_ipython_extension(shell)
 
 
 def unload_ipython_extension(shell: Any) -> None:
-    """Take the magics away again: what `%unload_ext dynexplore` calls."""
+    """Unregister the magics; called by `%unload_ext dynexplore`."""
     importlib.import_module(_MAGIC).unload_ipython_extension(shell)
 
 
 class _Rooms:
-    """Recordings are shown and written by rooms behind the lazy door, as all are."""
+    """The hooks that display and write recordings; the modules behind them are imported lazily."""
 
     def mimebundle(self, shown: Any) -> display_hooks.Bundle:
         bundle: display_hooks.Bundle = importlib.import_module("dynexplore.widgets.display").mimebundle(shown)
@@ -283,7 +282,7 @@ display_hooks.connect(_Rooms())
 
 
 class _Tools:
-    """The tools that options bring in, each imported when its option is on and its moment comes."""
+    """The hooks for tools that options enable, each imported on first use."""
 
     def printing(self, recorder: Recorder | None) -> Recorder | None:
         printing: Recorder | None = _tool("printout").watching(recorder)

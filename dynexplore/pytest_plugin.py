@@ -1,14 +1,14 @@
-"""The pytest plugin: how many graphs, graph breaks and recompiles a test may take.
+"""The pytest plugin: limits on the graphs, graph breaks and recompiles of a test.
 
-Which idea lives here: a test says what it expects, in a `with` block, by a mark or by a snapshot, and a failure says which graph
-break or recompile was too many and where its page is. pytest loads this file in every run (entry point `pytest11`), so it imports
-nothing but pytest until a test asks: a run that does not use it imports no torch.
+The idea: a test states its expected counts, in a `with` block, by a marker or by a snapshot, and a failure names the unexpected
+graph break or recompile and its page. pytest loads this file in every run (entry point `pytest11`), so it imports only pytest until
+a test uses it: a run without such tests does not import torch.
 
-In:  `with compiles(graphs=1, breaks=0, recompiles=0): step(x)`, `with compiles(snapshot=True): ...`, or
-     `@pytest.mark.compiles(graphs=1, breaks=0)`; the options `--compiles-update` and `--compiles-pages DIR`.
-Out: a failing test with the ranked list, and a page in the folder of the test.
+In: `with compiles(graphs=1, breaks=0, recompiles=0): step(x)`, `with compiles(snapshot=True): ...`, or
+`@pytest.mark.compiles(graphs=1, breaks=0)`; the options `--compiles-update` and `--compiles-pages DIR`.
+Out: a failing test with the ranked list, and a page in the test's folder.
 
-PyTorch has no counterpart; its own tests count with CompileCounter in torch/_dynamo/testing.py.
+PyTorch's counterpart: none; its own tests count with `CompileCounter` in torch/_dynamo/testing.py.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
     from dynexplore.watching.counted_block import CountedBlock
 
 FOLDER = "__compiles__"
-"""Beside a test file: the snapshots of its tests."""
+"""The folder next to a test file that contains the snapshots of its tests."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options of the plugin."""
+    """Add the plugin's options."""
     group = parser.getgroup("dynexplore")
     group.addoption("--compiles-update", action="store_true", help="write the snapshots of graph breaks that tests compare with")
     group.addoption("--compiles-pages", type=Path, metavar="DIR", help="where the pages of failing tests go (the test's tmp_path)")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Declare the mark."""
+    """Register the marker."""
     config.addinivalue_line(
         "markers", "compiles(graphs, breaks, recompiles, engine): the test captures so many graphs, breaks so often (dynexplore)"
     )
@@ -46,7 +46,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    """Count what a test captures that has the mark."""
+    """Count the captures of a test with the marker."""
     mark = item.get_closest_marker("compiles")
     if mark is None:
         return (yield)
@@ -62,7 +62,9 @@ def compiles(request: pytest.FixtureRequest) -> Compiles:
 
 @contextlib.contextmanager
 def _without_trace_capture() -> Iterator[None]:
-    """pytest (from 9.2 on) hears torch's trace, too, which a block turns on: it would write out every event of a compilation."""
+    """Disable pytest's handler for torch's trace logger during a block: from 9.2 on it captures all loggers, and would format every
+    event of a compilation.
+    """
     trace = logging.getLogger("torch.__trace")
     hearing = [handler for handler in trace.handlers if type(handler).__module__ == "_pytest.logging"]
     for handler in hearing:
@@ -75,7 +77,7 @@ def _without_trace_capture() -> Iterator[None]:
 
 
 class Compiles:
-    """What a test expects of its blocks."""
+    """The expected counts of a test's blocks."""
 
     def __init__(self, item: pytest.Item) -> None:
         self._item = item
@@ -91,9 +93,9 @@ class Compiles:
         snapshot: bool = False,
         engine: str | None = None,
     ) -> Iterator[CountedBlock]:
-        """Fail unless the block captures as many graphs, breaks as often and recompiles as often as it is told. What is left out is
-        not asked. `snapshot`: the graph breaks are those of the snapshot beside the test file. `engine`: only "torch.compile", or
-        only "dynexplore"; both without it.
+        """Fail unless the block has the expected numbers of graphs, graph breaks and recompiles; None: do not check. `snapshot`:
+        compare the graph breaks with the snapshot next to the test file. `engine`: count only "torch.compile", or only
+        "dynexplore"; None: both.
         """
         from dynexplore.watching import counted_block
 
@@ -118,7 +120,7 @@ class Compiles:
         return folder
 
     def _changed(self, now: dict[str, int]) -> list[str]:
-        """What changed since the snapshot; with `--compiles-update` it is written."""
+        """The changes since the snapshot; with `--compiles-update`, write it instead."""
         from dynexplore.watching.counted_block import changed_breaks
 
         path = self._item.path.parent / FOLDER / f"{self._item.path.stem}.json"

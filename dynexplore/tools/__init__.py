@@ -1,1 +1,1 @@
-"""Tools that find out what is wrong and make it small: diagnosis, minifier, replay, profilers, reports, export. Layer 9."""
+"""Debugging tools: diagnosis, minifier, replay, profilers, reports, export. Layer 9."""

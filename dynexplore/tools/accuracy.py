@@ -1,13 +1,12 @@
-"""Are two results the same? The first difference between nests of tensors and plain values, in words.
+"""Comparison of two results: the first difference between nested structures of tensors and plain values, in words.
 
-The idea: compilers may reorder floating-point sums, so two right results differ by rounding, and a wrong one by more.
-How much is allowed depends on the dtype; a result that is not close is named by its path (`[0]["loss"]`), with the
-largest difference, where it is, and how much was allowed.
+The idea: compilers may reorder floating-point sums, so two correct results differ by rounding errors, and a wrong one by more. The
+tolerance depends on the dtype; a mismatch is reported with its path (`[0]["loss"]`), the largest difference, its index, and the
+tolerance.
 
-In: what was expected and what was found, any nest of tuples, lists, dicts, tensors and plain values. Out: `Difference`
-or None.
+In: expected and actual value, any nesting of tuples, lists, dicts, tensors and plain values. Out: `Difference` or None.
 
-torch/_dynamo/utils.py (same) and torch.testing do the same job.
+PyTorch's counterpart: `same` in torch/_dynamo/utils.py, and `torch.testing.assert_close`.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ from typing import Any
 import torch
 
 ALLOWED = {torch.float64: 1e-7, torch.float32: 1e-4, torch.float16: 2e-2, torch.bfloat16: 2e-2}
-"""How far apart two right results may be, relative to the largest element expected: the sum of all that rounding does."""
+"""The tolerance between two correct results, relative to the largest expected element: the sum of all rounding errors."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Where two results differ first, and how."""
+    """The place of the first difference between two results, and its description."""
 
     path: str
     words: str
@@ -36,10 +35,10 @@ class Difference:
 
 
 def first_difference(expected: Any, actual: Any, tolerance: float | None = None, path: str = "") -> Difference | None:
-    """The first place where `actual` is not what was expected, or None.
+    """The first place where `actual` differs from `expected`, or None.
 
-    `tolerance` is the allowed difference relative to the largest expected element; None takes the one of the dtype, and
-    infinity lets any values pass that have the type, dtype and shape.
+    `tolerance` is the allowed difference relative to the largest expected element; None: the default of the dtype; infinity: accept
+    any values of the right type, dtype and shape.
 
     >>> first_difference([1, torch.ones(2)], [1, torch.ones(2) + 1e-6])
     >>> print(first_difference({"loss": torch.ones(2)}, {"loss": torch.tensor([1.0, 1.01])}))
@@ -77,7 +76,7 @@ def _same_plain(expected: Any, actual: Any) -> bool:
     if isinstance(expected, float):
         return expected == actual or (math.isnan(expected) and math.isnan(actual)) or math.isclose(expected, actual, rel_tol=1e-6)
     if "__eq__" not in {name for base in type(expected).__mro__[:-1] for name in vars(base)}:
-        return True  # an object of the program that cannot be compared with another one
+        return True  # an object of the program without a usable comparison
     return bool(expected == actual)
 
 

@@ -1,11 +1,11 @@
-"""The graphs that AOTAutograd makes from a captured graph, and the compiler that gets them.
+"""The graphs that AOTAutograd creates from a captured graph, and the compiler that receives them.
 
-The idea: a backend such as Inductor never sees the captured graph. AOTAutograd turns it into a forward and a backward graph of
-aten operators, and a bug of Inductor shows in these. Here they are kept, each with the inputs of its first run.
+The idea: a backend such as Inductor never sees the captured graph. AOTAutograd lowers it to a forward and a backward graph of ATen
+operators, and a bug in Inductor shows up in these. They are collected here, each with the inputs of its first run.
 
 In: a captured graph and its inputs. Out: `Seen`, graphs with inputs; the compiler for them.
 
-torch/_dynamo/repro/after_aot.py does the same job.
+PyTorch's counterpart: `wrap_compiler_debug` in torch/_dynamo/repro/after_aot.py.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Seen = list[tuple[torch.fx.GraphModule, list[Any]]]
 
 
 class Keeping:
-    """A backend that runs graphs as they are, and keeps each with the inputs of its first run."""
+    """A backend that runs graphs uncompiled, and keeps each with the inputs of its first run."""
 
     def __init__(self) -> None:
         self.seen: Seen = []
@@ -44,7 +44,7 @@ class Keeping:
 
 
 def graphs_behind_aot(graph: torch.fx.GraphModule, inputs: Sequence[Any], backend: str | CompilerFn) -> Seen:
-    """The forward graph, and the backward graph if there is one, that AOTAutograd makes of a captured graph."""
+    """The forward graph, and the backward graph if there is one, that AOTAutograd creates from a captured graph."""
     common = importlib.import_module("torch._dynamo.backends.common")
     aot = importlib.import_module("torch._functorch.aot_autograd")
     keeping = Keeping()
@@ -70,5 +70,5 @@ def inner_compiler(backend: str | CompilerFn) -> Compiler:
 
 
 def _unboxed(compiled: Any) -> Callable[..., Any]:
-    """Inductor's compiled graphs take one list of inputs, and empty it."""
+    """Adapt a compiled graph to separate arguments: Inductor's take one list of inputs, and empty it."""
     return (lambda *inputs: compiled(list(inputs))) if getattr(compiled, "_boxed_call", False) else compiled

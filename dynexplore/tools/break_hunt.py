@@ -1,14 +1,14 @@
-"""Break hunt: ten programs that break the graph, and a score for whoever fixes them.
+"""Break hunt: ten programs that break the graph, and a scorer for the fixes.
 
-Which idea lives here: fixing a break is a skill, and skills need practice with an answer at once. The programs are a file of
-ordinary functions (hunt_programs.py). A rewritten function is called on the same arguments as the original: in eager, where the
-values must be equal, and captured, where its calls should need one graph. What is counted is what the recording contains, so any
-rewrite that keeps the values is right.
+The idea: fixing graph breaks is a skill, and practice needs immediate feedback. The programs are a file of ordinary functions
+(hunt_programs.py). A rewritten function is called on the same arguments as the original: in eager mode, where the results must be
+equal, and captured, where all its calls should need one graph. The count comes from the recording, so any rewrite that preserves
+the results is accepted.
 
-In:  a file with the ten functions, or one function and the name of the program that it replaces.
+In: a file with the ten functions, or one function and the name of the program that it replaces.
 Out: `write(path)`, `score(path) -> Score`, `judge(name, function) -> Verdict`; `what_is_wrong(name)` checks an exercise.
 
-PyTorch has no counterpart.
+PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _CALLS: dict[str, Any] = hunt_programs.CALLS
 PROGRAMS = tuple(_CALLS)
 """The names of the programs, from easy to hard."""
 
-_TEXT = "".join(Path(hunt_programs.__file__).read_text(encoding="utf-8").partition('"""')[1:])  # without what it says to mypy
+_TEXT = "".join(Path(hunt_programs.__file__).read_text(encoding="utf-8").partition('"""')[1:])  # without its comment for mypy
 
 
 @record()
 class Verdict:
-    """One program: how many graphs its calls need, and what is left to do ("" where it is solved)."""
+    """One program: how many graphs its calls need, and what is left to do ("" if it is solved)."""
 
     name: str
     graphs: int
@@ -51,7 +51,7 @@ class Verdict:
 
     @property
     def solved(self) -> bool:
-        """One graph for all calls, no break, the same values."""
+        """Whether all calls run in one graph, without breaks and with the same results."""
         return not self.todo
 
 
@@ -63,12 +63,12 @@ class Score:
 
     @property
     def solved(self) -> int:
-        """How many programs are solved."""
+        """The number of solved programs."""
         return sum(verdict.solved for verdict in self.verdicts)
 
     @property
     def graphs_left(self) -> int:
-        """The graphs of all programs together; the fewest possible is one each."""
+        """The total number of graphs of all programs; the minimum is one each."""
         return sum(verdict.graphs for verdict in self.verdicts)
 
     def __str__(self) -> str:
@@ -82,7 +82,7 @@ class Score:
 
 
 def write(path: Path) -> None:
-    """Write the ten programs to a file that is not there yet."""
+    """Write the ten programs to a new file."""
     with path.open("x", encoding="utf-8") as file:
         file.write(_TEXT)
 
@@ -94,7 +94,7 @@ def score(path: Path) -> Score:
 
 
 def judge(name: str, function: Callable[..., Any] | None) -> Verdict:
-    """Call a function on the arguments of a program: are its values equal, and how many graphs does it need?"""
+    """Call a function on the arguments of a program: are the results equal, and how many graphs does it need?"""
     if not callable(function):
         return Verdict(name, 0, False, f"there is no function `{name}`")
     calls = _CALLS[name]
@@ -104,19 +104,19 @@ def judge(name: str, function: Callable[..., Any] | None) -> Verdict:
             explanation = explain(function).calls(*copy.deepcopy(calls))
             captured = optimize("eager")(function)
             values = [captured(*arguments) for arguments in copy.deepcopy(calls)]
-        except Exception as error:  # the function is anybody's, and may raise anything
+        except Exception as error:  # the user's function may raise anything
             return Verdict(name, 0, False, f"it raises {type(error).__name__}: {str(error).partition(chr(10))[0]}")
     wrong = _difference(expected, values)
     return Verdict(name, explanation.graph_count, not wrong, wrong or _still_to_do(explanation))
 
 
 def what_is_wrong(name: str) -> Callable[[Callable[..., Any]], str | None]:
-    """The check of an exercise: what is left to do on a function that replaces a program, or None."""
+    """The check of an exercise: returns what is left to do on a function that replaces a program, or None."""
     return lambda function: judge(name, function).todo or None
 
 
 def _still_to_do(explanation: Any) -> str:
-    """Of calls with the right values: where a graph breaks, or why they need more than one."""
+    """For calls with correct results: where a graph breaks, or why they need more than one."""
     if explanation.breaks:
         broke = explanation.breaks[0]
         return f"breaks at `{broke.user_stack[-1].code.strip()}`: {broke.title}"
@@ -144,7 +144,7 @@ def _count(graphs: int) -> str:
 
 @functools.cache
 def _programs() -> ModuleType:
-    """The programs as a module of the user's: what lies in dynexplore's own files is not captured."""
+    """The programs as a user module: functions in dynexplore's own files are not captured."""
     name = "<break hunt>"
     linecache.cache[name] = (len(_TEXT), None, _TEXT.splitlines(True), name)
     module = ModuleType("break_hunt")

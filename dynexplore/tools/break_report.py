@@ -1,11 +1,11 @@
-"""Every graph break of a program in one pass: what each costs, and how to fix it.
+"""Every graph break of a program in one pass: the cost of each, and how to fix it.
 
-The idea: the call is recorded once and profiled once. The operators that ran outside all graphs are attributed to
-the break of the frame that was running; the break with most of them comes first. `as_issue()` is the text of a bug report.
+The idea: the call is recorded once and profiled once. Each operator that ran outside all graphs is attributed to a break of the
+frame that was running; breaks with the most such operators come first. `as_issue()` is the text of a bug report.
 
 In: a function and its arguments. Out: `BreakReport`.
 
-PyTorch's counterpart: torch._dynamo.explain counts breaks; costs and order are ours.
+PyTorch's counterpart: `explain` in torch/_dynamo/eval_frame.py lists breaks, without costs or ranking.
 """
 
 from __future__ import annotations
@@ -47,18 +47,18 @@ class BreakCost:
     operators: tuple[str, ...]
     seconds: float
     source: str = ""
-    """The function in which it breaks."""
+    """The function that contains the break."""
     place: str = "?"
-    """File, line and function: the program's own line, and after it the line of a library where it breaks."""
+    """File, line and function: the program's own line, followed by the line of a library if the break is there."""
 
     @property
     def cause(self) -> str:
-        """What breaks, with the name of the function or attribute that it is about."""
+        """The cause of the break, with the name of the function or attribute concerned."""
         return cause_alone(self.broke)
 
     @property
     def page(self) -> str:
-        """Its entry in the docs of a checkout (`python -m dynexplore.engine.graph_breaks` prints it anywhere), or torch.compile's
+        """Its documentation page in a checkout (`python -m dynexplore.engine.graph_breaks` prints it anywhere), or torch.compile's
         page ("": there is none).
         """
         if self.broke.kind not in KINDS:
@@ -78,7 +78,7 @@ class BreakCost:
     __repr__ = __str__
 
     def as_issue(self) -> str:
-        """Text for a bug report: versions, the break, and the function that it is in."""
+        """Text for a bug report: versions, the break, and the function that contains it."""
         versions = f"Python {PYTHON}, torch {torch.__version__}, dynexplore {_own_version()}"
         title = f"### Graph break {self.broke.kind}: {self.broke.title}"
         lines = [f"    {frame.code.strip()}  # {frame.place}" for frame in self.broke.user_stack if frame.code.strip()]
@@ -98,7 +98,7 @@ class BreakReport:
     inside: int
     engine: str = DYNEXPLORE
     plain: str = ""
-    """Why all of it runs as plain Python; "" where something was captured."""
+    """Why everything runs as plain Python; "" if something was captured."""
 
     def __iter__(self) -> Iterator[BreakCost]:
         return iter(self.costs)
@@ -113,7 +113,7 @@ class BreakReport:
         return self.text()
 
     def text(self, most_lines: int = 0) -> str:
-        """The report; of a long one (`most_lines`; 0: all of it) the most expensive breaks, the rest counted."""
+        """The report; if it is long (`most_lines`; 0: no limit), the most expensive breaks, and the number of the others."""
         share = f"{self.inside} of {plural(self.operators, 'operator')} run in graphs"
         places = "1 place breaks" if len(self.costs) == 1 else f"{len(self.costs)} places break"
         whose = "" if self.engine == DYNEXPLORE else f"{self.engine} of "
@@ -161,11 +161,11 @@ class BreakReport:
 def all_breaks(
     fn: Callable[..., Any], /, *args: Any, engine: str | None = None, dynamic: bool | None = None, **kwargs: Any
 ) -> BreakReport:
-    """Find every graph break of a call in one pass, ordered by what they cost, each with how to fix it.
+    """Find every graph break of a call in one pass, ordered by cost, each with its fix.
 
-    The call runs twice, on copies of its arguments. Raises what the call raises. The breaks are this engine's, and torch.compile's
-    of a function or module that is compiled by that; `engine` ("dynexplore", "torch.compile") says it outright.
-    dynamic: as of `optimize`; None: what fn is compiled with.
+    The call runs twice, on copies of its arguments. Raises what the call raises. The breaks are those of this engine, or
+    torch.compile's for a function or module compiled by torch.compile; `engine` ("dynexplore", "torch.compile") overrides this.
+    dynamic: as for `optimize`; None: the setting that fn was compiled with.
 
     >>> def f(x):
     ...     print("woo")
@@ -188,12 +188,12 @@ def all_breaks(
 def _engine_report(fn: Callable[..., Any], start: CallSnapshot, options: Options) -> BreakReport:
     recording = Recording(title=getattr(fn, "__qualname__", type(fn).__qualname__))
     counted = counters.snapshot()
-    outer = native.enter(None)  # of nested regions the outer wins: be in none
+    outer = native.enter(None)  # of nested regions the outermost wins: leave all of them
     try:
         with config.patch(profiler_ranges=True, log_level="ERROR"):
             called = optimized.wrap(fn, watched_store("eager", options, recording).region)
             first_args, first_kwargs = start.fresh()
-            recording.record(reports.call_began(1, first_args, first_kwargs))  # by which line, where it calls a library's function
+            recording.record(reports.call_began(1, first_args, first_kwargs))  # names the caller's line, for a library function
             called(*first_args, **first_kwargs)
             reports.skipped_generator(recording, fn)
             next_args, next_kwargs = start.fresh()
@@ -206,9 +206,9 @@ def _engine_report(fn: Callable[..., Any], start: CallSnapshot, options: Options
 
 
 def _torch_report(fn: Callable[..., Any], start: CallSnapshot, options: Options) -> BreakReport:
-    """The call is watched while torch.compile works on it, and once more under the profiler."""
+    """The report on torch.compile: the call is watched while torch.compile works on it, and run again under the profiler."""
     hooks = tool_hooks.connected()
-    assert hooks is not None  # the front door has connected them
+    assert hooks is not None  # the top-level package has set them
     outer = native.enter(None)
     try:
         watched = hooks.watched_explanation(fn, torch_runs.in_ranges("eager"), options)
@@ -232,12 +232,12 @@ def _report(recording: Recording, costs: list[BreakCost], ran: list[OperatorRun]
 def _own_version() -> str:
     try:
         return version("dynexplore")
-    except PackageNotFoundError:  # a checkout that is not installed
+    except PackageNotFoundError:  # an uninstalled checkout
         return "(a checkout)"
 
 
 def _costs(recording: Recording, ran: list[OperatorRun]) -> list[BreakCost]:
-    """One row for each place and kind."""
+    """One row for each place and break kind."""
     costs = []
     for breaks in _places(recording):
         frames = {broke.frame for broke in breaks}
@@ -246,7 +246,7 @@ def _costs(recording: Recording, ran: list[OperatorRun]) -> list[BreakCost]:
 
 
 def _costs_by_place(recording: Recording, ran: list[OperatorRun]) -> list[BreakCost]:
-    """The same where operators are known by the lines of Python that they came from."""
+    """The same for operators that are attributed by the Python lines of their call stacks."""
     places = _places(recording)
     given_up = {skipped.frame for skipped in recording.of(ev.FrameSkipped)}
     outside = torch_runs.due_to(ran, [breaks[0] for breaks in places], given_up)
@@ -254,7 +254,7 @@ def _costs_by_place(recording: Recording, ran: list[OperatorRun]) -> list[BreakC
 
 
 def _places(recording: Recording) -> list[list[ev.GraphBroke]]:
-    """The breaks by kind and place: the program's line, and the line of a library that it leads to."""
+    """The breaks by kind and place: the program's line, and the library's line that it leads to."""
     places: dict[tuple[str, str], list[ev.GraphBroke]] = {}
     for broke in recording.breaks:
         places.setdefault((broke.kind, place_words(broke, recording, full=True)), []).append(broke)
@@ -273,7 +273,7 @@ def _ordered(costs: list[BreakCost]) -> list[BreakCost]:
 
 
 def _linked(cost: BreakCost, prefix: str) -> str:
-    """The kind, with a link to what is said of it: below the table, or on torch.compile's page."""
+    """The kind, linked to its description: below the table, or on torch.compile's page."""
     kind = html_report.escape(cost.broke.kind)
     there = f"#{prefix}-{kind.lower()}" if cost.broke.kind in KINDS else html_report.escape(cost.page)
     return f'<a href="{there}">{kind}</a>' if there else kind

@@ -1,12 +1,11 @@
-"""A backend that compiles nothing twice and reports which graphs break and what would recompile.
+"""A backend that compiles each function only once, and reports graph breaks and suppressed recompiles.
 
-The idea: with a limit of one cache entry, everything that would be compiled again shows as a guard that fails. The
-profiler is a backend and a recorder at once: graphs run uncompiled, and of all events it keeps those about
-breaks, misses and graphs.
+The idea: with a limit of one cache entry, everything that would recompile shows up as a failing guard. The profiler is both a
+backend and a recorder: graphs run uncompiled, and it keeps only the events about breaks, misses and graphs.
 
-In: `prof = CompilationProfiler()`, then `optimize(prof)(f)(...)`, as often as you like. Out: `prof.report()`.
+In: `prof = CompilationProfiler()`, then `optimize(prof)(f)(...)`, any number of times. Out: `prof.report()`.
 
-torch/_dynamo/utils.py (CompileProfiler) does the same job.
+PyTorch's counterpart: none any more (once `CompileProfiler` in torch/_dynamo/utils.py).
 """
 
 from __future__ import annotations
@@ -39,16 +38,16 @@ _RECORDED_EVENTS = (
 
 
 class _ProfileRecording(Recording):
-    """A recording of what a profile needs."""
+    """A recording of the events that a profile needs."""
 
     def record(self, event: ev.Event) -> None:
-        """Take an event that the profile needs."""
+        """Record an event if the profile needs it."""
         if isinstance(event, _RECORDED_EVENTS):
             super().record(event)
 
 
 class CompilationProfiler:
-    """A backend for finding graph breaks and recompiles; see the head of this file.
+    """A backend for finding graph breaks and recompiles; see the module docstring.
 
     >>> import torch, dynexplore
     >>> prof = CompilationProfiler()
@@ -60,25 +59,25 @@ class CompilationProfiler:
     """
 
     entry_limit = 1
-    """Read by the engine: how many entries a code object may have under this backend."""
+    """Read by the engine: the maximum number of entries per code object under this backend."""
 
     def __init__(self) -> None:
         self.recorder = _ProfileRecording(title="profile")
         self.graphs: list[torch.fx.GraphModule] = []
 
     def __call__(self, graph: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
-        """The graph as it is."""
+        """Return the graph unchanged."""
         self.graphs.append(graph)
         forward: Callable[..., Any] = graph.forward
         return forward
 
     @property
     def operator_count(self) -> int:
-        """How many operators the graphs call."""
+        """The number of operators in all graphs."""
         return sum(node.op.startswith("call_") for graph in self.graphs for node in graph.graph.nodes)
 
     def report(self) -> ProfileReport:
-        """What was compiled; each graph break with place, reason and fix; each guard that asked for a recompile."""
+        """What was compiled; each graph break with place, reason and fix; each guard that required a recompile."""
         skipped = [(f"{frame.function} ({frame.file}:{frame.line})", frame.reason) for frame in self.recorder.of(ev.FrameSkipped)]
         return ProfileReport(
             len(self.recorder.of(ev.CacheEntryAdded)),
@@ -116,7 +115,7 @@ class CompilationProfiler:
 
 @dataclass(frozen=True, slots=True)
 class ProfiledBreak:
-    """A place where graphs broke: how often, where, which kind, why, how to fix it."""
+    """A place where graphs broke: how often, where, the kind, the reason, the fix."""
 
     count: int
     place: str
@@ -127,7 +126,7 @@ class ProfiledBreak:
 
 @dataclass(frozen=True, slots=True)
 class ProfiledRecompile:
-    """A guard that asked for a recompile: how often, in which function, of which source and kind, expected and found."""
+    """A guard that required a recompile: how often, in which function, its source and kind, expected and actual value."""
 
     count: int
     function: str
@@ -138,8 +137,9 @@ class ProfiledRecompile:
 
 
 class ProfileReport(str):
-    """What a profiler found: a text, causes first, each with a few of its places; all findings are attributes, and tables in a
-    notebook."""
+    """A profiler's findings: a text, causes first, each with some of its places; all findings are attributes, and tables in a
+    notebook.
+    """
 
     __slots__ = ("breaks", "frames", "graphs", "operators", "recompiles", "skipped")
 
@@ -152,7 +152,7 @@ class ProfileReport(str):
         recompiles: tuple[ProfiledRecompile, ...],
         skipped: tuple[tuple[str, str], ...],
     ) -> ProfileReport:
-        """The text of these findings."""
+        """Create the text from the findings."""
         compiled = f"{plural(frames, 'frame was', 'frames were')} compiled to {plural(graphs, 'graph')}"
         lines = [f"{compiled} with {plural(operators, 'operator')}"]
         lines += _part("Graph breaks", list(_causes_of_breaks(breaks)))
@@ -185,12 +185,12 @@ class ProfileReport(str):
         return html_report.report(html_report.line(first), *tables)
 
 
-_CAUSES = 10  # of a part that are written out
-_PLACES = 3  # of a cause that are written out
+_CAUSES = 10  # causes listed per part
+_PLACES = 3  # places listed per cause
 
 
 def _causes_of_breaks(breaks: tuple[ProfiledBreak, ...]) -> Iterator[list[str]]:
-    """Each cause, the most frequent first, with the places that have it."""
+    """Each cause with its places, the most frequent first."""
     for (kind, reason), group in _grouped(breaks, lambda row: (row.kind, row.reason)):
         fix = f"      fix: {group[0].fix}"
         if len(group) == 1:
@@ -200,7 +200,7 @@ def _causes_of_breaks(breaks: tuple[ProfiledBreak, ...]) -> Iterator[list[str]]:
 
 
 def _causes_of_recompiles(recompiles: tuple[ProfiledRecompile, ...]) -> Iterator[list[str]]:
-    """Each guard that failed in the same way, the most frequent first, with the functions that have it."""
+    """Each equal guard failure with its functions, the most frequent first."""
     for (source, kind, expected, actual), group in _grouped(
         recompiles, lambda row: (row.source, row.kind, row.expected, row.actual)
     ):
@@ -212,7 +212,7 @@ def _causes_of_recompiles(recompiles: tuple[ProfiledRecompile, ...]) -> Iterator
 
 
 def _reasons(skipped: tuple[tuple[str, str], ...]) -> Iterator[list[str]]:
-    """Each reason with the functions that it concerns."""
+    """Each reason with its functions."""
     for reason, group in _grouped(skipped, lambda row: row[1]):
         if len(group) == 1:
             yield [f"{group[0][0]}: {reason}"]
@@ -221,7 +221,7 @@ def _reasons(skipped: tuple[tuple[str, str], ...]) -> Iterator[list[str]]:
 
 
 def _grouped(rows: Sequence[_Row], key: Callable[[_Row], Any]) -> list[tuple[Any, list[_Row]]]:
-    """What has the same key together, the most frequent first."""
+    """The rows grouped by key, the most frequent first."""
     groups: dict[Any, list[_Row]] = {}
     for row in rows:
         groups.setdefault(key(row), []).append(row)

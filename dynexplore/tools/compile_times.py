@@ -1,8 +1,10 @@
-"""Where the time of compiling goes: phases per function, as a table and as a trace for Chrome or Perfetto.
+"""Compile times: phases per function, as a table and as a trace for Chrome or Perfetto.
+
+The idea: the engine times nested phases of each compilation (phases.py); this file aggregates the records.
 
 In: the records of phases.py. Out: `CompileTimes`.
 
-torch/_dynamo/utils.py (compile_times) does the same job.
+PyTorch's counterpart: `compile_times` in torch/_dynamo/utils.py.
 """
 
 from __future__ import annotations
@@ -20,12 +22,12 @@ PHASES = ("read", "translate", "guards", "backend", "assemble", "other")
 
 @dataclass(frozen=True, slots=True)
 class CompileTimes:
-    """What compiling took. `print` it for a table; `as_dict()` for numbers; `write_trace(path)` for a Chrome trace."""
+    """The duration of compilation. `print` it for a table; `as_dict()` for numbers; `write_trace(path)` for a Chrome trace."""
 
     records: tuple[PhaseRecord, ...]
 
     def as_dict(self) -> dict[str, dict[str, float]]:
-        """Function -> phase -> seconds, each phase without those inside it; the longest function first."""
+        """Function -> phase -> seconds, excluding nested phases; the slowest function first."""
         functions: dict[str, dict[str, float]] = {}
         for record in self.records:
             phases = functions.setdefault(record.function, dict.fromkeys(PHASES, 0.0))
@@ -73,7 +75,7 @@ class CompileTimes:
 
 
 def compile_times() -> CompileTimes:
-    """How long each phase of compiling took, per function, since the last `reset()`.
+    """The duration of each compilation phase, per function, since the last `reset()`.
 
     >>> isinstance(compile_times().as_dict(), dict)
     True

@@ -1,21 +1,21 @@
-"""What AOTAutograd and Inductor make of a graph on its way to machine code, recorded as it is made.
+"""Recording of AOTAutograd's and Inductor's stages, as a captured graph is compiled.
 
-The idea: a captured graph goes through many forms. AOTAutograd traces forward and backward together (the *joint* graph), in
-operators of ATen, and a partitioner cuts it into a forward and a backward graph. Inductor lowers each of the two to its
-*IR* (one loop body per result), fuses loop bodies that run over the same elements into *kernels*, and writes code for
-them: C++ for a processor, Triton for a graphics card, and a Python wrapper that allocates and calls. Each form is one
-record here, of one *part*: see `ARTIFACT_PARTS` in events.py. How much memory forward and backward need, graph_memory.py says,
-and measured_memory.py what their operators take inside.
+The idea: a captured graph is lowered in several stages. AOTAutograd traces forward and backward together (the *joint* graph) in
+ATen operators, and a partitioner splits it into a forward and a backward graph. Inductor lowers each of the two to its *IR* (one
+loop body per result), fuses loop bodies over the same elements into *kernels*, and generates code: C++ for CPUs, Triton for GPUs,
+and a Python wrapper that allocates buffers and launches kernels. Each stage is one record here, of one *part*: see `ARTIFACT_PARTS`
+in events.py. graph_memory.py computes the memory of forward and backward, and measured_memory.py measures the temporary memory of
+their operators.
 
-Everything is read at hooks that torch has for it: `inner_compile` of compile_fx is called with each of the two graphs,
-`joint_custom_pre_pass`, `_pre_fusion_custom_pass` and `_post_fusion_custom_pass` of Inductor's config with the joint graph and
-with the scheduler's nodes, `GraphLowering.save_output_code` with the text. Inductor's caches are off meanwhile, or
-nothing would be made. The backward half comes when backward runs for the first time.
+All of it is read at hooks that torch provides: `inner_compile` of compile_fx is called with each of the two graphs,
+`joint_custom_pre_pass`, `_pre_fusion_custom_pass` and `_post_fusion_custom_pass` of Inductor's config with the joint graph and with
+the scheduler's nodes, `GraphLowering.save_output_code` with the text. Inductor's caches are disabled meanwhile, because a cache hit
+skips these stages. The backward graph is compiled when backward first runs.
 
-In:  the backend "inductor" or "aot_eager", a recorder, and `config.artifacts` (the parts that are wanted). Out: `ArtifactEmitted`
-     and `MemoryPlanned` events, and the compiled graph as without being watched.
+In: the backend "inductor" or "aot_eager", a recorder, and `config.artifacts` (the requested parts). Out: `ArtifactEmitted` and
+`MemoryPlanned` events, and the same compiled graph as without recording.
 
-torch/_inductor/debug.py (TORCH_COMPILE_DEBUG, once TORCHINDUCTOR_TRACE) writes the same as files.
+PyTorch's counterpart: `DebugContext` in torch/_inductor/debug.py (TORCH_COMPILE_DEBUG), which writes the same to files.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from dynexplore.tools.generated_kernels import fused_dot, kernels_of
 from dynexplore.tools.graph_memory import Halves
 from dynexplore.tools.measured_memory import allocator_of, measured_once
 
-_LONGEST = 400_000  # letters of one text that is kept
+_LONGEST = 400_000  # the maximum number of characters of a text
 
 
 def watched(backend: str, recorder: Recorder | None, frame: int, graph: str) -> Callable[..., Any] | None:
-    """A backend that does what torch's backend of that name does, and tells the recorder about each stage.
+    """A backend that behaves like torch's backend of that name, and records each stage.
 
-    None where no artifact is asked for, or the stages of the backend are not known.
+    None if no artifact is requested, or the backend's stages are unknown.
     """
     make = {"inductor": _inductor, "aot_eager": _aot_eager}.get(backend)
     if make is None or recorder is None or not config.artifacts:
@@ -59,7 +59,7 @@ def watched(backend: str, recorder: Recorder | None, frame: int, graph: str) -> 
 
 
 def _annotate_lines(module: torch.fx.GraphModule) -> None:
-    """Give each node its line of the program, in the form that AOTAutograd passes on and torch.fx prints."""
+    """Annotate each node with its line of the program, in the form that AOTAutograd propagates and torch.fx prints."""
     for node in module.graph.nodes:
         file, line = node.meta.get("line", ("", None))
         if line:
@@ -68,14 +68,14 @@ def _annotate_lines(module: torch.fx.GraphModule) -> None:
 
 
 class _Notes:
-    """Where the artefacts of one captured graph go."""
+    """Records the artifacts of one captured graph."""
 
     def __init__(self, recorder: Recorder, frame: int, graph: str, parts: Sequence[str]) -> None:
         self.recorder, self.frame, self.graph, self.parts = recorder, frame, graph, parts
         self.memory = Halves(recorder, frame, graph) if "memory" in parts else None
 
     def add(self, stage: str, part: str, text: str | Callable[[], str], language: str) -> None:
-        """Record one text, if its part is wanted; a function that makes it is only called then."""
+        """Record one text, if its part is requested; a function that creates the text is called only then."""
         if part not in self.parts:
             return
         content = text if isinstance(text, str) else text()
@@ -93,7 +93,9 @@ class _Notes:
             self.add("joint", "joint", lambda: _graph_text(torch.fx.GraphModule(torch.nn.Module(), _pure(graph))), "python")
 
     def half(self, stage: str, graph: torch.fx.Graph, results: int | None = None) -> None:
-        """The memory of the forward or the backward graph; forward keeps what it gives after the first `results`, None: nothing."""
+        """Record the memory of the forward or the backward graph; forward saves its outputs after the first `results`, None:
+        nothing.
+        """
         if self.memory is None:
             return
         if stage == "backward":
@@ -102,19 +104,21 @@ class _Notes:
             self.memory.forward(graph, results)
 
     def measured(self, stage: str, module: torch.fx.GraphModule, compiled: Callable[..., Any]) -> Callable[..., Any]:
-        """The half as it was compiled; where memory is wanted and it runs on a GPU, it measures once what operators take inside."""
+        """The compiled graph; if memory is requested and it runs on a GPU, its first run measures the operators' temporary
+        memory.
+        """
         if self.memory is None or (allocator := allocator_of(module.graph)) is None:
             return compiled
         return measured_once(module, compiled, allocator, functools.partial(self.memory.measured, stage))
 
 
 def without_paths(text: str) -> str:
-    """The text with folders taken off the files that it names: they say nothing outside of this machine or process.
+    """The text with all file paths shortened to file names: folders mean nothing on another machine or in another process.
 
     >>> without_paths("# File: /home/me/model.py:3 in forward, code: return x")
     '# File: model.py:3 in forward, code: return x'
     """
-    text = re.sub(r"/\S*ipykernel_\d+/\d+\.py", "<cell>", text)  # what the kernel of a notebook calls its cells
+    text = re.sub(r"/\S*ipykernel_\d+/\d+\.py", "<cell>", text)  # the file names of notebook cells
     return re.sub(r"(?<![\w.])(?:/[\w.+\-]+){1,}/([\w.+\-]+\.(?:py|h|hpp|cpp|cu|so)\b|<\w[^>]*>|\d+\.py)", r"\1", text)
 
 
@@ -140,7 +144,7 @@ def _graph_text(module: torch.fx.GraphModule) -> str:
 def _inductor(
     notes: _Notes, module: torch.fx.GraphModule, inputs: Sequence[Any], config_patches: Mapping[str, Any] | None = None
 ) -> Any:
-    """torch/_dynamo/backends/inductor.py, with every step watched."""
+    """`inductor` in torch/_dynamo/backends/inductor.py, with every stage recorded."""
     compiler = importlib.import_module("torch._inductor.compile_fx")
     options = importlib.import_module("torch._inductor.config")
     clock = _Clock()
@@ -161,14 +165,14 @@ def _inductor(
 
 
 def _results() -> int | None:
-    """How many outputs of the forward graph that is compiled now are results of the program: the others are kept for backward."""
+    """How many outputs of the forward graph being compiled are results of the program: the others are saved for backward."""
     context = torch._guards.TracingContext.try_get()
     about = context.fw_metadata if context is not None else None
     return None if about is None else int(about.num_forward)
 
 
 def _first(note: Callable[[Any], None], passes: Any) -> Callable[[Any], None]:
-    """A pass of Inductor that records, and then runs the pass that was set before."""
+    """A pass of Inductor that records, and then runs the previously configured pass."""
 
     def record_and_run(value: Any) -> None:
         note(value)
@@ -180,7 +184,7 @@ def _first(note: Callable[[Any], None], passes: Any) -> Callable[[Any], None]:
 
 
 class _Clock:
-    """The time of each phase, as lines of text."""
+    """The duration of each phase, as lines of text."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -197,7 +201,7 @@ class _Clock:
 
 @contextlib.contextmanager
 def _lowering_watched(notes: _Notes, stage: str, clock: _Clock, options: Any) -> Iterator[None]:
-    """Note what Inductor makes of one graph: IR, fused IR, code, and when."""
+    """Record Inductor's output for one graph: IR, fused IR, code, and times."""
     debug = importlib.import_module("torch._inductor.debug")
     lowering = importlib.import_module("torch._inductor.graph").GraphLowering
     before, after = options._pre_fusion_custom_pass, options._post_fusion_custom_pass
@@ -230,7 +234,7 @@ def _lowering_watched(notes: _Notes, stage: str, clock: _Clock, options: Any) ->
 
 @contextlib.contextmanager
 def _saving_code(lowering: Any, saved: Callable[[str], None]) -> Iterator[None]:
-    """torch/_inductor/utils.py (run_and_get_code) sets the same attribute for its tests."""
+    """Patch the attribute that `run_and_get_code` in torch/_inductor/utils.py also sets."""
     before = lowering.save_output_code
     lowering.save_output_code = staticmethod(saved)
     try:
@@ -243,7 +247,7 @@ def _saving_code(lowering: Any, saved: Callable[[str], None]) -> Iterator[None]:
 
 
 def _aot_eager(notes: _Notes, module: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
-    """torch/_dynamo/backends/debugging.py (aot_eager), with the joint graph and its two halves noted."""
+    """`aot_eager` in torch/_dynamo/backends/debugging.py, with the joint, forward and backward graphs recorded."""
     aot = importlib.import_module("torch._dynamo.backends.common")
     compile_nothing = importlib.import_module("torch._dynamo.backends.debugging").boxed_nop
     min_cut = importlib.import_module("torch._functorch.partitioners").min_cut_rematerialization_partition

@@ -1,8 +1,10 @@
-"""How much of a program runs inside graphs: the share of its operators, and of their time.
+"""Coverage: the share of a program's operators, and of their time, inside graphs.
+
+The idea: run the call under the profiler (operator_profile.py), and divide the operators inside graphs by all operators.
 
 In: a function and its arguments. Out: `Coverage`.
 
-torch/_dynamo/profiler.py (ProfileMetrics) did the same job.
+PyTorch's counterpart: `ProfileMetrics` in torch/_dynamo/profiler.py.
 """
 
 from __future__ import annotations
@@ -29,8 +31,8 @@ from dynexplore.views.counts import plural
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """Operators and seconds, inside graphs and in all; `outside` counts the operators that no graph holds, by
-    name; `notice` says what the backend lacked ("": nothing), so that its graphs ran as they are. `engine`: whose graphs.
+    """Operators and seconds, inside graphs and in total; `outside` counts the operators outside of graphs, by name; `notice` tells
+    what the backend is missing ("": nothing), so that its graphs ran uncompiled. `engine`: whose graphs.
     """
 
     operators_inside: int
@@ -44,7 +46,7 @@ class Coverage:
 
     @property
     def of_operators(self) -> float:
-        """The share of operators inside graphs, 0 to 1; 1 for a program without any."""
+        """The share of operators inside graphs, 0 to 1; 1 for a program without operators."""
         return self.operators_inside / self.operators if self.operators else 1.0
 
     @property
@@ -56,8 +58,7 @@ class Coverage:
         return self.text()
 
     def text(self, most_lines: int = 0) -> str:
-        """The report; of one that has more than `most_lines` (0: as many as there are) the most frequent operators, the rest
-        counted."""
+        """The report; if it has more than `most_lines` (0: no limit), the most frequent operators, and the number of the others."""
         share = f"{self.operators_inside} of {self.operators} operators ({self.of_operators:.1%})"
         lines = [f"{share} and {self.of_time:.1%} of their time run inside {plural(self.graphs, 'graph')}{self._whose}"]
         most = max(most_lines - len(lines) - bool(self.notice) - 1, 0)
@@ -90,10 +91,10 @@ def coverage(
 ) -> Coverage:
     """Measure the share of operators, and of their time, that run inside graphs.
 
-    The call runs twice, on copies of its arguments: once to compile, once under PyTorch's profiler. With a backend that
-    fuses operators, the fused ones are counted. The graphs are this engine's, and torch.compile's of a function or module that is
-    compiled by that; `engine` ("dynexplore", "torch.compile") says it outright.
-    dynamic: as of `optimize`; None: what fn is compiled with.
+    The call runs twice, on copies of its arguments: once to compile, once under PyTorch's profiler. With a backend that fuses
+    operators, the fused ones are counted. The graphs are those of this engine, or torch.compile's for a function or module compiled
+    by torch.compile; `engine` ("dynexplore", "torch.compile") overrides this. dynamic: as for `optimize`; None: the setting that fn
+    was compiled with.
 
     >>> print(coverage(lambda x: (x + 1) * 2, torch.ones(2)).of_operators)
     1.0
@@ -123,14 +124,14 @@ def coverage(
 
 
 def measured(fn: Any, start: CallSnapshot, store: Store) -> list[OperatorRun]:
-    """Compile in a store of its own, then run once more under the profiler."""
+    """Compile in a separate store, then run again under the profiler."""
     with config.patch(profiler_ranges=True, log_level="ERROR"):
         return measured_twice(optimized.wrap(fn, store.region), start)
 
 
 def measured_twice(called: Callable[..., Any], start: CallSnapshot) -> list[OperatorRun]:
-    """Call once, which compiles, and once more under the profiler."""
-    outer = native.enter(None)  # of nested regions the outer wins: be in none
+    """Call once, which compiles, and again under the profiler."""
+    outer = native.enter(None)  # of nested regions the outermost wins: leave all of them
     try:
         args, kwargs = start.fresh()
         called(*args, **kwargs)

@@ -1,20 +1,19 @@
-"""Which layer is it? The same call with one more layer of the stack each time, until the result differs.
+"""Diagnosis: the same call with one more layer of the stack each time, until the result differs.
 
-The idea: between a program and the machine stand the capture (this engine), AOTAutograd and a backend. `diagnose` runs
-the call plainly; then captured, each graph run as it is; then through AOTAutograd; then through the backend. Where AOTAutograd
-fails, the graphs that it was given run uncompiled, too: the engine's own passes after capture may be at fault. Values,
-gradients, changes of arguments and modules are compared with those of the plain run. The first stage that differs or
-raises is the layer to look at, and its row says what to do next. Bugs of the engine are raised, not survived. A program that
-gives something else each time it runs as plain Python is not called wrong: of its results only kind, dtype and shape are
-compared, and the report says so.
+The idea: between a program and the hardware are the capture (this engine), AOTAutograd and a backend. `diagnose` runs the call in
+eager mode; then captured, with each graph run uncompiled; then through AOTAutograd; then through the backend. If AOTAutograd fails,
+the graphs passed to it also run uncompiled, because the engine's own passes after capture may be at fault. Values, gradients, and
+mutations of arguments and modules are compared with those of the eager run. The first stage that differs or raises is the layer at
+fault, and its row tells what to do next. Internal errors of the engine are raised, without a fallback. A nondeterministic program
+is not reported as wrong: only type, dtype and shape of its results are compared, and the report says so.
 
-What was not run is not called right: sizes are symbols only where `dynamic` says so, and no inputs but the given ones are tried;
-the report says which these were.
+Only what was run is reported as right: sizes are symbols only if `dynamic` says so, and only the given inputs are tried; the report
+lists both.
 
 In: a function and its arguments, and those of further calls. Out: `Diagnosis`: the stages with their time and memory, the failing
-one if any, and where AOTAutograd ran, the memory that the graphs need at their peak.
+one if any, and if AOTAutograd ran, the peak memory of the graphs.
 
-PyTorch's counterpart: the section "ablation" of its troubleshooting guide, done by hand; torch/_dynamo/repro.
+PyTorch's counterpart: `CompilerBisector` in torch/_inductor/compiler_bisector.py, which searches backends and passes.
 """
 
 from __future__ import annotations
@@ -52,10 +51,10 @@ from dynexplore.tools.process_memory import MemoryPeak, as_text
 from dynexplore.views import html_report
 
 _ANY = float("inf")
-"""A tolerance: any values will do."""
+"""An infinite tolerance: any values are accepted."""
 
 Compile = Callable[[Any, "bool | None"], Any]
-"""A backend, and what is said of sizes -> what is called: the function, captured by one engine or the other."""
+"""A backend and the `dynamic` option -> the function to call, captured by one engine or the other."""
 
 _NEXT = {
     "plain Python": "The program fails without any compiler: fix it first.",
@@ -73,11 +72,11 @@ _NEXT = {
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One run of the call: `layer` is what it adds to the stage before it, `failure` what went wrong ("" for nothing),
-    `missing` what is not installed, so that it could not be tried.
+    """One run of the call: `layer` is what it adds to the previous stage, `failure` what went wrong ("" for nothing), `missing`
+    what is not installed, so that it could not be tried.
 
-    `first_seconds` and `seconds` are the wall time of the first call (compiling included) and of the next, `memory` the
-    bytes that the first call needed at its peak.
+    `first_seconds` and `seconds` are the wall time of the first call (including compilation) and of the next, `memory` the peak
+    memory in bytes of the first call.
     """
 
     layer: str
@@ -90,18 +89,18 @@ class Stage:
 
     @property
     def verdict(self) -> str:
-        """One word."""
+        """The verdict in one word."""
         return "absent" if self.missing else "fails" if self.failure else "ok"
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What `diagnose` found. `print` it; in a notebook it is a table.
+    """The result of `diagnose`. `print` it; in a notebook it is a table.
 
-    `failing` is the first stage that raised or gave something else than plain Python; None when all agree. `advice` is what
-    to do next. `unsteady` tells where plain Python itself gives something else each time ("" for a program that does not).
-    `memory` is what the graphs need in forward and backward (`recording.memory`); empty where AOTAutograd was not run, and of
-    torch.compile's. `engine` is whose capture was tried, `dynamic` what it was told of sizes, `calls` how many inputs were tried.
+    `failing` is the first stage that raised or differed from eager; None if all agree. `advice` is the next step. `unsteady` tells
+    where eager itself is nondeterministic ("" for a deterministic program). `memory` is the memory of the graphs in forward and
+    backward (`recording.memory`); empty if AOTAutograd was not run, and for torch.compile. `engine` is whose capture was tried,
+    `dynamic` its option for sizes, `calls` how many inputs were tried.
     """
 
     function: str
@@ -115,7 +114,7 @@ class Diagnosis:
 
     @property
     def failing(self) -> Stage | None:
-        """The first layer that is wrong."""
+        """The first failing stage."""
         return next((stage for stage in self.stages if stage.failure), None)
 
     def __str__(self) -> str:
@@ -130,12 +129,12 @@ class Diagnosis:
         return f"Diagnosis of {self.function}{whose}{self._tried()}"
 
     def _tried(self) -> str:
-        """What was asked for beyond one call."""
+        """The options beyond a single call, in words."""
         sizes = "" if self.dynamic is None else f", dynamic={self.dynamic}"
         return sizes + (f", {self.calls} calls" if self.calls > 1 else "")
 
     def _not_tried(self) -> list[str]:
-        """What a program may do and this did not; sizes become symbols by themselves once a call has other ones."""
+        """What was not tried, in words; sizes become symbols automatically once a call has different ones."""
         if self.calls > 1 or self.dynamic:
             return []
         return ["One input was tried, with constant sizes: calls=[...] tries further ones, dynamic=True symbolic sizes."]
@@ -158,7 +157,7 @@ class Diagnosis:
         return [f"{stage.layer} was not tried. {stage.missing}" for stage in self.stages if stage.missing]
 
     def _memory(self) -> list[str]:
-        """The graph that needs most, in one line."""
+        """The graph with the largest memory, in one line."""
         graphs = [graph for graph in self.memory if graph.peak is not None]
         if not graphs:
             return []
@@ -189,17 +188,17 @@ def diagnose(
     calls: Sequence[Any] = (),
     **kwargs: Any,
 ) -> Diagnosis:
-    """Find the first layer of the stack that fails: plain Python, capture, AOTAutograd, or the backend.
+    """Find the first layer of the stack that fails: eager, capture, AOTAutograd, or the backend.
 
-    Args: fn: a function, bound method or module, called with copies of the other arguments a few times; what it prints
-    appears each time. backend: the one that is suspected, by name or as a callable; None: the one that fn is compiled with,
-    else "inductor". tolerance: how far results may be apart, relative to the largest element; None takes what rounding
-    does to the dtype (accuracy.ALLOWED). engine: whose capture is tried: "dynexplore" or "torch.compile"; None: torch.compile's
-    of what is compiled by that, else this engine's. dynamic: as of `optimize`; None: what fn is compiled with. calls: further
-    calls of the same compiled function, each a tuple of arguments or the one argument: with other sizes, say. Each begins as the
-    first one did.
+    Args: fn: a function, bound method or module, called with copies of the other arguments a few times; its output appears each
+    time. backend: the backend to test, by name or as a callable; None: the one that fn is compiled with, else "inductor".
+    tolerance: the allowed difference of results, relative to the largest element; None: the rounding errors of the dtype
+    (accuracy.ALLOWED). engine: whose capture is tried: "dynexplore" or "torch.compile"; None: torch.compile if fn is compiled by
+    it, else this engine. dynamic: as for `optimize`; None: the setting that fn was compiled with. calls: further calls of the same
+    compiled function, each a tuple of arguments or the one argument, for example with other sizes. Each starts from the same state
+    as the first one.
 
-    Modules and optimizers that the call can reach get their content back afterwards.
+    The state of modules and optimizers reachable from the call is restored afterwards.
 
     Raises InvalidBackend for an unknown backend. What the call raises is part of the diagnosis.
 
@@ -207,7 +206,7 @@ def diagnose(
     None
     """
     backend = torch_compiled.suspected(backend, fn)
-    resolve(backend)  # a name that does not exist is a mistake of the caller, not a finding
+    resolve(backend)  # an unknown name is the caller's mistake, not a finding
     chosen_engine = torch_compiled.chosen(engine, fn)
     dynamic = torch_compiled.dynamic_of(fn) if dynamic is None else dynamic
     with torch_compiled.uncompiled(fn):
@@ -224,7 +223,7 @@ def _arguments(call: Any) -> tuple[Any, ...]:
 
 @dataclass
 class _Search:
-    """Stage after stage, until one fails; the states that calls start from are its inputs."""
+    """Runs stage after stage, until one fails; its inputs are the states that the calls start from."""
 
     fn: Any
     starts: list[CallSnapshot]
@@ -235,10 +234,10 @@ class _Search:
     dynamic: bool | None
 
     def run(self) -> Diagnosis:
-        """What was found."""
+        """Run the stages; return the diagnosis."""
         plain, expected, unsteady = _run_plain(self.fn, self.starts, self.tolerance)
         stages = [plain]
-        known_failures: set[str] = set()  # of operators, which the program itself catches
+        known_failures: set[str] = set()  # of operators, caught by the program itself
         counted = counters.snapshot()
         for layer, chosen in _layers(self.backend):
             if stages[-1].failure or expected is None:
@@ -263,7 +262,7 @@ class _Search:
         return Diagnosis(name, tuple(stages), advice, unsteady, memory, self.engine, self.dynamic, len(self.starts))
 
     def _stage(self, layer: str, backend: str | CompilerFn, expected: list[_Outcome], is_unsteady: bool) -> Stage:
-        """One layer more: the first call, the next one with the same inputs, then the further ones."""
+        """Run one more layer: the first call, the next one with the same inputs, then the further ones."""
         name = backend if isinstance(backend, str) else optimized.name_of(backend)
         allowed = _ANY if is_unsteady else self.tolerance
         measured = _Measured()
@@ -280,14 +279,16 @@ class _Search:
                     failure = failure or (f"in call {number}, {difference}" if difference else "")
         except MissingCompiler as error:
             return dataclasses.replace(measured.stage(layer, name, ""), missing=str(error))
-        except Exception as error:  # whatever it is, it is the finding
+        except Exception as error:  # any exception is a finding
             absent = missing_compiler(error)
             return dataclasses.replace(measured.stage(layer, name, "" if absent else _words(error)), missing=absent)
         return measured.stage(layer, name, failure, second)
 
 
 def _memory_of(fn: Any, start: CallSnapshot) -> Memory:
-    """What the halves of each graph need: one more call, whose compiler is watched, since times are taken unwatched."""
+    """The memory of each graph's forward and backward: in a further call, with the compiler watched, since times are taken
+    unwatched.
+    """
     recording = Recording()
     region = watched_store("aot_eager", Options(), recording, real=False).region
     with config.patch(artifacts=("memory",)), _as_compilers_are_tested("aot_eager"):
@@ -296,14 +297,14 @@ def _memory_of(fn: Any, start: CallSnapshot) -> Memory:
 
 
 def _raised_by_a_graph(stage: Stage, raised: set[str]) -> Stage:
-    """What a compiled graph raised is survived by running its segment as plain Python, and is a finding all the same."""
+    """An exception of a compiled graph: the engine falls back to plain Python for that segment, but it is still a finding."""
     if stage.failure or not raised:
         return stage
     return dataclasses.replace(stage, failure=f"a compiled graph raises {min(raised)} when it is called")
 
 
 def _run_lowered(graph: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
-    """A backend that runs what a backend is given."""
+    """A backend that runs the graphs passed to a backend, uncompiled."""
     run: Callable[..., Any] = graph.forward
     return run
 
@@ -329,7 +330,7 @@ def _advice(layer: str, backend: str | CompilerFn) -> str:
 
 @dataclass(slots=True)
 class _Outcome:
-    """The result of one call, and everything that it changed."""
+    """The result of one call, and everything that it mutated."""
 
     value: Any
     arguments: Any
@@ -338,7 +339,7 @@ class _Outcome:
 
 
 def _run_plain(fn: Any, starts: list[CallSnapshot], tolerance: float | None) -> tuple[Stage, list[_Outcome] | None, str]:
-    """The first stage; what to expect of the others, call by call; how two plain runs differ, if they do."""
+    """Run the first stage; return what to expect of the others, call by call, and how two eager runs differ, if they do."""
     measured = _Measured()
     try:
         with measured:
@@ -346,7 +347,7 @@ def _run_plain(fn: Any, starts: list[CallSnapshot], tolerance: float | None) -> 
         again, second = _observe(fn, starts[0])
         expected = [first, *(_observe(fn, start)[0] for start in starts[1:])]
         repeated = [again, *(_observe(fn, start)[0] for start in starts[1:])]
-    except Exception as error:  # whatever it is, it is the finding
+    except Exception as error:  # any exception is a finding
         return measured.stage("plain Python", "-", _words(error)), None, ""
     differences = (_compared(first_run, second_run, tolerance) for first_run, second_run in zip(expected, repeated, strict=True))
     unsteady = str(next(filter(None, differences), ""))
@@ -354,7 +355,7 @@ def _run_plain(fn: Any, starts: list[CallSnapshot], tolerance: float | None) -> 
 
 
 class _Measured:
-    """Time and memory of the first call, also of one that raises."""
+    """Time and memory of the first call, even if it raises."""
 
     def __init__(self) -> None:
         self._memory = MemoryPeak()
@@ -369,23 +370,23 @@ class _Measured:
         self._memory.__exit__(*exc)
 
     def stage(self, layer: str, backend: str, failure: str, next_seconds: float = 0.0) -> Stage:
-        """The row."""
+        """Create the row."""
         return Stage(layer, backend, failure, self._seconds, next_seconds, self._memory.peak)
 
 
 def _compiled(fn: Any, backend: str | CompilerFn, dynamic: bool | None) -> Any:
-    """The function under the engine, in a store that nobody else has."""
+    """The function under the engine, in a separate store."""
     return optimized.wrap(fn, make_store(resolve(backend), Options(dynamic=dynamic)).region)
 
 
 def _by_torch(fn: Any, backend: str | CompilerFn, dynamic: bool | None) -> Any:
-    """The function under torch.compile, compiled anew."""
+    """The function under torch.compile, freshly compiled."""
     return torch_compiled.compiled_anew(fn, backend, dynamic=dynamic)
 
 
 @contextlib.contextmanager
 def _as_compilers_are_tested(backend: Any) -> Iterator[None]:
-    """Bugs are raised, and random numbers are those of plain Python."""
+    """Raise internal errors, and draw the random numbers of eager mode."""
     with contextlib.ExitStack() as stack:
         stack.enter_context(config.patch(raise_engine_errors=True, log_level="ERROR"))
         stack.enter_context(same_random_numbers(backend))
@@ -394,7 +395,7 @@ def _as_compilers_are_tested(backend: Any) -> Iterator[None]:
 
 def _observe(called: Any, start: CallSnapshot) -> tuple[_Outcome, float]:
     args, kwargs = start.fresh()
-    outer = native.enter(None)  # of nested regions the outer wins: be in none
+    outer = native.enter(None)  # of nested regions the outermost wins: leave all of them
     try:
         begun = time.perf_counter()
         value = called(*args, **kwargs)
@@ -407,7 +408,7 @@ def _observe(called: Any, start: CallSnapshot) -> tuple[_Outcome, float]:
 
 
 def _run_backward(value: Any) -> None:
-    """Gradients of all results at once; weights that differ, so that errors do not cancel."""
+    """Compute the gradients of all results at once, with differing weights, so that errors do not cancel."""
     results = [leaf for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor) and leaf.requires_grad and leaf.grad_fn]
     if results:
         weights = [torch.linspace(0.5, 1.5, result.numel()).reshape(result.shape).to(result) for result in results]
@@ -427,7 +428,7 @@ def _compared(expected: _Outcome, actual: _Outcome, tolerance: float | None) -> 
 
 
 def _words(error: Exception) -> str:
-    """The first line of what was raised: a compiler's complaint may be thousands."""
+    """The first line of an exception's message: a compiler's may have thousands."""
     first = next(iter(str(error).strip().splitlines()), "")
     is_own_error = isinstance(error, EngineError | BackendCompilerError | MissingBackendPackage)
     return clip(first if is_own_error else f"raises {type(error).__name__}: {first}".rstrip(": "), 400)

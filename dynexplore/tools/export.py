@@ -1,14 +1,14 @@
 """export: a whole function as one graph that is called like the function, and runs without the engine.
 
-The idea: the function is captured once, with `nopython`. The graph has the engine's calling convention: a flat list of
-inputs, wherever they came from, and a flat list of output tensors. Around it a GraphModule with the function's own calling
-convention is built: nested arguments are flattened, tensors that were not arguments (parameters, buffers, closures) become
-attributes, and the result is rebuilt from outputs of the graph, arguments returned unchanged, and constants. What cannot be
-expressed so (a changed list or attribute, an object of a class that no pytree knows) is refused, in one sentence.
+The idea: the function is captured once, with `nopython`. The graph has the engine's calling convention: a flat list of inputs,
+whatever their sources, and a flat list of output tensors. It is wrapped in a GraphModule with the function's own calling
+convention: nested arguments are flattened, tensors that were not arguments (parameters, buffers, closures) become attributes, and
+the result is reconstructed from outputs of the graph, arguments returned unchanged, and constants. What cannot be expressed this
+way (a mutated list or attribute, an object that is not a pytree) is rejected, in one sentence.
 
-In: a function or module and its arguments. Out: (GraphModule, guards); `Unsupported` with everything that stands in the way.
+In: a function or module and its arguments. Out: (GraphModule, guards); `Unsupported` with all the reasons.
 
-torch/_dynamo/eval_frame.py (export) does the same job.
+PyTorch's counterpart: `export` in torch/_dynamo/eval_frame.py.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ TracingMode = Literal["real", "fake", "symbolic"]
 
 
 class ExportResult(tuple[torch.fx.GraphModule, tuple[ev.GuardInstalled, ...]]):
-    """What an export gives: a pair of graph and guards, that prints as the graph's code and the table of the guards."""
+    """The result of export: a pair of graph and guards, which prints as the graph's code and a table of guards."""
 
     __slots__ = ()
 
@@ -65,19 +65,19 @@ def export(
     tracing_mode: TracingMode = "real",
     **kwargs: Any,
 ) -> ExportResult:
-    """Capture a call of `fn` as one graph that is called as `fn` is: `graph(*args, **kwargs)`.
+    """Capture a call of `fn` as one graph that is called like `fn`: `graph(*args, **kwargs)`.
 
-    Args: fn: a function, bound method or module. aten_graph: of aten operators (through make_fx) instead of the calls that
-    the program makes. decomposition_table: operator -> function that replaces it; only with aten_graph. tracing_mode:
-    how make_fx runs the graph: "real", "fake", or "symbolic" (sizes become symbols); only with aten_graph.
+    Args: fn: a function, bound method or module. aten_graph: trace to ATen operators (through make_fx) instead of the program's own
+    calls. decomposition_table: operator -> function that replaces it; only with aten_graph. tracing_mode: how make_fx runs the
+    graph: "real", "fake", or "symbolic" (sizes become symbols); only with aten_graph.
 
-    The function is called once, on copies of the arguments; modules and optimizers that it can reach get their content back.
+    The function is called once, on copies of the arguments; the state of reachable modules and optimizers is restored.
 
-    Returns the GraphModule, and the guards: what was relied on, so what a later call must have in common with this one.
+    Returns the GraphModule, and the guards: the assumptions that later calls must satisfy.
 
-    Raises Unsupported, which lists everything that stands in the way, for a program that cannot be one graph, that changes
-    objects other than tensors, or that returns an object that is neither tensor, constant nor a nest of such. ValueError
-    for options that do not fit.
+    Raises Unsupported, which lists all the reasons, for a program that cannot be one graph, that mutates objects other than
+    tensors, or that returns an object that is neither a tensor, a constant nor a nested structure of these. Raises ValueError for
+    incompatible options.
 
     >>> graph, guards = export(lambda x, scale: {"y": x * scale["by"]}, torch.ones(2), {"by": torch.tensor(3.0)})
     >>> graph(torch.full((2,), 2.0), {"by": torch.tensor(5.0)})
@@ -105,7 +105,7 @@ def export(
 
 
 def _refuse_twins(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-    """One tensor under two names would be one input, and two tensors there later would be mistaken for one."""
+    """Reject a tensor passed under two names: it would be one input, and two different tensors passed later would be confused."""
     tensors = [leaf for leaf in pytree.tree_leaves((tuple(args), dict(kwargs))) if isinstance(leaf, torch.Tensor)]
     if len({id(tensor) for tensor in tensors}) < len(tensors):
         name = getattr(fn, "__qualname__", type(fn).__qualname__)
@@ -117,7 +117,7 @@ def _refuse_twins(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> No
 
 @dataclass(slots=True)
 class _Captured:
-    """The one graph of a call, with the real objects that went in and came out."""
+    """The one graph of a call, with the real inputs and results."""
 
     graph: torch.fx.GraphModule = field(default_factory=lambda: _empty_graph())
     inputs: list[Any] = field(default_factory=list)
@@ -126,7 +126,7 @@ class _Captured:
     guards: tuple[ev.GuardInstalled, ...] = ()
 
     def __call__(self, graph: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
-        """As a backend."""
+        """Act as a backend."""
         self.graph = graph
 
         def run(*inputs: Any) -> Any:
@@ -150,7 +150,7 @@ def _capture(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> _Captur
         captured.result = _run(fn, args, kwargs, captured, recording, Options(nopython=True, dynamic=False))
     except Unsupported as error:
         raise _all_that_stands_in_the_way(fn, args, kwargs, name, error) from None
-    if not recording.frames:  # the engine is off, or somebody else traces: then the result would be a constant of the graph
+    if not recording.frames:  # the engine is off, or another tracer is active: then the result would be a constant of the graph
         raise Unsupported(f"{name} cannot be exported: it ran as plain Python, {_why_plain(recording)}")
     changes = sorted({f"{change.operation} of {change.target.source or 'the globals'}" for change in _changes(recording)})
     if changes:
@@ -167,7 +167,7 @@ def _why_plain(recording: Recording) -> str:
 
 
 def _run(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], backend: Any, recording: Recording, options: Options) -> Any:
-    outer = native.enter(None)  # of nested regions the outer wins: be in none
+    outer = native.enter(None)  # of nested regions the outermost wins: leave all of them
     exporting.now, before = options.nopython, exporting.now
     try:
         with config.patch(log_level="ERROR"):
@@ -187,7 +187,7 @@ def _changes(recording: Recording) -> list[ev.MutationRecorded]:
 def _all_that_stands_in_the_way(
     fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], name: str, first: Unsupported
 ) -> Unsupported:
-    """The call once more with graph breaks allowed, to find all of them."""
+    """Run the call again with graph breaks allowed, to find all the reasons."""
     recording = Recording(title=name)
     with contextlib.suppress(Exception):  # the program's own exception ends the search, not the report
         _run(fn, args, kwargs, "eager", recording, Options())
@@ -202,7 +202,7 @@ def _all_that_stands_in_the_way(
     return Unsupported(f"{name} cannot be exported as one graph: it breaks in {many}.\n\n{text}", first.graph_break)
 
 
-# -- the function's own convention around it -----------------------------------------------------------------------------
+# -- the function's calling convention -----------------------------------------------------------------------------------
 
 
 class _Wrapping:
@@ -220,7 +220,7 @@ class _Wrapping:
         self.attribute_names = {id(tensor): name for name, tensor in _named_tensors(fn)}
 
     def build(self) -> torch.fx.GraphModule:
-        """Copy the graph, with its inputs and outputs where the function has them."""
+        """Copy the graph, with inputs and outputs in the function's own structure."""
         places = {}
         inner_inputs = [node for node in self.inner.graph.nodes if node.op == "placeholder"]
         for node, value in zip(inner_inputs, self.captured.inputs, strict=True):
@@ -242,7 +242,7 @@ class _Wrapping:
         return next((node for node, argument in zip(self.placeholders, self.arguments, strict=True) if argument is value), None)
 
     def _attribute(self, hint: str, value: Any) -> Any:
-        """A tensor that was no argument: an attribute, under the name that it has in the module."""
+        """A tensor that was not an argument becomes an attribute, under its name in the module."""
         if not isinstance(value, torch.Tensor):
             return value
         base = name = self.attribute_names.get(id(value), hint)
@@ -279,7 +279,7 @@ class _Wrapping:
 
 
 def _parameter_names(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[str]:
-    """The names under which the GraphModule takes the arguments that were given."""
+    """The parameter names of the GraphModule for the given arguments."""
     function = fn.forward if isinstance(fn, torch.nn.Module) else fn
     names = [f"arg{number}" for number in range(len(args))]
     try:

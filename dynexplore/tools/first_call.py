@@ -1,13 +1,13 @@
-"""The first call of a target in a running program: caught by the frame hook, with its real arguments.
+"""The first call of a target in a running program, intercepted by the frame hook with its real arguments.
 
 The idea: the tools need a function and arguments, and a script has both, somewhere in the middle. So it runs in a region whose
 callback translates nothing and asks session/targets.py about each frame that is about to begin, as `explain` does. The first target
-gives the call: function and arguments as the program made them, under the modes (no_grad, autocast) that it set. The tool runs
-at this point, and then the program is ended, because the rest of it is not needed.
+determines the call: function and arguments as the program created them, under the modes (no_grad, autocast) that it set. The tool
+runs at this point, and then the program is ended, because the rest of it is not needed.
 
-In: a program as a function, its `Targets`. Out: what the tool returned.
+In: a program as a function, its `Targets`. Out: the tool's result.
 
-PyTorch has no counterpart.
+PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _DYNAMO = "torch._dynamo"
 
 
 class NotCalled(DynexploreError, LookupError):
-    """The program ended without calling the target; the message says what it called."""
+    """The program ended without calling the target; the message names what it called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,22 +42,22 @@ class FirstCall:
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
     is_compiled: bool = False
-    """Whether torch.compile compiles it in this program."""
+    """Whether the program compiles it by torch.compile."""
 
     @property
     def name(self) -> str:
-        """What people call the target."""
+        """The target's display name."""
         return optimized.name_of(self.target)
 
 
 def at_first_call(program: Callable[[], object], targets: Targets, look: Callable[[FirstCall], Any]) -> Any:
-    """Run the program up to the first call of a target, and return what `look` says of that call.
+    """Run the program up to the first call of a target, and return the result of `look` for that call.
 
     Raises NotCalled, and what `look` raises.
     """
     watch = _Watch(targets, look)
     watched = RegionCall(program, Region(CacheStore(), watch))
-    unskip_code(MODULE_CALL)  # a region that met a module's call before has marked it; the next one will again
+    unskip_code(MODULE_CALL)  # an earlier region may have marked it as skipped; the next one will do so again
     with contextlib.suppress(ProgramStopped), watch.torch_compile, imports_unhooked():
         watched()
     if watch.error is not None:
@@ -68,12 +68,14 @@ def at_first_call(program: Callable[[], object], targets: Targets, look: Callabl
 
 
 class _Watch:
-    """The callback of the region: no entry is ever made."""
+    """The callback of the region; it never creates a cache entry."""
 
     def __init__(self, targets: Targets, look: Callable[[FirstCall], Any]) -> None:
         self.targets, self.look = targets, look
         self.torch_compile = contextlib.ExitStack()
-        """Until the call, what torch.compile made runs as plain Python: it would compile the frame before it is seen here."""
+        """Until the call, functions compiled by torch.compile run as plain Python: otherwise torch.compile would see the frame
+        first.
+        """
         self._stances: list[object] = []
         self.is_reached = False
         self.result: Any = None
@@ -85,7 +87,7 @@ class _Watch:
         if not self._stances and _is_imported(_DYNAMO):
             self._stances.append(self.torch_compile.enter_context(torch.compiler.set_stance("force_eager")))
             for code in foreign_modes.code_of_wrappers():
-                unskip_code(code)  # as of modules' calls
+                unskip_code(code)  # for the same reason
         choice = self.targets.decide(state)
         if not choice.is_target:
             state.cache.skip = choice.answer == "never" and state.code is not MODULE_CALL
@@ -96,7 +98,7 @@ class _Watch:
         try:
             with foreign_modes.dynamo_off(), torch_compiled.uncompiled(call.target):
                 self.result = self.look(call)
-        except BaseException as error:  # the program may not catch what is not its own
+        except BaseException as error:  # the program must not catch an exception of the tool
             self.error = error
         raise ProgramStopped("the call was reached")
 
@@ -116,7 +118,7 @@ def what_is_missing(targets: Targets) -> str:
 
 
 def _is_imported(name: str) -> bool:
-    """Whether a module has been imported, to its end."""
+    """Whether a module has been fully imported."""
     spec = getattr(sys.modules.get(name), "__spec__", None)
     return spec is not None and not getattr(spec, "_initializing", False)
 

@@ -1,12 +1,12 @@
-"""The file of one saved frame: a line that says what it is, a line of JSON, and the tensors.
+"""The file format of one saved frame: a magic line, a line of JSON, and the tensors.
 
 The idea: the receiver of such a file wants to inspect it before anything runs. So everything but the tensors is one line of plain
-JSON, and the tensors are read by torch with `weights_only=True`. The first line has the format's number and a checksum: a
-truncated or changed file, and one of a newer format, each give one sentence and not a traceback from inside.
+JSON, and the tensors are read by torch with `weights_only=True`. The first line has the format version and a checksum: a truncated
+or modified file, or a newer format, is reported in one sentence, without an internal traceback.
 
-In: a dict that JSON takes and a dict of tensors. Out: a file; and back.
+In: a JSON-serializable dict and a dict of tensors. Out: a file; and back.
 
-PyTorch's counterpart: torch/_dynamo/replay_record.py, one dill pickle that runs whatever it says.
+PyTorch's counterpart: `ExecutionRecord` in torch/_dynamo/replay_record.py, a dill pickle, which can run arbitrary code when loaded.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ import torch
 from dynexplore.engine.errors import ReplayError
 
 FORMAT = 1
-"""Increased whenever an older reader would misunderstand the file."""
+"""Incremented whenever an older reader would misinterpret the file."""
 
 _MAGIC = b"dynexplore-frame"
 
 
 def write_frame(path: Path, data: Mapping[str, Any], tensors: Mapping[str, torch.Tensor]) -> None:
-    """Write the file, and its folder. Raises OSError where that is not possible."""
+    """Write the file, and create its folder. Raises OSError if that is not possible."""
     packed = io.BytesIO()
     torch.save(dict(tensors), packed)
     body = json.dumps(data).encode() + b"\n" + packed.getvalue()
@@ -40,7 +40,7 @@ def write_frame(path: Path, data: Mapping[str, Any], tensors: Mapping[str, torch
 
 
 def read_frame(path: Path) -> tuple[dict[str, Any], bytes]:
-    """What the file says, and its tensors still packed. Raises ReplayError, in one sentence."""
+    """The data of the file, and its tensors, still serialized. Raises ReplayError, in one sentence."""
     try:
         content = path.read_bytes()
     except OSError as error:

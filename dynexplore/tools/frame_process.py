@@ -1,13 +1,13 @@
-"""The process in which a saved frame runs again.
+"""The process in which a saved frame is replayed.
 
-The idea: rebuilding the saved objects runs their classes' code, and the failure may crash the process. So a replay has a
-process of its own, which starts clean, with the engine as it is on disk now: change a file of the engine, and replay again.
-The process restores the saved state (path, options, modes, random numbers, swapped handlers, the history of earlier calls),
-runs the frame once with a recording, and writes the outcome to a file.
+The idea: rebuilding the saved objects runs code of their classes, and the failure may crash the process. So a replay runs in a
+separate process, which starts clean, with the engine's current source: edit a file of the engine, and replay again. The process
+restores the saved state (path, options, modes, random state, overridden handlers, the history of earlier calls), runs the frame
+once with a recording, and writes the outcome to a file.
 
-In: the command line: the file of a frame, a file with what the caller adds ("-" for nothing), the file to write. Out: JSON.
+In: the command line: the file of a frame, a file with the caller's additions ("-" for none), the output file. Out: JSON.
 
-PyTorch's counterpart: torch/_dynamo/replay_record.py and convert_frame.py (replay), in the caller's process.
+PyTorch's counterpart: `replay` in torch/_dynamo/convert_frame.py, which runs in the caller's process.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class _Frame:
         self.slots = {name: rebuilt.value(reference) for name, reference in data["slots"].items()}
 
     def arguments(self) -> tuple[list[Any], dict[str, Any]]:
-        """The slots as a call passes them."""
+        """The argument slots as a call passes them."""
         code, names = self.code, argument_slots(self.code)
         positional, keywords = names[: code.co_argcount], names[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
         rest = list(names[code.co_argcount + code.co_kwonlyargcount :])
@@ -111,7 +111,7 @@ class _Frame:
         return args, kwargs
 
     def run(self, backend: Any, options: Options, history: Mapping[str, Any]) -> dict[str, Any]:
-        """Call it once, watched."""
+        """Call it once, with a recording."""
         recording = Recording(title=self.code.co_qualname)
         store = watched_store(backend, options, recording)
         self._restore_history(store, history)
@@ -126,7 +126,7 @@ class _Frame:
         return {**outcome, "recording": recording.to_json()}
 
     def _restore_history(self, store: Store, history: Mapping[str, Any]) -> None:
-        """Before the frame is translated, restore what the engine knew of it from earlier calls."""
+        """Restore, before the frame is translated, what the engine knew about it from earlier calls."""
         convert = store.callback
         assert convert is not None
 
@@ -139,7 +139,7 @@ class _Frame:
 
 
 def _code(data: Mapping[str, Any]) -> types.CodeType:
-    """The code object; that of a resume function is rebuilt from the original."""
+    """The code object; for a resume function, regenerated from the original."""
     resumed = data["resume"]
     return unpacked_code(data["code"]) if resumed is None else _resume_code(resumed).code
 
@@ -148,7 +148,7 @@ def _resume_code(resumed: Mapping[str, Any]) -> ResumeCode:
     parsed = read(unpacked_code(resumed["original"]))
     _originals.append(parsed.code)
     instructions = {instruction.offset: instruction for instruction in parsed.instructions}
-    inner = resumed.get("inner")  # no file of an earlier version has one
+    inner = resumed.get("inner")  # missing in files of an earlier version
     return make_resume_code(
         parsed,
         instructions[resumed["offset"]],
@@ -165,7 +165,7 @@ def _resume_code(resumed: Mapping[str, Any]) -> ResumeCode:
 
 
 _originals: list[types.CodeType] = []
-"""Resume functions hold their original weakly."""
+"""A strong reference, because resume functions hold their original weakly."""
 
 
 def failure_of(error: BaseException) -> dict[str, str]:

@@ -1,12 +1,12 @@
-"""From the table back to live values: the inverse of frame_values.py.
+"""Deserialization of a saved frame's values: the inverse of frame_values.py.
 
-The idea: each row is made once, so that shared objects stay shared; containers and objects are registered before their
-contents are made, so that cycles close. Making objects calls their classes and imports modules: only trusted files get here. A
-value that could not be saved comes back as `Missing`, which raises an explanation on any use.
+The idea: each row is created once, so that shared objects stay shared; containers and objects are registered before their contents
+are created, so that cycles are possible. Creating objects calls their classes and imports modules: only trusted files get here. A
+value that could not be saved becomes `Missing`, which raises an explanation on any use.
 
 In: rows, tensors, values of modules. Out: `Rebuilt.value(reference)`.
 
-PyTorch's counterpart: torch/_dynamo/replay_record.py (dill.load).
+PyTorch's counterpart: `ExecutionRecord.load` in torch/_dynamo/replay_record.py (dill.load).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Missing:
 
 
 class _AttachGradFn(torch.autograd.Function):
-    """Gives a tensor a history in place: it was no leaf in the recorded frame."""
+    """Gives a tensor a grad_fn in place: it was not a leaf in the recorded frame."""
 
     @staticmethod
     def forward(ctx: Any, source: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
@@ -58,9 +58,9 @@ class _AttachGradFn(torch.autograd.Function):
 
 
 class Rebuilt:
-    """The values of one file; see the head of this file.
+    """The values of one file; see the module docstring.
 
-    Raises ReplayError, in one sentence, for what cannot be imported or does not fit together.
+    Raises ReplayError, in one sentence, for values that cannot be imported or are inconsistent.
     """
 
     def __init__(self, rows: Sequence[Row], tensors: Mapping[str, torch.Tensor]) -> None:
@@ -68,10 +68,10 @@ class Rebuilt:
         self._tensors = tensors
         self._rebuilt: dict[int, Any] = {}
         self._later: list[Callable[[], None]] = []
-        self._open: set[int] = set()  # classes that are being made
+        self._open: set[int] = set()  # classes under construction
 
     def value(self, reference: Any) -> Any:
-        """The value that a reference names."""
+        """The value of a reference."""
         if isinstance(reference, Mapping):
             return reference["plain"]
         if reference not in self._rebuilt:
@@ -199,7 +199,7 @@ class Rebuilt:
         return cls
 
     def _when_classes_exist(self, fill: Callable[[], None]) -> None:
-        """A method's cell may hold its class, and its globals an object of it: both wait for the class."""
+        """Defer until classes exist: a method's cell may hold its class, and its globals an instance of it."""
         self._later.append(fill)
         while self._later and not self._open:
             self._later.pop(0)()
@@ -229,11 +229,11 @@ class Rebuilt:
 
 
 class _DeadReferent:
-    """What a dead weak reference pointed to."""
+    """The referent of a dead weak reference."""
 
 
 def _set_state(instance: Any, state: Any) -> None:
-    """As `pickle` does it: `__setstate__`, or attributes and slots."""
+    """Set the state like `pickle`: with `__setstate__`, or attributes and slots."""
     setter = getattr(instance, "__setstate__", None)
     if setter is not None:
         setter(state)

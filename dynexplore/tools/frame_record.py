@@ -1,13 +1,13 @@
-"""Everything that one frame uses, saved just before it runs.
+"""Serialization of everything that one frame uses, just before it runs.
 
-The idea: a translation that fails depends on the code, the values in the argument slots, the globals and cells that the code
-reads, the modes of the process, and what the engine has learned from earlier calls. All of it is known when the frame hook
-asks about the frame, and nothing of it has changed yet: so it can be saved, and the frame translated again elsewhere. The
-options and handlers swapped by `dispatch.override` are saved too.
+The idea: a failing translation depends on the code, the values in the argument slots, the globals and cells that the code reads,
+the modes of the process, and what the engine has learned from earlier calls. All of this is known when the frame hook asks about
+the frame, and none of it has been mutated yet: so it can be saved, and the frame translated again elsewhere. The options and
+handlers overridden by `dispatch.override` are saved too.
 
 In: the hook's `FrameState` and the failure, or a function and its arguments. Out: the path of a file (frame_file.py).
 
-torch/_dynamo/replay_record.py (ExecutionRecorder) does the same job.
+PyTorch's counterpart: `ExecutionRecorder` in torch/_dynamo/replay_record.py.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _numbers = itertools.count(1)
 
 @dataclass(slots=True)
 class FrameToSave:
-    """A frame that has not begun: its code, the values it uses, and how it was to be compiled."""
+    """A frame that has not begun: its code, the values it uses, and the options of its compilation."""
 
     code: types.CodeType
     globals: dict[str, Any]
@@ -63,7 +63,7 @@ class FrameToSave:
 
 
 def save_failed_frame(store: Store, state: FrameState, error: BaseException, where: str) -> Path | None:
-    """Save the frame whose translation just failed, and log where. A frame that cannot be saved causes no further error."""
+    """Save the frame whose translation just failed, and log the path. A frame that cannot be saved causes no further error."""
     frame = FrameToSave(
         code=state.code,
         globals=state.globals,
@@ -87,12 +87,12 @@ def save_failed_frame(store: Store, state: FrameState, error: BaseException, whe
 def record_frame(
     fn: Callable[..., Any], /, *args: Any, path: str | Path | None = None, backend: Any = "eager", **kwargs: Any
 ) -> Path:
-    """Save the frame that `fn(*args, **kwargs)` begins with, and run nothing; the path of the file.
+    """Save the frame that `fn(*args, **kwargs)` begins with, without running it; return the path of the file.
 
-    Args: fn: a function, bound method or module. path: the file to write; None: a new one in
-    `config.replay_record_folder`. backend: who is to compile it when it is replayed.
+    Args: fn: a function, bound method or module. path: the file to write; None: a new one in `config.replay_record_folder`.
+    backend: the backend for the replay.
 
-    Raises TypeError when the arguments do not fit the function, OSError when the file cannot be written.
+    Raises TypeError if the arguments do not match the function's signature, OSError if the file cannot be written.
 
     >>> import tempfile, dynexplore
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -123,12 +123,12 @@ def _new_path(name: str) -> Path:
 
 
 def _backend_of(store: Store) -> Any:
-    """The function, or the name of one that is known by its name only (an object of torch's registry)."""
+    """The backend function, or its name if it is a registered one (an object of torch's registry)."""
     backend = store.backend
     return backend.function if getattr(backend.function, "__qualname__", None) == backend.name else backend.name
 
 
-# -- what is written -----------------------------------------------------------------------------------------------------
+# -- writing -------------------------------------------------------------------------------------------------------------
 
 
 def save(frame: FrameToSave, path: Path) -> Path:
@@ -169,7 +169,7 @@ def _freevars(frame: FrameToSave) -> tuple[str, ...]:
 
 
 def _shown_name(frame: FrameToSave) -> str:
-    """The name of the function; of an optimized module, whose frame only calls it, the module's."""
+    """The function's name; for an optimized module, whose frame only calls it, the module's."""
     if frame.code.co_filename == ENTRY_FILE and frame.closure:
         target = frame.closure[0].cell_contents
         return str(getattr(target, "__qualname__", type(target).__qualname__))
@@ -178,7 +178,7 @@ def _shown_name(frame: FrameToSave) -> str:
 
 
 def _source(frame: FrameToSave) -> tuple[str, int, str]:
-    """File, first line and text of what people wrote."""
+    """File, first line and text of the user's source."""
     shown: Any = frame.code
     if frame.code.co_filename == ENTRY_FILE and frame.closure:
         target = frame.closure[0].cell_contents
@@ -194,7 +194,7 @@ def _source(frame: FrameToSave) -> tuple[str, int, str]:
 
 
 def _resume(resumed: ResumeCode | None) -> dict[str, Any] | None:
-    """How a resume function is rebuilt: it is interpreted from the original code, as is that of the callee in which it goes on."""
+    """How to regenerate a resume function: from the original code, and that of the callee in which it resumes."""
     parsed = resumed.parsed if resumed is not None else None
     if resumed is None or parsed is None:
         return None
@@ -254,7 +254,7 @@ def _contents(frame: FrameToSave) -> list[list[str]]:
 
 
 def described(value: object) -> str:
-    """A value in one line: a tensor's dtype and shape, a module's class and state, else its repr.
+    """A value in one line: a tensor's dtype and shape, a module's class and state, otherwise its repr.
 
     >>> described(torch.nn.Linear(2, 3)), described([torch.ones(2), 1])
     ('Linear, a state_dict of 2 tensors', '[float32[2] cpu, 1]')

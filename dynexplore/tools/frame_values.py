@@ -1,14 +1,14 @@
-"""Live values as data: a table of plain entries, and the tensors they name.
+"""Serialization of live values: a table of plain rows, and the tensors that they refer to.
 
-The idea: the values of a frame are a graph of objects that share parts. Each object becomes one row of a table, rows refer to
-each other by number, so shared objects stay shared: a tensor that is passed twice, a submodule of two modules, a list
-that holds itself. Tensors go into a dict of their own, which torch.save keeps with shared storage and strides. Objects are
-taken apart as `pickle` does (their class, how to make one, their state), but nothing here is a pickle: the table is text, and
-reading it runs nothing. What cannot be saved becomes a row that says so, and is named; the rest is saved all the same.
+The idea: a frame's values are a graph of objects with shared parts. Each object becomes one row of a table, and rows refer to each
+other by number, so shared objects stay shared: a tensor that is passed twice, a submodule of two modules, a list that contains
+itself. Tensors go to a separate dict, which torch.save writes with shared storages and strides. Objects are reduced as by `pickle`
+(their class, how to create one, their state), but there is no pickle: the table is text, and reading it runs nothing. A value that
+cannot be saved becomes a row with the reason; the rest is saved anyway.
 
-In: values and their names. Out: `SavedValues`: rows, tensors, and what is missing. frame_rebuild.py is the way back.
+In: values and their names. Out: `SavedValues`: rows, tensors, and the missing values. frame_rebuild.py is the inverse.
 
-PyTorch's counterpart: torch/_dynamo/replay_record.py, which hands all of it to dill.
+PyTorch's counterpart: `ExecutionRecord.dump` in torch/_dynamo/replay_record.py, which passes everything to dill.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from dynexplore.engine.runtime import optimized
 from dynexplore.tools.importable import import_name, is_installed, singleton_name
 
 Reference = int | dict[str, Any]
-"""The number of a row, or `{"plain": value}` for what JSON has itself."""
+"""The number of a row, or `{"plain": value}` for values with a JSON form."""
 
 Row = dict[str, Any]
 _READS = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")
@@ -44,14 +44,14 @@ _MODULE_PARTS = ("_parameters", "_buffers", "_modules")
 
 
 class NotSavable(Exception):
-    """This value cannot be saved as data; the message says why."""
+    """This value cannot be saved as data; the message tells why."""
 
 
 class SavedValues:
-    """The table; see the head of this file.
+    """The table; see the module docstring.
 
-    `rows` are the entries, `tensors` what they name, `missing` the path of each value that could not be saved, and why;
-    `modules` are values of imported modules of the program, which may have changed since they were imported.
+    `rows` are the entries, `tensors` the tensors they refer to, `missing` the path of each value that could not be saved, and why;
+    `modules` are values of imported modules of the program, which may have changed since the import.
     """
 
     def __init__(self) -> None:
@@ -60,10 +60,10 @@ class SavedValues:
         self.missing: list[tuple[str, str]] = []
         self.modules: dict[str, dict[str, Reference]] = {}
         self._numbers: dict[int, int] = {}
-        self._alive: list[Any] = []  # ids are names here, so nothing may die meanwhile
+        self._alive: list[Any] = []  # rows are identified by id, so objects must stay alive meanwhile
 
     def add(self, value: Any, path: str) -> Reference:
-        """Save one value; `path` is what people call it. What it holds is saved with it."""
+        """Save one value, and everything that it contains; `path` is its name for users."""
         value = optimized.original_of(value) if isinstance(value, RegionCall | optimized.OptimizedModule) else value
         if _is_plain(value):
             return {"plain": value}
@@ -75,7 +75,7 @@ class SavedValues:
             self.rows.append(row)
             try:
                 row.update(self._row(value, path))
-            except Exception as error:  # taking an object apart runs methods of the program, which raise what they like
+            except Exception as error:  # reducing an object runs methods of the program, which may raise anything
                 self._note_missing(row, value, path, error)
         return number
 
@@ -86,7 +86,7 @@ class SavedValues:
         row.clear()
         row.update(kind="missing", path=path, what=type(value).__qualname__, why=why)
 
-    # -- one row, by what the value is ---------------------------------------------------------------------------------
+    # -- rows, by type of value ----------------------------------------------------------------------------------------
 
     def _row(self, value: Any, path: str) -> Row:
         save_known_type = _BY_TYPE.get(type(value))
@@ -158,7 +158,7 @@ class SavedValues:
         return row
 
     def add_globals(self, namespace: dict[str, Any], code: types.CodeType, path: str) -> Reference:
-        """What code reads of its globals; one row for all code with the same globals."""
+        """Save the globals that code reads; one row for all code with the same globals."""
         number = self._numbers.get(id(namespace))
         if number is None:
             number = self._numbers[id(namespace)] = len(self.rows)
@@ -175,7 +175,7 @@ class SavedValues:
         try:
             return {"kind": "cell", "content": self.add(value.cell_contents, path)}
         except ValueError:
-            return {"kind": "cell"}  # not assigned yet
+            return {"kind": "cell"}  # unassigned
 
     def _class(self, value: type, path: str) -> Row:
         if not value.__flags__ & _MADE_BY_PYTHON:
@@ -216,7 +216,7 @@ class SavedValues:
         return {"kind": "method", "function": self.add(value.__func__, path), "self": self.add(value.__self__, path)}
 
     def _builtin(self, value: Any, path: str) -> Row:
-        """A C function, or a method of C: by name, or as an attribute of what it is bound to."""
+        """A C function or method: by name, or as an attribute of the object it is bound to."""
         imported = self._imported(value)
         if imported is not None:
             return imported
@@ -237,7 +237,7 @@ class SavedValues:
     # -- everything else -----------------------------------------------------------------------------------------------
 
     def _reduce(self, value: Any, path: str) -> Row:
-        """As `pickle` does it: how to make one, its state, its items."""
+        """Reduce the object like `pickle`: how to create one, its state, its items."""
         reduce = copyreg.dispatch_table.get(type(value))
         parts: str | tuple[Any, ...] = reduce(value) if reduce is not None else value.__reduce_ex__(4)
         if isinstance(parts, str):
@@ -256,7 +256,7 @@ class SavedValues:
         return row
 
     def _state(self, value: Any, state: Any, path: str) -> Reference:
-        """The state of an object: the names of its attributes make the paths."""
+        """The state of an object: attribute names are appended to the path."""
         if type(state) is not dict or not all(isinstance(name, str) for name in state):
             return self.add(state, path)
         state = {name: attribute for name, attribute in state.items() if not name.startswith("__dynexplore_")}
@@ -276,7 +276,7 @@ class SavedValues:
     # -- modules of the program ----------------------------------------------------------------------------------------
 
     def _module_values(self, value: Any) -> None:
-        """What imported code of the program reads of its module: it may have been changed after the import."""
+        """The module globals that imported code of the program reads: they may have changed since the import."""
         for function in _functions_of(value):
             namespace = function.__globals__
             module = str(namespace.get("__name__"))
@@ -304,7 +304,7 @@ def _functions_of(value: Any) -> Iterator[types.FunctionType]:
 
 
 def global_names(code: types.CodeType) -> Iterator[str]:
-    """The globals that code, and the functions written inside it, may read.
+    """The globals that code, and the functions nested in it, may read.
 
     >>> sorted(global_names((lambda x: [len(x), (lambda: max)]).__code__))
     ['len', 'max']
@@ -318,8 +318,9 @@ def global_names(code: types.CodeType) -> Iterator[str]:
 
 
 def packed_code(code: types.CodeType) -> str:
-    """A code object as text; only the same version of Python can use it. A notebook's cell keeps its number, `In [2]`: the process
-    that runs the frame has no notebook, and could not tell it from the name that the kernel made up."""
+    """A code object as text; only the same version of Python can use it. The file name of a notebook's cell becomes its number, `In
+    [2]`: the process that runs the frame has no notebook, and could not recognize the kernel's generated name.
+    """
     return base64.b85encode(marshal.dumps(_in_shown_file(code))).decode()
 
 
@@ -332,7 +333,7 @@ def _in_shown_file(code: types.CodeType) -> types.CodeType:
 
 
 def tensor_text(value: torch.Tensor) -> str:
-    """dtype, shape and device of a tensor, and what else is special about it.
+    """dtype, shape and device of a tensor, and its other special properties.
 
     >>> tensor_text(torch.ones(2, 3).t())
     'float32[3, 2] cpu, strides (1, 3)'
@@ -345,7 +346,7 @@ def tensor_text(value: torch.Tensor) -> str:
 
 def _is_plain(value: Any) -> bool:
     if type(value) is int:
-        return value.bit_length() < 4000  # more digits than json takes
+        return value.bit_length() < 4000  # more digits than json accepts
     return value is None or type(value) in (bool, str) or (type(value) is float and math.isfinite(value))
 
 
@@ -393,4 +394,4 @@ _BY_TYPE: dict[type, Callable[[SavedValues, Any, str], Row]] = {
     functools.cached_property: SavedValues._cached_property,
     weakref.ref: SavedValues._weak,
 }
-"""What has a form of its own; anything else is a tensor, a class, has a name to import, or is taken apart."""
+"""Types with a row format of their own; anything else is a tensor, a class, importable by name, or reduced."""

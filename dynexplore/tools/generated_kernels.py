@@ -1,12 +1,12 @@
-"""Kernels: the loops that Inductor generates, found in its code, and drawn with what they read and write.
+"""Kernels: the loops that Inductor generates, extracted from its code, and drawn with their memory reads and writes.
 
-The idea: a kernel is one pass over memory. How many there are, and how often each reads and writes, says more about the
-speed of a program than anything else, since memory is slower than arithmetic: two operators fused into one kernel save a
-write and a read of everything between them.
+The idea: a kernel is one pass over memory. The number of kernels, and of their reads and writes, determines the speed of a program
+more than anything else, since memory is slower than arithmetic: fusing two operators into one kernel saves a write and a read of
+everything between them.
 
-In:  the text of a module that Inductor generated, or the nodes of its scheduler after fusion. Out: `Kernel`s; DOT text.
+In: the text of a module that Inductor generated, or the nodes of its scheduler after fusion. Out: `Kernel`s; DOT text.
 
-torch/_inductor/utils.py (run_and_get_kernels) finds kernels in code, torch/_inductor/debug.py (draw_buffers) draws buffers.
+PyTorch's counterpart: `run_and_get_kernels` in torch/_inductor/utils.py, and `draw_buffers` in torch/_inductor/debug.py.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Kernel:
         return tuple(dict.fromkeys(self._stored()))
 
     def _body(self) -> str:
-        """What follows the head of the function, which names every argument."""
+        """The part after the function's signature, which names every argument."""
         head = re.search(r"def \w+\(.*?\):|void\s+kernel\(.*?\)\s*\{", self.text, re.DOTALL)
         return self.text[head.end() :] if head else self.text
 
@@ -79,7 +79,7 @@ def _with_name(name: str, text: str) -> str:
 
 
 def fused_dot(nodes: Sequence[Any]) -> str:
-    """The scheduler's nodes as DOT: a box for each kernel with the operators that it computes, an edge for each buffer."""
+    """The scheduler's nodes as DOT: a box for each kernel with its operators, an edge for each buffer."""
     graph = dot.digraph("kernels", rankdir="TB", node_colour=dot.COLOURS["call_function"])
     writer = {name: node.get_name() for node in nodes for name in _names(node.read_writes.writes)}
     outside = dict.fromkeys(name for node in nodes for name in _names(node.read_writes.reads) if name not in writer)
@@ -96,12 +96,12 @@ def fused_dot(nodes: Sequence[Any]) -> str:
 
 
 def _names(dependencies: Iterable[Any]) -> list[str]:
-    """The buffers of a set of dependencies, in a fixed order."""
+    """The buffer names of a set of dependencies, in a fixed order."""
     return sorted(dependency.name for dependency in dependencies)
 
 
 def _label(node: Any) -> str:
-    """What a kernel computes, in the words of ATen: `cos, cos`."""
+    """The ATen operators of a kernel: `cos, cos`."""
     operators = [origin for part in node.get_nodes() for origin in _origins(part)]
     return f"{node.get_name()}: {', '.join(operators)}" if operators else str(node.get_name())
 

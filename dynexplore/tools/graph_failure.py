@@ -1,13 +1,13 @@
-"""Does this graph fail under this compiler, and how?
+"""The failure of a graph under a compiler, if there is one.
 
-The idea: a compiler is right about a graph if the compiled graph gives what the uncompiled graph gives: outputs, inputs
-afterwards, gradients. Both runs start from copies of the same inputs and the same random state, so that dropout drops the
-same elements; Inductor is told to draw random numbers as eager does. Different results are a failure, and so is an
-exception while the graph is compiled or run.
+The idea: a compiler is right about a graph if the compiled graph has the same effect as the uncompiled one: outputs, inputs
+afterwards, gradients. Both runs start from copies of the same inputs and the same random state, so that dropout drops the same
+elements; Inductor is configured to draw random numbers as eager does. Different results are a failure, and so is an exception while
+the graph is compiled or run.
 
 In: a graph, its inputs, a compiler. Out: `Failure` or None.
 
-torch/_dynamo/debug_utils.py (backend_accuracy_fails, same_two_models) does the same job.
+PyTorch's counterpart: `backend_accuracy_fails` and `same_two_models` in torch/_dynamo/debug_utils.py.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ Compiler = Callable[[torch.fx.GraphModule, Sequence[Any]], Callable[..., Any]]
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """How a graph fails: "raises", with the exception's type as `error`, or "differs", in its values ("") or already in their
-    type, dtype or shape ("form"); `words` describe its first occurrence.
+    """How a graph fails: "raises", with the exception's type as `error`, or "differs", in its values ("") or already in type, dtype
+    or shape ("form"); `words` describe its first occurrence.
     """
 
     kind: str
@@ -58,18 +58,18 @@ def failure_of(
     fails: Predicate | None = None,
     tolerance: float | None = None,
 ) -> Failure | None:
-    """How a graph fails under a compiler; None when it is right. Raises MissingCompiler where it cannot be tried."""
+    """How a graph fails under a compiler; None if it is right. Raises MissingCompiler if it cannot be tried."""
     if fails is not None:
         return Failure("fails", words="fails as asked") if fails(copy_of_graph(graph), copies(inputs)) else None
     try:
         expected = run_once(graph, inputs)
-    except Exception:  # a cut may leave a graph that makes no sense: that is not the failure
+    except Exception:  # a reduction may produce an invalid graph: that is not the failure
         return None
     try:
         with quiet(), same_random_numbers():
             compiled = compiler(copy_of_graph(graph), copies(inputs))
             actual = run_once(compiled, inputs)
-    except Exception as error:  # whatever the compiler raises is the finding
+    except Exception as error:  # any exception of the compiler is the finding
         if missing_compiler(error):
             raise MissingCompiler(missing_compiler(error)) from None
         return Failure("raises", type(error).__name__, f"raises {type(error).__name__}: {_first_line(error)}".rstrip(": "))
@@ -104,7 +104,7 @@ def run_once(compiled: Any, inputs: Sequence[Any]) -> Any:
 
 
 def copy_of_graph(graph: torch.fx.GraphModule) -> torch.fx.GraphModule:
-    """A copy of the graph that shares parameters and buffers with it: a deep copy would cut its gradients off."""
+    """A copy of the graph that shares parameters and buffers with it: a deep copy would cut off its gradients."""
     return torch.fx.GraphModule(graph, copy.deepcopy(graph.graph))
 
 
@@ -115,7 +115,7 @@ def copies(inputs: Sequence[Any]) -> list[Any]:
 
 @contextlib.contextmanager
 def same_random_numbers(backend: object = None) -> Iterator[None]:
-    """Inductor draws random numbers of its own, unless it is told to draw those of eager PyTorch while it compiles."""
+    """Configure Inductor to draw the random numbers of eager mode while it compiles: it has its own generator by default."""
     inductor: Any = importlib.import_module(_INDUCTOR) if backend == "inductor" else sys.modules.get(_INDUCTOR)
     with inductor.patch(fallback_random=True) if inductor is not None else contextlib.nullcontext():
         yield
@@ -123,7 +123,7 @@ def same_random_numbers(backend: object = None) -> Iterator[None]:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Silence the backend's log: its lines about each of a hundred graphs help nobody."""
+    """Silence the backend's log: it would log something about each of a hundred graphs."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:

@@ -1,18 +1,18 @@
-"""How much memory a graph needs: the bytes that live at each of its nodes, and what forward keeps for backward.
+"""Memory planning: the live bytes at each node of a graph, and the tensors that forward saves for backward.
 
-The idea: nobody has to run a graph to know its memory. The fake value of each node has a storage with a size, and views and
-writes in place share it, as real ones do. A storage lives from the node that makes it to the last node that uses it or one of its
-views; what goes in (inputs, parameters) belongs to the caller and lives all the while, what comes out lives to the end. Backward
-begins with what forward kept and with the gradients of the results, each until its last use. Sizes that vary are summed as
-expressions beside the bytes of the call that was recorded.
+The idea: memory can be computed without running the graph. The fake value of each node has a storage with a size, and views and
+in-place writes share it, as real ones do. A storage is live from the node that creates it to the last node that uses it or one of
+its views; inputs (including parameters) belong to the caller and are always live, outputs are live to the end. Backward begins with
+the saved tensors and with the gradients of the results, each live until its last use. Dynamic sizes are summed as expressions, next
+to the bytes of the recorded call.
 
-What an operator needs inside (a workspace, the parts of a composite one) is seen by nobody here: measured_memory.py measures it
-where the graph runs on a GPU. What the allocator rounds up is seen by nobody.
+The temporary memory of an operator (a workspace, the parts of a composite operator) is not visible here: measured_memory.py
+measures it for graphs that run on a GPU. The allocator's rounding is not included either.
 
-In:  a graph as it was captured, or the two halves that AOTAutograd makes of it, with the fake values of their nodes.
+In: a graph as it was captured, or the forward and backward graphs of AOTAutograd, with the fake values of their nodes.
 Out: `MemoryPlanned` events, which `recording.memory` reads.
 
-PyTorch's counterpart: torch/_inductor/memory.py (estimate_peak_memory), of Inductor's buffers.
+PyTorch's counterpart: `estimate_peak_memory` in torch/_inductor/memory.py, for Inductor's buffers.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ _INPUTS = ("placeholder", "get_attr")
 _PLACE = re.compile(r'File "(.*)", line (\d+), in ')
 
 Storages = dict[int, Any]
-"""Storages by identity. They are those of fake tensors, which have no bytes, and are held so that none takes another's place."""
+"""Storages by identity. They belong to fake tensors, have no data, and are kept alive so that no id is reused."""
 
 
 def note_captured(recorder: Recorder, frame: int, name: str, module: torch.fx.GraphModule) -> None:
-    """Tell the memory of a graph as it was captured: where autograd keeps something for backward, this does not know it."""
+    """Record the memory of a captured graph, without the tensors that autograd would save for backward, which are unknown here."""
     plan = _Plan(module.graph)
     recorder.record(plan.event(frame, name, "captured"))
 
 
 @dataclass(slots=True)
 class Halves:
-    """The forward and the backward graph of one captured graph, of which backward may come later or never."""
+    """The forward and the backward graph of one captured graph; backward may be compiled later or never."""
 
     recorder: Recorder
     frame: int
@@ -58,7 +58,9 @@ class Halves:
     planned: dict[str, MemoryPlanned] = field(default_factory=dict)
 
     def forward(self, graph: torch.fx.Graph, results: int | None) -> None:
-        """Tell the memory of forward, whose outputs after the first `results` are kept for backward (None: there is none)."""
+        """Record the memory of forward, whose outputs after the first `results` are saved for backward (None: there is no
+        backward).
+        """
         plan = _Plan(graph)
         self.inputs = plan.inputs
         saved = plan.keep(results) if results is not None else ()
@@ -66,13 +68,13 @@ class Halves:
         self._tell(plan.event(self.frame, self.name, "forward", saved))
 
     def backward(self, graph: torch.fx.Graph) -> None:
-        """Tell the memory of backward. What forward was given lives on."""
+        """Record the memory of backward. The inputs of forward stay live."""
         plan = _Plan(graph, self.inputs)
         plan.saved_for_backward = self.saved_for_backward
         self._tell(plan.event(self.frame, self.name, "backward"))
 
     def measured(self, stage: str, inside: Mapping[str, int]) -> None:
-        """Tell the memory of a half again, with the bytes that each of its nodes took inside as it ran."""
+        """Record the memory of one graph again, with the temporary bytes measured at each of its nodes."""
         nodes = tuple(dataclasses.replace(node, inside=inside.get(node.name, 0)) for node in self.planned[stage].nodes)
         self._tell(dataclasses.replace(self.planned[stage], nodes=nodes, measured=True))
 
@@ -86,7 +88,7 @@ class Halves:
 
 @dataclass(frozen=True, slots=True)
 class _Bytes:
-    """A number of bytes: of this call, and as an expression in the sizes that vary (sympy's, or the same number)."""
+    """A number of bytes: for this call, and as an expression in the dynamic sizes (sympy's, or the same number)."""
 
     now: int = 0
     formula: Any = 0
@@ -99,7 +101,7 @@ class _Bytes:
 
     @property
     def text(self) -> str:
-        """The expression, "" where nothing varies."""
+        """The expression, "" if nothing is dynamic."""
         return str(self.formula) if getattr(self.formula, "free_symbols", None) else ""
 
 
@@ -107,17 +109,17 @@ def _bytes_of(storage: Any) -> _Bytes:
     size = storage.nbytes()
     if isinstance(size, int):
         return _Bytes(size, size)
-    hint = size.node.hint if size.node.has_hint() else 0  # a size that only the run knows
+    hint = size.node.hint if size.node.has_hint() else 0  # an unbacked size, known only at run time
     return _Bytes(int(hint), size.node.expr.expand())
 
 
 def _storages(value: Any) -> Iterator[tuple[int, Any]]:
-    """The storages of the tensors in a fake value, by identity; those of a sparse tensor cannot be asked for."""
+    """The storages of the tensors in a fake value, by identity; sparse tensors have none."""
     for leaf in tree_leaves(value):
         if isinstance(leaf, torch.Tensor) and leaf.layout is torch.strided:
             try:
                 storage = leaf.untyped_storage()
-            except (NotImplementedError, RuntimeError):  # a wrapper of tensors has none
+            except (NotImplementedError, RuntimeError):  # wrapper tensors have none
                 continue
             yield storage._cdata, storage
 
@@ -126,7 +128,7 @@ def _storages(value: Any) -> Iterator[tuple[int, Any]]:
 
 
 class _Plan:
-    """The storages of one graph, and when each of them lives."""
+    """The storages of one graph, and their live ranges."""
 
     def __init__(self, graph: torch.fx.Graph, resident: Storages | None = None) -> None:
         self.graph = graph
@@ -134,12 +136,12 @@ class _Plan:
         inputs = _joined(self.of[node] for node in graph.nodes if node.op in _INPUTS)
         self.inputs = inputs if resident is None else resident
         self.start = {**self.inputs, **inputs}
-        self.saved_for_backward: Storages = {}  # what forward keeps for backward, besides inputs
+        self.saved_for_backward: Storages = {}  # saved tensors, excluding inputs
         self.sizes: dict[int, _Bytes] = {}
         self.last = self._last_uses()
 
     def _last_uses(self) -> dict[int, torch.fx.Node]:
-        """The last node at which each storage is used, under whatever name."""
+        """The last node that uses each storage, through any view."""
         last: dict[int, torch.fx.Node] = {}
         for node in self.graph.nodes:
             for used in (node, *node.all_input_nodes):
@@ -180,7 +182,7 @@ class _Plan:
         return _joined(self.of[used] for used in (node, *node.all_input_nodes))
 
     def keep(self, results: int) -> tuple[SavedStorage, ...]:
-        """The storages that the outputs after the first `results` have, each once: they are held for backward."""
+        """The storages of the outputs after the first `results`, each once: they are saved for backward."""
         (output,) = self.graph.find_nodes(op="output")
         saved: dict[int, SavedStorage] = {}
         for node in output.args[0][results:]:
@@ -204,7 +206,7 @@ def _joined(parts: Iterable[Storages]) -> Storages:
 
 
 def _value(node: torch.fx.Node) -> Any:
-    """What a node gives, as a fake value; an attribute without one is asked for itself."""
+    """The fake value of a node; an attribute without one is looked up."""
     if node.op == "output":
         return None
     value = node.meta.get("val", node.meta.get("example_value"))
@@ -216,7 +218,7 @@ def _value(node: torch.fx.Node) -> Any:
 
 
 def _place(node: torch.fx.Node) -> str:
-    """File and line behind a node: noted by the engine, or handed on by AOTAutograd as text."""
+    """File and line of a node: recorded by the engine, or propagated by AOTAutograd as text."""
     file, line = node.meta.get("line") or ("", 0)
     if not line:
         file, line = (_PLACE.findall(node.meta.get("stack_trace") or "") or [("", 0)])[-1]

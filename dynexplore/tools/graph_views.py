@@ -1,11 +1,11 @@
 """A live FX graph as a table and as a drawing, in the form that recordings use.
 
-The idea: the views draw records, and know nothing of torch. A minimized graph is in no recording, so its nodes are
-turned into the same records here.
+The idea: the views render records, and do not depend on torch. A minimized graph is in no recording, so its nodes are converted to
+the same records here.
 
-In: a GraphModule. Out: its nodes as events; HTML with a table and, where it is small enough to be read, a drawing.
+In: a GraphModule. Out: its nodes as events; HTML with a table and, if it is small enough to be legible, a drawing.
 
-PyTorch's counterpart: torch/fx/passes/graph_drawer.py, and GraphModule.print_tabular.
+PyTorch's counterpart: `FxGraphDrawer` in torch/fx/passes/graph_drawer.py, and `print_tabular` in torch/fx/graph.py.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from dynexplore.recording.recording import GraphView
 from dynexplore.views import html_report, svg
 
 MOST_DRAWN = 60
-"""A larger graph is only a table: nobody can read its drawing."""
+"""The maximum number of nodes that are drawn; a larger graph is only a table."""
 
 
 def graph_view(graph: torch.fx.GraphModule, name: str) -> GraphView:
-    """The graph as views know it."""
+    """The graph in the form that views use."""
     return GraphView(name, 0, 0, tuple(_node(node, name) for node in graph.graph.nodes), None)
 
 

@@ -1,12 +1,12 @@
-"""What another process can import, and what must be sent to it.
+"""Importability: what another process can import by name, and what must be sent to it.
 
-The idea: a function of an installed module needs no copy, its name is enough; one of a script, a notebook cell or another
-function has no name that means anything elsewhere. In between are modules of the program that are on the path: they
-are imported too, but their globals may have changed since.
+The idea: a function of an installed module can be identified by its name; a function of a script, a notebook cell or another
+function has no name that is valid elsewhere. In between are modules of the program that are on the path: they are imported too, but
+their globals may have changed since.
 
 In: a module, function, class or other object. Out: where it can be imported from, or nothing.
 
-cloudpickle and torch.package draw the same line.
+PyTorch's counterpart: `PackageImporter` and `PackageExporter` in torch/package draw the same line, as cloudpickle does.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ import torch
 
 OWN = __name__.partition(".")[0]
 _SEARCHED = ("builtins", "operator", "math", "torch", "torch.nn.functional", "torch._C", "torch._C._nn")
-"""Where C functions that do not say where they are from are looked for."""
+"""Modules to search for C functions without a `__module__`."""
 
 
 def import_name(value: Any) -> tuple[str, str] | None:
-    """Module and qualified name under which an import elsewhere finds this object; the name is "" for a module.
+    """Module and qualified name under which another process can import this object; the name is "" for a module.
 
     >>> import_name(torch), import_name(torch.add), import_name(torch.nn.Linear)
     (('torch', ''), ('torch', 'add'), ('torch.nn.modules.linear', 'Linear'))
@@ -48,7 +48,7 @@ def import_name(value: Any) -> tuple[str, str] | None:
 
 
 def singleton_name(value: Any) -> tuple[str, str] | None:
-    """The same for an object that is a global of the installed module of its class, as sentinels are."""
+    """The same for an object that is a global of its class's installed module, as sentinels are."""
     module = type(value).__module__
     if not is_installed(module):
         return None

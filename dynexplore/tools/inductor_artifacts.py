@@ -1,15 +1,15 @@
-"""`inductor_artifacts`: call a function, and look at everything that AOTAutograd and Inductor made of its graphs.
+"""`inductor_artifacts`: call a function, and inspect everything that AOTAutograd and Inductor generate for its graphs.
 
-The idea: one call runs the function under the engine with all artefacts switched on (`compiler_stages.py` writes them down),
-and then runs backward once, since the backward half is compiled only when it is first needed. Gradients are asked for, not
-accumulated: no `.grad` changes.
+The idea: one call runs the function under the engine with all artifacts enabled (`compiler_stages.py` records them), and then runs
+backward once, since the backward graph is compiled only when it is first needed. Gradients are computed without accumulation, so no
+`.grad` changes.
 
-Without a C++ compiler Inductor stops where it asks what the processor can do, after fusion: everything up to there is shown,
-with one sentence that says what is missing.
+Without a C++ compiler Inductor stops at its CPU feature check, after fusion: everything before that is shown, with one sentence
+that names what is missing.
 
 In: a function and its arguments. Out: `InductorArtifacts`: texts by graph, stage and part; the explorer in a notebook.
 
-PyTorch's counterpart: the folder that TORCH_COMPILE_DEBUG=1 (once TORCHINDUCTOR_TRACE=1) writes; tlparse shows such folders.
+PyTorch's counterpart: the folder that TORCH_COMPILE_DEBUG=1 writes (`DebugContext` in torch/_inductor/debug.py).
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ BACKENDS = ("inductor", "aot_eager")
 
 @dataclass(repr=False)
 class InductorArtifacts:
-    """What the compiler made: `print` it, show it in a notebook, or take single texts with `find`.
+    """The artifacts of the compilers: `print` it, display it in a notebook, or get single texts with `find`.
 
-    Attributes: `explanation` (the capture itself), `notice` (what is missing, in one sentence; "" when nothing is).
+    Attributes: `explanation` (the capture itself), `notice` (what is missing, in one sentence; "" if nothing is).
     """
 
     explanation: Explanation
@@ -46,18 +46,18 @@ class InductorArtifacts:
 
     @property
     def all(self) -> tuple[ArtifactEmitted, ...]:
-        """Every artefact, in the order in which it was made."""
+        """Every artifact, in the order of creation."""
         return self.explanation.recording.of(ArtifactEmitted)
 
     @property
     def graphs(self) -> list[str]:
-        """The names of the graphs that there are artefacts of."""
+        """The names of the graphs with artifacts."""
         return list(dict.fromkeys(artifact.graph for artifact in self.all))
 
     def find(self, part: str, stage: str = "forward", graph: int = 0) -> str:
-        """The text of one part ("ir") of one stage ("forward", "backward") of the graph of that number.
+        """The text of one part ("ir") of one stage ("forward", "backward") of the graph with this number.
 
-        ValueError, which says what there is, when it was not made.
+        Raises ValueError, with a list of what exists, if there is no such text.
         """
         check_parts((part,))
         stage = "joint" if part == "joint" else stage
@@ -82,16 +82,16 @@ class InductorArtifacts:
         return display_hooks.connected().mimebundle(self.explanation)
 
     def save(self, path: str | os.PathLike[str], *, redact: bool = False) -> str:
-        """Write what was captured and made to a file, as `Recording.save` does."""
+        """Write the capture and its artifacts to a file, as `Recording.save` does."""
         return self.explanation.save(path, redact=redact)
 
 
 def inductor_artifacts(
     fn: Callable[..., Any], /, *args: Any, backend: str = "inductor", parts: Sequence[str] = ARTIFACT_PARTS, **kwargs: Any
 ) -> InductorArtifacts:
-    """Call `fn(*args, **kwargs)` and its backward; everything that the backend made of the graphs.
+    """Call `fn(*args, **kwargs)` and its backward; return everything that the backend generated for the graphs.
 
-    Args: backend: "inductor", or "aot_eager" for the graphs of AOTAutograd alone. parts: which artefacts, names of
+    Args: backend: "inductor", or "aot_eager" for the graphs of AOTAutograd alone. parts: the requested artifacts, names from
     `ARTIFACT_PARTS`: "joint", "graph", "ir", "fused ir", "diagram", "kernels", "code", "times", "memory".
 
     Raises ValueError for another backend, ConfigError for an unknown part, and what the call raises.
@@ -111,7 +111,7 @@ def inductor_artifacts(
 
 
 def _run_backward(value: Any) -> None:
-    """Compute the gradients of all results once, and forget them."""
+    """Compute the gradients of all results once, and discard them."""
     results = [leaf for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
     leaves = _leaves(results)
     if leaves:

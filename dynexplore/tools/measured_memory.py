@@ -1,16 +1,16 @@
-"""What operators take inside while they run, measured where a graph runs on a GPU.
+"""Measurement of the operators' temporary memory, for graphs that run on a GPU.
 
-The idea: graph_memory.py knows from the fake values of a graph what lives at each node, but not what an operator takes and gives
-back before it ends: the workspace of a convolution, the parts of a composite kernel. Only the allocator of the GPU sees these. So
-the first run of each half of a graph reads it around each operator, and the memory is told again, with what was seen. Later runs
-read nothing.
+The idea: graph_memory.py derives from the fake values of a graph what is live at each node, but not the memory that an operator
+allocates and frees while it runs: the workspace of a convolution, the parts of a composite kernel. Only the GPU's allocator knows
+these. So the first run of each forward or backward graph reads the allocator around each operator, and the memory is recorded
+again, with the measured values. Later runs read nothing.
 
-The allocator keeps one highest count a device, which starts anew at each operator: `torch.cuda.max_memory_allocated()` forgets what
-was before. That is why nothing is measured unless the artifact "memory" is asked for.
+The allocator keeps one peak counter per device, which is reset at each operator, so that `torch.cuda.max_memory_allocated()` loses
+its earlier value. Therefore nothing is measured unless the artifact "memory" is requested.
 
-In:  a forward or a backward graph of AOTAutograd. Out: a callable that runs it, and once tells {node: bytes taken inside}.
+In: a forward or a backward graph of AOTAutograd. Out: a callable that runs it, and once reports {node: temporary bytes}.
 
-PyTorch's counterpart: the memory snapshots of torch.cuda.memory, which record each allocation.
+PyTorch's counterpart: `memory_snapshot` in torch/cuda/memory.py, which records each allocation.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ import torch.fx
 from torch.utils._pytree import tree_leaves
 
 Compiled = Callable[[list[Any]], Any]
-"""A compiled half in torch's *boxed* form: it takes a list, which it empties as it runs."""
+"""A compiled graph in torch's *boxed* form: it takes a list, which it empties as it runs."""
 
 
 class Allocator:
-    """The counts of the allocators of some devices, in bytes over all of them."""
+    """The counters of some devices' allocators, summed over all of them, in bytes."""
 
     def __init__(self, devices: set[torch.device]) -> None:
         self.devices = devices
 
     def live(self) -> int:
-        """What is allocated now."""
+        """The bytes that are allocated now."""
         return sum(torch.accelerator.memory_allocated(device) for device in self.devices)
 
     def highest(self) -> int:
-        """The most that was allocated at a time since `restart`."""
+        """The peak since `restart`."""
         return sum(torch.accelerator.max_memory_allocated(device) for device in self.devices)
 
     def restart(self) -> None:
-        """Count the highest from now on."""
+        """Reset the peak."""
         for device in self.devices:
             torch.accelerator.reset_peak_memory_stats(device)
 
 
 def allocator_of(graph: torch.fx.Graph) -> Allocator | None:
-    """The allocators that a graph's values come from; None where all of them are on the CPU, which counts nothing."""
+    """The allocators of a graph's values; None if all of them are on the CPU, which has no counters."""
     values = (leaf for node in graph.nodes for leaf in tree_leaves(node.meta.get("val")))
     devices = {value.device for value in values if isinstance(value, torch.Tensor)}
     counted = {device for device in devices if device.type not in ("cpu", "meta")}
@@ -73,7 +73,7 @@ def measured_once(
 
 
 class _Measuring(torch.fx.Interpreter):
-    """Runs a graph and notes of each operator what it took beside what it found and what it leaves."""
+    """Runs a graph, and records the temporary memory of each operator, beyond its inputs and outputs."""
 
     def __init__(self, module: torch.fx.GraphModule, allocator: Allocator) -> None:
         super().__init__(module)

@@ -1,14 +1,13 @@
-"""The smallest graph that still fails: from a failing program to a `repro.py` of a few lines.
+"""Minifier: the smallest graph that still fails, from a failing program to a `repro.py` of a few lines.
 
-The idea: a compiler's bug shows in a graph of hundreds of operators, and one or two of them cause it. The call is
-captured, and each graph is kept with its real inputs; the first whose compiled form raises or gives a different result
-is reduced (shrinking.py), as long as it fails in the same way (graph_failure.py). `after="dynamo"` cuts the captured graph;
-`after="aot"` goes through AOTAutograd first (behind_aot.py) and cuts a forward or backward graph of aten operators, for what
-stands behind it (Inductor).
+The idea: a compiler bug shows up in a graph of hundreds of operators, and one or two of them cause it. The call is captured, and
+each graph is kept with its real inputs; the first whose compiled form raises or gives a different result is reduced (shrinking.py),
+as long as it fails in the same way (graph_failure.py). `after="dynamo"` reduces the captured graph; `after="aot"` goes through
+AOTAutograd first (behind_aot.py) and reduces a forward or backward graph of ATen operators, for bugs in later layers (Inductor).
 
-In: a function and its arguments, a backend, and what counts as failing. Out: `Minified`.
+In: a function and its arguments, a backend, and a failure criterion. Out: `Minified`.
 
-torch/_dynamo/debug_utils.py, torch/_dynamo/repro/after_dynamo.py and after_aot.py do the same job.
+PyTorch's counterpart: `dump_to_minify_after_dynamo` in torch/_dynamo/repro/after_dynamo.py, and `dump_to_minify` in after_aot.py.
 """
 
 from __future__ import annotations
@@ -50,19 +49,18 @@ def minify(
     calls: Sequence[Any] = (),
     **kwargs: Any,
 ) -> Minified:
-    """Find the smallest graph that still fails under a backend, and write the program that shows it.
+    """Find the smallest graph that still fails under a backend, and write the program that reproduces it.
 
-    Args: fn: a function, bound method or module, called once with copies of the other arguments. backend: the one that
-    fails, by name or as a callable; None: the one that fn is compiled with, else "inductor"; with after="aot" a
-    callable gets graphs of aten operators. after: what is cut: "dynamo": the captured graph; "aot": the forward or backward
-    graph that AOTAutograd makes of it. fails: `(graph, inputs) -> bool`, what counts as failing; None: compiling or running
-    raises, or values or gradients differ from the graph run as it is. tolerance: how far they may be apart, relative to the
-    largest element.
-    engine: whose graphs are tried: "dynexplore" or "torch.compile"; None: torch.compile's of what is compiled by that, else ours.
-    dynamic: True: graphs with symbolic sizes, which the backend gets with the numbers of the call; False: none; None: what fn is
+    Args: fn: a function, bound method or module, called once with copies of the other arguments. backend: the failing backend, by
+    name or as a callable; None: the one that fn is compiled with, else "inductor"; with after="aot" a callable gets graphs of ATen
+    operators. after: which graph is reduced: "dynamo": the captured graph; "aot": the forward or backward graph that AOTAutograd
+    creates from it. fails: `(graph, inputs) -> bool`, the failure criterion; None: compiling or running raises, or values or
+    gradients differ from the uncompiled graph. tolerance: the allowed difference, relative to the largest element. engine: whose
+    graphs are tried: "dynexplore" or "torch.compile"; None: torch.compile if fn is compiled by it, else this engine. dynamic: True:
+    graphs with symbolic sizes, which the backend gets with the numbers of the call; False: none; None: the setting that fn was
     compiled with, else False. calls: further calls whose graphs are tried, each a tuple of arguments or the one argument.
 
-    Raises NothingFails when no graph of the call fails; ValueError for another `after`.
+    Raises NothingFails if no graph of the call fails; ValueError for another `after`.
 
     >>> def no_sine(graph, inputs):
     ...     assert "sin" not in graph.code
@@ -100,7 +98,7 @@ def _graphs_of_calls(fn: Any, calls: Sequence[tuple[Sequence[Any], dict[str, Any
         called = optimized.wrap(inside, make_store(resolve(keeping), Options(dynamic=dynamic)).region)
     else:
         called = torch_compiled.compiled_anew(fn, keeping, dynamic=dynamic)
-    outer = native.enter(None)  # of nested regions the outer wins: be in none
+    outer = native.enter(None)  # of nested regions the outermost wins: leave all of them
     try:
         with config.patch(log_level="ERROR"):
             for start in starts:

@@ -1,16 +1,16 @@
-"""Which operators of a call run inside compiled graphs, which outside, and how long they take.
+"""Operator profile of a call: which operators run inside compiled graphs, which outside, and how long they take.
 
-The idea: PyTorch's own profiler sees every operator with its parent; compiled graphs and guard checks are ranges of its
-trace (profiler_ranges.py). An operator that no other operator called counts once, as inside if a graph's range is
-among its parents. Work of the autograd engine is left out: it belongs to the backward.
+The idea: PyTorch's own profiler sees every operator with its parent; compiled graphs and guard checks are ranges of its trace
+(profiler_ranges.py). A top-level operator counts once, as inside if one of its parents is a graph's range. Work of the autograd
+engine is excluded: it belongs to the backward.
 
-Of torch's two profilers it is the older one, which knows the CPU alone: the other (Kineto) writes lines like
-"USDT:... profiler_start" to standard error each time. They are of its level 5, so that KINETO_LOG_LEVEL=6 would end them; but that
-is the program's to set, and is read only once.
+Of torch's two profilers this is the legacy one, which covers only the CPU: the other (Kineto) writes lines like "USDT:...
+profiler_start" to standard error each time. They have log level 5, so that KINETO_LOG_LEVEL=6 would suppress them; but that
+variable belongs to the user, and is read only once.
 
-In: a call to run. Out: `OperatorRun`s in the order in which they ran, each with the frame whose code called it.
+In: a call to run. Out: `OperatorRun`s in execution order, each with the frame whose code called it.
 
-torch/_dynamo/profiler.py did the same job by comparing two traces.
+PyTorch's counterpart: `Profiler` in torch/_dynamo/profiler.py.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from dynexplore.engine.runtime.profiler_ranges import GRAPH, GUARDS
 
 @dataclass(frozen=True, slots=True)
 class OperatorRun:
-    """One operator that ran: its name, seconds, the graph that it ran in ("" for none), the latest frame that began; `stack`: the
-    Python that called it, innermost first, as "file(line): function", where that was asked for.
+    """One operator that ran: its name, seconds, the graph that it ran in ("" for none), the latest frame that began; `stack`: its
+    Python call stack, innermost first, as "file(line): function", if requested.
     """
 
     name: str
@@ -41,11 +41,11 @@ class OperatorRun:
 
 
 class ProfilerRunning(DynexploreError, RuntimeError):
-    """The program is being profiled already, and torch has one profiler for each thread."""
+    """The program is already being profiled, and torch has one profiler per thread."""
 
 
 def profiled(call: Callable[[], Any], *, with_stack: bool = False) -> list[OperatorRun]:
-    """Run the call once under the profiler. Raises ProfilerRunning where one is at work."""
+    """Run the call once under the profiler. Raises ProfilerRunning if one is active."""
     if _profiler_enabled():
         raise ProfilerRunning("operators are counted by torch's profiler, which is running already: ask after its block has ended")
     with profile(with_stack=with_stack) as watching:  # type: ignore[no-untyped-call]

@@ -1,16 +1,15 @@
-"""The debug printout: what is printed of each frame that is translated.
+"""The debug printout: text about each translated frame.
 
-The idea: the printout is a view like any other (views/text.py), made of a recording. Where one is wanted and
-nobody records, a recording is made for the one frame, printed, and forgotten.
+The idea: the printout is a view like any other (views/text.py), created from a recording. If one is requested without an active
+recorder, a recording is created for the one frame, printed, and dropped.
 
-- `config.debug`, or parts of it by `config.logs`: graph, original and modified bytecode, guards, breaks; on
-  standard output.
+- `config.debug`, or parts of it by `config.logs`: graph, original and modified bytecode, guards, breaks; on standard output.
 - `config.output_code`: original and modified bytecode.
 - `config.log_level` "INFO": a line, code and graph for each function that was compiled; "DEBUG": every instruction.
 
-In: the recorder of a frame. Out: text. With `config.debug` also what torch.fx.symbolic_trace makes of the function.
+In: the recorder of a frame. Out: text; with `config.debug` also the graph that torch.fx.symbolic_trace creates from the function.
 
-torch/_dynamo/convert_frame.py (log_bytecode) and torch/_logging do the same job.
+PyTorch's counterpart: TORCH_LOGS, in torch/_logging/_internal.py.
 """
 
 from __future__ import annotations
@@ -41,13 +40,13 @@ _DEBUG_PARTS = ("graph", "bytecode", "guards", "breaks")
 
 
 class _TeeRecorder:
-    """A recorder that passes everything to two others."""
+    """A recorder that forwards everything to two others."""
 
     def __init__(self, first: Recorder, second: Recording) -> None:
         self.first, self.recording = first, second
 
     def record(self, event: ev.Event) -> None:
-        """Take one event."""
+        """Record one event."""
         self.first.record(event)
         self.recording.record(event)
 
@@ -61,22 +60,22 @@ class _TeeRecorder:
 
 
 def _parts() -> tuple[str, ...]:
-    """What is to be printed."""
+    """The requested parts."""
     parts = list(_DEBUG_PARTS) if config.debug else []
     if config.output_code:
         parts.append("bytecode")
-    return tuple(part for part in dict.fromkeys([*parts, *config.logs]) if part != "recompiles")  # told when it happens
+    return tuple(part for part in dict.fromkeys([*parts, *config.logs]) if part != "recompiles")  # printed when it happens
 
 
 def watching(recorder: Recorder | None) -> Recorder | None:
-    """The recorder for one frame: the one there is, and a recording where something is to be printed."""
+    """The recorder for one frame: the existing one, plus a recording if a printout is requested."""
     if recorder is None:
         return Recording()
     return recorder if isinstance(recorder, Recording) else _TeeRecorder(recorder, Recording())
 
 
 def show(recorder: Recorder | None, frame: int, state: FrameState) -> None:
-    """Print and log what was asked for, when the frame is done."""
+    """Print and log the requested parts, when the frame is done."""
     recording = recorder.recording if isinstance(recorder, _TeeRecorder) else recorder
     if not isinstance(recording, Recording):
         return
@@ -99,20 +98,20 @@ def _log(recording: Recording, frame: int) -> None:
         reports.log("INFO", f"compiled {code.qualname} ({code.file}:{code.first_line})\n{printed}")
 
 
-# -- what torch.fx makes of it -------------------------------------------------------------------------------
+# -- torch.fx's capture, for comparison ----------------------------------------------------------------------
 
 _METHOD = "torch.fx.symbolic_trace"
 
 
 def _capture_otherwise(recording: Recording, frame: int, state: FrameState) -> None:
-    """Let torch.fx capture the function too, if running it once more with proxies has no visible effect."""
+    """Let torch.fx capture the function too, if running it again with proxies has no visible effect."""
     if resume_point(state.code) is not None or not _runs_unseen(recording, frame):
         return
     numbers = random.getstate()
     try:
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()), _OnlyReads():
             graph = _trace(function_of(state), slot_values(state))
-    except Exception as error:  # the function does with proxies whatever it likes
+    except Exception as error:  # the function may do anything with proxies
         failure = " ".join(f"{type(error).__name__}: {error}".split())
         recording.record(ev.CapturedOtherwise(frame=frame, method=_METHOD, failure=ev.clip(failure, 400)))
         return
@@ -122,7 +121,7 @@ def _capture_otherwise(recording: Recording, frame: int, state: FrameState) -> N
 
 
 def _runs_unseen(recording: Recording, frame: int) -> bool:
-    """Whether the function changes nothing and only computes: only such a function is run again for comparison."""
+    """Whether the function has no side effects: only then is it run again for comparison."""
     if recording.of_frame(frame, ev.MutationRecorded):
         return False
     if recording.of_frame(frame, ev.FrameSkipped):
@@ -131,9 +130,9 @@ def _runs_unseen(recording: Recording, frame: int) -> bool:
 
 
 class _OnlyReads(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Refuses operators whose effect outlives the trace: writes into tensors that were there before it, and random numbers.
+    """Rejects operators whose effect outlives the trace: writes to existing tensors, and random numbers.
 
-    What is done to a proxy becomes a node; what is done to a tensor that the function closes over is done for real.
+    An operation on a proxy becomes a node; an operation on a tensor from the function's closure is really executed.
     """
 
     def __init__(self) -> None:
@@ -141,7 +140,7 @@ class _OnlyReads(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._allocated: dict[int, torch.UntypedStorage] = {}  # memory that the trace itself allocated
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Carry out one operator, or raise."""
+        """Execute one operator, or raise."""
         facts = facts_of(func)
         if facts.random:
             raise RuntimeError(f"{func} draws random numbers, which the program would miss")

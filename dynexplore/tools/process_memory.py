@@ -1,9 +1,11 @@
-"""How much memory a piece of work needed at its peak.
+"""The peak memory of a block of code.
 
-The idea: Linux keeps the largest size that a process ever had, and sets it back when asked to. On an accelerator torch's
-allocator keeps the same figure.
+The idea: Linux keeps a process's peak resident set size, and can reset it. On an accelerator torch's allocator has the same
+counter.
 
-In: a `with` block. Out: `peak`, bytes above what was in use when it began, or None where the system does not say.
+In: a `with` block. Out: `peak`, bytes above the memory in use at its start, or None if the system does not provide it.
+
+PyTorch's counterpart: `max_memory_allocated` in torch/cuda/memory.py.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ _RESET_PEAK = "5"  # Documentation/filesystems/proc.rst: "reset the peak residen
 
 
 class MemoryPeak:
-    """Measures the block it stands around.
+    """Measures the block that it wraps.
 
     >>> with MemoryPeak() as memory:
     ...     kept = torch.zeros(1_000_000)
@@ -64,7 +66,7 @@ def _on_accelerator() -> int:
 
 
 def as_text(size: int | None) -> str:
-    """A size for people.
+    """A size in human-readable form.
 
     >>> as_text(3_500_000), as_text(0), as_text(None)
     ('3.3 MiB', '0.0 MiB', '?')

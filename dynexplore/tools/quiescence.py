@@ -1,6 +1,8 @@
-"""Warm up until nothing new is compiled.
+"""Warmup until nothing new is compiled.
 
-In: a function and the calls that are to come. Out: `Quiescence`: how many rounds it took, what each compiled.
+The idea: call the function with every kind of input, repeatedly, until a whole round only hits the cache.
+
+In: a function and the expected calls. Out: `Quiescence`: how many rounds it took, and what each compiled.
 
 PyTorch's counterpart: none.
 """
@@ -19,7 +21,7 @@ from dynexplore.views.counts import plural
 
 @dataclass(frozen=True, slots=True)
 class Quiescence:
-    """`compiled` counts the frames that each round compiled; `is_quiet`: the last one compiled nothing."""
+    """`compiled` counts the frames compiled in each round; `is_quiet`: the last round compiled nothing."""
 
     function: str
     compiled: tuple[int, ...]
@@ -48,9 +50,9 @@ class Quiescence:
 def until_quiet(fn: Callable[..., Any], calls: Iterable[tuple[Any, ...]], *, rounds: int = 10) -> Quiescence:
     """Call `fn` with each tuple of arguments, round after round, until a round compiles nothing new.
 
-    Args: fn: an optimized function or module. calls: the argument tuples of one round. rounds: when to give up.
+    Args: fn: an optimized function or module. calls: the argument tuples of one round. rounds: the maximum number of rounds.
 
-    Raises ValueError for no rounds.
+    Raises ValueError if `rounds` is less than 1.
 
     >>> import torch
     >>> from dynexplore import optimize

@@ -1,13 +1,13 @@
-"""A frame whose translation failed, somewhere else: look at it, then run just it.
+"""Replay of a frame whose translation failed, on any machine: inspect it, then run only that frame.
 
-The idea: `config.replay_record_enabled` leaves a file for each frame that the engine could not translate (frame_record.py).
-`replay(path)` reads it and runs nothing: source, what the frame worked on, what could not be saved, how it failed.
-`replay(path, trust=True)` runs the frame in a process of its own (frame_process.py), and has the recording of that run: so
-the explorer shows each step up to the failure, on the machine of the one who fixes it.
+The idea: with `config.replay_record_enabled` the engine writes a file for each frame that it could not translate (frame_record.py).
+`replay(path)` reads it and runs nothing: source, input values, what could not be saved, how it failed. `replay(path, trust=True)`
+runs the frame in a separate process (frame_process.py), and returns the recording of that run: so the explorer shows each step up
+to the failure, on the machine of the person who fixes it.
 
 In: the path of a file. Out: `Replay`.
 
-torch/_dynamo/debug_utils.py and convert_frame.py (replay) do the same job.
+PyTorch's counterpart: `replay` in torch/_dynamo/convert_frame.py.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _PROCESS = "dynexplore.tools.frame_process"
 
 @dataclass(frozen=True, slots=True)
 class InputValue:
-    """One value that the frame uses: "argument", "closure" or "global", its name, and what it is in one line."""
+    """One value that the frame uses: "argument", "closure" or "global", its name, and its description in one line."""
 
     where: str
     name: str
@@ -50,7 +50,7 @@ class InputValue:
 class Outcome:
     """The outcome of running a frame: "failed" (the translation), "raised" (the program), "ran" or "died" (the process).
 
-    `error` is the type of what was raised, `message` its words, or the value in one line.
+    `error` is the exception's type, `message` its message, or the value in one line.
     """
 
     kind: str
@@ -65,11 +65,11 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """A saved frame. `print` it; in a notebook it is a table, and, where it was run, the explorer.
+    """A saved frame. `print` it; in a notebook it is a table, and the explorer if it was run.
 
-    `source`, `qualname`, `file` and `line` are the function's; `holds` tells what it works on; `missing` names what
-    could not be saved, and why; `failure` is how the translation failed (None for a frame that was saved on request);
-    `python` and `torch_version` are those it was saved with. Where it was run, `outcome` and `recording` tell how that went.
+    `source`, `qualname`, `file` and `line` are the function's; `holds` lists its inputs; `missing` names the values that could not
+    be saved, and why; `failure` is how the translation failed (None for a frame that was saved on request); `python` and
+    `torch_version` are those it was saved with. If it was run, `outcome` and `recording` are those of the run.
     """
 
     path: Path
@@ -98,7 +98,7 @@ class Replay:
         return {str(row["path"]): loaded[row["key"]] for row in named}
 
     def state_dict(self, name: str) -> dict[str, torch.Tensor]:
-        """The tensors of the module that the frame knows by this name; runs nothing. Raises ReplayError."""
+        """The tensors of the module that the frame refers to by this name; runs nothing. Raises ReplayError."""
         tensors = {path.removeprefix(f"{name}."): tensor for path, tensor in self.tensors().items() if path.startswith(f"{name}.")}
         if not tensors:
             raise ReplayError(f"{self.path} holds no tensors of {name!r}")
@@ -136,7 +136,7 @@ class Replay:
         return html_report.report(*parts)
 
     def _ipython_display_(self) -> None:
-        """In a notebook: what the file holds and how it went, and below it the recording as it shows itself."""
+        """Display the content of the file and the outcome in a notebook, followed by the recording."""
         from IPython.display import display
 
         display({"text/plain": str(self), "text/html": html_report.report(*self._html_parts())}, raw=True)
@@ -161,15 +161,15 @@ def _steady(message: str) -> str:
 
 
 def replay(path: str | Path, *, trust: bool = False, backend: Any = None, timeout: float | None = 600.0) -> Replay:
-    """Show a saved frame, and with `trust=True` run it under the engine in a process of its own.
+    """Show a saved frame, and with `trust=True` run it under the engine in a separate process.
 
-    Args: path: a file that `config.replay_record_enabled` or `record_frame` wrote. trust: the file holds code, which only
-    runs when this is True. backend: who compiles the graphs, instead of the saved one. timeout: seconds until a run is ended.
+    Args: path: a file that `config.replay_record_enabled` or `record_frame` wrote. trust: the file contains code, which only runs
+    if this is True. backend: the backend to use, instead of the saved one. timeout: seconds until a run is ended.
 
-    Handlers that were swapped by `dispatch.override` are swapped in that process too: those of the file, and those of now.
+    Handlers that are overridden by `dispatch.override` are overridden in that process too: those of the file, and the current ones.
 
-    Raises ReplayError, in one sentence, for a file that is damaged or of a newer format, and, with `trust=True`, for one of
-    another Python version or one that needs a module which is not here.
+    Raises ReplayError, in one sentence, for a file that is damaged or of a newer format, and, with `trust=True`, for one of another
+    Python version or one that needs a missing module.
 
     >>> import dynexplore, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -243,7 +243,7 @@ def _environment() -> dict[str, str]:
 
 
 def _of_this_process(backend: Any, folder: Path) -> str:
-    """What the caller adds: handlers that are swapped now, another backend. The path of a file, or "-"."""
+    """The caller's additions: current handler overrides, another backend. The path of a file, or "-"."""
     swapped = dispatch.overridden()
     if backend is None and not swapped:
         return "-"

@@ -1,11 +1,11 @@
-"""A program of one file that runs one graph under one backend, and fails as it did.
+"""A self-contained program that runs one graph under one backend, and fails as it did.
 
-The idea: a reported program must run alone: the graph as the source of a module, its inputs as shapes and a seed or, where
-the failure depends on their content, as packed bytes; the backend by name, by import, or as its source.
+The idea: a reproducer must run on its own: the graph as the source of a module, its inputs as shapes and a seed or, if the failure
+depends on their content, as packed bytes; the backend by name, by import, or as its source.
 
-In: a graph, inputs, a backend. Out: the text of `repro.py`; it exits with status 1 and says how it fails.
+In: a graph, inputs, a backend. Out: the text of `repro.py`; it exits with status 1 and prints how it fails.
 
-torch/_dynamo/debug_utils.py (NNModuleToString, InputWriter) does the same job.
+PyTorch's counterpart: `NNModuleToString` and `InputWriter` in torch/_dynamo/debug_utils.py.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class ReproFile:
         self.tolerance = 1e-4 if tolerance is None else tolerance
 
     def random_inputs(self) -> list[Any]:
-        """The inputs that the file makes from shapes and a seed."""
+        """The inputs that the file creates from shapes and a seed."""
         torch.manual_seed(0)
         return [_random_like(graph_input) if isinstance(graph_input, torch.Tensor) else graph_input for graph_input in self.inputs]
 
@@ -133,7 +133,7 @@ class ReproFile:
         )
 
     def _imports(self) -> Iterator[str]:
-        """What the generated code of the graph names."""
+        """The imports that the generated code of the graph needs."""
         named = self.graph.graph.python_code("self").globals
         for name, value in named.items():
             if name in ("torch", "device", "inf", "nan") or not re.search(rf"\b{name}\b", self.graph.code):
@@ -156,7 +156,7 @@ class ReproFile:
 
 
 def _random_like(value: torch.Tensor) -> torch.Tensor:
-    """What the line of `_random` makes."""
+    """The value that the line from `_random` creates."""
     tensor: torch.Tensor = eval(_random(value), {"torch": torch})
     return tensor
 
@@ -193,7 +193,7 @@ def _exact(value: Any) -> str:
 
 
 def can_stand_alone(backend: Any) -> bool:
-    """Whether another process can have this backend: by name, by import, or by its source."""
+    """Whether another process can get this backend: by name, by import, or by its source."""
     try:
         _backend_source(backend, "dynamo")
     except NoSource:
@@ -232,7 +232,7 @@ _ONE_ARGUMENT = "def backend(graph, inputs):\n    return compiled_by(graph)\n"
 
 
 def _options() -> str:
-    """Options of torch's compilers that are not at their defaults, and that Inductor draws random numbers as eager does."""
+    """Non-default options of torch's compilers, and the one that makes Inductor draw random numbers as eager does."""
     lines = []
     for name in ("torch._inductor.config", "torch._functorch.config"):
         options: Any = sys.modules.get(name)
@@ -245,7 +245,7 @@ def _options() -> str:
 
 
 def _changed(options: Any) -> dict[str, Any]:
-    """The options that are not at their default."""
+    """The options with a non-default value."""
     now = options.get_config_copy()
     return {key: value for key, value in now.items() if not options._is_default(key)}
 

@@ -1,14 +1,13 @@
-"""A script that runs unchanged leaves a `repro.py` when its backend fails: `DYNEXPLORE_REPRO_AFTER`.
+"""Automatic repros for unmodified scripts: writes a `repro.py` when a backend fails (`DYNEXPLORE_REPRO_AFTER`).
 
 The idea: the program is long, its failure is rare, and nobody wants to edit it. So the engine itself checks between graph and
-backend. The backend may raise while it compiles, the compiled graph may raise when it is called, or give other results than
-the uncompiled graph: in each case the graph is reduced (shrinking.py), a program that fails alone is written, and one line
-says where. After that the program continues as before; only wrong values, which nobody would notice, end it with a
-BackendCompilerError.
+backend. The backend may raise while it compiles, the compiled graph may raise when it is called, or give other results than the
+uncompiled graph: in each case the graph is reduced (shrinking.py), a self-contained program is written, and one line logs its path.
+After that the program continues as before; only wrong values, which nobody would notice, end it with a BackendCompilerError.
 
-In: a captured graph, the backend, a function that compiles. Out: what to call for the graph.
+In: a captured graph, the backend, a function that compiles. Out: the callable for the graph.
 
-torch/_dynamo/repro/after_dynamo.py and after_aot.py (TORCHDYNAMO_REPRO_AFTER, TORCHDYNAMO_REPRO_LEVEL) do the same job.
+PyTorch's counterpart: `WrapBackendDebug` in torch/_dynamo/repro/after_dynamo.py (TORCHDYNAMO_REPRO_AFTER), and after_aot.py.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ _VALUES_TOO = 4
 
 
 def compile_watched(graph: FinishedGraph, name: str, backend: Backend, compile_it: Callable[[], Any]) -> Callable[..., Any]:
-    """Compile a graph; what fails, now or when the graph runs first, leaves a repro. Raises what compiling raises."""
+    """Compile a graph; a failure, now or in the graph's first run, writes a repro. Raises what compiling raises."""
     if backend.function is eager:
         compiled: Callable[..., Any] = compile_it()
         return compiled
@@ -64,7 +63,7 @@ def compile_watched(graph: FinishedGraph, name: str, backend: Backend, compile_i
 
 
 class _Watched:
-    """A compiled graph that is checked when it first runs."""
+    """A compiled graph that is checked in its first run."""
 
     def __init__(self, graph: torch.fx.GraphModule, name: str, backend: Backend, compiled: Callable[..., Any]) -> None:
         self.graph, self.name, self.backend, self.compiled = graph, name, backend, compiled
@@ -79,7 +78,7 @@ class _Watched:
             self._compare(copied_inputs)
         try:
             return self.compiled(*inputs)
-        except Exception as error:  # whatever the product of a backend raises is the finding
+        except Exception as error:  # any exception of the compiled graph is the finding
             with preserve_global_state.preserved():
                 _write_repro(self.graph, copied_inputs, self.backend, error)
             raise
@@ -96,7 +95,7 @@ class _Watched:
 
 
 def _random_inputs(graph: FinishedGraph) -> list[Any]:
-    """Random inputs of the shapes that the graph was captured for: while it is compiled, there are no real ones."""
+    """Random inputs of the shapes that the graph was captured for: at compile time there are no real ones."""
     torch_random = torch.Generator().manual_seed(0)
     return [_real(example_value(graph_input.node), torch_random) for graph_input in graph.inputs]
 
@@ -113,7 +112,7 @@ def _real(example: Any, random: torch.Generator) -> Any:
 
 
 def _hint(size: Any) -> Any:
-    """The number that a symbol stood for."""
+    """The hint of a symbolic size."""
     return size.node.hint if isinstance(size, torch.SymInt | torch.SymFloat | torch.SymBool) else size
 
 
@@ -121,7 +120,7 @@ def _hint(size: Any) -> Any:
 
 
 def _write_repro(graph: torch.fx.GraphModule, inputs: Sequence[Any], backend: Backend, error: Exception) -> None:
-    """Cut the graph down, write the program, and say so in one line."""
+    """Reduce the graph, write the program, and log it in one line."""
     small = _cut_behind_aot(graph, inputs, backend) if config.repro_after == "aot" else None
     small = small or _cut(graph, inputs, _compiler(backend), backend, "dynamo")
     if small is None:
@@ -152,7 +151,7 @@ def _cut(graph: torch.fx.GraphModule, inputs: Sequence[Any], compiler: Compiler,
 
 
 def _cut_behind_aot(graph: torch.fx.GraphModule, inputs: Sequence[Any], backend: Backend) -> Minified | None:
-    """The first graph behind AOTAutograd that fails; None where all are right, or the backend has nothing there."""
+    """The first graph after AOTAutograd that fails; None if all are right, or the backend does not use AOTAutograd."""
     own_backend = _public_backend(backend)
     try:
         compiler = inner_compiler(own_backend)
@@ -165,7 +164,7 @@ def _cut_behind_aot(graph: torch.fx.GraphModule, inputs: Sequence[Any], backend:
 
 
 def _public_backend(backend: Backend) -> Any:
-    """The backend as people name it: by its name where it has one, else the callable."""
+    """The backend by name if it is registered, else the callable."""
     registered = own_backends().get(backend.name)
     named = backend.name == "inductor" or getattr(backend.function, "__qualname__", None) != backend.name
     return backend.name if named and registered is None else backend.function

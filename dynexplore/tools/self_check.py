@@ -1,12 +1,12 @@
-"""The self-check: does the engine work under this torch and this Python at all?
+"""The self-check: whether the engine works under this torch and this Python at all.
 
-Which idea lives here: five small programs that would each fail for a reason of its own: the frame hook, one graph, one graph
-break, one guard, one recompile. It runs in a process of its own, because a hook that does not fit its interpreter crashes.
+The idea: five small programs, each of which fails for a different reason: the frame hook, one graph, one graph break, one guard,
+one recompile. It runs in a separate process, because a hook that does not match its interpreter crashes.
 
-In:  `python -m dynexplore.tools.self_check`, which torch_versions.py runs under a torch that the tests do not know.
+In: `python -m dynexplore.tools.self_check`, which torch_versions.py runs under an untested version of torch.
 Out: a line "NAME ok" for each check that passed; the first that fails ends the process with its exception.
 
-PyTorch's counterpart: torch/_dynamo's `python -m torch.utils.collect_env` tells versions; nothing there checks.
+PyTorch's counterpart: none; `torch.utils.collect_env` only prints versions.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dynexplore.engine.torch_versions import CHECKS
 _ONES = torch.ones(3)
 
 
-# Compiled from text: code in the engine's own files is not captured.
+# Compiled from text: functions in the engine's own files are not captured.
 _PROGRAMS: dict[str, Any] = {"torch": torch, "__name__": "self_check_programs"}
 _SOURCE = """
 def arithmetic(x):
@@ -40,7 +40,7 @@ exec(compile(_SOURCE, "<dynexplore's self-check>", "exec"), _PROGRAMS)
 
 
 class _Captured:
-    """One of the programs under the engine, with the graphs that it made: `optimized` is to be called."""
+    """One of the programs under the engine, with its captured graphs: call `optimized`."""
 
     def __init__(self, name: str) -> None:
         self.graphs: list[torch.fx.GraphModule] = []
@@ -53,42 +53,42 @@ class _Captured:
         return forward
 
     def check(self, x: torch.Tensor, graphs: int) -> None:
-        """Call it with `x`: the same as plain Python, and `graphs` graphs since the beginning."""
+        """Call it with `x`: the result equals eager's, and there are `graphs` graphs so far."""
         result, expected = self.optimized(x), self._plain(x)
         _expect("the result", result.tolist(), expected.tolist())
         _expect("the number of graphs", len(self.graphs), graphs)
 
 
 def check_hook() -> None:
-    """A call inside an optimized function reaches the engine, which captures something of it."""
+    """A call inside an optimized function reaches the engine, which captures part of it."""
     captured = _Captured("arithmetic")
     captured.optimized(_ONES)
     _expect("whether the engine saw the call", bool(captured.graphs), True)
 
 
 def check_graph() -> None:
-    """The graph holds the operators of the function, in order."""
+    """The graph contains the operators of the function, in order."""
     captured = _Captured("arithmetic")
     captured.check(_ONES, graphs=1)
     _expect("the operators", sum(node.op == "call_function" for node in captured.graphs[0].graph.nodes), 3)
 
 
 def check_break() -> None:
-    """A branch on data ends a graph, and the branch that is taken becomes another one."""
+    """A data-dependent branch ends a graph, and the taken branch becomes another one."""
     captured = _Captured("branch")
     captured.check(_ONES, graphs=2)
     captured.check(-_ONES, graphs=3)
 
 
 def check_guard() -> None:
-    """A second call with the same sort of input compiles nothing."""
+    """A second call with an equivalent input compiles nothing."""
     captured = _Captured("arithmetic")
     captured.check(_ONES, graphs=1)
     captured.check(-_ONES, graphs=1)
 
 
 def check_recompile() -> None:
-    """Another dtype is another graph, and the first stays."""
+    """Another dtype compiles another graph, and the first is kept."""
     captured = _Captured("arithmetic")
     captured.check(_ONES, graphs=1)
     captured.check(_ONES.double(), graphs=2)
@@ -101,7 +101,7 @@ def _expect(label: str, present: object, expected: object) -> None:
 
 
 _RUN: dict[str, Callable[[], None]] = {
-    "import": lambda: None,  # all of this file's imports are done
+    "import": lambda: None,  # all of this file's imports have succeeded
     "hook": check_hook,
     "graph": check_graph,
     "break": check_break,
@@ -111,7 +111,7 @@ _RUN: dict[str, Callable[[], None]] = {
 
 
 def main() -> None:
-    """Run all checks in order; say which passed."""
+    """Run all checks in order; print which passed."""
     with config.patch(raise_engine_errors=True, disable=False, log_level="ERROR", debug=False, logs=()):
         for name in CHECKS:
             _RUN[name]()

@@ -1,12 +1,12 @@
-"""Cutting a failing graph down while it fails in the same way.
+"""Reduction of a failing graph, as long as it fails in the same way.
 
-The cutting is torch's own FX minifier (torch/_functorch/fx_minifier.py): halves of the graph are left out or become
-inputs, again and again.
+The idea: torch's own FX minifier does the reduction: parts of the graph are removed or become inputs, repeatedly, down to a graph
+that cannot be reduced without losing the failure.
 
-In: a graph with its inputs, a compiler, how it fails. Out: `Minified`, with graph, inputs, and the text of a program that
-fails alone (repro_file.py).
+In: a graph with its inputs, a compiler, how it fails. Out: `Minified`, with graph, inputs, and the text of a self-contained program
+(repro_file.py).
 
-torch/_dynamo/debug_utils.py, torch/_dynamo/repro/after_dynamo.py and after_aot.py do the same job.
+PyTorch's counterpart: `minifier` in torch/_functorch/fx_minifier.py, which is used here.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ After = Literal["dynamo", "aot"]
 
 @dataclass(frozen=True, slots=True)
 class Minified:
-    """The outcome of `minify`. `print` it for both graphs; `write(path)` for a program that fails alone.
+    """The result of `minify`. `print` it for both graphs; `write(path)` for a self-contained program.
 
-    `before` and `graph` are the failing graph before and after minimizing, `inputs` the tensors of the small one,
-    `failure` how it fails, `repro` the text of the program.
+    `before` and `graph` are the failing graph before and after minimizing, `inputs` the tensors of the small one, `failure` how it
+    fails, `repro` the text of the program.
     """
 
     before: torch.fx.GraphModule
@@ -75,7 +75,7 @@ class Minified:
 
 
 def operators(graph: torch.fx.GraphModule) -> int:
-    """How many operators a graph calls."""
+    """The number of operators in a graph."""
     return sum(node.op.startswith("call_") for node in graph.graph.nodes)
 
 
@@ -94,7 +94,7 @@ def shrink(
     fails: Predicate | None = None,
     tolerance: float | None = None,
 ) -> Minified:
-    """Cut a failing graph down while it fails in the same way."""
+    """Reduce a failing graph, as long as it fails in the same way."""
     inputs_before = {node.name for node in graph.graph.find_nodes(op="placeholder")}
 
     def still_fails(smaller: torch.fx.GraphModule, smaller_inputs: Sequence[Any]) -> bool:
@@ -130,7 +130,7 @@ def _program(
     fails: Predicate | None,
     tolerance: float | None,
 ) -> str:
-    """The text of the repro: with random inputs where the failure does not depend on them, else with these."""
+    """The text of the repro: with random inputs if the failure does not depend on them, else with these."""
     file = ReproFile(graph, inputs, backend=backend, after=after, failure=failure.words, tolerance=tolerance)
     if fails is None and can_stand_alone(backend):
         compiler = inner_compiler(backend) if after == "aot" else resolve(backend)

@@ -1,13 +1,13 @@
-"""Source text that runs alone: a function or class with everything it refers to.
+"""Self-contained source: a function or class with everything it refers to.
 
-The idea: a failing backend is most often a function of a user's script: it calls other functions there, reads constants,
-subclasses a class. The receiver of `repro.py` has none of that. So every name in the source is looked up where the function
-itself would look, and defined before it: installed modules as imports, plain values as literals, functions and classes of the
-program as their source, and so on for the names in these.
+The idea: a failing backend is most often a function of a user's script: it calls other functions there, reads constants, subclasses
+a class. The receiver of `repro.py` has none of these. So every name in the source is resolved in the function's own scope, and
+defined before it: installed modules as imports, plain values as literals, functions and classes of the program as their source,
+recursively.
 
-In: a function, class or object. Out: the text of a program that defines it under a name; NoSource for what has none.
+In: a function, class or object. Out: the text of a program that defines it under a name; NoSource if there is none.
 
-torch.package does the same job for whole packages.
+PyTorch's counterpart: `PackageExporter` in torch/package, for whole packages.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from dynexplore.tools.importable import import_name, is_installed
 
 
 class NoSource(Exception):
-    """The source needs a value that cannot be written as text; the message says which."""
+    """The source needs a value that cannot be written as text; the message names it."""
 
 
 def source_of(value: Any, name: str) -> str:
@@ -48,14 +48,14 @@ def source_of(value: Any, name: str) -> str:
 
 
 class _Text:
-    """Definitions, each after those that it needs."""
+    """Definitions, in dependency order."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
         self._defined: dict[str, Any] = {}
 
     def define(self, name: str, value: Any) -> None:
-        """Make `name` this value. Raises NoSource."""
+        """Define `name` as this value. Raises NoSource."""
         if name in self._defined:
             if self._defined[name] is not value and self._defined[name] != value:
                 raise NoSource(f"two things are named {name!r}")
@@ -85,7 +85,7 @@ class _Text:
             self.lines.append(f"{name} = {inner}")
 
     def _source(self, name: str, value: Any) -> None:
-        """A function or class of the program, after all that it names."""
+        """A function or class of the program, after everything that it refers to."""
         tree, text = _parsed(value)
         if isinstance(tree, ast.Lambda):
             self._names_of(tree, value)
@@ -107,7 +107,7 @@ class _Text:
                     self.define(node.id, global_value)
 
     def _object(self, name: str, value: Any) -> None:
-        """An object of the program whose attributes can be written."""
+        """An object of the program whose attributes can be written as text."""
         kind = type(value)
         state = getattr(value, "__dict__", None)
         if is_installed(kind.__module__) or not isinstance(state, dict):
@@ -134,7 +134,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _parsed(value: Any) -> tuple[Any, str]:
-    """The definition as a tree, and as text without decorators."""
+    """The definition as a syntax tree, and as text without decorators."""
     try:
         text = textwrap.dedent(_cell_source(value) or inspect.getsource(value))
     except (OSError, TypeError):
@@ -155,7 +155,7 @@ def _parsed(value: Any) -> tuple[Any, str]:
 
 
 def _cell_source(value: Any) -> str | None:
-    """The source of a class of a notebook cell, which `inspect` seeks in a file that does not exist."""
+    """The source of a class of a notebook cell, for which `inspect` looks in a file that does not exist."""
     first = next(_methods(value), None) if isinstance(value, type) else None
     if first is None:
         return None
@@ -172,7 +172,7 @@ def _cell_source(value: Any) -> str | None:
 
 
 def _scope(value: Any) -> Iterator[tuple[str, Any]]:
-    """What the names of a function, or of the functions of a class, stand for: globals, and closures before them."""
+    """The scope of a function, or of the functions of a class: globals, overridden by closure variables."""
     functions = [value] if isinstance(value, types.FunctionType) else list(_methods(value))
     if isinstance(value, type):
         yield from vars(sys.modules[value.__module__]).items() if value.__module__ in sys.modules else ()

@@ -1,14 +1,13 @@
-"""A function under torch.compile whose graphs run in ranges of the profiler; which graph break an operator outside is due to.
+"""Runs of torch.compile under the profiler, and the graph break that each operator outside of graphs is due to.
 
-Which idea lives here: the cost of a break is what runs outside of graphs because of it. PyTorch's profiler tells for each
-operator whether a compiled graph called it, and from which lines of Python it came. An operator that came from the line that broke
-belongs to that break; any other of a function that broke belongs to the break that made torch give the function up, or to the one
-before it.
+The idea: the cost of a break is what runs outside of graphs because of it. PyTorch's profiler tells for each operator whether a
+compiled graph called it, and from which Python lines it came. An operator from the line that broke is attributed to that break; any
+other operator of a function with breaks to the break for which torch skipped the function, or else to the preceding break.
 
-In:  what people pass, a backend; the operators of a run, the breaks of a recording.
+In: what users pass, a backend; the operators of a run, the breaks of a recording.
 Out: `compiled_in_ranges`, a callable; `due_to`, operators by break.
 
-PyTorch has no counterpart.
+PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from dynexplore.traces.torch_words import plain_function
 
 
 def in_ranges(backend: str | CompilerFn) -> CompilerFn:
-    """The same backend, whose graphs tell the profiler when they run."""
+    """The same backend, with its graphs wrapped in profiler ranges."""
     resolved, numbers = resolve(backend), itertools.count(1)
 
     def compile_graph(graph: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
@@ -41,7 +40,7 @@ def in_ranges(backend: str | CompilerFn) -> CompilerFn:
 
 
 def compiled_in_ranges(fn: Any, backend: str | CompilerFn, dynamic: bool | None = None) -> Callable[..., Any]:
-    """What torch.compile makes of a function, anew, each graph in a range of the profiler."""
+    """A fresh torch.compile of a function, with each graph in a profiler range."""
     return torch_compiled.compiled_anew(fn, in_ranges(backend), dynamic=dynamic)
 
 
@@ -50,8 +49,8 @@ Level = tuple[str, int, str]
 
 
 def due_to(ran: Iterable[OperatorRun], breaks: Sequence[ev.GraphBroke], given_up: Container[int]) -> dict[int, list[OperatorRun]]:
-    """The operators outside of graphs, by the number of the break that they are due to; those of none are left out. `given_up` are
-    the frames that torch runs as plain Python.
+    """The operators outside of graphs, by the number of the break that they are due to; others are left out. `given_up` are the
+    frames that torch skipped and runs as plain Python.
     """
     operators: dict[int, list[OperatorRun]] = {}
     for run in ran:
@@ -62,7 +61,7 @@ def due_to(ran: Iterable[OperatorRun], breaks: Sequence[ev.GraphBroke], given_up
 
 
 def _levels(stack: Iterable[str]) -> Iterable[Level]:
-    """File, line and function of each level of Python, innermost first, as a recording calls them."""
+    """File, line and function of each Python stack level, innermost first, named as in a recording."""
     for level in filter(None, map(_LEVEL.fullmatch, stack)):
         yield shown_file(level[1]), int(level[2]), plain_function(level[3])
 

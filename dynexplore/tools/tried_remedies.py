@@ -1,12 +1,12 @@
-"""`dynexplore try SCRIPT`: each remedy applied to a copy of the program, its calls run again, and what that changed.
+"""`dynexplore try SCRIPT`: apply each remedy to a copy of the program, run its calls again, and compare.
 
-Which idea lives here: whether a remedy helps, nobody knows before it was tried; the obvious one may even raise. So the program runs
-once as it is, and once for each remedy of what cost most, all in a scratch directory, on copies of its files: nothing of the user's
-is written. A remedy helps if fewer recompiles and graph breaks are left and the results are the same.
+The idea: whether a remedy helps is only known after trying it; the obvious one may even raise. So the program runs once unmodified,
+and once for each remedy of the most expensive problems, all in a scratch folder, on copies of its files: none of the user's files
+is written. A remedy helps if there are fewer recompiles and graph breaks and the results are the same.
 
-In:  a script, how many compiled calls and seconds a run may have. Out: `Trial`: the first run, and an `ev.RemedyTried` for each.
+In: a script, the limits on compiled calls and seconds of a run. Out: `Trial`: the first run, and an `ev.RemedyTried` for each.
 
-PyTorch has no counterpart.
+PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ from dynexplore.views.ranked_costs import Cost, costs_of, remedies_of
 from dynexplore.views.remedies import Remedy, limit_remedy, verdict
 
 MOST_BYTES = 64_000_000
-"""So much of the script's folder is copied; larger files, and what is behind them, are left out."""
+"""The maximum total size of the files copied from the script's folder; further files are left out."""
 
 MOST_REMEDIES = 8
-"""So many remedies are tried: each is a run of the program."""
+"""The maximum number of remedies tried: each is a run of the program."""
 
 _LEFT_OUT = shutil.ignore_patterns(".git", "__pycache__", ".venv", "venv", "node_modules", "*.egg-info")
 
 
 class CannotTry(Exception):
-    """The program cannot be run, and why, in one sentence."""
+    """The program cannot be run; the message is one sentence with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run of the program: its recording, what its compiled calls returned, what it printed and raised."""
+    """One run of the program: its recording, the results of its compiled calls, its output and exception."""
 
     recording: Recording
     results: list[Any]
@@ -55,13 +55,13 @@ class Run:
 
     @property
     def counts(self) -> tuple[int, int, int]:
-        """Graphs, graph breaks, recompiles."""
+        """The numbers of graphs, graph breaks and recompiles."""
         return len(self.recording.graphs), len(self.recording.breaks), len(self.recording.of(ev.Recompiled))
 
 
 @dataclass
 class Trial:
-    """The program as it is, and what each remedy made of it, with the costs that they are for."""
+    """The unmodified program, and the effect of each remedy, with the costs that it addresses."""
 
     script: str
     before: Run
@@ -93,7 +93,7 @@ def _lines_of(number: int, cost: Cost | None, remedy: Remedy, tried: ev.RemedyTr
 def try_remedies(
     script: Path, args: Sequence[str] = (), *, calls: int = 20, seconds: float = 120.0, most: int = MOST_REMEDIES
 ) -> Trial:
-    """Run a script as it is, then once for each remedy; CannotTry where there is nothing to run."""
+    """Run a script unmodified, then once for each remedy. Raises CannotTry if it cannot be run."""
     if not script.is_file():
         raise CannotTry(f"there is no script {script}")
     source = script.read_text(encoding="utf-8")
@@ -110,7 +110,7 @@ def try_remedies(
 
 
 def _to_try(recording: Recording, costs: Sequence[Cost], source: str) -> list[tuple[Cost | None, Remedy]]:
-    """The remedies of all costs, costliest first; one text once."""
+    """The remedies of all costs, the most expensive first, without duplicates."""
     pairs: list[tuple[Cost | None, Remedy]] = [(cost, remedy) for cost in costs for remedy in remedies_of(cost, source)]
     for reached in recording.of(ev.CacheLimitReached)[:1]:
         remedy = limit_remedy(reached.limit, 0, source)
@@ -168,7 +168,7 @@ class _Runs:
 
 
 def _copy(folder: Path, to: Path) -> None:
-    """The script's folder, as far as there is room: files that a program reads beside it, modules that it imports."""
+    """Copy the script's folder, up to the size limit: files that a program reads, modules that it imports."""
     free_bytes = MOST_BYTES
 
     def left_out(where: str, names: list[str]) -> set[str]:
@@ -189,11 +189,11 @@ def _copy(folder: Path, to: Path) -> None:
     shutil.copytree(folder, to, ignore=left_out)
 
 
-# -- a remedy in a text ------------------------------------------------------------------------------------------------
+# -- apply a remedy to source text ---------------------------------------------------------------------------------------
 
 
 def applied(remedy: Remedy, cost: Cost | None, source: str, script: str) -> tuple[str, dict[str, str]]:
-    """The text of the script with a remedy, and the variables of the environment; the same text where there is no place for it.
+    """The text of the script with a remedy applied, and environment variables; the unchanged text if it is not applicable.
 
     >>> applied(Remedy("r", "dynamic=True", "option", ""), None, "f = torch.compile(g)", "s.py")
     ('f = torch.compile(g, dynamic=True)', {})
@@ -214,7 +214,7 @@ def applied(remedy: Remedy, cost: Cost | None, source: str, script: str) -> tupl
 
 
 def _first_line(tree: ast.Module) -> int:
-    """The line behind the docstring and the imports from __future__."""
+    """The line after the docstring and the imports from __future__."""
     line = 1
     for statement in tree.body:
         is_text = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
@@ -230,7 +230,7 @@ def _with_line(source: str, line: int, text: str, column: int = 0) -> str:
 
 
 def _with_option(source: str, tree: ast.Module, text: str) -> str:
-    """Every call of `torch.compile(...)` and `x.compile(...)` gets the option, and `@torch.compile` becomes a call."""
+    """Add the option to every call of `torch.compile(...)` and `x.compile(...)`; `@torch.compile` becomes a call."""
     name, lines = text.partition("=")[0], source.splitlines(keepends=True)
     edits: list[tuple[int, int, str]] = []
     for node in ast.walk(tree):
@@ -252,7 +252,7 @@ def _is_torch_compile(node: ast.expr) -> bool:
 
 
 def _before_call(source: str, line: int, remedy: Remedy, cost: Cost | None) -> str:
-    """The line before the statement that calls; what the function calls `x` is there what the call passes for it."""
+    """Insert a line before the calling statement, in which the parameter `x` is replaced by the argument passed for it."""
     tree = ast.parse(source)
     statements = [
         node for node in ast.walk(tree) if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or node.lineno)
@@ -273,7 +273,7 @@ def _before_call(source: str, line: int, remedy: Remedy, cost: Cost | None) -> s
 
 
 def _passed(tree: ast.Module, statement: ast.stmt, parameter: str, cost: Cost | None) -> str | None:
-    """The name that the call passes for a parameter of the compiled function; None where it passes no name."""
+    """The variable that the call passes for a parameter of the compiled function; None if the argument is not a variable."""
     name = cost.place.partition(" ")[0].rpartition(".")[2] if cost is not None else ""
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == name]
     if len(functions) != 1:
@@ -293,8 +293,7 @@ def _passed(tree: ast.Module, statement: ast.stmt, parameter: str, cost: Cost | 
 
 
 def same_values(before: Run, after: Run) -> bool | None:
-    """Whether two runs gave the same: what their compiled calls returned, and else what they printed; None where neither says
-    anything."""
+    """Whether two runs had the same results: of their compiled calls, or else their output; None if neither is available."""
     if before.results and after.results:
         return len(before.results) == len(after.results) and _alike(before.results, after.results)
     return before.printed == after.printed if before.printed or after.printed else None
