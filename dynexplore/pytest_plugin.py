@@ -62,8 +62,8 @@ def compiles(request: pytest.FixtureRequest) -> Compiles:
 
 @contextlib.contextmanager
 def _without_trace_capture() -> Iterator[None]:
-    """Disable pytest's handler for torch's trace logger during a block: from 9.2 on it captures all loggers, and would format every
-    event of a compilation.
+    """Detach pytest's log capture (9.2 and later) from torch's trace logger, which a block enables: it would format every event of
+    a compilation.
     """
     trace = logging.getLogger("torch.__trace")
     hearing = [handler for handler in trace.handlers if type(handler).__module__ == "_pytest.logging"]

@@ -234,7 +234,7 @@ def _search(
 
 @contextlib.contextmanager
 def _path_before(path: list[str]) -> Iterator[None]:
-    """Import modules with the path from before the program ran: a file next to the script may shadow a module that the engine
+    """Restore the path from before the program ran during the block: a file next to the script may shadow a module that the engine
     needs.
     """
     of_the_program = list(sys.path)

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from dynexplore.session.target_search import TargetSearch
 
 PATIENCE = 2.0
-"""Seconds before the line appears."""
+"""The delay in seconds before the line appears."""
 
 
 class Progress:
-    """`with Progress(capture):` while the program runs."""
+    """Shows the progress line: `with Progress(capture):` while the program runs."""
 
     def __init__(self, search: TargetSearch, every: float = 0.5) -> None:
         self._search = search

@@ -49,7 +49,7 @@ class Compilation:
 
     @property
     def place(self) -> str:
-        """`model.py:12`."""
+        """The place: `model.py:12`."""
         return f"{short_file(self.key[0])}:{self.key[2]}" if self.key[2] else short_file(self.key[0])
 
     @property

@@ -54,7 +54,7 @@ class SharedClock:
 
     @classmethod
     def of(cls, recordings: Mapping[int, Recording]) -> SharedClock:
-        """The clock of these ranks."""
+        """The shared clock of these ranks."""
         shared = tuple(_shared(recordings))
         still = dict.fromkeys(recordings, 0.0)
         hosts = {recording.job.host if recording.job is not None else "" for recording in recordings.values()}

@@ -35,7 +35,7 @@ class Row:
 
     @property
     def name(self) -> str:
-        """`step`, `step, 2nd`."""
+        """The display name: `step`, `step, 2nd`."""
         return self.any.name if self.number == 1 else f"{self.any.name}, {ordinal(self.number)}"
 
 

@@ -134,7 +134,7 @@ def _signature(function: Any) -> inspect.Signature:
 
 
 def _parsed(path: str) -> tuple[str, list[Any]]:
-    """`xs[0]['a']` -> ("xs", [0, "a"])."""
+    """Split a path: `xs[0]['a']` -> ("xs", [0, "a"])."""
     match = re.fullmatch(r"(\w+)((?:\[[^\]]+\])*)", path)
     if match is None:
         raise ValueError(f"an input is named as in Python, x or xs[0] or batch['mask'], not {path!r}")

@@ -39,7 +39,7 @@ class DryRunFrame:
 
     @property
     def code(self) -> types.CodeType:
-        """The code object that would run."""
+        """The code object of the frame."""
         return self.function.__code__
 
     @property

@@ -8,7 +8,7 @@ outside, the garbage collector is enabled. The call is real: its side effects ha
 In: a function, arguments, a fresh store. Out: `LiveRun`. It ends with the call, when it is stopped, and when the last reference to
 it is dropped; Ctrl-C while waiting for it stops it.
 
-PyTorch's counterpart: none; the closest are `DebugMode` (torch/utils/_debug_mode) and torch/_dynamo/bytecode_debugger.py.
+PyTorch's counterpart: none; the closest are `DebugMode` in torch/utils/_debug_mode/_mode.py and torch/_dynamo/bytecode_debugger.py.
 """
 
 from __future__ import annotations

@@ -290,9 +290,7 @@ def _is_torch(file: str) -> bool:
 
 @contextlib.contextmanager
 def imports_unhooked() -> Iterator[None]:
-    """Run imports with the hook off during the block: no frame below an import is a target, and imports cost what they cost in
-    Python.
-    """
+    """Disable the hook for imports during the block: no frame below an import is a target, and imports run at normal speed."""
     bootstrap: Any = sys.modules["_frozen_importlib"]
     codes = [bootstrap._find_and_load.__code__, bootstrap._find_spec.__code__]  # `python -m` calls the second one directly
     for code in codes:

@@ -232,7 +232,7 @@ class Call:
 
     @functools.cached_property
     def arguments(self) -> list[Any]:
-        """The values of the arguments, in order."""
+        """The arguments in order."""
         return [value for value in self.state.values if value is not UNBOUND]
 
     @functools.cached_property
@@ -455,7 +455,7 @@ class Choice:
 
     @property
     def place(self) -> str:
-        """`mnist.py:12`."""
+        """The place: `mnist.py:12`."""
         return f"{os.path.basename(self.file)}:{self.line}"
 
     @property
@@ -507,7 +507,7 @@ class Targets:
         return choice
 
     def leaves(self, name: str, file: str, first_line: int, last_line: int) -> bool:
-        """Whether the user's patterns exclude a function that another engine has compiled."""
+        """Whether the user's patterns include a function that another engine has compiled."""
         is_module = name.endswith(".forward")
         by_name = self._by_name((name, file, first_line, last_line), is_module=is_module)
         return by_name is None or by_name[0] == "target"

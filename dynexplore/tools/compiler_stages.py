@@ -93,8 +93,8 @@ class _Notes:
             self.add("joint", "joint", lambda: _graph_text(torch.fx.GraphModule(torch.nn.Module(), _pure(graph))), "python")
 
     def half(self, stage: str, graph: torch.fx.Graph, results: int | None = None) -> None:
-        """Record the memory of the forward or the backward graph; forward saves its outputs after the first `results`, None:
-        nothing.
+        """Record the memory of the forward or the backward graph; forward saves its outputs after the first `results` (None: no
+        outputs).
         """
         if self.memory is None:
             return

@@ -51,7 +51,7 @@ class Coverage:
 
     @property
     def of_time(self) -> float:
-        """The share of the operators' time inside graphs."""
+        """The share of operator time inside graphs."""
         return self.seconds_inside / self.seconds if self.seconds else 1.0
 
     def __str__(self) -> str:

@@ -124,7 +124,7 @@ def _is_imported(name: str) -> bool:
 
 
 def _call_of(state: FrameState) -> FirstCall:
-    """The call that begins a frame."""
+    """The call that a frame begins with."""
     is_compiled = foreign_modes.is_below_torch_compile(sys._getframe())
     if state.code is MODULE_CALL:
         module, args, kwargs = state.values

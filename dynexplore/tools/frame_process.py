@@ -165,7 +165,7 @@ def _resume_code(resumed: Mapping[str, Any]) -> ResumeCode:
 
 
 _originals: list[types.CodeType] = []
-"""A strong reference, because resume functions hold their original weakly."""
+"""Keeps the originals alive: resume functions reference them weakly."""
 
 
 def failure_of(error: BaseException) -> dict[str, str]:

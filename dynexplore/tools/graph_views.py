@@ -46,7 +46,7 @@ def _node(node: torch.fx.Node, graph: str) -> NodeAdded:
 
 
 def graph_html(graph: torch.fx.GraphModule, name: str) -> str:
-    """Table and drawing."""
+    """The graph as a table and, if it is small enough, a drawing."""
     view = graph_view(graph, name)
     header = ("opcode", "name", "target", "args", "kwargs", "result")
     cells = [(node.op, node.name, node.target, node.args, node.kwargs, f"{node.dtype}{node.shape}") for node in view.nodes]

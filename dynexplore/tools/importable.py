@@ -6,7 +6,7 @@ their globals may have changed since.
 
 In: a module, function, class or other object. Out: where it can be imported from, or nothing.
 
-PyTorch's counterpart: `PackageImporter` and `PackageExporter` in torch/package draw the same line, as cloudpickle does.
+PyTorch's counterpart: the `intern` and `extern` rules of `PackageExporter` in torch/package/package_exporter.py.
 """
 
 from __future__ import annotations

@@ -7,7 +7,8 @@ AOTAutograd first (behind_aot.py) and reduces a forward or backward graph of ATe
 
 In: a function and its arguments, a backend, and a failure criterion. Out: `Minified`.
 
-PyTorch's counterpart: `dump_to_minify_after_dynamo` in torch/_dynamo/repro/after_dynamo.py, and `dump_to_minify` in after_aot.py.
+PyTorch's counterpart: `dump_to_minify_after_dynamo` in torch/_dynamo/repro/after_dynamo.py, `dump_to_minify` in
+torch/_dynamo/repro/after_aot.py.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ recursively.
 
 In: a function, class or object. Out: the text of a program that defines it under a name; NoSource if there is none.
 
-PyTorch's counterpart: `PackageExporter` in torch/package, for whole packages.
+PyTorch's counterpart: `PackageExporter` in torch/package/package_exporter.py, for whole packages.
 """
 
 from __future__ import annotations

@@ -252,7 +252,7 @@ def _is_torch_compile(node: ast.expr) -> bool:
 
 
 def _before_call(source: str, line: int, remedy: Remedy, cost: Cost | None) -> str:
-    """Insert a line before the calling statement, in which the parameter `x` is replaced by the argument passed for it."""
+    """Insert the remedy's line before the calling statement, with the parameter's name replaced by the argument passed for it."""
     tree = ast.parse(source)
     statements = [
         node for node in ast.walk(tree) if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or node.lineno)

@@ -70,7 +70,7 @@ def _forward(text: str) -> ast.FunctionDef | None:
 
 
 class _Reader:
-    """Reads the statements of one `forward`."""
+    """Parses the statements of one `forward`."""
 
     def __init__(self, lines: list[str], sources: Mapping[str, str]) -> None:
         self._lines = lines

@@ -40,7 +40,7 @@ _NEEDED_AT = re.compile(r"  # (.*?)\s+# (\S.*?):(\d+) in (\S+)$")
 _CODE = ".__code__"
 
 Scope = tuple[Mapping[str, Any], Mapping[str, Any]]
-"""The locals and the globals of a call."""
+"""The locals and globals of a call."""
 
 
 def check_of(reason: str) -> str:

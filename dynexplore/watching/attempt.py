@@ -350,7 +350,7 @@ class Attempt:
 
     @property
     def failed_stack(self) -> tuple[ev.ValueView, ...]:
-        """The stack there."""
+        """The stack at the failure."""
         return self.values.views(self._failed_at[1])
 
     # -- facts about the resulting cache entry -------------------------------------------------------------------------------

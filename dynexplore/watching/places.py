@@ -31,7 +31,7 @@ class Called:
         self._rows: Rows | None = None
 
     def has_row(self, at: int | None) -> bool:
-        """Whether the instruction at torch's offset is one of the user's."""
+        """Whether the instruction at torch's offset belongs to the user's code."""
         return at in self._all_rows
 
     def row(self, at: int | None) -> ev.ListingRow | None:
@@ -51,7 +51,7 @@ class Called:
 
 
 Place = tuple[Called | None, int | None]
-"""The function, and torch's offset in its code."""
+"""A position: the function, and torch's offset in its code."""
 
 NOWHERE: Place = (None, None)
 

@@ -9,8 +9,8 @@ only through `type()`, its `__dict__` and `peek_value`, and other trackers throu
 In: objects of torch._dynamo.
 Out: `TABLE`, `missing()`, `Replacements`; readers of trackers, nodes, guards, resume functions and compilation results.
 
-The files that it reads: torch/_dynamo/convert_frame.py, symbolic_convert.py, output_graph.py, guards.py, resume_execution.py,
-variables/lazy.py, and torch/_guards.py.
+PyTorch's counterpart: none; it reads the internals of torch/_dynamo/convert_frame.py, symbolic_convert.py, output_graph.py,
+guards.py, resume_execution.py, variables/lazy.py, and torch/_guards.py.
 """
 
 from __future__ import annotations
@@ -317,9 +317,10 @@ def own_rows(code: types.CodeType, rows: Sequence[ev.ListingRow]) -> dict[int, e
 def rows_of_original(
     rows: Sequence[ev.ListingRow], original: types.CodeType, original_rows: Sequence[ev.ListingRow]
 ) -> dict[int, ev.ListingRow]:
-    """Offset in a resume function -> the row of what it continues, as far as the instructions are the same, from the end on.
+    """Offset in a resume function -> the row of the code that it continues, for the instructions that match, from the end
+    backwards.
 
-    A resume function is a prefix, then the instructions of the original as torch has them: these are laid beside its end.
+    A resume function is a prefix, then the instructions of the original as torch has them: these are aligned with its end.
     """
     own = own_rows(original, original_rows)
     meaningful = [row for row in rows if row.op not in _WITHOUT_MEANING]

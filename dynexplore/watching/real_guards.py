@@ -41,7 +41,7 @@ class TorchVerdict:
     failed: ev.GuardFailed | None = None
 
     def __str__(self) -> str:
-        """One line."""
+        """The entry in one line."""
         name = f"entry {self.entry}" if self.entry else "an entry from before the watch"
         if self.hits:
             return f"{name}: hits"

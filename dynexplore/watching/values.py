@@ -135,9 +135,9 @@ class Values:
         return plain_source(source)
 
     def views(self, stack: Stack) -> tuple[ev.ValueView, ...]:
-        """The same for a whole stack."""
+        """The records of a whole stack."""
         return tuple([self.view(facts) for facts in stack])
 
     def named_views(self, named: Named) -> tuple[tuple[str, ev.ValueView], ...]:
-        """The same for locals."""
+        """The records of locals."""
         return tuple([(name, self.view(facts)) for name, facts in named])

@@ -113,7 +113,7 @@ ABOUT = ("inputs", "what_if", "source", "rerun", "live")
 
 
 def _timed_answer(act: Callable[[Body], Body], question: Body) -> Body:
-    """An answer; a refusal of the engine becomes CannotAnswer with the same sentence."""
+    """The answer with its duration; a refusal of the engine becomes CannotAnswer with the same sentence."""
     began = time.perf_counter()
     try:
         answer = act(question)
