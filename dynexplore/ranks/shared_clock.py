@@ -43,9 +43,7 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class SharedClock:
-    """The shared clock; see the module docstring. `how` is a sentence; `is_aligned` tells whether times of two ranks are
-    comparable.
-    """
+    """The shared clock; see the module docstring. `how` is a sentence; `is_aligned`: whether times of two ranks are comparable."""
 
     how: str
     is_aligned: bool

@@ -121,7 +121,7 @@ class CodeFacts:
 
 
 def facts_of(function: types.FunctionType, is_own: Callable[[str], bool] = is_of_the_program) -> CodeFacts:
-    """The facts of a function's code, including those of its callees in the program; `is_own` tells which files are the program's.
+    """The facts of a function's code, including those of its callees in the program; `is_own` identifies the program's files.
 
     >>> def train(loss):
     ...     loss.backward()

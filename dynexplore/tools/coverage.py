@@ -31,8 +31,8 @@ from dynexplore.views.counts import plural
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """Operators and seconds, inside graphs and in total; `outside` counts the operators outside of graphs, by name; `notice` tells
-    what the backend is missing ("": nothing), so that its graphs ran uncompiled. `engine`: whose graphs.
+    """Operators and seconds, inside graphs and in total; `outside` counts the operators outside of graphs, by name; `notice`
+    describes what the backend is missing ("": nothing), so that its graphs ran uncompiled. `engine`: whose graphs.
     """
 
     operators_inside: int

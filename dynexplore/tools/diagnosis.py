@@ -4,7 +4,7 @@ The idea: between a program and the hardware are the capture (this engine), AOTA
 eager mode; then captured, with each graph run uncompiled; then through AOTAutograd; then through the backend. If AOTAutograd fails,
 the graphs passed to it also run uncompiled, because the engine's own passes after capture may be at fault. Values, gradients, and
 mutations of arguments and modules are compared with those of the eager run. The first stage that differs or raises is the layer at
-fault, and its row tells what to do next. Internal errors of the engine are raised, without a fallback. A nondeterministic program
+fault, and its row shows what to do next. Internal errors of the engine are raised, without a fallback. A nondeterministic program
 is not reported as wrong: only type, dtype and shape of its results are compared, and the report says so.
 
 Only what was run is reported as right: sizes are symbols only if `dynamic` says so, and only the given inputs are tried; the report
@@ -97,10 +97,10 @@ class Stage:
 class Diagnosis:
     """The result of `diagnose`. `print` it; in a notebook it is a table.
 
-    `failing` is the first stage that raised or differed from eager; None if all agree. `advice` is the next step. `unsteady` tells
-    where eager itself is nondeterministic ("" for a deterministic program). `memory` is the memory of the graphs in forward and
-    backward (`recording.memory`); empty if AOTAutograd was not run, and for torch.compile. `engine` is whose capture was tried,
-    `dynamic` its option for sizes, `calls` how many inputs were tried.
+    `failing` is the first stage that raised or differed from eager; None if all agree. `advice` is the next step. `unsteady`
+    describes where eager itself is nondeterministic ("" for a deterministic program). `memory` is the memory of the graphs in
+    forward and backward (`recording.memory`); empty if AOTAutograd was not run, and for torch.compile. `engine` is whose capture
+    was tried, `dynamic` its option for sizes, `calls` how many inputs were tried.
     """
 
     function: str

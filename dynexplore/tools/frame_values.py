@@ -44,7 +44,7 @@ _MODULE_PARTS = ("_parameters", "_buffers", "_modules")
 
 
 class NotSavable(Exception):
-    """This value cannot be saved as data; the message tells why."""
+    """This value cannot be saved as data; the message contains the reason."""
 
 
 class SavedValues:

@@ -1,6 +1,6 @@
 """Runs of torch.compile under the profiler, and the graph break that each operator outside of graphs is due to.
 
-The idea: the cost of a break is what runs outside of graphs because of it. PyTorch's profiler tells for each operator whether a
+The idea: the cost of a break is what runs outside of graphs because of it. PyTorch's profiler reports for each operator whether a
 compiled graph called it, and from which Python lines it came. An operator from the line that broke is attributed to that break; any
 other operator of a function with breaks to the break for which torch skipped the function, or else to the preceding break.
 

@@ -1,7 +1,7 @@
 """A fresh compilation of a function by torch.compile, independent of the program's own.
 
 The idea: torch.compile attaches its cache entries to the code object and tries each of them. To observe it compile, a function
-needs a code object of its own. All modules of a class share the code of `forward`, so a module gets a backend object that no entry
+needs its own code object. All modules of a class share the code of `forward`, so a module gets a backend object that no entry
 knows, and entries that do not count towards the program's limit (before torch 2.12 they do count).
 
 In: a function, method or module, not wrapped; a backend; options of torch.compile. Out: the callable to call instead.

@@ -389,7 +389,7 @@ class Listener:
             try:
                 result = original(output, graph, *args, **kwargs)
             except Exception as error:
-                if break_causes.is_restart(error):  # not a failure: the backend found something that the next attempt has to know
+                if break_causes.is_restart(error):  # not a failure: the backend found something that the next attempt needs
                     raise
                 node = self._look(node_in_hand, error, graph.graph) or ""
                 failed = functools.partial(ev.BackendFailed, attempt=attempt.number, graph="", raised_at=raised_at(error))

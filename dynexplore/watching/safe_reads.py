@@ -24,7 +24,7 @@ ABSENT = (ImportError, *UNREADABLE)
 
 
 class SafeReads:
-    """The reads of one watch; `notices` tells in sentences what could not be observed.
+    """The reads of one watch; `notices` lists in sentences what could not be observed.
 
     >>> reads = SafeReads()
     >>> reads.part("unknown", lambda node: node.name, object()), len(reads.notices)

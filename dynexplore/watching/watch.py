@@ -28,7 +28,7 @@ from dynexplore.watching.real_guards import TorchPrediction, predict
 
 
 class Watch:
-    """What torch.compile did: `recording`; `notices` tells in sentences what could not be observed.
+    """What torch.compile did: `recording`; `notices` lists in sentences what could not be observed.
 
     >>> with watch() as seen:
     ...     doubled = torch.compile(lambda x: x + x, backend="eager")(torch.ones(2))

@@ -29,7 +29,7 @@ _IMPORT = re.compile(r'^import \{\s*(\w+(?:,\s*\w+)*),?\s*\} from "(\.{1,2}/[\w.
 _EXPORT = re.compile(r"^export (?=(?:async function|function|class|const) (\w+))", re.MULTILINE)
 # imports and exports that the patterns above do not match: two patterns, because a combined one would be tried at each character
 _UNKNOWN = (re.compile(r"^(?:import|export)\b.*", re.MULTILINE), re.compile(r"import(?<!\wimport)\([\"'`].*"))
-# a comment on lines of its own: types and explanations, which would only make each page larger
+# a comment on separate lines: types and explanations, which would only make each page larger
 _COMMENT = re.compile(r"^[ ]*/\*\*[^*]*\*+(?:[^/*][^*]*\*+)*/\n|^[ ]*// [^\n]*\n", re.MULTILINE)
 # inline type comments, and comments in style sheets
 _ASIDE = re.compile(r"/\*\* @(?:type|param) [^*\n]*\*/ ?")

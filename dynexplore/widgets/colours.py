@@ -34,7 +34,7 @@ KINDS = {
     "Name.Builtin": "b",
     "Name.Exception": "b",
 }
-"""Pygments token types that are highlighted; a subtype has its parent's color, unless it has a row of its own."""
+"""Pygments token types that are highlighted; a subtype has its parent's color, unless it has its own row."""
 
 MOST_LINES = 5000
 """Longer sources are not highlighted: nobody reads them whole, and lexing this many lines takes a second."""

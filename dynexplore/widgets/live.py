@@ -36,7 +36,7 @@ DTYPES = ("float32", "float64", "float16", "bfloat16", "int64", "int32", "int16"
 """The dtypes that the browser offers; the kernel accepts every dtype of torch."""
 
 PATIENCE = 0.1
-"""Seconds that a live step may take before the browser is told that it is still running: no message waits longer."""
+"""Seconds that a live step may take before the browser gets the status "running": no message waits longer."""
 
 CELL_PATIENCE = 5.0
 """Seconds that a question waits for a running cell; an edited source does not wait: the browser asks again."""

@@ -1,6 +1,6 @@
 """Several ranks as one HTML file: side by side above, and below them the explorer of the selected rank.
 
-The idea: the overview tells which rank to look at; its explorer is the same as in a separate file. Each rank's data is compressed
+The idea: the overview shows which rank to look at; its explorer is the same as in a separate file. Each rank's data is compressed
 in the page, and unpacked when the rank is selected. Without JavaScript the overview and the text are shown.
 
 In: Ranks. Out: `page(ranks)`, the text of the file.
