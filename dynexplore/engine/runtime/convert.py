@@ -271,8 +271,8 @@ class Conversion:
             try:
                 return translate(request)
             except BackendCompilerError as error:
-                is_about_floats = float_inputs.computes_floats(error.graph) or float_inputs.asks_for_another_capture(error.__cause__)
-                if not (request.symbolic_numbers and is_about_floats):
+                has_floats = float_inputs.computes_floats(error.graph)
+                if not (request.symbolic_numbers and (has_floats or float_inputs.asks_for_another_capture(error.__cause__))):
                     raise
                 request.symbolic_numbers = False
 
