@@ -16,7 +16,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import operator
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -27,12 +27,12 @@ from dynexplore.engine.graph.builder import FinishedGraph, example_value
 from dynexplore.engine.graph.concrete_value import specialize_float
 from dynexplore.engine.provenance.sources import LocalSource
 
-# : torch's backends that pass the graph to AOTAutograd, by name
+#: torch's backends that pass the graph to AOTAutograd, by name
 _THROUGH_AOT = frozenset({"aot_eager", "aot_eager_decomp_partition", "aot_eager_default_partitioner", "inductor"})
 
 _NAMES = ("add", "sub", "mul", "truediv", "iadd", "isub", "imul", "itruediv")
 _FUNCTIONS = frozenset({*(getattr(operator, name) for name in _NAMES), torch.add, torch.sub, torch.mul, torch.div})
-# : with the float on the left as well: `a / x` is `x.reciprocal() * a`
+#: with the float on the left as well: `a / x` is `x.reciprocal() * a`
 _COMMUTE = frozenset({operator.add, operator.mul, operator.truediv, torch.add, torch.mul})
 _METHODS = frozenset({"add", "sub", "mul", "div", "add_", "sub_", "mul_", "div_"})
 
@@ -57,14 +57,6 @@ def computes_floats(module: Any) -> bool:
     """Whether the graph computes dynamic floats (None: unknown)."""
     nodes = module.graph.nodes if isinstance(module, torch.fx.GraphModule) else ()
     return any(isinstance(node.meta.get("example_value"), torch.SymFloat) for node in nodes)
-
-
-def asks_for_another_capture(error: BaseException | None) -> bool:
-    """Whether AOTAutograd has to specialize a float of the frame, also one that the graph at hand does not compute with.
-
-    Its class stands among those of torch's own capture, which is not imported here (torch/_dynamo/exc.py).
-    """
-    return type(error).__name__ == "TensorifyScalarRestartAnalysis"
 
 
 def with_hints(examples: Sequence[Any], floats: Sequence[int]) -> list[Any]:
@@ -126,8 +118,7 @@ def compile_for_values(
         _make_constant(inputs[place], examples[place].node.hint)
     copied.recompile()
     others = [place for place in range(len(examples)) if place not in floats]
-    are_constants = _without_restart(examples[place].node._expr for place in floats)
-    compiled = compile_module(copied, [examples[place] for place in others], are_constants)
+    compiled = compile_module(copied, [examples[place] for place in others], without_restart(fake_mode.shape_env))
     for place in floats:
         specialize_float(examples[place])
     return lambda *inputs: compiled(*(inputs[place] for place in others))
@@ -193,15 +184,22 @@ def require_symbolic_floats(examples: Sequence[Any], floats: Sequence[int]) -> I
     symbols = {examples[place].node._expr for place in floats}
     env = examples[floats[0]].node.shape_env
     relied_on = len(env.guards)
-    with _without_restart(symbols):
+    with without_restart(env):
         yield
     if symbols & env.replacements.keys() or any(symbols & guard.expr.free_symbols for guard in env.guards[relied_on:]):
         raise TypeError("a float among the inputs is needed as a number")
 
 
 @contextlib.contextmanager
-def _without_restart(symbols: Iterable[Any]) -> Iterator[None]:
-    """Let the pass specialize a float that it cannot handle, without requesting a re-capture of the frame."""
+def without_restart(shape_env: Any) -> Iterator[None]:
+    """Let the pass specialize a float that it cannot handle, without requesting a re-capture of the frame.
+
+    It checks every float of the frame, also those that the graph, or the piece of it, does not have.
+    """
+    symbols = _float_symbols(shape_env) if shape_env is not None else []
+    if not symbols:
+        yield
+        return
     from torch.fx.passes._tensorify_python_scalars import TensorifyState  # type: ignore[attr-defined]
 
     unknown = set(map(str, symbols)) - TensorifyState.force_specializations
@@ -210,6 +208,12 @@ def _without_restart(symbols: Iterable[Any]) -> Iterator[None]:
         yield
     finally:
         TensorifyState.force_specializations.difference_update(unknown)
+
+
+def _float_symbols(shape_env: Any) -> list[Any]:
+    from torch.utils._sympy.symbol import SymT, symbol_is_type  # sympy, which a ShapeEnv has loaded
+
+    return [symbol for symbol in shape_env.backed_var_to_val if symbol_is_type(symbol, SymT.FLOAT)]
 
 
 def taking_floats(compiled: Callable[..., Any], floats: Sequence[int]) -> Callable[..., Any]:

@@ -19,20 +19,20 @@ from typing import Any
 
 import torch
 
-# : operators, and the function that does the same when both operands are tensors
+#: operators, and the function that does the same when both operands are tensors
 _ON_TENSORS: dict[Any, Callable[..., Any]] = {
     operator.floordiv: torch.floor_divide, operator.mod: torch.remainder, torch.where: torch.where,
     operator.gt: torch.gt, operator.lt: torch.lt, operator.ge: torch.ge, operator.le: torch.le, operator.eq: torch.eq,
     operator.ne: torch.ne, torch.gt: torch.gt, torch.lt: torch.lt, torch.ge: torch.ge, torch.le: torch.le, torch.eq: torch.eq,
     torch.ne: torch.ne,
 }  # fmt: skip
-# : the same for operators that are included only with the float on the left
+#: the same for operators that are included only with the float on the left
 _FLOAT_ON_THE_LEFT: dict[Any, Callable[..., Any]] = {
     **_ON_TENSORS, operator.sub: torch.sub, torch.sub: torch.sub, operator.pow: torch.pow, torch.pow: torch.pow,
 }  # fmt: skip
-# : kernels compute these in 32 bits, where the float arrives unrounded
+#: kernels compute these in 32 bits, where the float arrives unrounded
 _ROUND_TWICE = frozenset({torch.float16, torch.bfloat16})
-# : float arithmetic that 64-bit 0-dim tensors compute identically
+#: float arithmetic that 64-bit 0-dim tensors compute identically
 _MAKES_A_FLOAT = frozenset({operator.add, operator.sub, operator.mul, operator.truediv})
 
 

@@ -185,7 +185,7 @@ def _compile_module(
 
     floats = float_inputs.places(examples)
     if not floats:
-        return compile_module(module, examples)
+        return compile_module(module, examples, float_inputs.without_restart(fake_mode.shape_env))
     is_drawn = float_inputs.are_drawn(examples, floats)
     failure: BackendCompilerError | None = None
     for names, compile_floats in _ways_to_pass_floats(compiler, module, is_drawn):

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 import torch.fx
 
-# : the public names of modules
+#: the public names of modules
 KNOWN_AS = {"_operator": "operator", "torch._C._VariableFunctions": "torch", "torch._C._nn": "torch.nn.functional"}
 
 

@@ -271,8 +271,7 @@ class Conversion:
             try:
                 return translate(request)
             except BackendCompilerError as error:
-                has_floats = float_inputs.computes_floats(error.graph)
-                if not (request.symbolic_numbers and (has_floats or float_inputs.asks_for_another_capture(error.__cause__))):
+                if not (request.symbolic_numbers and float_inputs.computes_floats(error.graph)):
                     raise
                 request.symbolic_numbers = False
 

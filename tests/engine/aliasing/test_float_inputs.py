@@ -108,3 +108,39 @@ def test_nan_and_infinity_are_never_symbols(backend: str, dtype: torch.dtype) ->
         assert repr(optimized(x, value)) == repr(program(x, value))
     each = backend == "aot_eager" and dtype == torch.float16  # a scalar of 16 bits: see test_float_operators.py
     assert counters["stats"]["graphs"] == (8 if each else 3)
+
+
+class Scaled(torch.autograd.Function):
+    """Its backward has a side effect, so that it runs between two pieces of the graph."""
+
+    seen: list[float] = []
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, a: float) -> torch.Tensor:
+        ctx.a = a
+        return x * a
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None]:
+        Scaled.seen.append(ctx.a)
+        return gradient * ctx.a, None
+
+
+def test_a_piece_without_the_float() -> None:
+    """AOTAutograd checks every float of the frame; a piece that has none of them compiles, too."""
+
+    def program(x: Any, a: float) -> Any:
+        return Scaled.apply((x * 2).sin(), a) + x.cos()
+
+    dynexplore.reset()
+    compiled = dynexplore.optimize("aot_eager")(program)
+    for a in VALUES:
+        results = []
+        for function in (program, compiled):
+            x = torch.ones(3, requires_grad=True)
+            result = function(x, a)
+            result.sum().backward()
+            results.append((result.detach(), x.grad))
+        torch.testing.assert_close(*results)
+    assert Scaled.seen == [a for a in VALUES for _ in range(2)]
+    assert counters["stats"]["graphs"] >= 1
