@@ -25,6 +25,7 @@ from types import FrameType
 from typing import Any
 
 from dynexplore.engine.policy.trace_rules import OWN_FOLDER
+from dynexplore.engine.translate.stack_traces import code_of, traceback_from
 
 Handler = Callable[[int, "FrameType | None"], Any]
 
@@ -107,13 +108,10 @@ _SIGNALS = sorted(signal.valid_signals())
 
 def _raised_by_handler(error: BaseException | None, handlers: list[Handler]) -> BaseException | None:
     """The exception that one of these handlers raised, in an exception's chain of causes."""
-    codes = {getattr(getattr(handler, "__func__", handler), "__code__", None) for handler in handlers} - {None}
+    codes = [code for code in map(code_of, handlers) if code is not None]
     while error is not None:
-        entry = error.__traceback__
-        while entry is not None:
-            if entry.tb_frame.f_code in codes:
-                return error
-            entry = entry.tb_next
+        if traceback_from(error.__traceback__, codes) is not None:
+            return error
         error = error.__cause__ or error.__context__
     return None
 

@@ -34,7 +34,7 @@ from dynexplore.engine.graph.custom_operators import CallNotes, runs_program_cod
 from dynexplore.engine.native import TailCall
 from dynexplore.engine.policy.trace_rules import OWN_FOLDER
 from dynexplore.engine.translate.replay import Replay, innermost_hooks, notes_of, record_hook_calls
-from dynexplore.engine.translate.stack_traces import NodeLocation, definition_of, node_locations, traceback_at, traceback_from
+from dynexplore.engine.translate.stack_traces import NodeLocation, code_of, definition_of, node_locations, traceback_at, traceback_from
 
 if TYPE_CHECKING:
     from dynexplore.engine.translate.contract.interpreter import Interpreter
@@ -215,7 +215,7 @@ class Segment:
 def _from_signal_handler(frames: Sequence[FrameType]) -> Sequence[FrameType]:
     """The frames from the program's signal handler on; if there is none, a user-defined backend has raised by itself."""
     handlers = [signal.getsignal(number) for number in signal.valid_signals()]
-    codes = [getattr(getattr(handler, "__func__", handler), "__code__", None) for handler in handlers]
+    codes = [code_of(handler) for handler in handlers]
     written = {definition_of(code) for code in codes if code is not None}
     first = next((location for location, frame in enumerate(frames) if definition_of(frame.f_code) in written), len(frames))
     return frames[first:]
@@ -249,9 +249,8 @@ def _entries(tb: TracebackType | None) -> Iterator[TracebackType]:
 def _callback_codes() -> Iterator[CodeType]:
     """The code objects that torch calls while operators run: hooks of saved tensors, dispatch modes."""
     for function in (*(innermost_hooks() or ()), *(type(mode).__torch_dispatch__ for mode in _get_current_dispatch_mode_stack())):
-        target = getattr(function, "__func__", function)
-        code = getattr(target, "__code__", None) or getattr(vars(type(target)).get("__call__"), "__code__", None)
-        if isinstance(code, CodeType):
+        code = code_of(function)
+        if code is not None:
             yield code
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import CodeType, FrameType, TracebackType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch.fx
 
@@ -75,6 +75,13 @@ def _frame_of(entry: FrameLine) -> FrameType:
 
 
 _raising = lambda: next(iter(()))  # noqa: E731 - one line, whatever formats this file
+
+
+def code_of(callback: Any) -> CodeType | None:
+    """The code object that runs when Python calls this function, bound method or object with a `__call__`; None for C code."""
+    function = getattr(callback, "__func__", callback)
+    code = getattr(function, "__code__", None) or getattr(vars(type(function)).get("__call__"), "__code__", None)
+    return code if isinstance(code, CodeType) else None
 
 
 def definition_of(code: CodeType) -> tuple[str, str, int]:

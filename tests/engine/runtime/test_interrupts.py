@@ -232,6 +232,21 @@ def test_what_a_handler_raises_during_a_translation(arrived: list[int], where: s
     assert dynexplore.counters["frames"]["total"] >= 1
 
 
+def test_a_handler_may_be_an_object(arrived: list[int]) -> None:
+    """Its `__call__` is what raises: no failure of the backend in which the signal arrives."""
+
+    class Handler:
+        def __call__(self, number: int, frame: Any) -> None:
+            arrived.append(number)
+            raise Late
+
+    signal.signal(signal.SIGALRM, Handler())
+    with pytest.raises(Late):
+        dynexplore.optimize(in_a_backend)(lambda x: x + 1)(X)
+    assert len(arrived) == 1 and is_clean()
+    assert not dynexplore.counters["engine_error"] and dynexplore.counters["frames"]["total"] >= 1
+
+
 @pytest.mark.parametrize("place", ["function", "block of a resume function"])
 def test_what_a_handler_raises_while_guards_are_checked(arrived: list[int], place: str) -> None:
     """A guard check is a Python function, too: the exception says nothing about the entry, and is not lost."""
