@@ -56,8 +56,13 @@ def add_summary(command: argparse.ArgumentParser) -> None:
 def check_summary(arguments: argparse.Namespace) -> None:
     """Report a path that cannot be written, before a long run."""
     for out in (arguments.summary_json, getattr(arguments, "perfetto", None)):
-        if out is not None and not out.resolve().parent.is_dir():
-            raise Mistake(f"{out} cannot be written: there is no folder {out.parent}")
+        if out is not None:
+            _check_folder(out)
+
+
+def _check_folder(out: Path) -> None:
+    if not out.resolve().parent.is_dir():
+        raise Mistake(f"{out} cannot be written: there is no folder {out.parent}")
 
 
 def write_summary(data: dict[str, Any], arguments: argparse.Namespace) -> None:
@@ -85,8 +90,7 @@ def requested_files(arguments: argparse.Namespace) -> list[tuple[Path, str]]:
     from dynexplore.widgets.exports import check_form
 
     for out, ending in outputs:
-        if not out.resolve().parent.is_dir():
-            raise Mistake(f"{out} cannot be written: there is no folder {out.parent}")
+        _check_folder(out)
         try:
             check_form(out, ending)
         except dynexplore.exc.ExportError as error:
@@ -98,14 +102,16 @@ def write(outputs: Outputs, recording: Recording, arguments: argparse.Namespace)
     """Write a recording in each requested format, and its summary."""
     from dynexplore.recording.recording import redacted
 
+    is_redacted_here = arguments.redact and (arguments.summary_json is not None or arguments.perfetto is not None)
+    shown = redacted(recording) if is_redacted_here else recording
     if arguments.summary_json is not None:
         from dynexplore.views.summary import summary
 
-        write_summary(summary(redacted(recording) if arguments.redact else recording), arguments)
+        write_summary(summary(shown), arguments)
     if arguments.perfetto is not None:
         from dynexplore.views.perfetto import as_json
 
-        arguments.perfetto.write_text(as_json(redacted(recording) if arguments.redact else recording), encoding="utf-8")
+        arguments.perfetto.write_text(as_json(shown), encoding="utf-8")
         print(f"wrote {arguments.perfetto}: https://ui.perfetto.dev opens it. It holds names of functions and files.")
     if not outputs:
         return

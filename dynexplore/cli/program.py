@@ -84,15 +84,14 @@ class Program:
 
         def run() -> None:
             try:
-                start()
+                try:
+                    start()
+                finally:
+                    ignore_handlers_of_the_program()
             except SystemExit as end:
-                ignore_handlers_of_the_program()
                 self.exited(end)
             except BaseException as error:  # including Ctrl-C: the report still follows
-                ignore_handlers_of_the_program()
                 self.failed(error)
-            else:
-                ignore_handlers_of_the_program()
 
         return cast(types.FunctionType, run)
 

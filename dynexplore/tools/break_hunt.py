@@ -31,6 +31,7 @@ from dynexplore.engine.records import record
 from dynexplore.engine.runtime.api import optimize
 from dynexplore.session.explain import explain
 from dynexplore.tools import hunt_programs
+from dynexplore.views.counts import plural
 
 _CALLS: dict[str, Any] = hunt_programs.CALLS
 
@@ -73,11 +74,12 @@ class Score:
 
     def __str__(self) -> str:
         rows = [
-            f"{'✓' if verdict.solved else ' '} {verdict.name:14} {_count(verdict.graphs):9} "
+            f"{'✓' if verdict.solved else ' '} {verdict.name:14} {plural(verdict.graphs, 'graph'):9} "
             f"{'values equal ' if verdict.values_equal else 'values differ'}  {verdict.todo}".rstrip()
             for verdict in self.verdicts
         ]
-        total = f"{self.solved} of {len(self.verdicts)} solved, {_count(self.graphs_left)} left (at best {len(self.verdicts)})"
+        left = plural(self.graphs_left, "graph")
+        total = f"{self.solved} of {len(self.verdicts)} solved, {left} left (at best {len(self.verdicts)})"
         return "\n".join([*rows, "", total])
 
 
@@ -121,7 +123,7 @@ def _still_to_do(explanation: Any) -> str:
         broke = explanation.breaks[0]
         return f"breaks at `{broke.user_stack[-1].code.strip()}`: {broke.title}"
     if explanation.graph_count != 1:
-        return f"{_count(explanation.graph_count)} for its calls, where one would do"
+        return f"{plural(explanation.graph_count, 'graph')} for its calls, where one would do"
     return ""
 
 
@@ -137,9 +139,6 @@ def _difference(expected: list[Any], values: list[Any]) -> str:
 def _shown(value: Any) -> str:
     return str(value.tolist()) if isinstance(value, torch.Tensor) else repr(value)
 
-
-def _count(graphs: int) -> str:
-    return f"{graphs} graph" if graphs == 1 else f"{graphs} graphs"
 
 
 @functools.cache

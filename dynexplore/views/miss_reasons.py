@@ -84,17 +84,18 @@ def reasons_of(recording: Recording, frame: int) -> list[Reason]:
 def reason_of(recording: Recording, failed: ev.GuardFailed) -> Reason:
     """A guard that failed, in the program's terms, with what the recording knows besides."""
     in_words = as_the_program_says(recording, failed)
+    changed = change(in_words)
     owner, registry = registry_of(in_words)
     facts: dict[Fact, bool] = {
         "last round": is_last_round(in_words),
-        "from before": change(in_words).name == FROM_BEFORE,
+        "from before": changed.name == FROM_BEFORE,
         "before a break": precedes_graph_break(recording, failed),
         "another object": is_another_object(in_words),
         "accepts any": is_another_object(in_words) and _accepts_any(recording, in_words),
         "varies": in_words.kind in ("TENSOR_MATCH", "EQUALS", "NUMBER") and _varies(recording, failed),
     }
     return Reason(
-        source_alone(in_words.source), in_words.kind, in_words.expected, in_words.actual, change(in_words),
+        source_alone(in_words.source), in_words.kind, in_words.expected, in_words.actual, changed,
         needed_at(recording, failed), facts=frozenset(fact for fact, holds in facts.items() if holds),
         owner=owner, registry=registry, engine=recording.engine,
     )  # fmt: skip

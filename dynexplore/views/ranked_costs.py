@@ -218,14 +218,19 @@ def _plain_cost(cost: Cost) -> dict[str, Any]:
     }
 
 
-def remedies_data(recording: Recording, cost: Cost) -> list[dict[str, str]]:
-    """The remedies of torch.compile for a cost as the explorer shows them: text, location, price, and the result of trying it."""
+def tried_remedies(recording: Recording, cost: Cost) -> list[tuple[Remedy, str]]:
+    """The remedies of torch.compile for a cost, each with the result of trying it ("" if it was not tried)."""
     if recording.engine != TORCH:
         return []
     tried = {event.text: verdict(event) for event in recording.of(ev.RemedyTried) if event.after != (0, 0, 0) or event.error}
+    return [(remedy, tried.get(remedy.text, "")) for remedy in remedies_of(cost)]
+
+
+def remedies_data(recording: Recording, cost: Cost) -> list[dict[str, str]]:
+    """The remedies of torch.compile for a cost as the explorer shows them: text, location, price, and the result of trying it."""
     return [
-        {"text": remedy.text, "where": remedy.where, "price": remedy.costs, "tried": tried.get(remedy.text, _NOT_TRIED)}
-        for remedy in remedies_of(cost)
+        {"text": remedy.text, "where": remedy.where, "price": remedy.costs, "tried": result or _NOT_TRIED}
+        for remedy, result in tried_remedies(recording, cost)
     ]
 
 

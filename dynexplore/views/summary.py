@@ -15,11 +15,11 @@ import json
 from typing import Any, get_args
 
 from dynexplore.engine import events as ev
-from dynexplore.recording.engines import ENGINES, TORCH
+from dynexplore.recording.engines import ENGINES
 from dynexplore.recording.recording import Recording
 from dynexplore.views.headline import headline
-from dynexplore.views.ranked_costs import Cost, costs_of, plain, remedies_of
-from dynexplore.views.remedies import How, verdict
+from dynexplore.views.ranked_costs import Cost, costs_of, plain, tried_remedies
+from dynexplore.views.remedies import How
 
 VERSION = 1
 MOST_BYTES = 8_000
@@ -91,18 +91,9 @@ def _cost(cost: Plain) -> Plain:
 
 
 def _remedies(recording: Recording, cost: Cost) -> list[Plain]:
-    if recording.engine != TORCH:
-        return []
-    tried = {event.text: verdict(event) for event in recording.of(ev.RemedyTried) if event.after != (0, 0, 0) or event.error}
     return [
-        {
-            "id": remedy.row,
-            "text": _clipped(remedy.text),
-            "how": remedy.how,
-            "costs": remedy.costs,
-            "tried": tried.get(remedy.text, ""),
-        }
-        for remedy in remedies_of(cost)
+        {"id": remedy.row, "text": _clipped(remedy.text), "how": remedy.how, "costs": remedy.costs, "tried": result}
+        for remedy, result in tried_remedies(recording, cost)
     ]
 
 

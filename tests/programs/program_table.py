@@ -14,6 +14,14 @@ import pytest
 from engine_checks import assert_same_as_eager
 
 
+def caught(call: Any) -> str:
+    """For programs: what a call returns or raises, in words."""
+    try:
+        return f"no exception: {call()!r}"
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
 @dataclass(frozen=True)
 class Row:
     """One program, what its first call passes, and what assert_same_as_eager is told besides."""

@@ -34,7 +34,14 @@ from dynexplore.engine.graph.custom_operators import CallNotes, runs_program_cod
 from dynexplore.engine.native import TailCall
 from dynexplore.engine.policy.trace_rules import OWN_FOLDER
 from dynexplore.engine.translate.replay import Replay, innermost_hooks, notes_of, record_hook_calls
-from dynexplore.engine.translate.stack_traces import NodeLocation, code_of, definition_of, node_locations, traceback_at, traceback_from
+from dynexplore.engine.translate.stack_traces import (
+    NodeLocation,
+    code_of,
+    definition_of,
+    node_locations,
+    traceback_at,
+    traceback_from,
+)
 
 if TYPE_CHECKING:
     from dynexplore.engine.translate.contract.interpreter import Interpreter

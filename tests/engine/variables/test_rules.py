@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
-from programs.program_table import Programs
+from programs.program_table import Programs, caught
 
 PROGRAMS = Programs()
 program = PROGRAMS.add
@@ -57,13 +57,6 @@ class Plain:
 
     def __call__(self, x: Any) -> Any:
         return x + self.value
-
-
-def caught(call: Any) -> str:
-    try:
-        return f"no exception: {call()!r}"
-    except Exception as error:
-        return f"{type(error).__name__}: {error}"
 
 
 @program(X, graphs=1, ops=3)

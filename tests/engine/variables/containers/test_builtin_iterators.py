@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from programs.program_table import Programs
+from programs.program_table import Programs, caught
 
 import dynexplore
 from engine_checks import assert_same_as_eager
@@ -17,13 +17,6 @@ from engine_checks import assert_same_as_eager
 PROGRAMS = Programs()
 program = PROGRAMS.add
 X = torch.arange(6.0).reshape(2, 3)
-
-
-def caught(call: Any) -> str:
-    try:
-        return f"no exception: {call()!r}"
-    except Exception as error:
-        return f"{type(error).__name__}: {error}"
 
 
 @program(X, graphs=1, ops=4)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 import torch
-from programs.program_table import Programs
+from programs.program_table import Programs, caught
 
 from engine_checks import assert_same_as_eager
 
@@ -32,13 +32,6 @@ class Pair(NamedTuple):
     @property
     def swapped(self) -> Pair:
         return Pair(self.second, self.first)
-
-
-def caught(call: Any) -> str:
-    try:
-        return f"no exception: {call()!r}"
-    except Exception as error:
-        return f"{type(error).__name__}: {error}"
 
 
 # -- lists ------------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from typing import Any, Generic, NamedTuple, TypedDict, TypeVar
 import numpy as np
 import pytest
 import torch
-from programs.program_table import Programs
+from programs.program_table import Programs, caught
 
 import dynexplore
 from engine_checks import assert_same_as_eager, graphs_compiled
@@ -24,13 +24,6 @@ from engine_checks import assert_same_as_eager, graphs_compiled
 PROGRAMS = Programs()
 program = PROGRAMS.add
 X = torch.arange(6.0).reshape(2, 3)
-
-
-def caught(call: Any) -> str:
-    try:
-        return f"no exception: {call()!r}"
-    except Exception as error:
-        return f"{type(error).__name__}: {error}"
 
 
 class Point:
