@@ -78,8 +78,8 @@ class Score:
             f"{'values equal ' if verdict.values_equal else 'values differ'}  {verdict.todo}".rstrip()
             for verdict in self.verdicts
         ]
-        left = plural(self.graphs_left, "graph")
-        total = f"{self.solved} of {len(self.verdicts)} solved, {left} left (at best {len(self.verdicts)})"
+        graphs = plural(self.graphs_left, "graph")
+        total = f"{self.solved} of {len(self.verdicts)} solved, {graphs} left (at best {len(self.verdicts)})"
         return "\n".join([*rows, "", total])
 
 

@@ -114,13 +114,13 @@ def test_an_asked_for_python_that_is_missing_is_one_sentence(tmp_path: Path) -> 
 def test_a_name_that_is_not_on_path_is_sought_under_pyenv(tmp_path: Path) -> None:
     """`PYTHON=python3.12` is found there where the shim of that name refuses: pyenv has not chosen that version."""
     (tmp_path / "shims").mkdir()
-    found = tmp_path / "versions" / f"{HERE}.0" / "bin" / f"python{HERE}"
-    found.parent.mkdir(parents=True)
-    for program, script in ((found, f'exec "{sys.executable}" "$@"'), (tmp_path / "shims" / found.name, "exit 127")):
+    interpreter = tmp_path / "versions" / f"{HERE}.0" / "bin" / f"python{HERE}"
+    interpreter.parent.mkdir(parents=True)
+    for program, script in ((interpreter, f'exec "{sys.executable}" "$@"'), (tmp_path / "shims" / interpreter.name, "exit 127")):
         program.write_text(f"#!{BASH}\n{script}\n")
         program.chmod(0o755)
     path = f"{tmp_path / 'shims'}:{os.environ['PATH']}"
-    done = run(SETUP, "--find", "any", PATH=path, PYENV_ROOT=str(tmp_path), PYTHON=found.name)
+    done = run(SETUP, "--find", "any", PATH=path, PYENV_ROOT=str(tmp_path), PYTHON=interpreter.name)
     assert (done.returncode, done.stdout.strip()) == (0, sys.executable)
 
 

@@ -268,14 +268,14 @@ calls = [(torch.ones(3),), (y,), (torch.ones(3),)]
 """, ""),
     "size-before-break": ("dynexplore", """
 def f(x, shape):
-    made = x.new_ones(shape)
+    filled = x.new_ones(shape)
     print(end="")
-    return made * 2
+    return filled * 2
 calls = [(torch.ones(2), (2,) * count) for count in (1, 2, 3)]
 """, """
 def f(x, shape):
-    made = x.new_ones(shape)
-    return made * 2
+    filled = x.new_ones(shape)
+    return filled * 2
 calls = [(torch.ones(2), (2,) * count) for count in (1, 2, 3)]
 """),
     "one-size": ("torch.compile", """

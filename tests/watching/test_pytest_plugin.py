@@ -82,10 +82,11 @@ def test_what_is_expected_and_what_is_not(pytester: pytest.Pytester, monkeypatch
     file = pytester.makepyfile(test_it=TESTS)
     first = run(pytester, "--compiles-pages", "pages")
     first.assert_outcomes(passed=4, failed=5)
-    said = first.stdout.str()
-    assert len(re.findall("^expected 0 graph breaks, got 1$", said, re.M)) == 2 and "expected 2 graphs, got 1" in said
-    assert "The graph breaks at test_it.py:4 in f" in said and "ValueError: of the test" in said and "torch.__trace" not in said
-    assert "there is no snapshot of this block: pytest --compiles-update writes __compiles__/test_it.json" in said
+    output = first.stdout.str()
+    assert len(re.findall("^expected 0 graph breaks, got 1$", output, re.M)) == 2 and "expected 2 graphs, got 1" in output
+    assert "The graph breaks at test_it.py:4 in f" in output and "ValueError: of the test" in output
+    assert "torch.__trace" not in output
+    assert "there is no snapshot of this block: pytest --compiles-update writes __compiles__/test_it.json" in output
     pages = [path for path in (pytester.path / "pages").rglob("*.html") if "test_wrong" in str(path)]
     assert sorted(path.name for path in pages) == ["dynexplore.html", "torch_compile.html"]
     assert all("<html" in path.read_text() for path in pages)

@@ -45,8 +45,8 @@ export class Bands {
       const { codes, frames } = this.explorer.data;
       const marked = Object.keys(codes[code]?.marks ?? {}).map(Number);
       // of a function that no backend compiled no line is marked: then those from which its nodes come
-      const made = marked.length ? marked : frames.flatMap((frame) => (frame.code === code ? [...this.linesOf(frame).values()].flatMap((of) => of.get(code) ?? []) : []));
-      const lines = [...new Set(made)].sort((one, other) => one - other);
+      const inGraph = marked.length ? marked : frames.flatMap((frame) => (frame.code === code ? [...this.linesOf(frame).values()].flatMap((of) => of.get(code) ?? []) : []));
+      const lines = [...new Set(inGraph)].sort((one, other) => one - other);
       this.numbers.set(code, (numbers = new Map(lines.map((line, at) => [line, at]))));
     }
     return numbers;

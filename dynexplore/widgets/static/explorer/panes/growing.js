@@ -42,7 +42,7 @@ export const growingPane = {
     const rows = new Nodes(body);
     const pictures = new Pictures(explorer);
     let drawn = "";
-    /** @type {{made: Drawn, element: Element}[]} those that stand there */
+    /** @type {{drawn: Drawn, element: Element}[]} those that stand there */
     let nodes = [];
     return {
       lists: [rows],
@@ -50,30 +50,30 @@ export const growingPane = {
         const { frame } = explorer;
         const attempt = state.attempt || explorer.states().lastAttempt;
         const all = pictures.grown(frame).get(attempt) ?? [];
-        const made = state.attempt ? all.filter(({ at }) => at <= position) : all;
-        heading.textContent = headingOf(explorer, frame, attempt, made, all) + pictures.cutOf(frame, attempt);
+        const soFar = state.attempt ? all.filter(({ at }) => at <= position) : all;
+        heading.textContent = headingOf(explorer, frame, attempt, soFar, all) + pictures.cutOf(frame, attempt);
         const code = state.code ?? frame.code;
-        const window = pictures.windowOf(frame, attempt, made.length);
+        const window = pictures.windowOf(frame, attempt, soFar.length);
         const key = `${frame.id} ${window} ${code}`;
         if (key !== drawn) {
           rows.clear();
           nodes = [];
-          const picture = pictures.of(frame, attempt, made);
+          const picture = pictures.of(frame, attempt, soFar);
           body.replaceChildren(picture.length ? drawing(explorer, picture, rows, nodes, code) : note("This part of the function has no operator."));
         }
         const isNewer = key !== drawn;
         drawn = key;
-        const isMade = new Set(made.map(({ node }) => node.key));
-        const newest = made.findLast(({ node }) => node.op.startsWith("call_") || !isParameter(explorer, frame, node));
+        const isMade = new Set(soFar.map(({ node }) => node.key));
+        const newest = soFar.findLast(({ node }) => node.op.startsWith("call_") || !isParameter(explorer, frame, node));
         const held = new Set(explorer.states().around(position).after.stack.map((value) => explorer.data.values[value].node));
-        for (const { made: one, element } of nodes) {
+        for (const { drawn: one, element } of nodes) {
           const isLater = one.frame === frame ? !isMade.has(one.key) : pictures.isAfter(one.frame, frame);
           element.classList.toggle("dynx-node", !isLater);
           element.classList.toggle("dynx-later", isLater);
           element.classList.toggle("dynx-newest", one.frame === frame && one.key === newest?.node.key && newest.at === position);
           element.classList.toggle("dynx-held", one.frame === frame && held.has(one.node.name));
         }
-        const at = nodes.find(({ made: one }) => one.frame === frame && one.key === newest?.node.key) ?? nodes.find(({ made: one }) => one.frame === frame);
+        const at = nodes.find(({ drawn: one }) => one.frame === frame && one.key === newest?.node.key) ?? nodes.find(({ drawn: one }) => one.frame === frame);
         if (at) rows.reveal(at.element, isNewer);
       },
     };
@@ -103,10 +103,10 @@ class Pictures {
     return (this.grown(frame).get(attempt) ?? []).every(({ node }) => kept.has(node.key)) ? last : attempt;
   }
 
-  /** What says whether another picture is to be drawn. @param {Frame} frame @param {number} attempt @param {number} made so many nodes */
-  windowOf(frame, attempt, made) {
+  /** What says whether another picture is to be drawn. @param {Frame} frame @param {number} attempt @param {number} soFar so many nodes */
+  windowOf(frame, attempt, soFar) {
     const shown = this.shownAttempt(frame, attempt);
-    return this.isLarge(frame, shown) ? `${shown} ${made}` : String(shown);
+    return this.isLarge(frame, shown) ? `${shown} ${soFar}` : String(shown);
   }
 
   /** The nodes of an attempt that get a box: parameters would hide the operators, and the table has them. @param {Frame} frame @param {number} attempt */
@@ -148,8 +148,8 @@ class Pictures {
     return chain.indexOf(one) > chain.indexOf(other);
   }
 
-  /** The boxes of the picture. @param {Frame} frame @param {number} attempt @param {Grown[]} made @returns {Drawn[]} */
-  of(frame, attempt, made) {
+  /** The boxes of the picture. @param {Frame} frame @param {number} attempt @param {Grown[]} soFar @returns {Drawn[]} */
+  of(frame, attempt, soFar) {
     const shown = this.shownAttempt(frame, attempt);
     const chain = this.chain(frame);
     const nodesOf = (/** @type {Frame} */ one) => this.boxed(one, one === frame ? shown : this.explorer.states(one).lastAttempt);
@@ -157,7 +157,7 @@ class Pictures {
     const isAlone = this.isLarge(frame, shown) || (count > 2 * MOST && chain.length > 1);
     /** @type {Map<string, string>} what the next part calls its input -> the box that gives it */
     const given = new Map();
-    return (isAlone ? [frame] : chain).flatMap((one, part) => this.part(one, isAlone ? around(nodesOf(one), made) : nodesOf(one), part, given));
+    return (isAlone ? [frame] : chain).flatMap((one, part) => this.part(one, isAlone ? around(nodesOf(one), soFar) : nodesOf(one), part, given));
   }
 
   /**
@@ -190,9 +190,9 @@ class Pictures {
   }
 }
 
-/** The nodes around the newest of a large graph. @param {Grown[]} all @param {Grown[]} made */
-function around(all, made) {
-  const keys = new Set(made.map(({ node }) => node.key));
+/** The nodes around the newest of a large graph. @param {Grown[]} all @param {Grown[]} soFar */
+function around(all, soFar) {
+  const keys = new Set(soFar.map(({ node }) => node.key));
   const end = Math.min(all.length, Math.max(MOST, all.findLastIndex(({ node }) => keys.has(node.key)) + 1 + AHEAD));
   return all.slice(Math.max(0, end - MOST), end);
 }
@@ -280,21 +280,21 @@ function operators(some) {
   return some.filter(({ node }) => node.op.startsWith("call_")).length;
 }
 
-/** @param {Explorer} explorer @param {Frame} frame @param {number} attempt @param {Grown[]} made @param {Grown[]} all */
-function headingOf(explorer, frame, attempt, made, all) {
+/** @param {Explorer} explorer @param {Frame} frame @param {number} attempt @param {Grown[]} soFar @param {Grown[]} all */
+function headingOf(explorer, frame, attempt, soFar, all) {
   const isKept = attempt === explorer.states(frame).lastAttempt;
   const whole = explorer.data.isFirstView && isKept ? frame.graphs.reduce((sum, { calls }) => sum + calls, 0) : operators(all);
   const [number = 0] = frame.numbers;
   if (!whole && !number) return "No graph in this part of the function";
-  const count = operators(made);
+  const count = operators(soFar);
   const so = count < whole ? `${count} of ${plural(whole, "operator")} so far` : plural(whole, "operator");
-  const module = explorer.names(made.at(-1)?.node.module ?? "");
+  const module = explorer.names(soFar.at(-1)?.node.module ?? "");
   return `${number ? `Graph ${number}` : "Graph"}: ${so}${module ? `, in ${module}` : ""}`;
 }
 
 /**
  * @param {Explorer} explorer @param {Drawn[]} picture @param {Rows} rows
- * @param {{made: Drawn, element: Element}[]} nodes is told the element of each node
+ * @param {{drawn: Drawn, element: Element}[]} nodes is told the element of each node
  * @param {number} code the function whose lines have their colours now
  */
 function drawing(explorer, picture, rows, nodes, code) {
@@ -304,16 +304,16 @@ function drawing(explorer, picture, rows, nodes, code) {
   svg.setAttribute("aria-label", "graph so far");
   const parts = [...new Set(picture.map(({ part }) => part))];
   seams.forEach((y, at) => svg.append(seam(explorer, picture, parts, at, y, width)));
-  for (const made of picture) {
-    const box = boxes.get(made.key);
+  for (const drawn of picture) {
+    const box = boxes.get(drawn.key);
     if (!box) continue;
-    const { node, frame, lines } = made;
+    const { node, frame, lines } = drawn;
     const kind = node.op === "placeholder" ? "dynx-input" : "dynx-operator";
     const line = node.op === "placeholder" ? undefined : explorer.bands.linesOf(frame).get(node.key)?.get(code);
     const group = boxShape(box, { lines, title: `${node.name} = ${node.target}${node.args}: ${node.result}`, kind, line });
     explorer.bands.dress(group, code, line);
-    rows.under(/** @type {any} */ (group), made.keys);
-    nodes.push({ made, element: group });
+    rows.under(/** @type {any} */ (group), drawn.keys);
+    nodes.push({ drawn, element: group });
     svg.append(group);
   }
   return svg;
