@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from dynexplore.engine.config import config
 
@@ -81,9 +82,10 @@ class _EngineOff:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
-        """Stop a test that waits for what never comes."""
+        """Stop a test that waits for what never comes, and put grad mode back, which one that fails half-way may leave off."""
         if item.get_closest_marker("plain"):  # it waits for nothing that is not there, and a loaded machine is no failure
             return (yield)
+        grad_mode = torch.is_grad_enabled()
         before = signal.signal(signal.SIGALRM, _waited_long_enough)
         signal.alarm(SECONDS)
         try:
@@ -91,6 +93,7 @@ class _EngineOff:
         finally:
             signal.alarm(0)
             signal.signal(signal.SIGALRM, before)
+            torch.set_grad_enabled(grad_mode)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[Any]) -> Iterator[None]:
