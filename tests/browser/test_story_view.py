@@ -117,6 +117,7 @@ def test_everything_is_in_view_at_each_step(opened: Opened, name: str, width: in
     page.set_viewport_size({"width": width, "height": 900})
     page.evaluate("dynexplore.root.style.setProperty('--dynx-height', '620px')")
     page.evaluate("dynexplore.show(dynexplore.walk[0], 0)")
+    page.wait_for_function(f"() => ({SEEN})()[1].length === 0")  # the panes take their places a frame after the resizing
     total = page.evaluate("dynexplore.walk.reduce((sum, { states }) => sum + states.length, 0)")
     found = page.evaluate(
         f"count => {{ const seen = {SEEN}, found = []; for (let at = 0; at < count; at += 1)"
