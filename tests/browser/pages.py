@@ -10,6 +10,12 @@ from dynexplore.recording.recording import Recording
 from dynexplore.widgets import html
 
 
+def resize(page: Page, width: int, height: int) -> None:
+    """Give the page another size, and let the explorer take its places there, which it does a frame after it hears of it."""
+    page.set_viewport_size({"width": width, "height": height})
+    page.evaluate("() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
+
+
 class Heard:
     """What pages complain of (`errors`: whatever their consoles show) and ask for (`requests`)."""
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from browser.large import large
-from browser.pages import Opened, node, pane, tab, table_rows
+from browser.pages import Opened, node, pane, resize, tab, table_rows
 from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording
 from sample_recordings import inlined, toy
@@ -106,7 +106,7 @@ UPON_THE_NEXT = """() => [...dynexplore.root.querySelectorAll('td, th')].filter(
 def test_nothing_goes_on_behind_the_right_edge(opened: Opened, recording: Callable[[], Recording], width: int) -> None:
     """In every tab columns fit; what an ellipsis hides is told by the pointer."""
     page = opened(recording())
-    page.set_viewport_size({"width": width, "height": 800})
+    resize(page, width, 800)
     page.evaluate("dynexplore.root.style.setProperty('--dynx-height', '620px')")
     for name in page.get_by_role("tab").all():
         name.click()
@@ -122,7 +122,7 @@ def test_nothing_goes_on_behind_the_right_edge(opened: Opened, recording: Callab
 def test_where_it_is_narrow_tables_wrap_and_the_status_has_two_lines(opened: Opened) -> None:
     """Columns of short texts ask for more than there is, too; what the status says is whole, and the buttons stay in place."""
     page = opened(toy())
-    page.set_viewport_size({"width": 480, "height": 800})
+    resize(page, 480, 800)
     tab(page, "breaks")
     assert page.evaluate(f"async () => {{ await new Promise(requestAnimationFrame); return ({BEYOND})(); }}") == []
     said = page.locator(".dynx-status")
@@ -137,7 +137,7 @@ def test_where_it_is_narrow_tables_wrap_and_the_status_has_two_lines(opened: Ope
 def test_the_row_that_has_the_focus_says_all_of_it(opened: Opened) -> None:
     """A line below the table holds what ellipses hide in that row; it goes with the focus."""
     page = opened(wide())
-    page.set_viewport_size({"width": 914, "height": 800})
+    resize(page, 914, 800)
     body = pane(page, "graph", " .dynx-body")
     body.focus()
     body.evaluate("e => { e.scrollTop = e.scrollHeight; }")

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 
 import dynexplore
 from browser.large import compiled, large, node
-from browser.pages import Opened, pane, status, tab
+from browser.pages import Opened, pane, resize, status, tab
 from browser.pages import node as click_row
 from dynexplore.views import dot
 from dynexplore.views.explorer_data import explorer_data
@@ -40,7 +40,7 @@ def test_the_view_has_room_for_the_diagram(opened: Opened) -> None:
     """It opens with several boxes around the node at hand, and has most of the page; the story is one key away."""
     for recording, most in ((toy(), 1), (large(nodes=60), 15)):
         page = opened(recording, graphviz=True)
-        page.set_viewport_size({"width": 1040, "height": 700})
+        resize(page, 1040, 700)
         page.evaluate("dynexplore.root.style.setProperty('--dynx-height', '620px')")
         page.evaluate("dynexplore.choose(dynexplore.frame.graphs[0].nodes[1].key)")
         names = boxes(page)
@@ -429,7 +429,7 @@ def test_a_clean_recording_shows_its_graph_beside_the_verdict(opened: Opened) ->
     page.keyboard.press("1")
     expect(page.locator(".dynx-panel-overview .dynx-repeated")).to_be_visible()
     assert page.locator(".dynx-verdict-line").inner_text().startswith("Layers.forward is one graph of 61 operators.")
-    page.set_viewport_size({"width": 700, "height": 800})
+    resize(page, 700, 800)
     expect(page.locator(".dynexplore")).to_have_attribute("data-width", "narrow")
     graph, below = (page.locator(name).bounding_box() for name in (".dynx-whole-graph", ".dynx-time-pane"))
     assert graph and below and graph["height"] > 200 and graph["y"] + graph["height"] <= below["y"]

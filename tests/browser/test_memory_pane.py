@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from browser.pages import Opened, pane
+from browser.pages import Opened, pane, resize
 from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording
 from sample_recordings import toy
@@ -55,7 +55,7 @@ def test_a_recording_that_does_not_know_has_no_tab(opened: Opened) -> None:
 def test_all_of_the_picture_is_seen_in_a_notebook(opened: Opened) -> None:
     """Its foot says where the bytes begin and what the shades are: a picture without it would say something else."""
     page = opened(with_memory())
-    page.set_viewport_size({"width": 960, "height": 700})
+    resize(page, 960, 700)
     page.evaluate("dynexplore.root.style.setProperty('--dynx-height', '620px')")
     body, foot = pane(page, "memory", " .dynx-body"), page.get_by_text("inputs and parameters", exact=True)
     inside, below = body.bounding_box(), foot.bounding_box()

@@ -13,7 +13,7 @@ from torch import nn
 
 import dynexplore
 from browser.large import long_program
-from browser.pages import Opened, pane, status, tab
+from browser.pages import Opened, pane, resize, status, tab
 from dynexplore.engine import events as ev
 from dynexplore.engine.errors import BackendCompilerError
 from dynexplore.recording.recording import Recording
@@ -114,10 +114,9 @@ SEEN = """() => {
 def test_everything_is_in_view_at_each_step(opened: Opened, name: str, width: int) -> None:
     """Headline, source with the line at hand, stack, graph and strip, 620 pixels high, at every step of every frame."""
     page = opened(RECORDINGS[name]())
-    page.set_viewport_size({"width": width, "height": 900})
+    resize(page, width, 900)
     page.evaluate("dynexplore.root.style.setProperty('--dynx-height', '620px')")
     page.evaluate("dynexplore.show(dynexplore.walk[0], 0)")
-    page.wait_for_function(f"() => ({SEEN})()[1].length === 0")  # the panes take their places a frame after the resizing
     total = page.evaluate("dynexplore.walk.reduce((sum, { states }) => sum + states.length, 0)")
     found = page.evaluate(
         f"count => {{ const seen = {SEEN}, found = []; for (let at = 0; at < count; at += 1)"
@@ -145,7 +144,7 @@ CUT = """() => {
 def test_no_box_of_the_stack_is_cut(opened: Opened, name: str, width: int) -> None:
     """Where there is no room for all boxes each takes one line, rows are seen whole or not at all, and those below are counted."""
     page = opened(RECORDINGS[name](), reduced_motion="reduce")
-    page.set_viewport_size({"width": width, "height": 900})
+    resize(page, width, 900)
     page.evaluate("dynexplore.root.style.setProperty('--dynx-height', '620px')")
     page.evaluate("dynexplore.show(dynexplore.walk[0], 0)")
     found = page.evaluate(
@@ -186,7 +185,7 @@ HALF = """() => [...dynexplore.root.querySelectorAll('.dynx-dense .dynx-box')].f
 def test_no_value_is_cut_so_that_another_one_reads_there(opened: Opened, width: int) -> None:
     """A box of one line shows a number whole or not at all; what it keeps back is told by the pointer."""
     page = opened(explained(crowded, torch.randn(16, 8)), reduced_motion="reduce")
-    page.set_viewport_size({"width": width, "height": 900})
+    resize(page, width, 900)
     page.evaluate("dynexplore.root.style.setProperty('--dynx-height', '620px')")
     page.keyboard.press("End")
     assert page.locator(".dynx-dense .dynx-really").count() > 8, "the boxes take one line each"
@@ -223,7 +222,7 @@ def test_what_is_built_before_it_stands_in_the_page_scrolls_when_it_does(opened:
         " globalThis.dynexplore = new constructor(host, data); document.querySelector('body').prepend(host); }"
     )
     page.evaluate("dynexplore.tabs.openAgain('story')")
-    page.set_viewport_size({"width": 1040, "height": 900})
+    resize(page, 1040, 900)
     page.wait_for_function(f"() => ({SEEN})()[1].length === 0")
     assert "sin" in page.locator(".dynx-source .dynx-line.dynx-now").inner_text()
     row = page.locator(".dynx-original tr.dynx-now")
@@ -234,7 +233,7 @@ def test_what_is_built_before_it_stands_in_the_page_scrolls_when_it_does(opened:
 def test_where_it_is_narrow_source_and_graph_take_turns(opened: Opened) -> None:
     """At 600 pixels steps, strip and views stay in view; a button shows the graph in place of source and state, one leads back."""
     page = opened(explained(MODEL, X))
-    page.set_viewport_size({"width": 600, "height": 700})
+    resize(page, 600, 700)
     page.evaluate("dynexplore.root.style.setProperty('--dynx-height', '620px')")
     expect(page.locator(".dynexplore")).to_have_attribute("data-width", "narrow")
     in_view = f"(() => {{ const lost = ({SEEN})()[1]; return lost; }})()"
@@ -249,7 +248,7 @@ def test_where_it_is_narrow_source_and_graph_take_turns(opened: Opened) -> None:
 def test_where_it_is_narrow_every_view_is_seen_and_no_opcode_is_cut(opened: Opened) -> None:
     """The five views have room, and a listing has the whole width, which is enough for its texts."""
     page = opened(explained(trains, X))
-    page.set_viewport_size({"width": 600, "height": 700})
+    resize(page, 600, 700)
     expect(page.locator(".dynexplore")).to_have_attribute("data-width", "narrow")
     views = page.locator(".dynx-tablist")
     assert page.get_by_role("tab").count() == 5 and views.evaluate("e => e.scrollWidth <= e.clientWidth")
@@ -259,7 +258,7 @@ def test_where_it_is_narrow_every_view_is_seen_and_no_opcode_is_cut(opened: Open
         assert page.locator(f".dynx-{hidden}:visible").count() == 0
         assert page.locator(f".dynx-{shown} td:nth-child(3):visible").count() > 3
         assert page.locator(f".dynx-{shown} td:nth-child(3):visible").evaluate_all(cut) == []
-    page.set_viewport_size({"width": 1400, "height": 700})
+    resize(page, 1400, 700)
     expect(page.locator(".dynexplore")).to_have_attribute("data-width", "wide")
     assert all(page.locator(f".dynx-{key}").is_visible() for key in ("source", "boxes", "growing", "modified"))
 
@@ -575,7 +574,7 @@ def test_a_line_has_one_color_in_source_graph_and_bytecode(opened: Opened) -> No
 def test_the_newest_node_of_a_tall_graph_is_in_view(opened: Opened, width: int) -> None:
     """Where many nodes stand below each other, the graph is scrolled to where it grows."""
     page = opened(explained(fans_out, X))
-    page.set_viewport_size({"width": width, "height": 900})
+    resize(page, width, 900)
     in_view = """() => {
       const body = document.querySelector('.dynx-growing .dynx-body').getBoundingClientRect();
       const at = document.querySelector('.dynx-growing .dynx-newest').getBoundingClientRect();
@@ -591,7 +590,7 @@ def test_the_newest_node_of_a_tall_graph_is_in_view(opened: Opened, width: int) 
 def test_no_row_of_a_tall_graph_is_cut_at_the_upper_edge(opened: Opened, width: int) -> None:
     """A graph that is scrolled to its newest node begins with a whole row, unless that would hide the newest."""
     page = opened(explained(fans_out, X))
-    page.set_viewport_size({"width": width, "height": 900})
+    resize(page, width, 900)
     cut = """() => {
       const body = document.querySelector('.dynx-growing .dynx-body');
       const view = body.getBoundingClientRect();
@@ -613,7 +612,7 @@ def test_no_row_of_a_tall_graph_is_cut_at_the_upper_edge(opened: Opened, width: 
 def test_where_it_is_narrow_nothing_is_cut(opened: Opened, width: int, view: str) -> None:
     """A verdict of more lines takes its room from the list: the lower edge stays inside the 620 pixels."""
     page = opened(explained(trains, X), view=view)
-    page.set_viewport_size({"width": width, "height": 700})
+    resize(page, width, 700)
     page.evaluate("dynexplore.root.style.setProperty('--dynx-height', '620px')")
     expect(page.locator(".dynexplore")).to_have_attribute("data-width", "narrow")
     page.evaluate("document.querySelector('.dynx-verdict-line').append(' and more words for one more line'.repeat(2))")
@@ -667,7 +666,7 @@ PLACES = """() => {
 def test_no_pane_moves_on_choosing(opened: Opened, size: tuple[int, int]) -> None:
     """Rows of the overview, filters, steps and searches change what panes show, and the place of none."""
     page = opened(explained(says_five, X), view="overview")
-    page.set_viewport_size({"width": size[0], "height": size[1]})
+    resize(page, size[0], size[1])
     page.evaluate("height => dynexplore.root.style.setProperty('--dynx-height', `${height}px`)", size[1] - 40)
     page.wait_for_timeout(100)
     if size[0] > 880:  # in one column what is chosen stands below the list
@@ -779,7 +778,7 @@ def test_callers_with_long_names_leave_the_source_its_height(opened: Opened) -> 
 def test_without_steps_the_graph_grows_by_nodes(opened: Opened, name: str) -> None:
     """A recording of torch.compile tells no steps: one goes from node to node, with the line marked, and no stack is claimed."""
     page = opened(watched(RECORDINGS[name]()))
-    page.set_viewport_size({"width": 1040, "height": 900})
+    resize(page, 1040, 900)
     page.evaluate("dynexplore.root.style.setProperty('--dynx-height', '620px')")
     expect(page.locator(".dynx-boxes .dynx-body").get_by_text("not recorded").first).to_be_visible()
     page.locator(".dynexplore").press("Home")
