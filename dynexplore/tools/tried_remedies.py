@@ -12,51 +12,20 @@ PyTorch's counterpart: none.
 from __future__ import annotations
 
 import ast
-import json
-import math
-import os
-import shutil
-import subprocess
-import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from dynexplore.engine import events as ev
-from dynexplore.recording.engines import TORCH
 from dynexplore.recording.recording import Recording
+from dynexplore.tools.scratch_runs import CannotTry, Run, ScratchRuns, same_values
 from dynexplore.views.counts import plural
 from dynexplore.views.ranked_costs import Cost, costs_of, remedies_of
 from dynexplore.views.remedies import Remedy, limit_remedy, verdict
 
-MOST_BYTES = 64_000_000
-"""The maximum total size of the files copied from the script's folder; further files are left out."""
-
 MOST_REMEDIES = 8
 """The maximum number of remedies tried: each is a run of the program."""
-
-_LEFT_OUT = shutil.ignore_patterns(".git", "__pycache__", ".venv", "venv", "node_modules", "*.egg-info")
-
-
-class CannotTry(Exception):
-    """The program cannot be run; the message is one sentence with the reason."""
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """One run of the program: its recording, the results of its compiled calls, its output and exception."""
-
-    recording: Recording
-    results: list[Any]
-    printed: str
-    error: str
-
-    @property
-    def counts(self) -> tuple[int, int, int]:
-        """The numbers of graphs, graph breaks and recompiles."""
-        return len(self.recording.graphs), len(self.recording.breaks), len(self.recording.of(ev.Recompiled))
 
 
 @dataclass
@@ -98,12 +67,12 @@ def try_remedies(
         raise CannotTry(f"there is no script {script}")
     source = script.read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory(prefix="dynexplore_try_") as scratch:
-        runs = _Runs(script, Path(scratch), tuple(args), calls, seconds)
-        before = runs.run(source)
+        runs = ScratchRuns(script, Path(scratch), tuple(args), calls, seconds)
+        before = runs.run({})
         costs = costs_of(before.recording)
         trial = Trial(script.name, before, costs)
         for cost, remedy in _to_try(before.recording, costs, source)[:most]:
-            trial.tried.append((cost, remedy, runs.tried(before, cost, remedy, source)))
+            trial.tried.append((cost, remedy, _tried(runs, before, cost, remedy, source)))
         for _, _, event in trial.tried:
             before.recording.record(event)
     return trial
@@ -121,72 +90,19 @@ def _to_try(recording: Recording, costs: Sequence[Cost], source: str) -> list[tu
     return sorted(texts.values(), key=lambda pair: pair[1].how == "by hand")
 
 
-@dataclass(frozen=True, slots=True)
-class _Runs:
-    script: Path
-    scratch: Path
-    args: tuple[str, ...]
-    calls: int
-    seconds: float
-
-    def tried(self, before: Run, cost: Cost | None, remedy: Remedy, source: str) -> ev.RemedyTried:
-        place = cost.place if cost is not None else ""
-        words = {"frame": 0, "row": remedy.row, "text": remedy.text, "place": place, "before": before.counts}
-        if remedy.how == "by hand":
-            return ev.RemedyTried(**words)  # type: ignore[arg-type]
-        changed, environment = applied(remedy, cost, source, self.script.name)
-        if changed == source and not environment:
-            return ev.RemedyTried(**words, error="there is no place for it in the script")  # type: ignore[arg-type]
-        after = self.run(changed, environment)
-        same = same_values(before, after)
-        fewer = sum(after.counts[1:]) < sum(before.counts[1:])
-        helped = fewer and not after.error and same is not False
-        return ev.RemedyTried(**words, after=after.counts, same_values=same, error=after.error, helped=helped)  # type: ignore[arg-type]
-
-    def run(self, source: str, environment: Mapping[str, str] | None = None) -> Run:
-        """Run a text in place of the script, in a fresh copy of its folder."""
-        folder = Path(tempfile.mkdtemp(dir=self.scratch)) / "copy"
-        _copy(self.script.resolve().parent, folder)
-        copied = folder / self.script.name
-        copied.write_text(source, encoding="utf-8")
-        report = folder.parent / "report.json"
-        words = [sys.executable, "-m", "dynexplore.watching.remedy_process", str(copied), str(report), str(self.calls), *self.args]
-        here = str(Path(__file__).resolve().parents[2])
-        path = os.pathsep.join(filter(None, (here, os.environ.get("PYTHONPATH", ""))))
-        variables = {**os.environ, "PYTHONPATH": path, "PYTHONHASHSEED": "0", **(environment or {})}
-        try:
-            done = subprocess.run(
-                words, cwd=folder, env=variables, capture_output=True, text=True, timeout=self.seconds, check=False
-            )
-        except subprocess.TimeoutExpired:
-            return Run(Recording(engine=TORCH), [], "", f"TimeoutError: it took longer than {self.seconds:g} s")
-        if not report.is_file():
-            last = done.stderr.strip().splitlines()[-1:] or ["no word"]
-            return Run(Recording(engine=TORCH), [], done.stdout, f"RuntimeError: it ended with {last[0]}")
-        plain = json.loads(report.read_text(encoding="utf-8"))
-        return Run(Recording.from_plain(plain["recording"]), plain["results"], done.stdout, plain["error"])
-
-
-def _copy(folder: Path, to: Path) -> None:
-    """Copy the script's folder, up to the size limit: files that a program reads, modules that it imports."""
-    free_bytes = MOST_BYTES
-
-    def left_out(where: str, names: list[str]) -> set[str]:
-        nonlocal free_bytes
-        out = set(_LEFT_OUT(where, names))
-        for name in sorted(set(names) - out):
-            path = Path(where) / name
-            if path.is_symlink() or not (path.is_file() or path.is_dir()):
-                out.add(name)
-            elif path.is_file():
-                size = path.stat().st_size
-                if size > free_bytes:
-                    out.add(name)
-                else:
-                    free_bytes -= size
-        return out
-
-    shutil.copytree(folder, to, ignore=left_out)
+def _tried(runs: ScratchRuns, before: Run, cost: Cost | None, remedy: Remedy, source: str) -> ev.RemedyTried:
+    place = cost.place if cost is not None else ""
+    words = {"frame": 0, "row": remedy.row, "text": remedy.text, "place": place, "before": before.counts}
+    if remedy.how == "by hand":
+        return ev.RemedyTried(**words)  # type: ignore[arg-type]
+    changed, environment = applied(remedy, cost, source, runs.script.name)
+    if changed == source and not environment:
+        return ev.RemedyTried(**words, error="there is no place for it in the script")  # type: ignore[arg-type]
+    after = runs.run({runs.script.name: changed}, environment)
+    same = same_values(before, after)
+    fewer = sum(after.counts[1:]) < sum(before.counts[1:])
+    helped = fewer and not after.error and same is not False
+    return ev.RemedyTried(**words, after=after.counts, same_values=same, error=after.error, helped=helped)  # type: ignore[arg-type]
 
 
 # -- apply a remedy to source text ---------------------------------------------------------------------------------------
@@ -287,21 +203,3 @@ def _passed(tree: ast.Module, statement: ast.stmt, parameter: str, cost: Cost | 
         if isinstance(value, ast.Name):
             return value.id
     return None
-
-
-# -- results -----------------------------------------------------------------------------------------------------------
-
-
-def same_values(before: Run, after: Run) -> bool | None:
-    """Whether two runs had the same results: of their compiled calls, or else their output; None if neither is available."""
-    if before.results and after.results:
-        return len(before.results) == len(after.results) and _alike(before.results, after.results)
-    return before.printed == after.printed if before.printed or after.printed else None
-
-
-def _alike(before: Any, after: Any) -> bool:
-    if isinstance(before, list) and isinstance(after, list):
-        return len(before) == len(after) and all(map(_alike, before, after))
-    if isinstance(before, float) and isinstance(after, float):
-        return math.isclose(before, after, rel_tol=1e-4, abs_tol=1e-5) or (math.isnan(before) and math.isnan(after))
-    return bool(before == after)

@@ -1,10 +1,10 @@
-"""A program that `dynexplore try` runs in a separate process: a bounded number of compiled calls, their results, a recording.
+"""A program that `dynexplore try` or `fix` runs in a separate process: a bounded number of compiled calls, and a report of them.
 
-The idea: two runs are compared by the results of their compiled calls and by their output. So the random seed is fixed, each result
-is reduced to a few numbers, and the program ends after a number of calls. A remedy affects only how torch compiles; the program
-sees the same environment.
+The idea: two runs are compared by the results of their compiled calls, by the inputs after each call, by parameters and gradients
+at the end, and by their output. So the random seed is fixed, each tensor is reduced to a few numbers, and the program ends after a
+number of calls. A remedy affects only how torch compiles; the program sees the same environment.
 
-In: the command line `SCRIPT REPORT CALLS [ARGS ...]`. Out: the file REPORT, JSON: the recording, results, error.
+In: the command line `SCRIPT REPORT CALLS [ARGS ...]`. Out: the file REPORT, JSON: the recording, results, state, error.
 
 PyTorch's counterpart: none; torch/_dynamo/repro/after_dynamo.py runs programs that it generated itself.
 """
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import random
 import runpy
 import sys
@@ -36,6 +37,8 @@ class Results:
         self.most = most
         self.rows: list[list[Any]] = []
         self._depth = 0
+        self._modules: dict[int, torch.nn.Module] = {}
+        self._latest: list[Any] = []
 
     def around(self, compiled: Callable[..., Any]) -> Callable[..., Any]:
         """Wrap a compiled function to record its results; a call nested in another compiled call is part of that call."""
@@ -51,19 +54,28 @@ class Results:
                 result = compiled(*args, **kwargs)
             finally:
                 self._depth -= 1
-            self.rows.append(_numbers(result))
+            self.rows.append(_numbers((result, args, kwargs)))
+            self._modules |= {id(leaf): leaf for leaf in args if isinstance(leaf, torch.nn.Module)}
+            self._latest = torch.utils._pytree.tree_leaves((args, kwargs))
             return result
 
         return call
 
+    def state(self) -> list[Any]:
+        """The parameters and buffers of the compiled modules at the end, and the gradients of these and of the latest inputs."""
+        tensors = [leaf for module in self._modules.values() for leaf in (*module.parameters(), *module.buffers())]
+        leaves = [leaf for leaf in self._latest if isinstance(leaf, torch.Tensor) and leaf.is_leaf]
+        return _numbers([tensors, [leaf.grad for leaf in (*tensors, *leaves)]])
+
 
 def _numbers(value: Any) -> list[Any]:
-    """A result as a few numbers: for tensors shape, sum and sum of magnitudes."""
+    """A result as a few numbers: for tensors shape, sum, sum of magnitudes, and a sum that depends on the order."""
     rows: list[Any] = []
     for leaf in torch.utils._pytree.tree_leaves(value):
         if isinstance(leaf, torch.Tensor) and not leaf.is_sparse and leaf.layout is torch.strided:
             plain = leaf.detach().to("cpu", torch.complex128 if leaf.is_complex() else torch.float64)
-            rows.append([list(leaf.shape), float(plain.abs().sum()), float(plain.real.sum())])
+            order = torch.linspace(0.5, 1.5, plain.numel(), dtype=plain.dtype).reshape(plain.shape)
+            rows.append([list(leaf.shape), float(plain.abs().sum()), float(plain.real.sum()), float((plain * order).real.sum())])
         elif isinstance(leaf, bool | int | float | str):
             rows.append(leaf)
         else:
@@ -80,6 +92,7 @@ def main(words: list[str]) -> None:
     torch.manual_seed(0)
     results, error = Results(int(calls)), ""
     _note_results(results)
+    branches = Branches()
     with watch(steps=False) as seen:
         try:
             runpy.run_path(script, run_name="__main__")
@@ -88,7 +101,28 @@ def main(words: list[str]) -> None:
         except BaseException as raised:  # any exception of the program goes into the report
             error = f"{type(raised).__name__}: {raised}"
     recording = seen.recording.to_plain(times=False)
-    Path(report).write_text(json.dumps({"recording": recording, "results": results.rows, "error": error}), encoding="utf-8")
+    words_of_it = {"results": results.rows, "state": results.state(), "error": error, "differing_branches": branches.differing}
+    Path(report).write_text(json.dumps({"recording": recording, **words_of_it}), encoding="utf-8")
+
+
+class Branches:
+    """In a run without torch.compile: counts calls of torch.where whose branches differ in shape or dtype, as those of `if` may."""
+
+    def __init__(self) -> None:
+        self.differing = 0
+        if os.environ.get("TORCHDYNAMO_DISABLE") == "1":
+            self._where = torch.where
+            torch.where = self._checked
+
+    def _checked(self, *args: Any, **kwargs: Any) -> Any:
+        result = self._where(*args, **kwargs)
+        if len(args) == 3:
+            _, *values = args
+            shapes = [tuple(value.shape) if isinstance(value, torch.Tensor) else () for value in values]
+            dtypes = [value.dtype if isinstance(value, torch.Tensor) else type(value) for value in values]
+            same_dtype = dtypes[0] == dtypes[1]
+            self.differing += shapes != [tuple(result.shape)] * 2 or not same_dtype
+        return result
 
 
 def _note_results(results: Results) -> None:

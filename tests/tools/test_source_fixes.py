@@ -1,0 +1,79 @@
+"""Rewrites of a line that breaks the graph: by the form of the code alone, and only where it cannot change what happens."""
+
+from __future__ import annotations
+
+import pytest
+
+from dynexplore.tools.source_fixes import fixes_at, without_cache
+
+pytestmark = pytest.mark.plain("text is rewritten, and nothing is captured")
+
+
+def rewritten(body: str, line: int = 3) -> dict[str, str]:
+    """The rewrites of a line of a function, by their id: the lines of its body."""
+    source = "import torch\ndef f(x, y, n):\n" + "".join(f"    {each}\n" for each in body.splitlines())
+    return {fix.id: "\n".join(each[4:] for each in fix.text.splitlines()[2:]) for fix in fixes_at(source, line)}
+
+
+@pytest.mark.parametrize(
+    ("body", "id", "changed"),
+    [
+        ("if x.sum() > 0:\n    y = x + 1\nelse:\n    y = x - 1", "where", "y = torch.where(x.sum() > 0, x + 1, x - 1)"),
+        ("if x.sum() > 0:\n    y = x + 1", "where", "y = torch.where(x.sum() > 0, x + 1, y)"),
+        ("if x.max():\n    return x + 1\nreturn x - 1", "where", "return torch.where(x.max() != 0, x + 1, x - 1)"),
+        ("if not x.any():\n    return x + 1\nelse:\n    return x", "where",
+         "return torch.where(torch.logical_not(x.any()), x + 1, x)"),
+        ("y = x if x.sum().item() > 0 else -x", "where", "y = torch.where(x.sum() > 0, x, -x)"),
+        ("y = x if x.sum() > 0 and y.sum() > 1 else -x", "where",
+         "y = torch.where((x.sum() > 0) & (y.sum() > 1), x, -x)"),
+        ("return n(x) if x.sum() > 0 else x * 2", "cond", "return torch.cond(x.sum() > 0, lambda: n(x), lambda: x * 2)"),
+        ("y = x * x.sum().item()", "no-item", "y = x * x.sum()"),
+        ("y = x * float(x.sum())", "no-item", "y = x * x.sum()"),
+        ("print(x)", "not-compiled", "if not torch.compiler.is_compiling():\n    print(x)"),
+        ("logger.info('%s', x)", "not-compiled", "if not torch.compiler.is_compiling():\n    logger.info('%s', x)"),
+    ],
+)  # fmt: skip
+def test_what_a_line_becomes(body: str, id: str, changed: str) -> None:
+    """`if` on a tensor, `.item()`, output."""
+    assert rewritten(body)[id] == changed
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if x.sum() > 0:\n    y += 1",
+        "if x.sum() > 0:\n    y = x.add_(1)",
+        "if x.sum() > 0:\n    y = torch.rand(2)",
+        "if x.sum() > 0:\n    y = n(x)",
+        "if x is None:\n    y = x",
+        "if x is not None and x.sum() > 0:\n    y = x",
+        "if 0 < x.sum() < 1:\n    y = x",
+        "if x.sum() > 0:\n    y = x\n    n = 2",
+        "if x.sum() > 0:\n    y = x\nelse:\n    n = x",
+        "if x.sum() > 0:\n    return x\ny = 2",
+    ],
+)
+def test_what_torch_where_cannot_express(body: str) -> None:
+    """Side effects, random numbers, the user's functions, conditions on Python objects, two effects in a branch."""
+    assert "where" not in rewritten(body)
+
+
+def test_an_elif_is_left_alone() -> None:
+    """It would become a statement of its own, after the whole choice."""
+    assert rewritten("if n:\n    y = x\nelif x.sum() > 0:\n    y = -x\nelse:\n    y = x * 2", 5) == {}
+
+
+def test_torch_is_imported() -> None:
+    """After the docstring, where the rewrite needs it; a line outside of functions is not rewritten."""
+    source = '"""Doc."""\nfrom m import g\ndef f(x):\n    print(x)\nprint(1)\n'
+    (fix,) = fixes_at(source, 4)
+    assert fix.text.splitlines()[:3] == ['"""Doc."""', "from m import g", "import torch"]
+    assert fixes_at(source, 5) == [] and fixes_at("def f(:", 1) == []
+
+
+def test_a_cache_that_torch_ignores() -> None:
+    """The call goes to the function behind the cache; other callers keep it."""
+    source = "import functools\n@functools.lru_cache(None)\ndef t(n): ...\ndef u(n): ...\ndef f(x):\n    return t(1) + u(x)\n"
+    (fix,) = without_cache(source, 6)
+    assert fix.text == source.replace("t(1)", "t.__wrapped__(1)")
+    assert without_cache(source, 4) == []
