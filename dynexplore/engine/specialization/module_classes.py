@@ -53,9 +53,15 @@ class ModuleClasses:
         for block, source in receivers:
             if block in self:
                 continue
-            owner = _outermost_module(source, scope)
-            if owner in self or _has_several(owner, type(block)):
+            if _outermost_module(source, scope) in self or self.is_repeated(block, source, scope):
                 self._classes[id(type(block))] = type(block)
+
+    def is_repeated(self, block: object, source: Source, scope: Scope) -> bool:
+        """Whether the model through which a module is reached has another module of its class. If it is reached through none,
+        as a value on the stack of a resume function, its class answers.
+        """
+        owner = _outermost_module(source, scope)
+        return block in self if owner is block else _has_several(owner, type(block))
 
 
 def _outermost_module(source: Source, scope: Scope) -> object:

@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING, Any
 from dynexplore.engine.bytecode import Instruction, ParsedCode, argument_slots
 from dynexplore.engine.display_paths import shown_file
 from dynexplore.engine.events import UserFrame
-from dynexplore.engine.provenance.sources import LocalSource
+from dynexplore.engine.provenance.sources import LocalSource, Scope
+from dynexplore.engine.specialization.module_classes import ModuleClasses
+from dynexplore.engine.translate.nested_frames import up_to_repeated_block
 from dynexplore.engine.translate.resume import resume_point
 from dynexplore.engine.variables.contract.context import ObservedException
 
@@ -32,8 +34,10 @@ if TYPE_CHECKING:
 class FrameStack:
     """The frames of one attempt, the root first; implements the protocol `ActiveFrames` of the trackers' context."""
 
-    def __init__(self, root: SymbolicFrame) -> None:
+    def __init__(self, root: SymbolicFrame, classes: ModuleClasses, scope: Scope) -> None:
         self.root, self.root_began_at = root, root.pc
+        self.scope = scope
+        self._classes = classes
         self.running: list[SymbolicFrame] = []
         self.chain: list[SymbolicFrame] = [root]  # the frames in which the graph may end (nested_frames.py)
         self.root_passes_on = False  # whether the root only calls the frame that nests in it
@@ -65,9 +69,11 @@ class FrameStack:
     @property
     def stopping(self) -> SymbolicFrame:
         """The frame in which the graph ends if it breaks here."""
-        if self.root_passes_on:
-            return self.root
-        return next(frame for frame in reversed(self.chain) if frame.stops)
+        return next(frame for frame in reversed(self.joined(self.chain)) if frame.stops)
+
+    def joined(self, frames: Sequence[SymbolicFrame]) -> Sequence[SymbolicFrame]:
+        """Those of these frames, each called by the one before, whose graphs are one if it breaks in the last frame."""
+        return frames[:1] if self.root_passes_on else up_to_repeated_block(frames, self._classes, self.scope)
 
     def user_stack(self) -> tuple[UserFrame, ...]:
         """The frames as a traceback shows them, outermost first."""

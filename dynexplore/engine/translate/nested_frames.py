@@ -16,6 +16,7 @@ PyTorch's counterpart: `should_compile_partial_graph` in torch/_dynamo/symbolic_
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -26,10 +27,14 @@ from dynexplore.engine.graph_breaks import SkipFrame
 from dynexplore.engine.policy.nested_breaks import breaks_nest
 from dynexplore.engine.policy.skip import reads_its_frame, reads_its_locals, skip_reason
 from dynexplore.engine.policy.trace_rules import OWN_FOLDER
+from dynexplore.engine.provenance.sources import Scope, Source
+from dynexplore.engine.specialization.loop_carried import stored_around
+from dynexplore.engine.specialization.module_classes import ModuleClasses
 from dynexplore.engine.translate.resume import ResumeCode
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
 from dynexplore.engine.variables.callables.function import CellVariable, FunctionVariable, NestedFunctionVariable
 from dynexplore.engine.variables.objects.namespace import NamespaceVariable
+from dynexplore.engine.variables.torch_.nn.nn_module import NNModuleVariable
 
 if TYPE_CHECKING:
     from dynexplore.engine.translate.contract.interpreter import Interpreter
@@ -86,6 +91,32 @@ def passes_on(frame: SymbolicFrame, began_at: int) -> bool:
     if next(step.op for step in frame.steps[behind:] if step.op not in _MOVES_VALUES) != "RETURN_VALUE":
         return False
     return any(step.op not in _LOADS for step in frame.steps[began_at : frame.parsed.first_step[frame.current.index]])
+
+
+def up_to_repeated_block(frames: Sequence[SymbolicFrame], classes: ModuleClasses, scope: Scope) -> Sequence[SymbolicFrame]:
+    """These frames, each called by the one before, up to the first block (a module) of which the model has several.
+
+    The graphs of such a block serve all its instances if it runs as a frame of its own, while a break that nests in it is captured
+    once for each call. In a loop it nests, since all iterations share the resume function.
+    """
+    for depth, frame in enumerate(frames[1:], 1):
+        caller = frames[depth - 1]
+        if stored_around(caller.parsed, caller.current) is not None:
+            break
+        called = module_called(frame)
+        if caller.unit_began_at >= 0 and called is not None and classes.is_repeated(*called, scope):
+            return frames[:depth]
+    return frames
+
+
+def module_called(frame: SymbolicFrame) -> tuple[object, Source] | None:
+    """The module whose method a frame runs."""
+    code = frame.parsed.code
+    name = code.co_varnames[0] if code.co_argcount else ""
+    receiver = frame.cells[name].content if name in frame.cells else frame.locals.get(name)
+    if isinstance(receiver, NNModuleVariable) and receiver.value is not None and receiver.source is not None:
+        return receiver.value, receiver.source
+    return None
 
 
 def frames_called_through(frame: SymbolicFrame) -> list[SymbolicFrame]:

@@ -51,7 +51,7 @@ from dynexplore.engine.translate.dispatch import HANDLERS
 from dynexplore.engine.translate.event_emitter import EventEmitter
 from dynexplore.engine.translate.frame_stack import FrameStack, user_frame
 from dynexplore.engine.translate.nested_break import CallOfCallee, NestedBreakWriter
-from dynexplore.engine.translate.nested_frames import passes_on
+from dynexplore.engine.translate.nested_frames import module_called, passes_on
 from dynexplore.engine.translate.resume import resume_point
 from dynexplore.engine.translate.root_frame import RootFrame
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
@@ -70,7 +70,7 @@ from dynexplore.engine.variables.objects.exception import ExceptionVariable, exc
 from dynexplore.engine.variables.objects.weak_reference import HELD_BY_THE_FRAME
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
 from dynexplore.engine.variables.scalars.symint import SymbolicNumberVariable
-from dynexplore.engine.variables.torch_.nn.nn_module import WAITS_FOR_LAZY_INIT, NNModuleVariable, is_module_frame
+from dynexplore.engine.variables.torch_.nn.nn_module import WAITS_FOR_LAZY_INIT, is_module_frame
 
 _ROWS = (all_rows, class_statement, comptime, handlers)  # imported for the rows they declare
 
@@ -152,7 +152,9 @@ class Translator:
         self.values = ValueBuilder(self)
         root = RootFrame(request, self.journal, self.resume, self.specializer)
         namespace = self.calls.namespaces[id(request.globals)]
-        self.frames = FrameStack(root.build(original if original is not None else read(request.code), namespace))
+        scope = Scope(request.values, request.closure, request.globals)
+        built = root.build(original if original is not None else read(request.code), namespace)
+        self.frames = FrameStack(built, request.module_classes, scope)
         if self.resume is not None:
             self.frames.chain += root.build_callees(self, self.frames.root)
         self.has_nested = False  # whether a callee was interpreted in which the graph might have ended
@@ -485,10 +487,9 @@ class Translator:
         graph_break = GraphBreak(kind, **facts)
         frames = self.frames.unwound_by(error)
         graph_break.user_stack = tuple(map(user_frame, frames or [self.frames.root]))
-        scope = Scope(self.request.values, self.request.closure, self.request.globals)
-        self.request.module_classes.note(_modules_called(frames[1:]), scope)
+        self.request.module_classes.note(filter(None, map(module_called, frames[1:])), self.frames.scope)
         if self.emitter is not None:
-            nested = any(frame.stops for frame in frames[1:]) and not self.frames.root_passes_on
+            nested = any(frame.stops for frame in self.frames.joined(frames)[1:])
             self.emitter.broke(graph_break, self.frames.root, nested=nested)
         return graph_break
 
@@ -518,13 +519,3 @@ def _without_frames(graph_break: GraphBreak) -> GraphBreak:
     """Drop the traceback of a break that outlives the attempt, in its restart point: it would keep the attempt alive."""
     graph_break.__traceback__ = graph_break.__context__ = graph_break.__cause__ = None
     return graph_break
-
-
-def _modules_called(frames: Sequence[SymbolicFrame]) -> Iterator[tuple[object, Source]]:
-    """The modules whose methods these frames run."""
-    for frame in frames:
-        code = frame.parsed.code
-        name = code.co_varnames[0] if code.co_argcount else ""
-        receiver = frame.cells[name].content if name in frame.cells else frame.locals.get(name)
-        if isinstance(receiver, NNModuleVariable) and receiver.value is not None and receiver.source is not None:
-            yield receiver.value, receiver.source

@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 import dynexplore
+from dynexplore.engine.config import config
 from engine_checks import assert_same_as_eager, graphs_compiled
 
 X = torch.linspace(-1, 1, 12).reshape(3, 4)
@@ -62,15 +63,37 @@ class Pair(nn.Module):
         return self.second(self.first(x))
 
 
+class Blocks(nn.Module):
+    """Blocks whose own parts break, called one behind the other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = Block(1), Block(1)
+
+    def forward(self, x):
+        return self.second(self.first(x))
+
+
+@pytest.mark.parametrize(("nests", "graphs"), [(False, 4), (True, 3)])
 @pytest.mark.parametrize("count", [2, 5])
-def test_a_block_that_breaks_is_compiled_once_for_all_its_instances(count):
+def test_a_block_that_breaks_is_compiled_once_for_all_its_instances(count, nests, graphs):
     """The frames of the first block serve the others, too: as many graphs for five blocks as for two."""
-    assert_same_as_eager(Stack(count).requires_grad_(False), X, calls=3, graphs=4)
+    with config.patch(nested_graph_breaks=nests):
+        assert_same_as_eager(Stack(count).requires_grad_(False), X, calls=3, graphs=graphs)
 
 
-def test_blocks_under_names_of_their_own_are_compiled_once():
-    """They need not stand in a list: two graphs, before and behind the break."""
-    assert_same_as_eager(Pair().requires_grad_(False), X, calls=2, graphs=2)
+@pytest.mark.parametrize("nests", [False, True])
+def test_blocks_under_names_of_their_own_are_compiled_once(nests):
+    """They need not stand in a list: two graphs, before and behind the break. It does not nest in them, not being in a loop."""
+    with config.patch(nested_graph_breaks=nests):
+        assert_same_as_eager(Pair().requires_grad_(False), X, calls=2, graphs=2)
+
+
+@pytest.mark.parametrize(("nests", "graphs"), [(False, 4), (True, 2)])
+def test_a_break_nests_up_to_the_block_of_which_there_is_another(nests, graphs):
+    """Of the parts of a block there is one in it: they share its graphs."""
+    with config.patch(nested_graph_breaks=nests):
+        assert_same_as_eager(Blocks().requires_grad_(False), X, calls=2, graphs=graphs)
 
 
 def graphs_of_a_choice() -> int:
