@@ -119,10 +119,28 @@ def _calls(recording: Recording) -> dict[int, int]:
 
 
 def _loop(recording: Recording, entered: ev.FrameEntered) -> Place | None:
-    own = _loop_around(recording.original_code(entered.frame), resumed_at(entered.code))
+    in_callee = _loop_in_callee(recording, entered.frame, entered.chain)
+    own = in_callee or _loop_around(recording.original_code(entered.frame), resumed_at(entered.code))
     parent = entered.parent or 0
     broke = recording.of_frame(parent, ev.GraphBroke)[-1:] if recording.of_frame(parent, ev.FrameEntered) else ()
-    return own or (_loop_around(recording.original_code(parent), broke[0].offset) if broke and not broke[0].inline else None)
+    if own or not broke:
+        return own
+    if broke[0].nested:
+        return _loop_in_callee(recording, parent, broke[0].user_stack)
+    return _loop_around(recording.original_code(parent), broke[0].offset) if not broke[0].inline else None
+
+
+def _loop_in_callee(recording: Recording, frame: int, chain: Sequence[ev.UserFrame]) -> Place | None:
+    """The innermost loop around the positions of a chain's callees."""
+    codes = {(entered.code.file, entered.code.qualname): entered.code for entered in recording.of_frame(frame, ev.InlineEntered)}
+    for at in reversed(chain[1:]):
+        code = codes.get((at.file, at.function))
+        rows = code.rows if code is not None else ()
+        span = (at.line, at.column, at.end_column)
+        offset = next((row.offset for row in rows if (row.line, row.column, row.end_column) == span), -1)
+        if code is not None and (loop := _loop_around(code, offset)):
+            return loop
+    return None
 
 
 def _loop_around(code: ev.CodeView, offset: int) -> Place | None:

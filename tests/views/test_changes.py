@@ -14,6 +14,7 @@ from torch import nn
 
 from dynexplore import explain, graph_break
 from dynexplore.engine import events as ev
+from dynexplore.engine.config import config
 from dynexplore.recording.recording import Recording
 from dynexplore.views.changes import as_the_program_says, change, loops_of
 from dynexplore.views.headline import headline
@@ -99,6 +100,20 @@ def test_a_function_that_is_called_in_a_loop() -> None:
     """The loop is its caller's."""
     recording = explain(calls_in_a_loop)([torch.ones(size) for size in (2, 2, 3)]).recording
     assert loops(recording) == [calls_in_a_loop.__code__.co_firstlineno + 2]
+
+
+def calls_what_has_a_loop(parts: list[torch.Tensor]) -> torch.Tensor:
+    total = sums(parts)
+    return total + 1
+
+
+def test_a_loop_of_a_callee_in_which_the_graph_ends() -> None:
+    """The resume function goes on in the callee, in its loop."""
+    with config.patch(nested_graph_breaks=True):
+        recording = explain(calls_what_has_a_loop)([torch.ones(size) for size in (2, 2, 3)]).recording
+    line = sums.__code__.co_firstlineno + 2
+    assert loops(recording) == [line]
+    assert f"in the loop at test_changes.py:{line})." in headline(recording).summary
 
 
 def test_the_loop_of_a_library_is_named_by_the_line_that_calls_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
