@@ -28,6 +28,7 @@ import torch
 
 from dynexplore.engine import native
 from dynexplore.engine.config import config
+from dynexplore.engine.policy.nested_breaks import note_runs_once
 from dynexplore.engine.runtime.call_snapshot import CallSnapshot
 from dynexplore.engine.runtime.stores import Store
 from dynexplore.recording.recording import Recording
@@ -84,6 +85,7 @@ class NotebookSession(CellSession):
         self._cell: types.FunctionType = session.function
         super().__init__(self._cell, session._store, session._explainer, session.recording)
         self._text, self._code_of, self._only = text, code_of, only
+        note_runs_once(self._cell.__code__)  # what it calls keeps frames of its own, which have sessions
         _, self._why_program = cell_capture.why_program(self._cell)
         self._calls = self._store.observers.calls = FrameCalls()
         self.about = "the cell: the names that it reads, with their values from before it ran"

@@ -99,9 +99,12 @@ def test_it_asks_for_a_changed_shape_by_words() -> None:
         session.what_if({"q": 3})
 
 
-def test_each_frame_has_a_session() -> None:
-    """A function that is called by the cell can be asked about, with its own inputs; resume functions belong to it."""
-    session = ran("r = broken(a)\nt = broken(torch.ones(4), n=2)", world())
+@pytest.mark.parametrize("nests", [False, True])
+def test_each_frame_has_a_session(nests: bool) -> None:
+    """A function that is called by the cell can be asked about, with its own inputs; resume functions belong to it. A cell runs
+    once, so nothing nests in it."""
+    with dynexplore.config.patch(nested_graph_breaks=nests):
+        session = ran("r = broken(a)\nt = broken(torch.ones(4), n=2)", world())
     by_frame = {one.frame: one for one in session.recording.frames}
     asked = {frame: session.of_frame(frame) for frame in by_frame}
     own = [frame for frame, one in asked.items() if one is session]

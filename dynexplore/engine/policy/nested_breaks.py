@@ -5,9 +5,12 @@ frames around it (translate/nested_break.py). Where that causes trouble, or wher
 all callers, this turns it off for a block and everything called in it. Code that is already compiled is unaffected: the setting is
 read during capture and is not guarded.
 
+A function that runs once, such as the code of a notebook cell, ends its own graphs, too: what it calls is called again by other
+code, and its graphs should be found then.
+
 In: `with disable_nested_graph_breaks():`, or the same as a decorator. Out: `breaks_nest()` of this thread, set both by plain
-Python and by the translator (variables/modes/nested_breaks.py). PyTorch's counterpart: `disable_nested_graph_breaks` in
-torch/_dynamo/decorators.py.
+Python and by the translator (variables/modes/nested_breaks.py); `note_runs_once`, `runs_once`. PyTorch's counterpart:
+`disable_nested_graph_breaks` in torch/_dynamo/decorators.py.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 from types import CodeType, FunctionType
 from typing import Any, TypeVar, overload
@@ -29,11 +33,22 @@ class _Setting(threading.local):
 
 
 _setting = _Setting()
+_RUN_ONCE: weakref.WeakValueDictionary[int, CodeType] = weakref.WeakValueDictionary()  # by id: equal codes are distinct
 
 
 def breaks_nest() -> bool:
     """Whether a graph captured now may end in an inlined callee, with resume functions for all frames around it."""
     return config.nested_graph_breaks and not _setting.disabled
+
+
+def note_runs_once(code: CodeType) -> None:
+    """Declare that a function with this code runs once: breaks in what it calls do not nest in it."""
+    _RUN_ONCE[id(code)] = code
+
+
+def runs_once(code: CodeType) -> bool:
+    """Whether `note_runs_once` was called for this code."""
+    return _RUN_ONCE.get(id(code)) is code
 
 
 def disabled_by_torch() -> bool:

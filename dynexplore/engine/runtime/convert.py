@@ -44,7 +44,7 @@ from dynexplore.engine.native import Entry, FrameState, function_of
 from dynexplore.engine.phases import times
 from dynexplore.engine.policy import skip, trace_rules
 from dynexplore.engine.policy.error_on_graph_break import breaks_are_errors
-from dynexplore.engine.policy.nested_breaks import disabled_by_torch
+from dynexplore.engine.policy.nested_breaks import disabled_by_torch, runs_once
 from dynexplore.engine.provenance.sources import LocalSource
 from dynexplore.engine.recorder import Recorder, entry_number
 from dynexplore.engine.runtime import foreign_modes, interrupts, preserve_global_state, reports, stance, warning_registry
@@ -295,7 +295,7 @@ class Conversion:
             break_chains=self.store.break_chains,
             backend_size_guards=self.store.backend_size_guards,
             nopython=self.store.options.nopython,
-            nested_breaks=config.nested_graph_breaks and not disabled_by_torch(),
+            nested_breaks=self._breaks_nest(),
             dynamic=self.store.options.dynamic,
             recorder=self.recorder,
             step_observer=self.store.observers.run,
@@ -304,6 +304,11 @@ class Conversion:
             guard_filter=self.store.options.guard_filter,
             patience=self.store.patience,
         )
+
+    def _breaks_nest(self) -> bool:
+        """Whether a break in a callee may end the graph there."""
+        original = original_of(self.code)
+        return config.nested_graph_breaks and not runs_once(original or self.code) and not disabled_by_torch()
 
     def _note_failures_when_plain(self) -> None:
         """Record the guards that failed for skipped entries: if this frame is skipped, too, they need no further translation."""
