@@ -315,6 +315,9 @@ class _Tools:
         )
         return compiled
 
+    def checked_calls(self, unwatched: Callable[[], Any], module_class: type) -> Any:
+        return _tool("checked_calls").CheckedCalls(unwatched, module_class)
+
 
 def _tool(name: str) -> Any:
     return importlib.import_module(f"{_TOOLS}.{name}")

@@ -61,8 +61,8 @@ def add_to(commands: Any) -> None:
     command = commands.add_parser(
         "watch",
         help="run a script that uses torch.compile and report what torch.compile did",
-        usage=f"dynexplore watch [--only NAME] [--not NAME] [--all] {_OUTPUTS} [--artifacts] [--no-steps] [--full] [--for SECONDS] "
-        f"[--engine NAME] [--ranks OUT] {tools.PROGRAM}",
+        usage=f"dynexplore watch [--only NAME] [--not NAME] [--all] {_OUTPUTS} [--artifacts] [--no-steps] [--check] [--full] "
+        f"[--for SECONDS] [--engine NAME] [--ranks OUT] {tools.PROGRAM}",
         description="Run SCRIPT.py unchanged, as Python would, and report what torch.compile did in it: graphs, guards, breaks, "
         "recompiles, and each step of its capture." + _ANYWHERE,
         epilog="Under torchrun: torchrun --nproc-per-node N -m dynexplore watch --ranks OUT SCRIPT.py",
@@ -71,6 +71,7 @@ def add_to(commands: Any) -> None:
     tools.add_targets(command, "all that torch.compile compiled, as without --only")
     command.add_argument("--artifacts", action="store_true", help="add what AOTAutograd and Inductor make: graphs, code, times")
     command.add_argument("--no-steps", action="store_true", help="leave out the symbolic stack after each instruction")
+    command.add_argument("--check", action="store_true", help="run each compiled call in eager mode, too, on copies, and compare")
     tools.add_engine(
         command, "whose captures: torch.compile, or dynexplore, which captures what the script gives to torch.compile", TORCH
     )
@@ -149,20 +150,22 @@ def watch_script(arguments: argparse.Namespace) -> int:
     process = os.getpid()
     if arguments.ranks is not None:
         return _watch_as_rank(program, names, outputs, arguments)
-    recording, notices = _run_under_engine(program, names, arguments)
-    return _finish(recording, program, outputs, arguments, notices=notices, process=process)
+    recording, notices, wrong = _run_under_engine(program, names, arguments)
+    status = _finish(recording, program, outputs, arguments, notices=notices, process=process)
+    return status or int(wrong)
 
 
 # -- a run under one engine ----------------------------------------------------------------------------------
 
 
-def _run_under_engine(program: Program, names: list[str], arguments: argparse.Namespace) -> tuple[Recording, list[str]]:
+def _run_under_engine(program: Program, names: list[str], arguments: argparse.Namespace) -> tuple[Recording, list[str], bool]:
+    """The recording, the notices, and whether a checked call was wrong."""
     if arguments.engine == DYNEXPLORE:
         arguments.no_real, arguments.calls, arguments.all = True, 0, False
         capture, _ = _captured(program, names, arguments)
-        return capture.recording, capture.notices
-    watch = _watched(program, arguments, steps=not arguments.no_steps, artifacts=arguments.artifacts)
-    return _narrowed(watch.recording, program, names, arguments), watch.notices
+        return capture.recording, capture.notices, False
+    watch = _watched(program, arguments, steps=not arguments.no_steps, artifacts=arguments.artifacts, check=arguments.check)
+    return _narrowed(watch.recording, program, names, arguments), watch.notices, bool(watch.wrong_calls)
 
 
 def _narrowed(recording: Recording, program: Program, names: list[str], arguments: argparse.Namespace) -> Recording:
@@ -330,11 +333,13 @@ def _watch_as_rank(program: Program, names: list[str], outputs: Outputs, argumen
     folder: Path = arguments.ranks
     if arguments.summary_json is not None:
         raise Mistake(f"--summary-json is about one process: dynexplore open {folder} --rank N --summary-json OUT")
+    if arguments.check:
+        raise Mistake("--check is about one process: run the script without torchrun")
     output_files.check_forms_of_ranks(outputs)
     try:
         job = RankJob(folder)
         job.begin()
-        recording, _ = _run_under_engine(program, names, arguments)
+        recording, *_ = _run_under_engine(program, names, arguments)
         recording.title = program.name
         job.leave(recording, redact=arguments.redact)
         if job.rank == 0:

@@ -46,6 +46,9 @@ class ToolHooks(Protocol):
     def compiled_by_torch(self, target: Any, backend: Any, fullgraph: bool, dynamic: bool | None) -> Callable[..., Any]:
         """A function or module, compiled again by torch.compile."""
 
+    def checked_calls(self, unwatched: Callable[[], Any], module_class: type) -> Any:
+        """The checks of calls of torch.compile beside eager mode, for a watch."""
+
 
 _connected: list[ToolHooks] = []
 

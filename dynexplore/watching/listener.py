@@ -12,6 +12,7 @@ PyTorch's counterpart: `trace_structured` in torch/_logging/_internal.py, which 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import sys
 import time
@@ -110,6 +111,15 @@ class Listener:
         if self._output is not None:
             self._output.end()
         self._replaced.take_back()
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Record nothing in the block: a tool compiles there."""
+        self.end()
+        try:
+            yield
+        finally:
+            self.begin()
 
     @property
     def notices(self) -> list[str]:

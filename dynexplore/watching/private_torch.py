@@ -553,3 +553,11 @@ def user_frames(stack: Iterable[Any]) -> tuple[ev.UserFrame, ...]:
         )
         for frame in stack
     )  # fmt: skip
+
+
+# -- calls -------------------------------------------------------------------------------------------------------------
+
+
+def compiled_module() -> Any:
+    """The class of a module passed to torch.compile."""
+    return importlib.import_module("torch._dynamo.eval_frame").OptimizedModule

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from dynexplore.engine import display_hooks
+from dynexplore.engine import display_hooks, tool_hooks
 from dynexplore.engine.bytecode.versions import PYTHON
 from dynexplore.engine.translate.code_views import code_view
 from dynexplore.recording.recording import Recording
@@ -36,15 +36,24 @@ class Watch:
     1
     """
 
-    def __init__(self, *, steps: bool = True, title: str = "", keep_graphs: bool = False, artifacts: bool = False) -> None:
+    def __init__(
+        self, *, steps: bool = True, title: str = "", keep_graphs: bool = False, artifacts: bool = False, check: bool = False
+    ) -> None:
         self.recording = Recording(title=title, engine="torch.compile")
         self.recording.versions = f"Python {PYTHON}, torch {torch.__version__}"
         self._listener = Listener(self.recording, steps=steps, keep_graphs=keep_graphs, artifacts=artifacts)
+        self._calls = _checked_calls(self._listener) if check else None
 
     @property
     def notices(self) -> list[str]:
-        """What could not be observed, in sentences."""
-        return self._listener.notices
+        """What could not be observed, in sentences; with `check=True` also how compiled calls compare with eager mode."""
+        return [*self._listener.notices, *(self._calls.report() if self._calls is not None else [])]
+
+    @property
+    def wrong_calls(self) -> list[Any]:
+        """The compiled calls that differ from eager mode, with the first operator that differs; empty without `check=True`."""
+        wrong: list[Any] = self._calls.wrong if self._calls is not None else []
+        return wrong
 
     @property
     def frames_seen(self) -> int:
@@ -65,9 +74,13 @@ class Watch:
 
     def __enter__(self) -> Watch:
         self._listener.begin()
+        if self._calls is not None:
+            self._calls.begin()
         return self
 
     def __exit__(self, *exc: object) -> None:
+        if self._calls is not None:
+            self._calls.end()
         self._listener.end()
 
     def __str__(self) -> str:
@@ -109,6 +122,12 @@ class Watch:
         return self.recording.save(path, redact=redact)
 
 
+def _checked_calls(listener: Listener) -> Any:
+    hooks = tool_hooks.connected()
+    assert hooks is not None  # the top-level package has set them
+    return hooks.checked_calls(listener.paused, private_torch.compiled_module())
+
+
 def _code(fn: Any) -> types.CodeType | None:
     target = torch_compiled.original_of(fn)
     function = target.forward if isinstance(target, torch.nn.Module) else target
@@ -116,8 +135,9 @@ def _code(fn: Any) -> types.CodeType | None:
     return code
 
 
-def watch(*, steps: bool = True, artifacts: bool = False) -> Watch:
+def watch(*, steps: bool = True, artifacts: bool = False, check: bool = False) -> Watch:
     """Watch torch.compile in a `with` block. `steps=False` leaves out the symbolic stack after each instruction, and is faster;
     `artifacts=True` adds the output of AOTAutograd and Inductor (forward and backward graphs, generated code, times).
+    `check=True` runs each compiled call in eager mode as well, on copies, and compares the results.
     """
-    return Watch(steps=steps, artifacts=artifacts)
+    return Watch(steps=steps, artifacts=artifacts, check=check)

@@ -45,6 +45,7 @@ THEMES: dict[str, tuple[str, ...]] = {
     "engine/runtime/missing_compiler": ("engine/runtime/test_backends",),
     "engine/runtime/observers": ("session/test_explain", "second_opinion/test_step_checker"),
     "session/torch_compiled": ("watching/test_recognized",),
+    "tools/wrong_operator": ("tools/test_checked_calls",),
     "tools/hunt_programs": ("tools/test_break_hunt",),
     "tools/torch_runs": ("watching/test_recognized",),
     "watching/compiled_anew": ("watching/test_recognized",),

@@ -69,6 +69,17 @@ class CallSnapshot:
                 gradients[name] = tensor.grad.detach().clone()
         return {"state": values, "gradients": gradients}
 
+    @property
+    def has_optimizer(self) -> bool:
+        """Whether an optimizer is among what is restored: its state is then replaced by copies."""
+        return bool(self._optimizers)
+
+    def tensors(self) -> Iterator[torch.Tensor]:
+        """The tensors that are restored in place."""
+        for module in self._modules:
+            yield from (tensor for _, tensor in module.tensors())
+        yield from (tensor for _, tensor in self._around.tensors())
+
     def _copies(self, call: Any) -> Any:
         """Copies of all arguments, with object identity preserved; objects that are restored in place are not copied."""
         memo: dict[int, Any] = {id(value): value for value in self._objects}
