@@ -146,7 +146,7 @@ def _python_value(value: VariableTracker) -> Any:
 
 
 def _type_of(value: Any) -> Any:
-    return (value.dtype, value.shape) if isinstance(value, torch.Tensor) else type(value)
+    return (value.dtype, value.dim()) if isinstance(value, torch.Tensor) else type(value)  # comparing sizes would guard them
 
 
 def describe(ctx: Interpreter, node: torch.fx.Node) -> None:

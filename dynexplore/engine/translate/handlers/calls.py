@@ -40,6 +40,9 @@ def _call(frame: SymbolicFrame, ctx: Interpreter, count: int, names: tuple[str, 
     function, first = _callee(frame)
     positional = args[:count - len(names)]
     kwargs = dict(zip(names, args[count - len(names):], strict=True))
+    if not function.binds_arguments():
+        positional = [value.read(ctx) for value in positional]
+        kwargs = {name: value.read(ctx) for name, value in kwargs.items()}
     frame.only_calls, frame.calls_through = function, ()
     frame.push(function.call(ctx, [*first, *positional], kwargs).read(ctx))
     frame.only_calls = None

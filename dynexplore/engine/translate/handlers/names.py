@@ -12,13 +12,14 @@ from __future__ import annotations
 from types import CodeType
 from typing import TYPE_CHECKING
 
-from dynexplore.engine.bytecode import Step
+from dynexplore.engine.bytecode import Step, moved_loads
 from dynexplore.engine.provenance.sources import LocalSource
 from dynexplore.engine.translate.dispatch import handles
 from dynexplore.engine.translate.symbolic_frame import NULL, SymbolicFrame
 from dynexplore.engine.variables.callables.function import CellVariable
+from dynexplore.engine.variables.containers.lazy import LazyVariable
 from dynexplore.engine.variables.objects.weak_reference import HELD_BY_THE_FRAME, is_weakly_referenced
-from dynexplore.engine.variables.scalars.constant import LITERALS, ConstantVariable
+from dynexplore.engine.variables.scalars.constant import LITERALS, ConstantVariable, is_constant_value
 
 if TYPE_CHECKING:
     from dynexplore.engine.translate.contract.interpreter import Interpreter
@@ -50,13 +51,16 @@ def load_const(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
 
 @handles("LOAD_FAST")
 def load_fast(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
-    """Push a local variable; its lazy tracker is realized on the first load."""
+    """Push a local variable; its lazy tracker is realized on the first load that is a use."""
     guard_on_binding(frame, step.arg, ctx)
     value = frame.locals.get(step.arg)
     if value is None:
         ctx.raise_exception(
             UnboundLocalError, f"cannot access local variable {step.arg!r} where it is not associated with a value"
         )
+    if isinstance(value, LazyVariable) and is_constant_value(value.value) and step.index in moved_loads(frame.parsed):
+        frame.push(value)  # no guard on a value that only moves
+        return
     frame.locals[step.arg] = value = value.read(ctx)
     frame.push(value)
 

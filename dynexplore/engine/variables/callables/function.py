@@ -236,6 +236,9 @@ class FunctionVariable(LiveCallableVariable):
 
     # -- questions
 
+    def binds_arguments(self) -> bool:
+        return is_only_inlined(self.function)
+
     def call(self, ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
         return call_python_function(ctx, self.function, self, args, kwargs)
 
@@ -300,6 +303,11 @@ def cell_tracker(ctx: TraceContext, cell: Any, name: str, source: Source | None,
     return tracker
 
 
+_TRACED_BY_SCRIPT = "__script_if_tracing_wrapper"
+#: attributes of functions that stand for another function
+_FORWARDS = frozenset({_TRACED_BY_SCRIPT, RUNS})
+
+
 def call_python_function(
     ctx: TraceContext, function: types.FunctionType, tracker: VariableTracker,
     args: Args, kwargs: Kwargs,
@@ -312,7 +320,7 @@ def call_python_function(
     method = _method_row_of_tensors(ctx, function, args)
     if method is not None:
         return method(ctx, args[0], args[1:], kwargs)
-    if "__script_if_tracing_wrapper" in function.__dict__:  # torch.jit.script_if_tracing: TorchScript is not tracing here
+    if _TRACED_BY_SCRIPT in function.__dict__:  # torch.jit.script_if_tracing: TorchScript is not tracing here
         return tracker.get_attribute(ctx, "__original_fn").call(ctx, args, kwargs)
     if RUNS in function.__dict__:  # an optimized function: of nested regions the outermost wins
         return tracker.get_attribute(ctx, RUNS).call(ctx, args, kwargs)
@@ -333,6 +341,13 @@ def call_python_function(
     if how == "disabled":
         ctx.break_graph("DX202", function=function.__qualname__, because=skip.why_not_inlined(function))
     ctx.break_graph(kind_of_break(function, "DX203"), function=f"{function.__module__}.{function.__qualname__}")
+
+
+def is_only_inlined(function: types.FunctionType) -> bool:
+    """Whether `call_python_function` inlines a function whatever its arguments are."""
+    if rule_for(function) is not None or vars(torch.Tensor).get(function.__name__) is function:
+        return False
+    return _FORWARDS.isdisjoint(function.__dict__) and skip.how_to_call(function) == "inline"
 
 
 def _is_function_of_program(argument: VariableTracker) -> bool:
@@ -406,6 +421,9 @@ class NestedFunctionVariable(VariableTracker):
     def cell(self, ctx: TraceContext, index: int) -> CellVariable:
         """The closure cell at an index."""
         return self.cells[index]
+
+    def binds_arguments(self) -> bool:
+        return True
 
     def call(self, ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
         return ctx.calls.inline(self, args, kwargs)
@@ -490,6 +508,9 @@ class BoundMethodVariable(VariableTracker):
 
     def same_object(self, other: VariableTracker) -> bool | None:
         return True if self is other else None if isinstance(other, BoundMethodVariable) else False
+
+    def binds_arguments(self) -> bool:
+        return self.function.binds_arguments()
 
     def call(self, ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
         ctx.frames.forward_call(self, self.function)

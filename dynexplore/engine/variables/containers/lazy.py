@@ -1,7 +1,8 @@
 """LazyVariable: an item of a container, or a local, that the program has not read yet.
 
 The idea: a list argument may hold a hundred tensors of which the function reads two. An item becomes a real tracker, with guards
-and a graph input, only when it is read. **The stack never holds a lazy value; containers and locals may.**
+and a graph input, only when it is read. Containers and locals may hold a lazy value. **The stack holds one only while it moves**: a
+number or string that is loaded to be stored, put into a container or bound to a parameter (bytecode/moved_loads.py).
 
 In: a live value and its source. Out: its tracker, on the first `read`. PyTorch's counterpart: `LazyVariableTracker` in
 torch/_dynamo/variables/lazy.py.

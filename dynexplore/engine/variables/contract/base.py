@@ -148,6 +148,10 @@ class VariableTracker(Inspection):
         """The tracker itself; a lazy item becomes a real tracker (lazy.py)."""
         return self
 
+    def binds_arguments(self) -> bool:
+        """Whether a call only binds the arguments to parameters, so that they may be lazy."""
+        return False
+
     def read_items(self, ctx: TraceContext) -> None:
         """Realize every lazy item, recursively: required before `as_proxy`."""
 

@@ -153,3 +153,22 @@ def test_numpys_one_true_and_one_false_are_no_operand_given_back(other: Any, val
 
     for again in (value, not value, value):
         assert_same_as_eager(compared, torch.ones(3), np.array([again, again]), other)
+
+
+SIZES = (
+    "x.new_zeros(n)", "x.new_zeros((n, 2))", "x.new_zeros([n])", "x.new_zeros(n + 1)", "torch.zeros(n) + x[0]", "x[:n]", "x[n:]",
+    "x[1:n]", "x.narrow(0, 1, n)", "x.expand(n, 12)", "x.repeat(n)", "x.new_full((n,), 2.0)", "torch.arange(n) + x[0]",
+    "F.pad(x, (0, n))", "x.topk(n)[0]", "x.roll(n)", "x * n",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", [np.int64, *(pytest.param(kind, marks=pytest.mark.soak) for kind in (np.int32, np.uint8))])
+@pytest.mark.parametrize("expression", SIZES)
+def test_a_size_that_differs_in_each_call_is_one_graph(expression: str, kind: Any) -> None:
+    """A size, an end of a slice or a factor: comparing the dtypes that come out does not fix it."""
+    namespace: dict[str, Any] = {"torch": torch, "F": torch.nn.functional}
+    exec(f"def f(x, n): return {expression}", namespace)
+    compiled, x = dynexplore.optimize("eager")(namespace["f"]), torch.randn(12)
+    for number in (4, 7, 5, 9):
+        assert torch.equal(compiled(x, kind(number)), namespace["f"](x, kind(number)))
+    assert graphs_compiled() == 1

@@ -401,7 +401,7 @@ def _overflows_int64(number: VariableTracker) -> bool:
         if not isinstance(value, torch.SymInt) or not value.node.has_hint() or is_never_negative(value):
             return False
         return bool(value < _MIN_INLINE_INT) or bool(value > sys.maxsize)
-    if not number.is_constant() or type(number.as_constant()) is not int:
+    if not number.is_constant() or number.python_type() is not int:
         return False
     return not _MIN_INLINE_INT <= number.as_constant() <= sys.maxsize
 

@@ -1,0 +1,213 @@
+"""Which loads of a local only move its value; and that no guard then depends on the value, while each use still sees it."""
+
+from __future__ import annotations
+
+import functools
+import io
+from contextlib import redirect_stdout
+from typing import Any
+
+import pytest
+import torch
+
+import dynexplore
+from dynexplore.engine.bytecode import moved_loads, read
+from engine_checks import graphs_compiled
+
+
+def moved(function: Any) -> list[str]:
+    """The names of the locals that are loaded only to be moved, once for each load, in the order of the code."""
+    parsed = read(function.__code__)
+    return [parsed.steps[index].arg for index in sorted(moved_loads(parsed))]
+
+
+@pytest.mark.plain("reads bytecode, and captures nothing")
+def test_moves_and_uses() -> None:
+    """A store, a container and a call move; an operator, a subscript, a return and a key use."""
+
+    def moves(f, a, b, c):
+        d = a
+        b, c = c, b
+        f(a + 1, b, key=c)
+        return [a, 1], (b,), {"k": c}, {1: a}
+
+    def uses(f, a, b, c):
+        f(a).b = b
+        if c:
+            return a
+        return a[b], {c: 1}, f(*a, **b), f"{c}"
+
+    assert moved(moves) == ["a", "c", "b", "b", "c", "a", "b", "c", "a"]
+    assert moved(uses) == ["a"]  # only as the argument of the call
+
+
+@pytest.mark.plain("reads bytecode, and captures nothing")
+def test_a_branch_or_a_copy_in_between_is_a_use() -> None:
+    """What happens to the value there is not followed."""
+
+    def branches(f, a, b):
+        f(a, b if f else 1)
+        c = d = b
+        return c, d
+
+    assert not {"a", "b"} & set(moved(branches))
+
+
+#: a program of `x`, `flag` and `other`, in which `flag` is moved and not used
+MOVES = {
+    "a local": "y = flag",
+    "locals in turn": "y = flag; z = y; flag = z",
+    "exchanged": "flag, other = other, flag",
+    "a tuple": "t = (flag, x); x = t[1]",
+    "a list": "t = [flag, x]; x = t[1]",
+    "a dict": "t = {'a': flag, 'b': x}; x = t['b']",
+    "a dict with its keys": "t = {1: flag}",
+    "nested": "t = ([flag], {'a': (flag, 1)})",
+    "deleted": "y = flag; del flag; del y",
+    "an argument": "x = ignores(x, flag)",
+    "a keyword": "x = ignores(x, second=flag)",
+    "one of many": "x = takes_all(x, flag, flag, name=flag)",
+    "passed on": "x = passes_on(x, flag)",
+    "to a method": "x = Box().method(x, flag)",
+    "to a class method": "x = Box.of_class(x, flag)",
+    "to a lambda": "x = (lambda first, second: first)(x, flag)",
+    "to a local function": "def inner(first, second):\n        return first\n    x = inner(x, flag)",
+    "to a generator": "x = next(yields(x, flag))",
+    "bound to a cell": "x = binds(x, flag)",
+}
+#: programs that use the value, now or later
+USES = {
+    "returned": "y = flag\n    x = x, y",
+    "returned in a tuple": "x = x, (flag, other)",
+    "returned in a dict": "x = {'a': flag, 'b': [flag]}, x",
+    "read behind a move": "y = flag\n    x = x + 1 if y else x",
+    "compared": "t = (flag, 1)\n    x = x, t == (other, 1), flag is t[0]",
+    "as a key": "t = {}\n    t[flag] = 1\n    x = x, t",
+    "unpacked": "a, b = (flag, other)\n    x = x, a, b, type(a)",
+    "walked": "x = [x, *[repr(item) for item in [flag, other]]]",
+    "over a break": "y = flag\n    print(y)\n    x = x, y, flag",
+    "over a break and exchanged": "flag, other = other, flag\n    print()\n    x = x, flag, other",
+    "overwritten before a break": "y = flag\n    flag = 5\n    print(y, flag)\n    x = x, y, flag",
+    "deleted before a break": "y = flag\n    del flag\n    print(y)\n    x = x, y",
+    "an argument of a break": "print(flag)\n    x = x + 1",
+    "an argument that is used": "x = x, uses(flag)",
+    "an argument of a builtin": "x = x, repr(flag), str(other), bool(flag), isinstance(flag, int)",
+    "an argument of a tensor method": "x = x, x.new_full((2,), 1.0 if flag else 2.0)",
+    "a wrong number of arguments": "try:\n        ignores(flag, x, x)\n    except TypeError as e:\n        x = x, str(e)",
+    "formatted": "t = (flag, other)\n    x = x, '%s %s' % t, f'{t}'",
+    "through a partial": "x = x, functools.partial(uses, flag)()",
+    "through a closure": "x = x, gives(flag, other)()",
+    "in an exception": "try:\n        raise ValueError(flag, other)\n    except ValueError as error:\n        x = x, error.args",
+    "stored in an object": "box = Box()\n    box.value = flag\n    x = x, box.value",
+    "stored in the caller's list": "OUT.append(flag)\n    OUT[:] = OUT[-1:]\n    x = x, list(OUT)",
+    "hashed in a set": "x = x, sorted(map(repr, {flag, other}))",
+}
+VALUES = {
+    "integers": [2, 3, 4, 5],
+    "texts": ["a", "b", "c", "d"],
+    "floats": [0.5, 1.5, float("inf"), -0.0],
+    "truths": [True, False, True, False],
+    "several kinds": [1, "a", None, 2.5],
+    "equal numbers": [1, True, 1.0, 1],
+    "dtypes": [torch.float32, torch.int8, torch.bool, torch.float64],
+}
+#: the kinds that `make test` runs; `make soak` runs the others, too
+KINDS = [pytest.param(kind, marks=() if kind in ("integers", "texts") else pytest.mark.soak) for kind in VALUES]
+PROGRAM = """
+def program(x, flag, other):
+    {body}
+    return x
+"""
+
+
+def ignores(first, second=None):
+    return first * 2
+
+
+def takes_all(first, *rest, **named):
+    return first * 2
+
+
+def passes_on(first, second):
+    return ignores(second=second, first=first)
+
+
+def yields(first, second):
+    yield first * 2
+
+
+def binds(first, second):
+    def inner():
+        return second
+
+    return first if inner else inner
+
+
+def gives(first, second):
+    return lambda: (first, second)
+
+
+def uses(value):
+    return [value, repr(value)]
+
+
+class Box:
+    def method(self, first, second):
+        return first * 2
+
+    @classmethod
+    def of_class(cls, first, second):
+        return first * 2
+
+
+OUT: list[Any] = []
+
+
+def program(body: str) -> Any:
+    """A fresh function with this body."""
+    namespace = {**globals()}
+    exec(PROGRAM.format(body=body), namespace)
+    return namespace["program"]
+
+
+def outcome(function: Any, x: torch.Tensor, flag: Any, other: Any) -> str:
+    """What a call returns and prints, as text."""
+    OUT.clear()
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        result = function(x, flag, other)
+    return repr((result, printed.getvalue()))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("move", MOVES)
+def test_nothing_depends_on_a_value_that_is_only_moved(move: str, kind: str) -> None:
+    """One graph for all values."""
+    plain, compiled = program(MOVES[move]), dynexplore.optimize("eager", nopython=True)(program(MOVES[move]))
+    x, values = torch.ones(2), VALUES[kind]
+    for flag, other in zip(values, reversed(values), strict=True):
+        assert outcome(compiled, x, flag, other) == outcome(plain, x, flag, other)
+    assert graphs_compiled() <= 1  # none for a program that computes nothing with its tensor
+    assert dynexplore.counters["stats"]["recompiles"] == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("use", USES)
+def test_each_use_sees_the_value_of_its_call(use: str, kind: str) -> None:
+    """Now, later, in a callee, behind a break: as in Python, over calls with other values."""
+    plain, compiled = program(USES[use]), dynexplore.optimize("eager")(program(USES[use]))
+    x, values = torch.ones(2), VALUES[kind]
+    for flag, other in [*zip(values, reversed(values), strict=True), (values[0], values[0])]:
+        assert outcome(compiled, x, flag, other) == outcome(plain, x, flag, other)
+
+
+def test_a_decorated_function_gets_its_values() -> None:
+    """Whatever is not a plain Python function looks at its arguments."""
+    cached = functools.lru_cache(uses)
+
+    def f(x, flag):
+        return x + 1, cached(flag), functools.reduce(max, (flag, 1)), max(flag, 2)
+
+    compiled = dynexplore.optimize("eager")(f)
+    for flag in (1, 2, 3, 1):
+        assert repr(compiled(torch.ones(2), flag)) == repr(f(torch.ones(2), flag))
