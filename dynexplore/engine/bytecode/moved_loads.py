@@ -60,7 +60,7 @@ def _takes_unused(step: Step, place: int, popped: int) -> bool:
         case "BUILD_CONST_KEY_MAP":
             return place < popped - 1
         case "CALL":
-            return place >= popped - step.arg[0]
+            return bool(place >= popped - step.arg[0])
         case "CALL_KW":
-            return popped - 1 - step.arg <= place < popped - 1
+            return bool(popped - 1 - step.arg <= place < popped - 1)
     return step.op in _ALL_PLACES

@@ -41,6 +41,10 @@ class CallDispatcher:
         """`Enum("Color", "RED GREEN")`: the class that the equivalent class statement would create."""
         return class_statement.make_enumeration(self._ctx, base, args, kwargs)
 
+    def make_class(self, name: str, bases: list[VariableTracker], namespace: VariableTracker) -> VariableTracker:
+        """`type(name, bases, namespace)`: the class that the equivalent class statement would create."""
+        return class_statement.make_class(self._ctx, name, bases, namespace)
+
     def resume_generator(
         self, generator: VariableTracker, sent: VariableTracker, thrown: VariableTracker | None = None
     ) -> VariableTracker | None:

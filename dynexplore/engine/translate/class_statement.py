@@ -1,4 +1,4 @@
-"""Class statements inside the frame: the body is interpreted, and a class created for this attempt represents the new one.
+"""Classes made inside the frame: the body is interpreted, and a class created for this attempt represents the new one.
 
 The idea: each call of the frame creates a new class. One that does not escape need not be created in the modified code: its body is
 interpreted like a callee with a namespace, and `type(name, bases, namespace)` creates a *stand-in* once, in which attribute lookups
@@ -7,15 +7,17 @@ the frame's trackers; any other value that is not constant is in `stored`, as if
 escape the frame: the code generator refuses to push it (StandInLeaves), and the next attempt stops before the statement, which
 Python then runs.
 
-A class whose creation runs user code (a metaclass, `__init_subclass__`, `__set_name__`) breaks the graph.
+A class whose creation runs user code (`__new__` of a metaclass, `__init_subclass__`, `__set_name__`) breaks the graph.
 
-In: the call of `builtins.__build_class__`. Out: a `FrameClassVariable`. PyTorch's counterpart: `call___build_class__` in
-torch/_dynamo/variables/builtin.py, which runs the statement once, at compile time, and uses that class in every call.
+In: calls of `builtins.__build_class__`, `type`, `namedtuple`. Out: a `FrameClassVariable`.
+PyTorch's counterpart: `call___build_class__` in torch/_dynamo/variables/builtin.py, which runs the statement once, at compile
+time, and uses that class in every call.
 """
 
 from __future__ import annotations
 
 import builtins
+import collections
 import enum
 import types
 from abc import ABCMeta
@@ -34,6 +36,7 @@ from dynexplore.engine.translate.inlining import run, set_up_cells
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
 from dynexplore.engine.variables.callables.function import (
     CellVariable,
+    DefaultOfFrame,
     FunctionVariable,
     LiveCallableVariable,
     NestedFunctionVariable,
@@ -43,7 +46,7 @@ from dynexplore.engine.variables.contract.frame_effects import StandIn
 from dynexplore.engine.variables.objects.class_ import ClassVariable
 from dynexplore.engine.variables.objects.frame_class import FrameClassVariable
 from dynexplore.engine.variables.objects.new_descriptor import NewDescriptorVariable
-from dynexplore.engine.variables.objects.type_lookup import peek
+from dynexplore.engine.variables.objects.type_lookup import peek, raw_lookup
 from dynexplore.engine.variables.rules import rule
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
 from dynexplore.engine.variables.scalars.enumeration import EnumClassVariable
@@ -59,17 +62,31 @@ def _build_class(ctx: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
         ctx.raise_exception(TypeError, "__build_class__: not enough arguments")
     body, name, *bases = args
     statement: type[ClassStatement] = EnumStatement if is_enumeration(bases) else ClassStatement
-    if not isinstance(body, NestedFunctionVariable) or not statement.can_derive(bases, kwargs):
+    if not isinstance(body, NestedFunctionVariable) or not statement.can_derive(ctx, bases, kwargs):
         ctx.break_graph("DX315")
     assert isinstance(body, NestedFunctionVariable)
     return statement(ctx, name.as_constant(), bases, kwargs, _interpret_body(ctx, body)).make()
 
 
-def _is_plain_base(base: VariableTracker) -> bool:
+def _is_plain_base(ctx: Any, base: VariableTracker) -> bool:
     """Whether deriving from a class runs no user code."""
-    if not isinstance(base, ClassVariable) or type(base.value) not in (type, ABCMeta):
+    if not isinstance(base, ClassVariable) or not _is_plain_metaclass(ctx, type(base.value)):
         return False
     return peek(base.value, "__init_subclass__") is vars(object)["__init_subclass__"]
+
+
+def _is_plain_metaclass(ctx: Any, metaclass: type[Any]) -> bool:
+    """Whether a metaclass leaves the creation of a class to `type` or ABCMeta."""
+    if metaclass is type or metaclass is ABCMeta:
+        return True
+    if type(metaclass) is not type or not issubclass(metaclass, type):
+        return False
+    made_by = ABCMeta if issubclass(metaclass, ABCMeta) else type
+    return all(raw_lookup(ctx, metaclass, name) is peek(made_by, name) for name in _CALLED_OF_METACLASSES)
+
+
+#: the methods of a metaclass that a class statement calls
+_CALLED_OF_METACLASSES = ("__prepare__", "__new__", "__init__", "mro")
 
 
 def _interpret_body(ctx: Interpreter, body: NestedFunctionVariable) -> RecordedNamespace:
@@ -108,13 +125,17 @@ class ClassStatement:
         return tracker
 
     @staticmethod
-    def can_derive(bases: list[Any], keywords: Kwargs) -> bool:
-        """Whether such a class can have a stand-in, by its bases."""
-        return not keywords and all(map(_is_plain_base, bases))
+    def can_derive(ctx: Interpreter, bases: list[Any], keywords: Kwargs) -> bool:
+        """Whether such a class can have a stand-in, by its bases and its metaclass."""
+        metaclass = keywords.get("metaclass")
+        if metaclass is not None and not (isinstance(metaclass, ClassVariable) and _is_plain_metaclass(ctx, metaclass.value)):
+            return False
+        return not keywords.keys() - {"metaclass"} and all(_is_plain_base(ctx, base) for base in bases)
 
     def _new(self, bases: tuple[type[Any], ...], namespace: dict[str, object]) -> type[Any]:
         """Create the class; raises what Python raises."""
-        return types.new_class(self.name, bases, {}, lambda new: new.update(namespace))
+        keywords = {name: value.live_value() for name, value in self.keywords.items()}
+        return types.new_class(self.name, bases, keywords, lambda new: new.update(namespace))
 
     def _tracker(self, cls: type[Any]) -> ClassVariable:
         return FrameClassVariable(cls, self.stored)
@@ -128,6 +149,9 @@ class ClassStatement:
         if value.is_constant() and type(value.as_constant()).__hash__ is not None:
             return value.as_constant()
         kind = value.python_type()
+        if name in _READ_BY_TYPE:
+            self.stored[name] = value  # the program gets the object that the body made
+            return self._plain(value)
         if name.startswith("__") or hasattr(kind, "__get__") or peek(kind, "__set_name__") is not None:
             self.ctx.break_graph("DX315")
         self.stored[name] = value
@@ -137,20 +161,28 @@ class ClassStatement:
         if isinstance(value, NewDescriptorVariable):
             return self._part(value.descriptor(*map(self._part_of_descriptor, value.parts)))
         assert isinstance(value, NestedFunctionVariable)
-        defaults = (*value.defaults, *value.keyword_defaults.values())
-        if value.annotate is not None or value.annotations is not None or not all(part.is_constant() for part in defaults):
+        if value.annotate is not None:
             self.ctx.break_graph("DX315")
         function = types.FunctionType(
-            value.code, value.namespace, value.code.co_name, tuple(part.as_constant() for part in value.defaults) or None,
+            value.code, value.namespace, value.code.co_name, tuple(map(_default_of_twin, value.defaults)) or None,
             tuple(map(self._twin_of_cell, value.cells)),
         )  # fmt: skip
         if value.keyword_defaults:
-            function.__kwdefaults__ = {name: part.as_constant() for name, part in value.keyword_defaults.items()}
+            function.__kwdefaults__ = {name: _default_of_twin(part) for name, part in value.keyword_defaults.items()}
+        if value.annotations is not None:
+            names_and_types = map(self._plain, value.annotations.unpack(self.ctx))
+            function.__annotations__ = dict(zip(names_and_types, names_and_types, strict=True))
         for name, attribute in value.attributes.items():
             if not attribute.is_constant():
                 self.ctx.break_graph("DX315")
             setattr(function, name, attribute.as_constant())
         return self._part(function)
+
+    def _plain(self, value: VariableTracker) -> Any:
+        try:
+            return plain_value(value)
+        except NotConstant:
+            self.ctx.break_graph("DX315")
 
     def _part_of_descriptor(self, value: VariableTracker) -> Any:
         if isinstance(value, NestedFunctionVariable | NewDescriptorVariable):
@@ -169,11 +201,22 @@ class ClassStatement:
         return part
 
 
+#: attributes of the body that are containers, and that `type.__new__` reads
+_READ_BY_TYPE = frozenset({"__slots__", "__annotations__"})
+
+
+def _default_of_twin(value: VariableTracker) -> object:
+    """The default in the twin of a function: what the frame makes has its tracker in a placeholder."""
+    if isinstance(value, LiveCallableVariable | ClassVariable):
+        return value.live_value()
+    return value.as_constant() if value.is_constant() else DefaultOfFrame(value)
+
+
 class EnumStatement(ClassStatement):
     """Creates the stand-in of an enumeration."""
 
     @staticmethod
-    def can_derive(bases: list[Any], keywords: Kwargs) -> bool:
+    def can_derive(ctx: Interpreter, bases: list[Any], keywords: Kwargs) -> bool:
         """Whether such a class can have a stand-in, by its bases."""
         return all(value.is_constant() for value in keywords.values()) and not runs_code_of_program(bases, {})
 
@@ -196,11 +239,7 @@ def make_enumeration(ctx: Interpreter, base: EnumClassVariable, args: Args, kwar
     """Create an enumeration by a call, from constants, if `enum` runs no user code for it."""
     if runs_code_of_program([base, *(value for value in kwargs.values() if isinstance(value, ClassVariable))], {}):
         ctx.break_graph("DX315")
-    try:
-        names = [plain_value(value) for value in args]
-        keywords = {name: plain_value(value) for name, value in kwargs.items()}
-    except NotConstant:
-        ctx.break_graph("DX315")
+    names, keywords = _constants(ctx, args, kwargs)
     keywords.setdefault("module", ctx.frames.innermost.globals.values.get("__name__"))  # enum would read it from the calling frame
     make: Any = base.value
     try:
@@ -208,6 +247,46 @@ def make_enumeration(ctx: Interpreter, base: EnumClassVariable, args: Args, kwar
     except (TypeError, ValueError) as error:
         ctx.raise_exception(type(error), *error.args)
     tracker = EnumClassVariable(cls, None)
+    ctx.journal.remember(cls, tracker)
+    _note_stand_ins(ctx, tracker, cls)
+    return tracker
+
+
+def make_class(ctx: Interpreter, name: str, bases: list[VariableTracker], namespace: VariableTracker) -> VariableTracker:
+    """`type(name, bases, namespace)`: the class that the equivalent class statement would create."""
+    members = RecordedNamespace()
+    for key in namespace.unpack(ctx):
+        value = namespace.get_item(ctx, key).read(ctx)
+        if not isinstance(key.as_constant(), str) or isinstance(value, NestedFunctionVariable | NewDescriptorVariable):
+            ctx.break_graph("DX315", function="type() with three arguments")  # the program may hold the function itself
+        members[key.as_constant()] = value
+    if is_enumeration(bases) or not ClassStatement.can_derive(ctx, bases, {}):
+        ctx.break_graph("DX315", function="type() with three arguments")
+    members.setdefault("__module__", ConstantVariable(ctx.frames.innermost.globals.values.get("__name__")))
+    return ClassStatement(ctx, name, bases, {}, members).make()
+
+
+def _constants(ctx: Interpreter, args: Args, kwargs: Kwargs) -> tuple[list[Any], dict[str, Any]]:
+    """The values of arguments that are constants."""
+    try:
+        return [plain_value(value) for value in args], {name: plain_value(value) for name, value in kwargs.items()}
+    except NotConstant:
+        ctx.break_graph("DX315")
+
+
+@rule(collections.namedtuple)
+def _named_tuple(ctx: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
+    """Create a class of named tuples from constants."""
+    names, keywords = _constants(ctx, args, kwargs)
+    if keywords.get("module") is None:  # the function would read it from the calling frame
+        keywords["module"] = ctx.frames.innermost.globals.values.get("__name__", "__main__")
+    make: Any = collections.namedtuple
+    cls: Any = None
+    try:
+        cls = make(*names, **keywords)
+    except (TypeError, ValueError) as error:
+        ctx.raise_exception(type(error), *error.args)
+    tracker = FrameClassVariable(cls, {})
     ctx.journal.remember(cls, tracker)
     _note_stand_ins(ctx, tracker, cls)
     return tracker

@@ -141,6 +141,7 @@ COMMON: dict[str, LowerRow] = {
     "JUMP_BACKWARD": becomes("JUMP"),
     "JUMP_BACKWARD_NO_INTERRUPT": becomes("JUMP"),
     "WITH_EXCEPT_START": becomes_with("WITH_EXCEPT_START", 0),
+    "SETUP_ANNOTATIONS": lambda arg, argval: (("BUILD_MAP", 0), ("STORE_NAME", "__annotations__")),  # a body begins with it
 }
 
 #: emission rows that all versions before 3.14 share
@@ -156,6 +157,5 @@ COMMON_UNSUPPORTED: dict[str, str] = {
     "BEFORE_ASYNC_WITH": _ASYNC,
     "END_ASYNC_FOR": _ASYNC,
     "GET_AWAITABLE": _ASYNC,
-    "SETUP_ANNOTATIONS": "only in module and class bodies, which run untouched",
     "EXTENDED_ARG": "folded into the operand of the instruction after it, so it is never seen",
 }

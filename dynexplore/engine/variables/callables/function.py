@@ -152,6 +152,18 @@ class LiveCallableVariable(VariableTracker):
         return True
 
 
+class DefaultOfFrame:
+    """In the twin of a function that the frame defines in a class body: a default that the frame makes, too."""
+
+    def __init__(self, tracker: VariableTracker) -> None:
+        self.tracker = tracker
+
+
+def _has_defaults_of_frame(function: types.FunctionType) -> bool:
+    defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
+    return any(isinstance(default, DefaultOfFrame) for default in defaults)
+
+
 class FunctionVariable(LiveCallableVariable):
     """A live Python function."""
 
@@ -202,6 +214,8 @@ class FunctionVariable(LiveCallableVariable):
     def default(self, ctx: TraceContext, index: int) -> VariableTracker:
         """The positional default at an index."""
         value = (self.function.__defaults__ or ())[index]
+        if isinstance(value, DefaultOfFrame):
+            return value.tracker.read(ctx)
         source = self._place_of(ctx, value)
         return ctx.build(value, source and source.attribute("__defaults__", "getattr").item(index))
 
@@ -210,6 +224,8 @@ class FunctionVariable(LiveCallableVariable):
         defaults = self.function.__kwdefaults__ or {}
         if name not in defaults:
             return None
+        if isinstance(defaults[name], DefaultOfFrame):
+            return defaults[name].tracker.read(ctx)  # type: ignore[no-any-return]
         source = self._place_of(ctx, defaults[name])
         return ctx.build(defaults[name], source and source.attribute("__kwdefaults__", "getattr").item(name))
 
@@ -249,7 +265,7 @@ class FunctionVariable(LiveCallableVariable):
             return ctx.build(getattr(self.function, name), self._place(ctx).attribute(name, "getattr"))
         if name in self.function.__dict__:
             return ctx.build(self.function.__dict__[name], self._place(ctx).attribute(name))
-        if name in _PARTS and hasattr(self.function, name):
+        if name in _PARTS and hasattr(self.function, name) and not _has_defaults_of_frame(self.function):
             return ctx.build(getattr(self.function, name), self._place(ctx).attribute(name, "getattr"))
         if not hasattr(self.function, name):
             self.guard_on_absence(ctx, name)
@@ -463,7 +479,7 @@ class NestedFunctionVariable(VariableTracker):
         return annotations
 
     def set_attribute(self, ctx: TraceContext, name: str, value: VariableTracker) -> None:
-        if name.startswith("__") and name not in ("__wrapped__",):
+        if name.startswith("__") and (name == "__annotate__" or hasattr(types.FunctionType, name)):
             if name == "__annotate__" and value.is_constant() and value.as_constant() is None:
                 self.annotate = None
                 return

@@ -88,6 +88,10 @@ class Calls(Protocol):
         """`Enum("Color", "RED GREEN")`: the class that the equivalent class statement would make."""
         ...
 
+    def make_class(self, name: str, bases: list[VariableTracker], namespace: VariableTracker) -> VariableTracker:
+        """`type(name, bases, namespace)`: the class that the equivalent class statement would make."""
+        ...
+
     def resume_generator(
         self, generator: VariableTracker, sent: VariableTracker, thrown: VariableTracker | None = None
     ) -> VariableTracker | None:

@@ -391,9 +391,10 @@ def _callers_traceback() -> Any:
 
 @builtin(sys.exc_info)
 def _exc_info(ctx: TraceContext) -> VariableTracker:
-    """Type, value and traceback of the exception being handled; the traceback exists only if the exception was really raised."""
-    if ctx.frames.handled_exception() is not None:
-        ctx.break_graph("DX217", function="sys.exc_info")
+    """Type, value and traceback of the exception being handled."""
+    handled = ctx.frames.handled_exception()
+    if handled is not None:
+        return TupleVariable([ctx.build(handled.python_type(), None), handled, handled.get_attribute(ctx, "__traceback__")])
     return TupleVariable([CallersExceptionVariable(fetch) for fetch in (_callers_type, sys.exception, _callers_traceback)])
 
 

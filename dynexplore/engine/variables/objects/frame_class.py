@@ -25,6 +25,10 @@ class FrameClassVariable(ClassVariable):
         super().__init__(value, None)
         self.stored = stored
 
+    def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
+        annotations = self.stored.get(name) if name == "__annotations__" else None
+        return annotations.read(ctx) if annotations is not None else super().get_attribute(ctx, name)
+
     def _note_change(self, ctx: TraceContext, name: str) -> None:
         ctx.module_guards.writes_to(self.value)
         ctx.journal.note(self, f"{self.value.__qualname__}.{name}")

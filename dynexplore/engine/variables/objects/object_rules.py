@@ -188,8 +188,16 @@ def _is_library_metaclass(metaclass: type[Any]) -> bool:
 @builtin(type)
 def _type(ctx: TraceContext, value: VariableTracker, /, *rest: VariableTracker) -> VariableTracker:
     if rest:
-        ctx.break_graph("DX315", function="type() with three arguments")
+        return _new_class(ctx, value, *rest)
     return value.get_attribute(ctx, "__class__") if type_of(value) is None else ctx.build(value.python_type(), None)
+
+
+def _new_class(ctx: TraceContext, name: VariableTracker, *rest: VariableTracker) -> VariableTracker:
+    """`type(name, bases, namespace)`."""
+    kinds = [type_of(part) for part in (name, *rest)]
+    if kinds != [str, tuple, dict] or not name.is_constant() or not all(key.is_constant() for key in rest[1].unpack(ctx)):
+        ctx.break_graph("DX315", function="type() with three arguments")
+    return ctx.calls.make_class(name.as_constant(), [base.read(ctx) for base in rest[0].unpack(ctx)], rest[1])
 
 
 @binary_rule(ClassVariable, VariableTracker, "|", rank=60)
