@@ -26,12 +26,12 @@ def moved_loads(parsed: ParsedCode) -> frozenset[int]:
     >>> [parsed.steps[index].arg for index in sorted(moved_loads(parsed))]
     ['flag']
     """
-    found: frozenset[int] | None = parsed.memo.get("moved loads")
-    if found is None:
+    loads: frozenset[int] | None = parsed.memo.get("moved loads")
+    if loads is None:
         steps = parsed.steps
-        found = frozenset(index for index, step in enumerate(steps) if step.op == "LOAD_FAST" and _is_moved(steps, index))
-        parsed.memo["moved loads"] = found
-    return found
+        loads = frozenset(index for index, step in enumerate(steps) if step.op == "LOAD_FAST" and _is_moved(steps, index))
+        parsed.memo["moved loads"] = loads
+    return loads
 
 
 def _is_moved(steps: list[Step], load: int) -> bool:
