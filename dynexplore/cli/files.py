@@ -38,6 +38,9 @@ def add_to(commands: Any) -> None:
     )
     command.add_argument("recording", type=Path, metavar="REC.json|DIR")
     command.add_argument("--rank", type=int, metavar="N", help="this rank alone, of a folder that has several")
+    command.add_argument("--run", type=int, metavar="N", help="run N of a TORCH_TRACE folder that has several")
+    command.add_argument("--latest", action="store_const", const=None, dest="run", help="its latest run (the default)")
+    command.add_argument("--dump", type=Path, metavar="DIR", help="write each graph as text, by module, with an index, to DIR")
     command.add_argument("--text", action="store_true", help="print it as text")
     output_files.add_to(command)
     command.set_defaults(command=open_recording, passes_on=False)
@@ -57,12 +60,15 @@ def open_recording(arguments: argparse.Namespace) -> int:
     """Show a saved recording in the browser or as text, or write the requested files."""
     path: Path = arguments.recording
     outputs = output_files.requested_files(arguments)
-    if arguments.rank is None and _holds_ranks(path):
+    if arguments.rank is None and _holds_ranks(path, arguments.run):
         return _open_ranks(path, outputs, arguments)
     if path.is_dir() and arguments.rank is not None:
         path = _file_of_rank(path, arguments.rank)
-    recording = _read_traces(path, arguments.rank) if path.is_dir() or path.suffix == ".log" else _read_recording(path)
-    if outputs or arguments.summary_json is not None or arguments.perfetto is not None:
+    is_log = path.is_dir() or path.suffix == ".log"
+    recording = _read_traces(path, arguments.rank, arguments.run) if is_log else _read_recording(path)
+    if arguments.dump is not None:
+        _dump(recording, arguments)
+    elif outputs or arguments.summary_json is not None or arguments.perfetto is not None:
         output_files.write(outputs, recording, arguments)
     elif arguments.text or not sys.stdout.isatty():
         from dynexplore.views import text
@@ -73,11 +79,22 @@ def open_recording(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _holds_ranks(path: Path) -> bool:
+def _dump(recording: Recording, arguments: argparse.Namespace) -> None:
+    from dynexplore.recording.recording import redacted
+    from dynexplore.views.graph_dump import dump
+
+    try:
+        files = dump(redacted(recording) if arguments.redact else recording, arguments.dump)
+    except OSError as error:
+        raise Mistake(f"{arguments.dump} cannot be written: {error.strerror}") from None
+    print(f"wrote {len(files)} files; begin with {files[0]}")
+
+
+def _holds_ranks(path: Path, run: int | None) -> bool:
     from dynexplore.ranks.folder import holds_ranks
 
     try:
-        return holds_ranks(path)
+        return holds_ranks(path, run)
     except dynexplore.exc.RecordingError as error:
         raise Mistake(str(error)) from None
 
@@ -99,9 +116,11 @@ def _open_ranks(path: Path, outputs: Outputs, arguments: argparse.Namespace) -> 
     output_files.check_forms_of_ranks(outputs)
     if arguments.summary_json is not None:
         raise Mistake(f"{path} has several ranks: --rank N chooses the one that --summary-json is about")
+    if arguments.dump is not None:
+        raise Mistake(f"{path} has several ranks: --rank N chooses the one whose graphs --dump writes")
     bar = _ProgressBar(path.name)
     try:
-        ranks = open_ranks(path, progress=bar)
+        ranks = open_ranks(path, progress=bar, run=arguments.run)
     except dynexplore.exc.RecordingError as error:
         raise Mistake(str(error)) from None
     finally:
@@ -124,7 +143,7 @@ def _read_recording(path: Path) -> Recording:
         raise Mistake(f"{path}: {error}") from None
 
 
-def _read_traces(path: Path, rank: int | None) -> Recording:
+def _read_traces(path: Path, rank: int | None, run: int | None) -> Recording:
     """The recording of a TORCH_TRACE folder or log; what could not be read is reported on standard error."""
     from dynexplore.traces.folder import open_traces
 
@@ -132,7 +151,7 @@ def _read_traces(path: Path, rank: int | None) -> Recording:
         raise Mistake(f"there is no log {path}")
     bar = _ProgressBar(path.name)
     try:
-        opened = open_traces(path, rank=rank, progress=bar)
+        opened = open_traces(path, rank=rank, run=run, progress=bar)
     except dynexplore.exc.RecordingError as error:
         raise Mistake(str(error)) from None
     finally:

@@ -19,6 +19,7 @@ from dynexplore.engine.errors import RecordingError
 from dynexplore.ranks.differences import rank_words
 from dynexplore.ranks.ranks import Ranks
 from dynexplore.recording.recording import Recording
+from dynexplore.traces import runs
 from dynexplore.traces.folder import Progress, logs_in, open_traces, rank_in_name
 from dynexplore.views.counts import plural
 
@@ -39,23 +40,25 @@ def files_in(folder: Path) -> dict[int, Path]:
     return dict(sorted(files.items()))
 
 
-def holds_ranks(path: Path) -> bool:
-    """Whether a folder contains files, or logs, of several processes of one job."""
+def holds_ranks(path: Path, run: int | None = None) -> bool:
+    """Whether a folder contains files, or logs, of several processes of one job; `run` as in `open_traces`."""
     if not path.is_dir():
         return False
     if files_in(path):
         return True
-    return len({rank for log in logs_in(path) for rank in rank_in_name(log)}) > 1
+    return len({rank for log in runs.chosen(path, logs_in(path), run)[0] for rank in rank_in_name(log)}) > 1
 
 
-def open_ranks(path: str | os.PathLike[str], *, progress: Progress = lambda done, of: None) -> Ranks:
+def open_ranks(
+    path: str | os.PathLike[str], *, progress: Progress = lambda done, of: None, run: int | None = None
+) -> Ranks:
     """The ranks of a job, side by side: the folder is one that `dynexplore watch --ranks` or TORCH_TRACE wrote.
 
     Needs neither torch nor the program. Raises RecordingError, in one sentence, if none of the files can be read.
     """
     path = Path(path)
     files = files_in(path)
-    return _from_files(path, files) if files else _from_logs(path, progress)
+    return _from_files(path, files) if files else _from_logs(path, progress, run)
 
 
 # -- files written by `watch --ranks` ----------------------------------------------------------------------------------
@@ -124,10 +127,10 @@ def _files(ranks: list[int]) -> str:
 # -- logs of TORCH_TRACE -----------------------------------------------------------------------------------------------
 
 
-def _from_logs(path: Path, progress: Progress) -> Ranks:
+def _from_logs(path: Path, progress: Progress, run: int | None) -> Ranks:
     recordings: dict[int, Recording] = {}
-    notices: list[str] = []
-    logs = logs_in(path)
+    logs, about_runs = runs.chosen(path, logs_in(path), run)
+    notices: list[str] = [about_runs] if about_runs else []
     total, done = sum(log.stat().st_size for log in logs), 0
     for rank in sorted({rank for log in logs for rank in rank_in_name(log)}):
         own = [log for log in logs if rank in rank_in_name(log)]

@@ -1,8 +1,8 @@
 """A TORCH_TRACE folder as a recording: which logs it contains, of which ranks, and what they recorded.
 
 The idea: with `TORCH_TRACE=DIR` each process writes its own log, so a folder contains one for each rank of a job, those of helper
-processes that compiled nothing, and those of earlier runs. Logs of one rank are concatenated into one recording; of several ranks
-one is shown, and the others are named.
+processes that compiled nothing, and those of earlier runs. One run is shown (runs.py), and of several ranks one; the others are
+named. Logs of one rank are concatenated into one recording.
 
 In: a folder, or one log. Out: `open_traces(path)`: an `Opened`, with its recording and, in sentences, what could not be read.
 
@@ -20,6 +20,7 @@ from pathlib import Path
 from dynexplore.engine.errors import RecordingError
 from dynexplore.recording.engines import TORCH
 from dynexplore.recording.recording import Recording
+from dynexplore.traces import runs
 from dynexplore.traces.compiles import Contents, compiles_of
 from dynexplore.traces.log_to_recording import record_log
 from dynexplore.traces.sources import Sources
@@ -43,16 +44,21 @@ class Opened:
 
 
 def open_traces(
-    path: Path, *, rank: int | None = None, progress: Progress = lambda done, of: None, logs: Sequence[Path] | None = None
+    path: Path,
+    *,
+    rank: int | None = None,
+    run: int | None = None,
+    progress: Progress = lambda done, of: None,
+    logs: Sequence[Path] | None = None,
 ) -> Opened:
     """Read a folder, or one log. Raises RecordingError, in one sentence, if there is no log, none of this rank, or an empty one.
 
-    `logs`: the logs of the folder to read (default: all).
+    `run`: which run of the folder, from 1 (default: the latest); `logs`: the logs to read instead.
     """
-    files = logs_in(path) if logs is None else logs
+    files, about_runs = runs.chosen(path, logs_in(path), run) if logs is None else (logs, "")
     total, done = sum(file.stat().st_size for file in files), 0
     readable: list[tuple[TraceLog, Contents]] = []
-    notices: list[str] = []
+    notices: list[str] = [about_runs] if about_runs else []
     for file in files:
         log = TraceLog(file, lambda read, before=done: progress(before + read, total))  # type: ignore[misc]
         contents = compiles_of(log)
