@@ -16,6 +16,8 @@ from collections.abc import Iterator, Sequence
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
+from torch import nn
+
 from dynexplore.engine.bytecode import Instruction, ParsedCode, argument_slots
 from dynexplore.engine.display_paths import shown_file
 from dynexplore.engine.events import UserFrame
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from dynexplore.engine.translate.contract.interpreter import Interpreter
     from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
     from dynexplore.engine.variables.contract.base import VariableTracker
+
+_CALL_IMPL: Any = nn.Module._call_impl
 
 
 class FrameStack:
@@ -91,6 +95,12 @@ class FrameStack:
         if frame.only_calls is caller:
             frame.only_calls = function
             frame.calls_through += tuple((method, caller) for method in through)
+
+    def runs_as_in_eager(self) -> bool:
+        """Whether the innermost frame takes the path that eager takes, though it is captured: a module's call with hooks, in which
+        a break may nest. Hooks that are always called are called in the handler that it would lack.
+        """
+        return self.innermost.nests and self.innermost.parsed.code is _CALL_IMPL.__code__
 
     def handled_exception(self) -> VariableTracker | None:
         """The exception that an `except` or `finally` block of the innermost frame, or of one around it, handles."""

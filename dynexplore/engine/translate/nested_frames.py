@@ -137,10 +137,15 @@ def frames_called_through(frame: SymbolicFrame) -> list[SymbolicFrame]:
 
 
 def method_that_passes_on(resume: ResumeCode) -> FunctionType | None:
-    """The forwarding method that a resume code belongs to, if its resume function only waits for its callee; else None."""
-    if resume.inner is None or resume.parsed is None or resume.target.opname != "RETURN_VALUE":
+    """The forwarding method that a resume code belongs to, if its resume function only waits for its callee; else None.
+
+    With hooks, `_call_impl` is a frame like any other, at another call.
+    """
+    if resume.inner is None or resume.parsed is None or resume.call is None:
         return None
-    return next((method for method in _CALLEES if method.__code__ is resume.parsed.code), None)
+    method = next((method for method in _CALLEES if method.__code__ is resume.parsed.code), None)
+    waits = method is not None and _passing_call(resume.parsed, _CALLEES[method]).offset == resume.call.offset
+    return method if waits else None
 
 
 def _passing_call(parsed: ParsedCode, callee: str) -> Instruction:

@@ -328,6 +328,33 @@ def modules_with_hooks(x):
     return modules(x + 1)
 
 
+class HookedAndRaises(torch.nn.Module):
+    def forward(self, x):
+        x = x * 2
+        dynexplore.graph_break()
+        raise ValueError("behind the break")
+
+
+RAISES = HookedAndRaises()
+RAISES.register_forward_hook(lambda module, args, result: result * 2)
+
+
+CALLS_ALWAYS = HookedAndRaises()
+CALLS_ALWAYS.register_forward_hook(lambda module, args, result: SEEN.append("always"), always_call=True)
+
+
+def a_hook_that_is_always_called(x):
+    return CALLS_ALWAYS(x + 1)
+
+
+def a_module_with_hooks_raises_behind_a_break(x):
+    try:
+        return RAISES(x + 1)
+    except ValueError as error:
+        SEEN.append([(entry.name, entry.lineno) for entry in traceback.extract_tb(error.__traceback__)])
+    return x * 3
+
+
 class Scaled:
     def __init__(self, factor: float) -> None:
         self.factor = factor
@@ -400,7 +427,9 @@ PROGRAMS = {
     caught_in_the_middle: (None, None), caught_by_the_root: (None, None), goes_through: (2, 2), in_a_block: (2, 1),
     around_the_call: (2, 1), counts_in_a_cell: (3, 2), closure_of_the_middle: (2, 1), in_a_loop: (3, 2), loop_of_the_callee: (3, 2),
     unbound_in_the_callee: (0, None), methods: (3, 2), through_a_decorator: (2, 1), recursion: (None, None),
-    modules: (3, 2), modules_with_hooks: (2, 1), called_objects: (3, 2), property_with_a_fallback: (None, None),
+    modules: (3, 2), modules_with_hooks: (2, 1),
+    a_module_with_hooks_raises_behind_a_break: (None, None), a_hook_that_is_always_called: (None, None),
+    called_objects: (3, 2), property_with_a_fallback: (None, None),
     warns_of_its_caller: (None, None), iterators_of_two_frames: (2, 1),
     a_local_called_function: (2, 1), a_wrapper: (2, 1), a_wrapper_of_all_arguments: (3, 2), behind_a_break_only_a_call: (2, 2),
 }  # fmt: skip

@@ -132,6 +132,10 @@ class ActiveFrames(Protocol):
         """
         ...
 
+    def runs_as_in_eager(self) -> bool:
+        """Whether the innermost frame takes the path that eager takes, though it is captured."""
+        ...
+
     def is_owned_by_root(self, value: VariableTracker) -> bool:
         """Whether a local of the root frame, not of an inlined callee or of a caller, holds this object made in the frame."""
         ...

@@ -129,6 +129,8 @@ def _constant_result(function: Callable[..., Any]) -> Any:
 
     def row(ctx: TraceContext) -> VariableTracker:
         value = constant_functions.constant_result(function)
+        if value is True and ctx.frames.runs_as_in_eager():
+            value = False
         ctx.effects.observed_is_compiling |= value is True
         return ConstantVariable(value)
 
