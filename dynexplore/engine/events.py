@@ -429,7 +429,7 @@ class GraphBroke(InstructionEvent):
         sections = (("why", self.why), ("fix", self.fix), ("then", then))
         lines += [wrapped(f"  {label:<6}{text}", 8, width) for label, text in sections if text]
         if self.kind.startswith("DX"):  # dynexplore's kinds; torch.compile's kinds have their own pages
-            status = "fundamental" if self.fundamental else "not done yet"
+            status = "fundamental" if self.fundamental else "not supported yet"
             lines.append(f"  more  docs/graph-breaks.md#{self.kind.lower()}        ({status})")
         elif torch_page(self.kind):
             lines.append(f"  more  {torch_page(self.kind)}")

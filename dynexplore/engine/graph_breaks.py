@@ -1,11 +1,11 @@
 """Graph breaks: the table of their kinds, the exception that carries one, and the displayed text.
 
-The idea: *why* is data. A graph break is not an error: the translator does not trace something, so the graph ends there, Python
+The idea: *why* is data. A graph break is not an error: the translator cannot trace something, so the graph ends there, Python
 runs it, and a resume function continues. Each cause is one row of `KINDS` with a stable id, a title without run-time text, an
-explanation, how to avoid it, and whether it is fundamental (no tracer of this sort could capture it) or not done yet. If only a
-rule is missing, it is not done yet, and the fix says where the rule goes. A call site passes the id and the facts; message, docs
-page and widget use the row. To add a kind: one row here, one test that triggers it, and `python -m dynexplore.engine.graph_breaks
-> docs/graph-breaks.md`.
+explanation, how to avoid it, and whether it is fundamental (no tracer of this kind could capture it) or not supported yet. If
+only a rule is missing, it is not supported yet, and the fix says where the rule goes. A call site passes the id and the facts;
+message, docs page and widget use the row. To add a kind: one row here, one test that triggers it, and `python -m
+dynexplore.engine.graph_breaks > docs/graph-breaks.md`.
 
 Ids by theme: DX1xx data-dependent, DX2xx calls, DX3xx Python, DX4xx torch, DX5xx limits of the engine.
 
@@ -28,7 +28,8 @@ class Kind:
 
     `example` is a program that triggers it: its function `f` breaks there when it is compiled and called with a tensor of three
     ones, or with the `args` that the program defines, under the `options` of config that it defines. `fixed` is the same program
-    after the fix: one graph, and the same values (tests/engine/test_graph_break_examples.py).
+    after the fix: one graph, and the same values and output (tests/engine/test_graph_break_examples.py). If it defines a function
+    `step`, that is what is compiled there, and `f`, which calls it, is plain Python.
     """
 
     id: str
@@ -41,15 +42,25 @@ class Kind:
 
     @property
     def status(self) -> str:
-        """ "fundamental" or "not done yet"."""
-        return "fundamental" if self.fundamental else "not done yet"
+        """ "fundamental" or "not supported yet"."""
+        return "fundamental" if self.fundamental else "not supported yet"
+
+    @property
+    def compiled(self) -> str:
+        """The function of the fixed program that is compiled."""
+        return "step" if "\ndef step(" in self.fixed else "f"
+
+    @property
+    def result_of_fix(self) -> str:
+        """The sentence above the fixed program."""
+        return f"Fixed{', with `step` compiled instead of `f`' if self.compiled == 'step' else ''}: 1 graph, same values."
 
 
 THEMES: dict[str, str] = {
-    "DX1": "The value decides",
+    "DX1": "Data-dependent code",
     "DX2": "Calls",
     "DX3": "Python",
-    "DX4": "torch",
+    "DX4": "PyTorch",
     "DX5": "Limits of the engine",
 }
 """The theme of each id range."""
@@ -57,17 +68,17 @@ THEMES: dict[str, str] = {
 
 def _rule_goes(place: str) -> str:
     """The sentence for developers if only a row in a table of rules is missing."""
-    return f'To have it traced, add a rule: {place} (CONTRIBUTING.md, "Adding a rule for a C function").'
+    return f'To support it, add a rule: {place} (CONTRIBUTING.md, "Adding a rule for a C function").'
 
 
 _ROWS: tuple[Kind, ...] = (
     # -- DX1xx: data-dependent -----------------------------------------------------------------------------------
     Kind(
         "DX101",
-        "a tensor read out as a Python number",
+        "a tensor converted to a Python number",
         "`Tensor.item()`, `int()`, `float()` and similar calls need data that exists only when the graph runs.",
-        "Keep the value a tensor (0-d tensors work in arithmetic), read it after the compiled function, or "
-        "set `config.capture_scalar_outputs = True` to carry it as a symbol.",
+        "Keep the value in a tensor (a 0-d tensor works in arithmetic), convert it outside the compiled function, or set "
+        "`config.capture_scalar_outputs = True` to capture it as a symbol.",
         example="""
 def f(x):
     return x * x.sum().item()
@@ -80,9 +91,9 @@ def f(x):
     ),
     Kind(
         "DX102",
-        "a tensor read out as a Python list",
+        "a tensor converted to a Python list",
         "`Tensor.tolist()` needs data that exists only when the graph runs.",
-        "Index or stack tensors instead, or call `tolist` after the compiled function.",
+        "Index or stack tensors instead, or call `tolist` outside the compiled function.",
         example="""
 def f(x):
     return x + len(x.tolist())
@@ -95,12 +106,18 @@ def f(x):
     ),
     Kind(
         "DX103",
-        "a tensor turned into text",
-        "`repr`, `str`, `format` or an f-string of a tensor prints data that exists only when the graph runs.",
-        "Print shape or dtype instead, or print after the compiled function.",
+        "a tensor formatted as text",
+        "`repr`, `str`, `format` and f-strings need the tensor's data, which exists only when the graph runs.",
+        "Format the shape or dtype instead, or format the tensor outside the compiled function.",
         example="""
 def f(x):
     return x + 1, f"{x}"
+""",
+        fixed="""
+def step(x):
+    return x + 1
+def f(x):
+    return step(x), f"{x}"
 """,
         fundamental=True,
     ),
@@ -123,9 +140,9 @@ def f(x):
     ),
     Kind(
         "DX105",
-        "the truth of a tensor as a value",
-        "`bool(t)`, `not t`, `all(...)` or `any(...)` over tensors needs data that exists only when the graph runs.",
-        "Use torch.logical_not, torch.all or torch.any and keep the result a tensor.",
+        "the truth value of a tensor",
+        "`bool(t)`, `not t`, and `all(...)` or `any(...)` over tensors need data that exists only when the graph runs.",
+        "Use torch.logical_not, torch.all or torch.any, which return tensors.",
         example="""
 def f(x):
     return x + (not x.any())
@@ -140,7 +157,7 @@ def f(x):
         "DX106",
         "an assertion on a tensor value",
         "Whether the assertion holds depends on data that exists only when the graph runs.",
-        "Use an `assert` statement, which becomes a check in the graph, or check before the compiled function.",
+        "Use an `assert` statement, which becomes a check in the graph, or check outside the compiled function.",
         example="""
 def f(x):
     torch._assert(x.sum() > 0, "the sum must be positive")
@@ -155,10 +172,15 @@ def f(x):
     ),
     Kind(
         "DX107",
-        "the shape of the result depends on data",
-        "Operators like nonzero, unique and boolean masks have an output size that is known only when they run.",
+        "an output shape that depends on data",
+        "The output size of operators such as nonzero, unique and indexing with a boolean mask is known only when they run.",
         "Use torch.where with three arguments or masked arithmetic, or set `config.capture_dynamic_output_shape_ops = True`.",
         example="""
+def f(x):
+    return x[x > 0] * 2
+""",
+        fixed="""
+options = {"capture_dynamic_output_shape_ops": True}
 def f(x):
     return x[x > 0] * 2
 """,
@@ -167,20 +189,28 @@ def f(x):
     Kind(
         "DX108",
         "a Python object indexed by a tensor value",
-        "Which item is meant depends on data that exists only when the graph runs.",
+        "Which item is selected depends on data that exists only when the graph runs.",
         "Stack the items into one tensor and index that (index_select, gather).",
         example="""
 names = ["zero", "one"]
 def f(x):
     return x * 2, names[x.long().min()]
 """,
+        fixed="""
+names = ["zero", "one"]
+def step(x):
+    return x * 2, x.long().min()
+def f(x):
+    y, i = step(x)
+    return y, names[i]
+""",
         fundamental=True,
     ),
     Kind(
         "DX109",
-        "a loop whose length is a tensor value",
-        "How often the loop runs (`range(t)`, `while t > 0`) depends on data that exists only when the graph runs.",
-        "Loop over a shape or a Python number, or write the loop as one tensor operation.",
+        "a loop whose length depends on a tensor value",
+        "The number of iterations (`range(t)`, `while t > 0`) depends on data that exists only when the graph runs.",
+        "Use a size or a Python number as the loop bound, or replace the loop with a tensor operation.",
         example="""
 def f(x):
     for _ in range(x.long().min()):
@@ -195,37 +225,50 @@ def f(x):
     ),
     Kind(
         "DX110",
-        "a comparison of symbolic sizes that cannot be decided",
-        "The size comes from data (an unbacked symbol), and the program branches on it.",
-        "Give a hint with torch._check, or leave `capture_scalar_outputs` off for this function.",
+        "a branch on a data-dependent size",
+        "The size comes from data (an unbacked symbol), so the engine cannot decide the comparison.",
+        "Add a hint with torch._check, or leave `capture_scalar_outputs` off for this function.",
         fundamental=True,
     ),
     Kind(
         "DX111",
-        "a tensor hashed or compared by value in a container",
-        "`t in list_of_tensors`, `list.index(t)`, `list.remove(t)` compare element values, which exist only when the graph runs.",
-        "Compare with `is`, or keep an index beside the tensor.",
+        "tensors compared by value in a container",
+        "`t in tensors`, `tensors.index(t)` and `tensors.remove(t)` compare element values, which exist only when the graph runs.",
+        "Compare with `is`, or store an index with each tensor.",
         example="""
 def f(x):
     return x * 2, x.sum() in [x.mean(), x.max()]
+""",
+        fixed="""
+def step(x):
+    return x * 2, (x.sum() == x.mean()) | (x.sum() == x.max())
+def f(x):
+    y, found = step(x)
+    return y, bool(found)
 """,
         fundamental=True,
     ),
     Kind(
         "DX112",
-        "the address of a tensor read out",
-        "`data_ptr()` and `untyped_storage()` give memory that exists only when the graph runs.",
+        "the memory address of a tensor",
+        "`data_ptr()` and `untyped_storage()` return memory that exists only when the graph runs.",
         "Move the code that needs the address out of the compiled function.",
         example="""
 def f(x):
     return x * 2, x.data_ptr() == 0
+""",
+        fixed="""
+def step(x):
+    return x * 2
+def f(x):
+    return step(x), x.data_ptr() == 0
 """,
         fundamental=True,
     ),
     # -- DX2xx: calls ----------------------------------------------------------------------------------------------
     Kind(
         "DX201",
-        "call of a C function that is not traced",
+        "a call to an unsupported C function",
         "The function has no Python bytecode to trace, and the engine has no rule for it.",
         "Move the call out of the compiled function, or mark it with `allow_in_graph` if it maps tensors to tensors. "
         + _rule_goes("`runs_on_constants` in scalars/number_rules.py if it acts on nothing but its arguments, else `@builtin`"),
@@ -234,12 +277,18 @@ import zlib
 def f(x):
     return x * zlib.crc32(b"a")
 """,
+        fixed="""
+import zlib
+checksum = zlib.crc32(b"a")
+def f(x):
+    return x * checksum
+""",
     ),
     Kind(
         "DX202",
-        "call of a function marked as not to be traced",
-        "The function, its module or its caller was marked with `disable`, `skip` or `disallow_in_graph` (or torch's own mark).",
-        "Call it outside of the compiled function; if the mark is your own, and the function can be traced, remove the mark.",
+        "a call to a function marked as not traceable",
+        "The function, its module or its caller is marked with `disable`, `skip` or `disallow_in_graph` (or torch's counterparts).",
+        "Call it outside the compiled function. If you added the mark and the function can be traced, remove the mark.",
         example="""
 @dynexplore.disable
 def helper(x):
@@ -257,43 +306,62 @@ def f(x):
     ),
     Kind(
         "DX203",
-        "call of a function in a file that is not traced",
-        "Files of the standard library and of some packages are not traced, because they do no tensor work.",
+        "a call to a function in a skipped file",
+        "Files of the standard library and of some packages are skipped, because they do no tensor work.",
         "Move the call out of the compiled function.",
         example="""
 import textwrap
 def f(x):
     return x * len(textwrap.dedent("  a"))
 """,
+        fixed="""
+import textwrap
+width = len(textwrap.dedent("  a"))
+def f(x):
+    return x * width
+""",
     ),
     Kind(
         "DX204",
-        "call of a builtin that is not traced",
+        "a call to an unsupported builtin",
         "The engine has no rule for this builtin.",
-        "Write it with operations that are traced, or move it out of the compiled function. "
+        "Rewrite it with supported operations, or move it out of the compiled function. "
         + _rule_goes("`@builtin` in builtin_rules.py"),
         example="""
 def f(x):
     return x * 2, len(dir(x)) > 0
 """,
+        fixed="""
+def step(x):
+    return x * 2
+def f(x):
+    return step(x), len(dir(x)) > 0
+""",
     ),
     Kind(
         "DX205",
-        "call of a builtin with an argument it has no rule for",
-        "The engine has a rule for this builtin, but not for these types of arguments.",
+        "a builtin called with unsupported arguments",
+        "The engine supports this builtin, but not with arguments of these types.",
         "Convert the arguments first, or move the call out of the compiled function. "
-        + _rule_goes("the function below `@builtin` or `@rule` answers for these arguments, too"),
+        + _rule_goes("the function below `@builtin` or `@rule` supports these arguments, too"),
         example="""
 def f(x):
     parts = [x, x * 2]
+    return parts, id(parts) > 0
+""",
+        fixed="""
+def step(x):
+    return [x, x * 2]
+def f(x):
+    parts = step(x)
     return parts, id(parts) > 0
 """,
     ),
     Kind(
         "DX206",
         "printing or logging",
-        "Output must appear when the function runs, once for each call, and not while it is compiled.",
-        "Print or log before or after the compiled function, or not at all.",
+        "Output must appear each time the function runs, not while it is compiled.",
+        "Move the print outside the compiled function, or remove it.",
         example="""
 def f(x):
     x = x + 1
@@ -301,30 +369,41 @@ def f(x):
     return x * 2
 """,
         fixed="""
+def step(x):
+    return (x + 1) * 2
 def f(x):
-    x = x + 1
-    return x * 2
+    y = step(x)
+    print("woo")
+    return y
 """,
         fundamental=True,
     ),
     Kind(
         "DX207",
-        "a numpy call",
-        "This call draws random numbers, depends on data that exist only when the graph runs, or is one for which torch's operators"
-        " are not known to give what numpy gives.",
-        "Use the torch function of the same name, or convert outside of the compiled function.",
+        "an unsupported numpy call",
+        "This call draws random numbers, needs data that exists only when the graph runs, or has no torch operator known to "
+        "return the same result.",
+        "Use the torch function of the same name, or call numpy outside the compiled function.",
         example="""
 import numpy as np
 
 def f(x):
     return x * np.random.rand()
 """,
+        fixed="""
+import numpy as np
+
+def step(x, scale):
+    return x * scale
+def f(x):
+    return step(x, np.random.rand())
+""",
     ),
     Kind(
         "DX208",
         "an explicit graph_break()",
-        "The program asks for a graph break here.",
-        "Remove the call of `graph_break()`, or, where a library makes it, call the library outside.",
+        "The program requests a graph break here.",
+        "Remove the call to `graph_break()`. If a library makes it, call the library outside the compiled function.",
         example="""
 def f(x):
     x = x + 1
@@ -340,26 +419,33 @@ def f(x):
     ),
     Kind(
         "DX209",
-        "making an instance of a class that is not traced",
-        "The class has a metaclass, a `__new__` or an `__init__` that the engine does not look into.",
-        "Make the object outside of the compiled function, or give the class a plain Python `__init__`.",
+        "creation of an instance of an unsupported class",
+        "The class has a metaclass, a `__new__` or an `__init__` that the engine does not trace.",
+        "Create the object outside the compiled function, or give the class a plain Python `__init__`.",
         example="""
 from array import array
 def f(x):
     numbers = array("d", [2.0])
     return x * numbers[0]
 """,
+        fixed="""
+from array import array
+factor = array("d", [2.0])[0]
+def f(x):
+    return x * factor
+""",
     ),
     Kind(
         "DX210",
-        "a generator used in a way that is not traced",
-        "A generator is followed through its body; its frame, and throwing into one that delegates with `yield from`, are not.",
+        "an unsupported use of a generator",
+        "The engine traces the body of a generator. It does not support access to its frame, or throwing into one that "
+        "delegates with `yield from`.",
         "Iterate over the generator, or use a list.",
     ),
     Kind(
         "DX211",
-        "call of a coroutine or async generator",
-        "Asynchronous code is run by an event loop, which the engine does not see.",
+        "a call to a coroutine or async generator",
+        "Asynchronous code runs in an event loop, which the engine does not trace.",
         "Compile the synchronous functions that it calls.",
         example="""
 async def later():
@@ -368,12 +454,21 @@ def f(x):
     later().close()
     return x * 2
 """,
+        fixed="""
+async def later():
+    return 1
+def step(x):
+    return x * 2
+def f(x):
+    later().close()
+    return step(x)
+""",
         fundamental=True,
     ),
     Kind(
         "DX212",
-        "call of an object of unknown type",
-        "The engine does not know what calling this object does.",
+        "a call to an object of unknown type",
+        "The engine does not know what calling an object of this type does.",
         "Call a plain function or method instead.",
         example="""
 import ctypes
@@ -383,34 +478,50 @@ absolute.restype = ctypes.py_object
 def f(x):
     return absolute(x) + 1
 """,
+        fixed="""
+def f(x):
+    return abs(x) + 1
+""",
     ),
     Kind(
         "DX213",
-        "call of a method that is not traced",
+        "a call to an unsupported method",
         "The engine has no rule for this method of this type.",
-        "Write it with methods that are traced, or move it out of the compiled function. "
+        "Rewrite it with supported methods, or move it out of the compiled function. "
         + _rule_goes("`@builtin_method` in the file of the type's tracker"),
         example="""
 def f(x):
     return x * len(slice(1, 3).__reduce__())
 """,
+        fixed="""
+size = len(slice(1, 3).__reduce__())
+def f(x):
+    return x * size
+""",
     ),
     Kind(
         "DX215",
-        "reading or writing files, time or the system",
-        "Input, output and the clock belong to the outside world: they must happen when the function runs.",
-        "Do it before or after the compiled function.",
+        "access to files, the clock or the system",
+        "Input, output and the clock must be accessed when the function runs, not while it is compiled.",
+        "Do it outside the compiled function.",
         example="""
 def f(x):
     with open("/dev/null") as file:
         return x * 2, file.read()
 """,
+        fixed="""
+def step(x):
+    return x * 2
+def f(x):
+    with open("/dev/null") as file:
+        return step(x), file.read()
+""",
         fundamental=True,
     ),
     Kind(
         "DX217",
-        "looking at frames or running text as code",
-        "`eval`, `exec`, `sys._getframe` and `inspect` see the frame that really runs.",
+        "frame inspection, `eval` or `exec`",
+        "`eval`, `exec`, `sys._getframe` and `inspect` depend on the frame that actually runs.",
         "Move the call out of the compiled function.",
         example="""
 def f(x):
@@ -424,9 +535,9 @@ def f(x):
     ),
     Kind(
         "DX218",
-        "a call whose arguments do not fit the function",
-        "Binding the arguments raises in Python, or the engine's rule does not take all of them yet. Python makes the call.",
-        "Pass the arguments that the function takes. " + _rule_goes("the signature below `@builtin` or `@builtin_method`"),
+        "a call whose arguments do not match the signature",
+        "Binding the arguments raises in Python, or the engine's rule does not support all of them yet. Python makes the call.",
+        "Pass the arguments that the function accepts. " + _rule_goes("the signature below `@builtin` or `@builtin_method`"),
         example="""
 def f(x):
     numbers = (n for n in (1, 2))
@@ -436,13 +547,19 @@ def f(x):
         x = x + 1
     return x
 """,
+        fixed="""
+def f(x):
+    numbers = (n for n in (1, 2))
+    numbers.send(None)
+    return x + 1
+""",
     ),
     Kind(
         "DX219",
         "Python's random numbers",
-        "The number is drawn when the function runs. Used as an input of the graph it needs no break; a branch on it, or a "
-        "generator other than that of the module `random`, does.",
-        "Draw the number before the compiled function and pass it, or use torch's random numbers.",
+        "The number is drawn when the function runs. As a graph input it needs no break; a branch on it does, and so does a "
+        "generator other than that of the module `random`.",
+        "Draw the number outside the compiled function and pass it, or use torch's random numbers.",
         example="""
 import random
 def f(x):
@@ -450,14 +567,21 @@ def f(x):
         return x * 2
     return x * 3
 """,
+        fixed="""
+import random
+def step(x, heads):
+    return x * 2 if heads else x * 3
+def f(x):
+    return step(x, random.random() < 0.5)
+""",
         fundamental=True,
     ),
     # -- DX3xx: Python ---------------------------------------------------------------------------------------------
     Kind(
         "DX301",
-        "an instruction that is not traced",
+        "an unsupported bytecode instruction",
         "The engine has no handler for this bytecode instruction.",
-        "Write the line in another way, or move it out of the compiled function.",
+        "Rewrite the line, or move it out of the compiled function.",
         example="""
 def f(x):
     try:
@@ -467,34 +591,54 @@ def f(x):
         x = x * 2
     return x
 """,
+        fixed="""
+def f(x):
+    try:
+        x = x + 1
+        raise ValueError()
+    except ValueError:
+        x = x * 2
+    return x
+""",
     ),
     Kind(
         "DX302",
-        "a value of a type that is not traced",
-        "The engine has no tracker for values of this type.",
-        "Pass the tensors and numbers that are needed instead of the object.",
+        "a value of an unsupported type",
+        "The engine has no variable tracker for values of this type.",
+        "Pass the tensors and numbers that the function needs instead of the object.",
         example="""
 import array
 numbers = array.array("i", [1, 2])
 def f(x):
     return x * len(numbers)
 """,
+        fixed="""
+numbers = [1, 2]
+def f(x):
+    return x * len(numbers)
+""",
     ),
     Kind(
         "DX303",
-        "an attribute that is not traced",
-        "Reading or writing this attribute runs code that the engine does not look into (a descriptor, `__getattr__`, a C type).",
-        "Read the attribute before the compiled function and pass the value.",
+        "an unsupported attribute",
+        "Reading or writing this attribute runs code that the engine does not trace (a descriptor, `__getattr__`, a C type).",
+        "Read the attribute outside the compiled function and pass the value.",
         example="""
 import datetime
 day = datetime.date(2024, 2, 1)
 def f(x):
     return x * day.month
 """,
+        fixed="""
+import datetime
+month = datetime.date(2024, 2, 1).month
+def f(x):
+    return x * month
+""",
     ),
     Kind(
         "DX304",
-        "an operator that is not traced for these types",
+        "an operator with unsupported operand types",
         "The engine has no rule for this operator with these types of operands.",
         "Convert the operands first.",
         example="""
@@ -504,10 +648,17 @@ def f(x):
     day - day
     return x * 2
 """,
+        fixed="""
+import datetime
+day = datetime.date(2024, 2, 1)
+difference = day - day
+def f(x):
+    return x * 2
+""",
     ),
     Kind(
         "DX305",
-        "a comparison that is not traced for these types",
+        "a comparison of unsupported types",
         "The engine has no rule for this comparison with these types of operands.",
         "Compare plain numbers, strings or tensors.",
         example="""
@@ -516,11 +667,17 @@ day = datetime.date(2024, 2, 1)
 def f(x):
     return x * 2 if day < datetime.date.max else x
 """,
+        fixed="""
+import datetime
+is_past = datetime.date(2024, 2, 1) < datetime.date.max
+def f(x):
+    return x * 2 if is_past else x
+""",
     ),
     Kind(
         "DX306",
-        "an index or slice that is not traced",
-        "The engine has no rule for getting, setting or deleting this item.",
+        "an unsupported index or slice",
+        "The engine has no rule for reading, writing or deleting this item.",
         "Use plain numbers, slices and strings as keys.",
         example="""
 import array
@@ -528,12 +685,17 @@ numbers = array.array("i", [1, 2])
 def f(x):
     return x * numbers[1]
 """,
+        fixed="""
+numbers = [1, 2]
+def f(x):
+    return x * numbers[1]
+""",
     ),
     Kind(
         "DX307",
-        "iteration over a type that is not traced",
-        "The engine does not know which items this object gives.",
-        "Turn it into a list or tuple before the compiled function.",
+        "iteration over an unsupported type",
+        "The engine does not know which items this object yields.",
+        "Convert it to a list or tuple outside the compiled function.",
         example="""
 import array
 numbers = array.array("i", [1, 2])
@@ -542,12 +704,19 @@ def f(x):
         x = x * number
     return x
 """,
+        fixed="""
+numbers = [1, 2]
+def f(x):
+    for number in numbers:
+        x = x * number
+    return x
+""",
     ),
     Kind(
         "DX308",
-        "a context manager that is not traced",
-        "The engine does not know what entering and leaving this object does.",
-        "Enter it outside of the compiled function.",
+        "an unsupported context manager",
+        "The engine does not know what entering and exiting this object does.",
+        "Enter it outside the compiled function.",
         example="""
 import threading
 lock = threading.Lock()
@@ -555,11 +724,20 @@ def f(x):
     with lock:
         return x * 2
 """,
+        fixed="""
+import threading
+lock = threading.Lock()
+def step(x):
+    return x * 2
+def f(x):
+    with lock:
+        return step(x)
+""",
     ),
     Kind(
         "DX310",
-        "an exception that is not traced",
-        "The engine does not follow this way of raising, or this type of exception.",
+        "an unsupported exception",
+        "The engine does not support this way of raising, or this type of exception.",
         "Raise a plain exception class with constant arguments.",
         example="""
 def f(x):
@@ -582,23 +760,43 @@ def f(x):
         print("woo")
     return x * 2
 """,
+        fixed="""
+def step(x):
+    failed = False
+    try:
+        x = x + 1
+        raise ValueError("no")
+    except ValueError:
+        failed = True
+    return x * 2, failed
+def f(x):
+    y, failed = step(x)
+    if failed:
+        print("woo")
+    return y
+""",
         fundamental=True,
     ),
     Kind(
         "DX312",
-        "an import that is not traced",
-        "The imported module is not loaded yet, and loading it runs code.",
+        "an import of a module that is not loaded yet",
+        "Loading a module runs its code.",
         "Import it at the top of the file.",
         example="""
 def f(x):
     import tabnanny
     return x * 2, tabnanny.__name__
 """,
+        fixed="""
+import tabnanny
+def f(x):
+    return x * 2, tabnanny.__name__
+""",
     ),
     Kind(
         "DX313",
-        "`super()` in a form that is not traced",
-        "The engine cannot see which class and instance this `super` is about.",
+        "`super()` in an unsupported form",
+        "The engine cannot determine the class and the instance that this `super` refers to.",
         "Use `super()` without arguments in a method of a plain class.",
         example="""
 class Base:
@@ -606,12 +804,19 @@ class Base:
 def f(x):
     return x * 2, super(Base).__self__ is None
 """,
+        fixed="""
+class Base:
+    pass
+is_unbound = super(Base).__self__ is None
+def f(x):
+    return x * 2, is_unbound
+""",
     ),
     Kind(
         "DX314",
-        "a mutation of an object that is not tracked",
-        "The change could not be replayed after the graph ran.",
-        "Return the new value instead of changing the object, or change it outside of the compiled function.",
+        "a mutation of an untracked object",
+        "The engine cannot replay this change after the graph has run.",
+        "Return the new value instead of mutating the object, or mutate it outside the compiled function.",
         example="""
 def f(x):
     y = x + 1
@@ -620,11 +825,19 @@ def f(x):
     del y
     return x * 2
 """,
+        fixed="""
+def f(x):
+    y = x + 1
+    def later():
+        return y
+    return x * 2
+""",
     ),
     Kind(
         "DX315",
         "a class defined inside the compiled function",
-        "Each call makes another class: one that leaves the frame, or whose making runs code of the program, is made by Python.",
+        "Each call creates a new class. If the class leaves the function, or creating it runs other code of the program, Python "
+        "must create it.",
         "Define the class at the top of the file.",
         example="""
 def f(x):
@@ -632,12 +845,18 @@ def f(x):
         pass
     return x * 2, Pair
 """,
+        fixed="""
+class Pair:
+    pass
+def f(x):
+    return x * 2, Pair
+""",
     ),
     Kind(
         "DX317",
-        "a pattern match that is not traced",
-        "The pattern is no class, or what its class says of `__match_args__` is computed.",
-        "Use `if` and isinstance.",
+        "an unsupported pattern match",
+        "The pattern does not name a class, or the class computes its `__match_args__`.",
+        "Use `if` and `isinstance`.",
         example="""
 class Named(type):
     @property
@@ -651,12 +870,21 @@ def f(x):
             x = x + 1
     return x * 2
 """,
+        fixed="""
+class Box:
+    size = 1
+def f(x):
+    box = Box()
+    if isinstance(box, Box) and box.size == 1:
+        x = x + 1
+    return x * 2
+""",
     ),
     Kind(
         "DX318",
         "a value that cannot be reconstructed",
-        "After a break the modified code must reconstruct this value, and no bytecode that the engine can write does.",
-        "Make the value after the break, or keep it out of the locals that are alive there.",
+        "After a break the modified code must reconstruct this value, and no bytecode that the engine can generate does.",
+        "Create the value after the break, or do not keep it in a local variable across the break.",
         example="""
 def numbers():
     yield 1
@@ -667,12 +895,25 @@ def f(x):
     print("woo")
     return x * next(ones)
 """,
+        fixed="""
+def numbers():
+    yield 1
+    yield 2
+def step(x):
+    ones = numbers()
+    x = x * next(ones)
+    return x * next(ones)
+def f(x):
+    y = step(x)
+    print("woo")
+    return y
+""",
     ),
     Kind(
         "DX319",
-        "a deletion that is not traced",
-        "Deleting this attribute or item runs code that the engine does not look into.",
-        "Delete it outside of the compiled function.",
+        "an unsupported deletion",
+        "Deleting this attribute or item runs code that the engine does not trace.",
+        "Delete it outside the compiled function.",
         example="""
 import array
 numbers = array.array("i", [1, 2, 3, 4])
@@ -680,11 +921,17 @@ def f(x):
     del numbers[0]
     return x * 2
 """,
+        fixed="""
+numbers = [1, 2, 3, 4]
+def f(x):
+    del numbers[0]
+    return x * 2
+""",
     ),
     Kind(
         "DX320",
-        "a key that is not traced in a dict or set",
-        "The engine knows the hash and equality only of constants, tensors by identity, modules, functions and classes.",
+        "an unsupported key in a dict or set",
+        "The engine can hash and compare only constants, tensors (by identity), modules, functions and classes.",
         "Use strings or numbers as keys.",
         example="""
 from datetime import date
@@ -692,13 +939,20 @@ day = date(2020, 2, 29)
 def f(x):
     return x * {day: 2}[day]
 """,
+        fixed="""
+from datetime import date
+day = date(2020, 2, 29).isoformat()
+def f(x):
+    return x * {day: 2}[day]
+""",
     ),
     # -- DX4xx: torch ----------------------------------------------------------------------------------------------
     Kind(
         "DX321",
-        "an object whose end the program hears of",
-        "It must be a real object, freed when its last reference goes: then its `__del__` runs, and weak references end.",
-        "Make the object outside of the compiled function.",
+        "an object whose finalization is observable",
+        "When the last reference to it is gone, its `__del__` runs or a weak reference to it expires, so Python must create and "
+        "free it.",
+        "Create the object outside the compiled function.",
         example="""
 class Resource:
     def __del__(self):
@@ -709,12 +963,20 @@ def f(x):
     resource = make()
     return x * 2
 """,
+        fixed="""
+class Resource:
+    def __del__(self):
+        self.closed = True
+resource = Resource()
+def f(x):
+    return x * 2
+""",
         fundamental=True,
     ),
     Kind(
         "DX401",
         "an operator that fails on fake tensors",
-        "While capturing, operators run on tensors without data, to learn shape and dtype; this one raised.",
+        "During the capture, operators run on tensors without data to determine shapes and dtypes; this one raised.",
         "If it also raises in eager, fix the call. If not, register a fake implementation (torch.library.register_fake).",
         example="""
 def f(x):
@@ -723,11 +985,15 @@ def f(x):
     except RuntimeError:
         return x * 2
 """,
+        fixed="""
+def f(x):
+    return x.reshape(99) if x.numel() == 99 else x * 2
+""",
     ),
     Kind(
         "DX402",
-        "a tensor subclass that is not traced",
-        "Of a subclass the engine traces what its `__torch_function__` says; this one changes what tensors do in other ways.",
+        "an unsupported tensor subclass",
+        "The engine traces the `__torch_function__` of a subclass. This one changes the behavior of tensors in other ways.",
         "Pass plain tensors, or add the class to `config.traceable_tensor_subclasses`.",
         example="""
 class Marked(torch.Tensor):
@@ -737,12 +1003,17 @@ marked = torch.ones(3).as_subclass(Marked)
 def f(x):
     return x * 2 + marked
 """,
+        fixed="""
+marked = torch.ones(3)
+def f(x):
+    return x * 2 + marked
+""",
     ),
     Kind(
         "DX404",
-        "hooks on a tensor or module that are not traced",
-        "The hook is Python code that autograd calls later.",
-        "Register it outside of the compiled function.",
+        "an unsupported hook on a tensor or module",
+        "A hook is Python code that autograd calls later.",
+        "Register it outside the compiled function.",
         example="""
 def f(x):
     y = x * 2
@@ -751,13 +1022,22 @@ def f(x):
     return y
 args = (torch.ones(3, requires_grad=True),)
 """,
+        fixed="""
+def step(x):
+    return x * 2
+def f(x):
+    y = step(x)
+    if y.requires_grad:
+        y.register_hook(print)
+    return y
+args = (torch.ones(3, requires_grad=True),)
+""",
     ),
     Kind(
         "DX405",
-        "an autograd.Function in a form that is not traced",
-        "Its code runs while it is compiled: one that prints, may change something outside, or is not written in Python is not "
-        "traced.",
-        "Move visible effects (prints, writes to globals) out of forward and backward.",
+        "an unsupported autograd.Function",
+        "Its code runs during the capture, so it must be written in Python, and must not print or have other side effects.",
+        "Move side effects (prints, writes to globals) out of forward and backward.",
         example="""
 class Double(torch.autograd.Function):
     @staticmethod
@@ -774,15 +1054,42 @@ def f(x):
 
 args = (torch.ones(3, requires_grad=True),)
 """,
+        fixed="""
+class Double(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * 2
+
+def step(x):
+    return Double.apply(x)
+def f(x):
+    print("forward")
+    return step(x)
+
+args = (torch.ones(3, requires_grad=True),)
+""",
     ),
     Kind(
         "DX406",
         "backward or torch.autograd.grad inside the compiled function",
-        "Autograd runs on the graph of operations that have really run.",
-        "Compile the forward and the loss, and call backward outside.",
+        "Backward needs the autograd graph of operations that have actually run.",
+        "Compile the forward and the loss, and call backward outside the compiled function.",
         example="""
 def f(x):
     loss = (x * 2).sum()
+    loss.backward()
+    return loss
+args = (torch.ones(3, requires_grad=True),)
+""",
+        fixed="""
+def step(x):
+    return (x * 2).sum()
+def f(x):
+    loss = step(x)
     loss.backward()
     return loss
 args = (torch.ones(3, requires_grad=True),)
@@ -792,43 +1099,62 @@ args = (torch.ones(3, requires_grad=True),)
     Kind(
         "DX407",
         "requires_grad changed inside the compiled function",
-        "Whether gradients flow decides how the graph is compiled.",
-        "Set requires_grad before the compiled function.",
+        "Whether a tensor requires grad determines how the graph is compiled.",
+        "Set requires_grad outside the compiled function.",
         example="""
 def f(x):
     return x.detach().requires_grad_() * 2
+""",
+        fixed="""
+def step(x):
+    return x * 2
+def f(x):
+    return step(x.detach().requires_grad_())
 """,
     ),
     Kind(
         "DX408",
         "a tensor whose storage is replaced",
-        "`set_`, `resize_`, an input as `out=` of another size, and assigning `.data` of another shape, or to a tensor made in the "
-        "function, give a tensor other memory without an operator that the graph could record; `t_` and its like, on inputs whose "
-        "sizes vary, change what these are read of.",
-        "Use copy_, give `out=` the size of the result, or assign outside of the compiled function.",
+        "`set_`, `resize_`, an input as `out=` with another size, and assigning `.data` with another shape, or to a tensor "
+        "created in the function, give a tensor new storage without an operator that the graph could record. In-place "
+        "transposes such as `t_` are not supported on inputs with symbolic sizes.",
+        "Use copy_, pass an `out=` tensor of the result's size, or do it outside the compiled function.",
         example="""
 def f(x):
     y = x + 1
     y.data = x * 3
     return y
 """,
+        fixed="""
+def f(x):
+    y = x + 1
+    y.copy_(x * 3)
+    return y
+""",
     ),
     Kind(
         "DX409",
-        "a tensor of a layout that is not traced",
-        "Sparse, quantized, nested and mkldnn tensors have no plain sizes and strides to guard.",
-        "Convert to a dense tensor before the compiled function.",
+        "a tensor of an unsupported layout",
+        "Sparse, quantized, nested and mkldnn tensors have no plain sizes and strides to guard on.",
+        "Convert it to a dense tensor outside the compiled function.",
         example="""
 def f(x):
     return x.to_dense() * 2
 args = (torch.ones(3).to_sparse(),)
 """,
+        fixed="""
+def step(x):
+    return x * 2
+def f(x):
+    return step(x.to_dense())
+args = (torch.ones(3).to_sparse(),)
+""",
     ),
     Kind(
         "DX411",
-        "a tensor attribute that is not traced",
+        "an unsupported tensor attribute",
         "The engine has no rule for this attribute of a tensor.",
-        "Read the attribute before the compiled function and pass the value. "
+        "Read the attribute outside the compiled function and pass the value. "
         + _rule_goes("`@attribute` in torch_/tensor/tensor.py"),
         example="""
 def f(x):
@@ -836,36 +1162,56 @@ def f(x):
     return y, y.grad_fn is None
 args = (torch.ones(3, requires_grad=True),)
 """,
+        fixed="""
+def step(x):
+    return x * 2
+def f(x):
+    y = step(x)
+    return y, y.grad_fn is None
+args = (torch.ones(3, requires_grad=True),)
+""",
     ),
     Kind(
         "DX412",
         "an operator whose result is not a tensor",
-        "Only tensors, sizes and numbers derived from sizes can be values of the graph.",
-        "Call it outside of the compiled function.",
+        "A graph can contain only tensors, sizes and numbers derived from sizes.",
+        "Call it outside the compiled function.",
         example="""
 generator = torch.Generator().manual_seed(0)
 def f(x):
     return x + torch.rand(3, generator=generator).shape[0]
 """,
+        fixed="""
+generator = torch.Generator().manual_seed(0)
+size = torch.rand(3, generator=generator).shape[0]
+def f(x):
+    return x + size
+""",
     ),
     Kind(
         "DX414",
-        "a module that is not traced",
-        "This kind of nn.Module (a ScriptModule, a lazy module, a module with `__getattr__` of its own) is not traced.",
-        "Call it outside of the compiled function, or mark it with `allow_in_graph`.",
+        "an unsupported module",
+        "This kind of nn.Module (a ScriptModule, a lazy module, a module that defines `__getattr__`) is not supported.",
+        "Call it outside the compiled function, or mark it with `allow_in_graph`.",
         example="""
 scripted = torch.jit.trace(torch.nn.ReLU(), torch.ones(3))
 
 def f(x):
     return scripted(x) + 1
 """,
+        fixed="""
+relu = torch.nn.ReLU()
+
+def f(x):
+    return relu(x) + 1
+""",
     ),
     Kind(
         "DX416",
         "a deep-copied, pickled or loaded tensor",
-        "`torch.save`, `torch.load` and Python's protocols need the tensor's data. `copy.deepcopy` is traced of modules and of "
-        "tensors without a history that lie in memory of their own.",
-        "Use clone(), or do it outside of the compiled function.",
+        "`torch.save`, `torch.load`, and the copy and pickle protocols need the tensor's data. `copy.deepcopy` is supported for "
+        "modules, and for tensors without autograd history that do not share storage.",
+        "Use clone(), or do it outside the compiled function.",
         example="""
 def f(x):
     return x.__deepcopy__({}) * 2
@@ -878,20 +1224,24 @@ def f(x):
     ),
     Kind(
         "DX417",
-        "a numpy array made from a tensor",
-        "Only a tensor on the CPU that needs no gradient, of a dtype that numpy has, is an array on the same memory.",
-        "Call `x.detach().cpu().numpy()`, stay in torch, or convert outside of the compiled function.",
+        "a tensor converted to a numpy array",
+        "Only a CPU tensor that does not require grad, with a dtype that numpy has, can share its memory with an array.",
+        "Call `x.detach().cpu().numpy()`, stay in torch, or convert outside the compiled function.",
         example="""
 def f(x):
     return torch.from_numpy(x.numpy(force=True)) * 2
 """,
+        fixed="""
+def f(x):
+    return x.detach() * 2
+""",
     ),
     Kind(
         "DX418",
-        "a DistributedDataParallel module prepares its all-reduce",
-        "Its forward communicates with the other processes (buffers are broadcast, gradient hooks prepared) and runs as plain "
-        "Python; the module inside is captured on its own, split at the boundaries of its gradient buckets.",
-        "Nothing needs to change. For one graph without a break, pass the DistributedDataParallel module itself to `optimize`.",
+        "the forward of a DistributedDataParallel module",
+        "It communicates with other processes (it broadcasts buffers and prepares gradient hooks) and runs as plain Python. The "
+        "module inside is captured separately, split at the boundaries of its gradient buckets.",
+        "No action needed. For a single graph, pass the DistributedDataParallel module itself to `optimize`.",
         example="""
 class Stub(torch.nn.parallel.DistributedDataParallel):
     def __init__(self, module):
@@ -909,10 +1259,9 @@ def f(x):
     ),
     Kind(
         "DX419",
-        "a `__torch_function__` in a way that is not traced",
-        "A mode, or the class of a tensor, is asked about each call of torch, and its answers are traced; here it is used"
-        " in another way.",
-        "Leave the mode before this line, or call the function with plain tensors.",
+        "an unsupported use of `__torch_function__`",
+        "The engine traces the `__torch_function__` of a mode or a tensor subclass, but does not support this use of it.",
+        "Exit the mode before this line, or call the function with plain tensors.",
         example="""
 class Passes(torch.overrides.TorchFunctionMode):
     def __torch_function__(self, func, types, args=(), kwargs=None):
@@ -923,14 +1272,26 @@ def f(x):
     with Passes(), torch.set_grad_enabled(False):
         return y + 1
 """,
+        fixed="""
+class Passes(torch.overrides.TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))
+
+def f(x):
+    with Passes():
+        y = x * 2
+    with torch.set_grad_enabled(False):
+        return y + 1
+""",
     ),
     Kind(
         "DX421",
-        "a higher-order operator in a way that is not traced",
-        "The functions given to `torch.utils.checkpoint.checkpoint`, `torch.cond`, `while_loop`, `map` or `scan` become bodies in "
-        "the graph, which may run often, or not at all: they may not change what was there before, and not every option is traced.",
-        "Let the function return what it computes and change nothing else; for `checkpoint` say `use_reentrant=False`; "
-        "the branches of `cond` return new tensors alike in number, shape and dtype, the step of a loop such as it was given.",
+        "an unsupported use of a higher-order operator",
+        "The functions passed to `torch.utils.checkpoint.checkpoint`, `torch.cond`, `while_loop`, `map` or `scan` become "
+        "subgraphs, which may run many times or not at all. They must not have side effects, and not every option is supported.",
+        "Return the results from the function, and avoid side effects. For `checkpoint`, pass `use_reentrant=False`. The "
+        "branches of `cond` must return new tensors with the same shapes and dtypes, the body of a loop tensors with those of "
+        "its inputs.",
         example="""
 seen = []
 
@@ -943,13 +1304,27 @@ def f(x):
 
 args = (torch.ones(3, requires_grad=True),)
 """,
+        fixed="""
+seen = []
+
+def body(x):
+    return x.sin()
+
+def step(x):
+    return torch.utils.checkpoint.checkpoint(body, x, use_reentrant=False) + 1
+def f(x):
+    seen.append(1)
+    return step(x)
+
+args = (torch.ones(3, requires_grad=True),)
+""",
     ),
     # -- DX5xx: limits of the engine -------------------------------------------------------------------------------
     Kind(
         "DX501",
-        "calls nested too deeply",
-        "The callee would be inlined deeper than the limit, most often because it is recursive.",
-        "Compile the inner function, or turn the recursion into a loop.",
+        "a call nested too deeply",
+        "Inlining the callee would exceed the depth limit, usually because it is recursive.",
+        "Compile the inner function separately, or turn the recursion into a loop.",
         example="""
 options = {"inline_depth_limit": 2}
 
@@ -959,11 +1334,20 @@ def power(x, n):
 def f(x):
     return power(x, 4)
 """,
+        fixed="""
+options = {"inline_depth_limit": 2}
+
+def f(x):
+    result = 1
+    for _ in range(4):
+        result = x * result
+    return result
+""",
     ),
     Kind(
         "DX502",
         "too many instructions in one graph",
-        "The loop or the program is so long that capturing it as one graph would take too long.",
+        "The loop or the program is so long that capturing it in one graph would take too long.",
         "Move the loop out of the compiled function.",
         example="""
 options = {"instruction_limit": 100}
@@ -973,15 +1357,29 @@ def f(x):
         x = x + i
     return x
 """,
+        fixed="""
+options = {"instruction_limit": 100}
+
+def f(x):
+    return x + sum(range(20))
+""",
     ),
     Kind(
         "DX505",
         "a capture that takes too long",
-        "A translation has so many seconds of CPU time (`config.translation_seconds`), a fortieth of them without a tensor "
-        "operation; past them the frame runs as plain Python.",
-        "Move what takes long out of the compiled function, or give it more time with the option.",
+        "The capture ran for `config.translation_seconds` of CPU time, or for a fortieth of that without a tensor operation, so "
+        "the frame runs as plain Python.",
+        "Move the slow code out of the compiled function, or raise the limit.",
         example="""
 options = {"translation_seconds": 1e-9}
+
+def f(x):
+    for i in range(300):
+        x = x + i
+    return x
+""",
+        fixed="""
+options = {"translation_seconds": 100.0}
 
 def f(x):
     for i in range(300):
@@ -1063,9 +1461,9 @@ def docs_page() -> str:
         "",
         "<!-- Generated: python -m dynexplore.engine.graph_breaks > docs/graph-breaks.md -->",
         "",
-        "Why did the graph end here, and what helps? Where the engine does not trace something, the graph ends,",
-        "Python does it, and the next graph begins after it. Each cause has an id, which reports name.",
-        "*Fundamental* means that no capture of this sort could go on; the others are not done yet.",
+        "Look up why a graph broke, and how to fix it. At an instruction that the engine cannot trace, the graph ends,",
+        "Python runs the instruction, and a new graph starts after it. Reports refer to each cause by its id.",
+        "*Fundamental* means that no tracer of this kind could capture it; the other causes are not supported yet.",
     ]
     for prefix, theme in THEMES.items():
         lines += ["", f"## {theme}"]
@@ -1076,7 +1474,7 @@ def docs_page() -> str:
                 if kind.example:
                     lines += ["", "```python", kind.example.strip(), "```"]
                 if kind.fixed:
-                    lines += ["", "Fixed: 1 graph, same values.", "", "```python", kind.fixed.strip(), "```"]
+                    lines += ["", kind.result_of_fix, "", "```python", kind.fixed.strip(), "```"]
     return "\n".join(lines) + "\n"
 
 

@@ -102,7 +102,7 @@ def _collectives(recordings: Mapping[int, Recording]) -> Iterator[Difference]:
             return
 
 
-_SAME_ORDER = "All ranks have to begin the same collectives in the same order: let no rank decide by its own data or number."
+_SAME_ORDER = "All ranks must start the same collectives in the same order: no rank may decide by its own data or rank number."
 
 
 # -- aligned compilations ------------------------------------------------------------------------------------------------
@@ -148,7 +148,7 @@ class _AlignedCompilations:
             cause = f"{rank_words(majority)} did not call it, or ran it as plain Python"
             return Difference("only", outliers, message, first.place, cause, _ONLY, self.waited(first, outliers), frames)
         more = max(counts[rank] for rank in outliers) - fewest
-        message = f"{rank_words(outliers)}{alone} compiled `{first.name}` again{f' {more} times' if more > 1 else ''}"
+        message = f"{rank_words(outliers)}{alone} recompiled `{first.name}`{f' {more} times' if more > 1 else ''}"
         return Difference(
             "recompile", outliers, message, first.place, first.cause, _again(first), self.waited(first, outliers), frames
         )
@@ -182,13 +182,13 @@ class _AlignedCompilations:
         yield from pair_differences
 
 
-_ONLY = "See why the other ranks take another way: a branch on the rank, on data, or a call that only one rank makes."
+_ONLY = "Check why the other ranks take a different path: a branch on the rank, on data, or a call that only one rank makes."
 
 
 def _again(compilation: Compilation) -> str:
     if any(word in compilation.cause for word in ("rows", "row,", "element", "size", "dimension")):
-        return "Give all ranks inputs of equal sizes (pad or drop the last batch), or compile with dynamic=True."
-    return "Keep what the guard names equal on all ranks, or pass it as a tensor."
+        return "Use inputs of the same size on all ranks (pad or drop the last batch), or compile with dynamic=True."
+    return "Keep the value in the guard the same on all ranks, or pass it as a tensor."
 
 
 def _majority_and_outliers(values: Mapping[int, V]) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -223,7 +223,7 @@ def _failure(by_rank: Mapping[int, Compilation]) -> Difference | None:
 
     remedy = "A rank that runs a function as plain Python is slower than the others, which wait for it."
     return _difference_of(
-        "failure", by_rank, lambda compilation: compilation.failure, say, "{name} did not fail alike on all ranks", remedy
+        "failure", by_rank, lambda compilation: compilation.failure, say, "{name} did not fail in the same way on all ranks", remedy
     )
 
 
@@ -238,7 +238,7 @@ def _order(by_rank: Mapping[int, Compilation]) -> Difference | None:
 
     if any(not of(compilation) for compilation in by_rank.values()):
         return None
-    message = "the collectives in the graph of {name} are in another order on {ranks}"
+    message = "the collectives in the graph of {name} are in a different order on {ranks}"
     return _difference_of("collectives", by_rank, of, say, message, _SAME_ORDER)
 
 
@@ -249,8 +249,8 @@ def _graph(by_rank: Mapping[int, Compilation]) -> Difference | None:
     def say(typical: Compilation, outlier: Compilation) -> str:
         return _first_apart(of(typical), of(outlier), typical.rank, outlier.rank, "node")
 
-    remedy = "Other graphs are other work: ranks that wait for each other should do the same. See what the first node comes from."
-    return _difference_of("graph", by_rank, of, say, "the graph of {name} is another one on {ranks}", remedy)
+    remedy = "Different graphs do different work, and ranks wait for each other. Check where the first different node comes from."
+    return _difference_of("graph", by_rank, of, say, "the graph of {name} is different on {ranks}", remedy)
 
 
 def _first_apart(typical: Sequence[str], outlier: Sequence[str], rank: int, other: int, noun: str) -> str:
@@ -266,9 +266,9 @@ def _broke(by_rank: Mapping[int, Compilation]) -> Difference | None:
         first = next(iter([graph_break for graph_break in more.breaks if graph_break not in fewer.breaks] or more.breaks))
         return f"rank {more.rank} breaks {first}"
 
-    remedy = "Let no rank branch on its own data or number inside of what is compiled."
+    remedy = "Do not branch on the rank, or on data of one rank, inside compiled code."
     return _difference_of(
-        "break", by_rank, lambda compilation: compilation.breaks, say, "{name} does not break alike on {ranks}", remedy
+        "break", by_rank, lambda compilation: compilation.breaks, say, "the graph breaks of {name} are different on {ranks}", remedy
     )
 
 
@@ -280,22 +280,22 @@ def _buckets(by_rank: Mapping[int, Compilation]) -> Difference | None:
         words = [f"{plural(len(of(compilation)), 'piece')} on rank {compilation.rank}" for compilation in (typical, outlier)]
         return ", ".join(words)
 
-    remedy = "Gradients are sent bucket by bucket: other pieces send them at other times. Give DDP the same settings on all ranks."
-    return _difference_of("buckets", by_rank, of, say, "DDP's buckets split {name} otherwise on {ranks}", remedy)
+    remedy = "Gradients are sent bucket by bucket, so another split sends them at other times. Use the same settings on all ranks."
+    return _difference_of("buckets", by_rank, of, say, "DDP's buckets split {name} differently on {ranks}", remedy)
 
 
 def _cause(by_rank: Mapping[int, Compilation]) -> Difference | None:
     def say(typical: Compilation, outlier: Compilation) -> str:
-        words = [f"{compilation.cause or 'no cause is told'} on rank {compilation.rank}" for compilation in (typical, outlier)]
+        words = [f"{compilation.cause or 'no cause recorded'} on rank {compilation.rank}" for compilation in (typical, outlier)]
         return ", ".join(words)
 
-    remedy = "Ranks that compile again for other causes do so at other times, and wait for each other each time."
+    remedy = "Ranks that recompile for different reasons do so at different times, and the others wait each time."
     return _difference_of(
         "cause",
         by_rank,
         lambda compilation: compilation.cause,
         say,
-        "{name} was compiled again for another cause on {ranks}",
+        "{name} recompiled for a different reason on {ranks}",
         remedy,
     )
 
@@ -309,13 +309,13 @@ def _guards(by_rank: Mapping[int, Compilation]) -> Difference | None:
         more = len(alone) + len(lost) - len(clauses)
         return "; ".join(clauses) + (f"; and {more} more" if more else "")
 
-    remedy = "What one rank checks and the others do not makes that rank compile again alone."
+    remedy = "A rank with a guard that the others lack may recompile alone."
     return _difference_of(
         "guards",
         by_rank,
         lambda compilation: frozenset(compilation.guards),
         say,
-        "the guards of {name} are others on {ranks}",
+        "the guards of {name} are different on {ranks}",
         remedy,
     )
 

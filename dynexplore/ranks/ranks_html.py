@@ -17,7 +17,7 @@ MOST_REPORTS = 4
 """The maximum number of ranks with their own report in a notebook's output, those that differ first."""
 
 _LEGEND = (
-    "Blue: compiled; orange: compiled again; red edge: not alike on all ranks; grey: at a collective before the last rank came."
+    "Blue: compiled; orange: recompiled; red outline: different on some ranks; gray: waiting at a collective for the last rank."
 )
 
 

@@ -29,8 +29,8 @@ from dynexplore.views.names import chain_words
 _WORDS: dict[Kind, str] = {
     "hit": "it hits entry {0.entry}",
     "compile": "it is compiled: there is no entry yet",
-    "recompile": "it is compiled again: {0.reason}",
-    "limit reached": "it runs as plain Python, because the cache limit is reached: {0.reason}",
+    "recompile": "it recompiles: {0.reason}",
+    "limit reached": "it runs as plain Python, because the recompile limit is reached: {0.reason}",
     "plain Python": "it runs as plain Python: {0.reason}",
     "raises": "it raises {0.reason}",
 }
@@ -102,8 +102,8 @@ class Prediction:
 
 _FATES: dict[Fate, str] = {
     "compile": "{0.function}, which resumes at line {0.line}, is compiled: there is no entry yet",
-    "recompile": "{0.function}, which resumes at line {0.line}, is compiled again: {0.reason}",
-    "limit reached": "{0.function}, which resumes at line {0.line}, runs as plain Python, because its cache limit is"
+    "recompile": "{0.function}, which resumes at line {0.line}, recompiles: {0.reason}",
+    "limit reached": "{0.function}, which resumes at line {0.line}, runs as plain Python, because its recompile limit is"
     " reached: {0.reason}",
     "plain Python": "{0.function}, which resumes at line {0.line}, runs as plain Python: {0.reason}",
     "raises": "{0.function}, which resumes at line {0.line}, raises {0.reason}",

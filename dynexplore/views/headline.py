@@ -164,11 +164,13 @@ def _handler_of(recording: Recording, wrong: ev.DivergenceDetected) -> str:
     return f"{name}, {place}" if name else ""
 
 
+_REPORT_BUG = "Otherwise this is a bug in dynexplore: please report it."
+
 _SUSPECTS = {
-    "step": ("the handler differs from CPython", "Make that handler do what CPython does."),
-    "node": ("the rule predicts it wrongly", "Correct the rule of this operator, and report it if the rule is ours."),
-    "output": ("the backend computes something else than its graph", 'Run it with backend="eager": that backend is right.'),
-    "input": ("the backend changes an input that its graph does not", 'Run it with backend="eager": that backend is right.'),
+    "step": ("the handler differs from CPython", f"If this handler is yours, make it match CPython. {_REPORT_BUG}"),
+    "node": ("the rule predicts a wrong result", f"If this operator's rule is yours, fix it. {_REPORT_BUG}"),
+    "output": ("the backend does not compute what the graph computes", 'Use backend="eager", which runs the graph unchanged.'),
+    "input": ("the backend mutates an input that the graph does not", 'Use backend="eager", which runs the graph unchanged.'),
 }
 """Where a divergence was detected -> the likely culprit, and what to do."""
 
@@ -180,7 +182,7 @@ def _died(recording: Recording) -> Headline | None:
         return None
     place = f" at {short_file(ended.file)}:{ended.line}" if ended.file else ""
     summary = f"{_name(recording)} ended with {ev.clip(ended.error, LONGEST - 60).rstrip('.')}{place}."
-    captured = f"Up to there: {counted(recording)}." if recording.frames else "Nothing was captured before that."
+    captured = f"Before that: {counted(recording)}." if recording.frames else "Nothing was captured before that."
     return Headline(summary, captured, "", "bad", _position(recording, ended))
 
 
@@ -193,13 +195,13 @@ def _failed_backend(recording: Recording) -> Headline | None:
     rest = f"; {counted(recording)}" if recording.graphs else ": no graph was compiled"
     summary = f"{_name(recording)}: the backend `{backend}` failed{rest}."
     error = first.error.strip().splitlines()
-    reason = error[0] if error else "no reason is given"
+    reason = error[0] if error else "no error message"
     raised = first.raised_at
     raised_text = f" and raised {_place_words((raised.file, raised.line, raised.function))}" if raised is not None else ""
     where = f"It {_stopped(recording, first)}{raised_text}: {reason}"
-    remedy = 'Run it with backend="eager" to see whether the program is right; dynexplore.minify finds the least graph that fails.'
+    remedy = 'Run it with backend="eager" to check the program itself; dynexplore.minify finds the smallest graph that fails.'
     if _in_hand(recording, first) is not None:
-        remedy = f'Teach `{backend}` this operator, or do without it; backend="eager" shows whether the program itself is right.'
+        remedy = f'Add this operator to `{backend}`, or avoid it; backend="eager" shows whether the program itself is right.'
     return Headline(summary, where, remedy, "bad", _position(recording, first))
 
 
@@ -229,7 +231,7 @@ def _engine_bug(recording: Recording) -> Headline | None:
     bugs = recording.of(ev.EngineFailed)
     if not bugs:
         return None
-    summary = f"{_name(recording)}: a bug of dynexplore; {counted(recording)}."
+    summary = f"{_name(recording)}: a bug in dynexplore; {counted(recording)}."
     own = [frame for frame in bugs[0].user_stack if frame.line and not is_library(frame.file)] or bugs[0].user_stack
     place = _place_words((own[-1].file, own[-1].line, own[-1].function)) if own else _at(recording, bugs[0])
     where = f"It failed {place}: {bugs[0].error}"
@@ -277,8 +279,8 @@ def _graph_break(recording: Recording) -> Headline | None:
 
 
 def _cause_there(recording: Recording, costly: ev.GraphBroke, others: Sequence[Place]) -> str:
-    """`, the same` or `: a tensor read out`: the cause at the only other location; empty if there are several, whose list is
-    long.
+    """` (same cause)` or `: printing or logging`: the cause at the only other location; empty if there are several, whose list
+    is long.
     """
     if len(others) != 1:
         return ""
@@ -286,7 +288,7 @@ def _cause_there(recording: Recording, costly: ev.GraphBroke, others: Sequence[P
     if len(causes) != 1:
         return ""
     (cause,) = causes
-    return ", the same" if cause == cause_of(costly) else f": {cause}"
+    return " (same cause)" if cause == cause_of(costly) else f": {cause}"
 
 
 def _line_of_break(recording: Recording, broke: ev.GraphBroke) -> str:
@@ -313,7 +315,7 @@ def _and_limit(recording: Recording, cause: str | None = None) -> str:
         return ""
     cause = _cause_of_limit(recording, reached[0]) if cause is None else cause
     function = _name_at_limit(recording, reached[0])
-    return f"; the limit of {reached[0].limit} entries was reached by {function}" + _in_parentheses(cause)
+    return f"; {function} reached the recompile limit of {reached[0].limit}" + _in_parentheses(cause)
 
 
 def _name_at_limit(recording: Recording, reached: ev.CacheLimitReached) -> str:
@@ -412,12 +414,12 @@ def cause_alone(broke: ev.GraphBroke) -> str:
     >>> read = ev.GraphBroke(
     ...     frame=1,
     ...     kind="DX303",
-    ...     title="an attribute that is not traced",
+    ...     title="an unsupported attribute",
     ...     reason="",
     ...     facts=(("name", "get"), ("type", "ContextVar")),
     ... )
     >>> cause_alone(read)
-    'an attribute that is not traced (ContextVar.get)'
+    'an unsupported attribute (ContextVar.get)'
     """
     if _is_loop(broke):
         return "`while` on a tensor value"
@@ -489,7 +491,7 @@ def _limit(recording: Recording) -> Headline | None:
     if not reached:
         return None
     first = reached[0]
-    summary = f"{_name(recording)}: {counted(recording)}; the limit of {first.limit} entries was reached."
+    summary = f"{_name(recording)}: {counted(recording)}; the recompile limit of {first.limit} was reached."
     cause = f": {reason}" if (reason := _cause_of_limit(recording, first)) else ""
     place = _stand(recording, first.frame) or _called_at(recording, first.frame)
     function = _name_at_limit(recording, first) + _in_parentheses(place)
@@ -566,7 +568,7 @@ def _changed_too(recording: Recording, again: Sequence[ev.Recompiled], first: ev
     refused = [as_the_program_says(recording, event) for other in same for event in recording.of_frame(other.frame, ev.GuardFailed)]
     names = dict.fromkeys(event.source for event in refused if event.kind in ("TENSOR_MATCH", "EQUALS", "NUMBER"))
     others = [name for name in names if name and name != failed.source]
-    return f"; {' and '.join(f'`{name}`' for name in others[:2])} changed, too" if others else ""
+    return f"; {' and '.join(f'`{name}`' for name in others[:2])} also changed" if others else ""
 
 
 def _code_of(recording: Recording, again: ev.Recompiled) -> int:
@@ -635,11 +637,11 @@ def _plain(recording: Recording) -> Headline | None:
     skipped = recording.of(ev.FrameSkipped)
     if not skipped or recording.graphs:
         return None
-    summary = f"{_name(recording)}: no graph was captured, all of it ran as plain Python."
+    summary = f"{_name(recording)}: no graph was captured; everything ran as plain Python."
     where = f"{_skipped(recording, skipped[0])} is not compiled: {skipped[0].reason}."
-    remedy = "Move its tensor work into a function of its own."
+    remedy = "Move its tensor operations into a separate function."
     if skipped[0].reason == ev.NO_TENSORS:
-        remedy = f"{NO_ACTION}, unless you expected tensor work here."
+        remedy = f"{NO_ACTION} unless you expected tensors here."
     return Headline(summary, where, remedy, "note", _position(recording, skipped[0]))
 
 
@@ -667,16 +669,16 @@ def _nothing(recording: Recording) -> Headline | None:
             where = f"It runs as plain Python ({cell.why}), and calls nothing that {recording.engine} compiles."
             return Headline(summary, where, "Compile the model itself: model = torch.compile(model).", "note")
         if recording.engine != DYNEXPLORE:
-            return Headline(summary, f"Nothing was compiled by {recording.engine}, or it was compiled before.")
+            return Headline(summary, f"{recording.engine} compiled nothing, or had compiled it before the recording began.")
         if any(passed.row == "not named" for passed in recording.of(ev.TargetPassed)):
             return Headline(summary, "No function or module that --only names was called.", "", "note")
         if recording.of(ev.ProgramEnded) and not recording.of(ev.TargetChosen):
-            return Headline(summary, "It calls no nn.Module, and none of its own functions on a tensor.", "", "note")
+            return Headline(summary, "It calls no nn.Module, and none of its functions with a tensor.", "", "note")
         if recording.of(ev.CallBegan):
-            return Headline(summary, "Nothing that it calls is translated.")
+            return Headline(summary, "The engine translates none of the functions that it calls.")
         if cell is not None:
             return Headline(
-                summary, f"It runs as plain Python ({cell.why}), and calls no module or function on a tensor.", "", "note"
+                summary, f"It runs as plain Python ({cell.why}), and calls no module or function with a tensor.", "", "note"
             )
         return Headline(summary, "No function that the engine translates was called.")
     first = recording.frames[0].frame
@@ -684,7 +686,7 @@ def _nothing(recording: Recording) -> Headline | None:
     if not recording.of_frame(first, ev.FrameFinished):
         unfinished = f"The capture of {_function_of(recording, first)}{stands} did not finish."
         return _stopped_program(recording) or Headline(summary, unfinished, "", "note")
-    return Headline(summary, f"{_function_of(recording, first)}{stands} holds no tensor operation.", "", "note")
+    return Headline(summary, f"{_function_of(recording, first)}{stands} contains no tensor operation.", "", "note")
 
 
 def _stopped_program(recording: Recording) -> Headline | None:
@@ -695,7 +697,7 @@ def _stopped_program(recording: Recording) -> Headline | None:
     chosen = recording.of(ev.TargetChosen)
     nothing = "a function to capture was called" if recording.engine == DYNEXPLORE else f"it called {recording.engine}"
     before = f"the capture of {chosen[-1].name} finished" if chosen else nothing
-    return Headline(f"{recording.title} was ended {ended.stopped}, before {before}.", "Give it more time.", "", "note")
+    return Headline(f"{recording.title} was ended {ended.stopped}, before {before}.", "Allow more time.", "", "note")
 
 
 _CELL = "<cell>"

@@ -208,7 +208,7 @@ def _more(recording: Recording, cost: Cost, *, splits: bool) -> str:
         if not splits:
             return "It is the last operation, so no graph is split."
         if cost.recompiles:
-            return f"The part behind it was compiled again, {plural(cost.recompiles, 'time')}."
+            return f"The code after it recompiled {plural(cost.recompiles, 'time')}."
         return ""
     codes = {recording.original_code(frame).id for frame in cost.frames if recording.of_frame(frame, ev.FrameEntered)}
     for reached in recording.of(ev.CacheLimitReached):

@@ -157,7 +157,7 @@ def _skipped(recording: Recording, width: int) -> list[str]:
     first = next(iter(skipped.values()))
     more = len(skipped) - 1
     rest = f" So do{'es' if more == 1 else ''} {plural(more, 'more function')} (--full)." if more else ""
-    runs = "is not compiled again" if _LIMIT in first.reason else "runs as plain Python"  # it raises under fullgraph
+    runs = "is not recompiled" if _LIMIT in first.reason else "runs as plain Python"  # it raises under fullgraph
     sentence = f"{plain_name(first.function)} ({short_file(first.file)}:{first.line}) {runs}: {first.reason}.{rest}"
     return ev.wrapped(sentence, 2, width).split("\n")
 

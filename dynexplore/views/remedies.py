@@ -51,7 +51,7 @@ class Remedy:
 
 
 _WHERE: dict[How, str] = {
-    "environment": "in the environment of the program",
+    "environment": "as an environment variable",
     "top": "at the top of the program",
     "option": "as an option of torch.compile",
     "call": "before the call",
@@ -179,38 +179,38 @@ def _mark_dynamic(reason: Reason) -> str:
     return f"{package}.mark_dynamic({reason.source}, {axis[1] if axis else 0})"
 
 
-_VARIES = "one version for all sizes; its kernels are not tuned for one of them, and 0 and 1 still get their own"
-_ALL_VARY = "every size and number of this function varies from the first call on"
-_NUMBER_VARIES = "the number is an input of the graph; code that needs the very value is compiled for each"
+_VARIES = "one version for all sizes, with kernels that are not tuned for any of them; sizes 0 and 1 still get their own"
+_ALL_VARY = "every size and number of this function is dynamic from the first call"
+_NUMBER_VARIES = "the number becomes a graph input; code that needs its value is still compiled for each value"
 _EACH = "each gets its own compiled version"
 _TWO = "two versions"
-_TO_A_TENSOR = "a tensor of no dimensions in place of the float, and `if` on it breaks the graph"
+_TO_A_TENSOR = "the float becomes a 0-d tensor; an `if` on it breaks the graph"
 
 _OF_SIZE = (
     Change("parameter-sizes", "torch._dynamo.config.force_parameter_static_shapes = False", "top",
-           "sizes of parameters are inputs of the graph; its kernels are not tuned for one of them", _is_attribute,
+           "sizes of parameters become graph inputs; kernels are not tuned for any of them", _is_attribute,
            "force_parameter_static_shapes"),
     Change("dynamic-source", _dynamic_sources, "environment", _VARIES),
     Change("mark-dynamic", _mark_dynamic, "call",
-           "the same; it raises ConstraintViolationError where the program needs one size", _is_argument),
+           "the same; raises ConstraintViolationError if the program requires one size", _is_argument),
     Change("dynamic-option", "dynamic=True", "option", _ALL_VARY, _is_argument),
 )  # fmt: skip
 _OF_INT = (
     Change("module-int", "torch._dynamo.config.allow_unspec_int_on_nn_module = True", "top",
-           "ints that modules hold are inputs of the graph; code that needs the very value is compiled for each", _is_attribute,
+           "ints of modules become graph inputs; code that needs their value is still compiled for each value", _is_attribute,
            "allow_unspec_int_on_nn_module"),
     Change("dynamic-number", _dynamic_sources, "environment", _NUMBER_VARIES),
     Change("number-option", "dynamic=True", "option", _ALL_VARY, _is_argument),
 )  # fmt: skip
 _OF_FLOAT = (Change("float", "SOURCE = torch.tensor(SOURCE, dtype=torch.float64)", "call", _TO_A_TENSOR, _is_argument),)
 
-MARK = "Mark the size that changes with `CALL` before the first call, or pad `SOURCE` to one size."
-ALIKE = "Make the inputs of all calls alike, or give each kind of input a function of its own."
-BREAK_FIRST = "Fixing the graph break before it also removes this recompile, unless the inputs change, too."
+MARK = "Mark the size as dynamic with `CALL` before the first call, or pad `SOURCE` to one size."
+ALIKE = "Pass inputs with the same properties every time, or compile a function for each kind."
+BREAK_FIRST = "Fixing the preceding graph break also removes this recompile, unless the inputs change as well."
 BREAK_FIRST_OF_MANY = BREAK_FIRST.replace("this recompile", "these recompiles")
-KEEP_OR_TENSOR = "Keep `SOURCE` equal from call to call, or pass it as a tensor."
-SAME_OR_TENSOR = "Each new value recompiles: pass the same value every time, or pass it as a tensor."
-SAME_TEXT = "Each new value recompiles: choose by `SOURCE` before the compiled function, and compile what each choice calls."
+KEEP_OR_TENSOR = "Pass the same `SOURCE` in every call, or pass it as a tensor."
+SAME_OR_TENSOR = "Each new value recompiles: pass the same value every time, or pass a tensor."
+SAME_TEXT = "Each new value recompiles: branch on `SOURCE` outside the compiled function, and compile what each branch calls."
 NUMBERS = ("EQUALS", "NUMBER")
 
 ROWS: tuple[Row, ...] = (
@@ -221,54 +221,56 @@ ROWS: tuple[Row, ...] = (
     Row("gradient-mode", lambda r: _is_state(r, "grad|inference"),
         f"{NO_ACTION} if you use both, as in training and evaluation: {_EACH}.", costs=_TWO),
     Row("process-state", lambda r: _is_state(r, _OF_PROCESS.pattern),
-        "Set threads, default dtype and deterministic mode once, before the first call."),
+        "Set the number of threads, the default dtype and deterministic mode once, before the first call."),
     Row("mode", lambda r: r.kind == "GLOBAL_STATE", f"{NO_ACTION} if you use both: {_EACH}.", costs=_TWO),
     # relations between sizes, and memory layouts
     Row("layout", lambda r: _is_layout(r) and "varies" not in r.facts,
-        "Call `.contiguous()` on `SOURCE` before the call, so that its strides do not vary.",
-        costs="a copy for each call with another layout"),
+        "Call `.contiguous()` on `SOURCE` before the call, so that its strides stay the same.",
+        costs="a copy in each call with a different layout"),
     Row("relation", lambda r: r.kind == "SHAPE_ENV",
         f"{NO_ACTION} if such sizes are rare: they get their own compiled version. Otherwise pad the input.", costs=_TWO),
     # containers and module registries
     Row("filled-dict", lambda r: (r.kind == "DICT_KEYS" and r.expected == "()" and not r.registry) or r.kind == "NAME_ABSENT",
-        f"{NO_ACTION} if `SOURCE` is filled once: before and after, it gets a compiled version each.", costs=_TWO),
+        f"{NO_ACTION} if `SOURCE` is filled once: it causes one recompile.", costs=_TWO),
     Row("dict", lambda r: (r.kind in ("DICT_CONTAINS", "DICT_KEYS", "NAME_PRESENT") or "___dict" in r.source) and not r.registry,
-        "Give `SOURCE` the same keys in all calls, or let each case call a function of its own."),
+        "Use the same keys in `SOURCE` in every call, or compile a separate function for each set of keys."),
     Row("hook", lambda r: r.registry.endswith("hooks") or "hooks" in r.source,
         "Register the hooks of `OWNER` once, before the first call."),
     Row("submodules", lambda r: bool(r.registry) or re.search(r"\._modules\b", r.source) is not None,
-        f"{NO_ACTION} if both kinds of module are needed: {_EACH}.", "Build the module once, before the first call.", costs=_TWO),
-    Row("length", _is_length, "Give `SOURCE` the same length in all calls: pad it, or stack it into a tensor.",
-        costs="memory for what is padded"),
+        f"{NO_ACTION} if you use both versions of the module: {_EACH}.",
+        "Build the module once, before the first call.", costs=_TWO),
+    Row("length", _is_length, "Keep the length of `SOURCE` the same in every call: pad it, or stack it into a tensor.",
+        costs="memory for the padding"),
     # flags
     Row("training-mode", lambda r: _is_number(r, bool) and r.source.endswith(".training"),
-        f"{NO_ACTION} if the model runs in train() and in eval() mode: each mode gets its own compiled version.", costs=_TWO),
+        f"{NO_ACTION} if you run the model in both train() and eval() mode: each mode gets its own compiled version.", costs=_TWO),
     Row("flag", lambda r: {r.expected, r.actual} == {"True", "False"},
         f"{NO_ACTION} if you use both values of `SOURCE`: {_EACH}.", costs=_TWO),
     # objects
     Row("function", lambda r: "another object" in r.facts and _is_function(r),
-        f"{NO_ACTION} for a few functions: {_EACH}. For many, compile these, not the wrapper.",
-        "Compile the functions that are `SOURCE`, not what calls them, which recompiles for each.", costs="a version of each"),
+        f"{NO_ACTION} for a few functions: {_EACH}. For many, compile these functions, not their caller.",
+        "Compile the functions passed as `SOURCE`, not their caller, which recompiles for each of them.",
+        costs="one version of each"),
     Row("any-instance", lambda r: "accepts any" in r.facts, f"{NO_ACTION}: the new version accepts any `KIND`."),
     Row("instance", lambda r: "another object" in r.facts,
         f"{NO_ACTION} for a few objects: each `KIND` gets its own compiled version. For many, reuse one of them.",
-        "Use one `KIND` in all calls: each one gets its own compiled version.", costs="a version of each"),
+        "Reuse one `KIND` in every call: each new one gets its own compiled version.", costs="one version of each"),
     # tensors
-    Row("zero-or-one", _becomes_zero_or_one, f"{NO_ACTION}: a size of 0 or 1 gets a compiled version of its own.", costs=_TWO),
+    Row("zero-or-one", _becomes_zero_or_one, f"{NO_ACTION}: sizes 0 and 1 each get their own compiled version.", costs=_TWO),
     Row("size", lambda r: _is_size(r) and "varies" in r.facts,
         f"{NO_ACTION}: the new version accepts any such size. Pass dynamic=True to compile it on the first call.", MARK, _OF_SIZE),
     Row("requires-grad", lambda r: _is_tensor(r) and "required" in r.change.happened,
-        f"{NO_ACTION} if you use both, with and without gradients: {_EACH}.", costs=_TWO),
+        f"{NO_ACTION} if you need it both with and without gradients: {_EACH}.", costs=_TWO),
     Row("inference-tensor", lambda r: "inference tensor" in r.change.happened,
-        f"{NO_ACTION} if you use both, inside and outside of inference mode: {_EACH}.", costs=_TWO),
+        f"{NO_ACTION} if you need it both inside and outside inference mode: {_EACH}.", costs=_TWO),
     Row("size-before-break", lambda r: _is_tensor(r) and "before a break" in r.facts, BREAK_FIRST, BREAK_FIRST_OF_MANY),
     Row("dtype", _is_dtype, f"{NO_ACTION} if you use both: {_EACH}. Otherwise convert `SOURCE` to one dtype before the call.",
-        "Convert `SOURCE` to one dtype before the call.", costs="a copy for each call with the other dtype"),
+        "Convert `SOURCE` to one dtype before the call.", costs="a copy in each call with the other dtype"),
     Row("one-size", _is_size, MARK, "", _OF_SIZE),
     Row("tensor", _is_tensor, ALIKE),
     # values
     Row("None", lambda r: r.expected == "None" and _is_attribute(r),
-        "Set `SOURCE` before the first call: it was None only until then."),
+        "Set `SOURCE` before the first call, so that it is never None."),
     Row("optional", lambda r: "None" in (r.expected, r.actual), f"{NO_ACTION} if `SOURCE` is optional: {_EACH}.", costs=_TWO),
     Row("number", lambda r: r.kind in NUMBERS and "varies" in r.facts and r.engine == DYNEXPLORE,
         f"{NO_ACTION}: the new version accepts any value of `SOURCE`.", SAME_OR_TENSOR),
@@ -281,16 +283,16 @@ ROWS: tuple[Row, ...] = (
         SAME_TEXT, costs="a function for each value"),
     Row("identity", lambda r: r.kind == "ID_MATCH" and r.expected != r.actual,
         f"{NO_ACTION} if you use both values of `SOURCE`: {_EACH}. Otherwise pass the same value every time.",
-        "Pass the same `SOURCE` every time: each one gets its own compiled version.", costs=_TWO),
+        "Pass the same `SOURCE` every time: each object gets its own compiled version.", costs=_TWO),
     Row("int", lambda r: _is_number(r, int), KEEP_OR_TENSOR, SAME_OR_TENSOR, _OF_INT),
     Row("float-attribute", lambda r: _is_number(r, float) and _is_attribute(r),
-        "Make `SOURCE` a tensor wherever the program sets it, or keep it equal.", costs=_TO_A_TENSOR),
+        "Store `SOURCE` as a tensor wherever the program sets it, or keep it constant.", costs=_TO_A_TENSOR),
     Row("one-float", lambda r: _is_number(r, float), KEEP_OR_TENSOR, SAME_OR_TENSOR, _OF_FLOAT),
-    Row("other", lambda r: True, "Keep `SOURCE` equal from call to call."),
+    Row("other", lambda r: True, "Keep `SOURCE` the same in every call."),
 )  # fmt: skip
 """The table; the first row that applies to a reason is its row."""
 
-UNKNOWN = "Keep what changed equal from call to call."
+UNKNOWN = "Keep the value that changed the same in every call."
 """The advice if no guard is known."""
 
 
@@ -342,28 +344,28 @@ def advice_at_limit(reason: Reason | None, engine: str) -> str:
     setting = "config.cache_size_limit" if engine == DYNEXPLORE else "torch._dynamo.config.recompile_limit"
     more = f"; {setting} raises the limit."
     if reason is None:
-        return f"Keep equal what the guard names{more}"
+        return f"Keep the value in the guard constant{more}"
     row = row_of(reason)
     if row.id in ("layout", "dtype", "float-attribute", "hook"):
         return advice_for_many(reason)
     if row.id == "function":
-        return f"Compile the functions passed as `{reason.source}`, not their wrapper, which recompiles for each of them."
+        return f"Compile the functions passed as `{reason.source}`, not their caller, which recompiles for each of them."
     if row.id == "str":
-        return f"Move what depends on `{reason.source}` out of the compiled function, or keep it equal{more}"
+        return f"Move the code that depends on `{reason.source}` out of the compiled function, or keep it constant{more}"
     if _is_tensor(reason):
-        return f"Make `{reason.source}` alike in all calls{more}"
+        return f"Pass `{reason.source}` with the same properties in every call{more}"
     as_tensor = ", or pass it as a tensor" if _is_number(reason, int) or _is_number(reason, float) else ""
-    return f"Keep equal what the guard names{as_tensor}{more}"
+    return f"Keep the value in the guard constant{as_tensor}{more}"
 
 
 BREAKS: tuple[tuple[str, re.Pattern[str], str, str, str], ...] = (
     ("scalar-outputs", re.compile(r"\.item\(\)|scalar|_local_scalar_dense"), "torch._dynamo.config.capture_scalar_outputs = True",
-     "the number is a symbol in the graph; `if` on it still breaks", "capture_scalar_outputs"),
+     "the number becomes a symbol in the graph; an `if` on it still breaks", "capture_scalar_outputs"),
     ("dynamic-outputs", re.compile(r"[Dd]ynamic (output )?shape|nonzero|data.dependent"),
-     "torch._dynamo.config.capture_dynamic_output_shape_ops = True", "sizes that depend on data are symbols in the graph",
+     "torch._dynamo.config.capture_dynamic_output_shape_ops = True", "sizes that depend on data become symbols in the graph",
      "capture_dynamic_output_shape_ops"),
     ("print", re.compile(r"(?<![\w.])print\("), "torch._dynamo.config.reorderable_logging_functions.add(print)",
-     "what is printed comes after the graph, in order", "reorderable_logging_functions"),
+     "the output is printed after the graph has run, in order", "reorderable_logging_functions"),
 )  # fmt: skip
 """For graph breaks: id, pattern of the cause, the line at the top, its cost, and the setting."""
 
@@ -403,7 +405,7 @@ def limit_remedy(limit: int, versions: int, source: str) -> Remedy | None:
     if any(name in source for name in LIMITS):
         return None
     text = f"torch._dynamo.config.recompile_limit = {max(versions, 2 * limit)}"
-    return Remedy("limit", text, "top", "each version takes memory, and a call asks each of them until one fits")
+    return Remedy("limit", text, "top", "each version takes memory, and every call checks their guards until one matches")
 
 
 # -- results -----------------------------------------------------------------------------------------------------------
@@ -413,16 +415,16 @@ def verdict(tried: ev.RemedyTried) -> str:
     """The result of a remedy, in one sentence.
 
     >>> verdict(ev.RemedyTried(frame=0, row="r", text="t", before=(8, 0, 7), after=(2, 0, 1), same_values=True, helped=True))
-    'Tried: 7 recompiles became 1, same values.'
+    'Tried: 1 recompile instead of 7; same values.'
     """
     if tried.error:
-        return f"Tried: it does not help, the program then raises {ev.clip(tried.error.splitlines()[0], 160)}"
+        return f"Tried: does not help; the program then raises {ev.clip(tried.error.splitlines()[0], 160)}"
     changes = [
-        f"{plural(was, noun)} became {now}"
+        f"{plural(now, noun)} instead of {was}"
         for was, now, noun in zip(tried.before[1:], tried.after[1:], ("graph break", "recompile"), strict=True)
         if was != now
     ]
-    values = {True: "same values", False: "but other values", None: "no values to compare"}[tried.same_values]
+    values = {True: "same values", False: "different values", None: "no values to compare"}[tried.same_values]
     if not changes:
-        return f"Tried: it did not help, as many graph breaks and recompiles as before, {values}."
-    return f"Tried: {', '.join(changes)}, {values}."
+        return f"Tried: no effect on graph breaks and recompiles; {values}."
+    return f"Tried: {', '.join(changes)}; {values}."

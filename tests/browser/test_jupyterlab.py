@@ -207,14 +207,14 @@ def test_shown_twice_reloaded_restarted(lab: Lab) -> None:
         first.get_by_role("button", name="Last step").click()
         assert status(first) != status(second) == start
         moves(second)
-        expect(what_if(asking, "5")).to_contain_text("compiled again")
+        expect(what_if(asking, "5")).to_contain_text("recompiles")
 
         notebook.command("docmanager:save")
         notebook.open()
         expect(notebook.explorers).to_have_count(3)
         moves(first)
         moves(second)
-        expect(what_if(asking, "5")).to_contain_text("compiled again")
+        expect(what_if(asking, "5")).to_contain_text("recompiles")
 
         notebook.restart_kernel()
         for explorer in (first, second, asking):
@@ -267,7 +267,7 @@ def test_a_cell_can_be_asked(lab: Lab) -> None:
         tab(explorer, "what-if")
         expect(asking).to_contain_text("About the cell: the names that it reads")
         what_if(explorer, "5")
-        expect(said).to_contain_text("It is compiled again: global 'a' TENSOR_MATCH")
+        expect(said).to_contain_text("It recompiles: global 'a' TENSOR_MATCH")
 
         tab(explorer, "frames")
         explorer.get_by_role("button", name="frame 2: f").click()

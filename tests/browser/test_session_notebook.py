@@ -41,7 +41,7 @@ def test_the_kernel_answers(lab: Lab) -> None:
             expect(said).to_contain_text("It hits entry")
             expect(pane(explorer, "what-if", " .dynx-detail")).to_contain_text(re.compile(r"answered in \d+ ms"))
         explorer.get_by_label("value of n").fill("7")
-        expect(said).to_contain_text("It is compiled again: local 'n' EQUALS: expected 3, found 7")
+        expect(said).to_contain_text("It recompiles: local 'n' EQUALS: expected 3, found 7")
 
         tab(explorer, "source")
         explorer.get_by_role("button", name="Edit the source").click()

@@ -114,7 +114,7 @@ def test_what_if_an_input_were_another_one(opened: Any) -> None:
     tab(page, "what-if")
     page.get_by_label("shape of x").fill("2, 3")
     page.get_by_label("value of n").fill("4")
-    expect(said).to_contain_text("It is compiled again: local 'x' TENSOR_MATCH: expected float32[4] cpu, found float32[2, 3] cpu")
+    expect(said).to_contain_text("It recompiles: local 'x' TENSOR_MATCH: expected float32[4] cpu, found float32[2, 3] cpu")
     expect(pane(page, "what-if", " .dynx-detail")).to_contain_text("nothing was run")  # the new capture was tried, too
     # the answer to the first change is there before the second one's
     expect(pane(page, "what-if", " .dynx-fails li").last).to_contain_text("found 4")
@@ -225,7 +225,7 @@ def test_the_source_is_edited_run_and_undone(opened: Any) -> None:
 
     tab(page, "what-if")
     page.get_by_label("value of n").fill("7")
-    expect(pane(page, "what-if", " [role=status]")).to_contain_text("It is compiled again")
+    expect(pane(page, "what-if", " [role=status]")).to_contain_text("It recompiles")
     page.get_by_role("button", name="Undo: show the run before the edit").click()
     expect(headline).to_contain_text("program is one graph of 4 operators")
     tab(page, "source")

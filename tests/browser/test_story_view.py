@@ -346,7 +346,7 @@ def test_a_recompile_is_told_in_words(opened: Opened) -> None:
     """What was different stands in a sentence, which leads to the report of the guard."""
     page = opened(explained_calls(doubles, torch.ones(8, 2), torch.ones(9, 2)))
     told = pane(page, "timeline", " p button")
-    assert told.all_inner_texts() == ["call 2: doubles was compiled again: `x` had 8 rows, now 9"]
+    assert told.all_inner_texts() == ["call 2: doubles recompiled: `x` had 8 rows, now 9"]
     told.click()
     expect(page.locator(".dynx-timeline .dynx-detail")).to_contain_text("did not fit")
 
@@ -356,7 +356,7 @@ def test_a_recompile_is_told_by_the_entry_that_was_nearest(opened: Opened) -> No
     rows = [(torch.ones(count, 2), number) for count, number in ((2, 5), (3, 5), (4, 6))]
     page = opened(explained_calls(multiplies, *rows))
     told = pane(page, "timeline", " p button")
-    assert told.all_inner_texts()[1] == "call 3: multiplies was compiled again: `n` was 5, now 6"
+    assert told.all_inner_texts()[1] == "call 3: multiplies recompiled: `n` was 5, now 6"
 
 
 def multiplies(x: torch.Tensor, n: int) -> torch.Tensor:

@@ -135,7 +135,7 @@ def test_a_script_that_fails_keeps_its_traceback_and_status(script: Path) -> Non
     assert done.returncode == 1
     assert done.stderr.endswith("ValueError: mine\n")
     assert "runpy" not in done.stderr and "dynexplore/" not in done.stderr
-    assert "script.py ended with ValueError: mine at script.py:10.\nUp to there: 1 graph, 0 graph breaks" in done.stdout
+    assert "script.py ended with ValueError: mine at script.py:10.\nBefore that: 1 graph, 0 graph breaks" in done.stdout
 
 
 def test_a_script_may_exit(script: Path) -> None:

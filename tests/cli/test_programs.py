@@ -149,7 +149,7 @@ def test_a_program_whose_time_is_over_before_anything_was_captured_says_that_alo
     source = "import time\ntry:\n    time.sleep(100)\nfinally:\n    print('cleaned up')\n"
     done = run(command, "--for", "0.2s", script_of(tmp_path, source))
     assert done.returncode == 0, done.stderr
-    assert done.stdout == f"cleaned up\nscript.py was ended after 0.2 s (--for), before {what}.\nGive it more time.\n"
+    assert done.stdout == f"cleaned up\nscript.py was ended after 0.2 s (--for), before {what}.\nAllow more time.\n"
 
 
 def test_when_its_time_is_over_the_call_that_is_being_captured_is_finished(tmp_path: Path) -> None:
@@ -248,7 +248,7 @@ if __name__ == "__main__":
     done = run("explain", script_of(tmp_path, source))
     assert done.returncode == 1, done.stderr
     assert "in the fork" in done.stdout and done.stdout.count("script.py ended with ") == 1
-    assert "Up to there: 1 graph, 0 graph breaks" in " ".join(done.stdout.split())
+    assert "Before that: 1 graph, 0 graph breaks" in " ".join(done.stdout.split())
     assert done.stderr.count("dynexplore: capturing") == 1
 
 

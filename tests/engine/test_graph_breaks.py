@@ -44,7 +44,7 @@ def test_the_whole_user_stack_and_the_facts_are_told() -> None:
     found.user_stack = tuple(UserFrame(f"{name}.py", 1, name) for name in ("outer", "middle", "inner"))
     lines = found.render().splitlines()
     assert lines[:5] == [
-        "Graph break DX201: call of a C function that is not traced",
+        "Graph break DX201: a call to an unsupported C function",
         "  at    inner.py:1 in inner",
         "  from  middle.py:1 in middle",
         "  from  outer.py:1 in outer",
@@ -55,7 +55,7 @@ def test_the_whole_user_stack_and_the_facts_are_told() -> None:
 def test_the_reason_is_one_line_with_the_facts() -> None:
     """The reason names the facts, in one line, however long or odd they are."""
     assert GraphBreak("DX205", function="len", type="Foo\nBar").reason == (
-        "call of a builtin with an argument it has no rule for (function: len, type: Foo Bar)"
+        "a builtin called with unsupported arguments (function: len, type: Foo Bar)"
     )
     assert len(GraphBreak("DX205", text="x" * 10**6).reason) < 300
 
@@ -105,10 +105,10 @@ def test_titles_are_told_apart() -> None:
 
 
 def test_a_missing_rule_is_never_fundamental() -> None:
-    """Where the fix says where a rule goes, the kind is "not done yet"; CONTRIBUTING.md has the section that it names."""
+    """Where the fix says where a rule goes, the kind is "not supported yet"; CONTRIBUTING.md has the section that it names."""
     missing = [kind for kind in KINDS.values() if "add a rule" in kind.fix]
     assert {kind.id for kind in missing} == {"DX201", "DX204", "DX205", "DX213", "DX218", "DX411"}
-    assert {kind.status for kind in missing} == {"not done yet"}
+    assert {kind.status for kind in missing} == {"not supported yet"}
     assert "## Adding a rule for a C function" in (DOCS.parents[1] / "CONTRIBUTING.md").read_text()
 
 

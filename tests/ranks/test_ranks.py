@@ -43,7 +43,7 @@ def test_a_rank_that_recompiles_alone_makes_the_others_wait() -> None:
     assert str(made_up_ranks().headline).splitlines() == [
         "train.py on 2 ranks: rank 1 alone compiled `step` again.",
         "train.py:12: `x` had 4 rows, now 6. Rank 0 waited 0.50 s for it in all_reduce of float[3].",
-        "Give all ranks inputs of equal sizes (pad or drop the last batch), or compile with dynamic=True.",
+        "Use inputs of the same size on all ranks (pad or drop the last batch), or compile with dynamic=True.",
     ]
 
 

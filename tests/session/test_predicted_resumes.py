@@ -31,10 +31,10 @@ def session() -> Any:
         ({}, "; what follows is not known: it depends on values that exist only when the graphs have run"),
         (
             {"n": 3},
-            "; with the arguments as they are now, {0}, which resumes at line 15, is compiled again: n EQUALS: expected 2, found 3",
+            "; with the arguments as they are now, {0}, which resumes at line 15, recompiles: n EQUALS: expected 2, found 3",
         ),
-        ({"b": {"shape": (1,)}}, "is compiled again: b TENSOR_MATCH: expected float32[3] cpu, found float32[1] cpu (tensor 'b'"),
-        ({"flag": False}, "if the call reaches it, {0}, which resumes at line 18, is compiled again: flag EQUALS: expected True,"),
+        ({"b": {"shape": (1,)}}, "recompiles: b TENSOR_MATCH: expected float32[3] cpu, found float32[1] cpu (tensor 'b'"),
+        ({"flag": False}, "if the call reaches it, {0}, which resumes at line 18, recompiles: flag EQUALS: expected True,"),
     ],
 )
 def test_a_hit_says_how_far_it_reaches(session: Any, changes: dict[str, Any], said: str) -> None:

@@ -31,7 +31,7 @@ def test_an_int_that_changes_and_a_global_that_changes(
     report = prof.report()
     assert report.startswith("2 frames were compiled to 2 graphs with 3 operators")
     in_one_line = " ".join(report.split())  # where the path of this file is long, the line of the break is wrapped
-    assert "in noisy DX206: printing or logging" in in_one_line and "fix: Print or log before or after" in report
+    assert "in noisy DX206: printing or logging" in in_one_line and "fix: Move the print outside" in report
     assert "local 'k' EQUALS: expected 1, found 2" in report and "found 3" in report
     assert "global 'SCALE' EQUALS: expected 1.0, found 2.0" in report
     assert not recwarn.list and str(prof) == report

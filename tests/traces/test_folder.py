@@ -129,7 +129,7 @@ def test_a_function_at_its_limit_of_entries_is_named(tmp_path: Path) -> None:
     recording = opened(tmp_path, a=small_log() + reason + limit).recording
     reached = recording.of(ev.CacheLimitReached)[0]
     assert (reached.function, reached.limit, reached.reason) == ("scaled", 1, "n == 2")
-    assert "the limit of 1 entries was reached" in headline(recording).summary
+    assert "the recompile limit of 1 was reached" in headline(recording).summary
 
 
 # -- damaged and mixed folders -----------------------------------------------------------------------------------------

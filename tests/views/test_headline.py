@@ -26,7 +26,7 @@ from sample_recordings import toy
 
 X = torch.ones(4)
 NOWHERE: dict[str, Any] = {"inline": 0, "offset": -1, "stack": (), "live_locals": (), "operations": 0}
-PRINT = "Print or log before or after the compiled function, or not at all."
+PRINT = "Move the print outside the compiled function, or remove it."
 LOOP = "Fixing the break also removes the recompiles in its loop."
 VERSIONS = "No action needed if you use both values of `{}`: each gets its own compiled version."
 BOTH = f"{VERSIONS} Otherwise pass the same value every time."
@@ -122,7 +122,7 @@ def test_several_breaks() -> None:
     """The first is told, the others are named by their lines."""
     assert lines(explain(prints)(X)) == [
         "prints: 3 graphs, 2 graph breaks, 0 recompiles.",
-        f"The graph breaks first at {place(prints, 2)}: printing or logging. Also at line {line(prints, 4)}, the same.",
+        f"The graph breaks first at {place(prints, 2)}: printing or logging. Also at line {line(prints, 4)} (same cause).",
         PRINT,
     ]
 
@@ -220,7 +220,7 @@ def test_a_failing_backend() -> None:
     assert lines(fn.explanation) == [
         "doubles: the backend `broken` failed: no graph was compiled.",
         f"It could not compile the graph of doubles at {stands(doubles)} (2 operators) and raised at {raised}",
-        'Run it with backend="eager" to see whether the program is right; dynexplore.minify finds the least graph that fails.',
+        'Run it with backend="eager" to check the program itself; dynexplore.minify finds the smallest graph that fails.',
     ]
 
 
@@ -241,7 +241,7 @@ def test_a_backend_that_fails_at_an_operator() -> None:
         fn(X)
     assert lines(fn.explanation)[1:] == [
         f"It stopped at the operator relu at {place(activates, 2)} and raised at {place(chip, 3)}: NotImplementedError: no relu",
-        'Teach `chip` this operator, or do without it; backend="eager" shows whether the program itself is right.',
+        'Add this operator to `chip`, or avoid it; backend="eager" shows whether the program itself is right.',
     ]
 
 
@@ -262,7 +262,7 @@ def test_a_handler_that_was_swapped_and_diverges() -> None:
     where, remedy = headline(recording).lines[1:]
     handler = f"the handler of BINARY_OP - (swaps, {stands(swaps)}) differs from CPython"
     assert where == f"At {place(gap, 1)}: {handler}: the element [0] of its result is 2, of CPython's -2.", where
-    assert remedy == "Make that handler do what CPython does."
+    assert remedy == "If this handler is yours, make it match CPython. Otherwise this is a bug in dynexplore: please report it."
 
 
 def test_a_diverging_handler() -> None:
@@ -285,7 +285,7 @@ def test_a_diverging_handler() -> None:
     assert list(headline(recording).lines) == [
         "toy: 1 value differs from the real run; results may be wrong.",
         "At example.py:10 in toy: the handler of LOAD_CONST 1 differs from CPython: the value of its result is 2, of CPython's 1.",
-        "Make that handler do what CPython does.",
+        "If this handler is yours, make it match CPython. Otherwise this is a bug in dynexplore: please report it.",
     ]
     assert headline(recording).level == "bad"
 
@@ -299,7 +299,7 @@ def test_a_backend_that_computes_something_else() -> None:
     what, where, remedy = lines(explain(doubles, backend=doubling)(X))
     assert what == "doubles: 1 value differs from the real run; results may be wrong."
     assert where.startswith(f"At {place(doubles, 1)}, add: element [0] expected 3, found 6")
-    assert remedy == 'Run it with backend="eager": that backend is right.'
+    assert remedy == 'Use backend="eager", which runs the graph unchanged.'
 
 
 def test_a_clean_function() -> None:
@@ -350,7 +350,7 @@ def test_of_several_breaks_the_costliest_is_named() -> None:
     explanation, inner = explain(made_first)(X), line(Plain.__init__, 1)
     assert lines(explanation) == [
         "made_first: 2 graphs, 2 graph breaks, 0 recompiles.",
-        f"The graph break that matters most is at {place(made_first, 3)}: printing or logging. Also at line {inner}, the same.",
+        f"The graph break that matters most is at {place(made_first, 3)}: printing or logging. Also at line {inner} (same cause).",
         PRINT,
     ]
     broke = worst_break(explanation.recording)
@@ -375,12 +375,12 @@ def test_a_break_that_a_library_asks_for() -> None:
     _, where, remedy = lines(explain(clips)(model, optimizer, torch.ones(2, 4)))
     assert where.startswith(f"The graph breaks first at {place(clips, 2)}: backward or torch.autograd.grad inside ")
     assert where.endswith(f" Also at line {line(clips, 4)}.")
-    assert remedy == "Compile the forward and the loss, and call backward outside."
+    assert remedy == "Compile the forward and the loss, and call backward outside the compiled function."
     model(torch.ones(2, 4)).sum().backward()
     _, where, remedy = lines(explain(steps)(optimizer))
     own, library = f"The graph breaks at {place(steps, 1)}: an explicit graph_break()", r" in _use_grad \(optimizer\.py:\d+\)\."
     assert re.fullmatch(re.escape(own) + library, where), where
-    assert remedy == "Remove the call of `graph_break()`, or, where a library makes it, call the library outside."
+    assert remedy == "Remove the call to `graph_break()`. If a library makes it, call the library outside the compiled function."
 
 
 def updates_by_hand(model: nn.Module, batches: list[torch.Tensor]) -> float:
@@ -400,7 +400,7 @@ def test_what_comes_after_backward_leaves_with_it() -> None:
     """An update by hand has more operators than a small forward; who takes `backward` out of the function takes it out, too."""
     _, where, remedy = lines(explain(updates_by_hand)(Two(), [torch.ones(2, 4)] * 2))
     assert f"at {place(updates_by_hand, 4)}: backward" in where and f" Also at line {line(updates_by_hand, 9)}." in where, where
-    assert remedy == f"Compile the forward and the loss, and call backward outside. {LOOP}"
+    assert remedy == f"Compile the forward and the loss, and call backward outside the compiled function. {LOOP}"
 
 
 def picks(x: torch.Tensor) -> torch.Tensor:
@@ -433,9 +433,9 @@ def test_a_function_that_is_not_captured() -> None:
         return n + 1
 
     assert lines(explain(counts)(3)) == [
-        "counts: no graph was captured, all of it ran as plain Python.",
+        "counts: no graph was captured; everything ran as plain Python.",
         f"counts ({stands(counts)}) is not compiled: it has neither a tensor input nor a tensor operation.",
-        "No action needed, unless you expected tensor work here.",
+        "No action needed unless you expected tensors here.",
     ]
 
 
@@ -452,7 +452,7 @@ def test_a_bug_of_the_engine() -> None:
     recording = toy()
     recording.record(ev.EngineFailed(frame=1, attempt=2, offset=30, error="KeyError: 'x'", where="names.py:12"))
     what, where, remedy = headline(recording).lines
-    assert what.startswith("toy: a bug of dynexplore;") and where == "It failed at example.py:11 in toy: KeyError: 'x'"
+    assert what.startswith("toy: a bug in dynexplore;") and where == "It failed at example.py:11 in toy: KeyError: 'x'"
     assert "plain Python" in remedy
 
 
@@ -488,7 +488,7 @@ def test_a_bug_of_the_engine_that_is_raised_leaves_no_result() -> None:
         with pytest.raises(EngineError):
             watched(torch.ones(2))
     what, _, remedy = lines(watched.explanation)
-    assert what.startswith("It ended in EngineError. remainder: a bug of dynexplore;")
+    assert what.startswith("It ended in EngineError. remainder: a bug in dynexplore;")
     assert remedy.startswith("It was raised, so there is no result.")
 
 
@@ -518,9 +518,9 @@ def test_a_limit() -> None:
     recording.record(ev.GuardFailed(**at, kind="EQUALS", expected="1", actual="2"))
     recording.record(ev.CacheLimitReached(frame=1, function="f", limit=8, reason="n"))
     assert list(headline(recording).lines) == [
-        "f: 0 graphs, 0 graph breaks, 0 recompiles; the limit of 8 entries was reached.",
+        "f: 0 graphs, 0 graph breaks, 0 recompiles; the recompile limit of 8 was reached.",
         "f runs as plain Python from then on: `n` was 1, now 2.",
-        "Keep equal what the guard names, or pass it as a tensor; config.cache_size_limit raises the limit.",
+        "Keep the value in the guard constant, or pass it as a tensor; config.cache_size_limit raises the limit.",
     ]
 
 
@@ -553,7 +553,7 @@ def test_a_limit_beside_a_break() -> None:
     recording.record(ev.GuardFailed(frame=2, source="n", kind="EQUALS", expected="1", actual="2", **at))
     recording.record(ev.CacheLimitReached(frame=2, function="g", limit=8, reason="n"))
     recording.record(ev.GuardFailed(frame=3, source="k", kind="EQUALS", expected="7", actual="8", **at))
-    told = "0 graphs, 1 graph break, 0 recompiles; the limit of 8 entries was reached by g (`n` was 1, now 2)."
+    told = "0 graphs, 1 graph break, 0 recompiles; g reached the recompile limit of 8 (`n` was 1, now 2)."
     assert headline(recording).lines[0] == f"f: {told}"
 
 
@@ -688,13 +688,13 @@ KEY: dict[str, tuple[Callable[[], Recording], str, tuple[str, str], str]] = {
         lambda: whole(Decoder(), TOKENS),
         "Decoder: .* graphs, .* graph breaks",
         (f"at {place(Attention.forward, 3)}", "printing"),
-        "or not at all",
+        "or remove it",
     ),
     "a model that reads a number": (
         lambda: whole(Convolutions(), torch.ones(2, 3, 8, 8)),
         "Convolutions: 2 graphs, 2 graph breaks",
         (f"at {place(Convolutions.forward, 2)}", r"Tensor\.item"),
-        "Keep the value a tensor",
+        "Keep the value in a tensor",
     ),
     "a loop that trains": (
         lambda: training(trains),
@@ -712,7 +712,7 @@ KEY: dict[str, tuple[Callable[[], Recording], str, tuple[str, str], str]] = {
         lambda: explain(loops)(X).recording,
         "loops: 2 graphs, 2 graph breaks",
         (f"at {place(loops, 3)}", "printing"),
-        "or not at all",
+        "or remove it",
     ),
     "a loop that waits for a value": (
         lambda: explain(searches)(X).recording,
@@ -748,7 +748,7 @@ KEY: dict[str, tuple[Callable[[], Recording], str, tuple[str, str], str]] = {
         diverging,
         "1 value differs from the real run",
         ("At example.py:10 in toy", "the handler of LOAD_CONST 1 differs"),
-        "Make that handler do what CPython does",
+        "If this handler is yours, make it match CPython",
     ),
     "a clean function": (lambda: explain(doubles)(X).recording, "doubles is one graph of 2 operators", NOTHING, ""),
 }
@@ -849,8 +849,8 @@ def _called(layer: torch.nn.Module, x: torch.Tensor) -> torch.Tensor:
     ("fn", "calls", "cause", "remedy"),
     [
         (_scaled, [(X, _Mode.UP), (X, _Mode.DOWN)], "`mode` was _Mode.UP, now _Mode.DOWN", "if you use both values"),
-        (_scaled, [(X,), (X.clone().requires_grad_(),)], "`x` required no gradients", "if you use both, with and"),
-        (_scaled, [(ROWS,), (ROWS[:1],)], "`x` had 2 rows, now 1", "a size of 0 or 1 gets a compiled version of its own"),
+        (_scaled, [(X,), (X.clone().requires_grad_(),)], "`x` required no gradients", "if you need it both with and without"),
+        (_scaled, [(ROWS,), (ROWS[:1],)], "`x` had 2 rows, now 1", "sizes 0 and 1 each get their own compiled version"),
         (_scaled, [(X, None, {"a": 1}), (X, None, {"b": 1})], "now include `b` and no longer", "the same keys"),
         (_called, [(_Layer(), ROWS)] * 2, "`layer.kind` was None, now 'first'", "Set `layer.kind` before the first call"),
     ],

@@ -175,7 +175,7 @@ def test_remedies_of_torch_compile_say_whether_they_were_tried() -> None:
     assert first["text"] and first["where"] and first["price"] and first["tried"] == "Expected to help; not tried."
     tried = ev.RemedyTried(frame=0, row="r", text=first["text"], before=(2, 1, 0), after=(1, 0, 0), same_values=True, helped=True)
     recording.record(tried)
-    assert overview(recording)["rows"][0]["remedies"][0]["tried"] == "Tried: 1 graph break became 0, same values."
+    assert overview(recording)["rows"][0]["remedies"][0]["tried"] == "Tried: 0 graph breaks instead of 1; same values."
 
 
 @pytest.mark.plain("words for seconds")

@@ -131,10 +131,10 @@ def test_what_a_function_made_before_its_break_is_no_input_that_could_be_made_al
     costs = costs_of(captured(lambda: [dimensions(torch.ones(2), (2,) * count) for count in (1, 2, 3)]))
     (cost,) = [cost for cost in costs if "`made`" in cost.cause]
     assert "had 1 dimension, now 2" in cost.cause
-    assert cost.remedy == "Fixing the graph break before it also removes this recompile, unless the inputs change, too."
+    assert cost.remedy == "Fixing the preceding graph break also removes this recompile, unless the inputs change as well."
     costs = costs_of(captured(lambda: [breaks_often(torch.ones(*[2] * count)) for count in (1, 2, 3)]))
     remedies = {cost.remedy for cost in costs if cost.kind == "recompile" and "`x`" in cost.cause}
-    assert "Make the inputs of all calls alike, or give each kind of input a function of its own." in remedies
+    assert "Pass inputs with the same properties every time, or compile a function for each kind." in remedies
 
 
 def test_why_a_program_recompiled_is_listed_where_it_died() -> None:
@@ -212,7 +212,7 @@ def test_where_nothing_fits_the_likeliest_candidates_are_named() -> None:
         return n / 2
 
     text = " ".join(report(captured(program)).split())
-    assert text.startswith("train.py: nothing was captured. It calls no nn.Module, and none of its own functions on a tensor.")
+    assert text.startswith("train.py: nothing was captured. It calls no nn.Module, and none of its functions with a tensor.")
     assert "Closest candidates (--only NAME captures one):" in text and "half (test_program_report.py:" in text
 
 

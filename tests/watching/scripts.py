@@ -81,7 +81,7 @@ SCRIPTS: dict[str, Script] = dict(
             "@torch.compile(backend='eager')\ndef f(x, d):\n    return x + d['a'] if 'b' not in d else x + d['b']\n\n"
             "f(torch.ones(3), {'a': 1})\nf(torch.ones(3), {'a': 1, 'b': 2})\n",
             "`d` was without the key 'b', now with the key 'b' (used on line 5)",
-            "the same keys in all calls",
+            "the same keys in `",
         ),
         _recompiling(
             "global",

@@ -104,19 +104,22 @@ SCRIPTS = {
             "at script.py:14.",
             "recompile of score (script.py:10), 8 times",
             "`x` had size 2 in dimension 1, now 3",
-            "limit of 8 entries",
+            "recompile limit of 8",
         ),
         status=1,
     ),
     "a text of the object": Script(
         KEYS,
-        ("Patch.__call__ (script.py:6) runs as plain Python from then on: `self.key` was", "Move what depends on `self.key` out"),
+        (
+            "Patch.__call__ (script.py:6) runs as plain Python from then on: `self.key` was",
+            "Move the code that depends on `self.key` out",
+        ),
     ),
     "a decorator around many functions": Script(
         DECORATED,
         (
             "@checked (script.py:4) runs as plain Python from then on: `fn` is another function now.",
-            "Compile the functions passed as `fn`, not their wrapper",
+            "Compile the functions passed as `fn`, not their caller",
         ),
     ),
     "parameters of another size": Script(

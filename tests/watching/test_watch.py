@@ -375,4 +375,4 @@ def test_the_headline_names_what_else_entries_were_refused_for() -> None:
             compiled(torch.ones(rows, 4))
     headline = str(seen).split("\n\n")[0]
     assert "`x` had 2 rows, now 3" in headline
-    assert "2 more recompiles followed; `self.seen` changed, too." in " ".join(headline.split())
+    assert "2 more recompiles followed; `self.seen` also changed." in " ".join(headline.split())

@@ -46,7 +46,7 @@ def test_inputs_and_what_if() -> None:
     assert [(one["path"], one["kind"]) for one in told["inputs"]] == [("x", "tensor"), ("n", "value"), ("more", "value")]
     assert "float32" in told["dtypes"] and "cpu" in told["devices"]
     answer = asked(seat, "what_if", changes={"x": {"shape": [5], "dtype": "float64"}, "n": {"value": " 2.5"}})
-    assert answer["outcome"] == "recompile" and answer["said"].startswith("it is compiled again: local 'x' TENSOR_MATCH")
+    assert answer["outcome"] == "recompile" and answer["said"].startswith("it recompiles: local 'x' TENSOR_MATCH")
     (entry,) = answer["entries"]
     assert [guard["alone"] for guard in entry["guards"]].count("fail") == 2 and not entry["hits"]
     first = answer["difference"]["graph"][0]

@@ -137,9 +137,9 @@ RULES: dict[str, Rule] = {
     for rule in (
         Rule(
             "BE01",
-            "an operator writes to one place in memory twice",
-            "The same if it writes to a place that it also reads as another element. The result depends on the order of the "
-            "writes inside one operator. A functional form of the operator has no such order.",
+            "an operator writes to the same memory twice",
+            "It receives the same tensor twice, or writes to memory that it also reads as another element. The result "
+            "depends on the order of the writes inside the operator, and a functional operator has no such order.",
             "Pass each tensor once, and clone() a view before an operator reads and writes the same memory.",
             lambda candidate: candidate.graph.meta.has_overlapping_write,
             example="""
@@ -150,9 +150,9 @@ def f(x):
         ),
         Rule(
             "BE02",
-            "a mutation through `.data` of what autograd saved",
-            "A mutation through `.data` does not bump the version counter. Eager's backward computes with the new data; "
-            "AOTAutograd decides by itself what backward saves, and may compute with the old.",
+            "a mutation through `.data` of a tensor that autograd saved",
+            "A mutation through `.data` does not bump the version counter. Eager's backward uses the new data; AOTAutograd "
+            "decides by itself what backward saves, and may use the old data.",
             "Mutate under torch.no_grad() instead of through .data, or mutate a clone.",
             lambda candidate: candidate.graph.meta.mutates_saved_data,
             example="""
@@ -168,8 +168,8 @@ args = (torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True))
             "BE03",
             "an input of a checkpoint is mutated after the checkpoint",
             "checkpoint recomputes its block during backward, from its inputs as they are then. AOTAutograd recomputes it from "
-            "what the inputs were.",
-            "Pass the checkpoint a clone of what is mutated later.",
+            "the inputs as they were in forward.",
+            "Pass the checkpoint a clone of the tensor that is mutated later.",
             lambda candidate: candidate.graph.meta.mutates_recompute_inputs,
             example="""
 from torch.utils.checkpoint import checkpoint
@@ -188,7 +188,7 @@ args = (torch.ones(3, requires_grad=True), torch.ones(3))
             "torch.autograd.grad, backward(create_graph=True), a hook on a tensor and retain_grad() see the nodes that eager "
             "autograd records for each operator. A compiled graph is one node: unused gradients are zeros instead of None, and "
             "there is no second derivative.",
-            "Compute the gradient outside of the compiled function, or call loss.backward() without create_graph.",
+            "Compute the gradient outside the compiled function, or call loss.backward() without create_graph.",
             lambda candidate: limits.needs_eager_autograd(candidate.breaks),
             example="""
 def f(x):
@@ -203,8 +203,8 @@ args = (torch.ones(3, requires_grad=True),)
         Rule(
             "BE05",
             "`_version` is read after a graph that mutates a tensor",
-            "The version counter counts mutations. AOTAutograd's graph has other mutations than the program.",
-            "Read _version outside of the compiled function.",
+            "The version counter counts mutations, and AOTAutograd's graph does not have the same mutations as the program.",
+            "Read _version outside the compiled function.",
             lambda candidate: limits.reads_version_counter(candidate.graph, candidate.breaks),
             example="""
 def f(x):
@@ -216,9 +216,9 @@ def f(x):
         Rule(
             "BE06",
             "gradients are computed while the graph's outputs depend on different leaves",
-            "To autograd a compiled graph is one operation, so each output seems to depend on each input. A leaf that eager's "
+            "To autograd a compiled graph is one operation, so every output seems to depend on every input. A leaf that eager's "
             "backward does not reach would get a gradient of zeros instead of None.",
-            "Call backward() outside of the compiled function, or return just the loss from it.",
+            "Call backward() outside the compiled function, or return only the loss from it.",
             lambda candidate: limits.shows_grad_leaves(candidate.graph, candidate.breaks),
             example="""
 def f(x, w):
@@ -249,8 +249,8 @@ args = (torch.ones(3, requires_grad=True),)
         Rule(
             "BE08",
             "an operator fails after a graph that returns views with a gradient",
-            "Autograd refuses to mutate some views, such as one of several that split() returns. It does not refuse the view "
-            "that AOTAutograd regenerates in its place, so the operator would not fail.",
+            "Autograd rejects mutations of some views, such as those that split() returns. It accepts them for the view that "
+            "AOTAutograd regenerates, so the operator would not fail.",
             "Mutate the base, or a clone of the view.",
             lambda candidate: limits.operator_refuses_a_view(candidate.graph, candidate.breaks),
             example="""
@@ -268,10 +268,10 @@ args = (torch.ones(4, requires_grad=True),)
         Rule(
             "BE09",
             "an output is a mutated or repeated view of a view that was made in `no_grad`",
-            "Eager's autograd graph ends at the inner view. AOTAutograd regenerates the output from the base, and gradients "
-            "would flow through. Mostly the views are replayed behind the graph. But not if the memory is mutated, or if one such "
+            "Eager's autograd graph ends at the inner view. AOTAutograd regenerates the output from the base, and gradients would "
+            "flow through. Usually the views are replayed after the graph, but not if the memory is mutated, or if one such "
             "output is a view of another.",
-            "detach() the inner view, which says the same.",
+            "detach() the inner view, which has the same effect.",
             lambda candidate: limits.returns_view_that_cannot_be_replayed(candidate.graph)
             or limits.mutates_no_grad_view_through_data(candidate.graph),
             example="""
@@ -287,8 +287,7 @@ args = (torch.ones(3, requires_grad=True),)
         Rule(
             "BE10",
             "the graph mutates a tensor that autograd saved for backward",
-            "In eager, backward raises a version error if it is called at all. AOTAutograd raises at once, or computes with the "
-            "old data.",
+            "In eager, backward raises a version error if it is called. AOTAutograd raises immediately, or uses the old data.",
             "Mutate a clone, or use the out-of-place operator.",
             lambda candidate: limits.mutates_saved_tensor(candidate.graph),
             example="""
@@ -303,7 +302,7 @@ args = (torch.ones(3, requires_grad=True),)
         ),
         Rule(
             "BE11",
-            "a storage is mutated of which `as_strided` took a view of a view",
+            "a mutation of storage that `as_strided` viewed through another view",
             "Functionalization replays a mutation on the base by undoing each view on the way. It cannot undo as_strided of a "
             "view.",
             "Call as_strided on the base, or index it instead.",
@@ -319,7 +318,7 @@ def f(x):
             "BE12",
             "an input with a grad_fn is mutated",
             "The mutation becomes part of the autograd graph that the caller holds. AOTAutograd copies the new data into the "
-            "input after the graph, so hooks and the grad_fn of the input are others than in eager.",
+            "input after the graph, so hooks and the grad_fn of the input differ from eager.",
             "Use the out-of-place operator, and return the result.",
             lambda candidate: limits.mutates_non_leaf(candidate.graph),
             example="""
@@ -348,9 +347,9 @@ args = (torch.ones(3), torch.ones(3, requires_grad=True))
         Rule(
             "BE14",
             "a mutated output shares its storage with a tensor that is not its base",
-            "What detach() returns has an autograd history of its own on the same memory. AOTAutograd regenerates it as a view "
-            "of the tensor it was detached from.",
-            "Use .clone() after detach() before you mutate.",
+            "A detached tensor shares memory with its origin but has a separate autograd history. AOTAutograd regenerates it as a "
+            "view of the tensor that it was detached from.",
+            "Call .clone() after detach() before you mutate.",
             lambda candidate: limits.returns_aliases_with_distinct_bases(candidate.graph),
             example="""
 def f(x):
@@ -366,8 +365,8 @@ args = (torch.ones(3, requires_grad=True),)
             "BE15",
             "backward needs an input as it was before the graph mutated it",
             "AOTAutograd's partitioner may recompute a value during backward from an input that the graph has overwritten by "
-            "then. Elsewhere the graph reads such an input from a clone; here a view of it is read after the mutation, or "
-            "another input shares its storage.",
+            "then. Usually the graph reads such an input from a clone; here a view of it is read after the mutation, or another "
+            "input shares its storage.",
             "clone() the input before you mutate it.",
             lambda candidate: not limits.can_clone_recomputed_inputs(candidate.graph),
             example="""
@@ -383,11 +382,11 @@ args = (torch.ones(3), torch.ones(2, requires_grad=True))
         Rule(
             "BE16",
             "inputs that overlap in memory have no common base, and one of them is mutated",
-            "AOTAutograd's graph reads its inputs first and mutates them last. Eager does it in the program's order. Mostly the "
-            "backend gets the storage as one input, and the graph takes views of it. But not if there is more than one mutation, "
-            "or if the inputs differ in dtype, are no views of one tensor, require grad, are of varying size, or overlap "
-            "otherwise than in an earlier call.",
-            "Pass a clone of one of the overlapping tensors, or views of one tensor of their dtype.",
+            "AOTAutograd's graph reads its inputs first and mutates them last; eager follows the program's order. Usually the "
+            "backend gets the storage as one input, and the graph takes views of it. It does not if there is more than one "
+            "mutation, or if the inputs differ in dtype, are not views of one tensor, require grad, have symbolic sizes, or "
+            "overlap differently than in an earlier call.",
+            "Pass a clone of one of the overlapping tensors, or views of one tensor with its dtype.",
             lambda candidate: guard_on_overlap(candidate.guard, candidate.graph, candidate.varies, candidate.bases),
             GUARDED,
             example="""
@@ -401,7 +400,7 @@ args = (a, a.view(torch.int32))
         ),
         Rule(
             "BE17",
-            "a view of varying size is returned of a mutated input that does not begin its storage",
+            "an output is a view with a symbolic size of a mutated input that has a storage offset",
             "AOTAutograd regenerates the view from an offset that counts from the start of the storage.",
             "Pass a clone of the slice, or a tensor of fixed size.",
             lambda candidate: not guard_on_storage_offsets(candidate.guard, candidate.graph),
@@ -419,7 +418,7 @@ args = (x,)
         Rule(
             "BE18",
             "`as_strided` of an input that is only a part of its storage",
-            "as_strided counts from the start of the storage. A backend knows the input, not what lies around it.",
+            "as_strided counts from the start of the storage. A backend sees only the input, not the rest of its storage.",
             "Pass the whole tensor, or use indexing instead of as_strided.",
             lambda candidate: not guard_on_whole_storages(candidate.guard, candidate.graph),
             GUARDED,
@@ -432,9 +431,9 @@ args = (torch.arange(6.)[3:],)
         ),
         Rule(
             "BE19",
-            "an output is a view with a gradient, and the graph begins without gradients",
-            "AOTAutograd regenerates views after the graph, in the grad mode with which the frame began.",
-            "Enter enable_grad outside of the compiled function.",
+            "an output is a view with a gradient, and the graph starts without gradients",
+            "AOTAutograd regenerates views after the graph, in the grad mode in which the frame started.",
+            "Enter enable_grad outside the compiled function.",
             lambda candidate: limits.returns_view_with_grad_from_no_grad(candidate.graph),
             example="""
 def inner(x):
@@ -451,9 +450,9 @@ args = (torch.ones(3, requires_grad=True),)
         ),
         Rule(
             "BE20",
-            "the graph leaves inference mode",
-            "AOTAutograd traces and runs the whole graph in the mode with which it begins.",
-            "Call the compiled function outside of inference mode.",
+            "the graph exits inference mode",
+            "AOTAutograd traces and runs the whole graph in the mode in which it starts.",
+            "Call the compiled function outside inference mode.",
             lambda candidate: limits.leaves_inference_mode(candidate.graph),
             example="""
 def inner(x):
@@ -469,8 +468,9 @@ def f(x):
         Rule(
             "BE21",
             "an inference tensor is mutated inside an inference mode block",
-            "AOTAutograd mutates inputs after the graph, outside of the block, where torch refuses to mutate an inference tensor.",
-            "Enter inference mode outside of the compiled function.",
+            "AOTAutograd mutates inputs after the graph, outside the block, where torch does not allow an inference tensor to be "
+            "mutated.",
+            "Enter inference mode outside the compiled function.",
             lambda candidate: limits.mutates_inference_tensor(candidate.graph),
             example="""
 def f(x):
@@ -484,9 +484,9 @@ with torch.inference_mode():
         ),
         Rule(
             "BE22",
-            "a graph that is cut into pieces needs clones or bases of inputs, or operators that raise",
-            "A graph is cut at the buckets of DistributedDataParallel and around recurrent layers. A piece reads the inputs as "
-            "they are, and a backend drops an operator from it whose result nobody uses, though it may raise.",
+            "a graph split into pieces needs clones or bases of inputs, or has operators that may raise",
+            "A graph is split at the buckets of DistributedDataParallel and around recurrent layers. Each piece reads the inputs "
+            "directly, and a backend removes an operator whose result is unused, even if it may raise.",
             "Use the result of the operator, and clone() the input before you mutate it.",
             _cannot_be_cut,
             SPLIT,
@@ -504,10 +504,9 @@ args = (torch.ones(2, 1, 3), torch.tensor([0]))
         Rule(
             "BE23",
             "all operators of the graph are recurrent layers",
-            "Devices have one kernel for all steps of an LSTM, GRU or RNN. A backend would unroll it into thousands of "
-            "operators, which takes minutes and runs slower. So a recurrent layer is left as it is, and here nothing else is in "
-            "the graph.",
-            "Nothing to do.",
+            "Devices run all steps of an LSTM, GRU or RNN in one kernel. A backend would unroll it into thousands of operators, "
+            "which takes minutes and runs slower. So recurrent layers are not compiled, and this graph contains nothing else.",
+            "No action needed.",
             _is_recurrent_alone,
             RECURRENT,
             example="""
@@ -521,9 +520,9 @@ args = (torch.ones(2, 1, 3), torch.ones(1, 1, 3), torch.ones(1, 1, 3))
         ),
         Rule(
             "BE24",
-            "AOTAutograd refuses a mutation beside a view that was made in `no_grad`",
-            "It refuses to mutate such a view, or its base, in cases that eager allows.",
-            "detach() the view, or make it where gradients are recorded.",
+            "AOTAutograd rejects a mutation of a view made in `no_grad`, or of its base",
+            "AOTAutograd rejects such mutations in cases that eager allows.",
+            "detach() the view, or create it with gradients enabled.",
             _refuses_no_grad_view,
             FAILED,
             example="""
@@ -562,10 +561,10 @@ args = (torch.ones(3, requires_grad=True),)
         ),
         Rule(
             "BE26",
-            "a view at an index that a tensor holds, in a graph that cannot be cut there",
-            "Eager reads the integer of t and takes a view, as in x[t]. AOTAutograd cannot read it while it traces. Where "
-            "a copy serves as well, the backend gets an index operator, and else the graph is cut around the subscript. "
-            "But a graph that mutates tensors is not cut, since its pieces could see each other's memory.",
+            "a view at an index held by a tensor, in a graph that cannot be split there",
+            "Eager reads the integer in t and takes a view, as in x[t]. AOTAutograd cannot read it while tracing. If a copy is "
+            "enough, the backend gets an index operator; otherwise the graph is split around the subscript. A graph that mutates "
+            "tensors is not split, because its pieces could see each other's memory.",
             "Use x.index_select(0, t.view(1)), or clone() the view before you mutate it, or pass the index as an int.",
             lambda candidate: cannot_be_cut_at(candidate.graph, INDEX),
             example="""
@@ -580,10 +579,10 @@ args = (torch.ones(3, 3), torch.tensor(1))
         ),
         Rule(
             "BE27",
-            "a tensor made with requires_grad=True, in a graph that cannot be cut there",
-            "The new tensor is a leaf, which gets a .grad of its own. AOTAutograd knows no leaves but inputs, so the graph is cut "
-            "behind the operator that makes the leaf. But a graph that mutates tensors is not cut.",
-            "Create the tensor outside of the compiled function.",
+            "a tensor created with requires_grad=True, in a graph that cannot be split there",
+            "The new tensor is a leaf with a .grad. In AOTAutograd only inputs are leaves, so the graph is split after the "
+            "operator that creates the leaf. A graph that mutates tensors is not split.",
+            "Create the tensor outside the compiled function.",
             lambda candidate: cannot_be_cut_at(candidate.graph, LEAF),
             example="""
 def f(x):
@@ -594,9 +593,9 @@ def f(x):
         ),
         Rule(
             "BE28",
-            "a view of `x.data` is returned, in a graph that cannot be cut there",
-            "x.data shares the memory of x and has a version counter of its own. AOTAutograd would regenerate the view from x. So "
-            "the graph is cut at x.data. But a graph that mutates tensors is not cut.",
+            "a view of `x.data` is returned, in a graph that cannot be split there",
+            "x.data shares the memory of x but has a separate version counter. AOTAutograd would regenerate the view from x, so "
+            "the graph is split at x.data. A graph that mutates tensors is not split.",
             "Return a clone(), or take the view of x.detach().",
             lambda candidate: cannot_be_cut_at(candidate.graph, DATA),
             example="""
@@ -607,9 +606,9 @@ def f(x):
         ),
         Rule(
             "BE29",
-            "the backend found no compiler",
-            "The backend generates C++ or Triton, and this machine has no compiler for it. Tools such as explain go on without; "
-            "a program gets the error.",
+            "no compiler for the backend",
+            "The backend generates C++ or Triton, and this machine has no compiler for it. Tools such as explain continue without "
+            "the backend; a program gets the error.",
             "Install a C++ compiler (or Triton, for a GPU), or use another backend.",
             lambda candidate: True,
             NO_COMPILER,
@@ -617,7 +616,7 @@ def f(x):
         Rule(
             "BE30",
             "a tensor inside a transform of torch.func enters or leaves the graph",
-            "torch.func.vjp returns a function that keeps tensors of its level. A graph of AOTAutograd knows no levels.",
+            "torch.func.vjp returns a function that holds tensors of its transform level. AOTAutograd's graphs have no levels.",
             "Call the function that vjp returns in the same graph.",
             lambda candidate: passes_functorch_tensors(candidate.graph),
             example="""
@@ -629,10 +628,10 @@ def f(x):
         ),
         Rule(
             "BE31",
-            "an autograd.Function reads what may change, in a graph that cannot be cut there",
-            "A backend runs forward and backward once, when it traces them, with the values that globals, cells and attributes "
-            "have then. So the graph is cut around the function. But a graph that mutates tensors is not cut.",
-            "Pass what forward reads as an argument, and what backward reads on ctx.",
+            "an autograd.Function reads values that may change, in a graph that cannot be split there",
+            "A backend runs forward and backward once, while tracing, with the current values of globals, closures and "
+            "attributes, so the graph is split around the function. A graph that mutates tensors is not split.",
+            "Pass what forward reads as an argument, and save what backward reads on ctx.",
             lambda candidate: cannot_be_cut_at(candidate.graph, FUNCTION),
             example="""
 scale = [2.0]
@@ -655,10 +654,10 @@ args = (torch.ones(3, requires_grad=True), torch.ones(3))
         ),
         Rule(
             "BE32",
-            "a checkpoint draws other random numbers during backward, in a graph that cannot be cut there",
+            "a checkpoint draws different random numbers during backward, in a graph that cannot be split there",
             "With preserve_rng_state=False, eager draws new random numbers when backward recomputes the block. AOTAutograd draws "
-            "the same again. So the graph is cut around the checkpoint. But a graph that mutates tensors is not cut.",
-            "Leave preserve_rng_state at True.",
+            "the same ones again, so the graph is split around the checkpoint. A graph that mutates tensors is not split.",
+            "Keep preserve_rng_state=True.",
             lambda candidate: cannot_be_cut_at(candidate.graph, REDRAW),
             example="""
 from torch.utils.checkpoint import checkpoint
@@ -675,9 +674,9 @@ args = (torch.ones(3, requires_grad=True), torch.ones(3))
         ),
         Rule(
             "BE33",
-            "a while_loop with gradients, in a graph that cannot be cut there",
-            "How many steps the loop takes, and so what backward saves, only the data tells. AOTAutograd does not trace it. So the "
-            "graph is cut around the loop. But a graph that mutates tensors is not cut.",
+            "a while_loop with gradients, in a graph that cannot be split there",
+            "Only the data determines how many steps the loop takes, and so what backward saves. AOTAutograd does not trace it, "
+            "so the graph is split around the loop. A graph that mutates tensors is not split.",
             "Use a scan of fixed length, or call the loop under torch.no_grad().",
             lambda candidate: cannot_be_cut_at(candidate.graph, LOOP),
             example="""
@@ -691,9 +690,9 @@ args = (torch.ones(3, requires_grad=True), torch.ones(3))
         ),
         Rule(
             "BE34",
-            "an in-place operator gives an input other sizes or strides",
-            "AOTAutograd changes the input after the graph. Then what it saved for backward is a view of the input, and backward "
-            "raises a version error; and inputs that overlap reach the graph as views of one base, which has the sizes of none.",
+            "an in-place operator changes the sizes or strides of an input",
+            "AOTAutograd changes the input after the graph, so what it saved for backward is a view of the input, and backward "
+            "raises a version error. Overlapping inputs reach the graph as views of one base, whose sizes are not theirs.",
             "Use the out-of-place operator, such as unsqueeze instead of unsqueeze_.",
             lambda candidate: any(info.mutates_metadata for info in candidate.graph.meta.inputs),
             example="""
@@ -707,9 +706,9 @@ args = (torch.ones(3), torch.ones(3, requires_grad=True))
         Rule(
             "BE35",
             "an input is an inference tensor that requires grad",
-            "AOTAutograd traces a leaf of its own for each input that requires grad, and torch refuses one that is an inference "
-            "tensor.",
-            "Make the tensor outside of inference mode.",
+            "AOTAutograd creates a separate leaf for each input that requires grad, and torch does not allow this for an "
+            "inference tensor.",
+            "Create the tensor outside inference mode.",
             lambda candidate: any(_is_inference_leaf(entry.example) for entry in candidate.graph.inputs),
             example="""
 def f(x, w):
@@ -724,11 +723,10 @@ args = (torch.ones(3), w)
         ),
         Rule(
             "BE36",
-            "a number that the program draws has to be a constant of the graph",
-            "torch's backends take tensors and integers. A float becomes a tensor without dimensions, or, where an operator takes "
-            "no tensor in its place (`alpha=`), a constant with a guard on its value. A number that the program draws in each "
-            "call is another one each time.",
-            "Multiply by the number instead of passing it as `alpha=`, or draw it outside of the compiled function.",
+            "a random number would become a constant of the graph",
+            "torch's backends accept tensors and integers. A float becomes a 0-d tensor, or, if an operator accepts no tensor "
+            "there (`alpha=`), a constant with a guard on its value. A random number is different in each call.",
+            "Multiply by the number instead of passing it as `alpha=`, or draw it outside the compiled function.",
             lambda candidate: are_drawn(*floats_of(candidate.graph)),
             FAILED,
             example="""
@@ -765,11 +763,11 @@ _INTRODUCTION = (
     "",
     "<!-- Generated: python -m dynexplore.engine.aliasing.eligibility > docs/backend-eligibility.md -->",
     "",
-    "A graph without a graph break can still run uncompiled. Where a compiled graph would differ from eager in a way that the",
-    "program can see, dynexplore skips the backend: the captured graph runs one operator after another, as with the backend",
-    '`"eager"`. `explain` names each such graph with one of the reasons below, and',
+    "A graph without a graph break can still run uncompiled. If the compiled graph would behave differently from eager in a way",
+    "that the program can observe, dynexplore skips the backend: the captured graph runs one operator after another, as with the",
+    'backend `"eager"`. `explain` names each such graph with one of the reasons below, and',
     '`dynexplore.counters["backend_skipped"]` counts them.',
-    "torch.compile compiles most of these graphs, and raises or returns something else than eager.",
+    "torch.compile compiles most of these graphs, and then raises or returns different results than eager.",
 )
 
 

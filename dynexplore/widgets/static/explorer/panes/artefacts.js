@@ -21,7 +21,7 @@ const PARTS = new Map([
   ["times", ["times", "Compile time of each phase, in seconds"]],
   ["captured", ["captured graph", "The graph as torch.compile's Dynamo printed it"]],
   ["guards", ["guards", "The tree of guards, as torch.compile printed it"]],
-  ["reasons", ["reasons", "Why a graph broke or was compiled again, in torch.compile's own words"]],
+  ["reasons", ["reasons", "Why a graph broke or recompiled, in torch.compile's own words"]],
   ["failure", ["failures", "Tracebacks of what could not be compiled"]],
   ["metrics", ["metrics", "Counts and times of the compilation"]],
   ["symbols", ["sizes", "Sizes and numbers that vary, and where they come from"]],

@@ -84,7 +84,7 @@ function inspected(explorer, broke, rows) {
   tell("why", broke.why);
   tell("how to fix", broke.fix);
   tell("what happens next", broke.then);
-  tell("kind", broke.fundamental ? "fundamental: it cannot be captured" : "not done yet: it could be captured");
+  tell("kind", broke.fundamental ? "fundamental: it cannot be captured" : "not supported yet: it could be captured");
   for (const { name, text } of broke.facts) tell(name, text);
   return [
     ...broke.places.map(placeBlock),

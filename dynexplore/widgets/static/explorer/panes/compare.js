@@ -21,7 +21,7 @@ export const comparePane = {
     const title = (/** @type {number} */ id) => frames.find((frame) => frame.id === id)?.title ?? "";
     const buttons = pairs.map(([id, miss], at) => {
       const call = timeline.calls.find((one) => one.frames.some(({ frame }) => frame === Number(id)));
-      const button = makeButton(`${title(Number(id))}, compiled again in call ${call?.number ?? "?"}`, () => show(at), { name: "dynx-chip" });
+      const button = makeButton(`${title(Number(id))}, recompiled in call ${call?.number ?? "?"}`, () => show(at), { name: "dynx-chip" });
       return { button, id, miss };
     });
     const show = (/** @type {number} */ at) => {
@@ -34,7 +34,7 @@ export const comparePane = {
     const copy = copyButton(explorer, "the command", () => command);
     const why = make("p", "", "One recording is open. To see what torch.compile and dynexplore make of the same call, side by side:");
     const other = make("div", "dynx-empty", "", why, make("span", "dynx-change-code", "", make("code", "", command), copy));
-    const none = make("p", "dynx-facts", "No function of this recording was compiled again, so there are no two versions to compare.");
+    const none = make("p", "dynx-facts", "No function in this recording recompiled, so there are no two versions to compare.");
     body.append(...(pairs.length ? [make("div", "dynx-chips", "", ...buttons.map(({ button }) => button)), shown] : [none]), other);
     let isBuilt = !pairs.length;
     return {

@@ -58,7 +58,7 @@ const MANY = 6;
 const MOST_WORDS = 50;
 
 /**
- * Why something was compiled again, a sentence each, which leads to the two captures side by side.
+ * One sentence for each recompile, a link to the two captures side by side.
  * @param {Explorer} explorer @param {Call[]} calls @param {HTMLElement} detail
  */
 function wordsOf(explorer, calls, detail) {
@@ -66,7 +66,7 @@ function wordsOf(explorer, calls, detail) {
   const told = again.slice(0, MOST_WORDS).map(({ call, frame }) => {
     const [entry = "", words = frame.reason] = Object.entries(frame.words).at(-1) ?? []; // the latest takes most kinds of calls
     const name = explorer.data.frames.find(({ id }) => id === frame.frame)?.title ?? frame.function;
-    const text = `call ${call.number}: ${name} was compiled again: ${words}`;
+    const text = `call ${call.number}: ${name} recompiled: ${words}`;
     return make("p", "", "", entry ? makeButton(text, () => showMiss(explorer, frame, entry, detail), { name: "dynx-frame" }) : make("span", "", text));
   });
   return again.length > MOST_WORDS ? [...told, note(`${again.length - MOST_WORDS} more are in the table`)] : told;
