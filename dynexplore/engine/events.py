@@ -402,7 +402,8 @@ class GraphBroke(InstructionEvent):
 
     `kind`, `title`, `why`, `fix` and `fundamental` come from the row of graph_breaks.py, `facts` and `reason` (one line) from the
     run. `user_stack` is the user's stack, outermost first; `stack` the symbolic stack before the instruction. `operations` counts
-    the operations in the graph so far. `nested`: one graph ends for all frames of `user_stack`, in the innermost one.
+    the operations in the graph so far. `nested`: one graph ends for all frames of `user_stack`, in the innermost one. `caller`: the
+    program's line that led here, if `user_stack` has none because the compiled function is a library's.
     """
 
     kind: str
@@ -417,13 +418,15 @@ class GraphBroke(InstructionEvent):
     operations: int = 0
     fundamental: bool = False
     nested: bool = False
+    caller: UserFrame | None = None
 
     def report(self, then: str = "", width: int = WIDTH) -> str:
         """The displayed message block; `then` describes how the engine continued after the break. `width` as in `wrapped`."""
         lines = [f"Graph break {self.kind}: {self.title}"]
         if self.user_stack:
             lines += _place(self.user_stack[-1])
-            lines += [f"  from  {caller.place}" for caller in reversed(self.user_stack[:-1])]
+            calling = [*reversed(self.user_stack[:-1]), *([self.caller] if self.caller is not None else [])]
+            lines += [f"  from  {caller.place}" for caller in calling]
         if self.facts:
             lines.append(wrapped("  facts " + ", ".join(f"{name}: {text}" for name, text in self.facts), 8, width))
         sections = (("why", self.why), ("fix", self.fix), ("then", then))

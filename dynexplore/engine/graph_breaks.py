@@ -1435,9 +1435,9 @@ class GraphBreak(Exception):
             **where,
         )
 
-    def render(self, then: str = "") -> str:
-        """The displayed message block; `then` describes how the engine continued."""
-        return self.event(frame=0).report(then)
+    def render(self, then: str = "", caller: UserFrame | None = None) -> str:
+        """The displayed message block; `then` describes how the engine continued. `caller`: see GraphBroke."""
+        return self.event(frame=0, caller=caller).report(then)
 
 
 def unsupported(kind: str, /, **facts: object) -> NoReturn:

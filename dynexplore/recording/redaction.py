@@ -25,7 +25,7 @@ _PATH = re.compile(r"""(?:[A-Za-z]:)?(?:[/\\][^\s/\\'":,;()<>]+){2,}""")
 _STRINGS = {getattr(tokenize, name) for name in ("STRING", "FSTRING_MIDDLE") if hasattr(tokenize, name)}
 
 
-_CALLS = (ev.CallBegan, ev.FrameEntered, ev.CacheLimitReached)
+_CALLS = (ev.CallBegan, ev.FrameEntered, ev.CacheLimitReached, ev.GraphBroke)
 """Events that contain the source line of a caller."""
 
 

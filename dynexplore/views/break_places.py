@@ -4,7 +4,7 @@ The idea: a break often occurs in a library, which the user cannot fix. So a bre
 program: of the user stack if that has one, else at the line that made the call. Every report, table and page locates breaks
 with the functions of this file.
 
-In: a break; its Recording, if available: the stack alone does not include the caller of a compiled library function. Out:
+In: a break, which knows the caller of a compiled library function; the Recording, for those saved without it. Out:
 `own_line(broke)`, `library_line(broke)`; `place_words(broke)`, both as text. PyTorch's counterpart: `real_stack` of
 the exceptions in torch/_dynamo/exc.py, which is shown in full.
 """
@@ -21,7 +21,9 @@ def own_line(broke: ev.GraphBroke, recording: Recording | None = None) -> ev.Use
     own = [frame for frame in broke.user_stack if frame.line and not is_library(frame.file)]
     if own:
         return own[-1]
-    return calling_line(recording, broke) if recording is not None else None
+    if broke.caller is not None and not is_library(broke.caller.file):
+        return broke.caller
+    return calling_line(recording, broke) if recording is not None else None  # a recording of an earlier version
 
 
 def library_line(broke: ev.GraphBroke) -> ev.UserFrame | None:

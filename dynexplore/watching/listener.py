@@ -22,8 +22,8 @@ from typing import Any
 
 from dynexplore.engine import events as ev
 from dynexplore.engine.display_paths import shown_file
+from dynexplore.engine.policy.calling_line import calling_line
 from dynexplore.engine.runtime.backend_failures import node_in_hand, raised_at
-from dynexplore.engine.runtime.reports import calling_line
 from dynexplore.recording.recording import Recording
 from dynexplore.traces import recompile_reasons, torch_words
 from dynexplore.watching import break_causes, private_torch

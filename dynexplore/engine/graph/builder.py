@@ -41,6 +41,7 @@ from dynexplore.engine.aliasing.mutation import operator_name, outside_storages,
 from dynexplore.engine.aliasing.stale_views import StaleGradFnUnread, has_stale_grad_fn
 from dynexplore.engine.aliasing.storage import layout_of, storage_of
 from dynexplore.engine.events import GraphPiece, SkipReason
+from dynexplore.engine.graph import operator_warnings
 from dynexplore.engine.graph.constant_codegen import round_trippable_target
 from dynexplore.engine.graph.fake_mode import EffectTrackingFakeMode
 from dynexplore.engine.graph.recurrent_meta_kernels import fake_results, is_recurrent
@@ -145,6 +146,7 @@ class GraphBuilder:
         self._bases: dict[int, torch.Tensor] = {}  # the fake tensors of bases of views, by the id of the real base
         self._last_input: torch.fx.Node | None = None
         self.call_count = 0
+        self.shown_warnings: list[warnings.WarningMessage] = []  # those that the last operation issued on fake values
         self._first_row_at = 0
         self._slices_are_whole = False
         if captures_unbacked_symbols():
@@ -301,7 +303,10 @@ class GraphBuilder:
         outs = [(out, layout_of(out)) for out in pytree.tree_leaves(fake_kwargs.get("out")) if isinstance(out, torch.Tensor)]
         quiet, _fake_log.disabled = _fake_log.disabled, True  # torch also logs its exceptions, and the caller reports them
         try:
-            with self.fake_mode, enable_python_dispatcher(), running_operator(self.shape_env):
+            with (
+                self.fake_mode, enable_python_dispatcher(), running_operator(self.shape_env),
+                operator_warnings.recorded() as self.shown_warnings,
+            ):  # fmt: skip
                 if op == "call_method":
                     return getattr(fake_args[0], target)(*fake_args[1:], **fake_kwargs)
                 if op == "get_attr_of":

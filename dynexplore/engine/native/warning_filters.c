@@ -5,7 +5,7 @@
    ignores a warning for a moment (`warnings.catch_warnings`) has all of them shown once more.  Python code can count the
    number on (`_warnings._filters_mutated`) and do nothing else with it; here it can be read and put back.
 
-   Comes in: a number.  Goes out: the number.  runtime/warning_registry.py says when.
+   Comes in: a number.  Goes out: the number.  graph/warning_registry.py says when.
    PyTorch has no such thing: a compilation has warnings shown once more. */
 
 #include "native.h"

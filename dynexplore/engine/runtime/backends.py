@@ -37,6 +37,7 @@ from dynexplore.engine.events import BackendFailed
 from dynexplore.engine.gc_control import importing
 from dynexplore.engine.graph.builder import FinishedGraph
 from dynexplore.engine.graph.custom_operators import with_recorded_results
+from dynexplore.engine.graph.operator_warnings import without_node_warnings
 from dynexplore.engine.nearest_name import instead
 from dynexplore.engine.recorder import Recorder
 from dynexplore.engine.records import record
@@ -244,7 +245,7 @@ class GraphBackend:
             with released(), torch_backend_lock if self.is_of_torch else contextlib.nullcontext(), contextlib.ExitStack() as blocks:
                 for block in around:
                     blocks.enter_context(block)
-                for block in (tracing(TracingContext(fake_mode)), modes_off(), hooks_away()):
+                for block in (tracing(TracingContext(fake_mode)), modes_off(), hooks_away(), without_node_warnings(module)):
                     blocks.enter_context(block)
                 _import_at_rest(backend)
                 watched = _watched_compiler(self.name, self.recorder, self.frame, name)

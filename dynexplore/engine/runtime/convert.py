@@ -38,6 +38,7 @@ from dynexplore.engine.errors import (
     RecompileLimitError,
     Unsupported,
 )
+from dynexplore.engine.graph import warning_registry
 from dynexplore.engine.graph.builder import FinishedGraph
 from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.native import Entry, FrameState, function_of
@@ -47,7 +48,7 @@ from dynexplore.engine.policy.error_on_graph_break import breaks_are_errors
 from dynexplore.engine.policy.nested_breaks import disabled_by_torch, runs_once
 from dynexplore.engine.provenance.sources import LocalSource
 from dynexplore.engine.recorder import Recorder, entry_number
-from dynexplore.engine.runtime import foreign_modes, interrupts, preserve_global_state, reports, stance, warning_registry
+from dynexplore.engine.runtime import foreign_modes, interrupts, preserve_global_state, reports, stance
 from dynexplore.engine.runtime.backends import GraphBackend, resolve
 from dynexplore.engine.runtime.cache import (
     CodeState,

@@ -30,8 +30,9 @@ from dynexplore.engine.display_paths import shown_file, shown_line
 from dynexplore.engine.errors import Unsupported
 from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.native import Entry, FrameState, function_of
+from dynexplore.engine.policy.calling_line import caller_of, callers, calling_line, is_own_line
 from dynexplore.engine.policy.skip import is_about_one_function
-from dynexplore.engine.policy.trace_rules import OWN_FOLDER, is_of_the_program, rule_of
+from dynexplore.engine.policy.trace_rules import is_of_the_program
 from dynexplore.engine.raw_attributes import is_a
 from dynexplore.engine.recorder import Recorder
 from dynexplore.engine.runtime.cache import CompiledEntry, Miss, also_failed, scope_of, slot_values, state_of
@@ -91,7 +92,7 @@ def count_break(graph_break: GraphBreak) -> None:
     _places_of_breaks.add(place)
     counters["stats"]["unique_graph_breaks"] += 1
     if config.verbose:
-        log("WARNING", graph_break.render())
+        log("WARNING", graph_break.render(caller=caller_of(stack)))
     elif len(_places_of_breaks) <= PRINTED_PLACES:
         log("WARNING", break_line(graph_break))
     elif len(_places_of_breaks) == PRINTED_PLACES + 1 and _is_logged("WARNING"):
@@ -113,12 +114,8 @@ def _place(stack: tuple[ev.UserFrame, ...]) -> str:
     last = stack[-1]
     if is_of_the_program(last.file):
         return f"{_short(last.file)}:{last.line}"
-    own = next((frame for frame in reversed(stack) if _is_line_of_the_program(frame.file)), None) or calling_line()
+    own = next(filter(is_own_line, reversed(stack)), None) or calling_line()
     return f"{_short(own.file)}:{own.line} ({os.path.basename(last.file)}:{last.line})" if own else f"{last.file}:{last.line}"
-
-
-def _is_line_of_the_program(file: str) -> bool:
-    return is_of_the_program(file) and file != native.ENTRY_FILE  # the engine's wrapper around a module is not user code
 
 
 def _short(file: str) -> str:
@@ -153,34 +150,12 @@ def breaks_forgotten() -> Iterator[None]:
 
 def unsupported(graph_break: GraphBreak, code: CodeType, *, whole: bool) -> Unsupported:
     """The exception, with the report, for a break in a function or block that forbids graph breaks; `whole`: a function."""
-    callers = tuple(map(_shown, reversed(list(_callers()))))
-    graph_break.user_stack = (*callers, *graph_break.user_stack)
+    calling = tuple([shown_line(frame, frame.f_lineno) for frame in reversed(list(callers()))])
+    graph_break.user_stack = (*calling, *graph_break.user_stack)
     then = "error_on_graph_break(True) forbids a break here"
     if whole:
         then = f"nopython=True (fullgraph) asks for one graph of {code.co_qualname}, so nothing was run"
     return Unsupported(graph_break.render(then), graph_break)
-
-
-def _callers() -> Iterator[FrameType]:
-    """The user's frames that called the frame being converted, innermost first."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(OWN_FOLDER):
-        frame = frame.f_back
-    while frame is not None:
-        if not rule_of(frame.f_code.co_filename).library:
-            yield frame
-        frame = frame.f_back
-
-
-def calling_line() -> ev.UserFrame | None:
-    """The innermost line of user code on the stack; else that of a package that is traced like user code."""
-    callers = list(_callers())
-    own = next((frame for frame in callers if is_of_the_program(frame.f_code.co_filename)), None)
-    return next((_shown(frame) for frame in (own, *callers[:1]) if frame is not None), None)
-
-
-def _shown(frame: FrameType) -> ev.UserFrame:
-    return shown_line(frame, frame.f_lineno)
 
 
 # -- values --------------------------------------------------------------------------------------------------

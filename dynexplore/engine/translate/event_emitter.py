@@ -23,6 +23,7 @@ from dynexplore.engine.display_paths import shown_file
 from dynexplore.engine.graph.builder import FinishedGraph
 from dynexplore.engine.graph.qualified_names import target_text
 from dynexplore.engine.graph_breaks import GraphBreak
+from dynexplore.engine.policy.calling_line import caller_of
 from dynexplore.engine.provenance.guards import GUARD_KINDS, Guard, Identity
 from dynexplore.engine.provenance.sources import (
     ClosureSource,
@@ -331,7 +332,7 @@ class EventEmitter:
         stack = tuple(map(self.view, frame.stack)) if self._root_stack is None else self._root_stack
         self.recorder.record(graph_break.event(
             frame=self.frame, attempt=self.attempt, offset=frame.current.offset, stack=stack,
-            live_locals=live, operations=self.ctx.graph.call_count, nested=nested,
+            live_locals=live, operations=self.ctx.graph.call_count, nested=nested, caller=caller_of(graph_break.user_stack),
         ))
 
     # -- results

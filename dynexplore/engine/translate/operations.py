@@ -27,6 +27,7 @@ from torch._subclasses.fake_tensor import (
 from dynexplore.engine.aliasing.mutation import IN_PLACE_VIEWS, target_name
 from dynexplore.engine.graph.builder import InputResized, OperatorFailed
 from dynexplore.engine.graph.fake_mode import GIVE_OTHER_MEMORY
+from dynexplore.engine.graph.operator_warnings import at_call
 from dynexplore.engine.graph.set_data import take_data
 from dynexplore.engine.graph.torch_function_probe import TorchFunctionDispatched
 from dynexplore.engine.translate.stack_traces import FrameLine
@@ -85,6 +86,10 @@ def add(ctx: Interpreter, op: str, target: Any, args: Args, kwargs: Kwargs) -> V
     if ctx.emitter is not None:
         ctx.emitter.node_added(node, ctx)
     describe(ctx, node)
+    if ctx.graph.shown_warnings:
+        namespace = ctx.frames.innermost.globals.live_names()
+        filename, lineno = node.meta["line"]
+        node.meta["warnings"] = at_call(ctx.graph.shown_warnings, filename, lineno or 0, namespace.get("__name__"))
     for tensor in tensors:
         if tensor.fake is fake:
             return tensor

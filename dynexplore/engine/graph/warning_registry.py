@@ -8,7 +8,7 @@ program's warnings would be shown more often than in plain Python.
 So the number is restored after the translation, if the filters are unchanged. Meanwhile it is negative and increases from one
 translation to the next: entries of torch's modules under such a number never match a number of the program.
 
-In: `with preserved():` around a translation. Out: nothing. PyTorch's counterpart: none.
+In: `with preserved():` around a translation; `mark_as_shown`. Out: nothing. PyTorch's counterpart: none.
 """
 
 from __future__ import annotations
@@ -64,6 +64,17 @@ def preserved() -> Iterator[None]:
             _Translations.count -= 1
             if _Translations.count == 0:
                 _end()
+
+
+def mark_as_shown(registry: dict[Any, Any], warning: Warning, lineno: int) -> None:
+    """Enter a warning into a registry as one that was shown at this line, as long as the filters are unchanged."""
+    if not _UNDERSTOOD:
+        return
+    version = native.filters_version()
+    if registry.get("version") != version:
+        registry.clear()
+        registry["version"] = version
+    registry[str(warning), type(warning), lineno] = True
 
 
 def _begin() -> None:

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 import dynexplore
+from dynexplore.engine.graph import warning_registry
 from dynexplore.engine.native import filters_version
-from dynexplore.engine.runtime import warning_registry
 
 
 @pytest.fixture
