@@ -58,6 +58,24 @@ def page(recording: Recording, title: str = "", *, redact: bool = False, graphvi
     )
 
 
+_START_VIEWER = """\
+viewer(document.getElementById("explorer"));"""
+
+
+def viewer() -> str:
+    """Return a page without a recording: saved pages that are dropped on it are opened there, two are compared."""
+    return document(
+        "dynexplore",
+        '<div id="explorer"></div>',
+        data=f'<script type="text/plain" id="graphviz">{_engine()}</script>',
+        start=_START_VIEWER,
+        static="This page opens recordings with JavaScript.",
+        holds="This page has no recording. What is dropped on it stays on this computer.",
+        style=_STYLE,
+        policy=f"{POLICY_WITH_GRAPHVIZ}; connect-src 'self'",  # for ?rec=
+    )
+
+
 @functools.cache
 def _engine() -> str:
     """Graphviz, encoded like the data: as plain text with escaped quotes it would be a tenth larger."""

@@ -8,14 +8,12 @@
 
 import { make } from "./dom.js";
 import { Editing } from "./editing.js";
+import { NoRecording, SCHEMA, dataIn, fileButton, takesFiles } from "./files.js";
 import { Live } from "./live.js";
 import { Explorer } from "./page.js";
 import { Together } from "./together.js";
 import { withSketches } from "./sketched.js";
 import { inflated, unpacked } from "./unpack.js";
-
-/** The version of the data's shape that this reads. */
-const SCHEMA = 5;
 
 /**
  * Show the explorer of `data` in `host`.
@@ -42,6 +40,38 @@ export function mount(host, given, live = null, ownsAddress = false) {
  */
 export function together(host, both, beside) {
   return new Together(host, both.map(unpacked), beside);
+}
+
+/**
+ * A page without a recording: one that is dropped on it is shown, two are compared. `?rec=` of its address names one beside it.
+ * @param {HTMLElement} host
+ */
+export function viewer(host) {
+  const said = make("p", "dynx-facts");
+  said.setAttribute("role", "status");
+  /** @type {Explorer | null} */
+  let explorer = null;
+  const open = async (/** @type {{name: string, text: () => Promise<string>}[]} */ files) => {
+    try {
+      const data = await dataIn(files[0]);
+      host.replaceChildren();
+      explorer = mount(host, data, null, true);
+      explorer?.root.focus({ preventScroll: true });
+    } catch (error) {
+      if (!(error instanceof NoRecording)) throw error;
+      said.textContent = error.message;
+      return;
+    }
+    if (files.length > 1) await explorer?.compareWith?.(/** @type {File[]} */ (files.slice(1)));
+  };
+  const words = "Drop a page that dynexplore saved (--html, --save or save_html): it opens here. Drop two to compare them. Nothing leaves this computer.";
+  host.append(make("section", "dynexplore dynx-drop", "", make("h2", "", "Open a recording"), make("p", "", words), fileButton("Or choose files", open), said));
+  takesFiles(document.body, (files) => explorer ? explorer.compareWith?.(files) : open(files));
+  const wanted = new URLSearchParams(location.search).get("rec");
+  if (!wanted) return;
+  const address = new URL(wanted, location.href);
+  if (address.origin !== location.origin || location.protocol === "file:") said.textContent = "?rec= takes an address on the server of this page.";
+  else open([{ name: wanted, text: async () => (await fetch(address)).text() }]);
 }
 
 /**
