@@ -288,7 +288,7 @@ def _miss_data(recording: Recording, frame: FrameCall) -> dict[str, Any]:
     """
     failures = list(frame.missed.values())
     others = Counter(event.entry for event in recording.of_frame(frame.frame, ev.GuardAlsoFailed))
-    told: dict[str, Any] = {
+    described: dict[str, Any] = {
         "reports": {str(entry): views_text.recompile_report(recording, failed) for entry, failed in frame.missed.items()},
         "failed": [_failed_data(recording, failed, others[failed.entry]) for failed in failures],
         "lines": [
@@ -301,9 +301,9 @@ def _miss_data(recording: Recording, frame: FrameCall) -> dict[str, Any]:
         ],
     }
     if frame.outcome != "recompile":
-        return told
+        return described
     comparison = miss(recording, frame.frame)
-    return {**told, "with": comparison.compared_with, "difference": difference_data(comparison.difference)}
+    return {**described, "with": comparison.compared_with, "difference": difference_data(comparison.difference)}
 
 
 def _failed_data(recording: Recording, failed: ev.GuardFailed, others: int) -> dict[str, Any]:
