@@ -55,6 +55,7 @@ def page(recording: Recording, title: str = "", *, redact: bool = False, graphvi
         holds=shown.holds,
         style=_STYLE,
         policy=POLICY_WITH_GRAPHVIZ if graphviz else POLICY,
+        packs=graphviz,
     )
 
 
@@ -73,6 +74,7 @@ def viewer() -> str:
         holds="This page has no recording. What is dropped on it stays on this computer.",
         style=_STYLE,
         policy=f"{POLICY_WITH_GRAPHVIZ}; connect-src 'self'",  # for ?rec=
+        packs=True,
     )
 
 
