@@ -60,7 +60,12 @@ def page(recording: Recording, title: str = "", *, redact: bool = False, graphvi
 
 
 _START_VIEWER = """\
-viewer(document.getElementById("explorer"));"""
+// ?rec=ADDRESS: a page on the same server
+const name = new URLSearchParams(location.search).get("rec");
+const address = name && new URL(name, location.href);
+const isHere = address && address.origin === location.origin && location.protocol !== "file:";
+const text = async () => (await fetch(address)).text();
+viewer(document.getElementById("explorer"), isHere ? { name, text } : null);"""
 
 
 def viewer() -> str:

@@ -43,10 +43,11 @@ export function together(host, both, beside) {
 }
 
 /**
- * A page without a recording: one that is dropped on it is shown, two are compared. `?rec=` of its address names one beside it.
+ * A page without a recording: one that is dropped on it is shown, two are compared.
  * @param {HTMLElement} host
+ * @param {{name: string, text: () => Promise<string>} | null} [file] that its address names
  */
-export function viewer(host) {
+export function viewer(host, file = null) {
   const said = make("p", "dynx-facts");
   said.setAttribute("role", "status");
   /** @type {Explorer | null} */
@@ -67,11 +68,7 @@ export function viewer(host) {
   const words = "Drop a page that dynexplore saved (--html, --save or save_html): it opens here. Drop two to compare them. Nothing leaves this computer.";
   host.append(make("section", "dynexplore dynx-drop", "", make("h2", "", "Open a recording"), make("p", "", words), fileButton("Or choose files", open), said));
   takesFiles(document.body, (files) => explorer ? explorer.compareWith?.(files) : open(files));
-  const wanted = new URLSearchParams(location.search).get("rec");
-  if (!wanted) return;
-  const address = new URL(wanted, location.href);
-  if (address.origin !== location.origin || location.protocol === "file:") said.textContent = "?rec= takes an address on the server of this page.";
-  else open([{ name: wanted, text: async () => (await fetch(address)).text() }]);
+  if (file) open([file]);
 }
 
 /**
