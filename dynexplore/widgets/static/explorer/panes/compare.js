@@ -1,7 +1,7 @@
 // @ts-check
 /**
  * Compare: two captures of a function side by side, source and operators aligned. One recording has the versions of a function that
- * was compiled again; a second recording, dropped on the page, is compared function by function.
+ * recompiled; a second recording, dropped on the page, is compared function by function.
  *
  * In:  `data.overview`, `data.timeline`, frames and codes, of one recording or of two.
  */
@@ -212,7 +212,7 @@ class Compare {
     const script = this.explorer.data.title.endsWith(".py") ? this.explorer.data.title : "SCRIPT.py";
     const command = `dynexplore compare ${script} --engines --html compare.html`;
     const copy = copyButton(this.explorer, "the command", () => command);
-    const none = make("p", "dynx-facts", "No function of this recording was compiled again, so there are no two versions to compare.");
+    const none = make("p", "dynx-facts", "No function in this recording recompiled, so there are no two versions to compare.");
     const files = make("p", "", "To compare two recordings, before and after an edit: drop the other saved page here.");
     const why = make("p", "", "To see what torch.compile and dynexplore make of the same call, side by side:");
     return make("div", "dynx-empty", "", none, files, why, make("span", "dynx-change-code", "", make("code", "", command), copy));
