@@ -104,7 +104,7 @@ def test_a_table_of_breaks_is_copied_without_its_recording(library: Any) -> None
         assert again == breaks and type(again) is type(breaks) and again.recording is None
 
 
-def test_an_event_alone_says_what_its_stack_says(library: Any) -> None:
-    """Without a recording nobody knows who called: the library's line is all there is."""
+def test_an_event_alone_names_the_line_that_called_the_library(library: Any) -> None:
+    """It holds the caller, and needs no recording for it."""
     (first, *_) = explain(library.Shows(), torch.ones(2)).recording.breaks
-    assert place_words(first).startswith("prints_tensors.py:5 in shown")
+    assert place_words(first).startswith("test_break_places.py:") and "(prints_tensors.py:5 in shown)" in place_words(first)
