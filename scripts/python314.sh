@@ -4,15 +4,16 @@
 #   scripts/python314.sh DIR [PACKAGE...]
 #
 # DIR      where it goes; afterwards DIR/venv/bin/python is a Python like any other, with the suite's torch and numpy
-# PACKAGE  Debian's packages that are wanted, the interpreter first; with torch and the headers unless told. Its -venv package has to
-#          be among them, e.g. for scripts/next_python.py: SUITE=... scripts/python314.sh DIR python3.15 python3.15-dev python3.15-venv
+# PACKAGE  Debian's packages that are wanted, the interpreter first; with torch, the headers and CPython's own tests unless told.
+#          Its -venv package has to be among them, e.g. for scripts/next_python.py:
+#          SUITE=... scripts/python314.sh DIR python3.15 python3.15-dev python3.15-venv
 #
 # As root on Debian 12, whose own mirror it asks. Ends with 75 where the suite cannot be had (no mirror, no network, no such Python in
 # it any more): "not tried", not "failed". Takes half a minute and 1.5 GB. Called by .ci/run.
 set -eu
 dir=$(realpath -m "${1:?usage: scripts/python314.sh DIR [PACKAGE...]}")
 shift
-[ $# -gt 0 ] || set -- python3.14 python3.14-dev python3.14-venv python3-torch python3-numpy libtorch-dev
+[ $# -gt 0 ] || set -- python3.14 python3.14-dev python3.14-venv libpython3.14-testsuite python3-torch python3-numpy libtorch-dev
 python=$1 # python3.14
 apt=$dir/apt root=$dir/root
 not_tried() { echo "dynexplore: $*" >&2; exit 75; }
