@@ -55,14 +55,13 @@ ROWS: dict[str, dict[str, str]] = {
         "resume function": "LOAD_FAST b",
         "role": "unchanged",
     },
-    ".dynx-timeline .dynx-calls > table": {
+    ".dynx-timeline .dynx-body > table": {
         "call": "1",
-        "1": "+",
-        "result": "● First compile",
-        "why": "first call",
-        "compile": "12 ms",
+        "function": "toy",
+        "outcome": "compile",
+        "entry 1": "+ made",
+        "entry 2": "",
     },
-    ".dynx-miss table": {"version": "1", "guard": "a is dtype float32", "found": "dtype float64", "other guards": "no other fails"},
 }
 """Table -> one of its rows on the page of `toy`."""
 

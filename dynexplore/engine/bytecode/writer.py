@@ -193,6 +193,10 @@ class Writer:
         """Push a local variable that may be unbound, which raises UnboundLocalError."""
         self._emit_rows("load_fast_checked", name)
 
+    def load_fast_and_clear(self, name: str) -> None:
+        """Push a local variable that is bound, and make it unbound."""
+        self._emit_rows("load_fast_and_clear", name)
+
     def store_fast(self, name: str) -> None:
         """Bind a local variable."""
         self.emit("STORE_FAST", None, name)

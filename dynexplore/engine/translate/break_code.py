@@ -161,8 +161,9 @@ class BreakWriter:
         return live
 
     def _entry_locals(self) -> list[str]:
-        """Argument slots that held a value at entry and are plain locals of the original code."""
-        own = set(self.parsed.code.co_varnames)
+        """Argument slots that held a value at entry and are plain locals of the original code, or values of its stack."""
+        resume = self.ctx.resume
+        own = {*self.parsed.code.co_varnames, *(resume.stack_parameters if resume is not None else ())}
         cells = {*self.parsed.code.co_cellvars, *self.parsed.code.co_freevars}
         return [name for name in self.ctx.request.slot_names if name in own and name not in cells
                 and name in self.ctx.request.values]

@@ -289,13 +289,13 @@ def _unbind(writer: Writer, names: list[str]) -> None:
 
 
 def write_stack(writer: Writer, stack_parameters: Sequence[str | None]) -> None:
-    """Push the values of these parameters, bottom first; None for a NULL."""
+    """Move the values of these parameters to the stack, bottom first; None for a NULL. As in eager, only the stack holds them."""
     with writer.role("restore stack"):
         for parameter in stack_parameters:
             if parameter is None:
                 writer.push_null()
             else:
-                writer.load_fast(parameter)
+                writer.load_fast_and_clear(parameter)
 
 
 def _write_body(

@@ -61,6 +61,7 @@ class ResumeCalls:
         self.frame = frame or self.ctx.frames.root
         self.parsed = self.frame.parsed
         self.broken = broken
+        self.deleted = broken.argval if broken.opname == "DELETE_FAST" else None  # the local that it unbinds
         self.shadowed: dict[str, str] = {}  # name of a cell variable -> the temporary with the value in its slot
         self.other_cells: dict[str, str] = {}  # name of a cell variable -> the temporary with a cell other than the frame's
         self.is_resume = self.ctx.resume is not None
@@ -79,7 +80,7 @@ class ResumeCalls:
             for name, value in self.frame.locals.items()
             if name not in stored and (id(value) in passed or _came_as_local(value)) and _finalization_is_observable(value)
         )
-        return live_locals(self.parsed, target).union(keepalive, needed)
+        return live_locals(self.parsed, target).union(keepalive, needed) - {self.deleted}
 
     def _new_objects_on_stack(self) -> Iterator[VariableTracker]:
         """New objects of this frame on the stack, directly or in a container: the instruction may create weak references."""
@@ -106,6 +107,10 @@ class ResumeCalls:
         """The locals that a resume function stores before it does anything else: their old values die there in any case."""
         stores = itertools.takewhile(lambda step: step.op == "STORE_FAST", self.parsed.steps[self.parsed.step_of(target) :])
         return {step.arg for step in stores}
+
+    def _is_bound(self, name: str) -> bool:
+        """Whether a local is bound after the broken instruction."""
+        return name in self.frame.locals and name != self.deleted
 
     def leave_cells(self) -> None:
         """Save cell slots that hold a comprehension's plain value, or a cell of its own, inside an inlined comprehension."""
@@ -170,7 +175,7 @@ class ResumeCalls:
         cells = (*self.parsed.code.co_cellvars, *self.parsed.code.co_freevars)
         live = self.passed_locals(target, in_call=inner is not None)
         maybe_unbound = self._maybe_unbound(target).difference(arguments)
-        bound = frozenset(name for name in arguments if name in self.frame.locals or name in cells)
+        bound = frozenset(name for name in arguments if self._is_bound(name) or name in cells)
         passed_names = maybe_unbound.union(live.intersection(self.frame.locals)).difference(arguments, cells)
         passed = tuple(name for name in self.parsed.code.co_varnames if name in passed_names)
         name = f"__resume_at_{target.offset}_{NUMBERS.next()}"
@@ -226,12 +231,12 @@ class ResumeCalls:
                     self.load_cell_content(name)
                 else:
                     writer.load_const(None)
-            elif name in self.frame.locals and name in live:
+            elif self._is_bound(name) and name in live:
                 self.load_local(name)
             else:
                 writer.load_const(None)
         for name in resume.locals:
-            if name in self.frame.locals or name in self.frame.as_passed:
+            if self._is_bound(name) or name in self.frame.as_passed:
                 self.load_local(name)
             else:
                 writer.load_const(NOT_BOUND)

@@ -50,6 +50,7 @@ from dynexplore.engine.translate.contract.request import (
 from dynexplore.engine.translate.dispatch import HANDLERS
 from dynexplore.engine.translate.event_emitter import EventEmitter
 from dynexplore.engine.translate.frame_stack import FrameStack, user_frame
+from dynexplore.engine.translate.handlers.observed_end import RELEASED
 from dynexplore.engine.translate.nested_break import CallOfCallee, NestedBreakWriter
 from dynexplore.engine.translate.nested_frames import module_called, passes_on
 from dynexplore.engine.translate.resume import resume_point
@@ -272,9 +273,10 @@ class Translator:
         self._refuse_where_forbidden(graph_break)
         root = self.frames.root
         is_in_root = len(graph_break.user_stack) == 1 or graph_break.facts.get("how") == HELD_BY_THE_FRAME
-        if graph_break.kind.id == _FINALIZED and is_in_root:  # the frame would keep it alive (unreconstructible.py)
+        is_creation = graph_break.kind.id == _FINALIZED and graph_break.facts.get("how") != RELEASED
+        if is_creation and is_in_root:  # the frame would keep it alive (unreconstructible.py)
             raise SkipFrame(graph_break.reason)
-        frame = root if graph_break.kind.id == _FINALIZED else self.frames.stopping
+        frame = root if is_creation else self.frames.stopping
         if frame.unit_began_at < 0:
             raise SkipFrame(graph_break.reason)  # it is at a call of its first part
         if self.restart is not None and self.restart.stop_at <= frame.unit_began_at and not frame.exceptions:

@@ -774,11 +774,12 @@ def test_the_listing_says_what_each_instruction_is_for() -> None:
 
     resume = resume_by_hand(f, "BINARY_OP", (True, True))
     rows = listing(resume.code)
-    assert [row.role for row in rows[:4]] == ["resume", "restore stack", "restore stack", "resume"]
-    assert [row.arg for row in rows[1:3]] == ["___stack0", "___stack1"]
+    taken = len(rows) - len(read(f.__code__).instructions) - 1  # 3.11 has no instruction that loads and clears
+    assert [row.role for row in rows[: taken + 2]] == ["resume", *["restore stack"] * taken, "resume"]
+    assert list(dict.fromkeys(row.arg for row in rows[1 : taken + 1])) == ["___stack0", "___stack1"]
     originals = [row for row in rows if row.role == "original"]
     assert [row.origin for row in originals] == [i.offset for i in read(f.__code__).instructions[1:]]
-    assert rows[3].arg == f"to {next(row.offset for row in originals if row.opname == 'BINARY_OP')}"
+    assert rows[taken + 1].arg == f"to {next(row.offset for row in originals if row.opname == 'BINARY_OP')}"
 
 
 def test_generators_and_unclear_names_are_refused() -> None:

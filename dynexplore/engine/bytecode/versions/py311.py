@@ -96,6 +96,7 @@ def _emit_function(code: Any, flags: int) -> Emitted:
 EMIT: dict[str, Callable[..., Emitted]] = {
     **COMMON_EMIT,
     "load_fast_checked": lambda name: (("LOAD_FAST", None, name),),
+    "load_fast_and_clear": lambda name: (("LOAD_FAST", None, name), ("DELETE_FAST", None, name)),
     "load_closure": lambda name: (("LOAD_CLOSURE", None, name),),
     "to_bool": lambda: (("UNARY_NOT", None, None), ("UNARY_NOT", None, None)),
     "unary_not": lambda: (("UNARY_NOT", None, None),),

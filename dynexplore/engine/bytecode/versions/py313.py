@@ -133,6 +133,7 @@ def emit_function(code: Any, flags: int, order: tuple[int, ...] = (8, 4, 2, 1)) 
 EMIT: dict[str, Callable[..., Emitted]] = {
     **COMMON_EMIT,
     "load_fast_checked": lambda name: (("LOAD_FAST_CHECK", None, name),),
+    "load_fast_and_clear": lambda name: (("LOAD_FAST_AND_CLEAR", None, name),),
     "load_closure": lambda name: (("LOAD_FAST", None, name),),
     "to_bool": lambda: (("TO_BOOL", None, None),),
     "unary_not": lambda: (("TO_BOOL", None, None), ("UNARY_NOT", None, None)),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from dynexplore.engine.bytecode import Step
 from dynexplore.engine.translate.dispatch import handles
+from dynexplore.engine.translate.handlers.observed_end import refuse_observed_end
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
 
 if TYPE_CHECKING:
@@ -21,8 +22,12 @@ if TYPE_CHECKING:
 @handles("LOAD_ATTR")
 def load_attr(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """owner.name."""
-    owner = frame.pop()
-    if frame.steps[frame.pc].origin is not step.origin:  # if the name is a property, only its getter is called
+    owner = frame.stack[-1]
+    is_method_call = frame.steps[frame.pc].origin is step.origin
+    if ctx.resume is not None and not is_method_call:
+        refuse_observed_end(frame, owner, ctx, is_local=False)
+    frame.pop()
+    if not is_method_call:  # if the name is a property, only its getter is called
         frame.only_calls, frame.calls_through = owner, ()
     frame.push(owner.get_attribute(ctx, step.arg).read(ctx))
     frame.only_calls = None

@@ -13,12 +13,11 @@ from types import CodeType
 from typing import TYPE_CHECKING
 
 from dynexplore.engine.bytecode import Step, moved_loads
-from dynexplore.engine.provenance.sources import LocalSource
 from dynexplore.engine.translate.dispatch import handles
+from dynexplore.engine.translate.handlers.observed_end import refuse_observed_end
 from dynexplore.engine.translate.symbolic_frame import NULL, SymbolicFrame
 from dynexplore.engine.variables.callables.function import CellVariable
 from dynexplore.engine.variables.containers.lazy import LazyVariable
-from dynexplore.engine.variables.objects.weak_reference import HELD_BY_THE_FRAME, is_weakly_referenced
 from dynexplore.engine.variables.scalars.constant import LITERALS, ConstantVariable, is_constant_value
 
 if TYPE_CHECKING:
@@ -30,15 +29,6 @@ def guard_on_binding(frame: SymbolicFrame, name: str, ctx: Interpreter) -> None:
     if name in frame.as_passed:
         source, kind = frame.as_passed.pop(name)
         ctx.guard(source, "TYPE_MATCH", kind)
-
-
-def refuse_observed_end(frame: SymbolicFrame, name: str, ctx: Interpreter) -> None:
-    """Break if a local of a resume function releases an object that is in a weak container: only Python frees it here."""
-    value = frame.locals.get(name)
-    if frame is not ctx.frames.root or value is None or not isinstance(value.source, LocalSource):
-        return
-    if is_weakly_referenced(ctx.request.values.get(name)) and ctx.frames.is_owned_by_root(value):
-        ctx.break_graph("DX321", type=value.type_name(), how=HELD_BY_THE_FRAME)
 
 
 @handles("LOAD_CONST")
@@ -81,8 +71,8 @@ def load_fast_and_clear(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> N
 def store_fast(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """Bind a local; the NULL that LOAD_FAST_AND_CLEAR saved makes it unbound again."""
     value = frame.pop()
-    if ctx.resume is not None:
-        refuse_observed_end(frame, step.arg, ctx)
+    if ctx.resume is not None and frame.locals.get(step.arg, value) is not value:
+        refuse_observed_end(frame, frame.locals[step.arg], ctx, is_local=True)
     frame.as_passed.pop(step.arg, None)
     if value is NULL:
         frame.locals.pop(step.arg, None)
@@ -97,8 +87,8 @@ def store_fast(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
 def delete_fast(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """Unbind a local."""
     guard_on_binding(frame, step.arg, ctx)
-    if ctx.resume is not None:
-        refuse_observed_end(frame, step.arg, ctx)
+    if ctx.resume is not None and step.arg in frame.locals:
+        refuse_observed_end(frame, frame.locals[step.arg], ctx, is_local=True)
     if frame.locals.pop(step.arg, None) is None:
         ctx.raise_exception(
             UnboundLocalError, f"cannot access local variable {step.arg!r} where it is not associated with a value"

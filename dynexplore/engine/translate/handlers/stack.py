@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from dynexplore.engine.bytecode import Step
 from dynexplore.engine.translate.dispatch import handles
+from dynexplore.engine.translate.handlers.observed_end import refuse_observed_end
 from dynexplore.engine.translate.symbolic_frame import NULL, SymbolicFrame
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ def nop(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
 @handles("POP_TOP")
 def pop_top(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """Drop the top."""
+    if ctx.resume is not None:
+        refuse_observed_end(frame, frame.stack[-1], ctx, is_local=False)
     frame.pop()
 
 

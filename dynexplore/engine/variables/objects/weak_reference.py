@@ -84,10 +84,12 @@ _WATCHERS = ("dynexplore", "torch", "builtins")  # modules whose callbacks are n
 def is_weakly_referenced(value: Any) -> bool:
     """Whether the program observes the collection of an object: a weak reference to it has a callback, as in weak containers."""
     callbacks = [reference.__callback__ for reference in weakref.getweakrefs(value)]
-    return any(
-        callback is not None and str(getattr(callback, "__module__", None)).partition(".")[0] not in _WATCHERS
-        for callback in callbacks
-    )
+    return any(callback is not None and is_of_the_program(callback) for callback in callbacks)
+
+
+def is_of_the_program(callback: Any) -> bool:
+    """Whether a callback or finalizer is not one of torch or the engine."""
+    return str(getattr(callback, "__module__", None)).partition(".")[0] not in _WATCHERS
 
 
 @rule(weakref.ref)

@@ -266,6 +266,134 @@ def test_one_that_is_referred_to_weakly_goes_when_the_frame_lets_it_go(fn: Any) 
     assert_same_as_eager(fn, X, calls=2, setup=LOG.clear, observe=lambda: list(LOG), graphs=0)
 
 
+@dynexplore.disable
+def make(k: int) -> Resource:
+    return Resource(k)
+
+
+class Opens:
+    @dynexplore.disable
+    def __enter__(self) -> Resource:
+        return Resource(7)
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+
+def returned_and_dropped(x, between):
+    make(1)
+    LOG.append("after")
+    between()
+    return x * 2
+
+
+def returned_and_read(x, between):
+    x = x * make(2).k
+    LOG.append("after")
+    between()
+    return x + 1
+
+
+def returned_and_tested(x, between):
+    if make(1).k:
+        LOG.append("inside")
+        between()
+    return x * 2
+
+
+def returned_and_deleted(x, between):
+    made = make(5)
+    LOG.append("before")
+    between()
+    x = x * made.k
+    del made
+    LOG.append("after")
+    between()
+    return x * 2
+
+
+def returned_and_rebound(x, between):
+    made = make(1)
+    made = make(2)
+    LOG.append("between")
+    x = x * made.k
+    made = None
+    LOG.append(made)
+    between()
+    return x * 2
+
+
+def rebound_in_a_loop(x, between):
+    for k in range(3):
+        made = make(k)
+        x = x + made.k
+        between()
+        LOG.append(k)
+    return x * 2
+
+
+def deleted_in_a_loop(x, between):
+    for k in range(3):
+        made = make(k)
+        x = x + made.k
+        del made
+        LOG.append(k)
+        between()
+    return x * 2
+
+
+def deleted_and_read_again(x, between):
+    made = make(1)
+    LOG.append("before")
+    try:
+        del made
+        between()
+        return x * made.k  # noqa: F821
+    except UnboundLocalError as error:
+        return x * 2, str(error)
+
+
+def in_a_with_block(x, between):
+    with Opens() as made:
+        x = x * made.k
+        between()
+        made = None
+        LOG.append("inside")
+    LOG.append("after")
+    return x * 2
+
+
+def held_twice(x, between):
+    made = also = make(6)
+    del made
+    LOG.append("one")
+    x = x * also.k
+    between()
+    del also
+    LOG.append("none")
+    return x * 2
+
+
+def seen_through_a_weak_reference(x, between):
+    reference = weakref.ref(make(1))
+    between()
+    LOG.append(reference() is None)
+    return x * 2
+
+
+RELEASED = [
+    returned_and_dropped, returned_and_read, returned_and_tested, returned_and_deleted, returned_and_rebound,
+    rebound_in_a_loop, deleted_in_a_loop, deleted_and_read_again, in_a_with_block, held_twice, seen_through_a_weak_reference,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("between", [lambda: None, dynexplore.graph_break], ids=["no other break", "another break"])
+@pytest.mark.parametrize("fn", RELEASED, ids=lambda fn: fn.__name__)
+def test_what_a_break_returned_goes_where_eager_lets_it_go(fn: Any, between: Any) -> None:
+    """Its `__del__` runs in the same order as everything else that the program observes, in each call."""
+    assert_same_as_eager(lambda x: fn(x + 1, between), X, calls=3, setup=LOG.clear, observe=lambda: list(LOG))
+
+
 def test_a_class_that_weak_containers_refer_to_is_a_local_like_others() -> None:
     """Only the garbage collector ends a class: a resume function that binds its name again is captured."""
     registered = weakref.WeakKeyDictionary[type, int]({int: 1, str: 2})

@@ -15,7 +15,6 @@ import { growingPane } from "./growing.js";
 import { guardsPane } from "./guards.js";
 import { liveRunPane } from "./live_run.js";
 import { memoryPane } from "./memory.js";
-import { missPane } from "./miss.js";
 import { pythonPane } from "./python.js";
 import { realPane } from "./real.js";
 import { sourcePane } from "./source.js";
@@ -32,7 +31,6 @@ export const PANES = [
   growingPane,
   framesPane,
   timelinePane,
-  missPane,
   originalPane,
   modifiedPane,
   pythonPane,
