@@ -40,7 +40,7 @@ def assert_differs_as_made(ranks: Ranks, last: int) -> None:
     assert "`exchange`" in order.message and order.ranks == (last,)
     (again,) = of_kind(ranks, "recompile")
     assert (again.ranks, again.cause) == ((last,), "`x` had 4 rows, now 6")
-    assert again.message == f"rank {last} alone compiled `step` again"
+    assert again.message == f"rank {last} alone recompiled `step`"
     assert again.where == STEP
     (graph,) = [one for one in of_kind(ranks, "graph") if "`loss`" in one.message]
     assert graph.ranks == (last,) and "tanh" in graph.cause
@@ -89,7 +89,7 @@ def test_a_folder_of_logs_says_the_same(watched: tuple[Path, str]) -> None:
     program = "import sys; from dynexplore.cli import main; main(sys.argv[1:]); assert 'torch' not in sys.modules"
     words = [sys.executable, "-c", program, "open", str(home / "trace")]
     done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=120)
-    assert "rank 1 alone compiled `step` again" in done.stdout
+    assert "rank 1 alone recompiled `step`" in done.stdout
 
 
 def test_one_rank_of_a_folder_can_be_opened(watched: tuple[Path, str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -105,7 +105,7 @@ def test_this_engine_in_every_rank(tmp_path: Path) -> None:
     """`--engine dynexplore` gathers what ours captures, of a rank that fails as well: the same differences, DDP's pieces."""
     done = torchrun(tmp_path, "--engine", "dynexplore", "job.py", "dynexplore", "--fail")
     assert done.returncode != 0 and "the last rank gives up" in done.stderr
-    assert "rank 1 alone compiled `step` again" in done.stdout
+    assert "rank 1 alone recompiled `step`" in done.stdout
     ranks = open_ranks(tmp_path / "ranks")
     assert [one.engine for one in ranks.recordings.values()] == ["dynexplore"] * 2
     (again,) = of_kind(ranks, "recompile")

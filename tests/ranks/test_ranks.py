@@ -41,7 +41,7 @@ def saved(folder: Path, *made: MadeUp) -> Path:
 def test_a_rank_that_recompiles_alone_makes_the_others_wait() -> None:
     """The headline has the rank, the line, the cause, how long the other waited in which collective, and what to do."""
     assert str(made_up_ranks().headline).splitlines() == [
-        "train.py on 2 ranks: rank 1 alone compiled `step` again.",
+        "train.py on 2 ranks: rank 1 alone recompiled `step`.",
         "train.py:12: `x` had 4 rows, now 6. Rank 0 waited 0.50 s for it in all_reduce of float[3].",
         "Use inputs of the same size on all ranks (pad or drop the last batch), or compile with dynamic=True.",
     ]
@@ -199,7 +199,7 @@ def test_a_folder_is_opened_by_the_command(tmp_path: Path, capsys: pytest.Captur
     for rank in ranks:
         ranks[rank].save(tmp_path / file_of(rank))
     assert main(["open", str(tmp_path)]) == 0
-    assert "rank 1 alone compiled `step` again" in capsys.readouterr().out
+    assert "rank 1 alone recompiled `step`" in capsys.readouterr().out
     assert main(["open", str(tmp_path), "--html", str(tmp_path / "out.html")]) == 0
     assert 'class="lanes"' in (tmp_path / "out.html").read_text(encoding="utf-8")
     assert main(["open", str(tmp_path), "--rank", "1", "--text"]) == 0

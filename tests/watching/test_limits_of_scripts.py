@@ -104,7 +104,7 @@ SCRIPTS = {
             "at script.py:14.",
             "recompile of score (script.py:10), 8 times",
             "`x` had size 2 in dimension 1, now 3",
-            "recompile limit of 8",
+            "limit of 8",
         ),
         status=1,
     ),
