@@ -163,6 +163,8 @@ OF_A_ROOM = {
     "engine/specialization/test_unbacked_sizes": "sizes that only data tells, through the whole room",
     "engine/translate/test_rest_after_a_break": "what a resume function captures behind each kind of call",
     "engine/translate/test_python_3_14": "the whole room: managers, annotations and branch events of Python 3.14",
+    "engine/translate/test_class_forms": "each way in which a frame makes a class",
+    "engine/translate/test_raised_exceptions": "what an exception that leaves a frame keeps alive",
     "engine/translate/test_live_stacks": "the frames that a running program sees",
     "engine/translate/test_own_locals": "locals(), vars(), dir() in translated frames",
     "engine/translate/test_unbound_cells": "cell variables without a value, over a break",

@@ -182,6 +182,8 @@ class BreakWriter:
         with writer.role("restore stack"):
             for slot in slots[untouched:]:
                 self._load_slot(slot)
+            if self.unit.raises:
+                self._release_exception(slots[untouched:])
         failed, jumped = Label("failed"), Label("jumped")
         handler = self.broken.handler
         with writer.covered_by(failed if handler is not None else None), writer.role("original instruction"):
@@ -197,6 +199,13 @@ class BreakWriter:
         if handler is not None:
             writer.mark(failed)
             self.resumes.resume_handler(slots)
+
+    def _release_exception(self, operands: list[Slot]) -> None:
+        """Clear the temporaries: one that held the exception would make a reference cycle through the traceback's frame."""
+        temporaries = self.generator.temporaries if self.broken.handler is None else filter(None, operands)
+        for name in temporaries:
+            self.writer.load_const(None)
+            self.writer.store_fast(name)
 
     def _load_slot(self, slot: Slot) -> None:
         if slot is None:

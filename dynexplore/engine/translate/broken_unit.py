@@ -32,6 +32,11 @@ class BrokenUnit:
         """Whether control never falls through to the next instruction."""
         return self.steps[-1].op in ("JUMP", "RETURN_VALUE", "RAISE_VARARGS", "RERAISE")
 
+    @property
+    def raises(self) -> bool:
+        """Whether it raises an exception that is on the stack."""
+        return self.steps[-1].op in ("RAISE_VARARGS", "RERAISE")
+
     def targets(self) -> list[Instruction]:
         """The original instructions at which execution may continue after the broken one."""
         targets = []

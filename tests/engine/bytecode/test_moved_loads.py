@@ -116,7 +116,7 @@ KINDS = [pytest.param(kind, marks=() if kind in ("integers", "texts") else pytes
 PROGRAM = """
 def program(x, flag, other):
     {body}
-    return x
+    return {result}
 """
 
 
@@ -163,10 +163,10 @@ class Box:
 OUT: list[Any] = []
 
 
-def program(body: str) -> Any:
+def program(body: str, result: str = "x") -> Any:
     """A fresh function with this body."""
     namespace = {**globals()}
-    exec(PROGRAM.format(body=body), namespace)
+    exec(PROGRAM.format(body=body, result=result), namespace)
     return namespace["program"]
 
 
@@ -183,14 +183,15 @@ def outcome(function: Any, x: torch.Tensor, flag: Any, other: Any) -> str:
 @pytest.mark.parametrize("move", MOVES)
 def test_nothing_depends_on_a_value_that_is_only_moved(move: str, kind: str) -> None:
     """One graph for all values."""
-    plain, compiled = program(MOVES[move]), dynexplore.optimize("eager", nopython=True)(program(MOVES[move]))
+    plain, compiled = (wrap(program(MOVES[move], "x * 3")) for wrap in (lambda f: f, dynexplore.optimize("eager", nopython=True)))
     x, values = torch.ones(2), VALUES[kind]
     for flag, other in zip(values, reversed(values), strict=True):
         assert outcome(compiled, x, flag, other) == outcome(plain, x, flag, other)
-    assert graphs_compiled() <= 1  # none for a program that computes nothing with its tensor
+    assert graphs_compiled() == 1
     assert dynexplore.counters["stats"]["recompiles"] == 0
 
 
+@pytest.mark.plain("compares values, which Python has, too")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("use", USES)
 def test_each_use_sees_the_value_of_its_call(use: str, kind: str) -> None:
@@ -211,3 +212,4 @@ def test_a_decorated_function_gets_its_values() -> None:
     compiled = dynexplore.optimize("eager")(f)
     for flag in (1, 2, 3, 1):
         assert repr(compiled(torch.ones(2), flag)) == repr(f(torch.ones(2), flag))
+    assert graphs_compiled() >= 1

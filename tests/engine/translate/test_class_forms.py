@@ -238,6 +238,7 @@ def shown_class(value: Any) -> Any:
     return cls.__qualname__, cls.__module__, sorted(vars(cls)) if cls.__module__ == "some_module" else ()
 
 
+@pytest.mark.plain("compares values, which Python has, too")
 @pytest.mark.parametrize("form", [*WHOLE, *RIGHT])
 def test_each_form_does_what_python_does(form: str) -> None:
     """In two calls, each of which makes a class of its own."""
