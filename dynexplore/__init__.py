@@ -315,8 +315,8 @@ class _Tools:
         )
         return compiled
 
-    def checked_calls(self, unwatched: Callable[[], Any], module_class: type) -> Any:
-        return _tool("checked_calls").CheckedCalls(unwatched, module_class)
+    def checked_calls(self, unwatched: Callable[[], Any], torch_module: Any, module_class: type) -> Any:
+        return _tool("checked_calls").CheckedCalls(unwatched, torch_module, module_class)
 
 
 def _tool(name: str) -> Any:

@@ -40,6 +40,7 @@ def add_to(commands: Any) -> None:
     command.add_argument("--rank", type=int, metavar="N", help="this rank alone, of a folder that has several")
     command.add_argument("--run", type=int, metavar="N", help="run N of a TORCH_TRACE folder that has several")
     command.add_argument("--latest", action="store_const", const=None, dest="run", help="its latest run (the default)")
+    command.add_argument("--against", type=Path, metavar="REC.json|DIR", help="compare with this earlier recording, as text")
     command.add_argument("--dump", type=Path, metavar="DIR", help="write each graph as text, by module, with an index, to DIR")
     command.add_argument("--text", action="store_true", help="print it as text")
     output_files.add_to(command)
@@ -64,9 +65,12 @@ def open_recording(arguments: argparse.Namespace) -> int:
         return _open_ranks(path, outputs, arguments)
     if path.is_dir() and arguments.rank is not None:
         path = _file_of_rank(path, arguments.rank)
-    is_log = path.is_dir() or path.suffix == ".log"
-    recording = _read_traces(path, arguments.rank, arguments.run) if is_log else _read_recording(path)
-    if arguments.dump is not None:
+    recording = _read(path, arguments.rank, arguments.run)
+    if arguments.against is not None:
+        from dynexplore.views.recording_diff import RecordingDiff
+
+        print(RecordingDiff(_read(arguments.against, arguments.rank, None), recording))
+    elif arguments.dump is not None:
         _dump(recording, arguments)
     elif outputs or arguments.summary_json is not None or arguments.perfetto is not None:
         output_files.write(outputs, recording, arguments)
@@ -116,8 +120,8 @@ def _open_ranks(path: Path, outputs: Outputs, arguments: argparse.Namespace) -> 
     output_files.check_forms_of_ranks(outputs)
     if arguments.summary_json is not None:
         raise Mistake(f"{path} has several ranks: --rank N chooses the one that --summary-json is about")
-    if arguments.dump is not None:
-        raise Mistake(f"{path} has several ranks: --rank N chooses the one whose graphs --dump writes")
+    if arguments.dump is not None or arguments.against is not None:
+        raise Mistake(f"{path} has several ranks: --rank N chooses the one that --dump and --against are about")
     bar = _ProgressBar(path.name)
     try:
         ranks = open_ranks(path, progress=bar, run=arguments.run)
@@ -132,6 +136,11 @@ def _open_ranks(path: Path, outputs: Outputs, arguments: argparse.Namespace) -> 
     else:
         _open_in_browser(ranks.save_html, path.name, arguments.redact)
     return 0
+
+
+def _read(path: Path, rank: int | None, run: int | None) -> Recording:
+    is_log = path.is_dir() or path.suffix == ".log"
+    return _read_traces(path, rank, run) if is_log else _read_recording(path)
 
 
 def _read_recording(path: Path) -> Recording:

@@ -46,7 +46,7 @@ class ToolHooks(Protocol):
     def compiled_by_torch(self, target: Any, backend: Any, fullgraph: bool, dynamic: bool | None) -> Callable[..., Any]:
         """A function or module, compiled again by torch.compile."""
 
-    def checked_calls(self, unwatched: Callable[[], Any], module_class: type) -> Any:
+    def checked_calls(self, unwatched: Callable[[], Any], torch_module: Any, module_class: type) -> Any:
         """The checks of calls of torch.compile beside eager mode, for a watch."""
 
 

@@ -71,11 +71,13 @@ class _Eager:
 
 
 class CheckedCalls:
-    """The checks of one watch, from `begin` to `end`; in an `unwatched()` block, torch is not recorded. `module_class` is torch's
-    class of compiled modules.
+    """The checks of one watch, from `begin` to `end`; in an `unwatched()` block, torch is not recorded. `torch_module`
+    is torch, `module_class` its class of compiled modules.
     """
 
-    def __init__(self, unwatched: Callable[[], contextlib.AbstractContextManager[None]], module_class: Any) -> None:
+    def __init__(
+        self, unwatched: Callable[[], contextlib.AbstractContextManager[None]], torch_module: Any, module_class: Any
+    ) -> None:
         self.checked = 0
         self.random = 0
         self.with_optimizer = 0
@@ -83,21 +85,21 @@ class CheckedCalls:
         self._numbers: Counter[str] = Counter()
         self._is_on = False
         self._is_inside = False
-        self._unwatched, self._module_class = unwatched, module_class
+        self._unwatched, self._torch, self._module_class = unwatched, torch_module, module_class
         self._compile: Any = None
         self._call_module: Any = None
 
     def begin(self) -> None:
         """Replace torch.compile, and the call of compiled modules."""
-        self._compile, self._call_module = torch.compile, self._module_class.__call__
+        self._compile, self._call_module = self._torch.compile, self._module_class.__call__
         self._is_on = True
-        torch.compile = self._compiling(self._compile)
+        self._torch.compile = self._compiling(self._compile)
         self._module_class.__call__ = self._of_module(self._call_module)
 
     def end(self) -> None:
         """Restore both; functions compiled during the watch run unchecked from now on."""
         self._is_on = False
-        torch.compile, self._module_class.__call__ = self._compile, self._call_module
+        self._torch.compile, self._module_class.__call__ = self._compile, self._call_module
 
     def report(self) -> list[str]:
         """What was checked, in sentences."""

@@ -125,7 +125,7 @@ class Watch:
 def _checked_calls(listener: Listener) -> Any:
     hooks = tool_hooks.connected()
     assert hooks is not None  # the top-level package has set them
-    return hooks.checked_calls(listener.paused, private_torch.compiled_module())
+    return hooks.checked_calls(listener.paused, torch, private_torch.compiled_module())
 
 
 def _code(fn: Any) -> types.CodeType | None:
