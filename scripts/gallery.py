@@ -7,7 +7,8 @@ built; nothing that the engine did is kept in the repository. The site shows eac
 
 In:  docs/gallery/NAME.py, each a program that leaves in `shown` what is to be seen; notebooks/NN_*.ipynb, whose cells are run,
      those with an explorer in their saved output for what they show.
-Out: OUT/NAME.html, and OUT/NN-1.html, OUT/NN-2.html ... in the order of the tutorial's cells.
+Out: OUT/NAME.html, and OUT/NN-1.html, OUT/NN-2.html ... in the order of the tutorial's cells; OUT/viewer.html, the page on which
+     saved recordings are dropped.
 
 Each program runs in a process of its own, forked when torch is there, so that the numbers of graphs begin at 0 everywhere.
 """
@@ -31,6 +32,7 @@ import torch
 from IPython.core.interactiveshell import InteractiveShell
 
 import dynexplore
+from dynexplore.widgets.html import viewer
 
 ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "docs" / "_live" / "explorers"
@@ -120,6 +122,7 @@ def main() -> int:
     if not asked.only:
         for old in asked.out.glob("*.html"):
             old.unlink()
+        (asked.out / "viewer.html").write_text(viewer(), encoding="utf-8")
     os.chdir(ROOT)
     torch.set_num_threads(1)
     dynexplore.config.log_level = "ERROR"  # breaks are what is shown

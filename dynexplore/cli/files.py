@@ -34,9 +34,10 @@ def add_to(commands: Any) -> None:
         help="show a saved recording, a folder of ranks, or one of TORCH_TRACE",
         description="Show a recording in the browser, or as text where the output is no terminal: one that was saved, or what "
         "TORCH_TRACE=DIR left of a job that used torch.compile (the folder, or one log), or the ranks that a watch gathered; "
-        "of several ranks all, side by side. Needs no torch.",
+        "of several ranks all, side by side. Without an argument, a page on which saved pages are dropped: one is opened, two are "
+        "compared. Needs no torch.",
     )
-    command.add_argument("recording", type=Path, metavar="REC.json|DIR")
+    command.add_argument("recording", type=Path, nargs="?", metavar="REC.json|DIR")
     command.add_argument("--rank", type=int, metavar="N", help="this rank alone, of a folder that has several")
     command.add_argument("--run", type=int, metavar="N", help="run N of a TORCH_TRACE folder that has several")
     command.add_argument("--latest", action="store_const", const=None, dest="run", help="its latest run (the default)")
@@ -59,8 +60,10 @@ def add_to(commands: Any) -> None:
 
 def open_recording(arguments: argparse.Namespace) -> int:
     """Show a saved recording in the browser or as text, or write the requested files."""
-    path: Path = arguments.recording
     outputs = output_files.requested_files(arguments)
+    if arguments.recording is None:
+        return _open_viewer(outputs)
+    path: Path = arguments.recording
     if arguments.rank is None and _holds_ranks(path, arguments.run):
         return _open_ranks(path, outputs, arguments)
     if path.is_dir() and arguments.rank is not None:
@@ -80,6 +83,23 @@ def open_recording(arguments: argparse.Namespace) -> int:
         print(text.report(recording))
     else:
         _open_in_browser(recording.save, path.stem, arguments.redact)
+    return 0
+
+
+def _open_viewer(outputs: Outputs) -> int:
+    """Show the page on which recordings are dropped, or write it."""
+    from dynexplore.widgets.html import viewer
+
+    def save(path: Path, **_options: bool) -> str:
+        path.write_text(viewer(), encoding="utf-8")
+        return str(path)
+
+    if not outputs:
+        _open_in_browser(save, "viewer", redact=False)
+    for path, ending in outputs:
+        if ending != ".html":
+            raise Mistake("without a recording there is only a page to write: --html OUT")
+        print(f"wrote {save(path)}: saved pages that are dropped on it are opened, two are compared.")
     return 0
 
 

@@ -10,6 +10,7 @@ browser. PyTorch's counterpart: TORCH_LOGS="recompiles", which logs a line per m
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,8 +20,10 @@ from dynexplore.recording.recording import Recording
 from dynexplore.views import text as views_text
 from dynexplore.views.capture_difference import Difference, difference, difference_data
 from dynexplore.views.changes import as_the_program_says, change
+from dynexplore.views.compile_seconds import seconds_by_frame
 from dynexplore.views.counts import plural
-from dynexplore.views.names import frame_name
+from dynexplore.views.miss_reasons import call_of_frame, needed_at
+from dynexplore.views.names import frame_name, short_file
 
 
 @dataclass(slots=True)
@@ -248,7 +251,9 @@ def _marks(frame: FrameCall) -> str:
 
 
 def timeline_data(recording: Recording) -> dict[str, Any]:
-    """Calls, entries and misses: each entry with its frame, frames of calls with their marks per entry."""
+    """Calls, entries and misses: each entry with its frame, frames of calls with their marks per entry; `seconds` has the compile
+    time of each frame.
+    """
     owners, names = entry_frames(recording), names_of_frames(recording)
     all_calls = calls(recording)
     frames = [frame for call in all_calls for frame in call.frames]
@@ -256,6 +261,7 @@ def timeline_data(recording: Recording) -> dict[str, Any]:
         "entries": [{"entry": entry, "frame": frame, "function": names.get(frame, "")} for entry, frame in sorted(owners.items())],
         "calls": [_call_data(recording, call, names) for call in all_calls],
         "misses": {str(frame.frame): _miss_data(recording, frame) for frame in frames if frame.missed},
+        "seconds": {str(frame): round(spent.all, 4) for frame, spent in seconds_by_frame(recording).items() if spent.all},
     }
 
 
@@ -277,9 +283,43 @@ def _frame_data(recording: Recording, frame: FrameCall, function: str) -> dict[s
 
 
 def _miss_data(recording: Recording, frame: FrameCall) -> dict[str, Any]:
-    """The failed guard of each entry that was tried, in full, and the differences from the capture of the first of them."""
-    reports = {str(entry): views_text.recompile_report(recording, failed) for entry, failed in frame.missed.items()}
+    """The failed guard of each entry that was tried, the lines that needed it and made the call, and the differences from the
+    capture of the first of them.
+    """
+    failures = list(frame.missed.values())
+    others = Counter(event.entry for event in recording.of_frame(frame.frame, ev.GuardAlsoFailed))
+    described: dict[str, Any] = {
+        "reports": {str(entry): views_text.recompile_report(recording, failed) for entry, failed in frame.missed.items()},
+        "failed": [_failed_data(recording, failed, others[failed.entry]) for failed in failures],
+        "lines": [
+            [title, f"{short_file(line.file)}:{line.line}", line.code.strip()]
+            for title, line in (
+                ("Guard needed at", needed_at(recording, failures[-1])),
+                ("Called from", call_of_frame(recording, frame.frame)),
+            )
+            if line is not None and line.line
+        ],
+    }
     if frame.outcome != "recompile":
-        return {"reports": reports}
+        return described
     comparison = miss(recording, frame.frame)
-    return {"reports": reports, "with": comparison.compared_with, "difference": difference_data(comparison.difference)}
+    return {**described, "with": comparison.compared_with, "difference": difference_data(comparison.difference)}
+
+
+def _failed_data(recording: Recording, failed: ev.GuardFailed, others: int) -> dict[str, Any]:
+    """A guard that failed as a person reads it: what must hold, the actual value, and the number of further guards that fail."""
+    words = as_the_program_says(recording, failed)
+    return {"entry": failed.entry, "guard": condition(words), "found": words.actual.partition(" (tensor ")[0], "others": others}
+
+
+_IS_IN_WORDS = {"EQUALS": " == {}", "TENSOR_MATCH": " is {}", "TYPE_MATCH": " is of type {}", "ATTRIBUTE_ABSENT": " has no {}"}
+
+
+def condition(failed: ev.GuardFailed) -> str:
+    """What a guard requires, for a person: `n == 3`, `x is float32[4] cpu`.
+
+    >>> condition(ev.GuardFailed(entry=1, index=0, scope="local", source="n", kind="EQUALS", expected="3", actual="4"))
+    'n == 3'
+    """
+    required = _IS_IN_WORDS.get(failed.kind, ": {}").format(failed.expected)
+    return f"{failed.source}{required}" if failed.source else failed.expected or failed.kind

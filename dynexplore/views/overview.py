@@ -158,6 +158,7 @@ def _cost_rows(recording: Recording, states: States) -> list[Plain]:
                 "place": place_of(recording, states, recording.events.index(first)) if first is not None else [],
                 "facts": _facts(recording, cost, first),
                 "remedies": remedies_data(recording, cost),
+                "frames": list(cost.frames) if kind == "recompile" else [],
                 "isExpected": int(cost.is_expected),
             }
         )

@@ -122,6 +122,11 @@ def _read(path: str) -> str:
     return (_STATIC / path).read_text(encoding="utf-8")
 
 
+def unpacking() -> str:
+    """The module that unpacks data, alone: a page with a compressed script begins with it."""
+    return joined(_read, "unpack.js")
+
+
 def _style() -> str:
     """page.css, followed by the style sheets of panes and controls."""
     folders = [_STATIC / "panes", _STATIC / "controls"]

@@ -66,10 +66,38 @@ _PAGE = """\
 """
 
 
+_UNPACKS = """\
+{unpacks}
+const packed = document.getElementById("script");
+const whole = document.createElement("script");
+whole.type = "module";
+whole.textContent = JSON.parse(await inflated(packed.textContent));
+const started = new Promise((done) => packed.addEventListener("started", done));
+document.head.append(whole);
+await started;"""
+
+_STARTED = 'document.getElementById("script").dispatchEvent(new Event("started"));'
+
+
 def document(
-    title: str, body: str, *, data: str, start: str, static: str, holds: str, style: str = "", policy: str = POLICY
+    title: str,
+    body: str,
+    *,
+    data: str,
+    start: str,
+    static: str,
+    holds: str,
+    style: str = "",
+    policy: str = POLICY,
+    packs: bool = False,
 ) -> str:
-    """Return one HTML document: its body, data and lines of JavaScript that start it; `title`, `static` and `holds` are text."""
+    """Return one HTML document: its body, data and lines of JavaScript that start it; `title`, `static` and `holds` are text.
+    `packs` compresses the script as well, for pages with large data.
+    """
+    script = assets.SCRIPT
+    if packs:
+        data += f'\n<script type="text/plain" id="script">{compressed(chr(10).join((script, start, _STARTED)))}</script>'
+        script, start = "", _UNPACKS.format(unpacks=assets.unpacking())
     return _PAGE.format(
         policy=policy,
         title=html_text.escape(title),
@@ -78,7 +106,7 @@ def document(
         static=html_text.preformatted(static),
         holds=html_text.escape(holds),
         data=data,
-        script=assets.SCRIPT,
+        script=script,
         start=start,
     )
 

@@ -55,6 +55,31 @@ def page(recording: Recording, title: str = "", *, redact: bool = False, graphvi
         holds=shown.holds,
         style=_STYLE,
         policy=POLICY_WITH_GRAPHVIZ if graphviz else POLICY,
+        packs=graphviz,
+    )
+
+
+_START_VIEWER = """\
+// ?rec=ADDRESS: a page on the same server
+const name = new URLSearchParams(location.search).get("rec");
+const address = name && new URL(name, location.href);
+const isHere = address && address.origin === location.origin && location.protocol !== "file:";
+const text = async () => (await fetch(address)).text();
+viewer(document.getElementById("explorer"), isHere ? { name, text } : null);"""
+
+
+def viewer() -> str:
+    """Return a page without a recording: saved pages that are dropped on it are opened there, two are compared."""
+    return document(
+        "dynexplore",
+        '<div id="explorer"></div>',
+        data=f'<script type="text/plain" id="graphviz">{_engine()}</script>',
+        start=_START_VIEWER,
+        static="This page opens recordings with JavaScript.",
+        holds="This page has no recording. What is dropped on it stays on this computer.",
+        style=_STYLE,
+        policy=f"{POLICY_WITH_GRAPHVIZ}; connect-src 'self'",  # for ?rec=
+        packs=True,
     )
 
 

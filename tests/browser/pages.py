@@ -81,7 +81,7 @@ TABS = {
     **dict.fromkeys(("source", "boxes", "growing"), "Story"),
     **dict.fromkeys(("original", "modified", "python", "state", "frames", "breaks", "real", "artefacts"), "Story"),
     **dict.fromkeys(("graph", "diagram", "memory"), "Graph"),
-    **dict.fromkeys(("guards", "timeline", "what-if", "live"), "Recompiles"),
+    **dict.fromkeys(("guards", "timeline", "miss", "what-if", "live"), "Recompiles"),
     "compare": "Compare",
 }
 """Pane -> the title of the view in which it stands."""

@@ -55,13 +55,14 @@ ROWS: dict[str, dict[str, str]] = {
         "resume function": "LOAD_FAST b",
         "role": "unchanged",
     },
-    ".dynx-timeline .dynx-body > table": {
+    ".dynx-timeline .dynx-calls > table": {
         "call": "1",
-        "function": "toy",
-        "outcome": "compile",
-        "entry 1": "+ made",
-        "entry 2": "",
+        "1": "+",
+        "result": "● First compile",
+        "why": "first call",
+        "compile": "12 ms",
     },
+    ".dynx-miss table": {"version": "1", "guard": "a is dtype float32", "found": "dtype float64", "other guards": "no other fails"},
 }
 """Table -> one of its rows on the page of `toy`."""
 

@@ -93,11 +93,11 @@ def test_the_strip_has_calls_frames_and_attempts(opened: Opened) -> None:
     assert page.locator(".dynx-dot").all_inner_texts() == ["1"]
     assert segments.nth(0).get_attribute("aria-current") == "true"
     segments.nth(1).click(position={"x": 2, "y": 5})
-    assert "attempt 2: attempt 2" in status(page) and segments.nth(1).get_attribute("aria-current") == "true"
+    assert ": attempt 2" in status(page) and segments.nth(1).get_attribute("aria-current") == "true"
     page.keyboard.press("A")
     assert status(page).endswith("attempt 1: attempt 1")
     page.keyboard.press("a")
-    assert "attempt 2: attempt 2" in status(page)
+    assert ": attempt 2" in status(page)
     page.keyboard.press("a")
     assert page.locator(".dynx-source h3").inner_text().startswith("toy, from line 12 on")
     strip = page.get_by_role("slider", name="Step")

@@ -91,7 +91,7 @@ def test_a_wrong_handler_is_flagged_at_its_step(opened: Opened) -> None:
         recording = recorded()
     page = opened(recording)
     page.locator(".dynx-flag").click()
-    assert status(page).endswith("attempt 2: BINARY_OP +")
+    assert status(page).endswith(": BINARY_OP +")
     said = pane(page, "state", " .dynx-diverges").inner_text()
     assert "BINARY_OP +: element [0] expected 2, found 0" in said
     assert "subtracts" in pane(page, "state").inner_text()

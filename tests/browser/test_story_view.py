@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import itertools
 import linecache
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 from torch import nn
 
 import dynexplore
 from browser.large import long_program
-from browser.pages import Opened, pane, resize, status, tab
+from browser.pages import Heard, Opened, pane, resize, status, tab
 from dynexplore.engine import events as ev
 from dynexplore.engine.errors import BackendCompilerError
 from dynexplore.recording.recording import Recording
 from dynexplore.views.modified_python import python_of_frame
+from dynexplore.widgets.html import viewer
 from sample_recordings import inlined, toy, watched
 
 X = torch.ones(2, 4)
@@ -339,24 +341,23 @@ def test_a_program_of_three_hundred_frames_and_ten_thousand_calls(opened: Opened
     before = int(status(page).split()[0])
     page.keyboard.press("ArrowRight")
     assert int(status(page).split()[0]) == before + 1
-    assert pane(page, "timeline", " table").first.locator("tbody tr").count() == 300 + 300
+    tab(page, "timeline")
+    page.get_by_label("Function", exact=True).last.select_option(index=7)
+    assert page.locator(".dynx-called").count() == 2  # compiled, then one row for all of its hits
 
 
 def test_a_recompile_is_told_in_words(opened: Opened) -> None:
     """What was different stands in a sentence, which leads to the report of the guard."""
     page = opened(explained_calls(doubles, torch.ones(8, 2), torch.ones(9, 2)))
-    told = pane(page, "timeline", " p button")
-    assert told.all_inner_texts() == ["call 2: doubles recompiled: `x` had 8 rows, now 9"]
-    told.click()
-    expect(page.locator(".dynx-timeline .dynx-detail")).to_contain_text("did not fit")
+    assert pane(page, "timeline", " .dynx-why").all_inner_texts() == ["first call", "x had 8 rows, now 9"]
+    expect(pane(page, "miss")).to_contain_text("1 version did not fit")
 
 
 def test_a_recompile_is_told_by_the_entry_that_was_nearest(opened: Opened) -> None:
     """The latest entry takes any number of rows; what it does not take is the other number."""
     rows = [(torch.ones(count, 2), number) for count, number in ((2, 5), (3, 5), (4, 6))]
     page = opened(explained_calls(multiplies, *rows))
-    told = pane(page, "timeline", " p button")
-    assert told.all_inner_texts()[1] == "call 3: multiplies recompiled: `n` was 5, now 6"
+    assert pane(page, "timeline", " .dynx-why").all_inner_texts()[2] == "n was 5, now 6"
 
 
 def multiplies(x: torch.Tensor, n: int) -> torch.Tensor:
@@ -389,11 +390,41 @@ def test_the_overview_leads_there(opened: Opened) -> None:
 def test_two_versions_are_compared(opened: Opened) -> None:
     """A function that was compiled again has its two versions side by side; without one the view says why, and what next."""
     page = opened(explained_calls(doubles, torch.ones(8, 2), torch.ones(9, 2)), view="compare")
-    shown = pane(page, "compare", " .dynx-compared")
-    expect(shown).to_contain_text("rows differ")
+    shown = pane(page, "compare")
+    expect(shown).to_contain_text("Operators: 2 of 2 rows differ")
+    expect(shown.locator(".dynx-differs-changed").first).to_contain_text("input x  float32[8, 2]")
     page = opened(explained(doubles, X), view="compare")
     told = pane(page, "compare", " .dynx-body").inner_text()
     assert "no two versions to compare" in told and "dynexplore compare SCRIPT.py --engines" in told
+
+
+def test_two_pages_are_dropped_on_the_viewer(browser: Browser, tmp_path: Path) -> None:
+    """The page without a recording opens a saved page, and compares it with a second one; a bare recording is told what to do."""
+    for name, function in (("before", doubles), ("after", triples)):
+        explained(function, X).save(tmp_path / f"{name}.html")
+    explained(doubles, X).save(tmp_path / "bare.json")
+    (tmp_path / "viewer.html").write_text(viewer(), encoding="utf-8")
+    page = browser.new_page()
+    heard = Heard()
+    heard.listen(page)
+    page.goto((tmp_path / "viewer.html").as_uri())
+    choose = page.locator(".dynx-file input")
+    choose.set_input_files(tmp_path / "bare.json")
+    expect(page.get_by_role("status")).to_contain_text("bare.json --html page.html")
+    choose.set_input_files([tmp_path / "before.html", tmp_path / "after.html"])
+    compared = page.locator(".dynx-compare")
+    expect(compared.locator(".dynx-called")).to_have_count(2)  # each has a function that the other has not
+    assert compared.locator(".dynx-called").first.inner_text().startswith("doubles")
+    expect(compared).to_contain_text("0 graph breaks in both; 1 graph in both")
+    expect(compared.locator(".dynx-sides")).to_contain_text("First difference")
+    page.keyboard.press("s")
+    expect(compared.locator(".dynx-called").first).to_contain_text("triples")
+    assert heard.errors == [] and len(heard.requests) == 1  # the page itself
+    page.close()
+
+
+def triples(x: torch.Tensor) -> torch.Tensor:
+    return x * 3
 
 
 def test_the_source_is_annotated(opened: Opened) -> None:

@@ -26,6 +26,7 @@ PANES = {
     "compare": "test_story_view.py::test_two_versions_are_compared",
     "frames": "test_explorer_reading.py::test_frames_can_be_filtered",
     "timeline": "test_session_panes.py::test_a_miss_in_the_timeline",
+    "miss": "test_session_panes.py::test_a_miss_in_the_timeline",
     "source": "test_explorer_page.py::test_a_node_lights_up_all_that_belongs_to_it",
     "boxes": "test_story_view.py::test_stack_and_locals_are_boxes",
     "growing": "test_story_view.py::test_the_graph_grows_and_shrinks",

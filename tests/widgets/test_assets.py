@@ -88,9 +88,9 @@ def test_every_style_sheet_is_in_the_style() -> None:
 
 
 def test_the_script_exports_what_its_users_ask_for() -> None:
-    """`mount` for a page, `together` for two captures, `read` for packed data, the default export for anywidget; no more."""
+    """`mount` for a page, `together` for two captures, `viewer` and `read` for files, the default export for anywidget; no more."""
     exported = re.findall(r"^export (?:async )?(\w+ \w+|default)", assets.SCRIPT, re.MULTILINE)
-    assert exported == ["function mount", "function together", "function read", "default"]
+    assert exported == ["function mount", "function together", "function viewer", "function read", "default"]
 
 
 def test_the_assets_name_no_host_and_make_no_markup() -> None:

@@ -151,7 +151,7 @@ export const KEY_COLUMNS = {
 export const STATE_STACK_COLUMNS = ["±", "slot", "value", "real value"];
 export const STATE_LOCAL_COLUMNS = ["±", "local", "value", "real value", "before"];
 export const RAN_COLUMNS = ["when", "name", "real value"];
-export const CALL_COLUMNS = ["call", "function", "outcome"];
+export const CALL_COLUMNS = ["call", "result", "why", "compile"];
 
 /**
  * The texts of a row, in the order of its columns.

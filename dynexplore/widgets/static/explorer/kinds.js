@@ -8,6 +8,7 @@ export const KINDS = {
   recompile: ["↻", "Recompile", "dynx-k-recompile"],
   break: ["◆", "Graph break", "dynx-k-break"],
   plain: ["▷", "Plain Python", "dynx-k-plain"],
+  hit: ["✓", "Cache hit", "dynx-k-hit"],
   good: ["●", "", "dynx-k-good"],
   wrong: ["✕", "Wrong value", "dynx-k-break"],
   backend: ["✕", "Backend failed", "dynx-k-break"],

@@ -8,14 +8,12 @@
 
 import { make } from "./dom.js";
 import { Editing } from "./editing.js";
+import { NoRecording, SCHEMA, dataIn, fileButton, takesFiles } from "./files.js";
 import { Live } from "./live.js";
 import { Explorer } from "./page.js";
 import { Together } from "./together.js";
 import { withSketches } from "./sketched.js";
 import { inflated, unpacked } from "./unpack.js";
-
-/** The version of the data's shape that this reads. */
-const SCHEMA = 5;
 
 /**
  * Show the explorer of `data` in `host`.
@@ -42,6 +40,35 @@ export function mount(host, given, live = null, ownsAddress = false) {
  */
 export function together(host, both, beside) {
   return new Together(host, both.map(unpacked), beside);
+}
+
+/**
+ * A page without a recording: one that is dropped on it is shown, two are compared.
+ * @param {HTMLElement} host
+ * @param {{name: string, text: () => Promise<string>} | null} [file] that its address names
+ */
+export function viewer(host, file = null) {
+  const said = make("p", "dynx-facts");
+  said.setAttribute("role", "status");
+  /** @type {Explorer | null} */
+  let explorer = null;
+  const open = async (/** @type {{name: string, text: () => Promise<string>}[]} */ files) => {
+    try {
+      const data = await dataIn(files[0]);
+      host.replaceChildren();
+      explorer = mount(host, data, null, true);
+      explorer?.root.focus({ preventScroll: true });
+    } catch (error) {
+      if (!(error instanceof NoRecording)) throw error;
+      said.textContent = error.message;
+      return;
+    }
+    if (files.length > 1) await explorer?.compareWith?.(/** @type {File[]} */ (files.slice(1)));
+  };
+  const words = "Drop a page that dynexplore saved (--html, --save or save_html): it opens here. Drop two to compare them. Nothing leaves this computer.";
+  host.append(make("section", "dynexplore dynx-drop", "", make("h2", "", "Open a recording"), make("p", "", words), fileButton("Or choose files", open), said));
+  takesFiles(document.body, (files) => explorer ? explorer.compareWith?.(files) : open(files));
+  if (file) open([file]);
 }
 
 /**

@@ -48,8 +48,8 @@ const FEET = {
   overview: [["↑ ↓", "choose a row"], ["Enter", "open its story"], ["c", "copy the change"], ["1 to 5", "switch views"]],
   story: [["← →", "step"], ["l i k", "by line, instruction, call"], ["b", "next graph break"], ["m", "where it was made"]],
   graph: [["/", "search"], ["f", "fit"], ["x", "fold or open"], ["← →", "step"], ["1 to 5", "switch views"]],
-  recompiles: [["↑ ↓", "move"], ["Enter", "choose"], ["1 to 5", "switch views"]],
-  compare: [["1 to 5", "switch views"]],
+  recompiles: [["↑ ↓", "call"], ["m", "next miss"], ["c", "copy the change"], ["1 to 5", "switch views"]],
+  compare: [["↑ ↓", "function"], ["n", "next difference"], ["p", "previous"], ["s", "swap A and B"], ["1 to 5", "switch views"]],
 };
 
 /** One explorer on the page. */
@@ -78,6 +78,8 @@ export class Explorer {
     this.wanted = null;
     /** @type {Rest | undefined} of a first view: what is said of all that follows */
     this.rest = undefined;
+    /** @type {((files: File[]) => Promise<void>) | undefined} compares this recording with the one in a file (panes/compare.js) */
+    this.compareWith = undefined;
     /** @type {(() => void) | null} what is to follow each step: another explorer beside this one */
     this.follower = null;
     /** @type {Map<Frame, States>} */

@@ -243,8 +243,8 @@ export class Stepper {
 
   /** @param {import("./types.js").State} state @param {number} position */
   showState(state, position) {
-    const attempt = state.attempt ? `, attempt ${state.attempt}` : "";
     const { order, frame } = this.explorer;
+    const attempt = this.isKept(frame, state) ? "" : `, attempt ${state.attempt}`; // the last one needs no number
     this.status.textContent = `${order.number(frame, position)} of ${order.total}${attempt}: ${withoutCode(state.text)}`;
     this.choice.value = String(frame.id);
     this.strip.show(position, this.status.textContent);

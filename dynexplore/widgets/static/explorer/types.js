@@ -46,8 +46,10 @@
  *   words: Record<string, string>,
  *   reason: string}} CalledFrame
  * @typedef {{number: number, arguments: string, error: string, frames: CalledFrame[]}} Call
- * @typedef {{entries: {entry: number, frame: number, function: string}[], calls: Call[], misses: Record<string,
- *   {reports: Record<string, string>, with?: number, difference?: Record<string, Differing[]>}>}} Timeline
+ * @typedef {{reports: Record<string, string>, failed: {entry: number, guard: string, found: string, others: number}[],
+ *   lines: [string, string, string][], with?: number, difference?: Record<string, Differing[]>}} Miss
+ * @typedef {{entries: {entry: number, frame: number, function: string}[], calls: Call[], misses: Record<string, Miss>,
+ *   seconds?: Record<string, number>}} Timeline
  * @typedef {{entry: number, frame: number, function: string, asked: string[]}} Entry
  * @typedef {{label: string, frame: number, tried: Record<string, number>,
  *   found: Record<string, {expected: string, actual: string}>}} TriedCall
@@ -61,7 +63,7 @@
  *   rows: {name: string, op: string, stage: string, live: string, made: string, inside: string, place: string}[],
  *   kept: {name: string, bytes: string, what: string}[]}} GraphMemory  the memory of a graph, and its picture
  * @typedef {{kind: string, function: string, where: string, cause: string, more?: string, code?: string, times: number, recompiles?: number, seconds: number,
- *   remedy: string, change: string, place: number[], facts: string[][], isExpected?: number,
+ *   remedy: string, change: string, place: number[], facts: string[][], frames?: number[], isExpected?: number,
  *   remedies?: {text: string, where: string, price: string, tried: string}[]}} Cost  what cost something; see views/overview.py
  * @typedef {{function: string, spans: {kind: string, start: number, seconds: number, frame: number, call: number}[],
  *   hits: [number, number, number][]}} TrackData  a function's compilations, and [second, hits, call]

@@ -15,7 +15,7 @@ const VIEWS = [
   ["overview", "Overview", ["summary"], []],
   ["story", "Story", ["source", "boxes", "growing"], ["original", "modified", "python", "state", "frames", "breaks", "real", "artefacts"]],
   ["graph", "Graph", [], ["diagram", "graph", "memory"]],
-  ["recompiles", "Recompiles", ["timeline"], ["guards", "what-if", "live"]],
+  ["recompiles", "Recompiles", ["timeline"], ["miss", "guards", "what-if", "live"]],
   ["compare", "Compare", ["compare"], []],
 ];
 
@@ -25,7 +25,7 @@ export const WHOLE_GRAPH = "dynx-whole-graph";
 /** What a button says, where the pane's own title is longer. @type {Record<string, string>} */
 const SHORT = {
   original: "Bytecode", modified: "New bytecode", python: "Python", state: "Values", frames: "Functions", breaks: "Breaks", real: "Real run",
-  artefacts: "Kernels", diagram: "Diagram", graph: "Table", memory: "Memory", guards: "Guards", "what-if": "What if", live: "Live run",
+  artefacts: "Kernels", diagram: "Diagram", graph: "Table", memory: "Memory", miss: "Failing guards", guards: "All guards", "what-if": "What if", live: "Live run",
 };
 
 /** What in Story takes turns with the other panes where it is narrow: the panes that each shows. @type {[string, string][]} */

@@ -7,6 +7,7 @@
 
 import { make, makeButton, note } from "../dom.js";
 import { graphviz, hasGraphviz } from "../graphviz.js";
+import { loweredOf } from "../lowered.js";
 import { adopted } from "../svg.js";
 
 /** What the buttons say, and what stands on them when the pointer rests there; in the order of the compiler's work. */
@@ -51,17 +52,50 @@ export const artefactsPane = {
   build(explorer, { body }) {
     const there = partsIn(explorer.data);
     const shown = new Set([...there].filter((part) => SHOWN.has(part)));
+    if (there.has("code") && !there.has("kernels")) shown.add("code"); // the kernels stand in it
     if (!shown.size) for (const part of there) shown.add(part);
     const texts = make("div");
+    const chain = make("div", "dynx-chain");
+    chain.setAttribute("role", "group");
+    chain.setAttribute("aria-label", "What the line at hand became");
+    let shownLine = -1;
+    let drawn = "";
     const buttons = make("div", "dynx-parts");
     buttons.setAttribute("role", "group");
     buttons.setAttribute("aria-label", "Parts on show");
-    const draw = () => texts.replaceChildren(...blocks(explorer, shown));
+    /** Mark what the line at hand became, and offer the way to each. @param {boolean} [isAsked] whether to scroll there */
+    const mark = (isAsked = true) => {
+      const line = explorer.lineOf(explorer.state) ?? 0;
+      if (`${line}` === drawn || (explorer.state.code ?? explorer.frame.code) !== explorer.frame.code) return;
+      [shownLine, drawn] = [line, `${line}`];
+      const found = [...texts.querySelectorAll("[data-lines]")].filter((block) => {
+        const is = (/** @type {HTMLElement} */ (block).dataset.lines ?? "").split(",").includes(String(shownLine));
+        block.classList.toggle("dynx-of-line", is);
+        return is;
+      });
+      const first = new Map(found.map((block) => [block.closest("section"), block]).reverse());
+      const links = [...first].reverse().map(([section, block]) => makeButton(section?.querySelector("h4")?.textContent ?? "", () => block.scrollIntoView({ block: "nearest" })));
+      chain.replaceChildren(make("span", "dynx-facts", line ? `Line ${line} became ` : ""), ...(links.length ? links : [make("span", "dynx-facts", line ? "nothing that is shown here" : "")]));
+      if (isAsked) [...first.values()][0]?.scrollIntoView({ block: "nearest" }); // the last stage: a kernel, where there is one
+    };
+    const draw = () => {
+      texts.replaceChildren(...blocks(explorer, shown));
+      drawn = "";
+      if (explorer.state) mark(false);
+    };
     for (const [part, [text, label]] of PARTS) if (there.has(part)) buttons.append(partButton(text, label, part, shown, draw));
-    body.append(buttons, texts);
+    body.append(buttons, chain, texts);
+    texts.addEventListener("click", ({ target }) => {
+      const block = /** @type {HTMLElement | null} */ (/** @type {Element} */ (target).closest("[data-lines]"));
+      const line = Number(block?.dataset.lines?.split(",")[0] ?? 0);
+      const { frame } = explorer;
+      const at = frame.states.findIndex((state) => (state.code ?? frame.code) === frame.code && explorer.lineOf(state) === line && explorer.states(frame).lastAttempt === state.attempt);
+      if (line && at >= 0) explorer.go(at);
+    });
     return {
       copies: { "compiler output": () => wanted(explorer, shown).map(({ title, text }) => `== ${title}\n${text}`).join("\n\n") },
       showFrame: draw,
+      showState: () => mark(),
     };
   },
 };
@@ -89,19 +123,29 @@ function partButton(text, label, part, shown, draw) {
  * The artefacts on show: those of the frame, their graph in the title, and those of the whole recording.
  * @param {import("../page.js").Explorer} explorer
  * @param {Set<string>} shown
- * @returns {import("../types.js").Artefact[]}
+ * @returns {(import("../types.js").Artefact & {blocks?: import("../lowered.js").Block[]})[]}
  */
 function wanted({ frame, data }, shown) {
-  const ofGraphs = frame.graphs.flatMap(({ name, artifacts }) =>
-    (artifacts ?? []).map((made) => ({ ...made, title: `${made.title} of ${name}` })),
-  );
+  const ofGraphs = frame.graphs.flatMap(({ artifacts = [], nodes }, at) => {
+    const lowered = loweredOf(artifacts, nodes);
+    const of = frame.graphs.length > 1 ? ` of graph ${frame.numbers[at] ?? at + 1}` : "";
+    return artifacts.map((made, number) => ({ ...made, title: `${made.title}${of}`, blocks: lowered[number] }));
+  });
   return [...ofGraphs, ...(frame.artifacts ?? []), ...(data.artifacts ?? [])].filter(({ part }) => shown.has(part));
 }
 
 /** @param {import("../page.js").Explorer} explorer @param {Set<string>} shown @returns {HTMLElement[]} */
 function blocks(explorer, shown) {
-  const sections = wanted(explorer, shown).map(({ title, text, language }) => {
-    const holder = make("div", "", "", make("pre", "dynx-text", text));
+  const sections = wanted(explorer, shown).map(({ title, text, language, blocks: parts = [] }) => {
+    const pieces = parts.map(({ text: piece, lines }) => {
+      const block = make("span", lines.length ? "dynx-lowered" : "", `${piece}\n`);
+      if (lines.length) {
+        block.dataset.lines = lines.join();
+        block.title = `From line ${lines.join(", ")}`;
+      }
+      return block;
+    });
+    const holder = make("div", "", "", pieces.length ? make("pre", "dynx-text", "", ...pieces) : make("pre", "dynx-text", text));
     if (language === "dot" && hasGraphviz(explorer.live)) drawInto(holder, explorer.live, title, text);
     return make("section", "dynx-block", "", make("h4", "", title), holder);
   });

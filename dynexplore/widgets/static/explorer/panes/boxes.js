@@ -75,8 +75,8 @@ export const boxesPane = {
         diverges.replaceChildren(...real.said(position));
         const where = state.kind ? "" : (state.rule ?? explorer.data.rules?.[state.text.split(" ")[0]] ?? "");
         rule.textContent = rule.title = where;
-        heading.title = headingOf(explorer, state);
-        heading.textContent = heading.title.split("; ")[0]; // one line, which the rule shares
+        heading.title = [headingOf(explorer, state), where].filter(Boolean).join("\n");
+        heading.textContent = headingOf(explorer, state).split("; ")[0].replace(/ \([^()]*\)/g, ""); // one line, which the rule shares
       },
     };
   },
@@ -169,7 +169,7 @@ function boxOf(explorer, { value, sign, name, really }) {
   const of = name && origin && origin !== name && origin !== text ? `${origin}: ` : "";
   const box = make("div", `dynx-box ${SIGNS[sign] ?? ""}`);
   if (title) box.append(make("b", "", clipped(`${sign}${title}`)));
-  box.append(make("span", "dynx-kind", clipped(`${title ? "" : sign}${of}${shortType(text).replace(/ cpu$/, "")}`)));
+  box.append(make("span", "dynx-kind", clipped(`${title ? "" : sign}${of}${shortType(text).replace(/( cpu)?( \(not looked at yet\))?$/, "")}`)));
   const shown = really && really.provenance !== "not observed" ? shortOf(really.elements || really.text, text) : "";
   if (shown && shown !== text) box.append(make("span", "dynx-really", clipped(shown)));
   box.title = [`${kind} ${explorer.value(value)}`, really?.text, really?.elements, really?.why].filter(Boolean).join("; ");

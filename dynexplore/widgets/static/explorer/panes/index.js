@@ -15,6 +15,7 @@ import { growingPane } from "./growing.js";
 import { guardsPane } from "./guards.js";
 import { liveRunPane } from "./live_run.js";
 import { memoryPane } from "./memory.js";
+import { missPane } from "./miss.js";
 import { pythonPane } from "./python.js";
 import { realPane } from "./real.js";
 import { sourcePane } from "./source.js";
@@ -31,6 +32,7 @@ export const PANES = [
   growingPane,
   framesPane,
   timelinePane,
+  missPane,
   originalPane,
   modifiedPane,
   pythonPane,

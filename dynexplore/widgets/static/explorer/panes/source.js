@@ -29,11 +29,19 @@ export const sourcePane = {
     const { editing } = explorer;
     const edit = makeButton("Edit", () => editing?.open(), { name: "dynx-tool", label: "Edit the source, and explain it again" });
     if (editing) tools.append(edit);
+    const toKernel = () => {
+      explorer.tabs.openAgain("story", "artefacts");
+      const stages = /** @type {NodeListOf<HTMLElement>} */ (explorer.root.querySelectorAll(".dynx-chain button"));
+      [...stages].find(({ textContent }) => /kernels|code/.test(textContent ?? ""))?.click();
+    };
+    const hasKernels = explorer.data.frames.some(({ graphs }) => graphs.some(({ artifacts }) => artifacts?.length));
+    if (hasKernels) tools.append(makeButton("Kernels", toKernel, { name: "dynx-tool", label: "What the compiler made of the line at hand (g)" }));
     /** @type {Map<number, LongList>} */
     const made = new Map();
     const shapes = new Shapes(explorer);
     /** @type {import("../types.js").View} */
     const view = {
+      keys: hasKernels ? { g: toKernel } : {},
       copies: { "source": () => codes[explorer.state.code ?? explorer.frame.code].lines.join("\n") },
       showState(state) {
         if (editing && editing.explorer !== explorer) return; // another run took its place, and has the editor

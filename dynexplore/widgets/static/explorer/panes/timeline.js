@@ -1,155 +1,257 @@
 // @ts-check
 /**
- * The recompile timeline: calls against cache entries. Each row is a frame of a call, each column an entry; a miss can be
- * chosen, and then says which guard failed and what the new capture has that the old one had not.
+ * Recompiles: the functions by the seconds that recompiles cost, and of the chosen one its calls against its compiled versions.
+ * The call that is chosen is told in full beside it (panes/miss.js), and how the new version differs from the one before it, below.
  *
  * In:  `data.timeline`, made by views/cache_timeline.py.
  */
 
+import { functionsOf, whyOf } from "../called.js";
 import { CALL_COLUMNS } from "../columns.js";
 import { differenceTables } from "../difference.js";
-import { make, makeButton, makeCell, makeTable, note, plainRow, plural } from "../dom.js";
-import { runsOf } from "../strip.js";
+import { make, makeButton, makeTable, note, plural } from "../dom.js";
+import { secondsOf } from "../seconds.js";
+import { badge, prose } from "./summary.js";
 
 /**
- * @typedef {import("../types.js").CalledFrame} CalledFrame
- * @typedef {import("../types.js").Call} Call
+ * @typedef {import("../called.js").Called} Called
+ * @typedef {import("../called.js").CalledFunction} CalledFunction
  * @typedef {import("../page.js").Explorer} Explorer
  */
+
+/** The event that tells which call is chosen. */
+export const CALL_CHOSEN = "dynx-call-chosen";
+
+/** With more versions than this one column names those that did not fit; else each has a column. */
+const MANY = 12;
+
+/** With more functions than this a list is chosen from, in place of buttons. */
+const MANY_FUNCTIONS = 12;
+
+/** Kind and word of each outcome. @type {Record<string, [string, string]>} */
+const RESULTS = {
+  "compile": ["good", "First compile"],
+  "recompile": ["recompile", "Recompile"],
+  "hit": ["hit", "Cache hit"],
+  "limit reached": ["plain", "Plain Python"],
+  "plain Python": ["plain", "Plain Python"],
+  "failed": ["bad", "Failed"],
+};
+
+/** Sign, class and meaning of each mark of the table. @type {[string, string, string][]} */
+const MARKS = [
+  ["✕", "missed", "a guard failed"],
+  ["+", "made", "compiled"],
+  ["✓", "hit", "cache hit"],
+  ["·", "none", "not tried"],
+];
 
 /** @type {import("../types.js").Pane} */
 export const timelinePane = {
   key: "timeline",
-  title: "Calls and cache entries",
-  build(explorer, { body }) {
-    let isBuilt = false;
+  title: "Calls and compiled versions",
+  build(explorer, { section }) {
+    /** @type {Recompiles | undefined} */
+    let shown;
     return {
       showFrame() {
-        if (!isBuilt) body.append(...tableOf(explorer));
-        isBuilt = true; // it is the same for all frames; what is never looked at is not built
+        if (shown) return; // it is the same for all frames; what is never looked at is not built
+        shown = new Recompiles(explorer);
+        section.replaceChildren(...shown.elements);
+        shown.showFunction(0);
+      },
+      keys: {
+        ArrowUp: () => shown?.step(-1),
+        ArrowDown: () => shown?.step(1),
+        m: () => shown?.nextMiss(),
       },
     };
   },
 };
 
-/** The sentences, the table and the place for what a miss was. @param {Explorer} explorer @returns {HTMLElement[]} */
-function tableOf(explorer) {
-  const { calls, entries } = explorer.data.timeline;
-  const detail = make("div", "dynx-detail");
-  detail.setAttribute("aria-live", "polite");
-  const marked = entries.length > MANY ? ["entry"] : entries.map(({ entry }) => `entry ${entry}`);
-  const { table, body } = makeTable("Calls and cache entries", [...CALL_COLUMNS, ...marked]);
-  for (const { first, last, frames } of runsOf(calls)) {
-    const text = first === last ? callText(first) : `${first.number} to ${last.number}`;
-    runsIn(frames).forEach(([frame, count], at) => {
-      body.append(calledRow(explorer, at ? "" : text, frame, entries, detail, count));
+class Recompiles {
+  /** @param {Explorer} explorer */
+  constructor(explorer) {
+    this.explorer = explorer;
+    this.functions = functionsOf(explorer.data);
+    this.of = this.functions[0];
+    /** @type {Called | undefined} */
+    this.chosen = undefined;
+    /** @type {Map<Called, HTMLElement>} */
+    this.rows = new Map();
+    this.isOnlyMisses = false;
+    this.only = makeButton("Only misses", () => this.filter(), { name: "dynx-chip dynx-order" });
+    this.only.setAttribute("aria-pressed", "false");
+    this.head = make("div", "dynx-headline");
+    this.calls = make("div", "dynx-scrolls dynx-calls");
+    this.calls.tabIndex = 0;
+    this.calls.setAttribute("role", "group");
+    this.calls.setAttribute("aria-label", "Calls against compiled versions");
+    this.differs = make("div", "dynx-differs");
+    this.differs.tabIndex = 0;
+    this.differs.setAttribute("role", "group");
+    this.differs.setAttribute("aria-label", "What differs between two versions");
+    this.elements = [make("div", "dynx-chips", "", ...this.chooser(), this.only), this.head, this.calls, this.differs];
+  }
+
+  /** A button for each function, or a list where there are many. @returns {HTMLElement[]} */
+  chooser() {
+    const said = ({ name, recompiles, lost, seconds }) => [name, ` ${recompiles} · ${secondsOf(lost || seconds)}`];
+    if (this.functions.length > MANY_FUNCTIONS) {
+      const select = /** @type {HTMLSelectElement} */ (make("select"));
+      select.setAttribute("aria-label", "Function");
+      this.functions.forEach((one, at) => select.append(new Option(said(one).join(""), String(at))));
+      select.addEventListener("change", () => this.showFunction(Number(select.value)));
+      return [select];
+    }
+    this.buttons = this.functions.map((one, at) => {
+      const [name, facts] = said(one);
+      const label = `${name}: ${plural(one.recompiles, "recompile")}, ${secondsOf(one.lost || one.seconds)}`;
+      const button = makeButton(name, () => this.showFunction(at), { name: "dynx-chip", label });
+      button.append(make("span", "dynx-facts", facts));
+      return button;
     });
-    if (!frames.length) body.append(plainRow(text, "nothing was captured"));
+    return this.buttons;
   }
-  const again = calls.flatMap(({ frames }) => frames).find((frame) => frame.outcome === "recompile");
-  if (again) showMiss(explorer, again, Object.keys(again.missed).at(-1) ?? "", detail);
-  return [...wordsOf(explorer, calls, detail), calls.length ? table : note("no call was recorded"), detail];
-}
 
-/** With more entries than this one column says which was hit, made or missed; else each has a column. */
-const MANY = 6;
-
-/** With more recompiles than this the first are told in words. */
-const MOST_WORDS = 50;
-
-/**
- * One sentence for each recompile, a link to the two captures side by side.
- * @param {Explorer} explorer @param {Call[]} calls @param {HTMLElement} detail
- */
-function wordsOf(explorer, calls, detail) {
-  const again = calls.flatMap((call) => call.frames.filter(({ outcome }) => outcome === "recompile").map((frame) => ({ call, frame })));
-  const told = again.slice(0, MOST_WORDS).map(({ call, frame }) => {
-    const [entry = "", words = frame.reason] = Object.entries(frame.words).at(-1) ?? []; // the latest takes most kinds of calls
-    const name = explorer.data.frames.find(({ id }) => id === frame.frame)?.title ?? frame.function;
-    const text = `call ${call.number}: ${name} recompiled: ${words}`;
-    return make("p", "", "", entry ? makeButton(text, () => showMiss(explorer, frame, entry, detail), { name: "dynx-frame" }) : make("span", "", text));
-  });
-  return again.length > MOST_WORDS ? [...told, note(`${again.length - MOST_WORDS} more are in the table`)] : told;
-}
-
-/** More hits than this after each other are one row for each entry that they found, with their number. */
-const MANY_HITS = 8;
-
-/** Frames, equal hits of a run once, with their number. @param {CalledFrame[]} frames @returns {[CalledFrame, number][]} */
-function runsIn(frames) {
-  /** @type {CalledFrame[][]} */
-  const runs = [];
-  const isHit = (/** @type {CalledFrame} */ frame) => frame.outcome === "hit" && !Object.keys(frame.missed).length;
-  for (const frame of frames) {
-    const before = runs.at(-1);
-    if (before && isHit(before[0]) && isHit(frame)) before.push(frame);
-    else runs.push([frame]);
+  /** @param {number} at */
+  showFunction(at) {
+    this.of = this.functions[at];
+    this.buttons?.forEach((button, number) => button.setAttribute("aria-pressed", String(number === at)));
+    if (!this.of) {
+      this.calls.replaceChildren(make("div", "dynx-empty", "", note("No call was recorded, so there are no versions to compare.")));
+      return;
+    }
+    this.head.replaceChildren(this.said(), this.legend());
+    this.table();
+    const miss = this.of.rows.find(({ frame }) => Object.keys(frame.missed).length) ?? this.of.rows[0];
+    this.choose(miss, false);
   }
-  return runs.flatMap((run) => (run.length > MANY_HITS ? counted(run) : neighbours(run)));
-}
 
-/** Of many hits each entry once. @param {CalledFrame[]} run @returns {[CalledFrame, number][]} */
-function counted(run) {
-  /** @type {Map<number, [CalledFrame, number]>} */
-  const counts = new Map();
-  for (const frame of run) counts.set(frame.entry, [counts.get(frame.entry)?.[0] ?? frame, (counts.get(frame.entry)?.[1] ?? 0) + 1]);
-  return [...counts.values()];
-}
-
-/** Of few hits those next to each other. @param {CalledFrame[]} run @returns {[CalledFrame, number][]} */
-function neighbours(run) {
-  /** @type {[CalledFrame, number][]} */
-  const rows = [];
-  for (const frame of run) {
-    const before = rows.at(-1);
-    if (before && before[0].outcome === "hit" && before[0].entry === frame.entry) before[1] += 1;
-    else rows.push([frame, 1]);
+  /** What the calls of the function cost, in two lines. */
+  said() {
+    const { name, calls, hits, recompiles, lost } = this.of;
+    const cost = this.costOf();
+    const first = [plural(calls, "call"), hits ? plural(hits, "cache hit") : "no cache hit", recompiles ? plural(recompiles, "recompile") : "no recompile"];
+    const told = `${name}: ${first.join(", ")}${lost ? `, ${secondsOf(lost).replace(" ", "\u00a0")}` : ""}.`;
+    const why = cost ? [cost.cause, cost.more].filter(Boolean).map((text) => String(text).replace(/[.]?$/, ".")).join(" ") : recompiles ? "" : "Every call after the first one ran what was compiled.";
+    return make("div", "dynx-told", "", make("h2", "dynx-verdict-line", told), make("p", "", "", ...prose(calls > 1 || cost ? why : "It was called once.")));
   }
-  return rows;
-}
 
-/** @param {Call} call */
-function callText(call) {
-  return `${call.number}${call.arguments ? `: ${call.arguments}` : ""}${call.error ? ` raised ${call.error}` : ""}`;
-}
-
-/**
- * @param {Explorer} explorer @param {string} call @param {CalledFrame} frame @param {{entry: number}[]} entries
- * @param {HTMLElement} detail @param {number} count of equal ones
- */
-function calledRow(explorer, call, frame, entries, detail, count) {
-  const shown = explorer.data.frames.find((each) => each.id === frame.frame);
-  const go = () => shown && explorer.show(shown, explorer.states(shown).first);
-  const name = shown && explorer.isWrapper(shown) ? shown.title : frame.function;
-  const functionCell = shown ? make("td", "dynx-wrapped", "", makeButton(name, go, { name: "dynx-frame" })) : makeCell(frame.function);
-  const marks = entries.filter(({ entry }) => String(entry) in frame.missed || entry === frame.entry);
-  const each = (/** @type {{entry: number}} */ { entry }) => markOf(explorer, frame, String(entry), detail);
-  const cells = entries.length > MANY
-    ? [make("td", "", "", ...marks.flatMap((one, at) => [...(at ? [document.createTextNode(", ")] : []), ...each(one), document.createTextNode(` ${one.entry}`)]))]
-    : entries.map((one) => make("td", "", "", ...each(one)));
-  const row = make("tr", "", "", makeCell(call), functionCell, make("td", `dynx-outcome-${frame.outcome[0]}`, count > 1 ? `${plural(count, frame.outcome)}` : frame.outcome), ...cells);
-  if (frame.reason) row.title = frame.reason;
-  return row;
-}
-
-/** @param {Explorer} explorer @param {CalledFrame} frame @param {string} entry @param {HTMLElement} detail @returns {(Node | string)[] & Node[]} */
-function markOf(explorer, frame, entry, detail) {
-  if (frame.missed[entry]) {
-    const label = `miss: frame ${frame.frame} did not fit entry ${entry}: ${frame.missed[entry]}`;
-    return [makeButton("✕ miss", () => showMiss(explorer, frame, entry, detail), { name: "dynx-frame", label })];
+  /** The row of the overview that is about these recompiles. */
+  costOf(wanted = this.of.rows.map(({ frame }) => frame.frame)) {
+    return this.explorer.data.overview.rows.find(({ kind, frames }) => kind === "recompile" && frames?.some((frame) => wanted.includes(frame)));
   }
-  if (String(frame.entry) !== entry) return [];
-  return [document.createTextNode(frame.outcome === "hit" ? "● hit" : "+ made")];
-}
 
-/** @param {Explorer} explorer @param {CalledFrame} frame @param {string} entry @param {HTMLElement} detail */
-function showMiss(explorer, frame, entry, detail) {
-  const miss = explorer.data.timeline.misses[frame.frame];
-  const entryFrame = explorer.data.timeline.entries.find((one) => String(one.entry) === entry)?.frame;
-  detail.replaceChildren(make("h4", "", `frame ${frame.frame}: why entry ${entry} did not fit`), make("pre", "", miss.reports[entry]));
-  if (miss.difference && miss.with === entryFrame) {
-    detail.append(differenceTables(miss.difference, `entry ${entry} (frame ${miss.with})`, `frame ${frame.frame}`));
-  } else if (miss.difference) {
-    detail.append(note(`The two captures are side by side under the entry that was tried first (frame ${miss.with}).`));
+  legend() {
+    return make("div", "dynx-marks", "", ...MARKS.map(([sign, name, text]) => make("span", "", "", make("i", `dynx-mark dynx-mark-${name}`, sign), make("span", "", ` ${text}`))));
+  }
+
+  table() {
+    const { versions, rows } = this.of;
+    const isWide = versions.length <= MANY;
+    const marked = isWide ? versions.map((_, at) => String(at + 1)) : ["versions"];
+    const { table, body } = makeTable("Calls and compiled versions", [CALL_COLUMNS[0], ...marked, ...CALL_COLUMNS.slice(1)]);
+    this.rows = new Map(rows.map((row) => [row, this.row(row, isWide)]));
+    body.append(...this.rows.values());
+    this.calls.replaceChildren(table);
+    this.show();
+  }
+
+  /** @param {Called} called @param {boolean} isWide */
+  row(called, isWide) {
+    const { frame, first, last, seconds, given, call } = called;
+    const [kind, word] = RESULTS[frame.outcome] ?? ["plain", frame.outcome];
+    const number = first === last ? String(first) : `${first} to ${last}`;
+    const choose = makeButton(number, () => this.choose(called), { name: "dynx-frame", label: `Call ${number}: ${word}` });
+    const marks = isWide ? this.of.versions.map((entry) => make("td", "dynx-cell", "", this.mark(frame, entry))) : [make("td", "", this.named(frame))];
+    const result = make("td", "", "", badge(kind, word));
+    const why = make("td", "dynx-wrapped dynx-why", "", ...prose(whyOf(called, this.of)));
+    const row = make("tr", "dynx-called", "", make("td", "dynx-cell", "", choose), ...marks, result, why, make("td", "dynx-cell", secondsOf(seconds)));
+    row.title = given ? `call ${call} of the program: ${given}` : "";
+    row.addEventListener("click", () => this.choose(called));
+    return row;
+  }
+
+  /** @param {import("../types.js").CalledFrame} frame @param {number} entry */
+  mark(frame, entry) {
+    const at = String(entry) in frame.missed ? 0 : frame.entry !== entry ? 3 : frame.outcome === "hit" ? 2 : 1;
+    const [sign, name, text] = MARKS[at];
+    const mark = make("i", `dynx-mark dynx-mark-${name}`, sign);
+    mark.setAttribute("role", "img");
+    mark.setAttribute("aria-label", text);
+    return mark;
+  }
+
+  /** The versions in words, where there is no room for a column each. @param {import("../types.js").CalledFrame} frame */
+  named(frame) {
+    const number = (/** @type {number} */ entry) => this.of.versions.indexOf(entry) + 1;
+    const missed = Object.keys(frame.missed).map((entry) => number(Number(entry)));
+    const told = missed.length > 1 ? `✕ ${Math.min(...missed)} to ${Math.max(...missed)}` : missed.map((one) => `✕ ${one}`).join("");
+    const own = frame.entry > 0 ? `${frame.outcome === "hit" ? "✓" : "+"} ${number(frame.entry)}` : "";
+    return [told, own].filter(Boolean).join(", ");
+  }
+
+  filter() {
+    this.isOnlyMisses = !this.isOnlyMisses;
+    this.only.setAttribute("aria-pressed", String(this.isOnlyMisses));
+    this.show();
+  }
+
+  show() {
+    for (const [{ frame }, row] of this.rows) row.hidden = this.isOnlyMisses && !Object.keys(frame.missed).length;
+  }
+
+  /** @param {Called | undefined} called @param {boolean} [isAsked] whether a person wants its guards, too */
+  choose(called, isAsked = true) {
+    if (!called) return;
+    this.chosen = called;
+    for (const [one, row] of this.rows) {
+      row.classList.toggle("dynx-picked", one === called);
+      row.querySelector("button")?.setAttribute("aria-pressed", String(one === called));
+    }
+    this.rows.get(called)?.scrollIntoView({ block: "nearest" });
+    const { explorer } = this;
+    const { frame } = called;
+    this.differs.replaceChildren(...this.difference(frame));
+    const detail = { called, of: this.of, cost: this.costOf([frame.frame]) };
+    explorer.root.dispatchEvent(new CustomEvent(CALL_CHOSEN, { detail }));
+    const there = explorer.data.frames.find(({ id }) => id === frame.frame);
+    if (isAsked && there && there !== explorer.frame && explorer.isTold(there, 0)) explorer.show(there, explorer.states(there).first);
+  }
+
+  /** What the new version has that the one before had not. @param {import("../types.js").CalledFrame} frame @returns {Node[]} */
+  difference({ frame, entry }) {
+    const { misses, entries } = this.explorer.data.timeline;
+    const miss = misses[frame];
+    const before = entries.find((one) => one.frame === miss?.with);
+    if (!miss?.difference || !before) return [];
+    const number = (/** @type {number} */ one) => this.of.versions.indexOf(one) + 1;
+    const differing = Object.entries(miss.difference).map(([name, rows]) => [name, rows.filter(({ sign }) => sign !== "=")]);
+    const count = differing.reduce((sum, [, rows]) => sum + rows.length, 0);
+    const title = `Versions ${number(before.entry)} and ${number(entry)} ${count ? "differ" : "have the same graph, guards and breaks"}`;
+    return [make("h3", "dynx-pane-title", title), differenceTables(Object.fromEntries(differing), `version ${number(before.entry)}`, `version ${number(entry)}`)];
+  }
+
+  /** By so many of the calls on show. @param {number} by */
+  step(by) {
+    const focused = /** @type {HTMLElement | null} */ (document.activeElement);
+    if (focused?.closest(".dynx-pane:not(.dynx-timeline)")) return this.explorer.move(focused, by);
+    const seen = [...this.rows].filter(([, row]) => !row.hidden).map(([called]) => called);
+    const to = seen[Math.max(0, Math.min(seen.length - 1, seen.indexOf(/** @type {Called} */ (this.chosen)) + by))];
+    this.choose(to);
+    if (to) this.rows.get(to)?.querySelector("button")?.focus({ preventScroll: true });
+  }
+
+  /** The next call that no version fitted, of whatever function. */
+  nextMiss() {
+    const isMiss = (/** @type {Called} */ { frame }) => Object.keys(frame.missed).length > 0;
+    const rows = this.of?.rows ?? [];
+    const next = rows.slice(rows.indexOf(/** @type {Called} */ (this.chosen)) + 1).find(isMiss);
+    if (next) return this.choose(next);
+    const at = this.functions.findIndex((one, number) => number > this.functions.indexOf(this.of) && one.rows.some(isMiss));
+    if (at < 0) return this.explorer.say("There is no miss behind this one.");
+    this.showFunction(at);
+    this.choose(this.of.rows.find(isMiss));
   }
 }
