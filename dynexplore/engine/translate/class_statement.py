@@ -161,14 +161,14 @@ class ClassStatement:
         if isinstance(value, NewDescriptorVariable):
             return self._part(value.descriptor(*map(self._part_of_descriptor, value.parts)))
         assert isinstance(value, NestedFunctionVariable)
-        if value.annotate is not None:
-            self.ctx.break_graph("DX315")
-        function = types.FunctionType(
+        function: Any = types.FunctionType(
             value.code, value.namespace, value.code.co_name, tuple(map(_default_of_twin, value.defaults)) or None,
             tuple(map(self._twin_of_cell, value.cells)),
         )  # fmt: skip
         if value.keyword_defaults:
             function.__kwdefaults__ = {name: _default_of_twin(part) for name, part in value.keyword_defaults.items()}
+        if value.annotate is not None:  # Python 3.14 and later: code that computes them when they are read
+            function.__annotate__ = self._part_of_descriptor(value.annotate)
         if value.annotations is not None:
             names_and_types = map(self._plain, value.annotations.unpack(self.ctx))
             function.__annotations__ = dict(zip(names_and_types, names_and_types, strict=True))
