@@ -120,14 +120,16 @@ def _alias_check(graph: FinishedGraph, places: Sequence[int]) -> Callable[[Seque
 def _copy_of(tensor: torch.Tensor) -> Callable[[], object]:
     """Copy a tensor; returns a function that restores the data and the layout."""
     data = tensor.detach()
-    copy, layout = data.clone(), (data.size(), data.stride(), data.storage_offset())
+    layout = (data.size(), data.stride(), data.storage_offset())
+    one_of_each = tuple([slice(1 if stride == 0 else None) for stride in data.stride()])  # copy_ refuses an expanded tensor
+    copy = data[one_of_each].clone() if 0 in data.stride() else data.clone()
 
     def put_back() -> None:
         detached = tensor.detach()
         if (detached.size(), detached.stride(), detached.storage_offset()) != layout:
             with torch.no_grad():
                 tensor.as_strided_(*layout)
-        tensor.data.copy_(copy)
+        (tensor.data[one_of_each] if 0 in layout[1] else tensor.data).copy_(copy)
 
     return put_back
 

@@ -119,7 +119,7 @@ def parameter(size: int) -> Tensors:
 
 
 def expanded(size: int) -> Tensors:
-    return torch.ones(1).expand(size), numbers(size), leaf(size)
+    return numbers(size)[1:2].expand(size), numbers(size), leaf(size)
 
 
 def marked_dynamic(size: int) -> Tensors:
@@ -516,12 +516,17 @@ def flat(values: Any) -> list[Any]:
     return [item for value in values for item in flat(value)] if isinstance(values, tuple) else [values]
 
 
+def elements(tensor: torch.Tensor) -> str:
+    """The elements of a tensor, where a nan equals a nan."""
+    return str(tensor.tolist())
+
+
 def facts(tensors: Sequence[torch.Tensor]) -> list[Any]:
     """What can be seen of tensors and their relations."""
     storages = [tensor.untyped_storage()._cdata for tensor in tensors]
     return [
         [
-            tensor.tolist(), tensor.dtype, tensor.stride(), tensor.storage_offset(), tensor.requires_grad, tensor.is_leaf,
+            elements(tensor), tensor.dtype, tensor.stride(), tensor.storage_offset(), tensor.requires_grad, tensor.is_leaf,
             tensor.is_inference(), storages.index(storage), [tensor is other for other in tensors],
             [tensor._base is other for other in tensors],
         ]
@@ -550,12 +555,12 @@ def outcome(run: Callable[..., Any], call: Call, mode: str) -> list[Any]:
     seen.append([old is not None and tensor._version > old for tensor, old in zip(inputs, versions, strict=True)])
     for output in outputs[2:]:
         seen.append(said(lambda tensor=output: tensor.mul_(2) is tensor))
-    seen.append(said(lambda: [tensor.tolist() for tensor in (*inputs, *outputs)]))
+    seen.append(said(lambda: [elements(tensor) for tensor in (*inputs, *outputs)]))
     roots = [tensor for tensor in outputs if tensor.requires_grad]
     if roots:
         seen.append(said(lambda: torch.stack([tensor.sum() for tensor in roots]).sum().backward()))
         leaves = [tensor for tensor in inputs if said(lambda tensor=tensor: tensor.is_leaf) is True]
-        seen.append([None if tensor.grad is None else tensor.grad.tolist() for tensor in leaves])
+        seen.append([None if tensor.grad is None else elements(tensor.grad) for tensor in leaves])
     return seen
 
 
@@ -614,6 +619,8 @@ FOUND: dict[Make, list[tuple[Any, Any]]] = {
         *((mutate, detached_view_mutated_after_a_break) for mutate in (nothing, through_data, of_a_clone, of_the_data)),
         (of_the_data, view_of_a_no_grad_view),
     ],
+    # what a graph had done before it raised could not be undone of an expanded tensor, and its inference mode stayed
+    expanded: [(in_inference_mode, the_input), (between_two_reads, views_of_both_inputs)],
 }  # fmt: skip
 """Cells that were wrong once, where gradients are recorded; the slice may leave them out."""
 
