@@ -1,4 +1,4 @@
-"""Grad mode, forward-mode AD and autocast of this thread: snapshot and restore, for a graph that raises inside a mode.
+"""The modes of this thread, from grad mode to default devices: snapshot and restore, for a graph that raises inside a mode.
 
 The idea: a graph that enters a mode and then raises never reaches the node that exits it. Restoring the settings is not enough:
 autocast counts the nesting of its blocks, and only the exit of the outermost one clears the cache of cast weights. With one level
@@ -17,6 +17,7 @@ from typing import Any
 import torch
 import torch.fx
 from torch.autograd import forward_ad, grad_mode
+from torch.utils import _device as default_device
 
 from dynexplore.engine.records import record
 
@@ -38,6 +39,21 @@ def _end_dual_level() -> None:
     with contextlib.suppress(RuntimeError):  # already entered: the only way to find out
         torch._C._enter_dual_level()
     torch._C._exit_dual_level(level=0)
+
+
+def _function_modes() -> list[Any]:
+    """The stack of function modes, to which default devices belong, outermost first."""
+    return [_torch["_get_function_stack_at"](place) for place in range(torch._C._len_torch_function_stack())]
+
+
+def _set_function_modes(modes: list[Any]) -> None:
+    now = _function_modes()
+    if len(now) == len(modes) and all(one is other for one, other in zip(now, modes, strict=True)):
+        return
+    for _ in now:
+        _torch["_pop_torch_function_stack"]()
+    for mode in modes:
+        _torch["_push_on_torch_function_stack"](mode)
 
 
 _ENTER_INFERENCE_MODE: Any = grad_mode._enter_inference_mode
@@ -70,7 +86,7 @@ _INFERENCE_MODE: Any = torch._C._InferenceMode
 
 @record()
 class Modes:
-    """A snapshot: grad mode, forward mode, autocast's settings, cache and depth, and the enabled attention kernels.
+    """A snapshot: grad mode, forward mode, autocast's settings, cache and depth, the enabled attention kernels, function modes.
 
     >>> import torch
     >>> before = Modes.now()
@@ -87,6 +103,8 @@ class Modes:
     depth: int
     kernels: tuple[bool, ...]
     priority: list[int] | None
+    function_modes: list[Any]
+    device: torch.device | None
 
     @classmethod
     def now(cls) -> Modes:
@@ -96,8 +114,9 @@ class Modes:
         kernels = tuple([_torch[f"_get_{name}_sdp_enabled"]() for name in _KERNELS])
         priority = _torch["_get_sdp_priority_order"]() if "_get_sdp_priority_order" in _torch else None
         return cls(
-            torch.is_grad_enabled(), forward, casts, torch.is_autocast_cache_enabled(), _autocast_depth(), kernels, priority
-        )
+            torch.is_grad_enabled(), forward, casts, torch.is_autocast_cache_enabled(), _autocast_depth(), kernels, priority,
+            _function_modes(), default_device.CURRENT_DEVICE,
+        )  # fmt: skip
 
     def put_back(self) -> None:
         """Restore the modes; exits autocast blocks that were entered since."""
@@ -115,3 +134,5 @@ class Modes:
         for _ in range(_autocast_depth() - self.depth):
             if torch.autocast_decrement_nesting() == 0:
                 torch.clear_autocast_cache()
+        _set_function_modes(self.function_modes)
+        default_device.CURRENT_DEVICE = self.device
