@@ -263,7 +263,14 @@ def _is_as_strided_of_a_view(node: torch.fx.Node) -> bool:
     if not name.startswith("as_strided") or not isinstance(viewed := node.args[0], torch.fx.Node):
         return False
     turned = any(operator_name(neighbor) in IN_PLACE_VIEWS for neighbor in (viewed, *viewed.users))
-    return turned or (viewed.op != "placeholder" and bool(example_value(viewed)._is_view()))
+    return turned or (viewed.op != "placeholder" and _is_view_of_an_argument(viewed))
+
+
+def _is_view_of_an_argument(node: torch.fx.Node) -> bool:
+    value = example_value(node)
+    if not value.is_inference():
+        return bool(value._is_view())
+    return any(storages_of(node) & storages_of(argument) for argument in node.all_input_nodes)  # autograd knows no view of it
 
 
 def _is_view_with_gradient(graph: FinishedGraph, output: torch.fx.Node) -> bool:

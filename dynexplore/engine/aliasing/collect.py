@@ -20,7 +20,7 @@ from dynexplore.engine.aliasing.autograd_graph import grad_fn_of, is_no_grad_vie
 from dynexplore.engine.aliasing.metadata import GraphMetadata, InputAliasInfo, OutputAliasInfo
 from dynexplore.engine.aliasing.mutation import IN_PLACE_VIEWS, operator_name
 from dynexplore.engine.aliasing.stale_views import is_leaf_unless_stale
-from dynexplore.engine.aliasing.storage import storage_of
+from dynexplore.engine.aliasing.storage import has_internal_overlap, storage_of
 
 
 class Input(Protocol):
@@ -58,9 +58,15 @@ def collect_metadata(
         input_infos, output_infos,
         op_count=_op_count(module), has_mutation=bool(effects.written), may_raise=effects.may_fail,
         draws_rng=effects.draws_random_numbers,
-        has_overlapping_write=effects.has_overlapping_write, mutates_saved_data=mutates_saved_data,
-        mutates_recompute_inputs=mutates_recompute_inputs,
+        has_overlapping_write=effects.has_overlapping_write or _mutates_an_expanded_input(inputs, effects),
+        mutates_saved_data=mutates_saved_data, mutates_recompute_inputs=mutates_recompute_inputs,
     )  # fmt: skip
+
+
+def _mutates_an_expanded_input(inputs: Sequence[Input], effects: Effects) -> bool:
+    """Whether a part of an expanded input is mutated: a backend writes the whole input back, which copies one place twice."""
+    fakes = [entry.node.meta["example_value"] for entry in inputs] if effects.written else []
+    return any(_is_strided(fake) and storage_of(fake) in effects.written and has_internal_overlap(fake) for fake in fakes)
 
 
 def _hidden_storages(inputs: Sequence[Input], effects: Effects, versions: Mapping[int, int]) -> set[int]:

@@ -138,8 +138,9 @@ RULES: dict[str, Rule] = {
         Rule(
             "BE01",
             "an operator writes to the same memory twice",
-            "It receives the same tensor twice, or writes to memory that it also reads as another element. The result "
-            "depends on the order of the writes inside the operator, and a functional operator has no such order.",
+            "It receives the same tensor twice, writes to memory that it also reads as another element, or writes to a part of an "
+            "expanded input, which a backend copies back as a whole. The result depends on the order of the writes inside the "
+            "operator, and a functional operator has no such order.",
             "Pass each tensor once, and clone() a view before an operator reads and writes the same memory.",
             lambda candidate: candidate.graph.meta.has_overlapping_write,
             example="""

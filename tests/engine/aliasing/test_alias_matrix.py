@@ -620,7 +620,7 @@ FOUND: dict[Make, list[tuple[Any, Any]]] = {
         (of_the_data, view_of_a_no_grad_view),
     ],
     # what a graph had done before it raised could not be undone of an expanded tensor, and its inference mode stayed
-    expanded: [(in_inference_mode, the_input), (between_two_reads, views_of_both_inputs)],
+    expanded: [(in_inference_mode, the_input), (between_two_reads, views_of_both_inputs), (of_itself, views_of_both_inputs)],
 }  # fmt: skip
 """Cells that were wrong once, where gradients are recorded; the slice may leave them out."""
 

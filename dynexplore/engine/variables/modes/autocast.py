@@ -18,7 +18,7 @@ from torch.amp import autocast_mode
 from dynexplore.engine.variables.contract.active_mode import ActiveMode
 from dynexplore.engine.variables.contract.base import Args, Kwargs, VariableTracker
 from dynexplore.engine.variables.modes.active_modes import add_mode_node, leave_mode
-from dynexplore.engine.variables.modes.protocol import MANAGERS, ModeManagerVariable, exit_for_real
+from dynexplore.engine.variables.modes.protocol import MANAGERS, ModeManagerVariable
 from dynexplore.engine.variables.objects.builtin_value import NONE
 from dynexplore.engine.variables.rules import Answer, rule
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, constant_of
@@ -107,13 +107,16 @@ MANAGERS["autocast"] = ("torch.amp.autocast_mode", _manager_of_live)
 def _live_autocast_exit(
     ctx: TraceContext, manager: VariableTracker, *raised: VariableTracker, **named: VariableTracker
 ) -> VariableTracker:
-    """The `__exit__` of an autocast that Python entered: the graph restores the settings, then the real `__exit__` runs."""
+    """The `__exit__` of an autocast that Python entered: the graph restores the settings, the modified code also the nesting.
+
+    The modified code needs no manager: what held it may have let go of it (an ExitStack has).
+    """
     names = ("device", "prev", "prev_fastdtype", "prev_cache_enabled")
     device, enabled, dtype, cache = (constant_of(ctx, manager.get_attribute(ctx, name), name) for name in names)
     state = _autocast_state(device)
 
     def for_real(build: Reconstruction) -> None:
-        build.call_object(exit_for_real, manager)
+        build.call_object(_end_autocast, *map(ConstantVariable, (device, enabled, dtype, cache)))
         build.writer.pop_top()
 
     _set_autocast(device, enabled, dtype, cache)
@@ -126,6 +129,13 @@ def _live_autocast_exit(
 
 def _autocast_state(device: str) -> tuple[str, bool, torch.dtype, bool]:
     return device, torch.is_autocast_enabled(device), torch.get_autocast_dtype(device), torch.is_autocast_cache_enabled()
+
+
+def _end_autocast(device: str, enabled: bool, dtype: torch.dtype, cache: bool) -> None:
+    """What `torch.autocast.__exit__` does."""
+    if torch.autocast_decrement_nesting() == 0:
+        torch.clear_autocast_cache()
+    _set_autocast(device, enabled, dtype, cache)
 
 
 def _set_autocast(device: str, enabled: bool, dtype: torch.dtype, cache: bool) -> None:

@@ -105,15 +105,36 @@ class GradModeVariable(ModeManagerVariable):
 class SetGradModeVariable(GradModeVariable):
     """torch.set_grad_enabled(mode): the call itself sets it; as a context manager it restores the mode at the end."""
 
+    mode_before = True
+    """Grad mode when it was called."""
+
     def begin(self, ctx: TraceContext) -> None:
         """The effect of the call."""
         if ctx.function_modes.entered:  # they are called at the call, at `with` and at its end
             ctx.break_graph("DX419", what="torch.set_grad_enabled is called in its block")
+        self.mode_before = torch.is_grad_enabled()
         self.entered.append(set_grad_mode(ctx, self.enabled, lasting=True))
 
     def enter(self, ctx: TraceContext) -> VariableTracker:
         self.entered[-1].set_for_real = None  # the `with` block restores it
         return NONE
+
+    def call(self, ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
+        """As a decorator it restores the mode, and sets it in each call of the function."""
+        leave_mode(ctx, self.entered.pop())
+        return GradModeVariable(self.cls, self.enabled, self.arguments).call(ctx, args, kwargs)
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        build.call_object(_manager_with_mode_before, ConstantVariable(self.mode_before), ConstantVariable(self.enabled))
+
+
+def _manager_with_mode_before(before: bool, enabled: bool) -> Any:
+    """A `torch.set_grad_enabled(enabled)` that was called while grad mode was `before`, which it restores."""
+    now = torch.is_grad_enabled()
+    torch._C._set_grad_enabled(before)
+    manager = torch.set_grad_enabled(enabled)
+    torch._C._set_grad_enabled(now)
+    return manager
 
 
 def _grad_mode(maker: type[Any], enabled: bool) -> None:

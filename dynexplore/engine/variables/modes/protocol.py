@@ -44,6 +44,7 @@ class ModeManagerVariable(VariableTracker):
     """A torch context manager created in this frame: `torch.no_grad()`."""
 
     kind = "context manager"
+    mutable = True  # entering it stores what its exit restores
 
     def __init__(self, cls: type[Any], arguments: tuple[Any, ...] = (), keywords: Mapping[str, Any] | None = None) -> None:
         self.cls = cls
@@ -66,8 +67,8 @@ class ModeManagerVariable(VariableTracker):
         raise NotImplementedError
 
     def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
-        if name == "__enter__":
-            return _ModeMethodVariable(self, True)
+        if name == "__enter__" or (name == "__exit__" and not self.entered):
+            ctx.break_graph("DX308", type=self.type_name())  # entered by hand: a later break could not enter the object again
         if name == "__exit__":
             return ExitFunctionVariable(self)
         return super().get_attribute(ctx, name)
@@ -133,18 +134,6 @@ class _DecoratedVariable(VariableTracker):
 
     def reconstruct(self, build: Reconstruction) -> None:
         build.writer.call_helper(lambda: build.push(self.manager), lambda: build.push(self.function))
-
-
-class _ModeMethodVariable(VariableTracker):
-    """`manager.__enter__` as a value."""
-
-    kind = "method"
-
-    def __init__(self, manager: ModeManagerVariable, entering: bool) -> None:
-        self.manager = manager
-
-    def call(self, ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
-        return self.manager.enter(ctx)
 
 
 class ExitFunctionVariable(VariableTracker):
