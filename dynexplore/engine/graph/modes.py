@@ -48,7 +48,7 @@ def _function_modes() -> list[Any]:
 
 def _set_function_modes(modes: list[Any]) -> None:
     now = _function_modes()
-    if len(now) == len(modes) and all(one is other for one, other in zip(now, modes, strict=True)):
+    if list(map(id, now)) == list(map(id, modes)):
         return
     for _ in now:
         _torch["_pop_torch_function_stack"]()
