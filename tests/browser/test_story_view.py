@@ -392,6 +392,9 @@ def test_two_versions_are_compared(opened: Opened) -> None:
     page = opened(explained_calls(doubles, torch.ones(8, 2), torch.ones(9, 2)), view="compare")
     shown = pane(page, "compare")
     expect(shown).to_contain_text("Operators: 2 of 2 rows differ")
+    tables = shown.locator("table").evaluate_all("all => all.map(({ tHead }) => [...tHead.rows[0].cells].map(c => c.textContent))")
+    assert tables[0] == ["function", "A: before", "compile", "B: after", "compile", "change"]
+    assert tables[1] == ["", "line", "A: before", "line", "B: after"]
     expect(shown.locator(".dynx-differs-changed").first).to_contain_text("input x  float32[8, 2]")
     page = opened(explained(doubles, X), view="compare")
     told = pane(page, "compare", " .dynx-body").inner_text()

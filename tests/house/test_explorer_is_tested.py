@@ -72,6 +72,8 @@ COLUMNS = {
     "RESUME_COLUMNS": _COLUMNS,
     "PLACE_COLUMNS": "test_columns.py::test_what_is_copied_of_stack_and_locals_has_its_columns",
     "CALL_COLUMNS": _COLUMNS,
+    "PAIR_COLUMNS": "test_story_view.py::test_two_versions_are_compared",
+    "BESIDE_COLUMNS": "test_story_view.py::test_two_versions_are_compared",
     "STATE_STACK_COLUMNS": _REAL,
     "STATE_LOCAL_COLUMNS": _REAL,
     "RUN_COLUMNS": _REAL,

@@ -152,6 +152,8 @@ export const STATE_STACK_COLUMNS = ["±", "slot", "value", "real value"];
 export const STATE_LOCAL_COLUMNS = ["±", "local", "value", "real value", "before"];
 export const RAN_COLUMNS = ["when", "name", "real value"];
 export const CALL_COLUMNS = ["call", "result", "why", "compile"];
+export const PAIR_COLUMNS = ["function", "A: before", "compile", "B: after", "compile", "change"];
+export const BESIDE_COLUMNS = ["", "line", "A: before", "line", "B: after"];
 
 /**
  * The texts of a row, in the order of its columns.

@@ -6,6 +6,7 @@
  * In:  `data.overview`, `data.timeline`, frames and codes, of one recording or of two.
  */
 
+import { BESIDE_COLUMNS, PAIR_COLUMNS } from "../columns.js";
 import { aligned } from "../compared.js";
 import { copyButton } from "../copying.js";
 import { make, makeButton, makeTable, plural } from "../dom.js";
@@ -100,7 +101,7 @@ class Compare {
 
   /** A row for each function, or for each version that was compiled again. */
   table() {
-    const { table, body } = makeTable("Functions side by side", ["function", "A: before", "compile", "B: after", "compile", "change"]);
+    const { table, body } = makeTable("Functions side by side", PAIR_COLUMNS);
     this.rows = new Map((this.pairs ?? []).map((pair) => {
       const { name, before, after } = pair;
       const cell = (/** @type {Side | undefined} */ side) => [make("td", "", "", ...(side ? [badge(side.kind, side.said)] : [make("span", "dynx-facts", "not compiled")])), make("td", "", side ? secondsOf(side.seconds) : "")];
@@ -141,7 +142,7 @@ class Compare {
   /** Source and operators of the chosen pair. */
   beside() {
     const { before, after, name } = /** @type {Pair} */ (this.chosen);
-    const { table, body } = makeTable(`${name}, before and after`, ["", "line", "A: before", "line", "B: after"]);
+    const { table, body } = makeTable(`${name}, before and after`, BESIDE_COLUMNS);
     this.differences = [];
     let first = "";
     for (const [title, items] of /** @type {[string, (side: Side) => Item[]][]} */ ([["Source", linesOf], ["Operators", operatorsOf]])) {
