@@ -16,6 +16,10 @@ def resize(page: Page, width: int, height: int) -> None:
     page.evaluate("() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
 
 
+SHOWN = "async () => { while (!('dynexplore' in globalThis)) await new Promise(requestAnimationFrame); }"
+"""Waits until data and script are unpacked and the explorer is there; wait_for_function would use eval, which such pages forbid."""
+
+
 class Heard:
     """What pages complain of (`errors`: whatever their consoles show) and ask for (`requests`)."""
 
@@ -66,7 +70,7 @@ class Opened(Heard):
         self.listen(page)
         page.goto(path.as_uri() + place)
         if context.get("java_script_enabled", True):
-            page.wait_for_function("'dynexplore' in globalThis")  # the data is unpacked
+            page.evaluate(SHOWN)
             if view:
                 page.evaluate(
                     "view => { if (globalThis.dynexplore?.frame) { dynexplore.tabs.openAgain(view);"

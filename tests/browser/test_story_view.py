@@ -320,7 +320,7 @@ def test_equal_hits_are_one(opened: Opened) -> None:
     assert page.locator(".dynx-call-label").all_inner_texts() == ["call 1", "calls 2 to 2001"]
     assert page.locator(".dynx-dot").last.inner_text() == "2000"
     last = " ".join(pane(page, "timeline", " table").first.locator("tbody tr").last.inner_text().split())
-    assert last == "2 to 2001 toy 2000 hits ● hit"
+    assert last == "4 to 2003 ✓ ✓ Cache hit all guards of version 1 hold in 2000 calls 0 s"
 
 
 def test_a_program_of_three_hundred_frames_and_ten_thousand_calls(opened: Opened) -> None:

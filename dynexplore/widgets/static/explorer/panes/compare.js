@@ -96,7 +96,7 @@ class Compare {
       return was === is ? `${plural(was, noun)} in both` : `${plural(was, noun)} became ${is}`;
     });
     const said = make("p", "", `${counts.join("; ")}. Whether the results are equal was not recorded.`);
-    return make("div", "dynx-headline", "", make("div", "dynx-told", "", make("h2", "dynx-verdict-line", told), said));
+    return make("div", "dynx-verdict-head", "", make("div", "dynx-told", "", make("h2", "dynx-verdict-line", told), said));
   }
 
   /** A row for each function, or for each version that was compiled again. */

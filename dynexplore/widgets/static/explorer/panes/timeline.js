@@ -82,7 +82,7 @@ class Recompiles {
     this.isOnlyMisses = false;
     this.only = makeButton("Only misses", () => this.filter(), { name: "dynx-chip dynx-order" });
     this.only.setAttribute("aria-pressed", "false");
-    this.head = make("div", "dynx-headline");
+    this.head = make("div", "dynx-verdict-head");
     this.calls = make("div", "dynx-scrolls dynx-calls");
     this.calls.tabIndex = 0;
     this.calls.setAttribute("role", "group");
