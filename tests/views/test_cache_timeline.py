@@ -153,7 +153,8 @@ def test_the_browsers_data_is_plain() -> None:
     ]
     assert data["timeline"]["misses"]["3"]["with"] == 1 and "difference" not in data["timeline"]["misses"]["4"]
     limit = data["timeline"]["misses"]["4"]
-    assert limit["failed"][0] == {"entry": 2, "guard": "n == 3", "found": "4", "others": 0} and limit["lines"] == []
+    assert limit["failed"][0] == {"entry": 2, "guard": "n == 3", "found": "4", "others": 0}
+    assert limit["lines"] == [["Guard needed at", "a.py:1", "def f(x): ..."]]
     assert [call["tried"] for call in data["anatomy"]["calls"]] == [{"1": -1}, {"1": 1}, {"2": 2, "1": 2}]
     assert data["anatomy"]["entries"][0]["asked"] == ["RESUME (offset 0, line 1)"] * 3
 
