@@ -247,7 +247,8 @@ class _Writer:
 
     def is_fixed(self, name: str) -> bool:
         """Whether a variable is bound once, before any read: arguments, and variables of the engine."""
-        return not self.stores[name] or (self.stores[name] == 1 and name.startswith("___"))
+        is_bound_here_once = self.stores[name] == 1 and name.startswith("___") and name not in self.parameters
+        return not self.stores[name] or is_bound_here_once
 
     def constant(self, step: _Step) -> ast.expr:
         """A constant as a literal, or by name if it has none."""
