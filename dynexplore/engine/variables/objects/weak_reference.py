@@ -82,8 +82,14 @@ _WATCHERS = ("dynexplore", "torch", "builtins")  # modules whose callbacks are n
 
 
 def is_weakly_referenced(value: Any) -> bool:
-    """Whether the program observes the collection of an object: a weak reference to it has a callback, as in weak containers."""
-    callbacks = [reference.__callback__ for reference in weakref.getweakrefs(value)]
+    """Whether the program observes the collection of an object: a weak reference to it has a callback, as in weak containers.
+
+    A proxy may have one, which nobody can read: its attributes are those of the referent.
+    """
+    references = weakref.getweakrefs(value)
+    if any(type(reference) in weakref.ProxyTypes for reference in references):
+        return True
+    callbacks = [reference.__callback__ for reference in references]
     return any(callback is not None and is_of_the_program(callback) for callback in callbacks)
 
 

@@ -381,9 +381,29 @@ def seen_through_a_weak_reference(x, between):
     return x * 2
 
 
+PROXIES: list[Any] = []
+
+
+@dynexplore.disable
+def seen_by_a_proxy() -> Plain:
+    made = Plain()
+    PROXIES[:] = [weakref.proxy(made, lambda _: LOG.append("gone"))]
+    return made
+
+
+def seen_through_a_proxy(x, between):
+    made = seen_by_a_proxy()
+    x = x * made.k
+    between()
+    del made
+    LOG.append("after")
+    return x * 2
+
+
 RELEASED = [
     returned_and_dropped, returned_and_read, returned_and_tested, returned_and_deleted, returned_and_rebound,
     rebound_in_a_loop, deleted_in_a_loop, deleted_and_read_again, in_a_with_block, held_twice, seen_through_a_weak_reference,
+    seen_through_a_proxy,
 ]  # fmt: skip
 
 
