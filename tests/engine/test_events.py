@@ -81,7 +81,7 @@ def test_numbers_that_are_not_finite_are_text() -> None:
 def test_a_report_without_a_place_still_reads() -> None:
     """A break whose user stack and source are unknown has a report of title and reason only."""
     broke = ev.GraphBroke(frame=1, kind="DX999", title="something", reason="something")
-    assert broke.report() == ("Graph break DX999: something\n  more  docs/graph-breaks.md#dx999        (not done yet)")
+    assert broke.report() == ("Graph break DX999: something\n  more  docs/graph-breaks.md#dx999        (not supported yet)")
 
 
 @pytest.mark.parametrize(
