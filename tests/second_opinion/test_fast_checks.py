@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import operator
+import types
 from typing import Any
 
 import pytest
@@ -177,11 +178,15 @@ WRONG_MOVES = [
 ]
 
 
+NOT_RESUMED: Any = types.SimpleNamespace(resume=None)
+"""All of the interpreter that a move looks at."""
+
+
 def checked_move(op, arg, handler):
     """Whether a handler of a move passes the fast check, and the verdict of the full check."""
     values = [ConstantVariable(name) for name in "abcd"]
     frame, step = Stack(values), Step(op, arg, None, 0)
-    handler(frame, step, None)
+    handler(frame, step, NOT_RESUMED)
     passes = fast_checks.is_right(step, frame, values, None, (), Journal())
     journal = Journal()
     large = LargeContainers(journal)

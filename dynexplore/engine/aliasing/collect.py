@@ -56,8 +56,8 @@ def collect_metadata(
         output_infos = tuple(_output_info(fake, fakes, storages) for fake in fakes)
     return GraphMetadata(
         input_infos, output_infos,
-        op_count=_op_count(module), has_mutation=bool(effects.written), may_raise=effects.may_fail,
-        draws_rng=effects.draws_random_numbers,
+        op_count=len(calls := _calls(module)), has_mutation=bool(effects.written), may_raise=effects.may_fail,
+        draws_rng=effects.draws_random_numbers, warns=any("warnings" in node.meta for node in calls),
         has_overlapping_write=effects.has_overlapping_write or _mutates_an_expanded_input(inputs, effects),
         mutates_saved_data=mutates_saved_data, mutates_recompute_inputs=mutates_recompute_inputs,
     )  # fmt: skip
@@ -107,9 +107,9 @@ def _input_info(entry: Input, effects: Effects, hidden: set[int], resized: set[i
 _NO_TENSOR = InputAliasInfo()
 
 
-def _op_count(module: torch.nn.Module) -> int:
+def _calls(module: torch.nn.Module) -> list[torch.fx.Node]:
     graphs = [inner.graph for inner in module.modules() if isinstance(inner, torch.fx.GraphModule)]
-    return sum(node.op.startswith("call_") for graph in graphs for node in graph.nodes)
+    return [node for graph in graphs for node in graph.nodes if node.op.startswith("call_")]
 
 
 def _is_strided(value: Any) -> bool:

@@ -23,7 +23,7 @@ from dynexplore.engine.aliasing.inference_mode import detach_no_grad_views, wrap
 from dynexplore.engine.aliasing.keep_raising_ops import drop_extra_outputs
 from dynexplore.engine.aliasing.output_aliases import cut_history, wrap_output_aliases
 from dynexplore.engine.aliasing.passes import NO_GRAD, RAISING
-from dynexplore.engine.graph.operator_warnings import issue_warnings, place_warnings, warnings_of
+from dynexplore.engine.graph.operator_warnings import issue_warnings, place_warnings
 from dynexplore.engine.records import record
 
 Compiled = Callable[..., Any]
@@ -70,10 +70,6 @@ def _detach_no_grad_views(function: Compiled, candidate: Candidate) -> Compiled:
         return function  # the backend returned the graph itself, which runs as captured
     outputs = enumerate(candidate.graph.meta.outputs)
     return detach_no_grad_views(function, {place: info.requires_grad for place, info in outputs if info.loses_grad_fn})
-
-
-def _warns(candidate: Candidate) -> bool:
-    return bool(warnings_of(candidate.graph.call_nodes()))
 
 
 WRAPPERS: dict[str, Wrapper[Candidate]] = {
@@ -123,13 +119,13 @@ WRAPPERS: dict[str, Wrapper[Candidate]] = {
         Wrapper[Candidate](
             "issue warnings",
             "A backend runs an operator's Python code only while it traces the graph, so its warnings are issued in each call.",
-            lambda candidate: not candidate.runs_as_captured and _warns(candidate),
+            lambda candidate: not candidate.runs_as_captured and candidate.graph.meta.warns,
             lambda function, candidate: issue_warnings(function, candidate.graph.call_nodes()),
         ),
         Wrapper[Candidate](
             "place warnings",
             "The warnings of a graph that runs as captured name its generated code; eager names the user's line.",
-            lambda candidate: candidate.runs_as_captured and _warns(candidate),
+            lambda candidate: candidate.runs_as_captured and candidate.graph.meta.warns,
             lambda function, candidate: place_warnings(function, candidate.graph.module),
         ),
     )

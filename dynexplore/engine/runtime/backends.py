@@ -245,8 +245,10 @@ class GraphBackend:
             with released(), torch_backend_lock if self.is_of_torch else contextlib.nullcontext(), contextlib.ExitStack() as blocks:
                 for block in around:
                     blocks.enter_context(block)
-                for block in (tracing(TracingContext(fake_mode)), modes_off(), hooks_away(), without_node_warnings(module)):
+                for block in (tracing(TracingContext(fake_mode)), modes_off(), hooks_away()):
                     blocks.enter_context(block)
+                if any("warnings" in node.meta for node in module.graph.nodes):
+                    blocks.enter_context(without_node_warnings())
                 _import_at_rest(backend)
                 watched = _watched_compiler(self.name, self.recorder, self.frame, name)
                 compiled = backend(module, examples) if watched is None else watched(module, examples, **backend.options)

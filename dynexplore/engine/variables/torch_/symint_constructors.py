@@ -35,6 +35,7 @@ def lower_constructor_of_symints(
     """
     if not _is_on_a_device(kwargs.get("device", ConstantVariable(None))):
         return None
+    data.read_items(ctx)
     if not _holds_varying_integer(data):
         return None
     return ctx.operation("call_function", torch._refs.tensor, [data], kwargs)
