@@ -21,7 +21,7 @@ def test_quiet_after_the_shapes_are_known() -> None:
 def test_never_quiet() -> None:
     """A string that changes each time is compiled each time; the report says where to look."""
     names = itertools.count()
-    compiled = dynexplore.optimize("eager")(lambda x, name: (x + 1, name))
+    compiled = dynexplore.optimize("eager")(lambda x, name: (x + 1, name.upper()))
 
     def call(x: Any) -> Any:
         return compiled(x, f"call {next(names)}")
