@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import io
+import operator
 from contextlib import redirect_stdout
 from typing import Any
 
@@ -212,4 +213,99 @@ def test_a_decorated_function_gets_its_values() -> None:
     compiled = dynexplore.optimize("eager")(f)
     for flag in (1, 2, 3, 1):
         assert repr(compiled(torch.ones(2), flag)) == repr(f(torch.ones(2), flag))
+    assert graphs_compiled() >= 1
+
+
+ITEMS_USED: dict[str, Any] = {
+    "index": lambda x, n, s: x[n, :],
+    "index and slice": lambda x, n, s: x[:n, n],
+    "view": lambda x, n, s: x.new_zeros((n, 2)),
+    "reshape": lambda x, n, s: x.reshape(*(2, 2)) * n,
+    "cmp": lambda x, n, s: x + ((n, 1) == (1, 1)),
+    "in": lambda x, n, s: x + (n in [1, 2]),
+    "sum": lambda x, n, s: x + sum([n, 1]),
+    "max": lambda x, n, s: x + max(n, 2),
+    "sorted": lambda x, n, s: x + sorted([n, 2])[0],
+    "f-string": lambda x, n, s: (x + 1, f"{(n, s)}"),
+    "repr": lambda x, n, s: (x + 1, repr([n, s])),
+    "join": lambda x, n, s: (x + 1, "-".join([s, "a"])),
+    "percent format": lambda x, n, s: (x + 1, "%s %d" % (s, n)),
+    "hash": lambda x, n, s: (x + 1, {(n, s): 1}),
+    "dict": lambda x, n, s: (x + 1, {"k": n}["k"] + 1),
+    "dict.get": lambda x, n, s: (x + 1, {"k": n}.get("k")),
+    "set": lambda x, n, s: (x + 1, {n, 2}),
+    "unpack": lambda x, n, s: (lambda a, b: x + a)(*(n, s)),
+    "keywords": lambda x, n, s: (lambda a, b: x + a)(**{"a": n, "b": s}),
+    "repeated": lambda x, n, s: (x + 1, [n] * 3),
+    "add": lambda x, n, s: (x + 1, (n,) + (s,)),  # noqa: RUF005
+    "is": lambda x, n, s: (x + 1, [n][0] is n, (s,)[0] is s),
+    "bool": lambda x, n, s: x + bool([n]),
+    "len": lambda x, n, s: x + len((n, s)),
+    "iter": lambda x, n, s: [x + i for i in (n, 1)],
+    "enumerate": lambda x, n, s: [(i, x + v) for i, v in enumerate([n, 2])],
+    "zip": lambda x, n, s: [x + a * b for a, b in zip([n, 2], (1, n))],
+    "map": lambda x, n, s: [x + a for a in map(int, [n, 2])],
+    "slice": lambda x, n, s: (x + 1, [n, s, 3][0:2]),
+    "tensor": lambda x, n, s: torch.tensor([n, 1]),
+    "stack": lambda x, n, s: torch.stack([x, x * n]),
+    "cat": lambda x, n, s: torch.cat([x] * n),
+    "full": lambda x, n, s: torch.full((n, 2), n),
+    "expand": lambda x, n, s: x[:1].expand([n, 2]),
+    "split": lambda x, n, s: x.reshape(-1).split([n, 4 - n]),
+    "pad": lambda x, n, s: torch.nn.functional.pad(x, (n, 1)),
+    "set item": lambda x, n, s: operator.setitem(y := x.clone(), (n, 0), 5) or y,
+    "isinstance": lambda x, n, s: x + isinstance((n,)[0], int),
+    "type": lambda x, n, s: (x + 1, type([n][0])),
+    "sort": lambda x, n, s: (x + 1, sorted([s, "b"], key=len)),
+    "index of": lambda x, n, s: x + [3, n].index(n),
+    "count": lambda x, n, s: x + [n, 1].count(1),
+    "equal dicts": lambda x, n, s: x + ({"a": n} == {"a": 1}),
+    "range": lambda x, n, s: [x + i for i in range(*(0, n))],
+    "getattr": lambda x, n, s: x * getattr(x, *("shape",))[0] + n,
+    "dtype": lambda x, n, s: x.to(*(torch.float64,)) * n,
+    "nested": lambda x, n, s: (x + 1, [[n], (s, [n])]),
+    "any": lambda x, n, s: x + any([n - 1, 0]),
+    "not": lambda x, n, s: x + (not (n,)),
+    "conditional": lambda x, n, s: x + 1 if (n,)[0] else x,
+    "min with a key": lambda x, n, s: x + min((n, 3), key=lambda v: -v),
+    "divmod": lambda x, n, s: x + divmod(*(7, n + 1))[1],
+    "pow": lambda x, n, s: x + pow(*[n, 2]),
+    "reversed": lambda x, n, s: (x + 1, list(reversed([n, s]))),
+    "star list": lambda x, n, s: (x + 1, [*(n, s), n]),
+    "store": lambda x, n, s: (lambda d: (d.__setitem__("q", [n]), x + d["q"][0])[1])({}),
+    "einsum": lambda x, n, s: torch.einsum("ij,jk->ik", [x, x * n]),
+    "where": lambda x, n, s: torch.where(x > n, *(x, -x)),
+    "roll": lambda x, n, s: x.roll((n, 0), (0, 1)),
+    "clamp": lambda x, n, s: x.clamp(*(0, n)),
+    "norm": lambda x, n, s: x.sum(dim=[0, 1]) * n,
+    "arange": lambda x, n, s: torch.arange(*(0, n)),
+    "flip": lambda x, n, s: x.flip([0]) + n,
+    "chunk": lambda x, n, s: x.chunk(*(2, 0))[0] * n,
+    "tile": lambda x, n, s: x.tile((n, 1)),
+    "rand": lambda x, n, s: torch.zeros(size=(n, 1)),
+    "gather": lambda x, n, s: x.index_select(0, torch.tensor([n - 1 if n else 0])),
+}  # fmt: skip
+"""A container of values that were only moved is used: by an operator, a builtin function, a tensor, a method, a call."""
+
+
+def seen(value: Any) -> Any:
+    """A value with its types and, of tensors, their sizes."""
+    if isinstance(value, torch.Tensor):
+        return value.tolist(), value.dtype, tuple(value.shape)
+    return [type(value), *map(seen, value)] if isinstance(value, list | tuple) else (repr(value), type(value))
+
+
+@pytest.mark.parametrize("name", ITEMS_USED)
+def test_a_container_is_used_with_the_values_of_its_call(name: str) -> None:
+    """As in Python, over calls with other values, whole numbers beyond 32 bits among them where no size is made of them."""
+    function = ITEMS_USED[name]
+    compiled = dynexplore.optimize("aot_eager")(function)
+    for n, s in [(1, "a"), (1, "a"), (2, "b"), (0, "cc"), (3, ""), *([(2**31, "a")] if name in ("tensor", "sum") else ())]:
+        results = []
+        for run in (function, compiled):
+            try:
+                results.append(seen(run(torch.arange(4.0).reshape(2, 2), n, s)))
+            except Exception as error:
+                results.append((type(error), str(error)[:80]))
+        assert results[0] == results[1], (n, s)
     assert graphs_compiled() >= 1
