@@ -1,8 +1,9 @@
 """Moved loads: which loads of a local push a value that the next instruction to take it only moves elsewhere.
 
-The idea: a local that is stored in another local, put into a tuple or passed to a function has not been used yet. If it is loaded
-for no more than that, the translator need not know its value, so that no guard depends on it. The analysis follows one value from
-its load to the step that pops it, through straight code only: a jump in between ends it, and the load then counts as a use.
+The idea: a local that is stored in another local or passed to a function has not been used yet. If it is loaded for no more than
+that, the translator need not know its value, so that no guard depends on it. The analysis follows one value from its load to the
+step that pops it, through straight code only: a jump in between ends it, and the load then counts as a use. So does a container:
+rules look at the items of a list, a key or `*args`, and expect real trackers.
 
 In: a `ParsedCode`. Out: `moved_loads`, the indices of such steps. PyTorch's counterpart: none; there a `LazyVariableTracker` may be
 on the stack until something other than a move realizes it (torch/_dynamo/variables/lazy.py).
@@ -15,7 +16,7 @@ from dynexplore.engine.bytecode.liveness import ENDS
 from dynexplore.engine.bytecode.opcodes import OPCODES, stack_change
 from dynexplore.engine.bytecode.reader import ParsedCode
 
-_ALL_PLACES = frozenset({"POP_TOP", "STORE_FAST", "BUILD_TUPLE", "BUILD_LIST"})
+_ALL_PLACES = frozenset({"POP_TOP", "STORE_FAST"})
 
 
 def moved_loads(parsed: ParsedCode) -> frozenset[int]:
@@ -55,10 +56,6 @@ def _is_moved(steps: list[Step], load: int) -> bool:
 def _takes_unused(step: Step, place: int, popped: int) -> bool:
     """Whether a step takes a value, the `place`-th of those that it pops, without looking at it."""
     match step.op:
-        case "BUILD_MAP":
-            return place % 2 == 1
-        case "BUILD_CONST_KEY_MAP":
-            return place < popped - 1
         case "CALL":
             return bool(place >= popped - step.arg[0])
         case "CALL_KW":

@@ -41,19 +41,11 @@ def _call(frame: SymbolicFrame, ctx: Interpreter, count: int, names: tuple[str, 
     positional = args[:count - len(names)]
     kwargs = dict(zip(names, args[count - len(names):], strict=True))
     if not function.binds_arguments():
-        positional = [read_whole(ctx, value) for value in positional]
-        kwargs = {name: read_whole(ctx, value) for name, value in kwargs.items()}
+        positional = [value.read(ctx) for value in positional]
+        kwargs = {name: value.read(ctx) for name, value in kwargs.items()}
     frame.only_calls, frame.calls_through = function, ()
     frame.push(function.call(ctx, [*first, *positional], kwargs).read(ctx))
     frame.only_calls = None
-
-
-def read_whole(ctx: Interpreter, value: VariableTracker) -> VariableTracker:
-    """The tracker of a value that is used; of a container that the frame made, the items count as used, too."""
-    tracker = value.read(ctx)
-    if tracker.source is None:
-        tracker.read_items(ctx)
-    return tracker
 
 
 def _callee(frame: SymbolicFrame) -> tuple[VariableTracker, list[VariableTracker]]:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from dynexplore.engine.bytecode import Step
 from dynexplore.engine.translate.data_dependent_asserts import may_be_assumed
 from dynexplore.engine.translate.dispatch import handles
-from dynexplore.engine.translate.handlers.calls import read_whole
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
 from dynexplore.engine.variables.containers.ranges import SliceVariable
 from dynexplore.engine.variables.operators import binary, compare, unary
@@ -85,14 +84,14 @@ def to_bool(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
 @handles("BINARY_SUBSCR")
 def binary_subscr(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """container[key]."""
-    key, container = read_whole(ctx, frame.pop()), frame.pop()
+    key, container = frame.pop(), frame.pop()
     frame.push(container.get_item(ctx, key).read(ctx))
 
 
 @handles("STORE_SUBSCR")
 def store_subscr(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """container[key] = value."""
-    key, container, value = read_whole(ctx, frame.pop()), frame.pop(), frame.pop()
+    key, container, value = frame.pop(), frame.pop(), frame.pop()
     container.set_item(ctx, key, value)
 
 

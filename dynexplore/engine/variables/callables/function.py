@@ -13,6 +13,7 @@ In: a callable and its arguments. Out: the tracker of the result. PyTorch's coun
 
 from __future__ import annotations
 
+import inspect
 import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -360,10 +361,16 @@ def call_python_function(
 
 
 def is_only_inlined(function: types.FunctionType) -> bool:
-    """Whether `call_python_function` inlines a function whatever its arguments are."""
+    """Whether `call_python_function` inlines a function whatever its arguments are, and only binds them."""
     if rule_for(function) is not None or vars(torch.Tensor).get(function.__name__) is function:
         return False
-    return _FORWARDS.isdisjoint(function.__dict__) and skip.how_to_call(function) == "inline"
+    is_inlined = _FORWARDS.isdisjoint(function.__dict__) and skip.how_to_call(function) == "inline"
+    return is_inlined and not takes_all(function.__code__)
+
+
+def takes_all(code: types.CodeType) -> bool:
+    """Whether a function has `*args` or `**kwargs`: containers, whose items count as used."""
+    return bool(code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS))
 
 
 def _is_function_of_program(argument: VariableTracker) -> bool:
@@ -439,7 +446,7 @@ class NestedFunctionVariable(VariableTracker):
         return self.cells[index]
 
     def binds_arguments(self) -> bool:
-        return True
+        return not takes_all(self.code)
 
     def call(self, ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
         return ctx.calls.inline(self, args, kwargs)

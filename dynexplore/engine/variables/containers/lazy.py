@@ -2,7 +2,7 @@
 
 The idea: a list argument may hold a hundred tensors of which the function reads two. An item becomes a real tracker, with guards
 and a graph input, only when it is read. Containers and locals may hold a lazy value. **The stack holds one only while it moves**: a
-number or string that is loaded to be stored, put into a container or bound to a parameter (bytecode/moved_loads.py).
+number or string that is loaded to be stored or bound to a parameter (bytecode/moved_loads.py).
 
 In: a live value and its source. Out: its tracker, on the first `read`. PyTorch's counterpart: `LazyVariableTracker` in
 torch/_dynamo/variables/lazy.py.
