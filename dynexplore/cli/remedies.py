@@ -31,12 +31,8 @@ def add_to(commands: Any) -> None:
         "copy of the script's folder in a scratch directory, and report whether it helped: fewer recompiles and graph breaks, same "
         "values. None of your files is written, unless the script names them by an absolute path.",
     )
-    command.add_argument("--calls", type=int, default=20, metavar="N", help="end a run after N compiled calls (20)")
-    command.add_argument("--for", type=seconds, default=120.0, dest="seconds", metavar="SECONDS", help="and after this time (120)")
-    command.add_argument("--most", type=int, default=8, metavar="N", help="try at most N remedies (8)")
+    _add_script_and_limits(command, 8, "try at most N remedies (8)")
     command.add_argument("--json", type=Path, metavar="OUT", help="write the remedies and what they changed as JSON")
-    command.add_argument("script", type=Path, metavar="SCRIPT.py")
-    command.add_argument("args", nargs=argparse.REMAINDER, metavar="ARGS", help="the script's own arguments")
     command.set_defaults(command=try_script, passes_on=False)
     _add_fix(commands)
 
@@ -52,12 +48,16 @@ def _add_fix(commands: Any) -> None:
         "without --write.",
     )
     command.add_argument("--write", action="store_true", help="apply the patch to your files")
+    _add_script_and_limits(command, 16, "run the program at most N times (16)")
+    command.set_defaults(command=fix_script, passes_on=False)
+
+
+def _add_script_and_limits(command: argparse.ArgumentParser, most: int, most_help: str) -> None:
     command.add_argument("--calls", type=int, default=20, metavar="N", help="end a run after N compiled calls (20)")
     command.add_argument("--for", type=seconds, default=120.0, dest="seconds", metavar="SECONDS", help="and after this time (120)")
-    command.add_argument("--most", type=int, default=16, metavar="N", help="run the program at most N times (16)")
+    command.add_argument("--most", type=int, default=most, metavar="N", help=most_help)
     command.add_argument("script", type=Path, metavar="SCRIPT.py")
     command.add_argument("args", nargs=argparse.REMAINDER, metavar="ARGS", help="the script's own arguments")
-    command.set_defaults(command=fix_script, passes_on=False)
 
 
 def try_script(arguments: argparse.Namespace) -> int:
