@@ -44,20 +44,20 @@ def dropped_at_once(x):
 
 
 def deleted(x):
-    made = Derived(3)
-    x = x * made.k
-    del made
+    resource = Derived(3)
+    x = x * resource.k
+    del resource
     LOG.append("after")
     return x + 1
 
 
 def rebound(x):
-    made = Resource(1)
-    made = Resource(2)
+    resource = Resource(1)
+    resource = Resource(2)
     LOG.append("between")
-    x = x * made.k
-    made = None
-    LOG.append(made)
+    x = x * resource.k
+    resource = None
+    LOG.append(resource)
     return x
 
 
@@ -99,11 +99,11 @@ def in_a_callee_twice(x):
 
 def raises_with_one(x):
     try:
-        made = Resource(6)
-        raise ValueError(made.k)
+        resource = Resource(6)
+        raise ValueError(resource.k)
     except ValueError as error:
         x = x * error.args[0]
-        del made
+        del resource
     LOG.append("after")
     return x
 
@@ -138,26 +138,26 @@ class Plain:
 
 
 def with_a_callback(x):
-    made = Plain()
-    kept = weakref.ref(made, lambda _: LOG.append("gone"))
-    x = x * made.k
-    del made
+    resource = Plain()
+    kept = weakref.ref(resource, lambda _: LOG.append("gone"))
+    x = x * resource.k
+    del resource
     return x + len(LOG), kept() is None
 
 
 def with_a_finalizer(x):
-    made = Plain()
-    weakref.finalize(made, LOG.append, "gone")
-    x = x * made.k
-    del made
+    resource = Plain()
+    weakref.finalize(resource, LOG.append, "gone")
+    x = x * resource.k
+    del resource
     return x + len(LOG)
 
 
 def behind_a_proxy(x):
-    made = Plain()
-    proxy = weakref.proxy(made, lambda _: LOG.append("gone"))
+    resource = Plain()
+    proxy = weakref.proxy(resource, lambda _: LOG.append("gone"))
     x = x * proxy.k
-    made = None
+    resource = None
     return x + len(LOG)
 
 
@@ -302,31 +302,31 @@ def returned_and_tested(x, between):
 
 
 def returned_and_deleted(x, between):
-    made = make(5)
+    resource = make(5)
     LOG.append("before")
     between()
-    x = x * made.k
-    del made
+    x = x * resource.k
+    del resource
     LOG.append("after")
     between()
     return x * 2
 
 
 def returned_and_rebound(x, between):
-    made = make(1)
-    made = make(2)
+    resource = make(1)
+    resource = make(2)
     LOG.append("between")
-    x = x * made.k
-    made = None
-    LOG.append(made)
+    x = x * resource.k
+    resource = None
+    LOG.append(resource)
     between()
     return x * 2
 
 
 def rebound_in_a_loop(x, between):
     for k in range(3):
-        made = make(k)
-        x = x + made.k
+        resource = make(k)
+        x = x + resource.k
         between()
         LOG.append(k)
     return x * 2
@@ -334,38 +334,38 @@ def rebound_in_a_loop(x, between):
 
 def deleted_in_a_loop(x, between):
     for k in range(3):
-        made = make(k)
-        x = x + made.k
-        del made
+        resource = make(k)
+        x = x + resource.k
+        del resource
         LOG.append(k)
         between()
     return x * 2
 
 
 def deleted_and_read_again(x, between):
-    made = make(1)
+    resource = make(1)
     LOG.append("before")
     try:
-        del made
+        del resource
         between()
-        return x * made.k  # noqa: F821
+        return x * resource.k  # noqa: F821
     except UnboundLocalError as error:
         return x * 2, str(error)
 
 
 def in_a_with_block(x, between):
-    with Opens() as made:
-        x = x * made.k
+    with Opens() as resource:
+        x = x * resource.k
         between()
-        made = None
+        resource = None
         LOG.append("inside")
     LOG.append("after")
     return x * 2
 
 
 def held_twice(x, between):
-    made = also = make(6)
-    del made
+    resource = also = make(6)
+    del resource
     LOG.append("one")
     x = x * also.k
     between()
@@ -386,16 +386,16 @@ PROXIES: list[Any] = []
 
 @dynexplore.disable
 def seen_by_a_proxy() -> Plain:
-    made = Plain()
-    PROXIES[:] = [weakref.proxy(made, lambda _: LOG.append("gone"))]
-    return made
+    resource = Plain()
+    PROXIES[:] = [weakref.proxy(resource, lambda _: LOG.append("gone"))]
+    return resource
 
 
 def seen_through_a_proxy(x, between):
-    made = seen_by_a_proxy()
-    x = x * made.k
+    resource = seen_by_a_proxy()
+    x = x * resource.k
     between()
-    del made
+    del resource
     LOG.append("after")
     return x * 2
 
