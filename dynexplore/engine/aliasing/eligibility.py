@@ -31,6 +31,7 @@ from dynexplore.engine.aliasing.lowerings import (
     LEAF,
     LOOP,
     REDRAW,
+    calls_in,
     cannot_be_cut_at,
     has_eager_nodes,
     passes_functorch_tensors,
@@ -118,7 +119,7 @@ def _is_inference_leaf(value: object) -> bool:
 
 
 def _is_recurrent_alone(candidate: Candidate) -> bool:
-    calls = candidate.graph.call_nodes()
+    calls = calls_in(candidate.graph.module)
     only_layers = all(is_recurrent(node.target) or node.target is operator.getitem for node in calls)
     return only_layers and not has_eager_nodes(candidate.graph.module)
 

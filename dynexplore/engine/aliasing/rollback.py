@@ -120,18 +120,22 @@ def _alias_check(graph: FinishedGraph, places: Sequence[int]) -> Callable[[Seque
 def _copy_of(tensor: torch.Tensor) -> Callable[[], object]:
     """Copy a tensor; returns a function that restores the data and the layout."""
     data = tensor.detach()
-    layout = (data.size(), data.stride(), data.storage_offset())
-    one_of_each = tuple([slice(1 if stride == 0 else None) for stride in data.stride()])  # copy_ refuses an expanded tensor
-    copy = data[one_of_each].clone() if 0 in data.stride() else data.clone()
+    copy, layout = _each_place_once(data).clone(), (data.size(), data.stride(), data.storage_offset())
 
     def put_back() -> None:
         detached = tensor.detach()
         if (detached.size(), detached.stride(), detached.storage_offset()) != layout:
             with torch.no_grad():
                 tensor.as_strided_(*layout)
-        (tensor.data[one_of_each] if 0 in layout[1] else tensor.data).copy_(copy)
+        _each_place_once(tensor.data).copy_(copy)
 
     return put_back
+
+
+def _each_place_once(tensor: torch.Tensor) -> torch.Tensor:
+    """The part of an expanded tensor that holds each of its places once: `copy_` refuses the whole."""
+    strides = tensor.stride()
+    return tensor[tuple([slice(1 if stride == 0 else None) for stride in strides])] if 0 in strides else tensor
 
 
 def _random_states(inputs: Sequence[Any]) -> list[Callable[[], object]]:

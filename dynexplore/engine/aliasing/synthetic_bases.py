@@ -75,7 +75,7 @@ def are_views_in_graph(bases: Sequence[Base], graph: FinishedGraph) -> bool:
 
     Inductor of torch 2.14 orders several mutations of one base incorrectly, so only one mutation is allowed.
     """
-    if sum(bool(mutated_args(node)) for node in graph.call_nodes()) > 1:
+    if sum(bool(mutated_args(node)) for node in calls_in(graph.module)) > 1:
         return False
     nodes = [graph.inputs[place].node for places, *_ in bases for place in places]
     storages = set().union(*map(storages_of, nodes))

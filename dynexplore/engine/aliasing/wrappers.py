@@ -21,6 +21,7 @@ from torch.autograd.grad_mode import _unsafe_preserve_version_counter as preserv
 from dynexplore.engine.aliasing.eligibility import Candidate
 from dynexplore.engine.aliasing.inference_mode import detach_no_grad_views, wrap_inference_outputs
 from dynexplore.engine.aliasing.keep_raising_ops import drop_extra_outputs
+from dynexplore.engine.aliasing.lowerings import calls_in
 from dynexplore.engine.aliasing.output_aliases import cut_history, wrap_output_aliases
 from dynexplore.engine.aliasing.passes import NO_GRAD, RAISING
 from dynexplore.engine.graph.operator_warnings import issue_warnings, place_warnings
@@ -120,7 +121,7 @@ WRAPPERS: dict[str, Wrapper[Candidate]] = {
             "issue warnings",
             "A backend runs an operator's Python code only while it traces the graph, so its warnings are issued in each call.",
             lambda candidate: not candidate.runs_as_captured and candidate.graph.meta.warns,
-            lambda function, candidate: issue_warnings(function, candidate.graph.call_nodes()),
+            lambda function, candidate: issue_warnings(function, calls_in(candidate.graph.module)),
         ),
         Wrapper[Candidate](
             "place warnings",

@@ -74,12 +74,6 @@ class FinishedGraph:
     lowerings: tuple[str, ...] = ()  # the passes that changed it (aliasing/lowerings.py)
     pieces: list[GraphPiece] = field(default_factory=list)  # the pieces, if it was split for DistributedDataParallel
 
-    def call_nodes(self) -> list[torch.fx.Node]:
-        """Every call node, including those of subgraphs."""
-        graphs = [inner.graph for inner in self.module.modules() if isinstance(inner, torch.fx.GraphModule)]
-        return [node for graph in graphs for node in graph.nodes if node.op.startswith("call_")]
-
-
 class OperatorFailed(Exception):
     """An operation raised on fake tensors; `cause` is its exception."""
 
