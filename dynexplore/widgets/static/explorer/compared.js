@@ -26,6 +26,7 @@ export function aligned(before, after, key, text) {
   let [end, other] = [left.length, right.length];
   while (end > start && other > start && left[end - 1] === right[other - 1]) [end, other] = [end - 1, other - 1];
   const both = (/** @type {T} */ one, /** @type {T} */ two) => ({ sign: text(one) === text(two) ? "=" : "~", before: one, after: two });
+  /** @type {Aligned<T>[]} */
   const rows = before.slice(0, start).map((one, at) => both(one, after[at]));
   rows.push(...between(before.slice(start, end), after.slice(start, other), key, both));
   rows.push(...before.slice(end).map((one, at) => both(one, after[other + at])));

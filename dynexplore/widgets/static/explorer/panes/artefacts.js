@@ -73,7 +73,7 @@ export const artefactsPane = {
         block.classList.toggle("dynx-of-line", is);
         return is;
       });
-      const first = new Map(found.map((block) => [block.closest("section"), block]).reverse());
+      const first = new Map(found.map((block) => /** @type {const} */ ([block.closest("section"), block])).reverse());
       const links = [...first].reverse().map(([section, block]) => makeButton(section?.querySelector("h4")?.textContent ?? "", () => block.scrollIntoView({ block: "nearest" })));
       chain.replaceChildren(make("span", "dynx-facts", line ? `Line ${line} became ` : ""), ...(links.length ? links : [make("span", "dynx-facts", line ? "nothing that is shown here" : "")]));
       if (isAsked) [...first.values()][0]?.scrollIntoView({ block: "nearest" }); // the last stage: a kernel, where there is one

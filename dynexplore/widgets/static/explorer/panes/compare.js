@@ -132,6 +132,7 @@ class Compare {
 
   /** By so many rows. @param {number} by */
   step(by) {
+    /** @type {Pair[]} */
     const pairs = this.pairs ?? [];
     const to = pairs[Math.max(0, Math.min(pairs.length - 1, pairs.indexOf(/** @type {Pair} */ (this.chosen)) + by))];
     if (!to) return;
@@ -173,6 +174,7 @@ class Compare {
 
   /** @param {HTMLElement} body @param {import("../compared.js").Aligned<Item>[]} rows */
   fill(body, rows) {
+    /** @type {import("../compared.js").Aligned<Item>[]} */
     let equal = [];
     const flush = (/** @type {boolean} */ isLast) => {
       const from = body.lastElementChild?.matches(".dynx-part") ? 0 : KEPT;

@@ -96,7 +96,7 @@ class Recompiles {
 
   /** A button for each function, or a list where there are many. @returns {HTMLElement[]} */
   chooser() {
-    const said = ({ name, recompiles, lost, seconds }) => [name, ` ${recompiles} · ${secondsOf(lost || seconds)}`];
+    const said = (/** @type {CalledFunction} */ { name, recompiles, lost, seconds }) => [name, ` ${recompiles} · ${secondsOf(lost || seconds)}`];
     if (this.functions.length > MANY_FUNCTIONS) {
       const select = /** @type {HTMLSelectElement} */ (make("select"));
       select.setAttribute("aria-label", "Function");
