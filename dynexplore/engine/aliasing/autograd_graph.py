@@ -25,6 +25,8 @@ import torch
 
 from dynexplore.engine.aliasing.stale_views import has_stale_grad_fn
 
+_AUTOGRAD: Any = torch._C._autograd
+
 
 def grad_nodes(tensors: Iterable[Any]) -> Iterator[Any]:
     """The autograd nodes reachable from these values, each once; non-tensors and tensors without a grad_fn have none."""
@@ -64,10 +66,21 @@ def is_no_grad_view(value: Any) -> bool:
     >>> is_no_grad_view(view), is_no_grad_view(x[:1])
     (True, False)
     """
-    if not isinstance(value, torch.Tensor) or not value._is_view():
-        return False
-    autograd: Any = torch._C._autograd
-    return bool(autograd._get_creation_meta(value) == autograd.CreationMeta.NO_GRAD_MODE)
+    return _has_creation_meta(value, _AUTOGRAD.CreationMeta.NO_GRAD_MODE)
+
+
+def is_one_of_several_views(value: Any) -> bool:
+    """Whether one operator returned it together with other views; autograd lets nobody mutate such a view.
+
+    >>> x = torch.ones(4, requires_grad=True)
+    >>> is_one_of_several_views(x.split(2)[0]), is_one_of_several_views(x[:2])
+    (True, False)
+    """
+    return _has_creation_meta(value, _AUTOGRAD.CreationMeta.MULTI_OUTPUT_NODE)
+
+
+def _has_creation_meta(value: Any, creation_meta: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value._is_view() and _AUTOGRAD._get_creation_meta(value) == creation_meta
 
 
 def ends_ahead_of_base(value: Any) -> bool:

@@ -49,7 +49,7 @@ def collect_metadata(
     with torch._C.DisableTorchFunctionSubclass():  # do not run `__torch_function__` of user subclasses
         hidden = _hidden_storages(inputs, effects, versions)
         resized = _resized_in_place(module) if effects.written else set()
-        input_infos = tuple(_input_info(entry, effects, hidden, resized) for entry in inputs)
+        input_infos = tuple(_input_info(entry, effects, hidden, resized, versions) for entry in inputs)
         fakes = [node.meta["example_value"] for node in outputs]
         values = (*fakes, *(entry.node.meta["example_value"] for entry in inputs))
         storages = {storage_of(value) for value in values if _is_strided(value) and value.requires_grad}
@@ -90,7 +90,9 @@ def _resized_in_place(module: torch.fx.GraphModule) -> set[int]:
     return {id(argument.meta["example_value"]) for node in resizing for argument in node.all_input_nodes[:1]}
 
 
-def _input_info(entry: Input, effects: Effects, hidden: set[int], resized: set[int]) -> InputAliasInfo:
+def _input_info(
+    entry: Input, effects: Effects, hidden: set[int], resized: set[int], versions: Mapping[int, int]
+) -> InputAliasInfo:
     fake, real = entry.node.meta["example_value"], entry.example
     if not isinstance(fake, torch.Tensor):
         return _NO_TENSOR
@@ -98,7 +100,7 @@ def _input_info(entry: Input, effects: Effects, hidden: set[int], resized: set[i
     if storage not in effects.written or not isinstance(real, torch.Tensor):
         return InputAliasInfo(storage in effects.written, False, storage in hidden, storage in effects.as_strided_storages)
     return InputAliasInfo(
-        True, id(fake) in resized, storage in hidden, storage in effects.as_strided_storages,
+        True, id(fake) in resized, storage in hidden, storage in effects.as_strided_storages, _was_bumped(fake, versions),
         real.requires_grad, bool(is_leaf_unless_stale(real)), real.is_inference(),
         not real.requires_grad and not real.is_meta and fake.requires_grad,
     )  # fmt: skip

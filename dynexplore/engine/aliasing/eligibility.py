@@ -738,6 +738,21 @@ def f(x):
     return torch.add(x, x, alpha=random.random())
 """,
         ),
+        Rule(
+            "BE37",
+            "an output is one of several views, such as those of `split`, of a mutated leaf that requires grad",
+            "Autograd lets nobody mutate a view that `split`, `chunk` or `unbind` returned, so AOTAutograd does not regenerate it "
+            "from the input. After a mutation of the input it would have memory of its own.",
+            "Take the views outside the compiled function.",
+            lambda candidate: limits.returns_one_of_several_views_of_mutated_leaf(candidate.graph),
+            example="""
+def f(w):
+    w.data.add_(1)
+    return w.split(2)
+
+args = (torch.ones(4, requires_grad=True),)
+""",
+        ),
     )
 }
 """The reasons by id, in the order of evaluation."""

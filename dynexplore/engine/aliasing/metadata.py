@@ -21,6 +21,7 @@ class InputAliasInfo:
     mutates_metadata: bool = False  # in-place operators change its sizes or strides
     mutations_hidden_from_autograd: bool = False  # all of them go through `.data` and bump no version counter
     is_as_strided: bool = False  # an operator uses offsets from the start of its storage
+    bumps_version: bool = False  # a mutation bumps its version counter, which not all aliases share
     requires_grad: bool = False
     is_leaf: bool = True
     is_inference: bool = False

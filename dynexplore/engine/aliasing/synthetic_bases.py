@@ -25,7 +25,7 @@ import torch
 import torch.fx
 
 from dynexplore.engine.aliasing.lowerings import calls_in
-from dynexplore.engine.aliasing.mutation import mutated_args, storages_of, tensors_of
+from dynexplore.engine.aliasing.mutation import mutated_args, operator_name, storages_of, tensors_of
 from dynexplore.engine.aliasing.storage import groups_that_overlap, layout_of, storage_of
 from dynexplore.engine.graph.builder import FinishedGraph, example_value
 
@@ -82,10 +82,19 @@ def are_views_in_graph(bases: Sequence[Base], graph: FinishedGraph) -> bool:
     attributes = (node for node in graph.module.graph.nodes if node.op == "get_attr")
     if any(node in graph.outputs for node in nodes) or any(not storages.isdisjoint(storages_of(node)) for node in attributes):
         return False
+    if _takes_as_strided_before_mutation(graph, nodes):
+        return False
     numbers = (number for node in nodes for part in layout_of(example_value(node)) for number in _numbers(part))
     if not all(isinstance(number, int) for number in numbers):
         return False
     return all(has_one_base for *_, has_one_base in bases) or not any(_is_view_or_trains(node, storages) for node in graph.outputs)
+
+
+def _takes_as_strided_before_mutation(graph: FinishedGraph, nodes: Sequence[torch.fx.Node]) -> bool:
+    """Whether an `as_strided` of an input comes before a mutation: of a view of the base it would be one that has no inverse."""
+    calls = list(calls_in(graph.module))
+    last = max((place for place, node in enumerate(calls) if mutated_args(node)), default=-1)
+    return any(operator_name(node).startswith("as_strided") and node.args[0] in nodes for node in calls[: last + 1])
 
 
 def _is_view_or_trains(output: torch.fx.Node, storages: set[int]) -> bool:
@@ -132,7 +141,8 @@ def taking_views(compiled: Callable[..., Any], graph: FinishedGraph, bases: Sequ
     """The backend's callable for the graph with bases, called with the program's inputs."""
     unchanged = _places_that_stay(len(graph.inputs), bases)
     firsts = [(places[0], count, has_one_base) for places, _, count, has_one_base in bases]
-    bumped = _places_with_own_counters(graph, bases)
+    own = [place for places, *_, has_one_base in bases if not has_one_base for place in places]  # counters that no base shares
+    bumped = [place for place in own if graph.meta.inputs[place].bumps_version]
 
     def call(*inputs: Any) -> Any:
         with torch.no_grad():
@@ -149,13 +159,6 @@ def _flat(tensor: torch.Tensor, count: int, is_view: bool) -> torch.Tensor:
     if is_view:
         return _viewed(tensor).as_strided((count,), (1,), 0)
     return tensor.new_empty(0).set_(tensor.untyped_storage(), 0, (count,), (1,))
-
-
-def _places_with_own_counters(graph: FinishedGraph, bases: Sequence[Base]) -> list[int]:
-    """The inputs that the program itself mutates and whose version counters the base does not share."""
-    mutated = {id(_viewed(value)) for node in calls_in(graph.module) for arg in mutated_args(node) for value in tensors_of(arg)}
-    places = [place for places, *_, has_one_base in bases if not has_one_base for place in places]
-    return [place for place in places if id(_viewed(example_value(graph.inputs[place].node))) in mutated]
 
 
 def _places_that_stay(count: int, bases: Sequence[Base]) -> list[int]:
