@@ -486,7 +486,11 @@ class NestedFunctionVariable(VariableTracker):
         return annotations
 
     def set_attribute(self, ctx: TraceContext, name: str, value: VariableTracker) -> None:
-        if name.startswith("__") and (name == "__annotate__" or hasattr(types.FunctionType, name)):
+        if name == "__annotations__":
+            self._set_annotations(ctx, value)
+            return
+        # `hasattr` does not see `__annotate__`: a property of `type` hides the function's own, which older Pythons lack
+        if name.startswith("__") and (name in vars(types.FunctionType) or hasattr(types.FunctionType, name)):
             if name == "__annotate__" and value.is_constant() and value.as_constant() is None:
                 self.annotate = None
                 return
@@ -494,12 +498,17 @@ class NestedFunctionVariable(VariableTracker):
                 self.attributes.pop("__annotations__", None)
                 self.annotate = value
                 return
-            if name in ("__name__", "__qualname__", "__module__", "__doc__", "__annotations__", "__dict__"):
-                self.annotate = None if name == "__annotations__" else self.annotate
+            if name in ("__name__", "__qualname__", "__module__", "__doc__", "__dict__"):
                 self.attributes[name] = value
                 return
             super().set_attribute(ctx, name, value)
         self.attributes[name] = value
+
+    def _set_annotations(self, ctx: TraceContext, value: VariableTracker) -> None:
+        if not issubclass(value.python_type(), dict | types.NoneType):
+            ctx.raise_exception(TypeError, "__annotations__ must be set to a dict object")
+        self.annotate = None  # what would have evaluated them is forgotten
+        self.attributes["__annotations__"] = value
 
     def reconstruct(self, build: Reconstruction) -> None:
         build.make_function(self)
