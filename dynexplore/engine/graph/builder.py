@@ -368,9 +368,14 @@ class GraphBuilder:
         self._saved_data_is_mutated |= any(_is_recorded(user, memory) for user in tensor.users)
 
     def changes_of(self, tensor: torch.Tensor) -> int | None:
-        """`_version` of a fake tensor created in this graph; None for one from outside."""
-        by_lists = any("foreach" in operator_name(node) for node in self.graph.nodes)  # version bumps vary by device
-        is_unknown = by_lists or tensor.is_inference() or storage_of(tensor) in outside_storages(self.graph)
+        """`_version` of a fake tensor created in this graph; None for one from outside, or where fake tensors count differently.
+
+        The version bumps of `_foreach` operators vary by device. Operators on an inference tensor bump those of their results: the
+        kernel of clone(), for example, writes to an empty tensor.
+        """
+        by_lists = any("foreach" in operator_name(node) for node in self.graph.nodes)
+        of_inference = any(value.is_inference() for node in self.graph.nodes for value in tensors_of(node))
+        is_unknown = by_lists or of_inference or storage_of(tensor) in outside_storages(self.graph)
         return None if is_unknown else tensor._version
 
     # -- end

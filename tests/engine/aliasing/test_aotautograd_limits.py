@@ -614,6 +614,15 @@ def test_changes_are_counted_as_the_program_makes_them(program: Any, backend: st
     assert_same_as_eager(program, torch.ones(3), then=[(again,)], backend=backend)
 
 
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_changes_behind_an_inference_tensor_are_counted(backend: str) -> None:
+    """The clone of an inference tensor has been written to once."""
+    with torch.inference_mode():
+        again = torch.ones(3)
+    with torch.no_grad():
+        assert_same_as_eager(changes_of_a_view, torch.ones(3), then=[(again,), (torch.zeros(3),)], backend=backend)
+
+
 def test_a_tensor_made_in_the_graph_knows_how_often_it_was_changed() -> None:
     """No break is needed for that."""
     assert_same_as_eager(changes_of_a_made_one, torch.ones(3), graphs=1, breaks=0, backend="aot_eager")
