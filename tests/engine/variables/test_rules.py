@@ -572,7 +572,7 @@ def asks_what_a_tensor_is(x):
     return y, torch.is_same_size(x, x), torch.get_device(x), torch.is_conj(x), x + 1
 
 
-@program(X, torch.tensor(0.5), graphs=1, ops=7, breaks=0)
+@program(X, torch.tensor(0.5), graphs=1, ops=4, breaks=0)
 def factors_that_are_tensors(x, factor):
     y = x.clone().addcdiv_(x, x + 5, value=factor).addcmul(x, x, value=-factor)
     return y.add_(x, alpha=factor), y.sub(x, alpha=2), y
