@@ -19,10 +19,11 @@ import doctest
 import json
 import os
 import re
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+
+from warm_python import python
 
 _FENCE = re.compile(
     r"^(?:<!-- not run: (?P<excuse>[^>]*) -->\n+)?```(?P<kind>[^\n`]*)\n(?P<text>.*?)^```$\n*(?:```text\n(?P<says>.*?)^```$)?",
@@ -58,15 +59,8 @@ def run(blocks: list[Block], folder: Path, seconds: float = 600) -> list[str]:
     root = Path(__file__).resolve().parents[1]
     path = os.pathsep.join([str(_programs(folder)), str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     environment = {**os.environ, "PATH": path, "PYTHONPATH": str(root), "IPYTHONDIR": str(folder / ".ipython"), "COLUMNS": "80"}
-    done = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("run_doc_page.py"))],
-        input=programs,
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=seconds,
-    )
+    program = Path(__file__).with_name("run_doc_page.py")
+    done = python(program, stdin=programs, cwd=folder, env=environment, timeout=seconds)
     last = done.stdout.strip().splitlines()[-1:] or [""]
     assert done.returncode == 0 and last[0].startswith("["), f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
     results: list[tuple[str, str]] = json.loads(last[0])

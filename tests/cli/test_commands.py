@@ -18,6 +18,7 @@ from dynexplore.cli import program as cli_program
 from dynexplore.recording.recording import save
 from sample_recordings import toy
 from source_tree import ROOT
+from warm_python import python, run
 
 SCRIPT = """
 import sys
@@ -37,12 +38,6 @@ def script(tmp_path: Path) -> Path:
     path = tmp_path / "script.py"
     path.write_text(SCRIPT)
     return path
-
-
-def run(*words: object, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    """Run the command line in a process of its own."""
-    command = [sys.executable, "-m", "dynexplore", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, input=stdin)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +119,8 @@ def test_a_script_runs_as_under_python(script: Path) -> None:
 def test_the_readme_shows_what_is_printed() -> None:
     """The README's example prints what the README says, and its report holds the example's own break only."""
     shown = (ROOT / "README.md").read_text().split("```text\n")[1].split("```")[0]
-    done = run("explain", "examples/toy.py")
+    command = [sys.executable, "-m", "dynexplore", "explain", "examples/toy.py"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     assert is_as_said(shown, done.stdout)
     assert done.stderr == "dynexplore: capturing toy (toy.py:6); --only NAME or --all chooses otherwise\n"
 
@@ -233,7 +229,7 @@ def test_a_frame_is_shown_and_run_again(tmp_path: Path) -> None:
     """`replay` shows it; with --trust it runs, and its recording is a file; the status says whether its translation fails."""
     frame, page = tmp_path / "one.frame", tmp_path / "one.html"
     code = f"import dynexplore, torch; dynexplore.record_frame(lambda x: x * 2, torch.ones(2), path={str(frame)!r})"
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
+    assert python("-c", code).returncode == 0
     shown = run("replay", frame)
     assert shown.returncode == 0 and "argument  x: float32[2] cpu" in shown.stdout and "Nothing was run." in shown.stdout
     done = run("replay", frame, "--trust", "--html", page)

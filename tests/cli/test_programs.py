@@ -18,6 +18,7 @@ from dynexplore.engine import events as ev
 from dynexplore.session.program_capture import ProgramCapture
 from dynexplore.session.targets import Targets
 from source_tree import ROOT
+from warm_python import run
 
 FUNCTION = """
 import sys
@@ -29,13 +30,6 @@ def double(x):
 double(torch.ones(2))
 print("ready", flush=True)
 """
-
-
-def run(*words: object, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    """Run the command line in a process of its own."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "dynexplore", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=240, env=environment)
 
 
 def script_of(tmp_path: Path, source: str) -> Path:

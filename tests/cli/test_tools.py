@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from dynexplore.cli import program as cli_program
-from source_tree import ROOT
+from warm_python import run
 
 SCRIPT = """
 import sys
@@ -42,12 +40,6 @@ def script(tmp_path: Path) -> Path:
     path = tmp_path / "script.py"
     path.write_text(SCRIPT)
     return path
-
-
-def run(*words: object, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    """Run the command line in a process of its own."""
-    command = [sys.executable, "-m", "dynexplore", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=240)
 
 
 def test_diagnose_names_the_failing_layer(script: Path, tmp_path: Path) -> None:

@@ -10,11 +10,11 @@ import ast
 import json
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from warm_python import python
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -129,9 +129,7 @@ def test_wrong_answers_say_what_is_wrong(tutorial: str, tmp_path: Path) -> None:
     trials = [(number, answer, asked[number]) for number, answer, _ in WRONG[tutorial]]
     given = json.dumps({"cells": needed_for(cells, trials), "trials": trials})
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "IPYTHONDIR": str(tmp_path / ".ipython")}
-    done = subprocess.run(
-        [sys.executable, "-c", RUN], input=given, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600
-    )
+    done = python("-c", RUN, stdin=given, cwd=tmp_path, env=environment, timeout=600)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
     for (number, answer, words), said in zip(WRONG[tutorial], json.loads(done.stdout.splitlines()[-1]), strict=True):
         assert said.startswith(f"exercise {number}: ") and words in said, f"of {answer} is said: {said}"

@@ -13,13 +13,13 @@ import torch
 from watching.programs import Net, branches, one_graph, prints
 
 import dynexplore
+import warm_python
 from dynexplore import cli
 from dynexplore.cli.program import imports_use_torch_compile
 from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording
 from dynexplore.views.headline import headline
 from dynexplore.widgets.source import function_code
-from source_tree import ROOT
 
 pytestmark = [pytest.mark.lenses, pytest.mark.filterwarnings("ignore:Guards may run slower on Python 3.13.0:RuntimeWarning")]
 
@@ -135,8 +135,7 @@ def test_the_command_can_leave_steps_out(script: Path, tmp_path: Path) -> None:
 
 def run(*words: object) -> str:
     """What the command line prints, in a process of its own: there torch.compile is not banned."""
-    command = [sys.executable, "-m", "dynexplore", *map(str, words)]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=240, cwd=ROOT)
+    ended = warm_python.run(*words)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout
 
