@@ -1,6 +1,6 @@
 """The tutorials and the widget in a real JupyterLab: all run to their end, and ask nothing of any other host.
 
-Pictures of every explorer are left in build/screenshots (DYNEXPLORE_SCREENSHOTS names another folder), to be looked at.
+DYNEXPLORE_SCREENSHOTS=FOLDER leaves pictures of every explorer there, to be looked at; no test does.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from browser.lab import NO_DOT, NOTEBOOKS, TOP, Lab, NotebookPage, jupyterlab_is
 from browser.pages import pane, tab
 from browser.system_browser import chromium
 
-PICTURES = Path(os.environ.get("DYNEXPLORE_SCREENSHOTS") or TOP / "build" / "screenshots")
+PICTURES = Path(os.environ["DYNEXPLORE_SCREENSHOTS"]) if os.environ.get("DYNEXPLORE_SCREENSHOTS") else None
 TUTORIALS = sorted(NOTEBOOKS.glob("*.ipynb"))
 
 TOY = """
@@ -62,13 +62,14 @@ def moves(explorer: Locator) -> None:
 @pytest.fixture(scope="module")
 def pictured() -> set[str]:
     """The panes of which there is a picture: one of each is enough, beside those of whole explorers."""
-    shutil.rmtree(PICTURES / "panes", ignore_errors=True)
+    if PICTURES:
+        shutil.rmtree(PICTURES / "panes", ignore_errors=True)
     return set()
 
 
-def keep_pictures(notebook: NotebookPage, pictured: set[str]) -> None:
+def keep_pictures(notebook: NotebookPage, pictures: Path, pictured: set[str]) -> None:
     """The whole notebook and every explorer in the light and in the dark theme, and panes that there was none of yet."""
-    folder = PICTURES / notebook.name.removesuffix(".ipynb")
+    folder = pictures / notebook.name.removesuffix(".ipynb")
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     notebook.fit()
@@ -82,7 +83,7 @@ def keep_pictures(notebook: NotebookPage, pictured: set[str]) -> None:
         name = next(word.removeprefix("dynx-") for word in words if word.startswith("dynx-") and word != "dynx-pane")
         if name not in pictured:
             pictured.add(name)
-            section.screenshot(path=PICTURES / "panes" / f"{name}.png")
+            section.screenshot(path=pictures / "panes" / f"{name}.png")
 
 
 @pytest.mark.parametrize("tutorial", TUTORIALS, ids=lambda path: path.name[:2])
@@ -99,7 +100,8 @@ def test_a_tutorial_runs_to_its_end(lab: Lab, tutorial: Path, pictured: set[str]
         expect(notebook.explorers.first).to_be_visible()
         for explorer in notebook.explorers.all():
             moves(explorer)
-        keep_pictures(notebook, pictured)
+        if PICTURES:
+            keep_pictures(notebook, PICTURES, pictured)
 
 
 STORIES = [
@@ -360,11 +362,11 @@ def test_axe_finds_nothing_serious(lab: Lab, theme: str) -> None:
         explorer.get_by_role("button", name="What am I looking at?").click()
         notebook.page.keyboard.press("ArrowRight")
         assert found_by_axe(notebook.page, inside=ROOT) == []
-        folder = PICTURES / "cell"
-        folder.mkdir(parents=True, exist_ok=True)
         notebook.page.keyboard.press("Escape")
         notebook.fit()
-        explorer.screenshot(path=folder / f"explorer-{theme}.png")
+        if PICTURES:
+            (PICTURES / "cell").mkdir(parents=True, exist_ok=True)
+            explorer.screenshot(path=PICTURES / "cell" / f"explorer-{theme}.png")
         assert found_by_axe(notebook.page, inside=set_apart(notebook.page, ROOT)) == []
 
 
