@@ -13,7 +13,7 @@ PyTorch's counterpart: `get_guard_fail_reason` in torch/_dynamo/guards.py, which
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from dynexplore.engine import events as ev
@@ -156,16 +156,30 @@ def _words(check: str, scope: Scope) -> tuple[str, str, str, str]:
 
 
 def _tensor_words(match: re.Match[str], tensors: Mapping[str, str], scope: Scope) -> tuple[str, str, str, str]:
-    """The same for a tensor: its other sizes are looked up, or `?` if that is not possible."""
+    """The same for a tensor: its other sizes are looked up, or `?` if that is not possible. torch checks sizes last: with another
+    dtype they may have changed, too.
+    """
     name, property_name, expected, actual = match.groups()
     source = plain_source(name)
     size, tensor = _SIZE.match(property_name), re.fullmatch(r"(\w+)\[(.*)\] (\S+)", tensors.get(source, ""))
+    before, after = tensor[2].split(", ") if tensor is not None else [], _sizes_at(name, scope)
+    if property_name == "dtype mismatch" and tensor is not None and after and _has_other_sizes(before, after):
+        dtype = str(value_at(name, scope).dtype).removeprefix("torch.")
+        return source, "TENSOR_MATCH", tensors[source], f"{dtype}[{', '.join(after)}] {tensor[3]}"
     if size is None or tensor is None:
         return f"{source} ({property_name.replace(' mismatch', '')})", "torch tensor", expected, actual
-    before, axis = tensor[2].split(", "), int(size[1])
-    after = _sizes_at(name, scope)  # torch checks sizes in order: those before this one matched
+    axis = int(size[1])  # torch checks sizes in order: those before this one matched
     now = [*before[:axis], actual, *(after[axis + 1 :] if len(after) == len(before) else ["?"] * (len(before) - axis - 1))]
     return source, "TENSOR_MATCH", tensors[source], f"{tensor[1]}[{', '.join(now)}] {tensor[3]}"
+
+
+def _has_other_sizes(before: Sequence[str], after: Sequence[str]) -> bool:
+    """Whether a tensor has other sizes than an entry requires, or more or fewer; `?` accepts any.
+
+    >>> _has_other_sizes(["?", "2"], ["5", "2"]), _has_other_sizes(["4"], ["5"]), _has_other_sizes(["4"], ["4", "1"])
+    (False, True, True)
+    """
+    return len(before) != len(after) or any(old not in (new, "?") for old, new in zip(before, after, strict=True))
 
 
 def _sizes_at(source: str, scope: Scope) -> list[str]:

@@ -4,9 +4,10 @@ The idea: a guard reports its expected and actual value in the engine's terms; a
 guard on a module's state stores no old value, because it compares identities: its description at installation contains the
 value. And a frame that recompiles within one call is usually a later iteration of a loop.
 
-In: a Recording, a GuardFailed or Recompiled event of it. Out: `change(failed)`, a `Change`, for the result of
-`as_the_program_says(recording, failed)`; `is_last_round(failed)`; `precedes_graph_break(recording, failed)`;
-`loops_of(recording)`. PyTorch's counterpart: the reasons of TORCH_LOGS="recompiles", which are the failed expressions.
+In: a Recording, a GuardFailed or Recompiled event of it. Out: `change(failed)`, a `Change`, and `changes_of(failed)`,
+all of them (a tensor may have another dtype and another size), for the result of `as_the_program_says(recording, failed)`;
+`is_last_round(failed)`; `precedes_graph_break(recording, failed)`; `loops_of(recording)`. PyTorch's counterpart: the reasons of
+TORCH_LOGS="recompiles", which are the failed expressions.
 """
 
 from __future__ import annotations
@@ -209,7 +210,8 @@ def is_another_object(failed: ev.GuardFailed) -> bool:
 class Change:
     """A change: the `name` of the value in the program's terms, and what `happened` to it.
 
-    They are separate because one change may apply to several names: "`x` and `y` had 8 rows, now 9".
+    They are separate because one change may apply to several names: "`x` and `y` had 8 rows, now 9". `aspect` is the property of
+    a tensor that changed: "dtype", "size 0".
 
     >>> str(Change("`x`", "had 8 rows, now 9"))
     '`x` had 8 rows, now 9'
@@ -217,6 +219,7 @@ class Change:
 
     name: str
     happened: str
+    aspect: str = ""
 
     def __str__(self) -> str:
         return f"{self.name} {self.happened}"
@@ -232,8 +235,16 @@ class Change:
         return f"{names} {happened}"
 
 
+def changes_of(failed: ev.GuardFailed) -> list[Change]:
+    """Return every change that a failed guard shows: several for a tensor, of which the check reports the first."""
+    first = change(failed)
+    if failed.kind != "TENSOR_MATCH" or not first.aspect:
+        return [first]
+    return [Change(first.name, *difference) for difference in _tensor_changes(failed.expected, failed.actual)]
+
+
 def change(failed: ev.GuardFailed) -> Change:
-    """Return the change that made a guard fail."""
+    """Return the change that made a guard fail, the first if there are several."""
     name = _name(failed.source) if failed.source else "the state of the process"
     if is_last_round(failed):
         return Change("the loop", "is in its last round")
@@ -244,9 +255,10 @@ def change(failed: ev.GuardFailed) -> Change:
     if is_another_object(failed):
         return Change(name, f"is another {failed.actual.removesuffix(' object')} now")
     if failed.kind == "torch tensor" and (part := _PROPERTY.fullmatch(failed.source)) is not None:
-        return Change(f"`{part[1]}`", _property_change(part[2], failed.expected, failed.actual))
+        happened = _property_change(part[2], failed.expected, failed.actual)
+        return Change(f"`{part[1]}`", happened, part[2].replace(" at index", ""))
     if failed.kind == "TENSOR_MATCH":
-        return Change(name, _tensor_change(failed.expected, failed.actual))
+        return Change(name, *_tensor_changes(failed.expected, failed.actual)[0])
     if failed.kind == "SHAPE_ENV":
         return _relation_change(failed)
     if failed.kind == "DICT_KEYS":
@@ -366,29 +378,44 @@ def _keys(keys: Sequence[object] | None) -> str:
     return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
 
 
-def _tensor_change(expected: str, actual: str) -> str:
-    """The change of a tensor: dtype, number of dimensions, one size, or device; else torch's own message."""
+def _tensor_changes(expected: str, actual: str) -> list[tuple[str, str]]:
+    """What happened to a tensor, and to which property: dtype, number of dimensions, sizes, device, or what torch's own message
+    says. At least one.
+
+    >>> _tensor_changes("float32[4, 2] cpu", "float64[5, 2] cpu (tensor 'x' dtype mismatch. expected Float, actual Double)")
+    [('was float32, now float64', 'dtype'), ('had size 4 in dimension 0, now 5', 'size 0')]
+    """
     before, now = _TENSOR.match(expected), _TENSOR.match(actual)
     if before is None or now is None:
-        return f"was {expected}, now {actual}"
-    if before[1] != now[1]:
-        return f"was {before[1]}, now {now[1]}"
+        return [(f"was {expected}, now {actual}", "")]
     old, new = ([size for size in match[2].split(", ") if size] for match in (before, now))
+    changed = [(f"was {before[1]}, now {now[1]}", "dtype")] if before[1] != now[1] else []
     if len(old) != len(new):
-        return f"had {plural(len(old), 'dimension')}, now {len(new)}"
-    for axis, (was, size) in enumerate(zip(old, new, strict=True)):
-        if was != size:
-            return _size_change(axis, len(old), was, size)
+        changed.append((f"had {plural(len(old), 'dimension')}, now {len(new)}", "rank"))
+    else:
+        sizes = enumerate(zip(old, new, strict=True))
+        changed += [
+            (_size_change(axis, len(old), was, size), f"size {axis}")
+            for axis, (was, size) in sizes
+            if was != size and "?" not in (was, size)
+        ]
     if before[3] != now[3]:
-        return f"was on {before[3]}, now on {now[3]}"
-    _, _, words = actual.partition(" (")
-    gradients = _GRADIENTS.search(words)
+        changed.append((f"was on {before[3]}, now on {now[3]}", "device"))
+    message = _change_in_message(actual.partition(" (")[2])
+    if message and (message[1] or not changed):
+        changed.append(message)
+    return changed or [(f"was {expected}, now {actual}", "")]
+
+
+def _change_in_message(words: str) -> tuple[str, str] | None:
+    """The change of a property that a tensor's text does not contain, by torch's message; its name is "" if it is another."""
+    gradients, strides = _GRADIENTS.search(words), _STRIDES.search(words)
     if gradients is not None:
-        return "required gradients, now it does not" if gradients[1] == "1" else "required no gradients, now it does"
-    strides = _STRIDES.search(words)
+        happened = "required gradients, now it does not" if gradients[1] == "1" else "required no gradients, now it does"
+        return happened, "requires_grad"
     if strides is not None:
-        return f"had stride {strides[2]} in dimension {strides[1]}, now {strides[3]}"
-    return f"is another: {words.rstrip(')')}" if words else f"was {expected}, now {actual}"
+        return f"had stride {strides[2]} in dimension {strides[1]}, now {strides[3]}", f"stride {strides[1]}"
+    return (f"is another: {words.rstrip(')')}", "") if words else None
 
 
 _PROPERTY = re.compile(r"(.*) \(([a-z_ ]+(?: at index \d+)?)\)")

@@ -35,7 +35,7 @@ from dynexplore.views.changes import (
     loops_of,
 )
 from dynexplore.views.counts import plural
-from dynexplore.views.miss_reasons import reason_of
+from dynexplore.views.miss_reasons import Reason, causes_of, reasons_of, together
 from dynexplore.views.names import (
     ENTRY_FILE,
     call_of,
@@ -49,7 +49,7 @@ from dynexplore.views.names import (
     skipped_name,
 )
 from dynexplore.views.real_run import raised_in_the_end
-from dynexplore.views.remedies import NO_ACTION, advice, advice_at_limit
+from dynexplore.views.remedies import NO_ACTION, advice_at_limit, advice_on_all
 from dynexplore.views.targets_table import functions_of
 
 LONGEST = 180
@@ -365,6 +365,9 @@ def _and_recompile(recording: Recording) -> tuple[str, str]:
     )
     changed_names = changes[0].of_several(listed) if len(names) > 1 else str(changes[0])
     count = f"{alike}: " if alike < len(recording.of(ev.Recompiled)) else ""
+    causes = causes_of(recording, first.frame)
+    if len(causes) > 1 and len(names) == 1:
+        changed_names = together(causes, LONGEST_CODE + 20)
     remedy = re.split(r"(?<=\.) (?=[A-Z])", _advice(recording, first))[0]
     remedy = (remedy[0].lower() + remedy[1:]).replace("no action needed: ", "no action needed, ")
     return f"{count}{ev.clip(changed_names, LONGEST_CODE + 20)}", f"On the recompile: {remedy}"
@@ -501,14 +504,13 @@ def _limit(recording: Recording) -> Headline | None:
 
 def _remedy_of_limit(recording: Recording, reached: ev.CacheLimitReached) -> str:
     """The advice that keeps a function from recompiling so often."""
-    failed = next(iter(recording.of_frame(reached.frame, ev.GuardFailed)), None)
-    return advice_at_limit(reason_of(recording, failed) if failed is not None else None, recording.engine)
+    return advice_at_limit(causes_of(recording, reached.frame), recording.engine, LONGEST)
 
 
 def _cause_of_limit(recording: Recording, reached: ev.CacheLimitReached) -> str:
-    """The guard that failed there, "" if none is known."""
-    failed = recording.of_frame(reached.frame, ev.GuardFailed)[:1]  # of the newest cache entry
-    return str(change(as_the_program_says(recording, failed[0]))) if failed else ""
+    """The guards of the newest cache entry that failed there, "" if none is known."""
+    causes = causes_of(recording, reached.frame)
+    return together(causes, LONGEST_CODE + 20) if causes else ""
 
 
 def _recompile(recording: Recording) -> Headline | None:
@@ -525,24 +527,22 @@ def _recompile(recording: Recording) -> Headline | None:
     when = f" in call {call}" if call > 1 else ""
     if loop is not None and (failed is None or not is_last_round(failed)):
         when += f" in the loop {_loop_place(recording, first.frame, loop) if is_library(loop[0]) else _place_words(loop)}"
-    if failed is not None:
-        failed = as_the_program_says(recording, failed)
     stands = _in_parentheses(_stand(recording, first.frame) or _called_at(recording, first.frame))
-    relied = _relied_on(recording, first.frame)
     who = {"": "It", "<lambda>": "The lambda", "<cell>": "This cell"}.get(function, function)
-    where = f"{who}{stands} recompiled{when}: {change(failed) if failed else first.reason}{relied}."
+    begin, causes = f"{who}{stands} recompiled{when}: ", causes_of(recording, first.frame)
+    relied = _relied_on(recording, first.frame) if len(causes) == 1 else ""
+    where = f"{begin}{together(causes, LONGEST - len(begin + relied) - 1) if causes else first.reason}{relied}."
     others = len(again) - 1
     if others:
         followed = "followed" if first is min(again, key=lambda event: event.frame) else "in other calls"
-        rest = f" {plural(others, 'more recompile')} {followed}{_changed_too(recording, again, first, failed)}."
+        rest = f" {plural(others, 'more recompile')} {followed}{_changed_too(recording, again, first, causes)}."
         where += rest if len(where + rest) <= LONGEST else ""  # the first line counts them
     return Headline(summary, where, _advice(recording, first), "note", _position(recording, first))
 
 
 def _advice(recording: Recording, again: ev.Recompiled) -> str:
-    """The advice on a recompile."""
-    failed = _failed(recording, again)
-    return advice(reason_of(recording, failed) if failed is not None else None)
+    """The advice on a recompile: on all of its causes."""
+    return advice_on_all(causes_of(recording, again.frame), LONGEST)
 
 
 def _costliest_first(recording: Recording, again: Sequence[ev.Recompiled]) -> Sequence[ev.Recompiled]:
@@ -556,19 +556,22 @@ def _costliest_first(recording: Recording, again: Sequence[ev.Recompiled]) -> Se
     return sorted(again, key=lambda event: -spent[_code_of(recording, event)])
 
 
-def _changed_too(recording: Recording, again: Sequence[ev.Recompiled], first: ev.Recompiled, failed: ev.GuardFailed | None) -> str:
-    """What else the entries of this function rejected: after a fix of the first cause alone it would recompile as often as before.
+def _changed_too(recording: Recording, again: Sequence[ev.Recompiled], first: ev.Recompiled, causes: Sequence[Reason]) -> str:
+    """What else the entries of this function rejected: after a fix of the first causes alone it would recompile as often as before.
 
     A value that was equal in all calls in which the first cause changed is not visible at the entry that was tried first.
     """
-    if failed is None or recording.engine == DYNEXPLORE:
+    if not causes or recording.engine == DYNEXPLORE:
         return ""
     code = _code_of(recording, first)
     same = [event for event in again if event.frame != first.frame and _code_of(recording, event) == code]
-    refused = [as_the_program_says(recording, event) for other in same for event in recording.of_frame(other.frame, ev.GuardFailed)]
-    names = dict.fromkeys(event.source for event in refused if event.kind in ("TENSOR_MATCH", "EQUALS", "NUMBER"))
-    others = [name for name in names if name and name != failed.source]
-    return f"; {' and '.join(f'`{name}`' for name in others[:2])} also changed" if others else ""
+    rejected = [reason for other in same for reason in reasons_of(recording, other.frame)]
+    names = dict.fromkeys(reason.change.name for reason in rejected if reason.kind in _VALUES)
+    others = [name for name in names if name not in {cause.change.name for cause in causes}]
+    return f"; {_and(_few(others, 2))} also changed" if others else ""
+
+
+_VALUES = ("TENSOR_MATCH", "torch tensor", "EQUALS", "NUMBER")
 
 
 def _code_of(recording: Recording, again: ev.Recompiled) -> int:

@@ -4,8 +4,12 @@ The idea: the native check stops at the first guard that fails, and a recording 
 the same value, each with another expected one; to a person that is one reason. So the reasons of a miss are those of all
 entries without duplicates, with the expected value of the entry that was tried first.
 
+What follows from another reason is none: a relation between the sizes of a tensor that is rejected anyway, the mode of the
+submodules of a module whose mode changed, what another object contains.
+
 In: a Recording, a frame that recompiled or ran as plain Python at the limit. Out: `reasons_of(recording, frame)`: `Reason`s,
-beginning with the guard that ended the check; `reason_of(recording, failed)`, one of them; `call_of_frame(recording, frame)`:
+beginning with the guard that ended the check; `causes_of(recording, frame)`: those of the entry that was tried first;
+`reason_of(recording, failed)`, one of them; `together(reasons, room)`: several in one phrase; `call_of_frame(recording, frame)`:
 the line of the program that made the call. PyTorch's counterpart: TORCH_LOGS="recompiles_verbose", which logs the failed
 expressions.
 """
@@ -13,6 +17,7 @@ expressions.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -24,12 +29,14 @@ from dynexplore.views.changes import (
     Change,
     as_the_program_says,
     change,
+    changes_of,
     is_another_object,
     is_last_round,
     precedes_graph_break,
     registry_of,
     source_alone,
 )
+from dynexplore.views.counts import plural
 from dynexplore.views.names import calling_line, is_library, short_file
 
 Fact = Literal["last round", "from before", "before a break", "another object", "accepts any", "varies"]
@@ -71,14 +78,71 @@ def reasons_of(recording: Recording, frame: int) -> list[Reason]:
         (*recording.of_frame(frame, ev.GuardFailed), *recording.of_frame(frame, ev.GuardAlsoFailed)),
         key=lambda event: type(event) is ev.GuardAlsoFailed,
     )
-    reasons: dict[str, Reason] = {}
-    entries: dict[str, list[int]] = {}
+    reasons: dict[tuple[str, str], Reason] = {}
+    entries: dict[tuple[str, str], list[int]] = {}
     for failed in failures:
-        name = change(as_the_program_says(recording, failed)).name
-        entries.setdefault(name, []).append(failed.entry)
-        if name not in reasons:
-            reasons[name] = reason_of(recording, failed)
-    return [replace(reason, entries=tuple(dict.fromkeys(entries[name]))) for name, reason in reasons.items()]
+        for changed in changes_of(as_the_program_says(recording, failed)):
+            key = changed.name, changed.aspect
+            entries.setdefault(key, []).append(failed.entry)
+            if key not in reasons:
+                reasons[key] = replace(reason_of(recording, failed), change=changed)
+    numbered = [replace(reason, entries=tuple(dict.fromkeys(entries[key]))) for key, reason in reasons.items()]
+    return [reason for number, reason in enumerate(numbered) if not number or not any(_follows(reason, of) for of in numbered)]
+
+
+def causes_of(recording: Recording, frame: int) -> list[Reason]:
+    """The reasons of the entry that was tried first: had none of these values changed, it would have been used."""
+    reasons = reasons_of(recording, frame)
+    return [reason for reason in reasons if reason.entries[0] == reasons[0].entries[0]]
+
+
+def _follows(reason: Reason, of: Reason) -> bool:
+    """Whether one reason is only a consequence of another."""
+    if reason is of:
+        return False
+    if reason.kind == "SHAPE_ENV":
+        return of.kind in ("TENSOR_MATCH", "torch tensor") and reason.source == of.source
+    owner, _, attribute = of.source.rpartition(".")
+    if owner and reason.change.happened == of.change.happened:  # train() and eval() set every submodule
+        return reason.source.startswith(f"{owner}.") and reason.source.endswith(f".{attribute}")
+    is_other = "another object" in of.facts or of.kind == "TYPE_MATCH"
+    return is_other and bool(of.source) and reason.source.startswith((f"{of.source}.", f"{of.source}["))
+
+
+def together(reasons: Sequence[Reason], room: int) -> str:
+    """Several reasons in one phrase: "`n` was 1, now 2; `x` and `y` had 8 rows, now 9". What `room` characters do not hold is
+    counted.
+    """
+    several = len(reasons)
+    phrases = [_phrase(reasons[:count], several - count) for count in range(several, 0, -1)]
+    return next((phrase for phrase in phrases if len(phrase) <= room), phrases[-1])
+
+
+def _phrase(reasons: Sequence[Reason], more: int) -> str:
+    of_names: dict[str, list[Change]] = {}
+    for reason in reasons:
+        of_names.setdefault(reason.change.name, []).append(reason.change)
+    names: dict[str, list[str]] = {}  # what happened -> the names to which it happened
+    for name, changed in of_names.items():
+        names.setdefault(", and ".join(change.happened for change in changed), []).append(name)
+    phrases = [
+        str(Change(same[0], happened)) if len(same) == 1 else Change("", happened).of_several(_listed(same))
+        for happened, same in names.items()
+    ]
+    return "; ".join([*phrases, *([f"{plural(more, 'more value')} changed"] if more else [])])
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Several names as text, the first few if there are many: eval() changes every Dropout of a model.
+
+    >>> _listed(["`a`", "`b`"]), _listed(["`a`", "`b`", "`c`", "`d`", "`e`"])
+    ('`a` and `b`', '`a`, `b` and 3 more')
+    """
+    shown = names if len(names) <= _MOST_NAMES + 1 else [*names[:_MOST_NAMES], f"{len(names) - _MOST_NAMES} more"]
+    return " and ".join([", ".join(shown[:-1]), shown[-1]])
+
+
+_MOST_NAMES = 2
 
 
 def reason_of(recording: Recording, failed: ev.GuardFailed) -> Reason:

@@ -24,10 +24,19 @@ from dynexplore.views.break_costs import break_before
 from dynexplore.views.changes import is_another_object
 from dynexplore.views.compile_seconds import Seconds, seconds_by_frame, seconds_of_breaks
 from dynexplore.views.counts import plural
-from dynexplore.views.headline import breaks_by_cost, cause_of, place_of_break, remedy_of
+from dynexplore.views.headline import LONGEST, breaks_by_cost, cause_of, place_of_break, remedy_of
 from dynexplore.views.miss_reasons import Reason, call_of_frame, reason_of, reasons_of
 from dynexplore.views.names import decorator_of, frame_code, frame_name, is_library, plain_name, short_file
-from dynexplore.views.remedies import NO_ACTION, Remedy, advice, advice_for_many, remedies_for, remedies_of_break, verdict
+from dynexplore.views.remedies import (
+    NO_ACTION,
+    Remedy,
+    advice,
+    advice_for_many,
+    advice_on_all,
+    remedies_for,
+    remedies_of_break,
+    verdict,
+)
 
 _LONGEST_CODE = 90
 _FEW = 2
@@ -55,7 +64,7 @@ class Cost:
     file: str = ""
     line: int = 0
     backend_seconds: float = 0.0
-    reasons: dict[str, Reason] = field(default_factory=dict)
+    reasons: dict[tuple[str, str], Reason] = field(default_factory=dict)
     callers: dict[str, int] = field(default_factory=dict)
     frames: list[int] = field(default_factory=list)
     rank: float = 0.0
@@ -77,12 +86,17 @@ class Cost:
     def id(self) -> str:
         """An id that is equal for the same location and cause in every run, so that programs can store it."""
         words = f"{self.kind} {short_file(self.file)}:{self.line} {self.place} {self.cause if self.kind == 'graph break' else ''}"
-        return hashlib.sha256("\n".join([words, *list(self.reasons)[:1]]).encode()).hexdigest()[:8]
+        return hashlib.sha256("\n".join([words, *[name for name, _ in self.reasons][:1]]).encode()).hexdigest()[:8]
+
+    @property
+    def all_reasons(self) -> list[Reason]:
+        """The reasons, beginning with the one in `cause`."""
+        return list(self.reasons.values())
 
     @property
     def further(self) -> list[Reason]:
         """The reasons besides the one in `cause`."""
-        return list(self.reasons.values())[1:]
+        return self.all_reasons[1:]
 
     def _add(self, recording: Recording, frame: int, spent: Seconds) -> None:
         self.seconds += spent.all
@@ -108,10 +122,15 @@ def costs_of(recording: Recording) -> list[Cost]:
         if broke is None:
             cost.times += 1
             for reason in reasons_of(recording, event.frame):
-                cost.reasons.setdefault(reason.change.name, reason)
+                cost.reasons.setdefault((reason.change.name, reason.change.aspect), reason)
         else:
             cost.recompiles += 1
         cost._add(recording, event.frame, seconds.get(event.frame, Seconds()))
+    for cost in costs.values():
+        if cost.reasons:
+            cost.remedy, cost.of_many = (
+                advice_on_all(cost.all_reasons, LONGEST, of_one) for of_one in (advice, advice_for_many)
+            )
     of_a_program = breaks_by_cost(recording)[:1] if recording.of(ev.ProgramEnded) else []
     for place in of_a_program:  # the one in the headline precedes the other breaks
         cost = _of_break(recording, place.breaks[0], costs)
@@ -141,7 +160,7 @@ def _of_recompile(recording: Recording, again: ev.Recompiled, costs: dict[tuple[
             ("recompile", place, again.reason), Cost("recompile", place, again.reason, "", file=file, line=line)
         )
     reason = reason_of(recording, failed)
-    cost = Cost("recompile", place, str(reason.change), advice(reason), file=file, line=line, of_many=advice_for_many(reason))
+    cost = Cost("recompile", place, str(reason.change), "", file=file, line=line)
     return costs.setdefault(("recompile", place, reason.change.name), cost)
 
 

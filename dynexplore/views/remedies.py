@@ -7,16 +7,16 @@ the top, a line before the call, an option of torch.compile. `dynexplore try` ap
 effect. Changes that only a person can make are "by hand": then the sentence is the change. No advice refers to an engine's
 source files, and none raises a limit that the program has already raised.
 
-In: `Reason`s of a recompile, or the text of a graph break of torch.compile. Out: `advice(reason)`, a sentence, and
-`advice_for_many(reason)`; `advice_at_limit(reason, engine)`; `remedies_for(reasons, source)` and `remedies_of_break(words,
-source)`: `Remedy`s, in the order in which to try them; `verdict(tried)`, the result of one. PyTorch's counterpart: none; its
-messages mention settings individually.
+In: `Reason`s of a recompile, or the text of a graph break of torch.compile. Out: `advice(reason)`, a sentence,
+`advice_on_all(reasons, room)`, `advice_for_many(reason)` and `advice_at_limit(reasons, engine, room)`; `remedies_for(reasons,
+source)` and `remedies_of_break(words, source)`: `Remedy`s, in the order in which to try them; `verdict(tried)`, the result of
+one. PyTorch's counterpart: none; its messages mention settings individually.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -292,6 +292,9 @@ ROWS: tuple[Row, ...] = (
 )  # fmt: skip
 """The table; the first row that applies to a reason is its row."""
 
+EACH_COMBINATION = f"{NO_ACTION} if you use all of these: each combination gets one compiled version at most."
+"""The advice if several values changed, none of which needs an action."""
+
 UNKNOWN = "Keep the value that changed the same in every call."
 """The advice if no guard is known."""
 
@@ -304,6 +307,33 @@ def row_of(reason: Reason) -> Row:
 def advice(reason: Reason | None) -> str:
     """The advice about a recompile, as in a report."""
     return _filled(row_of(reason).says, reason) if reason is not None else UNKNOWN
+
+
+def advice_on_all(reasons: Sequence[Reason], room: int, of_one: Callable[[Reason], str] = advice) -> str:
+    """The advice about a recompile with several reasons: what to change comes first, then what may stay as it is, as far as
+    `room` characters hold it. `of_one`: the advice on one of them.
+    """
+    subjects: dict[str, str] = {}  # advice -> the name of the value it is about
+    for reason in reasons:
+        subjects.setdefault(of_one(reason), reason.change.name)
+    if len(subjects) <= 1:
+        return next(iter(subjects), UNKNOWN)
+    changes = [_on(subject, text) for text, subject in subjects.items() if not text.startswith(NO_ACTION)]
+    expected = [_on(subject, text) for text, subject in subjects.items() if text.startswith(NO_ACTION)]
+    short = [re.split(r"(?<=\.) (?=[A-Z])", text)[0] for text in changes + expected]
+    attempts = (changes + expected, short, changes or [EACH_COMBINATION], short[: len(changes)])
+    return next((words for words in map(" ".join, attempts) if len(words) <= room), short[0])
+
+
+def _on(subject: str, text: str) -> str:
+    """A piece of advice, with its subject if it does not name it.
+
+    >>> _on("`x`", "No action needed if you use both."), _on("the keys of `d`", "Use the same keys in `d`.")
+    ('For `x`: no action needed if you use both.', 'Use the same keys in `d`.')
+    """
+    named = re.search("`.*?`", subject)
+    is_plain = named is None or named[0] in text or text.startswith(f"{NO_ACTION}:")
+    return text if is_plain else f"For {subject}: {text[0].lower()}{text[1:]}"
 
 
 def advice_for_many(reason: Reason | None) -> str:
@@ -339,23 +369,40 @@ def _owner(source: str) -> str:
     return re.split(r"\._\w*(?:hooks|modules)\b", source)[0].removeprefix("len(")
 
 
-def advice_at_limit(reason: Reason | None, engine: str) -> str:
-    """The advice that keeps a function from recompiling up to the limit."""
+def advice_at_limit(reasons: Sequence[Reason], engine: str, room: int) -> str:
+    """The advice that keeps a function from recompiling up to the limit: on as many of its reasons as `room` characters hold."""
     setting = "config.cache_size_limit" if engine == DYNEXPLORE else "torch._dynamo.config.recompile_limit"
-    more = f"; {setting} raises the limit."
-    if reason is None:
-        return f"Keep the value in the guard constant{more}"
+    texts = [_ways_to_stay_below(reasons[:count], setting) for count in range(len(reasons), -1, -1)]
+    return next((text for text in texts if len(text) <= room), texts[-2] if reasons else texts[-1])
+
+
+def _ways_to_stay_below(reasons: Sequence[Reason], setting: str) -> str:
+    """A sentence for each way, with all values to which it applies; the last of those for which raising the limit is an
+    alternative says so.
+    """
+    ways: dict[str, list[str]] = {}
+    for reason in reasons:
+        ways.setdefault(_way_to_stay_below(reason), []).append(f"`{reason.source}`")
+    texts = [way.replace("SOURCE", " and ".join(sources)) for way, sources in ways.items()] or [_CONSTANT]
+    last = max((number for number, text in enumerate(texts) if text.endswith(";")), default=-1)
+    return " ".join(f"{text} {setting} raises the limit." if number == last else f"{text[:-1]}." for number, text in enumerate(texts))
+
+
+_CONSTANT = "Keep the value in the guard constant;"
+
+
+def _way_to_stay_below(reason: Reason) -> str:
+    """The advice on one reason, SOURCE for its subject; it ends in a semicolon if raising the limit is an alternative."""
     row = row_of(reason)
     if row.id in ("layout", "dtype", "float-attribute", "hook"):
         return advice_for_many(reason)
     if row.id == "function":
-        return f"Compile the functions passed as `{reason.source}`, not their caller, which recompiles for each of them."
+        return "Compile the functions passed as SOURCE, not their caller, which recompiles for each of them."
     if row.id == "str":
-        return f"Move the code that depends on `{reason.source}` out of the compiled function, or keep it constant{more}"
+        return "Move the code that depends on SOURCE out of the compiled function, or keep it constant;"
     if _is_tensor(reason):
-        return f"Pass `{reason.source}` with the same properties in every call{more}"
-    as_tensor = ", or pass it as a tensor" if _is_number(reason, int) or _is_number(reason, float) else ""
-    return f"Keep the value in the guard constant{as_tensor}{more}"
+        return "Pass SOURCE with the same properties in every call;"
+    return f"{_CONSTANT[:-1]}, or pass it as a tensor;" if _is_number(reason, int) or _is_number(reason, float) else _CONSTANT
 
 
 BREAKS: tuple[tuple[str, re.Pattern[str], str, str, str], ...] = (

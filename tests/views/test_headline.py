@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import nn
 
-from dynexplore import explain, graph_break
+from dynexplore import config, explain, graph_break
 from dynexplore.engine import events as ev
 from dynexplore.engine.errors import BackendCompilerError, EngineError
 from dynexplore.engine.translate import dispatch
@@ -22,6 +22,9 @@ from dynexplore.views import text
 from dynexplore.views.changes import change
 from dynexplore.views.headline import LONGEST, headline, place_of_break, remedy_of, worst_break
 from dynexplore.views.names import frame_name, skipped_name
+from dynexplore.views.overview import overview_data
+from dynexplore.views.ranked_costs import costs_of
+from dynexplore.views.timeline import Timeline
 from sample_recordings import toy
 
 X = torch.ones(4)
@@ -867,3 +870,92 @@ def test_another_instance_is_served_by_the_new_version() -> None:
     calls = [(nn.Linear(4, 4), ROWS), (nn.Linear(4, 4), ROWS)]
     line = headline(explain(_called).calls(*calls).recording)
     assert "is another Linear now" in line.where and line.remedy == "No action needed: the new version accepts any `Linear`."
+
+
+def _mixed(x: torch.Tensor, n: int, flag: bool, keys: dict[str, int]) -> torch.Tensor:
+    return x * n + len(keys) if flag else x + n + len(keys)
+
+
+def _mixed_calls(*changed: str) -> list[tuple[Any, ...]]:
+    """Two calls of `_mixed`, of which the second has other values for the arguments named."""
+    before: dict[str, Any] = {"x": torch.ones(8, 3), "n": 2, "flag": True, "keys": {"a": 1}}
+    after: dict[str, Any] = {"x": torch.ones(9, 3, dtype=torch.float64), "n": 3, "flag": False, "keys": {"a": 1, "b": 1}}
+    return [tuple(before.values()), tuple(after[name] if name in changed else value for name, value in before.items())]
+
+
+DTYPE_AND_ROWS = "`x` was float32, now float64, and had 8 rows, now 9"
+
+
+@pytest.mark.parametrize(
+    ("changed", "causes", "advice"),
+    [
+        (("x",), [DTYPE_AND_ROWS], ["if you use both: each gets", "the new version accepts any such size"]),
+        (("x", "flag"), [DTYPE_AND_ROWS, "`flag` was True, now False"], ["if you use all of these: each combination gets"]),
+        (("n", "flag"), ["`n` was 2, now 3", "`flag` was True, now False"], ["any value of `n`", "both values of `flag`"]),
+        (("n", "keys"), ["`n` was 2, now 3", "the keys of `keys` now include `b`"], ["Use the same keys in `keys`"]),
+    ],
+    ids=lambda value: "-".join(value) if type(value) is tuple else "",
+)
+@pytest.mark.parametrize("engine", ["dynexplore", pytest.param("torch.compile", marks=pytest.mark.lenses)])
+def test_a_recompile_with_several_causes_names_all_of_them(
+    changed: tuple[str, ...], causes: list[str], advice: list[str], engine: Any
+) -> None:
+    """One recompile, and more than one value that changed: after a fix of the first alone it would recompile as before."""
+    torch._dynamo.reset()  # it remembers which sizes of a function have varied
+    first, second = _mixed_calls(*changed)
+    explained = explain(_mixed, *first, engine=engine)
+    explained.call(*second)
+    line = headline(explained.recording)
+    in_words = ["`len(keys)` was 1, now 2" if "keys of" in cause and engine == "torch.compile" else cause for cause in causes]
+    assert all(cause in line.where for cause in in_words), line.where
+    if in_words == causes:
+        assert all(text in line.remedy for text in advice), line.remedy
+    (cost,) = [cost for cost in costs_of(explained.recording) if cost.kind == "recompile"]
+    assert cost.advice == line.remedy
+    assert all(str(reason.change) in line.where or reason.change.aspect for reason in cost.all_reasons)
+    (row,) = overview_data(explained.recording, Timeline(explained.recording).by_frame())["rows"]
+    assert [text for name, text, _ in row["facts"] if name == "also"] == [str(reason.change) for reason in cost.further]
+
+
+def test_what_follows_from_a_cause_is_not_named_beside_it() -> None:
+    """eval() changes every submodule, and another number of dimensions every stride: each is one cause."""
+    model = nn.TransformerEncoderLayer(4, 1, 4, dropout=0.0)
+    explained = explain(model, torch.ones(2, 1, 4))
+    model.eval()
+    explained.call(torch.ones(2, 1, 4))
+    assert headline(explained.recording).where.endswith("recompiled in call 2: `self.training` was True, now False.")
+    where = headline(explain(doubles).calls(torch.ones(8), torch.ones(8, 1, 2)).recording).where
+    assert where.endswith("recompiled in call 2: `x` had 1 dimension, now 3.")
+
+
+def test_causes_that_do_not_fit_into_the_line_are_counted() -> None:
+    """A line has 180 characters: the first causes are named, the list in the report names the others."""
+
+    def total(**numbers: float) -> torch.Tensor:
+        return X * sum(numbers.values())
+
+    names = [f"a_long_name_of_a_number_{number}" for number in range(9)]
+    first, second = (dict.fromkeys(names, value) for value in (1, 2))
+    for number, name in enumerate(names):
+        second[name] += number
+    explained = explain(total, **first)
+    explained.call(**second)
+    line = headline(explained.recording)
+    named = sum(name in line.where for name in names)
+    assert 1 < named < 9 and f"; {9 - named} more values changed." in line.where
+    assert len(line.where) <= LONGEST
+
+
+def test_a_limit_names_every_cause_of_the_last_recompile() -> None:
+    """Of two numbers that never come back a function needs versions for both; the advice is on both."""
+    explained = explain(_named, X, "a", "1")
+    with config.patch(cache_size_limit=2, log_level="ERROR"):
+        for text in ("b", "c", "d"):
+            explained.call(X, text, 2 * text)
+    line = headline(explained.recording)
+    assert "`first` was 'b', now 'c'; `second` was 'bb', now 'cc'" in line.where
+    assert line.remedy.startswith("Move the code that depends on `first` and `second` out of the compiled function")
+
+
+def _named(x: torch.Tensor, first: str, second: str) -> torch.Tensor:
+    return x * len(first) + len(second)
