@@ -105,6 +105,8 @@ def _follows(reason: Reason, of: Reason) -> bool:
     owner, _, attribute = of.source.rpartition(".")
     if owner and reason.change.happened == of.change.happened:  # train() and eval() set every submodule
         return reason.source.startswith(f"{owner}.") and reason.source.endswith(f".{attribute}")
+    if of.registry and reason.actual.startswith(("KeyError", "AttributeError")):  # a submodule that is no longer there
+        return reason.source.startswith(f"{of.owner}.")
     is_other = "another object" in of.facts or of.kind == "TYPE_MATCH"
     return is_other and bool(of.source) and reason.source.startswith((f"{of.source}.", f"{of.source}["))
 

@@ -25,7 +25,7 @@ from dynexplore.views.changes import is_another_object
 from dynexplore.views.compile_seconds import Seconds, seconds_by_frame, seconds_of_breaks
 from dynexplore.views.counts import plural
 from dynexplore.views.headline import LONGEST, breaks_by_cost, cause_of, place_of_break, remedy_of
-from dynexplore.views.miss_reasons import Reason, call_of_frame, reason_of, reasons_of
+from dynexplore.views.miss_reasons import Reason, call_of_frame, causes_of, reason_of, reasons_of
 from dynexplore.views.names import decorator_of, frame_code, frame_name, is_library, plain_name, short_file
 from dynexplore.views.remedies import (
     NO_ACTION,
@@ -65,6 +65,8 @@ class Cost:
     line: int = 0
     backend_seconds: float = 0.0
     reasons: dict[tuple[str, str], Reason] = field(default_factory=dict)
+    causes: dict[tuple[str, str], Reason] = field(default_factory=dict)
+    """The reasons of the entries that were tried first, which the advice is on."""
     callers: dict[str, int] = field(default_factory=dict)
     frames: list[int] = field(default_factory=list)
     rank: float = 0.0
@@ -123,14 +125,15 @@ def costs_of(recording: Recording) -> list[Cost]:
             cost.times += 1
             for reason in reasons_of(recording, event.frame):
                 cost.reasons.setdefault((reason.change.name, reason.change.aspect), reason)
+            for cause in causes_of(recording, event.frame):
+                cost.causes.setdefault((cause.change.name, cause.change.aspect), cause)
         else:
             cost.recompiles += 1
         cost._add(recording, event.frame, seconds.get(event.frame, Seconds()))
     for cost in costs.values():
-        if cost.reasons:
-            cost.remedy, cost.of_many = (
-                advice_on_all(cost.all_reasons, LONGEST, of_one) for of_one in (advice, advice_for_many)
-            )
+        if cost.causes:
+            causes = list(cost.causes.values())
+            cost.remedy, cost.of_many = (advice_on_all(causes, LONGEST, of_one) for of_one in (advice, advice_for_many))
     of_a_program = breaks_by_cost(recording)[:1] if recording.of(ev.ProgramEnded) else []
     for place in of_a_program:  # the one in the headline precedes the other breaks
         cost = _of_break(recording, place.breaks[0], costs)

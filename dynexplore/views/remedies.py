@@ -314,7 +314,7 @@ def advice_on_all(reasons: Sequence[Reason], room: int, of_one: Callable[[Reason
     `room` characters hold it. `of_one`: the advice on one of them.
     """
     subjects: dict[str, str] = {}  # advice -> the name of the value it is about
-    for reason in reasons:
+    for reason in [reason for reason in reasons if row_of(reason).id != "other"] or reasons:
         subjects.setdefault(of_one(reason), reason.change.name)
     if len(subjects) <= 1:
         return next(iter(subjects), UNKNOWN)
@@ -385,7 +385,8 @@ def _ways_to_stay_below(reasons: Sequence[Reason], setting: str) -> str:
         ways.setdefault(_way_to_stay_below(reason), []).append(f"`{reason.source}`")
     texts = [way.replace("SOURCE", " and ".join(sources)) for way, sources in ways.items()] or [_CONSTANT]
     last = max((number for number, text in enumerate(texts) if text.endswith(";")), default=-1)
-    return " ".join(f"{text} {setting} raises the limit." if number == last else f"{text[:-1]}." for number, text in enumerate(texts))
+    ended = [f"{text} {setting} raises the limit." if number == last else f"{text[:-1]}." for number, text in enumerate(texts)]
+    return " ".join(ended)
 
 
 _CONSTANT = "Keep the value in the guard constant;"

@@ -201,7 +201,8 @@ def guard_anatomy(recording: Recording, frame: int) -> str:
 
 
 def _final_guards(recording: Recording, frame: int) -> list[ev.GuardInstalled]:
-    return [guard for guard in recording.guards if guard.frame == frame]
+    last = recording.final_attempt(frame)
+    return [guard for guard in recording.of_frame(frame, ev.GuardInstalled) if guard.attempt == last]
 
 
 def instruction_text(recording: Recording, event: ev.InstructionEvent) -> str:

@@ -173,7 +173,8 @@ class Conversion:
         """Execute the decision: refuse, raise, or translate."""
         if decision.rule == "stance":
             return self._under_stance(decision, entries)
-        reports.missed(self.recorder, self.frame, self.missed, self.state)
+        is_known = decision.rule == "limit" and self.code_state.limit_reported
+        reports.missed(self.recorder, self.frame, self.missed, self.state, is_known=is_known)
         if decision.rule == "error on recompile":
             raise stance.recompile_error(self.code, entries.why)
         if decision.rule == "limit":

@@ -260,13 +260,17 @@ MOST_GUARDS = 100
 """The maximum number of failed guards reported per entry: another instance of a large model may fail one per parameter."""
 
 
-def missed(recorder: Recorder | None, frame: int, misses: list[Miss], state: FrameState) -> None:
-    """Record that no entry fits: the failed guard of each, and the further ones that would have failed."""
+def missed(recorder: Recorder | None, frame: int, misses: list[Miss], state: FrameState, *, is_known: bool) -> None:
+    """Record that no entry fits: the failed guard of each, and the further ones that would have failed; not those if the function
+    is known to have reached its limit, because every later call would check all guards of all entries.
+    """
     if recorder is None:
         return
     scope = scope_of(state)
     for miss in misses:
         recorder.record(_guard_failed(ev.GuardFailed, frame, miss))
+        if is_known:
+            continue
         for further in itertools.islice(also_failed(miss, scope), MOST_GUARDS):
             recorder.record(_guard_failed(ev.GuardAlsoFailed, frame, further))
 

@@ -155,6 +155,18 @@ def test_every_guard_that_fails_is_recorded() -> None:
     assert [source for source, _ in answer] == ["a", "b", "c"] and [found for _, found in answer[1:]] == ["'yy'", "5"]
 
 
+def test_a_function_at_its_limit_is_asked_for_every_guard_only_once() -> None:
+    """Later calls would check all guards of all entries; the first of them has named the causes."""
+    explained = dynexplore.explain(mix, dynamic=False).calls()
+    with dynexplore.config.patch(cache_size_limit=1, log_level="ERROR"):
+        for number in (1, 2, 3):
+            explained.call(torch.ones(2), "x" * number, number)
+    recording = explained.recording
+    frames = [reached.frame for reached in recording.of(ev.CacheLimitReached)]
+    failed = [[len(recording.of_frame(frame, kind)) for kind in (ev.GuardFailed, ev.GuardAlsoFailed)] for frame in frames]
+    assert failed == [[1, 1], [1, 0]]
+
+
 def test_what_lies_below_another_class_is_not_asked() -> None:
     """Of a value that is of another class the class is what failed; its value says nothing more."""
     answer = failures(mix, lambda: (torch.ones(2), "x", 1), lambda: (torch.ones(2), 7, 5))
