@@ -7,19 +7,20 @@ import importlib
 import json
 import re
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-import warm_python
 from source_tree import ROOT
 
 
 def run(name: str, *words: str) -> subprocess.CompletedProcess[str]:
     """`dynexplore bench NAME ...`."""
-    return warm_python.run("bench", name, *words)
+    command = [sys.executable, "-m", "dynexplore", "bench", name, *words]
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
 
 
 def rows_of(name: str, tmp_path: Path, *words: str) -> list[dict[str, Any]]:
