@@ -147,7 +147,7 @@ class CodeGenerator:
         for part in iterator.parts():
             if isinstance(part, IteratorVariable):
                 self.hold_walked(part)
-            elif part not in self._built and not isinstance(part, ConstantVariable):
+            elif part not in self._built and not (isinstance(part, ConstantVariable) and part.source is None):
                 self.push(part)
                 self.remember(part)
 

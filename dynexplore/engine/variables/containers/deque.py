@@ -136,8 +136,16 @@ class DequeVariable(SequenceVariable):
         build.call_object(deque, TupleVariable(self.items), ConstantVariable(self.maxlen))
 
     def write_back(self, build: Reconstruction) -> None:
-        """`real.clear(); real.extend(items)`."""
-        refill(build, self, TupleVariable(self.items), clear=deque.clear, fill=deque.extend)
+        """`real.clear(); real.extend(items)`, or each item by itself: an iterator over it goes on where no length has changed."""
+        if self.state:
+            refill(build, self, TupleVariable(self.items), clear=deque.clear, fill=deque.extend)
+        else:
+            refill(build, self, TupleVariable(self.items), clear=None, fill=_set_each)
+
+
+def _set_each(real: deque[Any], items: tuple[Any, ...]) -> None:
+    for index, item in enumerate(items):
+        real[index] = item
 
 
 @builds(deque)

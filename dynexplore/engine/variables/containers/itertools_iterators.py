@@ -503,7 +503,8 @@ class GroupVariable(AskingIteratorVariable):
         if not equal(ctx, self.key, groups.key):
             ctx.raise_exception(StopIteration)
         item, groups.item, groups.key = groups.item, None, None
-        assert item is not None
+        if item is None:  # the comparison itself has advanced the group
+            ctx.raise_exception(StopIteration)
         return item
 
     def reconstruct(self, build: Reconstruction) -> None:

@@ -191,7 +191,10 @@ def _tee(ctx: TraceContext, iterable: VariableTracker, n: VariableTracker | None
 
 
 def _batched(ctx: TraceContext, iterable: VariableTracker, n: VariableTracker) -> VariableTracker:
-    return BatchedVariable(itertools.batched, iterable.iterate(ctx), specialize_index(ctx, n, "batched()"))  # type: ignore[attr-defined]
+    function: Any = itertools.batched  # type: ignore[attr-defined]
+    size = specialize_index(ctx, n, "batched()")
+    run_now(ctx, function, (), size)  # raises for a size below 1
+    return BatchedVariable(function, iterable.iterate(ctx), size)
 
 
 if hasattr(itertools, "batched"):

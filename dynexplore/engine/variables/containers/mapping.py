@@ -435,6 +435,15 @@ class OrderedDictVariable(DictVariable):
         write_attributes(build, self, self.attributes)
 
 
+def _factory_may_set_the_key() -> bool:
+    """Whether an item that the factory itself has stored stays, and is the result: so from Python 3.14 on."""
+    probed: defaultdict[str, int] = defaultdict(lambda: probed.setdefault("key", 1) + 1)
+    return probed["key"] == 1
+
+
+_FACTORY_MAY_SET_THE_KEY = _factory_may_set_the_key()
+
+
 class DefaultDictVariable(DictVariable):
     """A `collections.defaultdict`."""
 
@@ -456,6 +465,8 @@ class DefaultDictVariable(DictVariable):
         if factory.is_constant() and factory.as_constant() is None:
             return super().missing(ctx, key)
         value = factory.call(ctx, [], {})
+        if _FACTORY_MAY_SET_THE_KEY and (entry := self.entries.get(key.hash_key(ctx))) is not None:
+            return entry[1].read(ctx)
         self.set_item(ctx, key, value)
         return value
 

@@ -738,3 +738,61 @@ def test_a_nan_is_a_key_by_identity() -> None:
 
     X = torch.ones(2)
     assert_same_as_eager(lambda x, own: fn(x, nan if own else float("nan")), X, True, then=[(X, False), (X, True)])
+
+
+def factory_that_sets_the_key(x):
+    count = 0
+
+    def factory():
+        nonlocal count
+        count += 1
+        mine = count
+        if mine == 1:
+            items["key"]
+        return mine
+
+    items = defaultdict(factory)
+    return x + 1, items["key"], count, dict(items)
+
+
+def items_of_a_deque_set_under_an_iterator(x):
+    items = deque([1, 2, 3])
+    walk = iter(items)
+    print("between")
+    for index in range(3):
+        items[index] = index * 10
+    return x + 1, list(walk)
+
+
+def deque_set_after_it_grew_under_an_iterator(x):
+    items = deque([1, 2, 3])
+    walk = iter(items)
+    print("between")
+    items[0] = 7
+    items.append(4)
+    try:
+        return x + 1, list(walk)
+    except RuntimeError as error:
+        return x + 1, str(error), items
+
+
+def deque_multiplied_behind_a_break(x):
+    items = deque([1, 2], 3)
+    print("between")
+    items *= 2
+    items[0] = 5
+    return x + 1, items
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        factory_that_sets_the_key,
+        items_of_a_deque_set_under_an_iterator,
+        deque_set_after_it_grew_under_an_iterator,
+        deque_multiplied_behind_a_break,
+    ],
+)
+def test_containers_that_change_while_they_are_read(function: Any) -> None:
+    """A defaultdict whose factory stores the key itself, and a deque that an iterator walks."""
+    assert_same_as_eager(function, X, calls=2)

@@ -112,6 +112,7 @@ def test_tee_over_a_graph_break() -> None:
         lambda size: itertools.islice("abc", size),
         lambda size: itertools.islice("abc", 0, 2, size),
         lambda size: itertools.repeat(1, size) if size != 10**6 else None,
+        *([lambda size: itertools.batched("abc", size)] if hasattr(itertools, "batched") else []),  # Python 3.12
     ],
 )  # fmt: skip
 def test_sizes_that_are_refused(make: Callable[[Any], Any], size: object) -> None:
@@ -126,3 +127,55 @@ def test_sizes_that_are_refused(make: Callable[[Any], Any], size: object) -> Non
         return x + 1, seen
 
     assert_same_as_eager(program, X, graphs=1, calls=2)
+
+
+MADE_OF_THE_ITEM = {
+    "count": "itertools.count(i)",
+    "count_step": "itertools.count(1, i)",
+    "repeat": "itertools.repeat(i)",
+    "cycle": "itertools.cycle([i, -i])",
+    "chain": "itertools.chain([i], [2])",
+    "accumulate": "itertools.accumulate([1, 2], initial=i)",
+    "islice": "itertools.islice(itertools.count(i), 1, 5)",
+    "enumerate": "enumerate('ab', i)",
+    "zip": "zip(itertools.count(i), itertools.repeat(i))",
+    "map": "map(lambda a: a + i, [1, 2])",
+    "filterfalse": "itertools.filterfalse(None, [0, i - i, i])",
+    "zip_longest": "itertools.zip_longest('a', 'bc', fillvalue=i)",
+}
+
+
+@pytest.mark.parametrize("items", [(-3, 7, 2), [5, -8, 4, 1]], ids=["tuple", "list"])
+@pytest.mark.parametrize("made", MADE_OF_THE_ITEM)
+def test_an_iterator_made_of_the_item_of_a_loop_outlives_a_break(made: str, items: Any) -> None:
+    """It is made after the loop's iterator was moved, of the item that was current before."""
+    namespace: dict[str, Any] = {"itertools": itertools}
+    source = (
+        "def f(x, items):\n    seen = []\n    for i in items:\n"
+        f"        made = {MADE_OF_THE_ITEM[made]}\n        print('between')\n        seen.append(next(made))\n        x = x + 1\n"
+        "    return x, seen\n"
+    )
+    exec(source, namespace)
+    assert_same_as_eager(namespace["f"], X, items, calls=2)
+
+
+def group_advanced_by_its_comparison(x):
+    class Key:
+        def __init__(self, item):
+            self.item = item
+
+        def __eq__(self, other):
+            nonlocal compared
+            compared += 1
+            if compared == 1:
+                next(group, None)
+            return True
+
+    compared = 0
+    group = next(itertools.groupby(range(10), Key))[1]
+    return x + 1, [next(group, None) for _ in range(3)], compared
+
+
+def test_a_group_whose_comparison_advances_it_ends() -> None:
+    """The item that `__eq__` has taken does not come again."""
+    assert_same_as_eager(group_advanced_by_its_comparison, X, calls=2)
