@@ -144,8 +144,8 @@ class DequeVariable(SequenceVariable):
 
 
 def _set_each(real: deque[Any], items: tuple[Any, ...]) -> None:
-    for index, item in enumerate(items):
-        real[index] = item
+    for place, item in enumerate(items):
+        real[place] = item
 
 
 @builds(deque)

@@ -90,6 +90,8 @@ def guarded_isinstance(ctx: TraceContext, value: VariableTracker, python_type: t
         return fake is not None and fake.dtype is cls.dtype and fake.is_cuda == cls.is_cuda
     if cls is torch.nn.Buffer or cls is torch.nn.Parameter:
         return issubclass(python_type, cls) or (is_tensor(value) and instancecheck(ctx, value, cls))
+    if cls is typing.Any:
+        run_now(ctx, isinstance, None, cls)  # raises
     check = peek(type(cls), "__instancecheck__")
     if isinstance(cls, type) and check not in _KNOWN_METACLASSES and not type(cls).__module__.startswith("typing"):
         return _instancecheck_on_live(ctx, value, cls)

@@ -16,7 +16,7 @@ import torch
 from programs.before_and_after import X, seen
 
 import dynexplore
-from engine_checks import CountingBackend
+from engine_checks import CountingBackend, assert_same_as_eager
 
 
 @pytest.fixture(autouse=True)
@@ -457,3 +457,23 @@ def test_a_composite_flag_that_is_made_compiles_nothing_again() -> None:
         assert compiled(X).tolist() == [3] * 3
         Access(len(Access._value2member_map_))
     assert len(backend.graphs) == 1
+
+
+class OfAny(typing.Any):
+    """A class with `Any` as its base."""
+
+
+def test_nothing_is_checked_against_any() -> None:
+    """`isinstance` refuses `Any`, also inside a tuple, and takes classes that extend it."""
+
+    def program(x: Any) -> Any:
+        texts = []
+        for classes in (typing.Any, (int, typing.Any), (str, int, typing.Any), OfAny):
+            for value in (x, "text", OfAny()):
+                try:
+                    texts.append(isinstance(value, classes))  # type: ignore[arg-type]
+                except TypeError as error:
+                    texts.append(str(error))
+        return x + 1, texts
+
+    assert_same_as_eager(program, torch.ones(2), graphs=1, breaks=0)
