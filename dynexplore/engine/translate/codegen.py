@@ -33,7 +33,7 @@ from dynexplore.engine.graph.scalar_only_graphs import gives_numbers_alone, run_
 from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.native import GuardWalk
 from dynexplore.engine.provenance.data_parallel import guard_on_no_ddp, relies_on_no_ddp
-from dynexplore.engine.provenance.sources import ComputedSource, Namer, Source
+from dynexplore.engine.provenance.sources import ComputedSource, LocalSource, Namer, Source
 from dynexplore.engine.translate.call_wrappers import CALL_WRAPPERS, Call
 from dynexplore.engine.translate.contract.request import CompiledGraph, Translation
 from dynexplore.engine.translate.dict_aliasing import may_share_dict
@@ -147,7 +147,9 @@ class CodeGenerator:
         for part in iterator.parts():
             if isinstance(part, IteratorVariable):
                 self.hold_walked(part)
-            elif part not in self._built and not (isinstance(part, ConstantVariable) and part.source is None):
+            elif part not in self._built and not (
+                isinstance(part, ConstantVariable) and isinstance(part.source, LocalSource | None)  # side effects leave it as it is
+            ):
                 self.push(part)
                 self.remember(part)
 
