@@ -31,7 +31,8 @@ class FrameCall:
     """A frame of a call that the engine intercepted, and its outcome.
 
     `outcome` is "hit", "compile", "recompile", "limit reached", "plain Python" or "failed"; `entry` is the entry that was hit or
-    added (-1: none); `missed` the failed guards by entry; `reason` why it recompiled or runs as plain Python.
+    added (-1: none); `missed` the failed guards by entry; `reason` why it recompiled or runs as plain Python. `recompiled` stays
+    true where the new capture was given up, and the outcome is another one.
     """
 
     frame: int
@@ -41,6 +42,7 @@ class FrameCall:
     entry: int = -1
     missed: dict[int, ev.GuardFailed] = field(default_factory=dict)
     reason: str = ""
+    recompiled: bool = False
 
     @property
     def symbol(self) -> str:
@@ -108,7 +110,7 @@ class _Fold:
         frame_call = self.frame(event.frame)
         match event:
             case ev.Recompiled():
-                frame_call.outcome, frame_call.reason = "recompile", event.reason
+                frame_call.outcome, frame_call.reason, frame_call.recompiled = "recompile", event.reason, True
             case ev.CacheEntryAdded():
                 frame_call.entry, frame_call.code = event.entry, event.code
                 self.codes[event.entry] = event.code
@@ -279,6 +281,7 @@ def _frame_data(recording: Recording, frame: FrameCall, function: str) -> dict[s
         "missed": {str(entry): views_text.guard_failure(failed) for entry, failed in frame.missed.items()},
         "words": {str(entry): str(change(as_the_program_says(recording, failed))) for entry, failed in frame.missed.items()},
         "reason": frame.reason,
+        **({"recompiled": 1} if frame.recompiled else {}),
     }
 
 

@@ -55,6 +55,7 @@ class _Fold:
         self.recording = recording
         self.functions: dict[str, Function] = {}
         self.of_frame: dict[int, Function] = {}
+        self.recompiled: set[int] = set()  # frames that were not entered yet
         own = [event for event in recording.of(ev.TargetChosen) if not is_library(event.file)]
         self.places = {event.name: f"{short_file(event.file)}:{event.line}" for event in own}
         self.target = ""
@@ -72,12 +73,13 @@ class _Fold:
                 function = self.function_of(event)
                 self.of_frame[event.frame] = function
                 function.frames.append(event.frame)
+                function.recompiles += event.frame in self.recompiled
             case ev.GraphBroke() if event.frame in self.of_frame:
                 self.of_frame[event.frame].breaks += 1
             case ev.Recompiled() if event.frame in self.of_frame:
                 self.of_frame[event.frame].recompiles += 1
-            case ev.Recompiled() if self.target:  # it precedes the FrameEntered event
-                self.function(self.target, None).recompiles += 1
+            case ev.Recompiled():  # the engine's precede the FrameEntered event
+                self.recompiled.add(event.frame)
             case ev.FrameFinished() if event.frame in self.of_frame:
                 self.of_frame[event.frame].seconds += event.seconds
             case _:

@@ -14,7 +14,7 @@ from sample_recordings import inlined, toy
 
 GUARD = {
     "source": "local a",
-    "kind": "TENSOR_MATCH",
+    "checks": "dtype and shape",
     "expected": "torch.Tensor float32 cpu requires_grad=False size=[10] stride=[1]",
     "check": "tensors.check(a, b)",
     "because": "the value is used here",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import linecache
 from pathlib import Path
@@ -585,6 +586,36 @@ def test_both_graphs_of_a_break_are_one_picture(opened: Opened) -> None:
     assert all(y < seam for y in page.locator(".dynx-growing .dynx-node").evaluate_all(f"all => all.map({first})"))
     assert all(y > seam for y in page.locator(".dynx-growing .dynx-later").evaluate_all(f"all => all.map({first})"))
     assert page.locator(".dynx-growing .dynx-later").count() == 2 and page.evaluate(BEHIND) == []
+
+
+def announces(x: torch.Tensor) -> torch.Tensor:
+    for scale in (1.0, 2.0):
+        x = x * scale
+        print("mean", x.mean().item(), end="", file=io.StringIO())
+    return x
+
+
+EACH_STATE = """() => dynexplore.walk.flatMap((frame) => frame.states.map((_, at) => {
+  dynexplore.show(frame, at);
+  const shelves = [...document.querySelectorAll('.dynx-boxes .dynx-shelf')];
+  const titlesOf = (shelf) => [...shelf.querySelectorAll('.dynx-box:not(.dynx-popped) > b')].map((title) => title.textContent.replace(/^[+~]/, ''));
+  const [stack, locals] = shelves.map((shelf) => titlesOf(shelf).filter((title) => title.startsWith('stack slot')));
+  const heading = document.querySelector('.dynx-growing h3').textContent;
+  return { stack, locals, heading, nodes: document.querySelectorAll('.dynx-growing :is(.dynx-node, .dynx-later)').length };
+}))"""
+
+
+def test_a_part_without_operators_is_between_two_graphs(opened: Opened) -> None:
+    """The heading denies no graph that is drawn below it. What a resume function receives for the stack is shown there, once."""
+    page = opened(explained(announces, X))
+    states = page.evaluate(EACH_STATE)
+    headings = {state["heading"] for state in states if state["nodes"]}
+    assert any(heading.endswith("no operator in this part") for heading in headings)
+    assert not any(heading.startswith("No graph") for heading in headings)
+    slots = [state["stack"] for state in states]
+    assert any(slots)
+    assert [shown for shown in slots if len(set(shown)) < len(shown)] == []
+    assert not any(state["locals"] for state in states)
 
 
 def test_a_line_has_one_color_in_source_graph_and_bytecode(opened: Opened) -> None:

@@ -14,7 +14,9 @@ from dynexplore.engine.errors import BackendCompilerError
 from dynexplore.recording.recording import Recording
 from dynexplore.session.program_capture import ProgramCapture
 from dynexplore.session.targets import Targets
+from dynexplore.views.cache_timeline import calls, timeline_data
 from dynexplore.views.overview import NOTHING_TO_FIX, overview_data, seconds_text
+from dynexplore.views.targets_table import functions_of
 from dynexplore.views.timeline import Timeline
 from sample_recordings import toy
 
@@ -67,6 +69,26 @@ def test_rows_are_ranked_by_the_seconds_that_were_lost() -> None:
         data["seconds"]["compile"] + data["seconds"]["recompile"], abs=1e-3
     )
     assert data["opens"]["view"] == "overview" and data["opens"]["place"] == data["rows"][0]["place"]
+
+
+def gives_up(x: torch.Tensor, flag: int) -> torch.Tensor | None:
+    return x + 1 if flag == 0 else None
+
+
+def test_a_recompile_whose_capture_is_given_up_is_counted_everywhere() -> None:
+    """Badge, verdict, functions and the view Recompiles have one number, also where no target was chosen."""
+    with dynexplore.explain(gives_up) as fn:
+        for flag in (0, 1):
+            fn(torch.ones(2), flag)
+    recording = fn.explanation.recording
+    outcomes = {called.outcome for call in calls(recording) for called in call.frames}
+    count = len(recording.of(ev.Recompiled))
+    assert count == 1 and outcomes == {"compile", "plain Python"}
+    data = overview(recording)
+    assert sum(one.recompiles for one in functions_of(recording)) == count
+    called = [one for call in timeline_data(recording)["calls"] for one in call["frames"]]
+    assert sum(one.get("recompiled", 0) for one in called) == count
+    assert data["verdict"][0].startswith("1 recompile") and data["functions"][0]["verdict"] == "1 graph, 1 recompile"
 
 
 def test_the_verdict_counts_what_the_rows_count() -> None:

@@ -41,7 +41,7 @@ function add(to, frame, seconds, call, given) {
   to.calls += 1;
   to.seconds += seconds;
   if (frame.outcome === "hit") to.hits += 1;
-  if (frame.outcome === "recompile") {
+  if (frame.recompiled) {
     to.recompiles += 1;
     to.lost += seconds;
   }

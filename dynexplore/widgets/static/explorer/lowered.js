@@ -1,12 +1,12 @@
 // @ts-check
 /**
- * From a line of the source to what the compiler made of it, and back: which lines each part of a compiler's text stands for.
+ * From a line of the source to what the compiler generated from it, and back: which lines each part of a compiler's text stands for.
  *
  * Which idea lives here: each stage says where its parts come from in a way of its own. Graphs in ATen operators have a comment
  * with the line; Inductor's diagram names the ATen nodes of each loop body; a Triton kernel has a comment with the FX nodes, and
  * the name of a kernel lists the ATen operators that were fused into it, which is all that a C++ kernel says.
  *
- * In:  the artifacts of a graph, in the order in which the compiler made them, and the nodes of the graph.
+ * In:  the artifacts of a graph, in the order in which the compiler emitted them, and the nodes of the graph.
  * Out: `loweredOf(artifacts, nodes)`: for each artifact its blocks, which together are its text.
  */
 
@@ -82,15 +82,15 @@ class Names {
     /** @type {number[]} */
     let of = [];
     /** @type {number[]} */
-    let told = [];
+    let listed = [];
     let isInside = false;
     return lines.map((line) => {
-      const [, listed] = NODES.exec(line) ?? [];
-      if (listed !== undefined) return (told = joined(listed.split(", ").map((name) => this.nodes.get(name) ?? [])));
+      const [, names] = NODES.exec(line) ?? [];
+      if (names !== undefined) return (listed = joined(names.split(", ").map((name) => this.nodes.get(name) ?? [])));
       const [, , fused] = KERNEL.exec(line) ?? [];
-      if (fused && !isInside) of = told.length ? told : this.fusedIn(fused);
-      if (fused && !isInside) told = [];
-      const own = isInside || fused ? of : told;
+      if (fused && !isInside) of = listed.length ? listed : this.fusedIn(fused);
+      if (fused && !isInside) listed = [];
+      const own = isInside || fused ? of : listed;
       if (/'''|\{\s*$|\}\s*$/.test(line)) isInside = /'''\s*$/.test(line) && !isInside ? Boolean(fused) : isInside && !/^'''/.test(line);
       return own;
     });

@@ -44,7 +44,7 @@
  * @typedef {{sign: string, before: string, after: string}} Differing  a row of two captures side by side
  * @typedef {{frame: number, function: string, outcome: string, entry: number, missed: Record<string, string>,
  *   words: Record<string, string>,
- *   reason: string}} CalledFrame
+ *   reason: string, recompiled?: number}} CalledFrame  `recompiled` whatever the outcome: the new capture may have been given up
  * @typedef {{number: number, arguments: string, error: string, frames: CalledFrame[]}} Call
  * @typedef {{reports: Record<string, string>, failed: {entry: number, guard: string, found: string, others: number}[],
  *   lines: [string, string, string][], with?: number, difference?: Record<string, Differing[]>}} Miss

@@ -42,11 +42,14 @@ export const boxesPane = {
     body.append(diverges, shelves, make("div", "dynx-edge-of-boxes", "", rows.more));
     /** @type {Map<string, HTMLElement[]>} what they tell -> the boxes of the last step: most of them stay */
     let kept = new Map();
+    /** @type {boolean[]} */
+    let restored = [];
     return {
       lists: [rows],
       showFrame(frame) {
         rows.spread();
         real.showFrame(frame);
+        restored = restoredIn(frame);
       },
       showState(state, position) {
         rows.clear();
@@ -65,12 +68,15 @@ export const boxesPane = {
         };
         const slots = after.stack.map((value, slot) => box(value, slot >= keep ? "+" : "", ""));
         const popped = (before?.stack ?? []).slice(keep).map((value) => box(value, "−", ""));
-        stand(stack, slots.length || popped.length ? [...slots, ...popped] : [note(none[0])]);
-        const names = [...after.locals].map(([name, value]) => {
+        const isSlot = (/** @type {[string, number]} */ [name]) => SLOT.test(name);
+        const received = restored[position] ? [] : [...after.locals].filter(isSlot).map(([name, value]) => box(value, "", name));
+        const stacked = [...slots, ...popped, ...received];
+        stand(stack, stacked.length ? stacked : [note(none[0])]);
+        const names = [...after.locals].filter((one) => !isSlot(one)).map(([name, value]) => {
           const old = before?.locals.get(name);
           return box(value, !before || old === value ? "" : old === undefined ? "+" : "~", name);
         });
-        const gone = [...(before?.locals ?? [])].filter(([name]) => !after.locals.has(name)).map(([name, value]) => box(value, "−", name));
+        const gone = [...(before?.locals ?? [])].filter((one) => !after.locals.has(one[0]) && !isSlot(one)).map(([name, value]) => box(value, "−", name));
         stand(locals, names.length || gone.length ? [...names, ...gone] : [note(none[1])]);
         diverges.replaceChildren(...real.said(position));
         const where = state.kind ? "" : (state.rule ?? explorer.data.rules?.[state.text.split(" ")[0]] ?? "");
@@ -166,19 +172,31 @@ function boxOf(explorer, { value, sign, name, really }) {
   const { kind, text, source, node } = explorer.data.values[value];
   const origin = node ? explorer.label(node) : explorer.names(source);
   const title = ofProgram(name || (origin && origin !== text ? origin : ""));
-  const of = name && origin && origin !== name && origin !== text ? `${origin}: ` : "";
+  const of = name && origin && origin !== name && origin !== text && !SLOT.test(origin) ? `${ofProgram(origin)}: ` : "";
   const box = make("div", `dynx-box ${SIGNS[sign] ?? ""}`);
   if (title) box.append(make("b", "", clipped(`${sign}${title}`)));
   box.append(make("span", "dynx-kind", clipped(`${title ? "" : sign}${of}${shortType(text).replace(/( cpu)?( \(not looked at yet\))?$/, "")}`)));
-  const shown = really && really.provenance !== "not observed" ? shortOf(really.elements || really.text, text) : "";
+  const shown = really && really.provenance !== "not observed" ? shortOf(really.elements || really.text.replace(/, as it came in$/, ""), text) : "";
   if (shown && shown !== text) box.append(make("span", "dynx-really", clipped(shown)));
   box.title = [`${kind} ${explorer.value(value)}`, really?.text, really?.elements, really?.why].filter(Boolean).join("; ");
   return box;
 }
 
-/** A slot of the stack that a resume function got has no name in the program. @param {string} name */
+/** A parameter of a resume function that is no local of the program: what the stack held at the graph break. */
+const SLOT = /^___stack\d+$/;
+
+/** Such a parameter by a name of the program's terms. @param {string} name */
 function ofProgram(name) {
-  return name.replace(/^___stack(\d+)\b/, "stack slot $1");
+  return name.replace(/\b___stack(\d+)\b/, "stack slot $1");
+}
+
+/**
+ * Whether, at each state of a frame, its code has restored the stack from such parameters, which is done before its first instruction.
+ * @param {import("../types.js").Frame} frame
+ */
+function restoredIn({ states }) {
+  let isRestored = false;
+  return states.map(({ kind, push: pushed = [] }) => (isRestored = !kind || pushed.length > 0 || (isRestored && kind !== "AttemptStarted")));
 }
 
 /** What a click on a box chooses. @param {import("../page.js").Explorer} explorer @param {Told} what */

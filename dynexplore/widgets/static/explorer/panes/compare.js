@@ -17,7 +17,7 @@ import { badge } from "./summary.js";
 /**
  * @typedef {import("../types.js").Data} Data
  * @typedef {import("../types.js").Frame} Frame
- * @typedef {{kind: string, said: string, seconds: number, data: Data, frames: Frame[]}} Side  what one capture made of a function
+ * @typedef {{kind: string, said: string, seconds: number, data: Data, frames: Frame[]}} Side  one capture of a function
  * @typedef {{name: string, before?: Side, after?: Side}} Pair
  * @typedef {{text: string, key: string, line: number, mark?: string}} Item  a line of source, an operator or a graph break
  */
@@ -90,13 +90,13 @@ class Compare {
   verdict() {
     const [a, b] = this.sides.map(({ data }) => data);
     const [before, after] = [a, b].map(({ overview }) => (overview.seconds.compile ?? 0) + (overview.seconds.recompile ?? 0));
-    const told = before === after ? "Both took the same compile time." : `B compiles ${secondsOf(Math.abs(after - before))} ${after < before ? "faster" : "slower"}: ${secondsOf(before)} became ${secondsOf(after)}.`;
+    const verdict = before === after ? "Both took the same compile time." : `B compiles ${secondsOf(Math.abs(after - before))} ${after < before ? "faster" : "slower"}: ${secondsOf(before)} became ${secondsOf(after)}.`;
     const counts = /** @type {const} */ (["recompile", "graph break", "graph"]).map((noun) => {
       const [was, is] = [a, b].map(({ story }) => ({ "recompile": story.recompiles, "graph break": story.breaks, "graph": story.graphs })[noun]);
       return was === is ? `${plural(was, noun)} in both` : `${plural(was, noun)} became ${is}`;
     });
     const said = make("p", "", `${counts.join("; ")}. Whether the results are equal was not recorded.`);
-    return make("div", "dynx-verdict-head", "", make("div", "dynx-told", "", make("h2", "dynx-verdict-line", told), said));
+    return make("div", "dynx-verdict-head", "", make("div", "dynx-verdict-text", "", make("h2", "dynx-verdict-line", verdict), said));
   }
 
   /** A row for each function, or for each version that was compiled again. */
@@ -106,9 +106,9 @@ class Compare {
       const { name, before, after } = pair;
       const cell = (/** @type {Side | undefined} */ side) => [make("td", "", "", ...(side ? [badge(side.kind, side.said)] : [make("span", "dynx-facts", "not compiled")])), make("td", "", side ? secondsOf(side.seconds) : "")];
       const change = (after?.seconds ?? 0) - (before?.seconds ?? 0);
-      const told = Math.abs(change) < 0.0005 ? "0 s" : `${change < 0 ? "−" : "+"}${secondsOf(Math.abs(change))}`;
+      const difference = Math.abs(change) < 0.0005 ? "0 s" : `${change < 0 ? "−" : "+"}${secondsOf(Math.abs(change))}`;
       const choose = makeButton(name, () => this.choose(pair), { name: "dynx-frame" });
-      const row = make("tr", "dynx-called", "", make("td", "", "", choose), ...cell(before), ...cell(after), make("td", "", told));
+      const row = make("tr", "dynx-called", "", make("td", "", "", choose), ...cell(before), ...cell(after), make("td", "", difference));
       row.addEventListener("click", () => this.choose(pair));
       body.append(row);
       return [pair, row];

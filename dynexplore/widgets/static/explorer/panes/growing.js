@@ -44,6 +44,8 @@ export const growingPane = {
     let drawn = "";
     /** @type {{drawn: Drawn, element: Element}[]} those that stand there */
     let nodes = [];
+    /** @type {number[]} the numbers of the graphs in the picture */
+    let others = [];
     return {
       lists: [rows],
       showState(state, position) {
@@ -51,7 +53,6 @@ export const growingPane = {
         const attempt = state.attempt || explorer.states().lastAttempt;
         const all = pictures.grown(frame).get(attempt) ?? [];
         const soFar = state.attempt ? all.filter(({ at }) => at <= position) : all;
-        heading.textContent = headingOf(explorer, frame, attempt, soFar, all) + pictures.cutOf(frame, attempt);
         const code = state.code ?? frame.code;
         const window = pictures.windowOf(frame, attempt, soFar.length);
         const key = `${frame.id} ${window} ${code}`;
@@ -59,10 +60,12 @@ export const growingPane = {
           rows.clear();
           nodes = [];
           const picture = pictures.of(frame, attempt, soFar);
+          others = [...new Set(picture.flatMap((one) => one.frame.numbers))];
           body.replaceChildren(picture.length ? drawing(explorer, picture, rows, nodes, code) : note("This part of the function has no operator."));
         }
         const isNewer = key !== drawn;
         drawn = key;
+        heading.textContent = headingOf(explorer, frame, attempt, soFar, all, others) + pictures.cutOf(frame, attempt);
         const isMade = new Set(soFar.map(({ node }) => node.key));
         const newest = soFar.findLast(({ node }) => node.op.startsWith("call_") || !isParameter(explorer, frame, node));
         const held = new Set(explorer.states().around(position).after.stack.map((value) => explorer.data.values[value].node));
@@ -280,12 +283,15 @@ function operators(some) {
   return some.filter(({ node }) => node.op.startsWith("call_")).length;
 }
 
-/** @param {Explorer} explorer @param {Frame} frame @param {number} attempt @param {Grown[]} soFar @param {Grown[]} all */
-function headingOf(explorer, frame, attempt, soFar, all) {
+/**
+ * What stands above the picture: of a part without operators, which graphs are before and behind it.
+ * @param {Explorer} explorer @param {Frame} frame @param {number} attempt @param {Grown[]} soFar @param {Grown[]} all @param {number[]} others
+ */
+function headingOf(explorer, frame, attempt, soFar, all, others) {
   const isKept = attempt === explorer.states(frame).lastAttempt;
   const whole = explorer.data.isFirstView && isKept ? frame.graphs.reduce((sum, { calls }) => sum + calls, 0) : operators(all);
   const [number = 0] = frame.numbers;
-  if (!whole && !number) return "No graph in this part of the function";
+  if (!whole && !number) return others.length ? `Graph${others.length > 1 ? "s" : ""} ${others.join(" and ")}: no operator in this part` : "No graph in this part of the function";
   const count = operators(soFar);
   const so = count < whole ? `${count} of ${plural(whole, "operator")} so far` : plural(whole, "operator");
   const module = explorer.names(soFar.at(-1)?.node.module ?? "");

@@ -108,8 +108,8 @@ class Summary {
     const [first = "", second = ""] = verdict;
     const sign = make("span", "dynx-sign", level === "good" ? "✓" : level === "bad" ? "✕" : level === "note" ? "i" : "!");
     sign.setAttribute("aria-hidden", "true");
-    const told = make("div", "dynx-told", "", make("h2", "dynx-verdict-line", "", ...prose(first)), make("p", "", "", ...prose(second)));
-    return make("div", `dynx-headline dynx-level-${level}`, "", sign, told, ...this.bar(seconds));
+    const text = make("div", "dynx-verdict-text", "", make("h2", "dynx-verdict-line", "", ...prose(first)), make("p", "", "", ...prose(second)));
+    return make("div", `dynx-headline dynx-level-${level}`, "", sign, text, ...this.bar(seconds));
   }
 
   /** Compile, recompile and run as one bar, each with its seconds. @param {Record<string, number>} seconds @returns {HTMLElement[]} */

@@ -1,9 +1,9 @@
 // @ts-check
 /**
  * Recompiles: the functions by the seconds that recompiles cost, and of the chosen one its calls against its compiled versions.
- * The call that is chosen is told in full beside it (panes/miss.js), and how the new version differs from the one before it, below.
+ * The call that is chosen is shown in full beside it (panes/miss.js), and how the new version differs from the one before it, below.
  *
- * In:  `data.timeline`, made by views/cache_timeline.py.
+ * In:  `data.timeline`, from views/cache_timeline.py.
  */
 
 import { functionsOf, whyOf } from "../called.js";
@@ -41,7 +41,7 @@ const RESULTS = {
 /** Sign, class and meaning of each mark of the table. @type {[string, string, string][]} */
 const MARKS = [
   ["✕", "missed", "a guard failed"],
-  ["+", "made", "compiled"],
+  ["+", "compiled", "compiled"],
   ["✓", "hit", "cache hit"],
   ["·", "none", "not tried"],
 ];
@@ -133,9 +133,9 @@ class Recompiles {
     const { name, calls, hits, recompiles, lost } = this.of;
     const cost = this.costOf();
     const first = [plural(calls, "call"), hits ? plural(hits, "cache hit") : "no cache hit", recompiles ? plural(recompiles, "recompile") : "no recompile"];
-    const told = `${name}: ${first.join(", ")}${lost ? `, ${secondsOf(lost).replace(" ", "\u00a0")}` : ""}.`;
+    const verdict = `${name}: ${first.join(", ")}${lost ? `, ${secondsOf(lost).replace(" ", "\u00a0")}` : ""}.`;
     const why = cost ? [cost.cause, cost.more].filter(Boolean).map((text) => String(text).replace(/[.]?$/, ".")).join(" ") : recompiles ? "" : "Every call after the first one ran what was compiled.";
-    return make("div", "dynx-told", "", make("h2", "dynx-verdict-line", told), make("p", "", "", ...prose(calls > 1 || cost ? why : "It was called once.")));
+    return make("div", "dynx-verdict-text", "", make("h2", "dynx-verdict-line", verdict), make("p", "", "", ...prose(calls > 1 || cost ? why : "It was called once.")));
   }
 
   /** The row of the overview that is about these recompiles. */
@@ -187,9 +187,9 @@ class Recompiles {
   named(frame) {
     const number = (/** @type {number} */ entry) => this.of.versions.indexOf(entry) + 1;
     const missed = Object.keys(frame.missed).map((entry) => number(Number(entry)));
-    const told = missed.length > 1 ? `✕ ${Math.min(...missed)} to ${Math.max(...missed)}` : missed.map((one) => `✕ ${one}`).join("");
+    const misses = missed.length > 1 ? `✕ ${Math.min(...missed)} to ${Math.max(...missed)}` : missed.map((one) => `✕ ${one}`).join("");
     const own = frame.entry > 0 ? `${frame.outcome === "hit" ? "✓" : "+"} ${number(frame.entry)}` : "";
-    return [told, own].filter(Boolean).join(", ");
+    return [misses, own].filter(Boolean).join(", ");
   }
 
   filter() {
