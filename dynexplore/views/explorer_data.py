@@ -201,6 +201,7 @@ def _frame(recording: Recording, entered: ev.FrameEntered, states: list[State], 
         "modified": _emitted(recording.modified_code(frame)),
         "python": python_of_frame(recording, frame),
         "graphs": [_graph(graph, recording) for graph in recording.graphs if graph.frame == frame],
+        **_failed_graph(recording, frame),
         "guards": [_guard(guard, decided, wraps=wraps) for guard in recording.guards if guard.frame == frame],
         "breaks": [
             _break(recording, state.position, state.event, values) for state in states if isinstance(state.event, ev.GraphBroke)
@@ -251,6 +252,17 @@ def _graph(graph: GraphView, recording: Recording) -> Plain:
         "stayClosed": sorted(groups.start_closed(root, groups.MOST)),
     }
     return {**facts, **more}
+
+
+def _failed_graph(recording: Recording, frame: int) -> Plain:
+    """The graph that a backend failed to compile, and the key of the operator at which it stopped ("" if unknown)."""
+    failed = next(iter(recording.of_frame(frame, ev.BackendFailed)), None)
+    if failed is None:
+        return {}
+    attempt = failed.attempt or recording.final_attempt(frame)
+    nodes = tuple(node for node in recording.of_frame(frame, ev.NodeAdded) if node.attempt == attempt)
+    at = links.node_key(frame, failed.node) if failed.node else ""
+    return {"failed": {**_graph(GraphView(failed.graph, frame, attempt, nodes, None), recording), "backend": failed.backend, "at": at}}
 
 
 def graph_facts(graph: GraphView, nodes: Sequence[ev.NodeAdded]) -> Plain:

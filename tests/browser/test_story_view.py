@@ -444,13 +444,22 @@ def test_the_source_is_annotated(opened: Opened) -> None:
     assert len(set(colours)) == 3
 
 
+def wave(x: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    return torch.sin(y) + 1
+
+
 def failing(graph: torch.fx.GraphModule, inputs: Any) -> Any:
-    raise NotImplementedError("no kernel for sin")
+    for node in graph.graph.nodes:
+        if node.target is torch.sin:
+            raise NotImplementedError("no kernel for sin")
+    return graph.forward
 
 
 def test_a_failing_backend_opens_the_story_with_its_error(opened: Opened) -> None:
-    """The error stands above the source from the beginning, and the verdict of the overview says the same."""
-    with dynexplore.explain(doubles, backend=failing) as fn, pytest.raises(BackendCompilerError):
+    """The error stands above the source from the beginning, and the verdict of the overview says the same. The operator at which the
+    backend stopped is red, has a sign and is in view, in the story and in the view Graph, where no graph was compiled."""
+    with dynexplore.explain(wave, backend=failing) as fn, pytest.raises(BackendCompilerError):
         fn(X)
     page = opened(fn.explanation.recording, view="")
     assert page.get_by_role("tab", selected=True).inner_text() == "Story"
@@ -458,6 +467,15 @@ def test_a_failing_backend_opens_the_story_with_its_error(opened: Opened) -> Non
     assert "no kernel for sin" in page.locator(".dynx-failure").inner_text()
     page.keyboard.press("1")
     assert page.locator(".dynx-verdict-line").inner_text().startswith("The backend failed")
+    for key, drawing in (("2", "growing"), ("3", "diagram")):
+        page.keyboard.press(key)
+        operator = page.locator(f".dynx-{drawing} .dynx-failed")
+        expect(operator).to_be_in_viewport()
+        assert "✕ sin" in (operator.text_content() or "")
+        assert operator.locator("rect").evaluate("e => getComputedStyle(e).stroke") == page.locator(".dynx-failure b").evaluate(
+            "e => getComputedStyle(e).color"
+        )
+    expect(page.locator(".dynx-diagram [role=status]")).to_contain_text("the backend failed")
 
 
 def test_what_each_line_gives_stands_at_its_end(opened: Opened) -> None:

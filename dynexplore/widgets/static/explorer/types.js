@@ -30,7 +30,8 @@
  *   skipped: string, modified: Row[] | null, python?: string, graphs: Graph[], guards: Guard[], breaks: Break[], resume: Resume[],
  *   states: State[], order: [number, number][], told?: [number, number], real?: FrameReal, title: string, numbers: number[], hidden?: number,
  *   inputs?: Record<string, string>, thrown?: Record<string, (GraphNode & {reads: string[]})[]>,
- *   artifacts?: Artefact[]}} Frame  see views/story.py
+ *   artifacts?: Artefact[], failed?: FailedGraph}} Frame  see views/story.py
+ * @typedef {Graph & {at: string}} FailedGraph  a graph that its backend failed to compile, and the key of the operator at which it stopped
  * @typedef {{nodes: Record<string, [number, number][]>, unlike: Record<string, string[]>, names: Record<string, number>,
  *   contents: Record<string, Record<string, [number, number][]>>,
  *   why: string, ran: {moment: string, name: string, value: number}[]}} FrameReal  see views/real_run.py

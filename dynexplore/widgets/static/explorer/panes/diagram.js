@@ -19,6 +19,7 @@ import { NUMBER, boxShape, sheet } from "../picture.js";
 import { Rows, bestOf } from "../rows.js";
 import { remember, remembered } from "../splitter.js";
 import { adopted, shape } from "../svg.js";
+import { graphsOf } from "./graph.js";
 import { isParameter } from "./growing.js";
 
 /** How much a button changes the size. */
@@ -117,6 +118,17 @@ function pixels(svg, name) {
   return (Number.parseFloat(length) || 0) * (length.endsWith("pt") ? 4 / 3 : 1);
 }
 
+/** What stands in place of the graph of a part that has none: the graphs that there are. @param {import("../page.js").Explorer} explorer @returns {HTMLElement[]} */
+function withoutGraph(explorer) {
+  const others = explorer.walk.filter(({ numbers, failed }) => numbers.length || failed);
+  const open = others.map((frame) => {
+    const title = frame.numbers.length ? `Graph ${frame.numbers.join(", ")}: ${frame.title}` : frame.title;
+    return makeButton(title, () => explorer.show(frame, explorer.states(frame).first), { name: "dynx-tool" });
+  });
+  const why = others.length ? "has no graph. Others have one:" : "has no graph.";
+  return [note(`${explorer.frame.title} ${why}`), make("div", "dynx-buttons", "", ...open)];
+}
+
 /** The least width of a picture with a frame, and what is left and right of the boxes, in pixels. */
 const [FRAME, INSET] = [300, 12];
 
@@ -145,6 +157,7 @@ class Diagram {
     this.inView = false;
     this.waits = false;
     this.sized = false;
+    this.failedAt = ""; // the key of the operator at which the backend stopped
     this.isFolded = remembered("graph") !== "all nodes";
     this.status = make("span", "dynx-facts");
     this.status.setAttribute("role", "status");
@@ -205,12 +218,13 @@ class Diagram {
   /** @param {import("../types.js").Frame} frame */
   showFrame(frame) {
     this.rows.clear();
-    this.figures = frame.graphs.map((graph, at) => {
+    this.failedAt = frame.failed?.at ?? "";
+    this.figures = graphsOf(frame).map((graph, at) => {
       const holder = make("div", "dynx-figure", "", note("drawing ..."));
       return { graph, at, root: graph.group, closed: new Set(graph.startClosed), holder, width: 0, height: 0 };
     });
     this.body.replaceChildren(...this.figures.map(({ holder }) => holder));
-    if (!this.figures.length) this.body.append(note("no graph"));
+    if (!this.figures.length) this.body.append(...withoutGraph(this.explorer));
     this.map.draw();
     this.status.textContent = "";
     this.waits = this.figures.length > 0;
@@ -226,7 +240,8 @@ class Diagram {
   /** Draw every graph of the frame. */
   async draw() {
     this.waits = false;
-    if (this.isFolded) return this.explorer.keepFocus(() => this.putFolded());
+    const isUndrawn = this.isStatic && this.explorer.frame.failed; // a file has drawings of compiled graphs only
+    if (this.isFolded || isUndrawn) return this.explorer.keepFocus(() => this.putFolded());
     const { figures } = this;
     try {
       /** @type {string[]} */
@@ -292,7 +307,8 @@ class Diagram {
       figure.holder.replaceChildren(element);
     }
     this.body.replaceChildren(...this.figures.map(({ holder }) => holder));
-    this.status.textContent = `${plural(all, "operator")} in ${plural(shown, "box", "boxes")}; parameters are left out`;
+    const failed = this.explorer.frame.failed ? "; ✕ the backend failed" : "";
+    this.status.textContent = `${plural(all, "operator")} in ${plural(shown, "box", "boxes")}; parameters are left out${failed}`;
     this.status.title = this.status.textContent;
     this.finish();
   }
@@ -303,6 +319,7 @@ class Diagram {
     const { frame } = explorer;
     const { boxes, frames } = folded(figure.graph.nodes, figure.graph.group, (node) => isParameter(explorer, frame, node));
     for (const box of boxes) if (box.kind === "placeholder") box.lines[0] = frame.inputs?.[box.node.name] ?? box.lines[0];
+    for (const box of boxes) if (box.keys.includes(this.failedAt)) box.lines[0] = `✕ ${box.lines[0]}`;
     const drawing = layout(boxes.map(({ name, inputs, lines, part }) => ({ name, inputs, lines: [`${NUMBER}${lines[0] ?? ""}`, ...lines.slice(1)], part })));
     const { width: own, height, seams } = drawing;
     const width = Math.max(own, frames.length ? FRAME : 0) + 2 * INSET;
@@ -326,6 +343,7 @@ class Diagram {
       const look = kind === "placeholder" || kind === "output" ? "dynx-input" : lines[0]?.endsWith(" views") ? "dynx-pill" : "dynx-operator";
       const element = boxShape(box, { lines, title: `${node.name} = ${node.target}${node.args}: ${node.result}`, kind: `dynx-row ${look}`, line });
       explorer.bands.dress(element, frame.code, line);
+      element.classList.toggle("dynx-failed", keys.includes(this.failedAt));
       this.rows.under(/** @type {any} */ (element), keys);
       this.rows.texts.set(element, `${lines.join(" ")} ${node.name} ${node.target} ${node.module}`.toLowerCase());
       svg.append(element);
@@ -342,6 +360,7 @@ class Diagram {
     element.setAttribute("tabindex", "-1");
     element.setAttribute("role", "button");
     element.setAttribute("aria-label", isClosed ? `open ${box.tooltip}: ${box.lines[1]}` : [...box.lines, box.result].join(", "));
+    element.classList.toggle("dynx-failed", box.keys.includes(this.failedAt));
     this.rows.under(element, box.keys, isClosed ? "" : box.keys[0]);
     const nodes = isClosed ? figure.graph.nodes.filter(({ key }) => box.keys.includes(key)) : [];
     this.rows.texts.set(element, [...box.lines, box.result, box.tooltip, ...nodes.map((node) => cellsOf(NODE_COLUMNS, node).join(" "))].join(" ").toLowerCase());

@@ -15,8 +15,9 @@ export const graphPane = {
   build(explorer, { body }) {
     /** @type {import("../types.js").View} */
     const view = {
-      copies: { "graph table": () => explorer.frame.graphs.map((graph) => graphText(explorer, graph)).join("\n\n") },
-      showFrame({ graphs }) {
+      copies: { "graph table": () => graphsOf(explorer.frame).map((graph) => graphText(explorer, graph)).join("\n\n") },
+      showFrame(frame) {
+        const graphs = graphsOf(frame);
         const tables = graphs.map((graph) => longTable(body, graph.name, Object.keys(columnsOf(graph)), graph.nodes.map((node) => rowOf(explorer, graph, node))));
         view.lists = tables;
         body.replaceChildren(
@@ -31,8 +32,15 @@ export const graphPane = {
   },
 };
 
+/** The graphs of a frame, or the one that its backend failed to compile. @param {import("../types.js").Frame} frame @returns {import("../types.js").Graph[]} */
+export function graphsOf({ graphs, failed }) {
+  return failed && !graphs.length ? [failed] : graphs;
+}
+
 /** @param {import("../types.js").Graph} graph */
-function titleOf({ name, calls, backend, skipped }) {
+function titleOf(graph) {
+  const { name, calls, backend, skipped } = graph;
+  if ("at" in graph) return `${name}: ${plural(calls, "operator")}, not compiled: the backend ${backend} failed`;
   return `${name}: ${plural(calls, "operator")}, backend ${backend}${skipped ? ` skipped, ${skipped}` : ""}`;
 }
 

@@ -74,6 +74,7 @@ export const growingPane = {
           element.classList.toggle("dynx-node", !isLater);
           element.classList.toggle("dynx-later", isLater);
           element.classList.toggle("dynx-newest", one.frame === frame && one.key === newest?.node.key && newest.at === position);
+          element.classList.toggle("dynx-failed", one.key === one.frame.failed?.at);
           element.classList.toggle("dynx-held", one.frame === frame && held.has(one.node.name));
         }
         const at = nodes.find(({ drawn: one }) => one.frame === frame && one.key === newest?.node.key) ?? nodes.find(({ drawn: one }) => one.frame === frame);
@@ -180,7 +181,9 @@ class Pictures {
       boxes.set(node.name, known ?? node.key);
       if (known) continue;
       const reads = [...new Set(inputs.flatMap((name) => boxes.get(name) ?? []))];
-      drawn.push({ key: node.key, keys: [node.key], inputs: reads, lines: linesOf(node, label), part, node, frame });
+      const lines = linesOf(node, label);
+      if (node.key === frame.failed?.at) lines[0] = `✕ ${lines[0]}`;
+      drawn.push({ key: node.key, keys: [node.key], inputs: reads, lines, part, node, frame });
     }
     const last = frame.states.findLastIndex(({ kind, attempt }) => !kind && attempt === explorer.states(frame).lastAttempt);
     if (last >= 0) {
