@@ -350,9 +350,12 @@ def _filled(text: str, reason: Reason) -> str:
     >>> from dynexplore.views.changes import Change
     >>> _filled("Set `SOURCE`", Reason("", "GLOBAL_STATE", "", "", Change("the state", "changed"), None))
     'Set what changed'
+    >>> _filled("Set `SOURCE`", Reason("((step % 4) == 0)", "EQUALS", "True", "False", Change("`x`", "changed"), None))
+    'Set `((step % 4) == 0)`'
     """
     named = re.search("`(.*?)`", reason.change.name)  # a relation between sizes has no source
-    source = re.sub(r"\.stride\(\).*|^len\(|\)$", "", reason.source or (named[1] if named else ""))
+    source = re.sub(r"\.stride\(\).*", "", reason.source or (named[1] if named else ""))
+    source = re.sub(r"^len\((.*)\)$", r"\1", source)
     if not source or source.startswith("argument "):
         text = text.replace("`SOURCE`", source or "what changed")
     words = {"SOURCE": source, "OWNER": reason.owner or _owner(source), "KIND": reason.actual.removesuffix(" object")}

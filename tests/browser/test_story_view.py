@@ -438,8 +438,9 @@ def test_the_source_is_annotated(opened: Opened) -> None:
     assert gutters.all_inner_texts() == ["", "1", "◆", "2", "2"]
     note = page.locator(".dynx-break-note")
     assert note.inner_text() == (
-        "The graph breaks: `if` on a tensor value. Use torch.where, or move the `if` out of the compiled function."
+        "The graph breaks: if on a tensor value. Use torch.where, or move the if out of the compiled function."
     )
+    assert note.locator("code").all_inner_texts() == ["if", "if"]
     colours = [gutters.nth(at).evaluate("e => getComputedStyle(e).backgroundColor") for at in (1, 2, 3)]
     assert len(set(colours)) == 3
 
@@ -475,7 +476,7 @@ def test_a_failing_backend_opens_the_story_with_its_error(opened: Opened) -> Non
         assert operator.locator("rect").evaluate("e => getComputedStyle(e).stroke") == page.locator(".dynx-failure b").evaluate(
             "e => getComputedStyle(e).color"
         )
-    expect(page.locator(".dynx-diagram [role=status]")).to_contain_text("the backend failed")
+    expect(page.locator(".dynx-diagram [role=status]")).to_contain_text("The backend failed: 3 operators")
 
 
 def test_what_each_line_gives_stands_at_its_end(opened: Opened) -> None:

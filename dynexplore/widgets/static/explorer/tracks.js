@@ -34,6 +34,9 @@ function roundStep(least) {
   return power * ([1, 2, 5].find((one) => one * power >= least) ?? 10);
 }
 
+/** The part of the track that two dots of cache hits need. */
+const DOTS = 9;
+
 /** A function's compilations and hits. */
 export class Track {
   /**
@@ -49,7 +52,8 @@ export class Track {
     for (const { kind, start, seconds, frame, call } of track.spans) {
       const text = `${kind} ${secondsOf(seconds)}`;
       const span = makeButton("", () => go(frame), { name: `dynx-span-of-time dynx-spent-${kind}`, label: `${track.function}, call ${call}: ${text}` });
-      if (part(seconds) > text.length * 1.4) span.textContent = text;
+      const isCovered = track.hits.some(([at]) => at >= start && at < start + seconds); // dots at its edges leave the middle
+      if (part(seconds) > text.length * 1.4 + (isCovered ? DOTS : 0)) span.textContent = text;
       span.style.left = `${part(start)}%`;
       span.style.width = `${part(seconds)}%`;
       this.spans.set(frame, span);

@@ -227,6 +227,7 @@ function shortOf(real, symbolic) {
  */
 function clipped(text) {
   text = text.replace(/(?<![\w.])-?\d+\.\d{7,}(?:e-?\d+)?/g, (number) => String(Number(Number(number).toPrecision(6)))); // the pointer says all digits
+  if (text.length > LONGEST) text = text.replace(/^an? (?=[\w.]+$)/, ""); // of a type, the article goes first
   if (text.length <= LONGEST) return text;
   const end = text.lastIndexOf(" ", LONGEST - 2);
   return end > 0 ? `${text.slice(0, end)} …` : `…${text.slice(1 - LONGEST)}`;

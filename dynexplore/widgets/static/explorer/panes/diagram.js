@@ -307,8 +307,8 @@ class Diagram {
       figure.holder.replaceChildren(element);
     }
     this.body.replaceChildren(...this.figures.map(({ holder }) => holder));
-    const failed = this.explorer.frame.failed ? "; ✕ the backend failed" : "";
-    this.status.textContent = `${plural(all, "operator")} in ${plural(shown, "box", "boxes")}; parameters are left out${failed}`;
+    const failed = this.explorer.frame.failed ? "✕ The backend failed: " : "";
+    this.status.textContent = `${failed}${plural(all, "operator")} in ${plural(shown, "box", "boxes")}; parameters are left out`;
     this.status.title = this.status.textContent;
     this.finish();
   }

@@ -10,6 +10,7 @@ import { shortType } from "../groups.js";
 import { spanKey } from "../links.js";
 import { LongList } from "../long.js";
 import { colourOf } from "../strip.js";
+import { prose } from "./summary.js";
 
 /**
  * @typedef {import("../types.js").Code} Code
@@ -145,10 +146,10 @@ function once(breaks) {
 
 /** What broke here, and what to do. @param {import("../types.js").BreakMark} broke @param {import("../rows.js").Rows} rows */
 function breakNote({ key, cause, remedy }, rows) {
-  const told = make("div", "dynx-break-note", "", make("b", "", `The graph breaks: ${cause}.`), ...(remedy ? [` ${remedy}`].map((text) => make("span", "", text)) : []));
-  rows.under(told, [], key); // it leads to the break; the line above it is what is lit and scrolled to
-  told.tabIndex = -1;
-  return told;
+  const text = make("div", "dynx-break-note", "", make("b", "", "", ...prose(`The graph breaks: ${cause}.`)), ...(remedy ? [make("span", "", "", ...prose(` ${remedy}`))] : []));
+  rows.under(text, [], key); // it leads to the break; the line above it is what is lit and scrolled to
+  text.tabIndex = -1;
+  return text;
 }
 
 /**
