@@ -383,6 +383,7 @@ def test_the_overview_leads_there(opened: Opened) -> None:
     row = page.locator(".dynx-cost", has_text="Graph break")
     told = " ".join(row.inner_text().split())
     assert "toy example.py:11" in told and "if on a tensor value" in told and "Use torch.where, or move the if out" in told
+    assert (row.locator(".dynx-badge").get_attribute("title") or "").startswith("Graph break: A point where the capture cannot")
     row.get_by_role("button", name="Graph break").click()
     page.get_by_role("button", name="Open the story", exact=True).click()
     assert page.get_by_role("tab", selected=True).inner_text() == "Story" and "graph break: " in status(page)

@@ -20,11 +20,12 @@ def meanings() -> dict[str, str]:
 
 
 @pytest.mark.plain("compares two texts")
-def test_what_a_pane_says_of_its_term_is_the_glossarys_first_sentence() -> None:
-    """Each term of glossary.js is one of the glossary, with its sentence; each key is one of a pane."""
+def test_what_a_pane_or_a_badge_says_of_its_term_is_the_glossarys_first_sentence() -> None:
+    """Each term of glossary.js is one of the glossary, with its sentence; each key is one of a pane, or a kind of badge."""
     told = re.findall(r'^  "?([\w-]+)"?: \["([^"]+)", "(.*)"\],$', (EXPLORER / "glossary.js").read_text(encoding="utf-8"), re.M)
     panes = "".join(path.read_text(encoding="utf-8") for path in (EXPLORER / "panes").glob("*.js"))
-    assert len(told) >= 10
-    for pane, term, meaning in told:
-        assert f'key: "{pane}"' in panes
+    kinds = re.findall(r"^  (\w+): \[", (EXPLORER / "kinds.js").read_text(encoding="utf-8"), re.M)
+    assert len(told) >= 10 and {"recompile", "break", "hit"} <= {key for key, *_ in told}
+    for key, term, meaning in told:
+        assert f'key: "{key}"' in panes or key in kinds
         assert meaning.replace(r"\"", '"') == meanings()[term]

@@ -1,12 +1,12 @@
 // @ts-check
 /**
- * Tooltips of the pane buttons, which screen readers also read: the meaning of each term.
+ * Tooltips of pane buttons and of badges, which screen readers also read: the meaning of each term.
  *
  * The idea: an unknown word is explained where it appears, also in a file without network access. Each pane has its term, with the
  * first sentence of docs/glossary.md (a test compares them).
  */
 
-/** Key of a pane -> its term and what it means. @type {Record<string, [string, string]>} */
+/** Key of a pane or a kind of badge (kinds.js) -> its term and what it means. @type {Record<string, [string, string]>} */
 const MEANINGS = {
   modified: ["Modified bytecode", "The bytecode that runs instead of the original: it loads the inputs, calls the compiled graph, and stores the results where the program expects them."],
   python: ["Code swap", "Replacing the bytecode of a frame with modified bytecode before its first instruction runs."],
@@ -18,14 +18,17 @@ const MEANINGS = {
   real: ["Real run", "The call as it actually ran, with values, next to the capture, which had none."],
   artefacts: ["Artefact", "A text that a compiler produces between the graph and the machine code, such as the joint graph or generated code."],
   "what-if": ["What-if", "Shows whether another input would hit the cache or trigger a recompile, and which guard decides."],
+  recompile: ["Recompile", "Another capture of a function that was already compiled, because no cache entry matches the call."],
+  break: ["Graph break", "A point where the capture cannot continue, so the graph ends and Python runs the instruction."],
+  hit: ["Hit", "A call for which the guards of some cache entry hold, so nothing is compiled."],
 };
 
 /**
- * The term of a pane and its meaning, in one line; "" where its title says enough.
- * @param {string} pane its key
+ * The term of a pane or a badge and its meaning, in one line; "" where its title says enough.
+ * @param {string} key
  * @returns {string}
  */
-export function meaningOf(pane) {
-  const [term, meaning] = MEANINGS[pane] ?? ["", ""];
+export function meaningOf(key) {
+  const [term, meaning] = MEANINGS[key] ?? ["", ""];
   return term && `${term}: ${meaning}`;
 }

@@ -10,6 +10,7 @@
 
 import { copyText } from "../copying.js";
 import { breakable, make, makeButton, note } from "../dom.js";
+import { meaningOf } from "../glossary.js";
 import { KINDS } from "../kinds.js";
 import { secondsOf } from "../seconds.js";
 import { restore, splitters } from "../splitter.js";
@@ -45,7 +46,10 @@ export function badge(kind, text = "") {
   const [sign, word, name] = KINDS[kind] ?? KINDS.plain;
   const mark = make("span", "", sign);
   mark.setAttribute("aria-hidden", "true");
-  return make("span", `dynx-badge ${name}`, "", mark, make("span", "", ` ${text || word}`));
+  const badge = make("span", `dynx-badge ${name}`, "", mark, make("span", "", ` ${text || word}`));
+  const meaning = meaningOf(kind);
+  if (meaning) badge.title = meaning;
+  return badge;
 }
 
 /** Text in which what stands between backticks is code. @param {string} text @returns {Node[]} */
