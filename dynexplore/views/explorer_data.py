@@ -262,7 +262,8 @@ def _failed_graph(recording: Recording, frame: int) -> Plain:
     attempt = failed.attempt or recording.final_attempt(frame)
     nodes = tuple(node for node in recording.of_frame(frame, ev.NodeAdded) if node.attempt == attempt)
     at = links.node_key(frame, failed.node) if failed.node else ""
-    return {"failed": {**_graph(GraphView(failed.graph, frame, attempt, nodes, None), recording), "backend": failed.backend, "at": at}}
+    graph = _graph(GraphView(failed.graph, frame, attempt, nodes, None), recording)
+    return {"failed": {**graph, "backend": failed.backend, "at": at}}
 
 
 def graph_facts(graph: GraphView, nodes: Sequence[ev.NodeAdded]) -> Plain:

@@ -459,8 +459,8 @@ def failing(graph: torch.fx.GraphModule, inputs: Any) -> Any:
 
 
 def test_a_failing_backend_opens_the_story_with_its_error(opened: Opened) -> None:
-    """The error stands above the source from the beginning, and the verdict of the overview says the same. The operator at which the
-    backend stopped is red, has a sign and is in view, in the story and in the view Graph, where no graph was compiled."""
+    """The error stands above the source from the beginning, and the verdict of the overview says the same. The operator at which
+    the backend stopped is red, has a sign and is in view, in the story and in the view Graph, where no graph was compiled."""
     with dynexplore.explain(wave, backend=failing) as fn, pytest.raises(BackendCompilerError):
         fn(X)
     page = opened(fn.explanation.recording, view="")
@@ -618,8 +618,9 @@ def announces(x: torch.Tensor) -> torch.Tensor:
 EACH_STATE = """() => dynexplore.walk.flatMap((frame) => frame.states.map((_, at) => {
   dynexplore.show(frame, at);
   const shelves = [...document.querySelectorAll('.dynx-boxes .dynx-shelf')];
-  const titlesOf = (shelf) => [...shelf.querySelectorAll('.dynx-box:not(.dynx-popped) > b')].map((title) => title.textContent.replace(/^[+~]/, ''));
-  const [stack, locals] = shelves.map((shelf) => titlesOf(shelf).filter((title) => title.startsWith('stack slot')));
+  const textOf = (title) => title.textContent.replace(/^[+~]/, '');
+  const textsOf = (shelf) => [...shelf.querySelectorAll('.dynx-box:not(.dynx-popped) > b')].map(textOf);
+  const [stack, locals] = shelves.map((shelf) => textsOf(shelf).filter((title) => title.startsWith('stack slot')));
   const heading = document.querySelector('.dynx-growing h3').textContent;
   return { stack, locals, heading, nodes: document.querySelectorAll('.dynx-growing :is(.dynx-node, .dynx-later)').length };
 }))"""
