@@ -186,6 +186,8 @@ def with_nested(code: types.CodeType) -> Iterator[types.CodeType]:
             yield from with_nested(constant)
 
 
+_METHODS_OF_TENSORS = frozenset(dir(torch.Tensor))
+
 MOST_CALLEES = 200
 """The maximum number of functions that are inspected as callees of a function."""
 
@@ -203,11 +205,17 @@ def callees_of(function: types.FunctionType, is_own: Callable[[str], bool] = is_
 
 
 def _named_by(function: types.FunctionType, is_own: Callable[[str], bool]) -> Iterator[types.FunctionType]:
-    """The program's functions that a function references by name: globals, and methods of its own class."""
+    """The program's functions that a function references by name: globals, methods of its own class, and methods of any class that
+    its module names, since the class of `layer` in `layer.fit(x)` is unknown before it runs. What tensors have is theirs.
+    """
     owner = _owner_of(function)
+    classes = [value for value in function.__globals__.values() if isinstance(value, type) and value is not owner]
     for code in with_nested(function.__code__):
+        methods = {step.argval for step in dis.get_instructions(code) if _loads_method(step)} - _METHODS_OF_TENSORS
         for name in code.co_names:
-            for value in (function.__globals__.get(name), inspect.getattr_static(owner, name, None) if owner else None):
+            own = [inspect.getattr_static(owner, name, None)] if owner else []
+            others = [vars(cls).get(name) for cls in classes] if name in methods else []
+            for value in (function.__globals__.get(name), *own, *others):
                 value = inspect.unwrap(value) if isinstance(value, types.FunctionType) else getattr(value, "__func__", value)
                 if isinstance(value, types.FunctionType) and is_own(value.__code__.co_filename):
                     yield value

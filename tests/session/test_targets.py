@@ -94,6 +94,17 @@ class Fit:
 Fit().run(x)""",
         "Net.forward",
     ),
+    "driver, by a method of a class": (
+        """
+class Fitting(Net):
+    def fit(self, x):
+        self(x).sum().backward()
+def fit_all(layers, x):
+    for layer in layers:
+        layer.fit(x)
+fit_all([Fitting(), Fitting()], x)""",
+        "Fitting.forward",
+    ),
     "parameters": ("def fill(w):\n    nn.init.ones_(w)\nfill(x)", ""),
     "around": (
         """

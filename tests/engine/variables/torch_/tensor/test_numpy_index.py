@@ -1,4 +1,4 @@
-"""Tensors that are subscripted with arrays of numpy."""
+"""Tensors that are subscripted with arrays of numpy, and with ranges."""
 
 from __future__ import annotations
 
@@ -67,3 +67,15 @@ def test_an_array_of_several_dimensions_is_what_torch_takes_it_for(rows: Any) ->
 def test_a_mask() -> None:
     """An array of bools chooses as a tensor of bools does."""
     assert_same_as_eager(lambda x, a: (x * 2)[a] + 1, torch.arange(4.0), np.array([True, False, True, False]))
+
+
+def picks(scores, labels):
+    scores = scores * 1
+    scores[range(scores.shape[0]), labels] += 1
+    return scores[range(len(labels))] * 2, scores[range(0, scores.shape[0], 2), 0]
+
+
+def test_a_range_of_a_dynamic_size_is_an_index() -> None:
+    """Positions are constants of the graph: each length has a graph, and no graph breaks."""
+    series = [(torch.randn(size, 3), torch.arange(size) % 3) for size in (4, 5, 6, 5)]
+    assert_same_as_eager(picks, *series[0], then=series[1:], breaks=0, recompiles=2)
