@@ -33,6 +33,7 @@ import torch
 from dynexplore.engine.bytecode import argument_slots
 from dynexplore.engine.native import UNBOUND, FrameState, function_of
 from dynexplore.engine.policy.trace_rules import is_of_the_program
+from dynexplore.engine.raw_attributes import is_a
 from dynexplore.engine.records import record
 from dynexplore.engine.runtime import foreign_modes
 
@@ -209,7 +210,7 @@ def _named_by(function: types.FunctionType, is_own: Callable[[str], bool]) -> It
     its module names, since the class of `layer` in `layer.fit(x)` is unknown before it runs. What tensors have is theirs.
     """
     owner = _owner_of(function)
-    classes = [value for value in function.__globals__.values() if isinstance(value, type) and value is not owner]
+    classes = [value for value in function.__globals__.values() if is_a(value, type) and value is not owner]
     for code in with_nested(function.__code__):
         methods = {step.argval for step in dis.get_instructions(code) if _loads_method(step)} - _METHODS_OF_TENSORS
         for name in code.co_names:
