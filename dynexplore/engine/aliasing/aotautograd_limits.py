@@ -34,7 +34,6 @@ from dynexplore.engine.aliasing.autograd_graph import (
     has_stale_saved_tensors,
     have_same_grad_leaves,
     is_no_grad_view,
-    is_one_of_several_views,
 )
 from dynexplore.engine.aliasing.clone_inputs import can_read_clones
 from dynexplore.engine.aliasing.lowerings import calls_in
@@ -145,13 +144,6 @@ def mutates_storage_of_as_strided_view(graph: FinishedGraph) -> bool:
         if strided and any(strided & storages_of(mutated) for mutated in mutated_args(node)):
             return True
     return False
-
-
-def returns_one_of_several_views_of_mutated_leaf(graph: FinishedGraph) -> bool:
-    """Whether an output is one of the views that `split` or `unbind` took of a mutated input that requires grad."""
-    mutated = [graph.inputs[place].node for place in graph.meta.mutated_inputs if graph.meta.inputs[place].requires_grad]
-    storages = set().union(*map(storages_of, mutated))
-    return any(storages_of(node) & storages and is_one_of_several_views(example_value(node)) for node in graph.outputs)
 
 
 def mutates_non_leaf(graph: FinishedGraph) -> bool:

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import torch
 import torch.fx
 
-from dynexplore.engine.aliasing.autograd_graph import grad_fn_of, is_no_grad_view
+from dynexplore.engine.aliasing.autograd_graph import grad_fn_of, is_no_grad_view, is_one_of_several_views
 from dynexplore.engine.aliasing.metadata import GraphMetadata, InputAliasInfo, OutputAliasInfo
 from dynexplore.engine.aliasing.mutation import IN_PLACE_VIEWS, operator_name
 from dynexplore.engine.aliasing.stale_views import is_leaf_unless_stale
@@ -51,9 +51,10 @@ def collect_metadata(
         resized = _resized_in_place(module) if effects.written else set()
         input_infos = tuple(_input_info(entry, effects, hidden, resized, versions) for entry in inputs)
         fakes = [node.meta["example_value"] for node in outputs]
-        values = (*fakes, *(entry.node.meta["example_value"] for entry in inputs))
-        storages = {storage_of(value) for value in values if _is_strided(value) and value.requires_grad}
-        output_infos = tuple(_output_info(fake, fakes, storages) for fake in fakes)
+        passed = [entry.node.meta["example_value"] for entry in inputs]
+        storages = {storage_of(value) for value in (*fakes, *passed) if _is_strided(value) and value.requires_grad}
+        mutated_leaves = {storage_of(fake) for fake, info in zip(passed, input_infos, strict=True) if info.requires_grad}
+        output_infos = tuple(_output_info(fake, fakes, storages, mutated_leaves) for fake in fakes)
     return GraphMetadata(
         input_infos, output_infos,
         op_count=len(calls := _calls(module)), has_mutation=bool(effects.written), may_raise=effects.may_fail,
@@ -118,7 +119,7 @@ def _is_strided(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and value.layout is torch.strided
 
 
-def _output_info(fake: Any, fakes: Sequence[Any], storages: set[int]) -> OutputAliasInfo:
+def _output_info(fake: Any, fakes: Sequence[Any], storages: set[int], mutated_leaves: set[int]) -> OutputAliasInfo:
     """`storages`: those of tensors that require grad."""
     if not isinstance(fake, torch.Tensor):
         return _NO_TENSOR_OUT
@@ -127,8 +128,9 @@ def _output_info(fake: Any, fakes: Sequence[Any], storages: set[int]) -> OutputA
     has_grad_fn = grad_fn_of(fake) is not None
     loses_grad_fn = not has_grad_fn and bool(storages) and _is_strided(fake) and storage_of(fake) in storages
     return OutputAliasInfo(
-        True, is_view, base, fake.requires_grad, has_grad_fn, fake.is_inference(), is_view and is_no_grad_view(fake), loses_grad_fn
-    )
+        True, is_view, base, fake.requires_grad, has_grad_fn, fake.is_inference(), is_view and is_no_grad_view(fake),
+        is_one_of_several_views(fake) and storage_of(fake) in mutated_leaves, loses_grad_fn,
+    )  # fmt: skip
 
 
 _NO_TENSOR_OUT = OutputAliasInfo()

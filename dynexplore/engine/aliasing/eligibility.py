@@ -744,7 +744,7 @@ def f(x):
             "Autograd lets nobody mutate a view that `split`, `chunk` or `unbind` returned, so AOTAutograd does not regenerate it "
             "from the input. After a mutation of the input it would have memory of its own.",
             "Take the views outside the compiled function.",
-            lambda candidate: limits.returns_one_of_several_views_of_mutated_leaf(candidate.graph),
+            lambda candidate: any(info.is_split_of_mutated_leaf for info in candidate.graph.meta.outputs),
             example="""
 def f(w):
     w.data.add_(1)

@@ -39,6 +39,7 @@ class OutputAliasInfo:
     has_grad_fn: bool = False
     is_inference: bool = False
     is_no_grad_view: bool = False  # by its creation meta, it was created in `no_grad`
+    is_split_of_mutated_leaf: bool = False  # it is one of several views, as those of `split`, of a mutated input that requires grad
     loses_grad_fn: bool = False  # it aliases an input or output that requires grad, and has no grad_fn itself
 
 
