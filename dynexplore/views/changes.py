@@ -161,6 +161,7 @@ _LAST_ROUND = ("ITERATOR_HAS_MORE", "ITERATOR_REMAINING")
 _TENSOR = re.compile(r"(\w+)\[(.*?)\] (\S+)")
 _STRIDES = re.compile(r"stride mismatch at index (\d+)\. expected (\d+), actual (\d+)")
 _GRADIENTS = re.compile(r"requires_grad mismatch\. expected requires_grad=(\d)")
+_CLASS = re.compile(r"to be a tensor type,.* but found <class '(.+?)'>")
 _UNITS = {1: ("element", "elements"), 2: ("row", "rows")}
 
 
@@ -312,8 +313,25 @@ def _relation_change(failed: ev.GuardFailed) -> Change:
     """A change of sizes or strides: a size that a relation excludes, or another memory layout."""
     strided = _STRIDE.search(failed.expected)
     if strided is not None:
-        return Change(f"the memory layout of `{strided[1]}`", f"changed: {failed.actual}")
+        return Change(f"the memory layout of `{strided[1]}`", f"changed: {_sizes_of(strided[1], failed.actual)}")
+    excluded = _EXCLUDED.fullmatch(failed.expected)
+    if excluded is not None:
+        return Change(f"`{excluded[1]}`", f"has size {excluded[3]} in dimension {excluded[2]}, which the compiled version excludes")
     return Change(f"`{failed.expected}`", f"no longer holds: {failed.actual}")
+
+
+_EXCLUDED = re.compile(r"(\S+)\.size\(\)\[(\d+)\] != (\d+)")
+_SIZE_NOW = re.compile(r"(size|stride)\(\)\[(\d+)\] is (\d+)")
+
+
+def _sizes_of(source: str, actual: str) -> str:
+    """The sizes and strides in a failed relation, without the tensor that they all belong to.
+
+    >>> _sizes_of("x", "x.stride()[0] is 65, x.size()[1] is 64"), _sizes_of("x", "x.stride()[0] is 65, y.size()[1] is 64")
+    ('stride 65 in dimension 0, size 64 in dimension 1', 'x.stride()[0] is 65, y.size()[1] is 64')
+    """
+    facts = [_SIZE_NOW.fullmatch(fact.removeprefix(f"{source}.")) for fact in actual.split(", ")]
+    return ", ".join(f"{fact[1]} {fact[3]} in dimension {fact[2]}" for fact in facts if fact) if all(facts) else actual
 
 
 _REGISTRIES = {
@@ -383,7 +401,7 @@ def _tensor_changes(expected: str, actual: str) -> list[tuple[str, str]]:
     says. At least one.
 
     >>> _tensor_changes("float32[4, 2] cpu", "float64[5, 2] cpu (tensor 'x' dtype mismatch. expected Float, actual Double)")
-    [('was float32, now float64', 'dtype'), ('had size 4 in dimension 0, now 5', 'size 0')]
+    [('was float32, now float64', 'dtype'), ('had 4 rows, now 5', 'size 0')]
     """
     before, now = _TENSOR.match(expected), _TENSOR.match(actual)
     if before is None or now is None:
@@ -415,6 +433,9 @@ def _change_in_message(words: str) -> tuple[str, str] | None:
         return happened, "requires_grad"
     if strides is not None:
         return f"had stride {strides[2]} in dimension {strides[1]}, now {strides[3]}", f"stride {strides[1]}"
+    other_class = _CLASS.search(words)
+    if other_class is not None:
+        return f"was of another tensor class, now {other_class[1]}", "class"
     return (f"is another: {words.rstrip(')')}", "") if words else None
 
 

@@ -546,14 +546,16 @@ def _advice(recording: Recording, again: ev.Recompiled) -> str:
 
 
 def _costliest_first(recording: Recording, again: Sequence[ev.Recompiled]) -> Sequence[ev.Recompiled]:
-    """For a program the recompiles of the function first that took longest to recompile; for a single function in order."""
+    """For a program those first that an action removes, then those of the function that took longest to recompile; for a single
+    function in order.
+    """
     if not recording.of(ev.TargetChosen):
         return again
     spent: Counter[int] = Counter()
     for event in again:
         finished = recording.of_frame(event.frame, ev.FrameFinished)
         spent[_code_of(recording, event)] += sum(int(1e6 * ended.seconds) for ended in finished)
-    return sorted(again, key=lambda event: -spent[_code_of(recording, event)])
+    return sorted(again, key=lambda event: (_advice(recording, event).startswith(NO_ACTION), -spent[_code_of(recording, event)]))
 
 
 def _changed_too(recording: Recording, again: Sequence[ev.Recompiled], first: ev.Recompiled, causes: Sequence[Reason]) -> str:

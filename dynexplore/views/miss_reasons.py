@@ -128,10 +128,21 @@ def _phrase(reasons: Sequence[Reason], more: int) -> str:
     for name, changed in of_names.items():
         names.setdefault(", and ".join(change.happened for change in changed), []).append(name)
     phrases = [
-        str(Change(same[0], happened)) if len(same) == 1 else Change("", happened).of_several(_listed(same))
+        str(Change(name, happened)) if (name := _one_name(same)) else Change("", happened).of_several(_listed(same))
         for happened, same in names.items()
     ]
     return "; ".join([*phrases, *([f"{plural(more, 'more value')} changed"] if more else [])])
+
+
+def _one_name(names: Sequence[str]) -> str:
+    """The name, if there is one, or what many have in common; else nothing.
+
+    >>> _one_name(["`a.drop.training`", "`a.norm.training`", "`b.training`", "`c.training`"]), _one_name(["`x`"])
+    ('`training` of 4 objects', '`x`')
+    """
+    attributes = {name.strip("`").rpartition(".")[2] for name in names}
+    is_shared = len(names) > _MOST_NAMES + 1 and len(attributes) == 1 and all("." in name for name in names)
+    return names[0] if len(names) == 1 else f"`{attributes.pop()}` of {len(names)} objects" if is_shared else ""
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -189,7 +200,12 @@ def _varies(recording: Recording, failed: ev.GuardFailed) -> bool:
 
 
 def needed_at(recording: Recording, failed: ev.GuardFailed) -> ev.UserFrame | None:
-    """The line of the program that needs a guard: of the instruction that installed it, else as the engine recorded it."""
+    """The line of the program that needs a guard: of the instruction that installed it, else as the engine recorded it.
+
+    The state of modules is guarded when the capture ends, as one walk: the last instruction is not the one that needed it.
+    """
+    if failed.kind == "MODULE_STATE":
+        return failed.needed_at
     owner = next((added.frame for added in recording.of(ev.CacheEntryAdded) if added.entry == failed.entry), 0)
     last = recording.final_attempt(owner) if owner else 0
     guards = [guard for guard in recording.of_frame(owner, ev.GuardInstalled) if guard.attempt == last] if owner else []

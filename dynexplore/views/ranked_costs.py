@@ -48,8 +48,9 @@ _MOST_CALLERS = 2
 class Cost:
     """A line of the program that causes compilations: how often, and their compile time.
 
-    `reasons` are the guards that failed, for a recompile: all of them, beginning with the one that ended the check. `callers` are
-    the lines that made the calls, `frames` the frames that were compiled; `file` and `line` the full location.
+    `reasons` are the guards that failed, for a recompile: all of them, beginning with the one that ended the check. `further` are
+    those of them that the same entry rejected: without the first change, it would still have rejected the call. `callers` are the
+    lines that made the calls, `frames` the frames that were compiled; `file` and `line` the full location.
     """
 
     kind: str
@@ -97,8 +98,8 @@ class Cost:
 
     @property
     def further(self) -> list[Reason]:
-        """The reasons besides the one in `cause`."""
-        return self.all_reasons[1:]
+        """The reasons besides the one in `cause` for which the entry that was tried first would still have rejected the call."""
+        return list(self.causes.values())[1:]
 
     def _add(self, recording: Recording, frame: int, spent: Seconds) -> None:
         self.seconds += spent.all
@@ -203,12 +204,30 @@ def block(number: int, cost: Cost, width: int, shown_advice: Set[str]) -> list[s
 
 def _sentences(cost: Cost) -> list[str]:
     """Further reasons and callers, if any: the first line contains one reason."""
-    shown = [reason.line for reason in cost.further[:_MOST_REASONS]]
-    more = [f"{len(cost.further) - len(shown)} more"] if len(cost.further) > len(shown) else []
+    lines = _lines_of(cost.all_reasons[:1], cost.further)
+    shown = lines[:_MOST_REASONS]
+    more = [f"{len(lines) - len(shown)} more"] if len(lines) > len(shown) else []
     also = [f"also: {'; '.join([*shown, *more])}"] if shown else []
     callers = sorted(cost.callers, key=lambda where: -cost.callers[where])
     rest = f" and {len(callers) - _MOST_CALLERS} more" if len(callers) > _MOST_CALLERS else ""
     return also + ([f"called at {', '.join(callers[:_MOST_CALLERS])}{rest}"] if callers else [])
+
+
+def _lines_of(first: Sequence[Reason], further: Sequence[Reason]) -> list[str]:
+    """The further reasons, one line each; an attribute that changed alike in many modules, such as `training`, is one line."""
+    alike: dict[tuple[str, str], list[Reason]] = {}
+    for reason in (*first, *further):
+        attribute = reason.source.rpartition(".")[2] if "." in reason.source else reason.source
+        alike.setdefault((attribute, reason.change.happened), []).append(reason)
+    lines = []
+    for (attribute, _), reasons in alike.items():
+        is_first = reasons[0] in first
+        rest = reasons[1:] if is_first else reasons
+        if len(rest) > 1 and "." in rest[0].source:
+            lines.append(f"`{attribute}` of {len(rest)} {'more ' if is_first else ''}objects {rest[0].change.happened}")
+        else:
+            lines += [reason.line for reason in rest]
+    return lines
 
 
 # -- as data -----------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from dynexplore.session.program_capture import ProgramCapture
 from dynexplore.session.targets import Pattern, Targets
 from dynexplore.views.headline import headline
 from dynexplore.views.program_report import MOST_LINES, report
-from dynexplore.views.ranked_costs import costs_of
+from dynexplore.views.ranked_costs import block, costs_of
 from dynexplore.views.targets_table import functions_of
 
 
@@ -158,6 +158,58 @@ def test_one_screen_is_enough_for_any_program() -> None:
     text = report(recording)
     assert len(text.split("\n")) <= MOST_LINES
     assert "... and 42 more functions (--full)" in text and "more places (--full)" in text
+
+
+def test_the_headline_is_about_a_recompile_that_can_be_removed() -> None:
+    """Of two recompiles of one function the first needs no action, and the second does: as in the list, that one comes first."""
+
+    def program() -> None:
+        whole = torch.ones(4, 9)
+        for size in (2, 3):
+            grows(torch.ones(4, size))
+        grows(whole[:, -5:])  # another layout
+
+    recording = captured(program)
+    first, last = costs_of(recording)
+    assert "memory layout of `x`" in first.cause and last.is_expected
+    line = headline(recording)
+    assert first.cause in line.where and line.remedy == first.advice
+
+
+class Dropping(torch.nn.Module):
+    """A module with several flags that `eval()` sets together."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = torch.nn.ModuleList(torch.nn.Dropout(0.1) for _ in range(5))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Applies them in a loop, and returns on another line."""
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+def evaluates() -> None:
+    """A model that is trained, evaluated, and evaluated without gradients."""
+    model = Dropping()
+    model(torch.ones(2))
+    model.eval()(torch.ones(2))
+    with torch.no_grad():
+        model(torch.ones(2))
+
+
+def test_what_eval_changes_in_many_modules_is_one_line() -> None:
+    """Neither a line for each module, nor the line of the last instruction, where the state of modules is guarded."""
+    (cost,) = [cost for cost in costs_of(captured(evaluates)) if "training" in cost.cause]
+    lines = " ".join(" ".join(block(1, cost, 100, set())).split())
+    assert "`self.layers[0].training` was True, now False also: `training` of 4 more objects was True, now False called" in lines
+
+
+def test_what_only_an_older_entry_rejects_is_no_further_reason() -> None:
+    """The newest entry rejects grad mode alone. The oldest one rejects the mode of the modules, too, which changes nothing."""
+    (cost,) = [cost for cost in costs_of(captured(evaluates)) if "grad mode" in cost.cause]
+    assert len(cost.reasons) > 1 and not cost.further
 
 
 LONG = "a reason in many words, " * 20
