@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -24,7 +23,15 @@ from typing import TYPE_CHECKING, Any
 import dynexplore
 from dynexplore.cli import output_files, tools
 from dynexplore.cli.output_files import Outputs
-from dynexplore.cli.program import AS_MODULE, Mistake, Program, as_python_starts_it, ends_in_good_order, imports_use_torch_compile
+from dynexplore.cli.program import (
+    AS_MODULE,
+    Mistake,
+    Program,
+    as_python_starts_it,
+    ends_in_good_order,
+    imports_use_torch_compile,
+    signal_handlers_restored,
+)
 from dynexplore.cli.progress import Progress
 from dynexplore.engine.gc_control import importing
 from dynexplore.recording.engines import DYNEXPLORE, TORCH
@@ -113,6 +120,7 @@ def seconds(text: str) -> float:
     return span
 
 
+@signal_handlers_restored()
 def explain_script(arguments: argparse.Namespace) -> int:
     """Run a program under the engine, print the report, write the requested files."""
     outputs = output_files.requested_files(arguments)
@@ -143,6 +151,7 @@ def _about_torch_compile(program: Program) -> str:
     )
 
 
+@signal_handlers_restored()
 def watch_script(arguments: argparse.Namespace) -> int:
     """Run a program while torch.compile is watched, print the report, write the requested files."""
     outputs = output_files.requested_files(arguments)
@@ -277,10 +286,9 @@ def _finish(
     """Print the report and write the files; a process that was forked from this one writes no second report."""
     if os.getpid() != process:
         return program.status
-    with _uninterrupted():
-        _note_end(recording, program)
-        _tell(recording, program, notices, full=arguments.full)
-        output_files.write(outputs, recording, arguments)
+    _note_end(recording, program)
+    _tell(recording, program, notices, full=arguments.full)
+    output_files.write(outputs, recording, arguments)
     return program.status
 
 
@@ -303,24 +311,6 @@ def _tell(recording: Recording, program: Program, notices: list[str], *, full: b
     print(text.explanation(recording) if full else program_report.report(recording, most_lines=most_lines))
     for notice in notices:
         print(notice)
-
-
-@contextlib.contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """While the report is written, the first Ctrl-C prints a notice, and the second one interrupts."""
-    before = None
-    with contextlib.suppress(ValueError):  # not the main thread
-
-        def first(number: int, frame: object) -> None:
-            print("\ndynexplore: writing the report; press Ctrl-C again to stop", file=sys.stderr)
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-
-        before = signal.signal(signal.SIGINT, first)
-    try:
-        yield
-    finally:
-        if before is not None:
-            signal.signal(signal.SIGINT, before)
 
 
 # -- one process of a job ------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ import threading
 import time
 import traceback
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -294,6 +294,8 @@ _AGAIN = 0.5
 def ends_in_good_order(seconds: float = 0.0, end: Callable[..., None] | None = None) -> Iterator[None]:
     """During the block, SIGTERM ends the program as an exception does, and so does its time limit (0: none).
 
+    The report follows: from the end of the block on, the first Ctrl-C or SIGTERM prints a notice, the second ends this process.
+
     end: ends the program at the time limit, `TargetSearch.end`. It is called repeatedly until it succeeds, then with `at_once`.
     """
     if threading.current_thread() is not threading.main_thread():
@@ -308,14 +310,38 @@ def ends_in_good_order(seconds: float = 0.0, end: Callable[..., None] | None = N
         if not clock.rings():
             signal.default_int_handler(number, frame)
 
-    before = {signal.SIGTERM: signal.signal(signal.SIGTERM, terminated), signal.SIGINT: signal.signal(signal.SIGINT, interrupted)}
+    signal.signal(signal.SIGTERM, terminated)
+    signal.signal(signal.SIGINT, interrupted)
     if seconds:
         clock.start()
     try:
         yield
     finally:
         clock.stop()
-        _put_back(before)
+        for number in _THAT_END:
+            signal.signal(number, _report_is_written)
+
+
+_THAT_END: dict[signal.Signals, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+"""The signals that end a program, and the handler of the second one while the report is written."""
+
+
+def _report_is_written(number: int, frame: types.FrameType | None) -> None:
+    again = "press Ctrl-C again" if number == signal.SIGINT else "send SIGTERM again"
+    print(f"\ndynexplore: writing the report; {again} to stop", file=sys.stderr)
+    signal.signal(number, _THAT_END[signal.Signals(number)])
+
+
+@contextlib.contextmanager
+def signal_handlers_restored() -> Iterator[None]:
+    """Restore the handlers of the signals that end a program after the block."""
+    before = {number: signal.getsignal(number) for number in _THAT_END}
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            for number, handler in before.items():
+                signal.signal(number, handler if handler is not None else signal.SIG_DFL)
 
 
 def ignore_handlers_of_the_program() -> None:
@@ -371,11 +397,6 @@ class _Clock(threading.Thread):
         self._is_stopped.set()
         if self.is_alive():
             self.join()
-
-
-def _put_back(handlers: Mapping[signal.Signals, Any]) -> None:
-    for number, handler in handlers.items():
-        signal.signal(number, handler if handler is not None else signal.SIG_DFL)
 
 
 # -- command-line arguments -------------------------------------------------------------------------------------------------------

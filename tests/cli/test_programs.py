@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from dynexplore.cli.program import Program, ends_in_good_order
+from dynexplore.cli.program import Program, ends_in_good_order, signal_handlers_restored
 from dynexplore.engine import events as ev
 from dynexplore.session.program_capture import ProgramCapture
 from dynexplore.session.targets import Targets
@@ -82,6 +82,20 @@ def test_a_signal_ends_the_program_in_good_order(number: signal.Signals, status:
     printed, errors = process.communicate(timeout=120)
     assert process.returncode == status, errors
     assert printed.startswith("cleaned up\nscript.py ended with ") and "1 graph, 0 graph breaks" in printed
+
+
+@pytest.mark.plain("runs no program")
+@pytest.mark.parametrize(("number", "again"), [(signal.SIGINT, "press Ctrl-C again"), (signal.SIGTERM, "send SIGTERM again")])
+def test_the_first_signal_does_not_end_the_report(number: signal.Signals, again: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """What comes between the end of the program and that of its report is told; the next one ends this process."""
+    before = signal.getsignal(number)
+    with signal_handlers_restored():
+        with ends_in_good_order():
+            pass
+        os.kill(os.getpid(), number)
+        assert capsys.readouterr().err == f"\ndynexplore: writing the report; {again} to stop\n"
+        assert signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler)
+    assert signal.getsignal(number) is before
 
 
 @pytest.mark.plain("ends before the engine is there")
@@ -155,7 +169,7 @@ def test_when_its_time_is_over_the_call_that_is_being_captured_is_finished(tmp_p
     path = script_of(tmp_path, source)
     program = Program(path)
     capture = ProgramCapture("script.py", Targets())
-    with ends_in_good_order(1.0, capture.end):
+    with signal_handlers_restored(), ends_in_good_order(1.0, capture.end):
         capture.run(program.as_function())
     assert (program.status, program.stopped) == (0, "after 1 s (--for)")
     assert [one.error for one in capture.recording.of(ev.CallEnded)] == [""] and capture.recording.graphs
