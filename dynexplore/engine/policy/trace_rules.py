@@ -67,6 +67,7 @@ _TORCH: dict[str, Rule] = {
     "nn/parallel/distributed.py": _INLINED,
     "distributions/": _TRANSLATED,
     "optim/": _TRANSLATED,
+    "optim/lbfgs.py": Rule("plain", "skip", "its steps depend on the data; it calls the closure, which is captured", "torch"),
     "optim/lr_scheduler.py": _TORCH_DEFAULT,
     "optim/optimizer.py": _INLINED,  # hooks and profiling around optimizer steps
     "functional.py": _ONE_NODE,

@@ -54,6 +54,7 @@ def test_user_code_is_looked_into(filename: str) -> None:
         (torch.nn.init, "plain", "inline"),
         (torch.distributions.normal, "translate", "inline"),
         (torch.optim.SGD, "translate", "inline"),
+        (torch.optim.LBFGS, "plain", "skip"),
         (torch.optim.lr_scheduler, "plain", "skip"),
         (torch.utils._pytree, "plain", "inline"),
         (torch.utils.checkpoint, "plain", "inline"),

@@ -422,3 +422,28 @@ def test_values_written_under_a_mask_get_their_gradients(backend):
         gradients.append((x.grad, value.grad))
     same(*gradients, exact=True)
     assert graphs_compiled() == 2
+
+
+def fitted_by_lbfgs(wrap: Callable[[Callable[[], Any]], Callable[[], Any]]) -> list[Any]:
+    """Losses, evaluations and parameters of a few steps, each of which evaluates its closure several times."""
+    torch.manual_seed(0)
+    model, evaluations = nn.Linear(4, 1), []
+    optimizer = torch.optim.LBFGS(model.parameters(), lr=0.1, max_iter=6)
+
+    def closure() -> torch.Tensor:
+        optimizer.zero_grad()
+        loss = ((model(X) - TARGET[:, None]) ** 2).mean()
+        loss.backward()
+        evaluations.append(loss.detach())
+        return loss
+
+    step = wrap(lambda: optimizer.step(closure))
+    losses = [step().item() for _ in range(4)]
+    return [losses, evaluations, [parameter.tolist() for parameter in model.parameters()]]
+
+
+def test_the_closure_of_lbfgs_is_captured_and_its_step_is_not() -> None:
+    """The step decides by its data and keeps a history that grows: each of its parts would recompile up to the limit."""
+    assert fitted_by_lbfgs(dynexplore.optimize("eager")) == fitted_by_lbfgs(lambda step: step)
+    stats = dynexplore.counters["stats"]
+    assert (stats["graphs"], stats["recompiles"], stats["cache_limit"]) == (2, 0, 0)
