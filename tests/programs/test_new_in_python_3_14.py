@@ -8,8 +8,10 @@ tests/engine/variables/containers/test_template.py. `sys.remote_exec` is left ou
 from __future__ import annotations
 
 import dataclasses
+import os
 import sys
 import textwrap
+import traceback
 import warnings
 from typing import Any
 
@@ -311,12 +313,33 @@ WITHOUT_PARENTHESES = {
         """,
 }
 
-PROGRAMS = {**MONITORING, **INTERPRETERS, **ANNOTATIONS, **TEMPLATES, **FINALLY, **WITHOUT_PARENTHESES}
+PROGRAMS = {**MONITORING, **ANNOTATIONS, **TEMPLATES, **FINALLY, **WITHOUT_PARENTHESES}
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_of_python_3_14(name: str) -> None:
     """Two calls, then one with another number: as plain Python, with at least one graph."""
+    assert_is_as_in_plain_python(name, PROGRAMS[name])
+
+
+@pytest.mark.parametrize("name", INTERPRETERS)
+def test_programs_with_several_interpreters(name: str) -> None:
+    """As above, in a child: a process that ever had a second interpreter fails torch's check that backward() released the GIL."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # other threads of pytest stay behind
+        child = os.fork()
+    if not child:
+        try:
+            assert_is_as_in_plain_python(name, INTERPRETERS[name])
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def assert_is_as_in_plain_python(name: str, program: str) -> None:
+    """Each of its calls is what it is without the engine."""
     from concurrent import interpreters  # type: ignore[attr-defined, unused-ignore]
     from string.templatelib import Interpolation  # type: ignore[import-not-found, unused-ignore]
 
@@ -326,5 +349,5 @@ def test_programs_of_python_3_14(name: str) -> None:
     namespace: dict[str, Any] = {"__name__": __name__, **{one.__name__.rsplit(".")[-1]: one for one in names}}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SyntaxWarning)  # `return` in `finally`
-        exec(compile(textwrap.dedent(PROGRAMS[name]), f"<{name}>", "exec", dont_inherit=True), namespace)
+        exec(compile(textwrap.dedent(program), f"<{name}>", "exec", dont_inherit=True), namespace)
     assert_same_as_eager(namespace["f"], X, 2, calls=2, then=[(X, 3)])
