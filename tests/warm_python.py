@@ -45,8 +45,8 @@ def python(
     with tempfile.TemporaryDirectory() as folder:
         streams = [os.path.join(folder, name) for name in ("in", "out", "err")]
         Path(streams[0]).write_text(stdin, encoding="utf-8")
-        asked: dict[str, object] = {"words": command, "cwd": str(cwd), "env": dict(env or os.environ), "streams": streams}
-        status = _server().ask(asked, timeout)
+        request: dict[str, object] = {"words": command, "cwd": str(cwd), "env": dict(env or os.environ), "streams": streams}
+        status = _server().ask(request, timeout)
         printed, errors = (Path(stream).read_text(encoding="utf-8") for stream in streams[1:])
     return subprocess.CompletedProcess(command, status, printed, errors)
 
@@ -73,16 +73,16 @@ class _Server:
         os.close(self._requests)
         self.process.wait()
 
-    def ask(self, asked: dict[str, object], timeout: float) -> int:
+    def ask(self, request: dict[str, object], timeout: float) -> int:
         """The status with which the command ends, negative for a signal."""
-        os.write(self._requests, json.dumps(asked).encode() + b"\n")
+        os.write(self._requests, json.dumps(request).encode() + b"\n")
         pid = int(self._answer(SECONDS))
         try:
             return int(self._answer(timeout))
         except TimeoutError:
             os.kill(pid, signal.SIGKILL)
             self._answer(SECONDS)
-            raise subprocess.TimeoutExpired(str(asked["words"]), timeout) from None
+            raise subprocess.TimeoutExpired(str(request["words"]), timeout) from None
 
     def _answer(self, timeout: float) -> bytes:
         if not select.select([self._answers], [], [], timeout)[0]:
@@ -122,17 +122,17 @@ def _serve(requests: int, answers: int) -> None:
     _become(json.loads(line))
 
 
-def _become(asked: dict[str, object]) -> None:
+def _become(request: dict[str, object]) -> None:
     """Take the streams, folder, environment and words."""
     flags = (os.O_RDONLY, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-    for number, (path, flag) in enumerate(zip(asked["streams"], flags, strict=True)):  # type: ignore[call-overload]
+    for number, (path, flag) in enumerate(zip(request["streams"], flags, strict=True)):  # type: ignore[call-overload]
         opened = os.open(path, flag, 0o600)
         os.dup2(opened, number)
         os.close(opened)
     os.environ.clear()
-    os.environ.update(asked["env"])  # type: ignore[call-overload]
-    os.chdir(str(asked["cwd"]))
-    sys.argv = list(asked["words"])  # type: ignore[call-overload]
+    os.environ.update(request["env"])  # type: ignore[call-overload]
+    os.chdir(str(request["cwd"]))
+    sys.argv = list(request["words"])  # type: ignore[call-overload]
     sys.modules["__main__"] = ModuleType("__main__")
 
 

@@ -92,7 +92,11 @@ def reasons_of(recording: Recording, frame: int) -> list[Reason]:
 
 def causes_of(recording: Recording, frame: int) -> list[Reason]:
     """The reasons of the entry that was tried first: had none of these values changed, it would have been used."""
-    reasons = reasons_of(recording, frame)
+    return causes_among(reasons_of(recording, frame))
+
+
+def causes_among(reasons: Sequence[Reason]) -> list[Reason]:
+    """Those of these reasons of one frame that the entry which was tried first has."""
     return [reason for reason in reasons if reason.entries[0] == reasons[0].entries[0]]
 
 

@@ -25,7 +25,7 @@ from dynexplore.views.changes import is_another_object
 from dynexplore.views.compile_seconds import Seconds, seconds_by_frame, seconds_of_breaks
 from dynexplore.views.counts import plural
 from dynexplore.views.headline import LONGEST, breaks_by_cost, cause_of, place_of_break, remedy_of
-from dynexplore.views.miss_reasons import Reason, call_of_frame, causes_of, reason_of, reasons_of
+from dynexplore.views.miss_reasons import Reason, call_of_frame, causes_among, reason_of, reasons_of
 from dynexplore.views.names import decorator_of, frame_code, frame_name, is_library, plain_name, short_file
 from dynexplore.views.remedies import (
     NO_ACTION,
@@ -124,9 +124,10 @@ def costs_of(recording: Recording) -> list[Cost]:
         cost = _of_recompile(recording, event, costs) if broke is None else _of_break(recording, broke, costs)
         if broke is None:
             cost.times += 1
-            for reason in reasons_of(recording, event.frame):
+            reasons = reasons_of(recording, event.frame)
+            for reason in reasons:
                 cost.reasons.setdefault((reason.change.name, reason.change.aspect), reason)
-            for cause in causes_of(recording, event.frame):
+            for cause in causes_among(reasons):
                 cost.causes.setdefault((cause.change.name, cause.change.aspect), cause)
         else:
             cost.recompiles += 1

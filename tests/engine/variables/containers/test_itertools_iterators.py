@@ -146,13 +146,14 @@ MADE_OF_THE_ITEM = {
 
 
 @pytest.mark.parametrize("items", [(-3, 7, 2), [5, -8, 4, 1]], ids=["tuple", "list"])
-@pytest.mark.parametrize("made", MADE_OF_THE_ITEM)
-def test_an_iterator_made_of_the_item_of_a_loop_outlives_a_break(made: str, items: Any) -> None:
+@pytest.mark.parametrize("name", MADE_OF_THE_ITEM)
+def test_an_iterator_made_of_the_item_of_a_loop_outlives_a_break(name: str, items: Any) -> None:
     """It is made after the loop's iterator was moved, of the item that was current before."""
     namespace: dict[str, Any] = {"itertools": itertools}
     source = (
         "def f(x, items):\n    seen = []\n    for i in items:\n"
-        f"        made = {MADE_OF_THE_ITEM[made]}\n        print('between')\n        seen.append(next(made))\n        x = x + 1\n"
+        f"        iterator = {MADE_OF_THE_ITEM[name]}\n        print('between')\n        seen.append(next(iterator))\n"
+        "        x = x + 1\n"
         "    return x, seen\n"
     )
     exec(source, namespace)

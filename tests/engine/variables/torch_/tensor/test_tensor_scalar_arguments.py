@@ -55,15 +55,15 @@ SHAPES = [(33,), (7,), (3, 5)]
 
 
 def _differences(method: str, dtype: torch.dtype, factor: Any, backend: Any, shapes: Any) -> list[object]:
-    function, found = _scaled(method), []
+    function, differences = _scaled(method), []
     captured = dynexplore.optimize(backend)(function)
     for shape in shapes:
         x, y, z = ((torch.randn(shape) * 9).to(dtype) for _ in range(3))
         number = factor()
         expected, got = _outcome(function, x, y, z, number), _outcome(captured, x, y, z, number)
         if not _same(expected, got):
-            found.append((shape, number, expected, got))
-    return found
+            differences.append((shape, number, expected, got))
+    return differences
 
 
 @pytest.mark.parametrize(("method", "factor"), list(itertools.product(METHODS, FACTORS)))
