@@ -184,7 +184,7 @@ def _narrowed(recording: Recording, program: Program, names: list[str], argument
     from dynexplore.views.targets_table import functions_of
 
     targets = tools.targets_of(program, names, arguments)
-    selected = [each for each in functions_of(recording) if targets.leaves(each.name, each.file, each.first_line, each.last_line)]
+    selected = [each for each in functions_of(recording) if targets.selects(each.name, each.file, each.first_line, each.last_line)]
     if not selected:
         compiled = ", ".join(function.name for function in functions_of(recording)[:12]) or "nothing"
         raise Mistake(f"torch.compile compiled no function of that name; it compiled: {compiled}")

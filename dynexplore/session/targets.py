@@ -105,6 +105,8 @@ _FILLS_PARAMETERS = frozenset(name for name in vars(torch.nn.init) if name.endsw
 _NAMES_OF_FILLING = frozenset({"reset_parameters", "_reset_parameters", "init_weights", "_init_weights"})
 _COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
 _JUMPS_BACK = "JUMP_BACKWARD"
+_MOST_CODES = 4096
+"""How many code objects are remembered: their facts, and the names that they use."""
 
 
 @dataclass(frozen=True)
@@ -139,8 +141,9 @@ def _drives(function: types.FunctionType) -> str:
     return f"{why}, in {function.__qualname__}" if why else ""
 
 
+@functools.lru_cache(_MOST_CODES)
 def _own_facts(code: types.CodeType) -> CodeFacts:
-    """Facts of one code object and the code objects nested in it."""
+    """Facts of one code object and the code objects nested in it. Many functions call the same one, so it is read once."""
     names: set[str] = set()
     drives = ""
     loops = calls_itself = False
@@ -211,15 +214,23 @@ def _named_by(function: types.FunctionType, is_own: Callable[[str], bool]) -> It
     """
     owner = _owner_of(function)
     classes = [value for value in function.__globals__.values() if is_a(value, type) and value is not owner]
-    for code in with_nested(function.__code__):
-        methods = {step.argval for step in dis.get_instructions(code) if _loads_method(step)} - _METHODS_OF_TENSORS
-        for name in code.co_names:
-            own = [inspect.getattr_static(owner, name, None)] if owner else []
-            others = [vars(cls).get(name) for cls in classes] if name in methods else []
-            for value in (function.__globals__.get(name), *own, *others):
-                value = inspect.unwrap(value) if isinstance(value, types.FunctionType) else getattr(value, "__func__", value)
-                if isinstance(value, types.FunctionType) and is_own(value.__code__.co_filename):
-                    yield value
+    for name, is_method in _names_of(function.__code__):
+        own = [inspect.getattr_static(owner, name, None)] if owner else []
+        others = [vars(cls).get(name) for cls in classes] if is_method else []
+        for value in (function.__globals__.get(name), *own, *others):
+            value = inspect.unwrap(value) if isinstance(value, types.FunctionType) else getattr(value, "__func__", value)
+            if isinstance(value, types.FunctionType) and is_own(value.__code__.co_filename):
+                yield value
+
+
+@functools.lru_cache(_MOST_CODES)
+def _names_of(code: types.CodeType) -> tuple[tuple[str, bool], ...]:
+    """The names that a code object and those nested in it use, and whether as a method that no tensor has."""
+    names = []
+    for nested in with_nested(code):
+        methods = {step.argval for step in dis.get_instructions(nested) if _loads_method(step)} - _METHODS_OF_TENSORS
+        names += [(name, name in methods) for name in nested.co_names]
+    return tuple(names)
 
 
 def _owner_of(function: types.FunctionType) -> type | None:
@@ -515,7 +526,7 @@ class Targets:
             self.note(choice)
         return choice
 
-    def leaves(self, name: str, file: str, first_line: int, last_line: int) -> bool:
+    def selects(self, name: str, file: str, first_line: int, last_line: int) -> bool:
         """Whether the user's patterns include a function that another engine has compiled."""
         is_module = name.endswith(".forward")
         by_name = self._by_name((name, file, first_line, last_line), is_module=is_module)

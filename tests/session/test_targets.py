@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dis
 import sys
 import types
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -261,3 +264,23 @@ def test_a_step_that_is_no_method_drives_nothing() -> None:
         return self.step(x)  # type: ignore[attr-defined]
 
     assert not facts_of(reads).drives and facts_of(calls).drives
+
+
+@pytest.mark.plain("reads the bytecode of functions that call each other")
+def test_the_code_of_a_callee_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many functions of a large module call the same ones: the cost grows with the functions, and not with their calls."""
+    names = [f"f{number}" for number in range(40)]
+    source = "\n".join(f"def {name}(x):\n    return {' + '.join(f'{callee}(x)' for callee in names)}" for name in names)
+    namespace: dict[str, Any] = {}
+    exec(compile(source, "many_functions.py", "exec"), namespace)
+    read: list[types.CodeType] = []
+    instructions = dis.get_instructions
+
+    def counted(code: types.CodeType) -> Iterator[dis.Instruction]:
+        read.append(code)
+        return instructions(code)
+
+    monkeypatch.setattr(dis, "get_instructions", counted)
+    for name in names:
+        facts_of(namespace[name], lambda file: True)
+    assert len(read) <= 2 * len(names)
