@@ -195,10 +195,10 @@ class StepChecker:
                 summarized = {"why": f"{type(error).__name__}: {error}"}
             self.note((_value, role, name, where, summarized))
 
-    def entered(self, frame: int, values: Mapping[str, object], goes_on_from: CodeType | None) -> None:
+    def entered(self, frame: int, values: Mapping[str, object], resumed_from: CodeType | None) -> None:
         """Record the arguments of a frame; those of a resume function include the locals of the frame at its break."""
         self.record_locals(values, frame=frame, moment="entry")
-        attempt = self._modified_codes.get(id(goes_on_from))
+        attempt = self._modified_codes.get(id(resumed_from))
         if attempt is not None:
             at_break = {name: value for name, value in values.items() if not name.startswith(_STACK)}
             self.record_locals(at_break, frame=attempt[1], moment="break")

@@ -133,7 +133,7 @@ def run_function(cell: types.FunctionType, store: Store) -> Any:
 
     def callback(state: FrameState) -> Any:
         __tracebackhide__ = True
-        is_cell = state.code is cell.__code__ or state.goes_on_from is not None
+        is_cell = state.code is cell.__code__ or state.resumed_from is not None
         return convert(state) if convert is not None and (is_cell or not _is_never_captured(state)) else None
 
     store.region.callback = callback

@@ -43,7 +43,7 @@ class DryRunFrame:
         return self.function.__code__
 
     @property
-    def goes_on_from(self) -> types.CodeType | None:
+    def resumed_from(self) -> types.CodeType | None:
         """None: the frame is not a resume function, because a call begins with it."""
         return None
 

@@ -152,7 +152,7 @@ class FrameState:
     def cache(self) -> CodeCache:
         """The code object's cache in the region's store (None when the region has no store)."""
     @property
-    def goes_on_from(self) -> CodeType | None:
+    def resumed_from(self) -> CodeType | None:
         """The modified code whose `TailCall` started the frame; None for any other frame."""
     @property
     def raised(self) -> BaseException | None:

@@ -28,7 +28,7 @@ typedef struct {
     PyObject *closure;
     PyObject *values;
     PyObject *cache;
-    PyObject *goes_on_from;
+    PyObject *resumed_from;
     PyObject *raised;
 } FrameState;
 
@@ -44,7 +44,7 @@ frame_state_traverse(FrameState *self, visitproc visit, void *arg)
     Py_VISIT(self->closure);
     Py_VISIT(self->values);
     Py_VISIT(self->cache);
-    Py_VISIT(self->goes_on_from);
+    Py_VISIT(self->resumed_from);
     Py_VISIT(self->raised);
     return 0;
 }
@@ -60,7 +60,7 @@ frame_state_clear(FrameState *self)
     Py_CLEAR(self->closure);
     Py_CLEAR(self->values);
     Py_CLEAR(self->cache);
-    Py_CLEAR(self->goes_on_from);
+    Py_CLEAR(self->resumed_from);
     Py_CLEAR(self->raised);
     return 0;
 }
@@ -94,7 +94,7 @@ static PyGetSetDef frame_state_getset[] = {
     FRAME_STATE_FIELD(closure, "The function's closure: a tuple of cells, or None."),
     FRAME_STATE_FIELD(values, "The objects in the argument slots, in order; UNBOUND where there is none."),
     FRAME_STATE_FIELD(cache, "The CodeCache of the code object in the region's store; None without a store."),
-    FRAME_STATE_FIELD(goes_on_from, "The modified code whose TailCall started the frame; None for any other frame."),
+    FRAME_STATE_FIELD(resumed_from, "The modified code whose TailCall started the frame; None for any other frame."),
     FRAME_STATE_FIELD(raised, "What a signal handler has raised while the entries of a resume function were asked; or None."),
     {NULL, NULL, NULL, NULL, NULL},
 };
@@ -126,7 +126,7 @@ slot_value(Frame *frame, int slot)
 }
 
 static FrameState *
-frame_state_new(Frame *frame, CodeCache *cache, PyObject *goes_on_from, PyObject *raised)
+frame_state_new(Frame *frame, CodeCache *cache, PyObject *resumed_from, PyObject *raised)
 {
     int slots = argument_slots(frame_code(frame));
     PyObject *values = PyTuple_New(slots);
@@ -148,7 +148,7 @@ frame_state_new(Frame *frame, CodeCache *cache, PyObject *goes_on_from, PyObject
     self->closure = Py_NewRef(closure_of(frame));
     self->values = values;
     self->cache = Py_NewRef(cache == NULL ? Py_None : (PyObject *)cache);
-    self->goes_on_from = Py_NewRef(goes_on_from == NULL ? Py_None : goes_on_from);
+    self->resumed_from = Py_NewRef(resumed_from == NULL ? Py_None : resumed_from);
     self->raised = Py_NewRef(raised == NULL ? Py_None : raised);
     PyObject_GC_Track(self);
     return self;
@@ -380,7 +380,7 @@ judge_answer(PyObject *answer, PyCodeObject *code, Entry **entry, PyObject **vis
 /* Called with the hook off and, where possible, uninstalled: a translation runs many frames.  An exception that is set,
    a signal handler's, is the callback's to raise. */
 static COLD enum Outcome
-ask_callback(Region *region, Frame *frame, CodeCache *cache, PyObject *goes_on_from, Entry **entry, PyObject **visit)
+ask_callback(Region *region, Frame *frame, CodeCache *cache, PyObject *resumed_from, Entry **entry, PyObject **visit)
 {
     if (region->store != NULL && cache == NULL) {
         cache = store_cache_of(region->store, frame_code(frame));
@@ -389,7 +389,7 @@ ask_callback(Region *region, Frame *frame, CodeCache *cache, PyObject *goes_on_f
         }
     }
     PyObject *raised = take_exception();
-    FrameState *state = frame_state_new(frame, cache, goes_on_from, raised);
+    FrameState *state = frame_state_new(frame, cache, resumed_from, raised);
     Py_XDECREF(raised);
     if (state == NULL) {
         return RAISED;
@@ -508,7 +508,7 @@ copy_free_variables(Frame *frame)
 /* An exception is set before a frame has begun that goes on for another one.  That one has ended, so nothing else tells of
    the function: raise the exception at the line where it goes on, so that the traceback has its entry. */
 static COLD PyObject *
-raise_where_it_goes_on(PyThreadState *tstate, Frame *frame)
+raise_in_resume_function(PyThreadState *tstate, Frame *frame)
 {
     copy_free_variables(frame);
     frame_set_begun(frame);
@@ -590,7 +590,7 @@ use_entry(PyThreadState *tstate, Frame *frame, Entry *entry)
    cleared, and this returns before the frame runs, so that a hooked call needs hardly more C stack than another.
    We hold what we use: the program may drop entry, cache, store and region while a guard runs. */
 static NOINLINE enum Outcome
-look_up(PyThreadState *tstate, Frame *frame, CodeCache *cache, PyObject *goes_on_from, PyObject **visit)
+look_up(PyThreadState *tstate, Frame *frame, CodeCache *cache, PyObject *resumed_from, PyObject **visit)
 {
     if (frame->owner != FRAME_OWNED_BY_THREAD || frame->frame_obj != NULL) {
         return RUN;
@@ -613,10 +613,10 @@ look_up(PyThreadState *tstate, Frame *frame, CodeCache *cache, PyObject *goes_on
             outcome = tell_of_hit(tstate, region->on_hit, frame, entry);
         }
     }
-    else if (region->callback != NULL && (outcome == MISS || (outcome == RAISED && goes_on_from != NULL))) {
+    else if (region->callback != NULL && (outcome == MISS || (outcome == RAISED && resumed_from != NULL))) {
         thread_state.region = region;
         switch_region(NULL);
-        outcome = ask_callback(region, frame, cache, goes_on_from, &entry, visit);
+        outcome = ask_callback(region, frame, cache, resumed_from, &entry, visit);
         Py_XDECREF((PyObject *)switch_region(region));
         thread_state.region = NULL;
     }
@@ -746,13 +746,13 @@ run_without_region(ThreadState *thread, PyThreadState *tstate, Frame *frame, int
 /* Is this the frame that `go_on` has just called?  Then it holds its arguments alone from now on, and what it ends with
    is for `go_on` to see.  Gives the code object that it goes on from (a reference of its own). */
 static bool
-goes_on(ThreadState *thread, Frame *frame, PyObject **from)
+is_resumed(ThreadState *thread, Frame *frame, PyObject **from)
 {
-    TailCall *call = thread->going_on;
+    TailCall *call = thread->resuming;
     if (call->function != (PyObject *)frame_function(frame)) {
         return false;
     }
-    thread->going_on = NULL;
+    thread->resuming = NULL;
     *from = Py_XNewRef(call->creator);
     Py_DECREF(call);
     return true;
@@ -798,10 +798,10 @@ frame_hook(PyThreadState *tstate, Frame *frame, int throwflag)
     if (unlikely(tstate->tracing > thread->tracing)) {  /* a trace function or an audit hook: the program calls neither */
         return _PyEval_EvalFrameDefault(tstate, frame, throwflag);
     }
-    bool is_going_on = false;
-    PyObject *goes_on_from = NULL;
-    if (unlikely(thread->going_on != NULL)) {
-        is_going_on = goes_on(thread, frame, &goes_on_from);
+    bool is_resuming = false;
+    PyObject *resumed_from = NULL;
+    if (unlikely(thread->resuming != NULL)) {
+        is_resuming = is_resumed(thread, frame, &resumed_from);
     }
     PyCodeObject *code = frame_code(frame);
     CodeExtra *extra = code_extra(code);
@@ -820,23 +820,23 @@ frame_hook(PyThreadState *tstate, Frame *frame, int throwflag)
         }
         /* globals of another class answer themselves for a name that is missing (annotationlib evaluates so) */
         if (!nothing_to_do && !throwflag && is_plain_function_code(code) && PyDict_CheckExact(frame->f_globals)) {
-            outcome = look_up(tstate, frame, cache, goes_on_from, &visit);
+            outcome = look_up(tstate, frame, cache, resumed_from, &visit);
         }
     }
-    if (unlikely(goes_on_from != NULL)) {
-        Py_DECREF(goes_on_from);
+    if (unlikely(resumed_from != NULL)) {
+        Py_DECREF(resumed_from);
     }
     switch (outcome) {
         case RAISED:
-            return is_going_on ? raise_where_it_goes_on(tstate, frame) : dispose(tstate, frame, NULL);
+            return is_resuming ? raise_in_resume_function(tstate, frame) : dispose(tstate, frame, NULL);
         case RUN_SWAPPED:
         case RUN_SWAPPED_ALONE: {
             bool alone = outcome == RUN_SWAPPED_ALONE;
-            return is_going_on ? run_modified(tstate, frame, alone) : run_swapped(tstate, frame, alone);
+            return is_resuming ? run_modified(tstate, frame, alone) : run_swapped(tstate, frame, alone);
         }
         case RUN_MOVED: {
             PyObject *result = run_in_new_frame(tstate, frame);
-            return is_going_on ? result : go_on(result);
+            return is_resuming ? result : go_on(result);
         }
         case RUN_ALONE:
             return run_with_hook_off(tstate, frame, throwflag);

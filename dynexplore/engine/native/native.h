@@ -142,7 +142,7 @@ typedef struct {
 /* What the hook knows of the thread that it is called in. */
 typedef struct {
     Region *region;           /* owned; NULL: no hooking here now */
-    TailCall *going_on;       /* owned: its function has just been called, and its frame will be here next */
+    TailCall *resuming;       /* owned: its function has just been called, and its frame will be here next */
     Entry *arriving;          /* borrowed; this and the next two: see run_in_new_frame in frame_hook.c */
     Frame *arriving_from;
     Region *arriving_region;

@@ -86,10 +86,10 @@ go_on(PyObject *result)
     while (result != NULL && Py_IS_TYPE(result, &TailCall_Type)) {
         TailCall *call = (TailCall *)result;
         PyObject *function = Py_NewRef(call->function);
-        thread->going_on = call;
+        thread->resuming = call;
         result = PyObject_Vectorcall(function, call->args, Py_SIZE(call), NULL);
-        if (thread->going_on == call) {         /* it did not come to the hook: there is none now, or no frame was made */
-            thread->going_on = NULL;
+        if (thread->resuming == call) {         /* it did not come to the hook: there is none now, or no frame was made */
+            thread->resuming = NULL;
             Py_DECREF(call);
         }
         Py_DECREF(function);

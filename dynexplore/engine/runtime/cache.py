@@ -113,11 +113,11 @@ def _watch(owners: list[tuple[Any, str]], entry: CompiledEntry, cache: CodeCache
     profile = state_of(cache).profile
 
     def watch(owner: Any, where: str) -> Any:
-        def died(_: object, remove: Callable[..., None] = remove_entry) -> None:  # bound now: globals are cleared first at exit
+        def evict(_: object, remove: Callable[..., None] = remove_entry) -> None:  # bound now: globals are cleared first at exit
             remove(cache_ref(), entry_ref())
             profile.note_unstable(where)
 
-        return weakref.ref(owner, died)
+        return weakref.ref(owner, evict)
 
     return tuple(watch(owner, where) for owner, where in owners)
 

@@ -85,7 +85,7 @@ def convert(store: Store, state: FrameState) -> Entry | None:
     """The frame hook's callback; see the head of this file."""
     __tracebackhide__ = True  # IPython and pytest hide this frame in tracebacks
     if state.raised is not None:
-        entry = _raised_where_it_goes_on(state, state.raised)
+        entry = _raise_in_resume_function(state, state.raised)
         if entry is None:
             raise state.raised
         return entry
@@ -99,15 +99,15 @@ def convert(store: Store, state: FrameState) -> Entry | None:
     except BaseException as error:
         if isinstance(error, DynexploreError) and not config.verbose:
             error.__traceback__ = None  # show the user's stack, not the engine's
-        entry = _raised_where_it_goes_on(state, error)
+        entry = _raise_in_resume_function(state, error)
         if entry is None:
             raise
         return entry
 
 
-def _raised_where_it_goes_on(state: FrameState, error: BaseException) -> Entry | None:
+def _raise_in_resume_function(state: FrameState, error: BaseException) -> Entry | None:
     """Inside a try or with block, let the resumed frame raise the exception, so that the block is exited; else return None."""
-    resume = resume_point(state.code) if state.goes_on_from is not None else None
+    resume = resume_point(state.code) if state.resumed_from is not None else None
     if resume is None:
         return None
     code = raising_code(resume)
@@ -208,7 +208,7 @@ class Conversion:
             self.store.observers.calls.note(self.frame, function_of(self.state), self.state.values)
         observer = self.store.observers.run
         if observer is not None:
-            observer.entered(self.frame, slot_values(self.state), self.state.goes_on_from)
+            observer.entered(self.frame, slot_values(self.state), self.state.resumed_from)
         started = time.perf_counter()
         entry: Entry | None = None
         outcome = "failed"
@@ -297,7 +297,7 @@ class Conversion:
             break_chains=self.store.break_chains,
             backend_size_guards=self.store.backend_size_guards,
             nopython=self.store.options.nopython,
-            nested_breaks=self._breaks_nest(),
+            nested_breaks=self._nested_breaks_enabled(),
             dynamic=self.store.options.dynamic,
             recorder=self.recorder,
             step_observer=self.store.observers.run,
@@ -307,7 +307,7 @@ class Conversion:
             patience=self.store.patience,
         )
 
-    def _breaks_nest(self) -> bool:
+    def _nested_breaks_enabled(self) -> bool:
         """Whether a break in a callee may end the graph there."""
         original = original_of(self.code)
         return config.nested_graph_breaks and not runs_once(original or self.code) and not disabled_by_torch()
@@ -386,11 +386,11 @@ class Conversion:
 
     def _look_again_at_what_broke(self) -> None:
         """Drop the entries of the frame that broke, if it had only numbers, so that it may be skipped like this resume function."""
-        if self.state.goes_on_from is None:
+        if self.state.resumed_from is None:
             return
         for cache in self.store.native.caches():
             numbers_only = [entry for entry in cache.entries if isinstance(entry, CompiledEntry) and entry.may_be_numbers_only]
-            if any(entry.code is self.state.goes_on_from for entry in numbers_only):
+            if any(entry.code is self.state.resumed_from for entry in numbers_only):
                 state_of(cache).profile.resume_was_skipped = True
                 for entry in numbers_only:
                     remove_entry(cache, entry)

@@ -30,8 +30,8 @@ class WatchedGraph(Protocol):
 class RunObserver(StepObserver, Protocol):
     """Compares the real run with the symbolic one: at the steps, at the start of frames, and at each graph."""
 
-    def entered(self, frame: int, values: Mapping[str, object], goes_on_from: CodeType | None) -> None:
-        """A frame begins with these values; `goes_on_from`: the modified code of the frame that a resume function continues."""
+    def entered(self, frame: int, values: Mapping[str, object], resumed_from: CodeType | None) -> None:
+        """A frame begins with these values; `resumed_from`: the modified code of the frame that a resume function continues."""
 
     def plan(self, graph: FinishedGraph, name: str, frame: int) -> WatchedGraph:
         """A graph is about to be passed to the backend, which may modify it."""

@@ -193,14 +193,14 @@ def entered(recorder: Recorder | None, frame: int, store: Store, state: FrameSta
     if recorder is None:
         return
     arguments = tuple((name, value_view(value, number, name)) for number, (name, value) in enumerate(slot_values(state).items(), 1))
-    parent = _parent(store, state.goes_on_from)
+    parent = _parent(store, state.resumed_from)
     code, chain, caller = code_view(state.code), chain_of(state.code), calling_line()
     recorder.record(ev.FrameEntered(frame=frame, parent=parent, code=code, arguments=arguments, caller=caller, chain=chain))
 
 
-def _parent(store: Store, goes_on_from: CodeType | None) -> int | None:
+def _parent(store: Store, resumed_from: CodeType | None) -> int | None:
     """The frame in whose modified code this call was made, or which a resume function continues."""
-    if goes_on_from is not None and (attempt := store.observers.modified_codes.get(id(goes_on_from))) is not None:
+    if resumed_from is not None and (attempt := store.observers.modified_codes.get(id(resumed_from))) is not None:
         return attempt[1]
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:

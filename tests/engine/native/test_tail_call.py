@@ -20,7 +20,7 @@ def in_place_of(original: Any, modified: Any, seen: list[Any] | None = None) -> 
 
     def convert(state: FrameState) -> Entry | None:
         if seen is not None:
-            seen.append((state.code.co_name, state.goes_on_from))
+            seen.append((state.code.co_name, state.resumed_from))
         return Entry(None, modified.__code__, (), modified.__code__.co_argcount) if state.code is original.__code__ else None
 
     return Region(CacheStore(), convert)
