@@ -8,8 +8,8 @@ read during capture and is not guarded.
 A function that runs once, such as the code of a notebook cell, ends its own graphs, too: what it calls is called again by other
 code, and its graphs should be found then.
 
-In: `with disable_nested_graph_breaks():`, or the same as a decorator. Out: `breaks_nest()` of this thread, set both by plain
-Python and by the translator (variables/modes/nested_breaks.py); `note_runs_once`, `runs_once`. PyTorch's counterpart:
+In: `with disable_nested_graph_breaks():`, or the same as a decorator. Out: `nested_breaks_enabled()` of this thread, set both by
+plain Python and by the translator (variables/modes/nested_breaks.py); `note_runs_once`, `runs_once`. PyTorch's counterpart:
 `disable_nested_graph_breaks` in torch/_dynamo/decorators.py.
 """
 
@@ -36,7 +36,7 @@ _setting = _Setting()
 _RUN_ONCE: weakref.WeakValueDictionary[int, CodeType] = weakref.WeakValueDictionary()  # by id: equal codes are distinct
 
 
-def breaks_nest() -> bool:
+def nested_breaks_enabled() -> bool:
     """Whether a graph captured now may end in an inlined callee, with resume functions for all frames around it."""
     return config.nested_graph_breaks and not _setting.disabled
 
@@ -99,8 +99,8 @@ def disable_nested_graph_breaks(fn: Any = None) -> Any:
 
     >>> with config.patch(nested_graph_breaks=True):
     ...     with disable_nested_graph_breaks():
-    ...         inside = breaks_nest()
-    ...     inside, breaks_nest()
+    ...         inside = nested_breaks_enabled()
+    ...     inside, nested_breaks_enabled()
     (False, True)
     """
     return Disabled() if fn is None else Disabled()(fn)

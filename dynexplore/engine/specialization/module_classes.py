@@ -41,7 +41,7 @@ class ModuleClasses:
         """Whether a live value is a module of such a class."""
         return self._classes.get(id(type(value))) is type(value)
 
-    def among(self, values: Mapping[str, object], cells: Mapping[str, CellType]) -> frozenset[str]:
+    def names_of_repeated(self, values: Mapping[str, object], cells: Mapping[str, CellType]) -> frozenset[str]:
         """The names of arguments and closure variables that are such modules."""
         full = (name for name, cell in cells.items() if not is_empty(cell) and cell.cell_contents in self)
         return frozenset(name for name, value in values.items() if value in self).union(full)

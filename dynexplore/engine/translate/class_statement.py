@@ -1,11 +1,11 @@
 """Classes made inside the frame: the body is interpreted, and a class created for this attempt represents the new one.
 
-The idea: each call of the frame creates a new class. One that does not escape need not be created in the modified code: its body is
-interpreted like a callee with a namespace, and `type(name, bases, namespace)` creates a *stand-in* once, in which attribute lookups
-give the same results as in the real class. A function of the body is replaced by a twin with the same code, whose cells refer to
-the frame's trackers; any other value that is not constant is in `stored`, as if the frame had assigned it. A stand-in must not
-escape the frame: the code generator refuses to push it (StandInLeaves), and the next attempt stops before the statement, which
-Python then runs.
+The idea: each call of the frame creates a new class. One that does not escape need not be created in the modified code: its body
+is interpreted like a callee with a namespace, and `type(name, bases, namespace)` creates a *trace-time class* once, in which
+attribute lookups give the same results as in the real class. A function of the body is replaced by a twin with the same code,
+whose cells refer to the frame's trackers; any other value that is not constant is in `stored`, as if the frame had assigned it. A
+trace-time class must not escape the frame: the code generator refuses to push it (TraceTimeClassEscapes), and the next attempt
+stops before the statement, which Python then runs.
 
 A class whose creation runs user code (`__new__` of a metaclass, `__init_subclass__`, `__set_name__`) breaks the graph.
 
@@ -42,7 +42,7 @@ from dynexplore.engine.variables.callables.function import (
     NestedFunctionVariable,
 )
 from dynexplore.engine.variables.contract.base import Args, Kwargs, NotConstant, VariableTracker
-from dynexplore.engine.variables.contract.frame_effects import StandIn
+from dynexplore.engine.variables.contract.frame_effects import TraceTimeClass
 from dynexplore.engine.variables.objects.class_ import ClassVariable
 from dynexplore.engine.variables.objects.frame_class import FrameClassVariable
 from dynexplore.engine.variables.objects.new_descriptor import NewDescriptorVariable
@@ -99,7 +99,7 @@ def _interpret_body(ctx: Interpreter, body: NestedFunctionVariable) -> RecordedN
 
 
 class ClassStatement:
-    """Creates one stand-in."""
+    """Creates one trace-time class."""
 
     def __init__(self, ctx: Interpreter, name: str, bases: list[Any], keywords: Kwargs, namespace: RecordedNamespace) -> None:
         self.ctx, self.name, self.bases, self.keywords, self.namespace = ctx, name, bases, keywords, namespace
@@ -110,7 +110,7 @@ class ClassStatement:
         """The tracker of the new class."""
         ctx = self.ctx
         classcell = self.namespace.get("__classcell__")
-        real = {name: self._real(name, value) for name, value in self.namespace.items() if name != "__classcell__"}
+        real = {name: self._class_attribute(name, value) for name, value in self.namespace.items() if name != "__classcell__"}
         for base in self.bases:
             ctx.module_guards.guard_on_bases(base.value)
         try:
@@ -121,12 +121,12 @@ class ClassStatement:
         ctx.journal.remember(cls, tracker)
         if isinstance(classcell, CellVariable):
             classcell.content = tracker
-        _note_stand_ins(ctx, tracker, cls, *self.parts)
+        _note_trace_time_class(ctx, tracker, cls, *self.parts)
         return tracker
 
     @staticmethod
     def can_derive(ctx: Interpreter, bases: list[Any], keywords: Kwargs) -> bool:
-        """Whether such a class can have a stand-in, by its bases and its metaclass."""
+        """Whether such a class can have a trace-time class, by its bases and its metaclass."""
         metaclass = keywords.get("metaclass")
         if metaclass is not None and not (isinstance(metaclass, ClassVariable) and _is_plain_metaclass(ctx, metaclass.value)):
             return False
@@ -140,8 +140,8 @@ class ClassStatement:
     def _tracker(self, cls: type[Any]) -> ClassVariable:
         return FrameClassVariable(cls, self.stored)
 
-    def _real(self, name: str, value: VariableTracker) -> object:
-        """The object in the stand-in's `__dict__` that represents a value of the body."""
+    def _class_attribute(self, name: str, value: VariableTracker) -> object:
+        """The object in the trace-time class's `__dict__` that represents a value of the body."""
         if isinstance(value, NestedFunctionVariable | NewDescriptorVariable):
             return self._twin(value)
         if isinstance(value, LiveCallableVariable | ClassVariable):
@@ -213,11 +213,11 @@ def _default_of_twin(value: VariableTracker) -> object:
 
 
 class EnumStatement(ClassStatement):
-    """Creates the stand-in of an enumeration."""
+    """Creates the trace-time class of an enumeration."""
 
     @staticmethod
     def can_derive(ctx: Interpreter, bases: list[Any], keywords: Kwargs) -> bool:
-        """Whether such a class can have a stand-in, by its bases."""
+        """Whether such a class can have a trace-time class, by its bases."""
         return all(value.is_constant() for value in keywords.values()) and not runs_code_of_program(bases, {})
 
     def _new(self, bases: tuple[type[Any], ...], namespace: dict[str, object]) -> type[Any]:
@@ -228,8 +228,8 @@ class EnumStatement(ClassStatement):
     def _tracker(self, cls: type[Any]) -> ClassVariable:
         return EnumClassVariable(cls, None)
 
-    def _real(self, name: str, value: VariableTracker) -> object:
-        return enum.auto() if is_auto(value) else super()._real(name, value)
+    def _class_attribute(self, name: str, value: VariableTracker) -> object:
+        return enum.auto() if is_auto(value) else super()._class_attribute(name, value)
 
     def _twin_of_cell(self, tracker: CellVariable) -> types.CellType:
         self.ctx.break_graph("DX315")
@@ -248,7 +248,7 @@ def make_enumeration(ctx: Interpreter, base: EnumClassVariable, args: Args, kwar
         ctx.raise_exception(type(error), *error.args)
     tracker = EnumClassVariable(cls, None)
     ctx.journal.remember(cls, tracker)
-    _note_stand_ins(ctx, tracker, cls)
+    _note_trace_time_class(ctx, tracker, cls)
     return tracker
 
 
@@ -288,11 +288,11 @@ def _named_tuple(ctx: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
         ctx.raise_exception(type(error), *error.args)
     tracker = FrameClassVariable(cls, {})
     ctx.journal.remember(cls, tracker)
-    _note_stand_ins(ctx, tracker, cls)
+    _note_trace_time_class(ctx, tracker, cls)
     return tracker
 
 
-def _note_stand_ins(ctx: Interpreter, tracker: VariableTracker, *parts: object) -> None:
-    """Register a stand-in and its parts, none of which may escape the frame."""
+def _note_trace_time_class(ctx: Interpreter, tracker: VariableTracker, *parts: object) -> None:
+    """Register a trace-time class and its parts, none of which may escape the frame."""
     for part in parts:
-        ctx.effects.stand_ins[id(part)] = StandIn(part, tracker.created_at_step, ctx.frames.user_stack())
+        ctx.effects.trace_time_classes[id(part)] = TraceTimeClass(part, tracker.created_at_step, ctx.frames.user_stack())

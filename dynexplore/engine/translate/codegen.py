@@ -52,7 +52,7 @@ from dynexplore.engine.translate.unique_names import NUMBERS
 from dynexplore.engine.variables.callables.function import NestedFunctionVariable
 from dynexplore.engine.variables.containers.iterator import IteratorVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
-from dynexplore.engine.variables.contract.frame_effects import StandIn
+from dynexplore.engine.variables.contract.frame_effects import TraceTimeClass
 from dynexplore.engine.variables.modes.active_modes import leave_all, leave_in_graph
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
 from dynexplore.engine.variables.torch_.nn.new_parameter import first_reused_storage
@@ -71,13 +71,13 @@ class ReconstructionError(Exception):
         self.step = step
 
 
-class StandInLeaves(ReconstructionError):
-    """The stand-in of a class statement is alive at the end of the graph: each call must run the statement itself."""
+class TraceTimeClassEscapes(ReconstructionError):
+    """The trace-time class of a class statement is alive at the end of the graph: each call must run the statement itself."""
 
-    def __init__(self, stand_in: StandIn) -> None:
-        super().__init__("type", "its class statement makes another class in each call", stand_in.step)
+    def __init__(self, trace_time_class: TraceTimeClass) -> None:
+        super().__init__("type", "its class statement makes another class in each call", trace_time_class.step)
         self.facts = {}
-        self.user_stack = stand_in.user_stack
+        self.user_stack = trace_time_class.user_stack
 
 
 class CodeGenerator:
@@ -162,10 +162,10 @@ class CodeGenerator:
 
     def push_object(self, value: object) -> None:
         """Push a live object that the cache entry keeps alive."""
-        stand_ins = self.ctx.effects.stand_ins
-        stand_in = stand_ins.get(id(value)) or stand_ins.get(id(type(value)))
-        if stand_in is not None:
-            raise StandInLeaves(stand_in)
+        trace_time_classes = self.ctx.effects.trace_time_classes
+        trace_time_class = trace_time_classes.get(id(value)) or trace_time_classes.get(id(type(value)))
+        if trace_time_class is not None:
+            raise TraceTimeClassEscapes(trace_time_class)
         self.writer.load_fast(self.injected.name(value))
 
     def push_output(self, node: torch.fx.Node) -> None:
@@ -249,8 +249,8 @@ class CodeGenerator:
         """Compile the graph, write the head of the modified code, assemble it."""
         ctx = self.ctx
         graphs: list[CompiledGraph] = []
-        for stand_in in ctx.effects.stand_ins.values():
-            self.injected.name(stand_in.value)  # guards hold only a weak reference to it
+        for trace_time_class in ctx.effects.trace_time_classes.values():
+            self.injected.name(trace_time_class.value)  # guards hold only a weak reference to it
         head = Writer(self.code)
         with head.role("prologue"):
             head.prologue(self.code.co_cellvars, self.code.co_freevars, self._own_cells)

@@ -1,9 +1,9 @@
-"""Class statements of enumerations: `enum.EnumType` itself creates the stand-in, if that runs no user code.
+"""Class statements of enumerations: `enum.EnumType` itself creates the trace-time class, if that runs no user code.
 
-The idea: members are constants, so a body of constants, `auto()` and plain methods contains all that `enum` needs. The stand-in is
-created at once, and its members are constants of the attempt. The graph breaks if the program defines a method that `enum` calls
-during creation (`__new__`, `__init__`, `_generate_next_value_`, `_missing_`), or a method with free variables, because methods of
-enumerations may run for real.
+The idea: members are constants, so a body of constants, `auto()` and plain methods contains all that `enum` needs. The trace-time
+class is created at once, and its members are constants of the attempt. The graph breaks if the program defines a method that
+`enum` calls during creation (`__new__`, `__init__`, `_generate_next_value_`, `_missing_`), or a method with free variables,
+because methods of enumerations may run for real.
 
 In: the bases, the namespace in the order in which it was filled, keywords. Out: the class, for class_statement.py.
 PyTorch's counterpart: none; `call___build_class__` (torch/_dynamo/variables/builtin.py) handles all classes alike.

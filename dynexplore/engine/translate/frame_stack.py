@@ -44,7 +44,7 @@ class FrameStack:
         self._classes = classes
         self.running: list[SymbolicFrame] = []
         self.chain: list[SymbolicFrame] = [root]  # the frames in which the graph may end (nested_frames.py)
-        self.root_passes_on = False  # whether the root only calls the frame that nests in it
+        self.root_only_forwards = False  # whether the root only forwards the call
         self._unwinding: BaseException | None = None
         self._unwound: tuple[SymbolicFrame, ...] = ()
 
@@ -73,11 +73,11 @@ class FrameStack:
     @property
     def stopping(self) -> SymbolicFrame:
         """The frame in which the graph ends if it breaks here."""
-        return next(frame for frame in reversed(self.joined(self.chain)) if frame.stops)
+        return next(frame for frame in reversed(self.joined(self.chain)) if frame.allows_partial_graph)
 
     def joined(self, frames: Sequence[SymbolicFrame]) -> Sequence[SymbolicFrame]:
         """Those of these frames, each called by the one before, whose graphs are one if it breaks in the last frame."""
-        return frames[:1] if self.root_passes_on else up_to_repeated_block(frames, self._classes, self.scope)
+        return frames[:1] if self.root_only_forwards else up_to_repeated_block(frames, self._classes, self.scope)
 
     def user_stack(self) -> tuple[UserFrame, ...]:
         """The frames as a traceback shows them, outermost first."""
@@ -100,7 +100,7 @@ class FrameStack:
         """Whether the innermost frame takes the path that eager takes, though it is captured: a module's call with hooks, in which
         a break may nest. Hooks that are always called are called in the handler that it would lack.
         """
-        return self.innermost.nests and self.innermost.parsed.code is _CALL_IMPL.__code__
+        return self.innermost.allows_nested_break and self.innermost.parsed.code is _CALL_IMPL.__code__
 
     def handled_exception(self) -> VariableTracker | None:
         """The exception that an `except` or `finally` block of the innermost frame, or of one around it, handles."""

@@ -51,8 +51,8 @@ def _filter_guards(ctx: Interpreter, guard_filter: GuardFilter, has_shapes: bool
     """Drop the guards that the user's filter rejects; return whether the guards on relations between sizes remain."""
     request = ctx.request
     scope = Scope(request.values, request.closure, request.globals)
-    states, subjects = ctx.module_guards.guards(), ctx.module_guards.subjects()
-    about = {id(guard): subject for guard, subject in zip(states, subjects, strict=True)}
+    states, objects = ctx.module_guards.guards(), ctx.module_guards.guarded_objects()
+    about = {id(guard): value for guard, value in zip(states, objects, strict=True)}
     remaining, shapes = apply_guard_filter(guard_filter, [*ctx.guards.guards, *states], scope, about, shapes=has_shapes)
     identities = set(map(id, remaining))
     ctx.module_guards.leave_out(subject for identity, subject in about.items() if identity not in identities)

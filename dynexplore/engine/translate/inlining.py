@@ -17,7 +17,7 @@ from dynexplore.engine.bytecode import read
 from dynexplore.engine.config import config
 from dynexplore.engine.errors import EngineError
 from dynexplore.engine.policy.skip import AMBIGUOUS_NAMES, has_ambiguous_names
-from dynexplore.engine.translate.nested_frames import may_nest, may_stop
+from dynexplore.engine.translate.nested_frames import allows_nested_break, allows_partial_graph
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
 from dynexplore.engine.variables.argument_errors import twin_of
 from dynexplore.engine.variables.callables.function import CellVariable
@@ -48,9 +48,9 @@ def inline(ctx: Interpreter, function: Any, args: Args, kwargs: Kwargs) -> Varia
     is_whole_instruction, caller.only_calls = caller.only_calls is function, None
     function.guard_on_code(ctx)
     frame = SymbolicFrame(read(code), ctx.calls.namespace_of(function), function, caller)
-    frame.nests = is_whole_instruction and may_nest(ctx, frame)
-    if frame.nests:
-        frame.stops = may_stop(frame)
+    frame.allows_nested_break = is_whole_instruction and allows_nested_break(ctx, frame)
+    if frame.allows_nested_break:
+        frame.allows_partial_graph = allows_partial_graph(frame)
         frame.called_through = caller.calls_through
     _bind(ctx, frame, function, args, kwargs)
     set_up_cells(ctx, frame, function)

@@ -25,7 +25,7 @@ from dynexplore.engine.translate.broken_unit import BrokenUnit
 from dynexplore.engine.translate.carriers import Carrier, CarrierWriter, Outcome
 from dynexplore.engine.translate.contract.request import SkipFrame, Translation
 from dynexplore.engine.translate.handlers.names import guard_on_binding
-from dynexplore.engine.translate.nested_frames import frames_called_through
+from dynexplore.engine.translate.nested_frames import forwarding_frames
 from dynexplore.engine.translate.nested_resume import write_callee_call
 from dynexplore.engine.translate.resume import ResumeCode
 from dynexplore.engine.translate.resume_call import ResumeCalls, Slot
@@ -135,7 +135,7 @@ class NestedBreakWriter(BreakWriter):
 
     def __init__(self, ctx: Interpreter, graph_break: GraphBreak) -> None:
         super().__init__(ctx, graph_break)
-        frames = [standing for frame in ctx.frames.chain[1:] for standing in (*frames_called_through(frame), frame)]
+        frames = [callee for frame in ctx.frames.chain[1:] for callee in (*forwarding_frames(frame), frame)]
         self.callees = [CalleeAtBreak(self.generator, frame) for frame in frames]
         self.leaf = self.callees[-1]
         units = [self.unit, *(callee.unit for callee in self.callees[:-1])]

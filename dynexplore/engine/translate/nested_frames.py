@@ -7,10 +7,10 @@ operator, `__init__`, the body of a higher-order operator) breaks where it is ca
 handles an exception: bytecode cannot restore the exception being handled.
 
 A call of a module runs two methods of `nn.Module` before `forward`, which are not interpreted: they only forward the call. If the
-graph ends in `forward`, they still get frames (`frames_called_through`), as tracebacks and stacks show them in eager.
+graph ends in `forward`, they still get frames (`forwarding_frames`), as tracebacks and stacks show them in eager.
 
-In: a symbolic frame that is about to be interpreted. Out: `may_nest`. A frame in which the graph ends. Out: those around it.
-PyTorch's counterpart: `should_compile_partial_graph` in torch/_dynamo/symbolic_convert.py, with `nested_graph_breaks`.
+In: a symbolic frame that is about to be interpreted. Out: `allows_nested_break`. A frame in which the graph ends. Out: those
+around it. PyTorch's counterpart: `should_compile_partial_graph` in torch/_dynamo/symbolic_convert.py, with `nested_graph_breaks`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from torch import nn
 
 from dynexplore.engine.bytecode import Instruction, ParsedCode, read
 from dynexplore.engine.graph_breaks import SkipFrame
-from dynexplore.engine.policy.nested_breaks import breaks_nest
+from dynexplore.engine.policy.nested_breaks import nested_breaks_enabled
 from dynexplore.engine.policy.skip import reads_its_frame, reads_its_locals, skip_reason
 from dynexplore.engine.policy.trace_rules import OWN_FOLDER
 from dynexplore.engine.provenance.sources import Scope, Source
@@ -52,15 +52,15 @@ _LOADS = _MOVES_VALUES | _PACKS | {"LOAD_GLOBAL", "LOAD_DEREF", "LOAD_ATTR", "PU
 _NO_PLAIN_FUNCTION = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
-def may_nest(ctx: Interpreter, frame: SymbolicFrame) -> bool:
+def allows_nested_break(ctx: Interpreter, frame: SymbolicFrame) -> bool:
     """Whether the graph may end in this callee: the caller's instruction does nothing but call it."""
     caller = frame.parent
     assert caller is not None
     code = frame.parsed.code
     return (
         ctx.request.nested_breaks
-        and breaks_nest()
-        and caller.nests
+        and nested_breaks_enabled()
+        and caller.allows_nested_break
         and frame.depth <= DEEPEST
         and not code.co_flags & _NO_PLAIN_FUNCTION
         and not frame.parsed.ambiguous_names
@@ -69,16 +69,16 @@ def may_nest(ctx: Interpreter, frame: SymbolicFrame) -> bool:
         and not reads_its_frame(code)
         and not reads_its_locals(code)
         and all(other.parsed.code is not code for other in ctx.frames.chain)
-        and can_stand_in_call(caller, is_root=caller is ctx.frames.root)
+        and can_resume_in_call(caller, is_root=caller is ctx.frames.root)
     )
 
 
-def may_stop(frame: SymbolicFrame) -> bool:
-    """Whether a break in a nesting callee may end the graph there: not in code that is skipped as a frame."""
+def allows_partial_graph(frame: SymbolicFrame) -> bool:
+    """Whether a break in the callee itself may end the graph there: not in code that is skipped as a frame."""
     return skip_reason(frame.parsed.code) is None
 
 
-def passes_on(frame: SymbolicFrame, began_at: int) -> bool:
+def only_forwards_call(frame: SymbolicFrame, began_at: int) -> bool:
     """Whether a frame at a call computes the arguments and only returns the result: `return model(x, n + 1)`.
 
     If it added nothing to the graph, nesting saves no graph, while the callee's graphs would depend on everything that the frame
@@ -96,8 +96,8 @@ def passes_on(frame: SymbolicFrame, began_at: int) -> bool:
 def up_to_repeated_block(frames: Sequence[SymbolicFrame], classes: ModuleClasses, scope: Scope) -> Sequence[SymbolicFrame]:
     """These frames, each called by the one before, up to the first block (a module) of which the model has several.
 
-    The graphs of such a block serve all its instances if it runs as a frame of its own, while a break that nests in it is captured
-    once for each call. In a loop it nests, since all iterations share the resume function.
+    The graphs of such a block serve all its instances if it runs as a frame of its own, while a nested break in it is captured
+    once for each call. In a loop it is nested, since all iterations share the resume function.
     """
     for depth, frame in enumerate(frames[1:], 1):
         caller = frames[depth - 1]
@@ -119,24 +119,24 @@ def module_called(frame: SymbolicFrame) -> tuple[object, Source] | None:
     return None
 
 
-def frames_called_through(frame: SymbolicFrame) -> list[SymbolicFrame]:
+def forwarding_frames(frame: SymbolicFrame) -> list[SymbolicFrame]:
     """The frames of the methods through which a frame was called, outermost first; each is at its call."""
     frames = []
     for method, receiver in frame.called_through:
         parsed = read(method.__code__)
         namespace = NamespaceVariable(method.__globals__, of_frame=False)
-        standing = SymbolicFrame(parsed, namespace, FunctionVariable(method), frame.parent)
-        standing.current = _passing_call(parsed, _CALLEES[method])
+        method_frame = SymbolicFrame(parsed, namespace, FunctionVariable(method), frame.parent)
+        method_frame.current = _forwarded_call(parsed, _CALLEES[method])
         first = parsed.code.co_varnames[0]
         for name in parsed.code.co_cellvars:
-            standing.cells[name] = CellVariable(name, receiver if name == first else None)
-        if first not in standing.cells:
-            standing.locals[first] = receiver
-        frames.append(standing)
+            method_frame.cells[name] = CellVariable(name, receiver if name == first else None)
+        if first not in method_frame.cells:
+            method_frame.locals[first] = receiver
+        frames.append(method_frame)
     return frames
 
 
-def method_that_passes_on(resume: ResumeCode) -> FunctionType | None:
+def forwarding_method_of(resume: ResumeCode) -> FunctionType | None:
     """The forwarding method that a resume code belongs to, if its resume function only waits for its callee; else None.
 
     With hooks, `_call_impl` is a frame like any other, at another call.
@@ -144,11 +144,11 @@ def method_that_passes_on(resume: ResumeCode) -> FunctionType | None:
     if resume.inner is None or resume.parsed is None or resume.call is None:
         return None
     method = next((method for method in _CALLEES if method.__code__ is resume.parsed.code), None)
-    waits = method is not None and _passing_call(resume.parsed, _CALLEES[method]).offset == resume.call.offset
+    waits = method is not None and _forwarded_call(resume.parsed, _CALLEES[method]).offset == resume.call.offset
     return method if waits else None
 
 
-def _passing_call(parsed: ParsedCode, callee: str) -> Instruction:
+def _forwarded_call(parsed: ParsedCode, callee: str) -> Instruction:
     """The first call with unpacked arguments after the callee is loaded by name; its result is returned."""
     loaded = next((load for load in parsed.instructions if load.argval == callee and load.opname.startswith("LOAD")), None)
     behind = parsed.instructions[loaded.index :] if loaded is not None else []
@@ -158,7 +158,7 @@ def _passing_call(parsed: ParsedCode, callee: str) -> Instruction:
     return call
 
 
-def can_stand_in_call(frame: SymbolicFrame, *, is_root: bool) -> bool:
+def can_resume_in_call(frame: SymbolicFrame, *, is_root: bool) -> bool:
     """Whether a frame can be restored at its current call: it handles no exception, and owns its cells."""
     if frame.caught_at or frame.in_flight_since is not None or frame.parsed.ambiguous_names:
         return False

@@ -18,7 +18,7 @@ from dynexplore.engine.provenance.sources import CellSource, ClosureSource, Loca
 from dynexplore.engine.specialization.decide import Specializer
 from dynexplore.engine.specialization.loop_carried import has_data_dependent_size, loop_carried_locals, stored_around
 from dynexplore.engine.translate.contract.request import TranslationRequest
-from dynexplore.engine.translate.nested_frames import may_stop, method_that_passes_on
+from dynexplore.engine.translate.nested_frames import allows_partial_graph, forwarding_method_of
 from dynexplore.engine.translate.nested_resume import function_parameter, parameter_at
 from dynexplore.engine.translate.resume import NotBound, ResumeCode
 from dynexplore.engine.translate.symbolic_frame import NULL, SymbolicFrame
@@ -43,7 +43,7 @@ class RootFrame:
         self._resume = resume
         cells = dict(zip(request.code.co_freevars, request.closure or (), strict=True))
         self._specializer = specializer
-        specializer.note_unstable_variables(request.module_classes.among(request.values, cells), "block")
+        specializer.note_unstable_variables(request.module_classes.names_of_repeated(request.values, cells), "block")
 
     def build(self, parsed: ParsedCode, namespace: NamespaceVariable) -> SymbolicFrame:
         """The frame at its start, or at its resume point."""
@@ -70,7 +70,7 @@ class RootFrame:
             if in_loop:
                 self._note_unstable(resume.callee_name, resume.own_parameters, "loop")
             frame = self._callee(ctx, caller, resume)
-            method = method_that_passes_on(resume)
+            method = forwarding_method_of(resume)
             if method is not None:
                 through.append((method, _first_argument(frame)))
                 continue
@@ -86,7 +86,7 @@ class RootFrame:
         live: Any = self._request.values[name]
         function = FunctionVariable(live, LocalSource(name, self._request.slot_names.index(name)), by_code=True)
         frame = SymbolicFrame(parsed, ctx.calls.namespace_of(function), function, caller)
-        frame.nests, frame.stops = True, may_stop(frame)
+        frame.allows_nested_break, frame.allows_partial_graph = True, allows_partial_graph(frame)
         for index, variable in enumerate(resume.freevars):
             frame.cells[variable] = function.cell(ctx, index)
         self._fill_resumed(frame, resume, resume.callee_name)

@@ -38,9 +38,9 @@ NULL = NullVariable()
 class SymbolicFrame:
     """One frame under interpretation."""
 
-    __slots__ = ("as_passed", "called_through", "calls_through", "caught_at", "cells", "current", "depth", "exceptions",
-                 "function", "globals", "in_flight_since", "locals", "namespace", "nests", "only_calls", "parent",
-                 "parsed", "pc", "returned", "stack", "steps", "stops", "unit_began_at", "yielded")
+    __slots__ = ("allows_nested_break", "allows_partial_graph", "as_passed", "called_through", "calls_through", "caught_at",
+                 "cells", "current", "depth", "exceptions", "function", "globals", "in_flight_since", "locals", "namespace",
+                 "only_calls", "parent", "parsed", "pc", "returned", "stack", "steps", "unit_began_at", "yielded")
 
     def __init__(self, parsed: ParsedCode, namespace: NamespaceVariable, function: VariableTracker | None,
                  parent: SymbolicFrame | None) -> None:
@@ -61,10 +61,10 @@ class SymbolicFrame:
         self.returned: VariableTracker | None = None
         self.yielded: VariableTracker | None = None
         self.exceptions: list[VariableTracker] = []  # the exceptions being handled, innermost last
-        #: whether a break in it, or in a callee that nests, may end the graph there: true of the root frame and callees that nest
-        self.nests = parent is None
+        #: whether a break in it, or in a callee, may end the graph there (a nested graph break)
+        self.allows_nested_break = parent is None
         #: whether a break in the frame itself may end the graph there
-        self.stops = parent is None
+        self.allows_partial_graph = parent is None
         #: the callable that the current instruction only calls, and then what that one forwards the call to
         self.only_calls: VariableTracker | None = None
         #: the methods, each with its receiver, through which the call is forwarded without interpreting them

@@ -39,7 +39,7 @@ from dynexplore.engine.translate import class_statement, comptime, handlers, ope
 from dynexplore.engine.translate.break_code import finish_with_break
 from dynexplore.engine.translate.budget import TranslationBudget
 from dynexplore.engine.translate.calls import CallDispatcher
-from dynexplore.engine.translate.codegen import ReconstructionError, StandInLeaves, finish_with_return
+from dynexplore.engine.translate.codegen import ReconstructionError, TraceTimeClassEscapes, finish_with_return
 from dynexplore.engine.translate.contract.request import (
     RestartPoint,
     SkipFrame,
@@ -52,7 +52,7 @@ from dynexplore.engine.translate.event_emitter import EventEmitter
 from dynexplore.engine.translate.frame_stack import FrameStack, user_frame
 from dynexplore.engine.translate.handlers.observed_end import RELEASED
 from dynexplore.engine.translate.nested_break import CallOfCallee, NestedBreakWriter
-from dynexplore.engine.translate.nested_frames import module_called, passes_on
+from dynexplore.engine.translate.nested_frames import module_called, only_forwards_call
 from dynexplore.engine.translate.resume import resume_point
 from dynexplore.engine.translate.root_frame import RootFrame
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
@@ -117,7 +117,7 @@ def interpreted_at(error: BaseException) -> tuple[UserFrame, ...]:
 
 
 class _StopInCallee(BaseException):
-    """The restart point is reached in a callee that nests; `FrameStack.chain` holds the frames."""
+    """The restart point is reached in a callee that allows a nested break; `FrameStack.chain` holds the frames."""
 
 
 class Translator:
@@ -299,7 +299,7 @@ class Translator:
 
     def _break_before_value(self, failure: ReconstructionError) -> GraphBreak:
         """The break for a value that cannot be reconstructed; for a class, at its class statement."""
-        if not isinstance(failure, StandInLeaves):
+        if not isinstance(failure, TraceTimeClassEscapes):
             return self.graph_break("DX318", failure.facts)
         graph_break = self.graph_break("DX315", failure.facts)
         graph_break.user_stack = failure.user_stack
@@ -317,15 +317,15 @@ class Translator:
 
     @contextlib.contextmanager
     def _in_chain(self, frame: SymbolicFrame) -> Iterator[None]:
-        """Keep a callee that nests on the chain while it is interpreted. After a break in it, it stays the last of the chain."""
-        if not frame.nests or frame is self.frames.root:
+        """Keep a callee that allows a nested break on the chain while it is interpreted; after a break, it stays the last."""
+        if not frame.allows_nested_break or frame is self.frames.root:
             yield
             return
         root = self.frames.root
         del self.frames.chain[frame.depth :]
         self.frames.chain.append(frame)
         if frame.parent is root:
-            self.frames.root_passes_on = not self.graph.call_count and passes_on(root, self.frames.root_began_at)
+            self.frames.root_only_forwards = not self.graph.call_count and only_forwards_call(root, self.frames.root_began_at)
         self.has_nested = True
         try:
             yield
@@ -337,7 +337,7 @@ class Translator:
 
     def _leave_chain(self) -> None:
         if len(self.frames.chain) == 2:
-            self.frames.root_passes_on = False
+            self.frames.root_only_forwards = False
         self.frames.chain.pop()
 
     def _interpret_chain(self, frames: Sequence[SymbolicFrame]) -> bool:
@@ -376,14 +376,14 @@ class Translator:
     def _take_steps(self, frame: SymbolicFrame, thrown: VariableTracker | None) -> bool:
         """The loop of `interpret`."""
         steps = frame.steps
-        stops = frame.stops
+        may_stop = frame.allows_partial_graph
         emitter = self.emitter
         count_step = self.budget.count_step
         if thrown is not None:
             self._catch(frame, steps[frame.pc - 1], ObservedException(self, thrown))
         while frame.returned is None and frame.yielded is None:
             step = steps[frame.pc]
-            if stops and self._reached_stop(frame, step):
+            if may_stop and self._reached_stop(frame, step):
                 if frame is self.frames.root:
                     return True
                 raise _StopInCallee
@@ -431,7 +431,7 @@ class Translator:
         if isinstance(raised.exception, ExceptionVariable):
             raised.exception.record_traceback()
         began = self._note_raised(raised)
-        if frame.nests:
+        if frame.allows_nested_break:
             frame.in_flight_since = began
         frame.jump(frame.parsed.first_step[handler.target.index])
 
@@ -491,7 +491,7 @@ class Translator:
         graph_break.user_stack = tuple(map(user_frame, frames or [self.frames.root]))
         self.request.module_classes.note(filter(None, map(module_called, frames[1:])), self.frames.scope)
         if self.emitter is not None:
-            nested = any(frame.stops for frame in self.frames.joined(frames)[1:])
+            nested = any(frame.allows_partial_graph for frame in self.frames.joined(frames)[1:])
             self.emitter.broke(graph_break, self.frames.root, nested=nested)
         return graph_break
 

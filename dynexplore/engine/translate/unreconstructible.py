@@ -56,7 +56,7 @@ def _is_owned_here(ctx: Interpreter, generator: GeneratorVariable) -> bool:
     holder = generator.holder
     while id(holder) in makers:
         holder = makers[id(holder)]
-    return holder is not None and bool(holder.nests)
+    return holder is not None and bool(holder.allows_nested_break)
 
 
 def _refuse_changes_of_aliased_dicts(ctx: Interpreter) -> None:

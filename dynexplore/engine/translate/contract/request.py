@@ -91,7 +91,7 @@ class TranslationRequest:
     backend_size_guards: BackendSizeGuards = field(default_factory=BackendSizeGuards)
     views_are_static: bool = False  # whether inputs that are views have static sizes
     patience: float = 1.0  # the fraction of the time limit that this translation has
-    nested_breaks: bool = False  # whether a break in a callee that nests ends the graph there
+    nested_breaks: bool = False  # whether a break in a callee may end the graph there
     symbolic_numbers: bool = True  # whether dynamic numbers may be graph inputs: not after the backend failed on such a graph
 
 

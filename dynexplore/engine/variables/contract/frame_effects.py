@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @record()
-class StandIn:
+class TraceTimeClass:
     """A trace-time substitute for an object that each call creates afresh, with the
     step and the user stack at which it was made.
     """
@@ -40,7 +40,7 @@ class FrameEffects:
     """Random numbers: the local that stores each, the function, its arguments."""
     new_parameters: list[tuple[Any, Callable[[], Any]]] = field(default_factory=list)
     """The tracker of each nn.Parameter that the frame creates, and the function that allocates it."""
-    stand_ins: dict[int, StandIn] = field(default_factory=dict)
+    trace_time_classes: dict[int, TraceTimeClass] = field(default_factory=dict)
     """By id: the classes of class statements, and functions defined in them."""
     observed_is_compiling: bool = False
     """Whether the program called `is_compiling()`: it may have taken a branch that eager does not take."""
