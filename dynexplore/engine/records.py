@@ -64,7 +64,7 @@ def quick(cls: type[T]) -> Callable[..., T]:
     quick_class: list[type[Any]] = []
     # `object`'s own methods, or storing a field would call those of the frozen class
     own = {"__setattr__": object.__setattr__, "__delattr__": object.__delattr__}
-    own["__init__"] = _stand_in(quick_class, "__init__", lambda: _write_quick(quick_class[0], cls))
+    own["__init__"] = _written_when_called(quick_class, "__init__", lambda: _write_quick(quick_class[0], cls))
     quick_class.append(type(cls.__name__, cls.__bases__, {"__slots__": cls.__slots__, **own}))  # type: ignore[attr-defined]
     return cast(Callable[..., T], quick_class[0])
 
@@ -82,11 +82,11 @@ def _first_methods(cls: type[Any], slot_class: list[type[Any]], frozen: bool, eq
     missing = tuple(name for name in written if vars(cls).get(name) is None)
     if eq and not frozen:
         methods["__hash__"] = None
-    methods |= {name: _stand_in(slot_class, name, lambda: _write(slot_class[0], missing, frozen)) for name in missing}
+    methods |= {name: _written_when_called(slot_class, name, lambda: _write(slot_class[0], missing, frozen)) for name in missing}
     return {name: method for name, method in methods.items() if vars(cls).get(name) is None}
 
 
-def _stand_in(slot_class: list[type[Any]], name: str, write: Callable[[], None]) -> Callable[..., Any]:
+def _written_when_called(slot_class: list[type[Any]], name: str, write: Callable[[], None]) -> Callable[..., Any]:
     """A stub that generates all methods, and then calls the real one."""
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:

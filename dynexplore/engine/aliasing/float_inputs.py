@@ -91,7 +91,7 @@ CompileModule = Callable[..., Callable[..., Any]]
 CompileFloats = Callable[[CompileModule, torch.fx.GraphModule, Sequence[Any], Sequence[int], Any], Callable[..., Any]]
 
 
-def compile_as_is(
+def compile_with_symfloats(
     compile_module: CompileModule, module: torch.fx.GraphModule, examples: Sequence[Any], floats: Sequence[int], fake_mode: Any
 ) -> Callable[..., Any]:
     """The backend gets SymFloats."""

@@ -208,7 +208,7 @@ def _ways_to_pass_floats(
 ) -> Iterator[tuple[tuple[str, ...], float_inputs.CompileFloats]]:
     """The ways to pass float inputs to the backend, in the order to try them, with the name of the pass."""
     if not compiler.is_of_torch:
-        yield (), float_inputs.compile_as_is
+        yield (), float_inputs.compile_with_symfloats
     elif compiler.takes_floats_as_tensors and float_inputs.can_become_tensors(module):
         yield ("floats as tensors",), float_inputs.compile_as_tensors
     if not is_drawn:

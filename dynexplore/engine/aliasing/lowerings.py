@@ -261,7 +261,7 @@ def _can_be_lowered(graph: torch.fx.Graph, node: torch.fx.Node) -> bool:
     if tensor.is_conj() or tensor.is_neg():
         return False
     selected_dims = {dim for item, dim in zip(items, dims, strict=True) if _holds_one_integer(item) or _is_number(item)}
-    return _is_laid_out_as_a_copy(tensor, selected_dims) and not _is_seen_as_a_view(graph, node, storage_of(tensor))
+    return _is_laid_out_as_a_copy(tensor, selected_dims) and not _is_observed_as_view(graph, node, storage_of(tensor))
 
 
 def dimension_of_each(takes: Sequence[int | None], ndim: int) -> list[int] | None:
@@ -350,7 +350,7 @@ def _is_laid_out_as_a_copy(tensor: torch.Tensor, selected_dims: set[int]) -> boo
     return contiguous == tuple(step for _, step in rest)
 
 
-def _is_seen_as_a_view(graph: torch.fx.Graph, node: torch.fx.Node, storage: int) -> bool:
+def _is_observed_as_view(graph: torch.fx.Graph, node: torch.fx.Node, storage: int) -> bool:
     """Whether the program can distinguish the result of a subscript from a copy."""
     nodes = list(graph.nodes)
     later = nodes[nodes.index(node) + 1 :]
@@ -433,7 +433,7 @@ def _lower_slice_fill(graph: torch.fx.Graph, node: torch.fx.Node) -> None:
         ends = zip((item.start, item.stop), (operator.ge, operator.lt), strict=True) if _has_tensor_end(item) else ()
         for end, compare in ends:
             if end is not None:
-                reached = _compared(graph, node, part, dim, end, compare)
+                reached = _is_in_slice(graph, node, part, dim, end, compare)
                 mask = reached if mask is None else _call(graph, node, operator.and_, mask, reached)
     filled = _call(graph, node, torch.where, mask, value, part)
     copied = graph.call_method("copy_", (part, filled))  # `masked_fill_` may change the strides of its base
@@ -441,7 +441,7 @@ def _lower_slice_fill(graph: torch.fx.Graph, node: torch.fx.Node) -> None:
     graph.erase_node(node)
 
 
-def _compared(graph: torch.fx.Graph, node: torch.fx.Node, part: Any, dim: int, end: Any, compare: Any) -> torch.fx.Node:
+def _is_in_slice(graph: torch.fx.Graph, node: torch.fx.Node, part: Any, dim: int, end: Any, compare: Any) -> torch.fx.Node:
     """Compare each index of a dimension with a bound of a slice, in a shape that broadcasts to the filled part."""
     fake = _fake_of(part)
     length = fake.shape[dim] if type(fake.shape[dim]) is int else _call(graph, node, "size", part, dim)

@@ -382,15 +382,15 @@ class ModuleGuards:
         shown = [facts for facts in self.class_facts() if facts.is_shown()]
         return guards + [Guard(NamedSource(facts.cls.__qualname__), "MODULE_STATE", str(facts), 0) for facts in shown]
 
-    def subjects(self) -> list[Any]:
+    def guarded_objects(self) -> list[Any]:
         """The object that each of `guards()` is about."""
         return [facts.value for facts in self.facts()] + [facts.cls for facts in self.class_facts() if facts.is_shown()]
 
-    def leave_out(self, subjects: Iterable[Any]) -> None:
-        """Drop all facts about these objects, a subset of `subjects()`."""
-        for subject in subjects:
-            if self._facts.pop(id(subject), None) is None:
-                self._classes.pop(subject, None)
+    def leave_out(self, guarded_objects: Iterable[Any]) -> None:
+        """Drop all facts about these objects, a subset of `guarded_objects()`."""
+        for guarded in guarded_objects:
+            if self._facts.pop(id(guarded), None) is None:
+                self._classes.pop(guarded, None)
 
     def walk(self, make: Callable[..., Any]) -> StateWalk | None:
         """The facts as a walk (`make` is `native.GuardWalk`); None if there are none."""

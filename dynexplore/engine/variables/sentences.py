@@ -36,7 +36,7 @@ _BOOLEAN = _provoked(lambda: bool(_Probe()))
 _UPDATE_ELEMENT = _provoked(lambda: dict([0]))  # type: ignore[list-item]
 
 #: whether Python wraps the message of a failing hash() with the container's name (3.14 and later)
-NAMES_THE_PLACE = _KEY != _PLAIN
+NAMES_CONTAINER = _KEY != _PLAIN
 
 
 def no_key(type_name: str, reason: str) -> str:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from dynexplore.engine.variables.argument_errors import argument_error_of_c
 from dynexplore.engine.variables.rules import MethodAnswer, method, rule
-from dynexplore.engine.variables.type_errors import NoStandIn, stand_in
+from dynexplore.engine.variables.type_errors import NoSampleValue, sample_value
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.base import Args, Kwargs, VariableTracker
@@ -86,13 +86,13 @@ def refuse_arguments(
 
 
 def refuse_method_arguments(ctx: TraceContext, receiver: VariableTracker, name: str, args: Args, kwargs: Kwargs) -> NoReturn:
-    """The same for a method of a builtin type, called on a stand-in for the receiver."""
+    """The same for a method of a builtin type, called on a sample value of the type of the receiver."""
     label = f"{receiver.type_name()}.{name}"
     if receiver.kind == "builtin":  # a class method: `dict.fromkeys`
         refuse_arguments(ctx, receiver.live_value(), label, args, kwargs)
     try:
-        value = stand_in(receiver)
-    except NoStandIn:
+        value = sample_value(receiver)
+    except NoSampleValue:
         ctx.break_graph("DX218", callee=label)
     refuse_arguments(ctx, getattr(value, name, None), label, args, kwargs)
 

@@ -1,10 +1,10 @@
 """Type errors: what Python raises when the types of the operands do not fit.
 
-The idea: CPython words the TypeError of `[] + 1`. The engine copies no error messages: it runs the operation on *stand-ins* (the
-constant itself, or an empty value of the same builtin type), and raises the resulting exception in the traced program.
+The idea: CPython words the TypeError of `[] + 1`. The engine copies no error messages: it runs the operation on *sample values*
+(the constant itself, or an empty value of the same builtin type), and raises the resulting exception in the traced program.
 
-A stand-in's result is never used, with one exception: values of two types are unequal if neither type implements `==` for the
-other.
+The result of a sample value is never used, with one exception: values of two types are unequal if neither type implements `==`
+for the other.
 
 In: an operator and two trackers for which there is no rule. Out: an exception of the program, a result, or a graph break. PyTorch's
 counterpart: `generic_richcompare` and its neighbors in torch/_dynamo/variables/object_protocol.py, which word their own messages.
@@ -25,7 +25,7 @@ from dynexplore.engine.variables.contract.base import NotConstant, VariableTrack
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
 
-STAND_INS: dict[type[Any], Callable[[], Any]] = {
+SAMPLE_VALUES: dict[type[Any], Callable[[], Any]] = {
     list: list,
     tuple: tuple,
     dict: dict,
@@ -61,27 +61,27 @@ _ORDERINGS: dict[Callable[[Any, Any], Any], tuple[str, str]] = {
 _C_CALLABLES = (BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType)  # equal only if identical
 
 
-class NoStandIn(Exception):
+class NoSampleValue(Exception):
     """The value's type is not one of the builtin types."""
 
 
-def stand_in(value: VariableTracker) -> Any:
-    """The constant itself, or an empty value of the same builtin type. Raises NoStandIn."""
-    make = STAND_INS.get(type_of(value))  # type: ignore[arg-type]
+def sample_value(value: VariableTracker) -> Any:
+    """The constant itself, or an empty value of the same builtin type. Raises NoSampleValue."""
+    make = SAMPLE_VALUES.get(type_of(value))  # type: ignore[arg-type]
     if make is None:
-        raise NoStandIn(value.type_name())
+        raise NoSampleValue(value.type_name())
     return value.as_constant() if value.kind == "constant" else make()
 
 
 def raise_if_refused(ctx: TraceContext, function: Callable[..., Any], /, *operands: VariableTracker) -> None:
     """Raise in the program the TypeError that a C function raises for operands of
-    these types; a value without stand-in is accepted.
+    these types; a value without a sample value is accepted.
     """
     try:
-        function(*map(stand_in, operands))
+        function(*map(sample_value, operands))
     except TypeError as error:
         ctx.raise_exception(TypeError, *error.args)
-    except NoStandIn:
+    except NoSampleValue:
         pass
 
 
@@ -93,16 +93,16 @@ def does_not_answer(receiver: VariableTracker, method: str, other: VariableTrack
     if getattr(kind, method, None) is getattr(object, method, None):  # the type compares by identity alone
         return method not in ("__eq__", "__ne__") or receiver.same_object(other) is False
     try:
-        answer = getattr(stand_in(receiver), method)(_stand_in_of(other))
+        answer = getattr(sample_value(receiver), method)(_sample_of(other))
     except Exception:  # including an exception of the method: the operator raises that
         return False
     return answer is NotImplemented
 
 
-def _stand_in_of(other: VariableTracker) -> Any:
+def _sample_of(other: VariableTracker) -> Any:
     try:
-        return stand_in(getattr(other, "storage", None) or other)
-    except NoStandIn:
+        return sample_value(getattr(other, "storage", None) or other)
+    except NoSampleValue:
         return object()
 
 
@@ -117,16 +117,16 @@ def type_of(value: VariableTracker) -> type[Any] | None:
 def raise_type_error(
     ctx: TraceContext, function: Callable[..., Any], /, *operands: VariableTracker, kind: str, **facts: object
 ) -> NoReturn:
-    """Raise in the program what `function` raises on stand-ins of the operands; break the graph if it raises no TypeError."""
+    """Raise in the program what `function` raises on sample values of the operands; break the graph if it raises no TypeError."""
     try:
-        values = [stand_in(operand) for operand in operands]
-    except NoStandIn:
+        values = [sample_value(operand) for operand in operands]
+    except NoSampleValue:
         ctx.break_graph(kind, **facts)
     try:
         function(*values)
     except TypeError as error:
         ctx.raise_exception(TypeError, *error.args)
-    except Exception:  # an error about the stand-in's content, which does not apply to the real value
+    except Exception:  # an error about the content of the sample value, which does not apply to the real value
         pass
     ctx.break_graph(kind, **facts)
 
@@ -163,7 +163,7 @@ def _equal_by_type(
         if same is False:
             ctx.journal.observe_identity(lhs.read(ctx), rhs.read(ctx))
         return same
-    builtin = [value_type in STAND_INS for value_type in types]
+    builtin = [value_type in SAMPLE_VALUES for value_type in types]
     if types[0] is not types[1] and all(a or b for a, b in zip(plain, builtin, strict=True)) and _neither_answers(types):
         return False
     return None
@@ -184,7 +184,7 @@ def _neither_answers(types: tuple[type[Any] | None, type[Any] | None]) -> bool:
     >>> _neither_answers((list, tuple)), _neither_answers((set, type({}.keys())))
     (True, False)
     """
-    lhs, rhs = (STAND_INS.get(value_type, object)() for value_type in types)  # type: ignore[arg-type]
+    lhs, rhs = (SAMPLE_VALUES.get(value_type, object)() for value_type in types)  # type: ignore[arg-type]
     return lhs.__eq__(rhs) is rhs.__eq__(lhs) is NotImplemented
 
 

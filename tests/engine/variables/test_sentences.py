@@ -26,7 +26,7 @@ def said(source: str, **values: Any) -> str:
 
 def test_they_are_what_python_says() -> None:
     """A key, a member, a container, a truth, an element of an update, too many values."""
-    name = f"{Refusing.__module__}.Refusing" if sentences.NAMES_THE_PLACE else "Refusing"
+    name = f"{Refusing.__module__}.Refusing" if sentences.NAMES_CONTAINER else "Refusing"
     reason = "unhashable type: 'Refusing'"
     assert sentences.no_key(name, reason) == said("{}[r]", r=Refusing())
     assert sentences.no_member(name, reason) == said("{r}", r=Refusing())

@@ -14,7 +14,7 @@ from collections import OrderedDict, defaultdict
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
-from dynexplore.engine.variables.containers.hash_places import key_place
+from dynexplore.engine.variables.containers.hashable import dict_hash_key
 from dynexplore.engine.variables.containers.iterator import IteratorVariable, iterator_at, reversed_iterator_at
 from dynexplore.engine.variables.containers.sequence import TupleVariable
 from dynexplore.engine.variables.containers.set_ import SetVariable, combine, compare_sets, members_of
@@ -87,13 +87,13 @@ class DictViewVariable(BuiltinValueVariable):
 
     def contains(self, ctx: TraceContext, item: VariableTracker) -> VariableTracker:
         if self.part == "keys":
-            return ConstantVariable(key_place(ctx, item) in self.mapping.entries)
+            return ConstantVariable(dict_hash_key(ctx, item) in self.mapping.entries)
         if self.part == "values":
             return ConstantVariable(any(equal(ctx, candidate, item) for candidate in self.unpack(ctx)))
         if not isinstance(item, TupleVariable) or len(item.items) != 2:
             return ConstantVariable(False)
         key, value = item.unpack(ctx)
-        pair = self.mapping.entries.get(key_place(ctx, key))
+        pair = self.mapping.entries.get(dict_hash_key(ctx, key))
         return ConstantVariable(pair is not None and equal(ctx, pair[1].read(ctx), value))
 
     def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:

@@ -25,7 +25,7 @@ from dynexplore.engine.provenance.guards import Identity
 from dynexplore.engine.provenance.sources import CallSource, Source
 from dynexplore.engine.raw_attributes import behind, instance_dict, keys_of, values_of
 from dynexplore.engine.variables.containers.dict_views import Entries, Pair, complaint_of, part_of, walk
-from dynexplore.engine.variables.containers.hash_places import key_place
+from dynexplore.engine.variables.containers.hashable import dict_hash_key
 from dynexplore.engine.variables.containers.sequence import TupleVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds
@@ -76,12 +76,12 @@ class DictVariable(BuiltinValueVariable):
 
     def find(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker | None:
         """The value under a key."""
-        pair = self.entries.get(key_place(ctx, key))
+        pair = self.entries.get(dict_hash_key(ctx, key))
         return pair[1].read(ctx) if pair is not None else None
 
     def store(self, ctx: TraceContext, key: VariableTracker, value: VariableTracker) -> None:
         """Store a value under a key; an existing entry keeps its position and key object. The caller records the mutation."""
-        place = key_place(ctx, key)
+        place = dict_hash_key(ctx, key)
         entry = self.entries.get(place)
         self.entries[place] = (entry[0] if entry is not None else key, value)
         if entry is None:
@@ -119,7 +119,7 @@ class DictVariable(BuiltinValueVariable):
         return [key.read(ctx) for key, _ in self.entries.values()]
 
     def contains(self, ctx: TraceContext, item: VariableTracker) -> VariableTracker:
-        return ConstantVariable(key_place(ctx, item) in self.entries)
+        return ConstantVariable(dict_hash_key(ctx, item) in self.entries)
 
     def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
         value = self.find(ctx, key)
@@ -135,7 +135,7 @@ class DictVariable(BuiltinValueVariable):
 
     def delete_item(self, ctx: TraceContext, key: VariableTracker) -> None:
         ctx.journal.note(self, "__delitem__")
-        if self.take_out(key_place(ctx, key)) is None:
+        if self.take_out(dict_hash_key(ctx, key)) is None:
             self.missing_key(ctx, key)
 
     def missing_key(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
@@ -691,7 +691,7 @@ def _setdefault(ctx: TraceContext, self: DictVariable, key: VariableTracker, def
 
 @mutating_method(dict, "pop")
 def _pop(ctx: TraceContext, self: DictVariable, key: VariableTracker, default: VariableTracker | None = None) -> VariableTracker:
-    pair = self.take_out(key_place(ctx, key))
+    pair = self.take_out(dict_hash_key(ctx, key))
     if pair is None:
         return self.missing_key(ctx, key) if default is None else default
     return pair[1].read(ctx)
@@ -714,7 +714,7 @@ def _popitem_ordered(ctx: TraceContext, self: DictVariable, last: VariableTracke
 
 @mutating_method(OrderedDict, "move_to_end")
 def _move_to_end(ctx: TraceContext, self: DictVariable, key: VariableTracker, last: VariableTracker | None = None) -> None:
-    entries, place = cast("OrderedDict[object, Pair]", self.entries), key_place(ctx, key)
+    entries, place = cast("OrderedDict[object, Pair]", self.entries), dict_hash_key(ctx, key)
     if place in entries:
         entries.move_to_end(place, last=last is None or specialize_bool(ctx, last))
     else:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _PARTS = ("start", "stop", "step")
 
 
-class ThreeNumbersVariable(BuiltinValueVariable):
+class StartStopStepVariable(BuiltinValueVariable):
     """Shared by ranges and slices: start, stop, step."""
 
     mutable = True  # immutable, but two references to one object must stay the same object
@@ -54,7 +54,7 @@ class ThreeNumbersVariable(BuiltinValueVariable):
         return f"{self.value_type.__name__}({', '.join(part.text() for part in self.parts)})"
 
 
-class RangeVariable(ThreeNumbersVariable):
+class RangeVariable(StartStopStepVariable):
     """A `range`."""
 
     kind = "range"
@@ -109,7 +109,7 @@ class RangeVariable(ThreeNumbersVariable):
         build.call_object(range, *self.parts)
 
 
-class SliceVariable(ThreeNumbersVariable):
+class SliceVariable(StartStopStepVariable):
     """A `slice`."""
 
     kind = "slice"

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from dynexplore.engine.provenance.guards import Identity
 from dynexplore.engine.provenance.sources import Source
-from dynexplore.engine.variables.containers.hash_places import member_place
+from dynexplore.engine.variables.containers.hashable import set_hash_key
 from dynexplore.engine.variables.containers.iterator import (
     ItemsIteratorVariable,
     IteratorVariable,
@@ -76,7 +76,7 @@ class SetVariable(BuiltinValueVariable):
 
     def put(self, ctx: TraceContext, item: VariableTracker) -> None:
         """Add a member. The caller records the mutation."""
-        place = member_place(ctx, item)
+        place = set_hash_key(ctx, item)
         self.places.add(place)
         self.members.setdefault(place, item)
 
@@ -122,7 +122,7 @@ class SetVariable(BuiltinValueVariable):
 
     def place_of(self, ctx: TraceContext, item: VariableTracker) -> object:
         """The hash key of a value to look up; a set is looked up as a frozenset (setobject.c, set_contains)."""
-        return frozenset(item.places) if isinstance(item, SetVariable) else member_place(ctx, item)
+        return frozenset(item.places) if isinstance(item, SetVariable) else set_hash_key(ctx, item)
 
     def reconstruct(self, build: Reconstruction) -> None:
         for item in self.in_order():

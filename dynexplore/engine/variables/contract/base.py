@@ -224,7 +224,7 @@ class VariableTracker(Inspection):
             with contextlib.suppress(NotImplementedError):
                 if tells_its_class(self.python_type()):
                     return ctx.build(self.python_type(), None)
-        ctx.break_graph(self.outside("DX303"), name=name, type=self.type_name())
+        ctx.break_graph(self.kind_or_external_effect("DX303"), name=name, type=self.type_name())
 
     def set_attribute(self, ctx: TraceContext, name: str, value: VariableTracker) -> None:
         """`self.name = value`."""
@@ -251,12 +251,12 @@ class VariableTracker(Inspection):
         try:
             python_type = self.python_type()
         except NotImplementedError:
-            ctx.break_graph(self.outside("DX212"), callee=self.describe())
+            ctx.break_graph(self.kind_or_external_effect("DX212"), callee=self.describe())
         if not any("__call__" in vars(base) for base in python_type.__mro__):
             ctx.raise_exception(TypeError, f"{name_in_messages(python_type)!r} object is not callable")
-        ctx.break_graph(self.outside("DX212"), callee=self.describe())
+        ctx.break_graph(self.kind_or_external_effect("DX212"), callee=self.describe())
 
-    def outside(self, kind: str) -> str:
+    def kind_or_external_effect(self, kind: str) -> str:
         """The kind of graph break for an object of a library with external effects (I/O, logging); `kind` for any other object."""
         try:
             return kind_of_break(self.live_value(), kind)

@@ -22,7 +22,7 @@ from dynexplore.engine.variables.rules import METHODS, MethodAnswer
 from dynexplore.engine.variables.scalars.constant import ConstantMethodVariable, ConstantVariable, run_now
 from dynexplore.engine.variables.scalars.specialize import specialize_bool
 from dynexplore.engine.variables.signatures import builtin_method, refuse_method_arguments
-from dynexplore.engine.variables.type_errors import NoStandIn, does_not_answer, stand_in
+from dynexplore.engine.variables.type_errors import NoSampleValue, does_not_answer, sample_value
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
@@ -66,8 +66,8 @@ class BuiltinValueVariable(VariableTracker):
         return ConstantMethodVariable(self, name)
 
     def set_attribute(self, ctx: TraceContext, name: str, value: VariableTracker) -> None:
-        with contextlib.suppress(NoStandIn):
-            run_now(ctx, setattr, stand_in(self), name, None)
+        with contextlib.suppress(NoSampleValue):
+            run_now(ctx, setattr, sample_value(self), name, None)
         super().set_attribute(ctx, name, value)
 
     def call_method(self, ctx: TraceContext, name: str, args: Args, kwargs: Kwargs) -> VariableTracker:

@@ -1,10 +1,10 @@
-"""A class created by a class statement of the frame, represented by a trace-time stand-in (translate/class_statement.py).
+"""A class created by a class statement of the frame, represented by one made while tracing (translate/class_statement.py).
 
-The idea: the stand-in is a real class, made once per attempt, so lookups in it work as in any class. It never leaves the frame,
-because each call creates another class.
+The idea: the trace-time class is a real class, made once per attempt, so lookups in it work as in any class. It never leaves the
+frame, because each call creates another class.
 
-In: the stand-in, and the trackers of class attributes that are no constants. Out: everything a class tracker supports. PyTorch's
-counterpart: `UserDefinedClassVariable` without a source in torch/_dynamo/variables/user_defined.py.
+In: the trace-time class, and the trackers of class attributes that are no constants. Out: everything a class tracker supports.
+PyTorch's counterpart: `UserDefinedClassVariable` without a source in torch/_dynamo/variables/user_defined.py.
 """
 
 from __future__ import annotations

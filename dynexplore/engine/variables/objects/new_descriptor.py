@@ -66,7 +66,7 @@ class _DecoratorVariable(VariableTracker):
         return f"a decorator of a {self.owner.text()}"
 
 
-def _maker(descriptor: type[Any]) -> Callable[[TraceContext, Args, Kwargs], VariableTracker]:
+def _constructor_rule(descriptor: type[Any]) -> Callable[[TraceContext, Args, Kwargs], VariableTracker]:
     def make(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
         if not args or kwargs or len(args) > _MOST_PARTS[descriptor]:
             ctx.break_graph("DX209", type=descriptor.__name__)
@@ -76,4 +76,4 @@ def _maker(descriptor: type[Any]) -> Callable[[TraceContext, Args, Kwargs], Vari
 
 
 for _descriptor in _MOST_PARTS:
-    rule(_descriptor)(_maker(_descriptor))
+    rule(_descriptor)(_constructor_rule(_descriptor))

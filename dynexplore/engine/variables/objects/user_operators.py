@@ -42,7 +42,7 @@ from dynexplore.engine.variables.scalars.identity import identical
 from dynexplore.engine.variables.scalars.specialize import fitting_index, specialize_bool
 from dynexplore.engine.variables.scalars.text_rules import percent
 from dynexplore.engine.variables.torch_.tensor.tensor import TensorVariable
-from dynexplore.engine.variables.type_errors import STAND_INS
+from dynexplore.engine.variables.type_errors import SAMPLE_VALUES
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
@@ -212,7 +212,7 @@ def _handles_other_types(value: VariableTracker, method: str) -> bool:
         return False
     cls = value.python_type()
     raw = getattr(cls, method, None)
-    return raw is not None and cls not in STAND_INS and getattr(raw, "__objclass__", cls).__module__ != "builtins"
+    return raw is not None and cls not in SAMPLE_VALUES and getattr(raw, "__objclass__", cls).__module__ != "builtins"
 
 
 def _leave_to_python(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: VariableTracker) -> NoReturn:

@@ -26,7 +26,7 @@ from dynexplore.engine.variables.callables.function import BuiltinVariable, Func
 from dynexplore.engine.variables.containers.deque import DequeVariable
 from dynexplore.engine.variables.containers.mapping import DictVariable
 from dynexplore.engine.variables.containers.named_tuple import NamedTupleVariable, make
-from dynexplore.engine.variables.containers.ranges import ThreeNumbersVariable
+from dynexplore.engine.variables.containers.ranges import StartStopStepVariable
 from dynexplore.engine.variables.containers.sequence import SequenceVariable
 from dynexplore.engine.variables.containers.set_ import SetVariable
 from dynexplore.engine.variables.contract.base import Args, Kwargs, NotConstant, VariableTracker
@@ -250,7 +250,7 @@ _REBUILT: tuple[tuple[type[VariableTracker], Callable[[Any, Any, Any], Any]], ..
     (SequenceVariable, _sequence),
     (DictVariable, _pairs),
     (SetVariable, _set),
-    (ThreeNumbersVariable, lambda ctx, value, around: value.value_type(*(shape_of(ctx, part, around) for part in value.parts))),
+    (StartStopStepVariable, lambda ctx, value, around: value.value_type(*(shape_of(ctx, part, around) for part in value.parts))),
     (ExceptionVariable, _exception),
 )
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.raw_attributes import class_dict
 from dynexplore.engine.variables.contract.context import ObservedException
-from dynexplore.engine.variables.sentences import NAMES_THE_PLACE, no_key, no_member
+from dynexplore.engine.variables.sentences import NAMES_CONTAINER, no_key, no_member
 from dynexplore.engine.variables.type_errors import type_of
 
 if TYPE_CHECKING:
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
 
 
-def key_place(ctx: TraceContext, key: VariableTracker) -> object:
+def dict_hash_key(ctx: TraceContext, key: VariableTracker) -> object:
     """The hash key of a value for use with a dict."""
     return _place(ctx, key, no_key)
 
 
-def member_place(ctx: TraceContext, item: VariableTracker) -> object:
+def set_hash_key(ctx: TraceContext, item: VariableTracker) -> object:
     """The hash key of a value for use with a set."""
     return _place(ctx, item, no_member)
 
@@ -38,7 +38,7 @@ def _place(ctx: TraceContext, value: VariableTracker, sentence: Callable[[str, s
     except ObservedException as raised:
         exception: Any = raised.exception
         cls = type_of(value)
-        if not NAMES_THE_PLACE or cls is None or exception.python_type() is not TypeError:
+        if not NAMES_CONTAINER or cls is None or exception.python_type() is not TypeError:
             raise
         reason = exception.load_args(ctx)
         if len(reason) != 1 or not reason[0].is_constant():
