@@ -57,6 +57,7 @@ _MACHINERY = Rule("alone", "skip", "machinery of torch without tensor work", "to
 _TORCH: dict[str, Rule] = {
     # the building blocks of user programs
     "nn/": _TRANSLATED,
+    "nn/attention/__init__.py": _INLINED,  # sdpa_kernel entered by hand: switches for each kernel, no tensor
     "nn/functional.py": _ONE_NODE,
     "nn/grad.py": _ONE_NODE,
     "nn/init.py": _INLINED,

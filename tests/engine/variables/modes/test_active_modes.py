@@ -355,7 +355,7 @@ def assert_alike(mode: str, name: str, backend: str) -> None:
 
 @pytest.mark.parametrize(("mode", "name"), [*WERE_WRONG, *random.Random(3).sample(sorted({*CELLS} - {*WERE_WRONG}), 40)])
 def test_the_state_of_the_thread_is_eagers(mode: str, name: str, caplog: pytest.LogCaptureFixture) -> None:
-    """What was wrong once, and a slice of the rest. Entered by hand, sdpa_kernel is torch's code, which meets the cache limit."""
+    """What was wrong once, and a slice of the rest."""
     assert_alike(mode, name, "eager")
 
 

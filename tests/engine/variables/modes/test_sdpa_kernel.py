@@ -160,3 +160,22 @@ def test_an_operator_that_raises_inside_the_block(backend: str) -> None:
     del raised
     assert chosen() == before
     assert dynexplore.counters["stats"]["graphs"] == 1
+
+
+def by_hand(x: Any) -> Any:
+    manager = sdpa_kernel(SDPBackend.MATH)
+    manager.__enter__()
+    x = sees(x)
+    manager.__exit__(None, None, None)
+    return sees(x)
+
+
+def test_entered_by_hand_it_is_compiled_once() -> None:
+    """Torch's own code of it sets a switch for each kernel: it runs as plain Python, and no call of it is a recompile."""
+    run = dynexplore.optimize("eager")(by_hand)
+    for _ in range(5):
+        SEEN.clear()
+        assert run(X).tolist() == by_hand(X).tolist()
+        assert SEEN[:2] == SEEN[2:]
+    stats = dynexplore.counters["stats"]
+    assert (stats["graphs"], stats["recompiles"], stats["cache_limit"]) == (2, 0, 0)
