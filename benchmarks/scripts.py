@@ -1,7 +1,7 @@
 """What `dynexplore explain` costs and says on scripts that others wrote, unchanged: CPU time, lines, headline, size of the page.
 
     python benchmarks/scripts.py --sources DIR [--only NAME ...] [--plain] [--command watch] [--keep OUT] [--limit S] [--json OUT]
-    python benchmarks/scripts.py --sources DIR --interrupts 10 [--only NAME ...] [--seed N]
+    python benchmarks/scripts.py --sources DIR --interrupts 10 [--signal SIGTERM] [--only NAME ...] [--seed N]
 
 DIR has a checkout of each repository under its own name (DIR/nanoGPT, DIR/examples, ...): karpathy/nanoGPT, karpathy/minGPT,
 karpathy/nanochat, pytorch-labs/gpt-fast, vwxyzjn/cleanrl and pytorch/examples, at the commits in support/scripts.py. The command
@@ -16,8 +16,9 @@ those of translation alone. `bound` is what the command may cost, twice the plai
 what is above it. A run past the limit is interrupted as by Ctrl-C, and ended if that does not do it. Where the report begins is
 seen by what the plain run printed, for the script prints first; so no wording of a report matters here.
 
-With --interrupts each script is also ended by Ctrl-C at so many random moments, and a line says what each run left: a report, a
-page, one sentence where nothing had begun yet, and whether a traceback shows a line of dynexplore.
+With --interrupts each script is also ended by Ctrl-C, or another signal, at so many random moments, and a line says what each run
+left: a report, a page, one sentence where nothing had begun yet, and whether a traceback shows a line of dynexplore. Its process
+has to end by the signal, unless it came too late.
 """
 
 from __future__ import annotations
@@ -81,14 +82,14 @@ class Bench:
             folder = self.laid / self.script.within
             subprocess.run(maker, cwd=folder, env=self._environment(), check=True, capture_output=True)
 
-    def run(self, name: str, words: Sequence[str], limit: float) -> Run:
+    def run(self, name: str, words: Sequence[str], limit: float, number: signal.Signals = signal.SIGINT) -> Run:
         """One run; what it printed is kept beside the folder under the name."""
         shutil.rmtree(self.used, ignore_errors=True)
         shutil.copytree(self.laid, self.used)
         files = [self.out / f"{name}.{ending}" for ending in ("out", "err")]
         command = [sys.executable, *words, *self.script.words]
         with files[0].open("wb") as out, files[1].open("wb") as errors:
-            status, seconds = finish(command, self.used / self.script.within, self._environment(), limit, out, errors)
+            status, seconds = finish(command, self.used / self.script.within, self._environment(), limit, out, errors, number)
         return Run(status, seconds, *(file.read_text(encoding="utf-8", errors="replace").splitlines() for file in files))
 
     def _environment(self) -> dict[str, str]:
@@ -102,7 +103,13 @@ class Bench:
 
 
 def finish(
-    command: Sequence[str], folder: Path, environment: dict[str, str], limit: float, out: Any, errors: Any
+    command: Sequence[str],
+    folder: Path,
+    environment: dict[str, str],
+    limit: float,
+    out: Any,
+    errors: Any,
+    number: signal.Signals = signal.SIGINT,
 ) -> tuple[str, float]:
     """Run a command to its end, or to that of its limit: its status, and the CPU seconds of it and of children it waited for."""
     process = subprocess.Popen(
@@ -112,7 +119,7 @@ def finish(
 
     def interrupt() -> None:
         was_interrupted.set()
-        os.kill(process.pid, signal.SIGINT)
+        os.kill(process.pid, number)
 
     timers = [threading.Timer(limit, interrupt), threading.Timer(limit + GRACE, os.killpg, (process.pid, signal.SIGKILL))]
     for timer in timers:
@@ -169,7 +176,7 @@ def capture_seconds(bench: Bench, out: Path, limit: float, status: str) -> float
     return float(json.loads(measured.read_text(encoding="utf-8"))["seconds"])
 
 
-# -- Ctrl-C at random moments -----------------------------------------------------------------------------------------------------
+# -- signals at random moments ----------------------------------------------------------------------------------------------------
 
 NOTHING_YET = "interrupted before anything was recorded"
 
@@ -188,20 +195,23 @@ def interrupt(script: Script, options: argparse.Namespace, out: Path) -> Row:
     for _ in range(options.interrupts):
         page.unlink(missing_ok=True)
         moment = moments.uniform(0, whole)
-        run = bench.run("interrupted", words, moment)
-        runs.append(interrupted(run, moment, bool(report_of(plain.said, run.said)), page.exists()))
+        run = bench.run("interrupted", words, moment, options.signal)
+        statuses = {f"limit, {-options.signal}", plain.status, f"limit, {plain.status}"}
+        runs.append(interrupted(run, moment, statuses, bool(report_of(plain.said, run.said)), page.exists()))
         print(f"{script.name:<20}{runs[-1]['moment']:>8.1f} s  {runs[-1]['left']}", flush=True)
     wrong = sum(run["left"].startswith("WRONG") for run in runs)
     return {"script": script.name, "whole s": round(whole, 1), "interrupts": runs, "wrong": wrong}
 
 
-def interrupted(run: Run, moment: float, has_report: bool, has_page: bool) -> Row:
-    """What a run left that was interrupted at this moment, in words that begin with WRONG where something is lost."""
+def interrupted(run: Run, moment: float, statuses: set[str], has_report: bool, has_page: bool) -> Row:
+    """What a run left that was interrupted at this moment, in words that begin with WRONG where something is lost, or where its
+    status is none that plain Python could have had.
+    """
     said_so = any(NOTHING_YET in line for line in run.told)
     own = any(line.startswith("  File") and f"{os.sep}dynexplore{os.sep}" in line for line in run.told)
     left = "nothing had begun" if said_so else f"{'report' if has_report else 'NO REPORT'}, {'page' if has_page else 'NO PAGE'}"
     left += ", a traceback through dynexplore" if own else ""
-    is_whole = (said_so or (has_report and has_page)) and not own and not run.status.endswith("-9")
+    is_whole = (said_so or (has_report and has_page)) and not own and run.status in statuses
     return {"moment": round(moment, 1), "status": run.status, "left": left if is_whole else f"WRONG: {left} ({run.status})"}
 
 
@@ -303,7 +313,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--only", nargs="+", choices=[script.name for script in SCRIPTS], help="only these")
     parser.add_argument("--plain", action="store_true", help="only the plain runs")
     parser.add_argument("--command", default="explain", help="another command of dynexplore that takes a script and --html")
-    parser.add_argument("--interrupts", type=int, default=0, metavar="N", help="end each script by Ctrl-C at N random moments")
+    parser.add_argument("--interrupts", type=int, default=0, metavar="N", help="end each script by a signal at N random moments")
+    parser.add_argument("--signal", type=signal.Signals.__getitem__, default=signal.SIGINT, help="that signal (SIGINT: Ctrl-C)")
     parser.add_argument("--seed", type=int, default=0, help="of the random moments")
     parser.add_argument("--limit", type=float, default=600, help="seconds that a run may take")
     parser.add_argument("--keep", type=Path, help="leave the folders, what was printed and the pages here")

@@ -16,6 +16,8 @@ PyTorch's counterpart: torch/_dynamo/__init__.py, which imports everything eager
 
 from __future__ import annotations
 
+import dynexplore.early_signals  # isort: split
+
 import importlib
 import os
 import sys

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import atexit
 import os
 import signal
 import subprocess
@@ -24,28 +25,32 @@ from pathlib import Path
 from typing import NoReturn
 
 import dynexplore
+from dynexplore import early_signals
 from dynexplore.cli import captures, files, hunt, lab, remedies, tools
-from dynexplore.cli.program import Mistake, script_words_last
+from dynexplore.cli.program import OWN_OPTIONS, Mistake, script_words_last
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 """The folder with benchmarks/, if dynexplore runs from a checkout."""
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit status."""
+    """Run one command and return its exit status, negative for the signal that ended the program."""
     looks = parser()
-    arguments, others = looks.parse_known_args(script_words_last(sys.argv[1:] if words is None else words))
+    ordered = script_words_last(sys.argv[1:] if words is None else words)
+    arguments, others = looks.parse_known_args(ordered)
     if others and not arguments.passes_on:
         looks.error(f"unrecognized arguments: {' '.join(others)}")
     arguments.others = others
+    if ordered[0] not in OWN_OPTIONS:  # it runs no program
+        early_signals.hand_over()
     try:
         status: int = arguments.command(arguments)
     except Mistake as mistake:
         print(f"dynexplore: {mistake}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("dynexplore: interrupted before anything was recorded", file=sys.stderr)
-        return 128 + signal.SIGINT
+        print("dynexplore: interrupted", file=sys.stderr)
+        return -signal.SIGINT
     except ModuleNotFoundError as error:
         from dynexplore.views.packages import MissingPackage
 
@@ -57,6 +62,16 @@ def main(words: Sequence[str] | None = None) -> int:
         # `dynexplore explain ... | head` is not an error; nothing may be written at exit either
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    return status
+
+
+def run_as_process(words: Sequence[str] | None = None) -> int:
+    """What a shell starts: one command; a signal that ended the program also ends this process, after the report."""
+    ended_by: list[int] = []
+    atexit.register(early_signals.end_process, ended_by)  # runs last, because what the program registers comes later
+    status = main(words)
+    if status < 0:
+        ended_by.append(-status)
     return status
 
 
@@ -121,4 +136,4 @@ def _help_of_benchmarks(benchmarks: dict[str, Path]) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_as_process())

@@ -27,9 +27,10 @@ import traceback
 import types
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import dynexplore
+from dynexplore import early_signals
 
 
 class Mistake(Exception):
@@ -43,9 +44,9 @@ class Terminated(BaseException):
 class Program:
     """A program as a function: it runs as `python SCRIPT.py ARGS` would, and its end is stored and not propagated.
 
-    Attributes: `name`, for titles; `file`, the file of its code; `status`, what Python's exit status would be; `error`, the
-    exception that ended it ("" for a normal end), `error_at`, the file and line of its own code where that happened, and `stopped`,
-    the reason if it was ended early.
+    Attributes: `name`, for titles; `file`, the file of its code; `status`, what Python's exit status would be, as subprocess gives
+    it: negative for a signal; `error`, the exception that ended it ("" for a normal end), `error_at`, the file and line of its own
+    code where that happened, and `stopped`, the reason if it was ended early.
     """
 
     def __init__(self, script: Path, *, is_module: bool = False) -> None:
@@ -83,6 +84,7 @@ class Program:
         start = self._start(wrapped)
 
         def run() -> None:
+            early_signals.hand_over()
             try:
                 try:
                     start()
@@ -122,14 +124,14 @@ class Program:
             self.stopped = str(error)
             return
         if isinstance(error, Terminated):
-            self.status, self.error = 128 + signal.SIGTERM, "SIGTERM"
+            self.status, self.error = -signal.SIGTERM, "SIGTERM"
             return
         frames = self._first_of_its_own(error.__traceback__)
         shown = traceback.TracebackException(type(error), error, frames or error.__traceback__)
         if not isinstance(error, dynexplore.exc.DynexploreError):
             _leave_out_this_package(shown)
         print("".join(shown.format()), end="", file=sys.stderr)
-        self.status = 128 + signal.SIGINT if isinstance(error, KeyboardInterrupt) else 1
+        self.status = -signal.SIGINT if isinstance(error, KeyboardInterrupt) else 1
         self.error = traceback.format_exception_only(error)[-1].strip()
         own = [(entry.filename, entry.lineno or 0) for entry in traceback.extract_tb(frames) if self.is_own(entry.filename)]
         self.error_at = own[-1] if own else ("", 0)
@@ -318,30 +320,27 @@ def ends_in_good_order(seconds: float = 0.0, end: Callable[..., None] | None = N
         yield
     finally:
         clock.stop()
-        for number in _THAT_END:
+        for number in early_signals.THAT_END:
             signal.signal(number, _report_is_written)
-
-
-_THAT_END: dict[signal.Signals, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
-"""The signals that end a program, and the handler of the second one while the report is written."""
 
 
 def _report_is_written(number: int, frame: types.FrameType | None) -> None:
     again = "press Ctrl-C again" if number == signal.SIGINT else "send SIGTERM again"
     print(f"\ndynexplore: writing the report; {again} to stop", file=sys.stderr)
-    signal.signal(number, _THAT_END[signal.Signals(number)])
+    signal.signal(number, signal.SIG_DFL)
 
 
 @contextlib.contextmanager
 def signal_handlers_restored() -> Iterator[None]:
-    """Restore the handlers of the signals that end a program after the block."""
-    before = {number: signal.getsignal(number) for number in _THAT_END}
+    """Restore the handlers of the signals that end a program after the block; those of a starting command line are over then."""
+    before = {number: signal.getsignal(number) for number in early_signals.THAT_END}
     try:
         yield
     finally:
         if threading.current_thread() is threading.main_thread():
             for number, handler in before.items():
                 signal.signal(number, handler if handler is not None else signal.SIG_DFL)
+            early_signals.hand_over()
 
 
 def ignore_handlers_of_the_program() -> None:

@@ -18,7 +18,7 @@ from dynexplore.engine import events as ev
 from dynexplore.session.program_capture import ProgramCapture
 from dynexplore.session.targets import Targets
 from source_tree import ROOT
-from warm_python import run
+from warm_python import python, run
 
 FUNCTION = """
 import sys
@@ -39,10 +39,11 @@ def script_of(tmp_path: Path, source: str) -> Path:
     return path
 
 
+ENDING = [signal.SIGINT, signal.SIGTERM]
 GRAPH = "double (script.py:5) is one graph of 1 operator"
 ENDS = {
     "raise ValueError('mine')": (1, "script.py ended with ValueError: mine at script.py:11."),
-    "raise KeyboardInterrupt": (130, "script.py ended with KeyboardInterrupt at script.py:11."),
+    "raise KeyboardInterrupt": (-signal.SIGINT, "script.py ended with KeyboardInterrupt at script.py:11."),
     "import no_such_module": (1, "script.py ended with ModuleNotFoundError: No module named 'no_such_module' at script.py:11."),
     "sys.exit()": (0, GRAPH),
     "sys.exit('no')": (1, GRAPH),
@@ -50,7 +51,7 @@ ENDS = {
     "raise SystemExit": (0, GRAPH),
     "raise BaseException('odd')": (1, "script.py ended with BaseException: odd at script.py:11."),
 }
-"""How a script ends -> its status, and a sentence of the report."""
+"""How a script ends -> its status as subprocess gives it, and a sentence of the report."""
 
 
 @pytest.mark.parametrize("end", ENDS)
@@ -68,9 +69,10 @@ def test_however_a_program_ends_the_report_follows(end: str, tmp_path: Path) -> 
     assert bool(traceback) is (("raise" in end and "SystemExit" not in end) or end.startswith("import"))
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_ends_the_program_in_good_order(number: signal.Signals, status: int, tmp_path: Path) -> None:
-    """Ctrl-C and SIGTERM leave the report of what was seen; `finally` blocks of the program run."""
+@pytest.mark.parametrize("number", ENDING)
+def test_a_signal_ends_the_program_in_good_order(number: signal.Signals, tmp_path: Path) -> None:
+    """Ctrl-C and SIGTERM leave the report of what was seen, and `finally` blocks of the program run; then the process ends by the
+    signal, as under plain Python."""
     ready = 'print("ready", flush=True)'
     source = f"{FUNCTION.replace(ready, '')}\nimport time\ntry:\n    {ready}\n    time.sleep(100)\n"
     source += "finally:\n    print('cleaned up', flush=True)\n"
@@ -80,7 +82,7 @@ def test_a_signal_ends_the_program_in_good_order(number: signal.Signals, status:
     assert process.stdout.readline() == "ready\n"
     process.send_signal(number)
     printed, errors = process.communicate(timeout=120)
-    assert process.returncode == status, errors
+    assert process.returncode == -number, errors
     assert printed.startswith("cleaned up\nscript.py ended with ") and "1 graph, 0 graph breaks" in printed
 
 
@@ -94,7 +96,7 @@ def test_the_first_signal_does_not_end_the_report(number: signal.Signals, again:
             pass
         os.kill(os.getpid(), number)
         assert capsys.readouterr().err == f"\ndynexplore: writing the report; {again} to stop\n"
-        assert signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler)
+        assert signal.getsignal(number) is signal.SIG_DFL
     assert signal.getsignal(number) is before
 
 
@@ -127,15 +129,51 @@ def test_a_traceback_is_that_of_the_program_alone(tmp_path: Path, capsys: pytest
     assert str(package) not in watched and json.__file__ in watched and os.__file__ in watched
 
 
-def test_ctrl_c_before_anything_was_recorded_is_one_sentence(tmp_path: Path) -> None:
-    """While torch is still imported there is nothing to report."""
-    source = "import os, signal; os.kill(os.getpid(), signal.SIGINT)"
-    (tmp_path / "torch.py").write_text(source)
+EARLY = """
+import os, signal, sys
+
+class Finder:
+    def find_spec(name, *rest):
+        if name == {name!r}:
+            signal.raise_signal({number})
+
+sys.meta_path.insert(0, Finder)
+"""
+
+
+@pytest.mark.plain("ends before the engine is there")
+@pytest.mark.parametrize("number", ENDING)
+@pytest.mark.parametrize("name", ["dynexplore.engine", "torch"])
+def test_a_signal_before_anything_was_recorded_is_one_sentence(name: str, number: signal.Signals, tmp_path: Path) -> None:
+    """While this package or torch is still imported there is nothing to report, and no traceback of ours to show."""
+    (tmp_path / "sitecustomize.py").write_text(EARLY.format(name=name, number=int(number)))
     environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
-    command = [sys.executable, "-m", "dynexplore", "explain", str(script_of(tmp_path, ""))]
+    command = [sys.executable, "-m", "dynexplore", "watch", str(script_of(tmp_path, ""))]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60)
-    assert (done.returncode, done.stdout) == (130, "")
+    assert (done.returncode, done.stdout) == (-number, "")
     assert done.stderr == "dynexplore: interrupted before anything was recorded\n"
+
+
+@pytest.mark.plain("ends before the engine is there")
+def test_the_command_line_alone_handles_early_signals(tmp_path: Path) -> None:
+    """A program that imports this package keeps Python's handlers, and so do the program of a command and what runs none."""
+    told = "import signal; print(*(signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)))"
+    pythons = python("-c", told).stdout
+    assert pythons == python("-c", f"import dynexplore; {told}").stdout
+    script = script_of(tmp_path, told)
+    assert run("breaks", script).stdout == pythons
+
+
+def test_functions_of_atexit_run_after_ctrl_c_as_in_python(tmp_path: Path) -> None:
+    """Python runs them after an uncaught Ctrl-C, and then ends by the signal."""
+    source = "import atexit\natexit.register(print, 'at exit', flush=True)\nraise KeyboardInterrupt\n"
+    script = script_of(tmp_path, source)
+    plain = subprocess.run([sys.executable, str(script)], capture_output=True, text=True)
+    command = [sys.executable, "-m", "dynexplore", "explain", str(script)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    assert plain.returncode == done.returncode == -signal.SIGINT
+    assert plain.stdout == "at exit\n" and done.stdout.endswith("\nat exit\n")
+    assert plain.stderr == done.stderr
 
 
 def test_a_program_that_runs_for_ever_is_ended_after_so_many_calls(tmp_path: Path) -> None:

@@ -118,6 +118,7 @@ CONTRACTS = ("dynexplore.engine.variables.contract", "dynexplore.engine.translat
 # `import dynexplore` stays cheap and reading a recording imports no torch.
 COMMAND_LINE = (
     "dynexplore.__main__",
+    "dynexplore.early_signals",
     "dynexplore.cli",
     *(
         f"dynexplore.cli.{part}"

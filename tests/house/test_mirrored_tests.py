@@ -16,6 +16,7 @@ TESTS = ROOT / "tests"
 # A folder or a file of dynexplore/ -> the tests that show it; the longest name counts.
 THEMES: dict[str, tuple[str, ...]] = {
     "__main__": ("cli/test_commands",),
+    "early_signals": ("cli/test_programs",),
     "cli/captures": ("cli/test_commands", "watching/test_explaining"),
     "cli/files": ("cli/test_commands",),
     "cli/output_files": ("cli/test_commands", "cli/test_summary_json"),
