@@ -13,7 +13,7 @@ from __future__ import annotations
 import gc
 from collections import OrderedDict, deque
 from collections.abc import Iterator
-from types import MappingProxyType, MethodDescriptorType, WrapperDescriptorType
+from types import MappingProxyType, MethodDescriptorType, ModuleType, WrapperDescriptorType
 from typing import Any
 
 from dynexplore.engine.native import made_dictionary
@@ -57,9 +57,29 @@ def is_a(value: object, *classes: type[Any]) -> bool:
     return issubclass(type(value), classes)
 
 
+def module_name(module: ModuleType) -> str | None:
+    """The name of a module, from its own dictionary. None if it has none, as one that `__init__` has not seen.
+
+    >>> module_name(gc), module_name(ModuleType.__new__(ModuleType))
+    ('gc', None)
+    """
+    name = instance_dict(module).get("__name__")
+    return name if is_a(name, str) else None
+
+
 def bound_method(function: MethodDescriptorType, owner: object) -> Any:
     """A bound C method. The type is passed explicitly: Python 3.12 reads it for some methods without checking that there is one."""
     return function.__get__(owner, type(owner))
+
+
+def is_subtype(cls: type[Any], base: type[Any]) -> bool:
+    """Whether a class extends another: CPython's PyType_IsSubtype, which asks no `__subclasscheck__`.
+
+    >>> from collections.abc import Sized
+    >>> is_subtype(bool, int), is_subtype(list, Sized), issubclass(list, Sized)
+    (True, False, True)
+    """
+    return any(owner is base for owner in class_mro(cls))  # `in` would call the `__eq__` of a metaclass
 
 
 def is_c_type(cls: type[Any]) -> bool:

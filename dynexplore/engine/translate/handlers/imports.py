@@ -10,10 +10,12 @@ from __future__ import annotations
 import builtins
 import importlib.util
 import sys
+import types
 from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.bytecode import Step
 from dynexplore.engine.provenance.sources import BuiltinSource, ModuleSource, Source
+from dynexplore.engine.raw_attributes import is_a, module_name
 from dynexplore.engine.translate.dispatch import handles
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
 from dynexplore.engine.variables.contract.base import VariableTracker
@@ -45,7 +47,10 @@ def import_from(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """from module import name: an attribute, or else a loaded submodule."""
     module = frame.stack[-1]
     live = module.live_value()
-    submodule = f"{live.__name__}.{step.arg}"
+    package = module_name(live) if is_a(live, types.ModuleType) else None
+    if package is None:  # sys.modules may hold any object
+        ctx.break_graph("DX312", module=step.arg)
+    submodule = f"{package}.{step.arg}"
     if not hasattr(live, step.arg) and submodule in sys.modules:
         frame.push(_loaded(ctx, submodule))
         return

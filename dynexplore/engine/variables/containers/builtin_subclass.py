@@ -33,6 +33,7 @@ from dynexplore.engine.variables.objects.type_lookup import (
     ClassAttribute,
     guard_on_class_of,
     guard_on_names,
+    is_created_in_c,
     layout_of,
     peek,
     raw_lookup,
@@ -254,7 +255,7 @@ _OF_ITS_CLASS: dict[str, Any] = {
 def make_subclass_instance(ctx: TraceContext, cls: ClassVariable, args: Args, kwargs: Kwargs) -> VariableTracker:
     """A call of a class that extends a builtin type."""
     layout = layout_of(cls.value)
-    if isinstance(raw_lookup(ctx, cls.value, "__new__"), types.FunctionType | staticmethod):
+    if not is_created_in_c(ctx, cls.value):
         return cls.make_instance(ctx, args, kwargs)
     instance = BuiltinSubclassVariable(cls.value, class_variable=cls, storage=_storage(ctx, layout, args))
     if layout in _CONTAINERS or isinstance(raw_lookup(ctx, cls.value, "__init__"), types.FunctionType):

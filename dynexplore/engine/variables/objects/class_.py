@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from dynexplore.engine.policy.external_effects import kind_of_break
 from dynexplore.engine.provenance.module_guards import IMMUTABLE
 from dynexplore.engine.provenance.sources import Source
-from dynexplore.engine.raw_attributes import class_dict, is_c_type
+from dynexplore.engine.raw_attributes import class_dict, class_mro, is_c_type, is_subtype
 from dynexplore.engine.variables.contract.base import Args, Kwargs, NotConstant, VariableTracker
 from dynexplore.engine.variables.contract.build import builds, builds_when
 from dynexplore.engine.variables.contract.write_back import write_attributes
@@ -33,6 +33,7 @@ from dynexplore.engine.variables.objects.type_lookup import (
     guard_on_absence,
     guard_on_names,
     guard_on_plain_access,
+    is_c_constructor,
     is_fixed_class,
     layout_of,
     peek,
@@ -230,7 +231,7 @@ class ClassVariable(VariableTracker):
     def make_instance(self, ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
         """`__new__`, then `__init__`."""
         instance = self.new(ctx, args, kwargs)
-        if issubclass(instance.python_type(), self.value):
+        if is_subtype(instance.python_type(), self.value):
             initialize(ctx, instance, args, kwargs)
         return instance
 
@@ -238,9 +239,9 @@ class ClassVariable(VariableTracker):
         """`cls.__new__(cls, ...)`."""
         constructor = find(ctx, self.value, "__new__")
         assert constructor is not None
-        if isinstance(constructor.raw, staticmethod | types.FunctionType):
-            return bind(ctx, constructor, None, self.value).call(ctx, [self, *args], kwargs)
-        return new_instance(ctx, self, args, kwargs)
+        if constructor.stored is None and is_c_constructor(constructor.raw):
+            return new_instance(ctx, self, args, kwargs)
+        return bind(ctx, constructor, None, self.value).call(ctx, [self, *args], kwargs)
 
     def reconstruct(self, build: Reconstruction) -> None:
         build.push_object(self.value)
@@ -327,7 +328,7 @@ def _metaclass(ctx: TraceContext, cls: ClassVariable) -> VariableTracker:
 def _classes(which: str) -> Callable[[Any, ClassVariable], VariableTracker]:
     def give(ctx: TraceContext, cls: ClassVariable) -> VariableTracker:
         ctx.module_guards.guard_on_bases(cls.value)
-        for base in cls.value.__mro__:
+        for base in class_mro(cls.value):
             class_tracker(ctx, base)
         return ctx.build(getattr(cls.value, which), None)
 
@@ -353,6 +354,8 @@ def _bind_nested_class(
 @builds_when(lambda value: issubclass(type(value), type), rank=20)
 def build_class(ctx: TraceContext, value: type[Any], source: Source | None) -> VariableTracker:
     """A class, guarded by identity; attributes read later are guarded if they can change."""
+    if class_mro(value) is None:
+        ctx.break_graph("DX302", type=f"a class that has no MRO yet ({value.__name__})")  # its metaclass's `mro` runs
     guard_identity(ctx, value, source)
     hold_class(ctx, value)
     return ClassVariable(value, source)

@@ -26,7 +26,7 @@ from dynexplore.engine.variables.containers.sequence import ListVariable, TupleV
 from dynexplore.engine.variables.contract.base import Args, Kwargs, NotConstant, VariableTracker
 from dynexplore.engine.variables.contract.build import builds_when
 from dynexplore.engine.variables.objects.class_ import ClassVariable, initialize, makes
-from dynexplore.engine.variables.objects.type_lookup import ClassAttribute, guard_on_class_of, layout_of, raw_lookup
+from dynexplore.engine.variables.objects.type_lookup import ClassAttribute, guard_on_class_of, is_created_in_c, layout_of
 from dynexplore.engine.variables.objects.user_object import CMethodVariable, UserObjectVariable
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
 from dynexplore.engine.variables.scalars.specialize import live_nest
@@ -416,7 +416,7 @@ _READ_THEIR_ARGUMENTS = (BaseExceptionGroup, SyntaxError, UnicodeDecodeError, Un
 def _make_exception(ctx: TraceContext, cls: ClassVariable, args: Args, kwargs: Kwargs) -> VariableTracker:
     """BaseException.__new__ stores the arguments; then `__init__` runs, the user-defined one or the C type's."""
     layout = layout_of(cls.value)
-    if isinstance(raw_lookup(ctx, cls.value, "__new__"), staticmethod | types.FunctionType):
+    if not is_created_in_c(ctx, cls.value):
         return cls.make_instance(ctx, args, kwargs)
     if issubclass(layout, _READ_THEIR_ARGUMENTS) or (issubclass(layout, OSError) and len(args) > 1):
         ctx.break_graph("DX310", type=cls.value.__qualname__)

@@ -22,7 +22,7 @@ from dynexplore.engine.variables.objects.class_ import ClassVariable
 from dynexplore.engine.variables.objects.descriptors import class_tracker
 from dynexplore.engine.variables.objects.instance_dict import InstanceDictVariable
 from dynexplore.engine.variables.objects.object_rules import attribute_or_none
-from dynexplore.engine.variables.objects.type_lookup import layout_of, raw_lookup
+from dynexplore.engine.variables.objects.type_lookup import is_created_in_c, layout_of, raw_lookup
 from dynexplore.engine.variables.objects.user_object import UserObjectVariable
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def copy_object(
         guard_on_default(ctx, value, name)
     cls = class_tracker(ctx, value.cls)
     assert isinstance(cls, ClassVariable)
-    plain = layout_of(value.cls) is object or isinstance(raw_lookup(ctx, value.cls, "__new__"), staticmethod | types.FunctionType)
+    plain = layout_of(value.cls) is object or not is_created_in_c(ctx, value.cls)
     copy = cls.new(ctx, [], {}) if plain else new_subclass_instance(ctx, cls, [])
     if not isinstance(copy, UserObjectVariable):
         ctx.break_graph("DX205", function="copy", arguments=value.type_name())

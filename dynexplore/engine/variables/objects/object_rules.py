@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from dynexplore.engine.provenance.guards import Identity
-from dynexplore.engine.raw_attributes import class_mro
+from dynexplore.engine.raw_attributes import class_dict, is_a, is_subtype
 from dynexplore.engine.variables.containers.sequence import TupleVariable
 from dynexplore.engine.variables.containers.set_ import is_by_identity
 from dynexplore.engine.variables.contract.base import NotConstant, VariableTracker
@@ -79,8 +79,7 @@ def guarded_isinstance(ctx: TraceContext, value: VariableTracker, python_type: t
         return True
     if isinstance(cls, types.UnionType):
         return any(guarded_isinstance(ctx, value, python_type, member) for member in cls.__args__)
-    extends = any(base is cls for base in class_mro(python_type))  # `in` would call the `__eq__` of a metaclass
-    if extends and peek(type(cls), "__instancecheck__") is _OF_TYPE:  # otherwise `__class__` decides
+    if is_subtype(python_type, cls) and peek(type(cls), "__instancecheck__") is _OF_TYPE:  # otherwise `__class__` decides
         _guard_on_answer_of(ctx, python_type, cls)
         return True
     python_type = _class_by_dunder(ctx, value, python_type)
@@ -90,12 +89,12 @@ def guarded_isinstance(ctx: TraceContext, value: VariableTracker, python_type: t
         return fake is not None and fake.dtype is cls.dtype and fake.is_cuda == cls.is_cuda
     if cls is torch.nn.Buffer or cls is torch.nn.Parameter:
         return issubclass(python_type, cls) or (is_tensor(value) and instancecheck(ctx, value, cls))
-    if cls is typing.Any:
-        run_now(ctx, isinstance, None, cls)  # raises
+    if cls is typing.Any or cls is typing.Protocol:
+        run_now(ctx, isinstance, None, cls)  # raises; for Protocol only before 3.12
     check = peek(type(cls), "__instancecheck__")
     if isinstance(cls, type) and check not in _KNOWN_METACLASSES and not type(cls).__module__.startswith("typing"):
         return _instancecheck_on_live(ctx, value, cls)
-    if getattr(cls, "_is_protocol", False) and cls is not typing.Protocol:
+    if _is_protocol(cls):
         return _fits_protocol(ctx, value, python_type, cls)
     if isinstance(cls, ABCMeta):
         _refuse_own_check(ctx, cls, "isinstance")
@@ -105,8 +104,8 @@ def guarded_isinstance(ctx: TraceContext, value: VariableTracker, python_type: t
 def _class_by_dunder(ctx: TraceContext, value: VariableTracker, python_type: type[Any]) -> type[Any]:
     """The class that `isinstance` uses: the object's `__class__`."""
     guard_on_names(ctx, python_type, "__getattribute__", "__class__")
-    lookups = (peek(python_type, "__getattribute__"), peek(python_type, "__class__"))
-    if not any(isinstance(raw, types.FunctionType | property) for raw in lookups):
+    is_plain = not isinstance(peek(python_type, "__getattribute__"), types.FunctionType)
+    if is_plain and peek(python_type, "__class__") is class_dict(object)["__class__"]:
         return python_type
     named: type[Any] = live(ctx, value.get_attribute(ctx, "__class__"), "isinstance")
     if named is not python_type:
@@ -127,6 +126,11 @@ def _run_check(ctx: TraceContext, python_type: type[Any], cls: Any, ask: Any) ->
     if isinstance(cls, ABCMeta):
         ctx.module_guards.subclass_answers.note(python_type, cls, answer)
     return answer
+
+
+def _is_protocol(cls: Any) -> bool:
+    """Whether it is a protocol itself: not one with arguments (`P[int]`), which no check accepts."""
+    return is_a(cls, type) and cls is not typing.Protocol and bool(peek(cls, "_is_protocol"))
 
 
 def _fits_protocol(ctx: TraceContext, value: VariableTracker, python_type: type[Any], cls: Any) -> bool:
@@ -169,10 +173,10 @@ def _issubclass(ctx: TraceContext, value: VariableTracker, class_or_tuple: Varia
 def _guarded_issubclass(ctx: TraceContext, cls: Any, base: Any) -> bool:
     """Whether `issubclass(cls, base)`; everything the result depends on is guarded."""
     _refuse_own_check(ctx, base, "issubclass")
-    if isinstance(cls, type):
+    if is_a(cls, type):
         _guard_on_answer_of(ctx, cls, base)
-    if getattr(base, "_is_protocol", False) and base is not typing.Protocol:
-        guard_on_names(ctx, cls, *typing._get_protocol_attrs(base))  # type: ignore[attr-defined]
+        if _is_protocol(base):
+            guard_on_names(ctx, cls, *typing._get_protocol_attrs(base))  # type: ignore[attr-defined]
     return _run_check(ctx, cls, base, issubclass)
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.provenance.module_guards import ABSENT
 from dynexplore.engine.provenance.sources import Source
+from dynexplore.engine.raw_attributes import module_name
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds, builds_when
 from dynexplore.engine.variables.contract.write_back import write_attributes
@@ -41,7 +42,7 @@ class PythonModuleVariable(VariableTracker):
         self.source: Source = source
         self.stored: dict[str, VariableTracker | None] = {}
         self.set_before_deleted: set[str] = set()
-        self.fixed = is_fixed_module(value.__name__)
+        self.fixed = is_fixed_module(module_name(value))
         self._read: dict[str, VariableTracker] = {}
 
     def python_type(self) -> type[Any]:
@@ -98,7 +99,7 @@ class PythonModuleVariable(VariableTracker):
             ctx.break_graph("DX303", name=name, type="module")
         value = getattr(self.value, name, _MISSING) if self.fixed else _MISSING  # torch and numpy load some attributes lazily
         if self.fixed and name not in self.stored and name not in self.value.__dict__:
-            ctx.module_guards.guard_on_process(self.value, self.value.__name__, name, ABSENT)
+            ctx.module_guards.guard_on_process(self.value, self._label(), name, ABSENT)
         if value is not _MISSING:
             source = self.source.attribute(name, "getattr")
             if not hasattr(type(self.value), name):  # `torch.backends.cudnn.benchmark` is computed at each read
@@ -110,17 +111,26 @@ class PythonModuleVariable(VariableTracker):
             return self.get_attribute(ctx, "__getattr__").call(ctx, [ctx.build(name, None)], {})
         if not self.fixed and "__getattr__" not in self.stored:
             ctx.module_guards.guard_on_absence(self.value, "__getattr__")
-        ctx.raise_exception(AttributeError, f"module {self.value.__name__!r} has no attribute {name!r}")
+        own_name = module_name(self.value)
+        described = "module" if own_name is None else f"module {own_name!r}"
+        ctx.raise_exception(AttributeError, f"{described} has no attribute {name!r}")
+
+    def _label(self) -> str:
+        return module_name(self.value) or "a module without a name"
+
+    def _note_change(self, ctx: TraceContext, name: str) -> None:
+        """Record that an attribute is about to change."""
+        if self.fixed or type(self.value) is not types.ModuleType:  # a subclass may have a `__setattr__` of its own
+            ctx.break_graph("DX314", what=f"attribute {name} of module {self._label()}")
+        ctx.journal.note(self, f"{self._label()}.{name}")
 
     def set_attribute(self, ctx: TraceContext, name: str, value: VariableTracker) -> None:
-        if self.fixed or type(self.value) is not types.ModuleType:
-            ctx.break_graph("DX314", what=f"attribute {name} of module {self.value.__name__}")
-        ctx.journal.note(self, f"{self.value.__name__}.{name}")
+        self._note_change(ctx, name)
         self.stored[name] = value
 
     def delete_attribute(self, ctx: TraceContext, name: str) -> None:
+        self._note_change(ctx, name)
         self.get_attribute(ctx, name)
-        ctx.journal.note(self, f"{self.value.__name__}.{name}")
         if name in self.stored:
             self.set_before_deleted.add(name)
         self.stored[name] = None
@@ -132,7 +142,7 @@ class PythonModuleVariable(VariableTracker):
         write_attributes(build, self, self.stored, set_first=self.set_before_deleted)
 
     def text(self) -> str:
-        return f"module {self.value.__name__}"
+        return f"module {self._label()}"
 
 
 _MISSING = object()
@@ -142,9 +152,10 @@ _MISSING = object()
 @builds_when(lambda value: issubclass(type(value), types.ModuleType), rank=30)
 def build_python_module(ctx: TraceContext, value: types.ModuleType, source: Source | None) -> VariableTracker:
     """A module, guarded by identity; attributes read later are guarded if they can change."""
+    label = module_name(value) or "module"
     if source is None:
-        source = ctx.module_guards.source_of(value, value.__name__)
+        source = ctx.module_guards.source_of(value, label)
         ctx.module_guards.know(source)
     guard_identity(ctx, value, source)
-    ctx.module_guards.hold(value, value.__name__)
+    ctx.module_guards.hold(value, label)
     return PythonModuleVariable(value, source)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from dynexplore.engine.errors import EngineError
+from dynexplore.engine.raw_attributes import is_subtype
 from dynexplore.engine.variables.contract.base import Args, Kwargs, VariableTracker
 from dynexplore.engine.variables.objects.class_ import ClassVariable
 from dynexplore.engine.variables.objects.descriptors import bind, class_tracker
@@ -65,7 +66,7 @@ class SuperVariable(VariableTracker):
         """Raise the TypeError of `super()` itself, before any lookup, if the object is not an instance of the class."""
         start_class = self.after.live_value()
         start, instance = self._start(start_class)
-        if all(base is not start_class for base in start.__mro__):
+        if not is_subtype(start, start_class):
             self._refuse(ctx, start_class, start, instance)
 
     def _refuse(self, ctx: TraceContext, after: type[Any], start: type[Any], instance: VariableTracker | None) -> NoReturn:
@@ -81,7 +82,7 @@ class SuperVariable(VariableTracker):
 
     def _start(self, after: type[Any]) -> tuple[type[Any], VariableTracker | None]:
         """The class whose MRO is searched, and the object to which functions are bound (supercheck in typeobject.c)."""
-        if isinstance(self.receiver, ClassVariable) and issubclass(self.receiver.value, after):
+        if isinstance(self.receiver, ClassVariable) and is_subtype(self.receiver.value, after):
             return self.receiver.value, None
         return self.receiver.python_type(), self.receiver
 

@@ -120,6 +120,16 @@ def raw_lookup(ctx: TraceContext, cls: type[Any], name: str) -> Any:
     return None
 
 
+def is_created_in_c(ctx: TraceContext, cls: type[Any]) -> bool:
+    """Whether calling the class runs a C type's own `__new__`: no function, classmethod or other object of the program."""
+    return is_c_constructor(raw_lookup(ctx, cls, "__new__"))
+
+
+def is_c_constructor(raw: Any) -> bool:
+    """Whether a raw `__new__` is that of a C type."""
+    return isinstance(raw, types.BuiltinFunctionType) and raw.__name__ == "__new__" and isinstance(raw.__self__, type)
+
+
 def has_name(ctx: TraceContext, cls: type[Any], name: str) -> bool:
     """Whether a class of the MRO has the name, even with the value None; guarded either way."""
     return raw_lookup(ctx, cls, name) is not None or any(name in class_dict(owner) for owner in class_mro(cls))

@@ -12,6 +12,7 @@ import os
 import random
 import time
 import types
+import typing
 from collections import Counter, OrderedDict, defaultdict
 
 import pytest
@@ -19,8 +20,10 @@ import torch
 
 import dynexplore
 from dynexplore.engine.errors import Unsupported
+from engine_checks import assert_same_as_eager
 
 X = torch.ones(2)
+T = typing.TypeVar("T")
 
 
 def said(function):
@@ -274,3 +277,219 @@ def test_resume_functions_share_the_budget():
             assert (names, value.tolist()) == (function(X)[0], [2.0, 2.0])
     assert dynexplore.counters["frames"]["skipped"] >= 1
     assert dynexplore.counters["stats"]["graphs"] == 1
+
+
+# -- modules without a name -------------------------------------------------------------------------------------------
+
+
+class NamedText(str):
+    """A module's name that is no plain string."""
+
+
+MODULE_NAMES = {"absent": None, "None": None, "number": 7, "text": "plain", "own text": NamedText("own")}
+
+
+@pytest.mark.parametrize("kind", MODULE_NAMES)
+def test_a_module_of_any_name_is_read_and_written(kind):
+    """`__name__` is an entry of the module's dictionary, and may be missing or anything."""
+    module = types.ModuleType.__new__(types.ModuleType)
+    if kind != "absent":
+        module.__name__ = MODULE_NAMES[kind]
+    module.scale = 3.0
+
+    def program(x):
+        texts = [said(lambda: module.missing), hasattr(module, "missing"), getattr(module, "missing", 4)]
+        module.factor = 2.0
+        y = x * module.factor * module.scale
+        del module.factor
+        return y, [*texts, said(lambda: module.factor), hasattr(module, "__name__")]
+
+    assert_same_as_eager(program, X, calls=2)
+
+
+def test_a_module_class_that_watches_its_writes_is_asked():
+    """A subclass of the type of modules may have `__setattr__` and `__delattr__`."""
+    log = []
+
+    class Watching(types.ModuleType):
+        def __setattr__(self, name, value):
+            log.append(("set", name, value))
+            super().__setattr__(name, value)
+
+        def __delattr__(self, name):
+            log.append(("delete", name))
+            super().__delattr__(name)
+
+    module = Watching("watching")
+
+    def program(x):
+        module.factor = 2.0
+        y = x * module.factor
+        del module.factor
+        return y
+
+    assert_same_as_eager(program, X, calls=2, observe=lambda: list(log), setup=log.clear)
+
+
+# -- who makes an instance --------------------------------------------------------------------------------------------
+
+
+def make_anything(*args):
+    return "made", len(args), args[1:]
+
+
+class Made:
+    """An object that is called to make an instance."""
+
+    def __call__(self, *args):
+        return make_anything(*args)
+
+
+NEWS = {
+    "a function": make_anything,
+    "a staticmethod": staticmethod(make_anything),
+    "a classmethod": classmethod(make_anything),
+    "an object": Made(),
+    "a partial": functools.partial(make_anything, "first"),
+    "a builtin": max,
+    "one that makes another class": lambda cls, *args: object.__new__(Another),
+    "one that makes a subclass": lambda cls, *args: cls.__base__.__new__(cls.below),
+}
+
+
+class Another:
+    """An unrelated class."""
+
+
+@pytest.mark.parametrize("base", [object, list, dict, set, tuple, int, str, ValueError], ids=lambda base: base.__name__)
+@pytest.mark.parametrize("kind", NEWS)
+def test_new_of_any_kind_is_called(base, kind):
+    """`type.__call__` calls whatever `__new__` is; `__init__` runs if the result is an instance of the class."""
+    inits = []
+    cls = type("Cls", (base,), {"__new__": NEWS[kind], "__init__": lambda self, *args: inits.append(type(self).__name__)})
+    below = type("Below", (cls,), {})
+
+    def program(x):
+        values = [said(lambda: cls(1, 2)), said(lambda: cls())]
+        return x + 1, [value if isinstance(value, (str, tuple)) else type(value).__name__ for value in values]
+
+    cls.below = below
+    assert_same_as_eager(program, X, calls=2, observe=lambda: list(inits), setup=inits.clear)
+
+
+# -- what a class says it is ------------------------------------------------------------------------------------------
+
+
+class ReadsClass:
+    """Says which class it is by a descriptor that only has a getter."""
+
+    def __get__(self, instance, owner):
+        return str
+
+
+SAYS = {
+    "a class": {"__class__": str},
+    "a property": {"__class__": property(lambda self: str)},
+    "a getter": {"__class__": ReadsClass()},
+    "a function": {"__getattribute__": lambda self, name: str if name == "__class__" else object.__getattribute__(self, name)},
+    "no class": {"__class__": 7},
+    "nothing": {},
+}
+SAYING = []
+
+
+@pytest.mark.parametrize("kind", SAYS)
+def test_isinstance_believes_what_an_object_says(kind):
+    """`isinstance` asks the type, then `__class__`; C code asks the type alone."""
+    SAYING.append(type("Says", (), SAYS[kind])())
+
+    def program(x):
+        value = SAYING[-1]
+        answers = [isinstance(value, cls) for cls in (str, int, type(value), (int, str), object)]
+        texts = [said(lambda: str.split(value)), said(lambda: str.__add__(value, "abc")), said(lambda: list.sort(value))]
+        return x + 1, answers, texts
+
+    assert_same_as_eager(program, X, calls=2)
+
+
+class Sized2(typing.Protocol[T]):
+    """A protocol that no check accepts."""
+
+    def size(self) -> int: ...
+
+
+@typing.runtime_checkable
+class Checked(typing.Protocol[T]):
+    """A protocol that checks accept."""
+
+    def size(self) -> int: ...
+
+
+class Fits:
+    def size(self) -> int:
+        return 1
+
+
+class Extends(Sized2[int]):
+    def size(self) -> int:
+        return 2
+
+
+PROTOCOLS = {
+    "unchecked": Sized2,
+    "checked": Checked,
+    "with arguments": Sized2[int],
+    "checked with arguments": Checked[int],
+    "a list of": list[int],
+    "typing.List": typing.List[int],
+    "typing.Protocol": typing.Protocol,
+    "typing.Generic": typing.Generic,
+    "no class": 7,
+}
+
+
+@pytest.mark.parametrize("kind", PROTOCOLS)
+def test_checks_against_protocols_and_aliases(kind):
+    """`isinstance` and `issubclass` of values and classes that fit, extend, are none; and the call of it."""
+    protocol = PROTOCOLS[kind]
+
+    def program(x):
+        said_of_values = [said(lambda: isinstance(value, protocol)) for value in (Fits(), Extends(), 3, [1])]
+        said_of_classes = [said(lambda: issubclass(cls, protocol)) for cls in (Fits, Extends, int, list, list[int], Sized2[int], 7)]
+        made = said(lambda: protocol())
+        return x + 1, said_of_values, said_of_classes, made if isinstance(made, str) else type(made).__name__
+
+    assert_same_as_eager(program, X, calls=2)
+
+
+# -- a class that is being made ---------------------------------------------------------------------------------------
+
+LOOKS = {
+    "__mro__": lambda cls: cls.__mro__,
+    "__bases__": lambda cls: cls.__bases__,
+    "__name__": lambda cls: cls.__name__,
+    "a name": lambda cls: said(lambda: cls.missing),
+    "isinstance": lambda cls: isinstance(cls, type),
+    "issubclass": lambda cls: said(lambda: issubclass(cls, object)),
+    "super": lambda cls: said(lambda: type(super(cls, cls).__init__).__name__),
+    "a write": lambda cls: setattr(cls, "flag", 1),
+    "repr": lambda cls: repr(cls).split(".")[-1],
+}
+
+
+@pytest.mark.parametrize("kind", LOOKS)
+def test_a_class_without_an_mro_is_looked_at(kind):
+    """While the `mro` of a metaclass runs, the class has none: nothing is found in it."""
+    look, seen = LOOKS[kind], []
+
+    class Meta(type):
+        def mro(cls):
+            seen.append(look(cls) if cls.__mro__ is None else None)
+            return super().mro()
+
+    def program(x):
+        y = x + 1
+        made = Meta("Made", (Fits,), {})
+        return y * made().size(), [base.__name__ for base in made.__mro__]
+
+    assert_same_as_eager(program, X, calls=2, observe=lambda: [str(item) for item in seen], setup=seen.clear)

@@ -23,7 +23,7 @@ import torch
 from dynexplore.engine.aliasing.lowerings import OutsideReads
 from dynexplore.engine.bytecode import Step, read
 from dynexplore.engine.provenance.sources import Source
-from dynexplore.engine.raw_attributes import is_a
+from dynexplore.engine.raw_attributes import is_a, module_name
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.objects.namespace import NamespaceVariable
 from dynexplore.engine.variables.objects.type_lookup import is_fixed_module, peek
@@ -107,7 +107,7 @@ class _FreevarReader:
     def _of_value(self, name: str, value: Any, attribute: str | None, *, is_guarded: bool) -> str | None:
         """The name, if the value, or the attribute of it that is read, may change later."""
         if is_a(value, types.ModuleType):
-            return None if is_fixed_module(value.__name__) else name
+            return None if is_fixed_module(module_name(value)) else name
         if is_a(value, type):
             return self._of_class(name, value, attribute)
         if is_a(value, types.FunctionType):
@@ -174,7 +174,7 @@ class _EffectReader(_FreevarReader):
             if type(value) in (list, dict, set):
                 self.read_items_of = name
             return None
-        if is_a(value, types.ModuleType) and attribute is not None and not is_fixed_module(value.__name__):
+        if is_a(value, types.ModuleType) and attribute is not None and not is_fixed_module(module_name(value)):
             return self._of_value(f"{name}.{attribute}", vars(value).get(attribute), None, is_guarded=False)
         return super()._of_value(name, value, attribute, is_guarded=False)
 
