@@ -9,6 +9,10 @@ index with the bounds: a bound may be negative or out of range, and a slice neve
 
 `aten.index` raises IndexError for an integer out of range on the CPU only, so subscripts on other devices are unchanged.
 
+A default device (`with torch.device(...)`, `torch.set_default_device`) is a function mode, under which AOTAutograd would trace
+torch's own decompositions, too. Each constructor gets its device as an argument, and the nodes that enter and exit default devices
+are erased.
+
 Nodes that no backend may get are marked (`EAGER_NODE`): the graph is cut around them, and their pieces run as captured
 (eager_pieces.py); if the graph cannot be cut, the backend is skipped (eligibility.py). Such nodes are
 
@@ -34,12 +38,14 @@ from typing import Any
 
 import torch
 import torch.fx
+from torch.utils._device import _device_constructors
 from torch.utils.checkpoint import CheckpointPolicy
 
 from dynexplore.engine.aliasing.mutation import aliases_storage, mutated_args, operator_name
 from dynexplore.engine.aliasing.storage import storage_of
 from dynexplore.engine.graph.builder import FinishedGraph, example_value
-from dynexplore.engine.graph.modes import inference_mode_entered
+from dynexplore.engine.graph.custom_operators import runs_program_code
+from dynexplore.engine.graph.modes import has_default_device, inference_mode_entered, sets_default_device
 from dynexplore.engine.graph.partition import can_be_cut
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.records import record
@@ -85,6 +91,7 @@ def lower_captured(graph: FinishedGraph, fake_mode: Any, guard: InstallGuard) ->
     mark_returned_data(graph)
     mark_functions_that_read(graph, guard)
     lower_data_dependent_indexing(graph, fake_mode)
+    lower_default_devices(graph)
 
 
 def _eager_kind(node: torch.fx.Node) -> str | None:
@@ -147,13 +154,42 @@ def lower_data_dependent_indexing(graph: FinishedGraph, fake_mode: Any) -> None:
             node.meta[EAGER_NODE] = INDEX
     if not lowered:
         return
-    tensors = [*graph.module.parameters(), *graph.module.buffers()]
-    graph.captured = copy.deepcopy(graph.module, {id(tensor): tensor for tensor in tensors})  # shares the tensors
-    graph.lowerings = (f"data-dependent indexing: {', '.join(node.name for _, node in lowered)}",)
+    _note_lowering(graph, f"data-dependent indexing: {', '.join(node.name for _, node in lowered)}")
     for owner, node in lowered:
         with fake_mode, owner.graph.inserting_before(node):
             _lowering_of(node)(owner.graph, node)
         owner.recompile()
+
+
+def lower_default_devices(graph: FinishedGraph) -> None:
+    """Give each constructor its device as an argument, and erase the nodes that enter and exit default devices."""
+    owners = _graph_modules(graph.module)
+    setters = [node for owner in owners for node in owner.graph.nodes if sets_default_device(node)]
+    if not (setters or has_default_device()) or runs_program_code(graph.module):  # code of the program creates tensors, too
+        return
+    constructors = [node for node in calls_in(graph.module) if _creates_on_default_device(node)]
+    if not setters and not constructors:
+        return
+    _note_lowering(graph, f"default devices: {', '.join(node.name for node in (*constructors, *setters))}")
+    for node in constructors:
+        node.update_kwarg("device", _fake_of(node).device)
+    for node in reversed(setters):
+        node.graph.erase_node(node)
+    for owner in owners:
+        owner.recompile()
+
+
+def _creates_on_default_device(node: torch.fx.Node) -> bool:
+    is_constructor = node.op == "call_function" and node.target in _device_constructors()  # type: ignore[no-untyped-call]
+    return is_constructor and node.kwargs.get("device") is None and isinstance(_fake_of(node), torch.Tensor)
+
+
+def _note_lowering(graph: FinishedGraph, lowering: str) -> None:
+    """Keep a copy of the graph as it was captured, and note what is lowered."""
+    if graph.captured is None:
+        tensors = [*graph.module.parameters(), *graph.module.buffers()]
+        graph.captured = copy.deepcopy(graph.module, {id(tensor): tensor for tensor in tensors})  # shares the tensors
+    graph.lowerings = (*graph.lowerings, lowering)
 
 
 def _lowering_of(node: torch.fx.Node) -> Callable[[torch.fx.Graph, torch.fx.Node], None]:

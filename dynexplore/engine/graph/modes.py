@@ -5,13 +5,15 @@ autocast counts the nesting of its blocks, and only the exit of the outermost on
 too many, a later block would train with the weights of an earlier step. A dual level that a graph has entered is exited: torch
 allows no nested one.
 
-In: the thread's state. Out: `Modes`, a snapshot to restore. And for a node: the inference mode that it enters. PyTorch's
-counterpart: torch/amp/autocast_mode.py and torch/autograd/forward_ad.py define what entering and exiting does.
+In: the thread's state. Out: `Modes`, a snapshot to restore. And for a node: the inference mode that it enters, whether it changes
+the default device. PyTorch's counterpart: torch/amp/autocast_mode.py and torch/autograd/forward_ad.py define what entering and
+exiting does.
 """
 
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -54,6 +56,46 @@ def _set_function_modes(modes: list[Any]) -> None:
         _torch["_pop_torch_function_stack"]()
     for mode in modes:
         _torch["_push_on_torch_function_stack"](mode)
+
+
+def enter_device(device: torch.device) -> Any:
+    """Enter a default device, as `with torch.device(...)` does; returns the mode."""
+    mode: Any = default_device.DeviceContext(device)
+    mode.__enter__()
+    return mode
+
+
+def leave_device(mode: Any) -> None:
+    """Exit a default device that `enter_device` entered."""
+    mode.__exit__(None, None, None)
+
+
+pop_function_mode: Any = _torch["_pop_torch_function_stack"]
+push_function_mode: Any = _torch["_push_on_torch_function_stack"]
+_SET_DEFAULT_DEVICE = (enter_device, leave_device, pop_function_mode, push_function_mode)
+
+
+def sets_default_device(node: torch.fx.Node) -> bool:
+    """Whether a node enters or exits a default device."""
+    return node.target in _SET_DEFAULT_DEVICE
+
+
+def has_default_device() -> bool:
+    """Whether a default device is active in this thread."""
+    return any(type(mode) is default_device.DeviceContext for mode in _function_modes())
+
+
+@contextlib.contextmanager
+def default_devices_off() -> Iterator[None]:
+    """While active, no default device changes what a backend creates."""
+    modes, device = _function_modes(), default_device.CURRENT_DEVICE
+    _set_function_modes([mode for mode in modes if type(mode) is not default_device.DeviceContext])
+    default_device.CURRENT_DEVICE = None
+    try:
+        yield
+    finally:
+        _set_function_modes(modes)
+        default_device.CURRENT_DEVICE = device
 
 
 _ENTER_INFERENCE_MODE: Any = grad_mode._enter_inference_mode

@@ -37,6 +37,7 @@ from dynexplore.engine.events import BackendFailed
 from dynexplore.engine.gc_control import importing
 from dynexplore.engine.graph.builder import FinishedGraph
 from dynexplore.engine.graph.custom_operators import with_recorded_results
+from dynexplore.engine.graph.modes import default_devices_off
 from dynexplore.engine.graph.operator_warnings import without_node_warnings
 from dynexplore.engine.nearest_name import instead
 from dynexplore.engine.recorder import Recorder
@@ -245,7 +246,7 @@ class GraphBackend:
             with released(), torch_backend_lock if self.is_of_torch else contextlib.nullcontext(), contextlib.ExitStack() as blocks:
                 for block in around:
                     blocks.enter_context(block)
-                for block in (tracing(TracingContext(fake_mode)), modes_off(), hooks_away()):
+                for block in (tracing(TracingContext(fake_mode)), modes_off(), hooks_away(), default_devices_off()):
                     blocks.enter_context(block)
                 if any("warnings" in node.meta for node in module.graph.nodes):
                     blocks.enter_context(without_node_warnings())

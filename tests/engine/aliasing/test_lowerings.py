@@ -173,3 +173,59 @@ def test_slices_that_end_where_tensors_say(backend: Any) -> None:
     """Ends that are negative or lie outside fill what eager fills, and each backend gets the same capture."""
     calls = [(torch.ones(2, 5), torch.tensor(ends)) for ends in ([1, 3, 4], [-2, -1, 9], [9, 0, -1])]
     assert_same_as_eager(fills_rows, *calls[0], then=calls[1:], graphs=1, breaks=0, backend=backend)
+
+
+def on_default_devices(x: torch.Tensor) -> Any:
+    with torch.device("meta"):
+        inside = torch.ones(2), torch.arange(3), torch.tensor([1.0]), torch.as_tensor(x), torch.zeros(2, device="cpu")
+    return [*inside, torch.ones(2), x + 1]
+
+
+def test_constructors_get_their_device_and_modes_are_erased() -> None:
+    """A backend gets each device as an argument, and no node that enters or exits a default device."""
+    backend = CountingBackend("aot_eager")
+    (compiled,) = recorded(on_default_devices, (X,), backend=backend).of(ev.SubgraphCompiled)
+    assert backend.targets() == [["ones", "arange", "tensor", "as_tensor", "zeros", "ones", "add"]]
+    assert compiled.lowerings == ("default devices: ones, arange, tensor, as_tensor, ones_1, enter_device, leave_device",)
+    assert "enter_device" in compiled.code
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("device", ["meta", "cpu", None])
+def test_constructors_follow_the_default_device_of_each_call(device: str | None, backend: str) -> None:
+    """The devices of the results are eager's, with a default device around the call and without."""
+
+    def devices(function: Any) -> list[str]:
+        try:
+            torch.set_default_device(device)
+            return [value.device.type for value in function(X)]
+        finally:
+            torch.set_default_device(None)
+
+    run = dynexplore.optimize(backend, nopython=True)(on_default_devices)
+    for _ in range(2):
+        assert devices(run) == devices(on_default_devices)
+        assert [value.device.type for value in run(X)] == [value.device.type for value in on_default_devices(X)]
+
+
+@torch.library.custom_op("tests_lowerings::creates", mutates_args=())
+def creates(x: torch.Tensor) -> torch.Tensor:
+    return x.to(torch.ones(1).device, copy=True)
+
+
+@creates.register_fake
+def _(x: torch.Tensor) -> torch.Tensor:
+    return torch.empty_like(x, device=torch.ones(1).device)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_code_of_the_program_sees_the_default_device(backend: str) -> None:
+    """A custom operator creates tensors itself, so the modes stay where it is called in their block."""
+
+    def inside(x: torch.Tensor) -> Any:
+        with torch.device("meta"):
+            y = creates(x)
+        return y.device.type, creates(x).device.type
+
+    run = dynexplore.optimize(backend)(inside)
+    assert [run(X) for _ in range(2)] == [inside(X)] * 2

@@ -16,10 +16,11 @@ import torch
 from torch.autograd import grad_mode
 from torch.utils._device import DeviceContext
 
+from dynexplore.engine.graph.modes import enter_device, leave_device, pop_function_mode, push_function_mode
 from dynexplore.engine.variables.contract.active_mode import ActiveMode
 from dynexplore.engine.variables.contract.base import Args, Kwargs, VariableTracker
 from dynexplore.engine.variables.modes.active_modes import add_mode_node
-from dynexplore.engine.variables.modes.protocol import MANAGERS, EnteredModeVariable, exit_for_real
+from dynexplore.engine.variables.modes.protocol import MANAGERS, EnteredModeVariable
 from dynexplore.engine.variables.objects.builtin_value import NONE
 from dynexplore.engine.variables.rules import method
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
@@ -46,13 +47,7 @@ def _device_manager(ctx: TraceContext, constant: VariableTracker) -> EnteredMode
     if ctx.function_modes.entered:  # a device is a function mode, too, and dispatches before the outer ones
         ctx.break_graph("DX419", what="a device is entered in its block")
     device = constant.as_constant()
-    return EnteredModeVariable(torch.device, device, _enter_device, exit_for_real, ConstantVariable(device))
-
-
-def _enter_device(device: torch.device) -> Any:
-    mode: Any = DeviceContext(device)
-    mode.__enter__()
-    return mode
+    return EnteredModeVariable(torch.device, device, enter_device, leave_device, ConstantVariable(device))
 
 
 MANAGERS["device"] = "torch", _device_manager
@@ -69,22 +64,18 @@ def _exit_of_an_outer_block(ctx: TraceContext, device: VariableTracker, args: Ar
     """The exit of a block that was entered before this frame; torch ignores the arguments."""
     if ctx.function_modes.entered or not isinstance(_innermost_function_mode(), DeviceContext):
         ctx.break_graph("DX308", type="device")
-    entered = _pop_function_mode()
-    node = add_mode_node(ctx, _pop_function_mode)
+    entered = pop_function_mode()
+    node = add_mode_node(ctx, pop_function_mode)
 
     def exit_in_modified_code(build: Reconstruction) -> None:
-        build.call_object(_pop_function_mode)
+        build.call_object(pop_function_mode)
         build.writer.pop_top()
 
     ctx.active_modes.append(ActiveMode(
-        lambda: _push_function_mode(entered), lambda inner: add_mode_node(inner, _push_function_mode, node),
+        lambda: push_function_mode(entered), lambda inner: add_mode_node(inner, push_function_mode, node),
         exit_in_modified_code, of="device",
     ))  # fmt: skip
     return NONE
-
-
-_pop_function_mode: Any = torch._C._pop_torch_function_stack
-_push_function_mode: Any = torch._C._push_on_torch_function_stack
 
 
 def _innermost_function_mode() -> Any:

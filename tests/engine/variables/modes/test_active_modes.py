@@ -359,6 +359,12 @@ def test_the_state_of_the_thread_is_eagers(mode: str, name: str, caplog: pytest.
     assert_alike(mode, name, "eager")
 
 
+@pytest.mark.parametrize("name", ["breaks_then_raises", "breaks_then_graph_raises", "by_hand_raises"])
+def test_a_backend_compiles_under_no_default_device(name: str) -> None:
+    """AOTAutograd traced under the device that the frame was called with: it failed, or kept the device that the frame exits."""
+    assert_alike("device", name, "aot_eager")
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 @pytest.mark.parametrize(("mode", "name"), CELLS)
