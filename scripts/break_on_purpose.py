@@ -43,12 +43,16 @@ TESTS = (
     "opcodes",
     "engine/aliasing",
     "engine/provenance",
+    "engine/specialization",
+    "engine/graph/test_operator_warnings.py",
+    "engine/translate/test_graph_failure.py",
     *(f"engine/native/test_{name}.py" for name in ("cache", "dict_guard", "frame_hook", "guard_walk", "lookup_rows")),
     *(f"engine/runtime/test_{name}.py" for name in ("cache", "convert", "preserve_global_state")),
     "engine/variables/torch_/nn/test_nn_module.py",
     *(f"engine/variables/{name}.py" for name in (
-        "containers/test_builtin_iterators", "containers/test_containers", "modes/test_protocol", "objects/test_exception",
-        "objects/test_instance_dict", "objects/test_type_lookup", "objects/test_user_hash_key", "objects/test_user_object",
+        "containers/test_builtin_iterators", "containers/test_containers", "modes/test_active_modes", "modes/test_protocol",
+        "objects/test_exception", "objects/test_instance_dict", "objects/test_type_lookup",
+        "objects/test_user_hash_key", "objects/test_user_object",
         "scalars/test_symint",
     )),
 )  # fmt: skip

@@ -7,7 +7,8 @@ part can be watched as well as broken: for a guard a test counts if the guard sa
   explanation of a miss. Each is broken by itself, as a test of one says nothing about the others.
 - What is asked in C is broken in C (native_faults.py).
 - A fact that `ModuleGuards` does not note is asked by nobody.
-- Each row of the tables of aliasing (reasons to skip a backend, passes, wrappers) answers always yes, or always no.
+- Each row of the tables of aliasing (reasons to skip a backend, passes, wrappers) and of specialization (sizes, strides, numbers,
+  objects) answers always yes, or always no.
 - A handler gets its two topmost operands swapped, or its result dropped: it becomes None, or nothing is done if there is none.
 
 In:  the engine, imported. Out: `faults()`; `watch()`, which from then on adds what is used to `SEEN`.
@@ -16,10 +17,9 @@ In:  the engine, imported. Out: `faults()`; `watch()`, which from then on adds w
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import native_faults
@@ -31,6 +31,7 @@ from dynexplore.engine.bytecode import OPCODES
 from dynexplore.engine.bytecode.opcodes import stack_change, stack_effect
 from dynexplore.engine.provenance import guard_check, module_guards
 from dynexplore.engine.provenance.guards import GUARD_KINDS, GuardKind
+from dynexplore.engine.specialization.tables import NUMBER_ROWS, OBJECT_ROWS, SIZE_ROWS, STRIDE_ROWS
 from dynexplore.engine.translate import dispatch
 from dynexplore.engine.translate.call_wrappers import CALL_WRAPPERS
 from dynexplore.engine.translate.translator import HANDLERS
@@ -362,16 +363,29 @@ def native_guard_faults(library: Any) -> Iterator[Fault]:
         yield Fault(f"C, {site} holds always", plant, _native(site), *needs)
 
 
-# -- the tables of engine/aliasing -------------------------------------------------------------------------------------
+# -- the tables of engine/aliasing and engine/specialization ------------------------------------------------------------
 
-TABLES: dict[str, dict[str, Any]] = {
+def _by_reason(rows: Iterable[Any]) -> dict[str, Any]:
+    """The rows of a table by their reason, and by their kind where two give the same; the last row has no predicate."""
+    *asked, _ = rows
+    reasons = [row.reason for row in asked]
+    return {f"{row.reason}, {row.kind}" if reasons.count(row.reason) > 1 else row.reason: row for row in asked}
+
+
+TABLES: dict[str, Mapping[str, Any]] = {
     "eligibility": RULES, "pass": PASSES, "wrapper": WRAPPERS, "call wrapper": CALL_WRAPPERS,
+    "size": _by_reason(SIZE_ROWS), "stride": _by_reason(STRIDE_ROWS), "number": _by_reason(NUMBER_ROWS),
+    "object": _by_reason(OBJECT_ROWS),
 }  # fmt: skip
-PREDICATES = {"eligibility": "predicate", "pass": "wants", "wrapper": "wants", "call wrapper": "wants"}
+PREDICATES = {
+    "eligibility": "predicate", "pass": "wants", "wrapper": "wants", "call wrapper": "wants",
+    **dict.fromkeys(("size", "stride", "number", "object"), "applies"),
+}  # fmt: skip
 
 NO_DIFFERENCE = {
     ("eligibility", "BE29", True): "it is asked in no other case",
     ("wrapper", "regenerate output aliases", True): "it is what the row says",
+    ("wrapper", "cut history at no_grad views", True): "it is what the row says",
     ("call wrapper", "note program code", True): "it is what the row says",
     **{
         ("call wrapper", name, True): "it costs time and changes nothing"
@@ -411,11 +425,11 @@ def watch_tables() -> None:
                 SEEN.add(_answered(table, name, answer))
                 return answer
 
-            rows[name] = dataclasses.replace(row, **{PREDICATES[table]: note})
+            object.__setattr__(row, PREDICATES[table], note)  # a row is frozen
 
 
 def _always(table: str, name: str, answer: bool) -> None:
-    TABLES[table][name] = dataclasses.replace(TABLES[table][name], **{PREDICATES[table]: lambda one: answer})
+    object.__setattr__(TABLES[table][name], PREDICATES[table], lambda one: answer)
 
 
 def _answered(table: str, name: str, answer: bool) -> str:
