@@ -3,8 +3,9 @@
 The idea: code is easy to follow if its steps stand where one looks for them. So a small program is captured, and each function of
 the engine that is given the graph (the finished graph, its module, or the candidate for a backend) is noted when it is first
 called: a reader reads it once. A row of a table is read with its table, so lambdas do not count. A change of file is a function in
-another file than the one before. The same is done for a frame on its way through convert: there rooms (folders) are noted, as
-functions are first given the conversion, its request or its translation.
+another file than the one before. The same is done for a frame on its way through convert, by rooms (folders): functions that are
+given the conversion, its request or its translation. A room is entered when another room calls into it; to return to the caller is
+no visit. If one is entered twice, the reader is sent back to where she has been.
 
 In:  nothing; `--backend` names the backend (aot_eager). Out: the functions in order, and the counts.
 
@@ -48,6 +49,7 @@ class Follower:
     def __init__(self, kinds: tuple[type[Any], ...]) -> None:
         self.kinds = kinds
         self.visits: dict[Visit, None] = {}
+        self.entered: list[str] = []  # the rooms, each time that a function of another room calls into them
 
     def noted(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """The function, whose calls are followed."""
@@ -68,7 +70,25 @@ class Follower:
             return
         parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         if any(isinstance(frame.f_locals.get(name), self.kinds) for name in parameters):
-            self.visits.setdefault((str(Path(code.co_filename).relative_to(ENGINE)), code.co_qualname))
+            visit = str(Path(code.co_filename).relative_to(ENGINE)), code.co_qualname
+            if visit not in self.visits and _room(visit[0]) != self._room_of_caller(frame.f_back):
+                self.entered.append(_room(visit[0]))
+            self.visits.setdefault(visit)
+
+    def _room_of_caller(self, frame: FrameType | None) -> str:
+        """The room of the innermost function on the stack that was noted."""
+        while frame is not None:
+            file = frame.f_code.co_filename
+            if file.startswith(str(ENGINE)):
+                visit = str(Path(file).relative_to(ENGINE)), frame.f_code.co_qualname
+                if visit in self.visits:
+                    return _room(visit[0])
+            frame = frame.f_back
+        return ""
+
+
+def _room(file: str) -> str:
+    return file.partition("/")[0]
 
 
 def changes(stays: list[str]) -> int:
@@ -111,9 +131,10 @@ def main() -> None:
     graph, frame = follow(parser.parse_args().backend)
     print(*lines(list(graph.visits)), sep="\n")
     files = [file for file, _ in graph.visits]
-    rooms = [file.partition("/")[0] for file, _ in frame.visits]
     print(f"\nthe graph: {len(files)} functions, {changes(files)} changes of file, {len(set(files))} files")
-    print(f"the frame: {len(rooms)} functions, {changes(rooms)} changes of room: {' '.join(dict.fromkeys(rooms))}")
+    rooms = frame.entered
+    twice = len(rooms) - len(set(rooms))
+    print(f"the frame: {len(frame.visits)} functions; rooms entered: {' '.join(rooms)}; {twice} entered twice")
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ from torch.profiler import ProfilerActivity, profile
 from torch.utils.checkpoint import checkpoint
 
 import dynexplore
-from dynexplore.engine.runtime import convert
+from dynexplore.engine.runtime.observed_backend import ObservedBackend
 
 KILOBYTE = 1 / 1024  # in the unit of bucket_cap_mb
 
@@ -315,18 +315,18 @@ def train(trainings: dict[str, Training]) -> dict[str, Any]:
 def watching() -> Iterator[list[Any]]:
     """The pieces of each graph that is compiled meanwhile: [parameters, buckets, nodes] of each piece of each graph."""
     graphs: list[Any] = []
-    whole = convert.Conversion._compiled
+    whole = ObservedBackend.compiled
 
-    def noting(conversion: Any, graph: Any, *args: Any, **kwargs: Any) -> Any:
-        compiled = whole(conversion, graph, *args, **kwargs)
+    def noting(backend: Any, graph: Any, *args: Any, **kwargs: Any) -> Any:
+        compiled = whole(backend, graph, *args, **kwargs)
         graphs.append([[list(piece.parameters), list(piece.buckets), list(piece.nodes)] for piece in graph.pieces])
         return compiled
 
-    convert.Conversion._compiled = noting
+    ObservedBackend.compiled = noting
     try:
         yield graphs
     finally:
-        convert.Conversion._compiled = whole
+        ObservedBackend.compiled = whole
 
 
 def overlap() -> dict[str, list[str]]:

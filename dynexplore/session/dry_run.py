@@ -25,6 +25,7 @@ from dynexplore.engine import native
 from dynexplore.engine.config import config
 from dynexplore.engine.counters import counters
 from dynexplore.engine.errors import DynexploreError
+from dynexplore.engine.graph.builder import FinishedGraph
 from dynexplore.engine.native import CodeCache, Entry
 from dynexplore.engine.recorder import unrecorded_entries_again
 from dynexplore.engine.runtime import convert, foreign_modes, interrupts, reports
@@ -32,6 +33,7 @@ from dynexplore.engine.runtime.cache import CodeState, CompiledEntry
 from dynexplore.engine.runtime.compile_lock import compile_lock
 from dynexplore.engine.runtime.decision import Decision, decide
 from dynexplore.engine.runtime.frame_facts import CheckedEntries, check_entries, facts_of
+from dynexplore.engine.runtime.observed_backend import ObservedBackend
 from dynexplore.engine.runtime.stores import Store
 from dynexplore.engine.specialization.profile import Profile
 from dynexplore.engine.translate import unique_names
@@ -83,14 +85,21 @@ def _outcome(decision: Decision, checked: CheckedEntries) -> Outcome:
 # -- a translation without side effects on the engine ----------------------------------------------------------
 
 
+class _NoBackend(ObservedBackend):
+    """Passes no graph to the backend."""
+
+    def observed(self, graph: FinishedGraph, name: str, compile_graph: Callable[[], Callable[..., Any]]) -> Callable[..., Any]:
+        forward: Callable[..., Any] = graph.module.forward
+        return forward
+
+
 class _DryConversion(convert.Conversion):
     """A conversion whose graphs are not passed to a backend, and whose failures are not raised."""
 
     failure = ""
 
-    def _compile_graph(self, graph: Any, name: str, compile_it: Any) -> Callable[..., Any]:
-        forward: Callable[..., Any] = graph.module.forward
-        return forward
+    def make_compiler(self) -> ObservedBackend:
+        return _NoBackend(self.backend, self.store.observers, self.recorder, self.frame)
 
     def _engine_failed(self, error: Exception) -> None:
         self.failure = f"a bug of the engine: {type(error).__name__}: {error}"

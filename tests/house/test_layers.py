@@ -40,6 +40,7 @@ LAYERS = {
     # what tensors and nodes alias: facts that the graph being built needs, too
     **dict.fromkeys((f"dynexplore.engine.aliasing.{name}" for name in ("storage", "stale_views")), 11),
     **dict.fromkeys((f"dynexplore.engine.aliasing.{name}" for name in ("mutation", "autograd_graph", "metadata")), 12),
+    "dynexplore.engine.graph.custom_operators": 12,
     "dynexplore.engine.aliasing.collect": 13,
     "dynexplore.engine.policy": 20,
     "dynexplore.engine.provenance": 20,

@@ -44,6 +44,7 @@ THEMES: dict[str, tuple[str, ...]] = {
     "recording/upgrades": ("recording/test_recording",),
     "engine/runtime/frame_facts": ("engine/runtime/test_decision",),
     "engine/runtime/missing_compiler": ("engine/runtime/test_backends",),
+    "engine/runtime/observed_backend": ("engine/aliasing/test_lower", "session/test_explain", "session/test_session"),
     "engine/runtime/observers": ("session/test_explain", "second_opinion/test_step_checker"),
     "session/torch_compiled": ("watching/test_recognized",),
     "tools/wrong_operator": ("tools/test_checked_calls",),

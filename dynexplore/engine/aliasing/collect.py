@@ -21,6 +21,7 @@ from dynexplore.engine.aliasing.metadata import GraphMetadata, InputAliasInfo, O
 from dynexplore.engine.aliasing.mutation import IN_PLACE_VIEWS, operator_name
 from dynexplore.engine.aliasing.stale_views import is_leaf_unless_stale
 from dynexplore.engine.aliasing.storage import has_internal_overlap, storage_of
+from dynexplore.engine.graph.custom_operators import is_of_program
 
 
 class Input(Protocol):
@@ -58,7 +59,8 @@ def collect_metadata(
     return GraphMetadata(
         input_infos, output_infos,
         op_count=len(calls := _calls(module)), has_mutation=bool(effects.written), may_raise=effects.may_fail,
-        draws_rng=effects.draws_random_numbers, warns=any("warnings" in node.meta for node in calls),
+        draws_rng=effects.draws_random_numbers, runs_program_code=any(map(is_of_program, calls)),
+        warns=any("warnings" in node.meta for node in calls),
         has_overlapping_write=effects.has_overlapping_write or _mutates_an_expanded_input(inputs, effects),
         mutates_saved_data=mutates_saved_data, mutates_recompute_inputs=mutates_recompute_inputs,
     )  # fmt: skip

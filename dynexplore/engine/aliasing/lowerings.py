@@ -44,7 +44,6 @@ from torch.utils.checkpoint import CheckpointPolicy
 from dynexplore.engine.aliasing.mutation import aliases_storage, mutated_args, operator_name
 from dynexplore.engine.aliasing.storage import storage_of
 from dynexplore.engine.graph.builder import FinishedGraph, example_value
-from dynexplore.engine.graph.custom_operators import runs_program_code
 from dynexplore.engine.graph.modes import has_default_device, inference_mode_entered, sets_default_device
 from dynexplore.engine.graph.partition import can_be_cut
 from dynexplore.engine.provenance.sources import Source
@@ -165,7 +164,7 @@ def lower_default_devices(graph: FinishedGraph) -> None:
     """Give each constructor its device as an argument, and erase the nodes that enter and exit default devices."""
     owners = _graph_modules(graph.module)
     setters = [node for owner in owners for node in owner.graph.nodes if sets_default_device(node)]
-    if not (setters or has_default_device()) or runs_program_code(graph.module):  # code of the program creates tensors, too
+    if not (setters or has_default_device()) or graph.meta.runs_program_code:  # code of the program creates tensors, too
         return
     constructors = [node for node in calls_in(graph.module) if _creates_on_default_device(node)]
     if not setters and not constructors:
@@ -180,7 +179,7 @@ def lower_default_devices(graph: FinishedGraph) -> None:
 
 
 def _creates_on_default_device(node: torch.fx.Node) -> bool:
-    is_constructor = node.op == "call_function" and node.target in _device_constructors()  # type: ignore[no-untyped-call]
+    is_constructor = node.op == "call_function" and node.target in _device_constructors()
     return is_constructor and node.kwargs.get("device") is None and isinstance(_fake_of(node), torch.Tensor)
 
 

@@ -53,6 +53,7 @@ class GraphMetadata:
     has_mutation: bool = False  # of an input or an intermediate
     may_raise: bool = False  # whether an operator raises depends on the data of tensors
     draws_rng: bool = False
+    runs_program_code: bool = False  # a custom operator or an autograd.Function
     warns: bool = False  # an operator issued a warning on fake tensors
     has_overlapping_write: bool = False  # an operator writes to one element's memory twice
     mutates_saved_data: bool = False  # a saved tensor's data is mutated or replaced without a version bump

@@ -5,7 +5,7 @@ program wrote: it may print, count and raise, and must run once. So a graph that
 function that records the result, or the exception. If the segment must run again as plain Python, the recorded results replace the
 calls (translate/replay.py).
 
-In: the captured graph module. Out: `runs_program_code(module)`; `with_recorded_results(module)`, a copy that records them;
+In: the captured graph module. Out: `is_of_program(node)`; `with_recorded_results(module)`, a copy that records them;
 `calls`, the records of the graph call that runs in this thread. PyTorch's counterpart: none; an exception in a graph leaves the
 compiled function.
 """
@@ -59,12 +59,6 @@ def is_of_program(node: torch.fx.Node) -> bool:
         return (target.__module__ or "").partition(".")[0] not in _LIBRARIES
     owner = getattr(target, "__self__", None)
     return isinstance(owner, type) and issubclass(owner, torch.autograd.Function)
-
-
-def runs_program_code(module: torch.fx.GraphModule) -> bool:
-    """Whether any node of a graph, or of its subgraphs, runs user code."""
-    graphs = [inner.graph for inner in module.modules() if isinstance(inner, torch.fx.GraphModule)]
-    return any(map(is_of_program, (node for graph in graphs for node in graph.nodes)))
 
 
 def with_recorded_results(module: torch.fx.GraphModule) -> torch.fx.GraphModule:

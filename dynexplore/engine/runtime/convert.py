@@ -21,12 +21,10 @@ import traceback
 from collections.abc import Callable
 from dataclasses import replace
 from types import FunctionType
-from typing import Any
 
 from dynexplore.engine import events as ev
 from dynexplore.engine import native, tool_hooks
 from dynexplore.engine.aliasing import float_inputs
-from dynexplore.engine.aliasing.eligibility import NO_COMPILER, Candidate, skip_backend
 from dynexplore.engine.bytecode import argument_slots
 from dynexplore.engine.config import config
 from dynexplore.engine.counters import counters
@@ -34,12 +32,10 @@ from dynexplore.engine.errors import (
     BackendCompilerError,
     DynexploreError,
     EngineError,
-    MissingCompiler,
     RecompileLimitError,
     Unsupported,
 )
 from dynexplore.engine.graph import warning_registry
-from dynexplore.engine.graph.builder import FinishedGraph
 from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.native import Entry, FrameState, function_of
 from dynexplore.engine.phases import times
@@ -49,7 +45,7 @@ from dynexplore.engine.policy.nested_breaks import disabled_by_torch, runs_once
 from dynexplore.engine.provenance.sources import LocalSource
 from dynexplore.engine.recorder import Recorder, entry_number
 from dynexplore.engine.runtime import foreign_modes, interrupts, preserve_global_state, reports, stance
-from dynexplore.engine.runtime.backends import GraphBackend, resolve
+from dynexplore.engine.runtime.backends import resolve
 from dynexplore.engine.runtime.cache import (
     CodeState,
     CompiledEntry,
@@ -64,6 +60,7 @@ from dynexplore.engine.runtime.cache import (
 from dynexplore.engine.runtime.compile_lock import compile_lock
 from dynexplore.engine.runtime.decision import Decision, EntriesVerdict, FrameFacts, decide
 from dynexplore.engine.runtime.frame_facts import check_entries, entry_limit, facts_of
+from dynexplore.engine.runtime.observed_backend import ObservedBackend
 from dynexplore.engine.runtime.stores import Store
 from dynexplore.engine.translate.budget import IDLE_SHARE
 from dynexplore.engine.translate.contract.request import SkipFrame, SkipFrameOnce, Translation, TranslationRequest
@@ -151,6 +148,8 @@ def _entry_for(store: Store, state: FrameState, facts: FrameFacts) -> Entry | No
 class Conversion:
     """The conversion of one frame that no entry fits."""
 
+    compiler: ObservedBackend
+
     def __init__(self, store: Store, state: FrameState, missed: list[Miss]) -> None:
         self.store = store
         self.state = state
@@ -162,7 +161,6 @@ class Conversion:
         self.prints = config.prints_frames()
         self.recorder: Recorder | None = self._recorder_with_printout()
         self.frame = self.recorder.next_frame_id() if self.recorder is not None else 0
-        self.backend_seconds = 0.0
 
     def _recorder_with_printout(self) -> Recorder | None:
         """The store's recorder; if something about the frame is to be printed, one that also records for the printout."""
@@ -202,6 +200,7 @@ class Conversion:
             counters["stats"]["recompiles"] += 1
             reports.recompiled(self.recorder, self.frame, self.code, self.missed)
         counters["frames"]["total"] += 1
+        self.compiler = self.make_compiler()
         self.store.note_use()
         reports.entered(self.recorder, self.frame, self.store, self.state)
         if self.store.observers.calls is not None:
@@ -218,12 +217,16 @@ class Conversion:
         finally:
             counters["frames"]["ok" if outcome == "compiled" else outcome] += 1
             seconds = time.perf_counter() - started
-            reports.finished(self.recorder, self.frame, outcome, seconds, self.backend_seconds)
+            reports.finished(self.recorder, self.frame, outcome, seconds, self.compiler.seconds)
             if self.prints and self.tools is not None:
                 self.tools.print_frame(self.recorder, self.frame, self.state)
             if self.store.observers.run is not None:
                 self.store.observers.run.forget(self.frame)
         return entry
+
+    def make_compiler(self) -> ObservedBackend:
+        """The compiler of the frame's graphs."""
+        return ObservedBackend(self.backend, self.store.observers, self.recorder, self.frame)
 
     def _translate(self) -> tuple[Entry | None, str]:
         try:
@@ -291,7 +294,7 @@ class Conversion:
             closure=state.closure,
             values=slot_values(state),
             slot_names=argument_slots(self.code),
-            compiler=GraphBackend(self.backend, self._compile_graph, self.recorder, self.frame),
+            compiler=self.compiler,
             profile=self.code_state.profile,
             module_classes=self.store.module_classes,
             break_chains=self.store.break_chains,
@@ -323,39 +326,6 @@ class Conversion:
                 profile.note_failed_when_skipped("", "MODULE_STATE")
             for guard in failed:
                 profile.note_failed_when_skipped(guard.source.text(), guard.kind)
-
-    def _compile_graph(self, graph: FinishedGraph, name: str, compile_it: Callable[[], Callable[..., Any]]) -> Callable[..., Any]:
-        if self.store.observers.graphs is not None:
-            self.store.observers.graphs.append(graph.captured or graph.module)
-        observer = self.store.observers.run
-        watched = observer.plan(graph, name, self.frame) if observer is not None else None
-        started = time.perf_counter()
-        try:
-            with interrupts.passed_on():
-                compiled = self._compiled(graph, name, compile_it)
-        finally:
-            self.backend_seconds += time.perf_counter() - started
-        counters["stats"]["graphs"] += 1
-        counters["stats"]["calls_captured"] += graph.meta.op_count
-        if self.store.observers.recorder is not None:
-            compiled = reports.recorded_graph(compiled, name, self.store.observers.recorder, self.frame)
-        if watched is not None:
-            compiled = native.RegionCall(watched.watch(compiled, self.backend.name), None)
-        return compiled
-
-    def _compiled(self, graph: FinishedGraph, name: str, compile_it: Callable[[], Callable[..., Any]]) -> Callable[..., Any]:
-        try:
-            if config.repro_after and self.tools is not None:
-                return self.tools.compile_watched(graph, name, self.backend, compile_it)
-            return compile_it()
-        except MissingCompiler as error:
-            if self.store.observers.notices is None:
-                raise
-            if str(error) not in self.store.observers.notices:
-                self.store.observers.notices[str(error)] = None
-                reports.log("WARNING", str(error))
-            skip_backend(Candidate(graph), NO_COMPILER)
-            return compile_it()
 
     def _keep(self, translation: Translation) -> tuple[Entry | None, str]:
         """Turn a translation into an entry, or into None if there is nothing to compile."""

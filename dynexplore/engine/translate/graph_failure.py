@@ -30,7 +30,7 @@ from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 from dynexplore.engine.counters import counters
 from dynexplore.engine.errors import DynexploreError
 from dynexplore.engine.graph.builder import FinishedGraph
-from dynexplore.engine.graph.custom_operators import CallNotes, runs_program_code
+from dynexplore.engine.graph.custom_operators import CallNotes
 from dynexplore.engine.native import TailCall
 from dynexplore.engine.policy.trace_rules import OWN_FOLDER
 from dynexplore.engine.translate.replay import Replay, innermost_hooks, notes_of, record_hook_calls
@@ -84,7 +84,7 @@ class Segment:
     def __init__(self, ctx: Interpreter, graph: FinishedGraph, *, in_order: bool) -> None:
         self.in_order = in_order
         self.locations = node_locations(graph.module.graph)
-        self.has_program_code = runs_program_code(graph.module) or ctx.function_modes.has_wrappers
+        self.has_program_code = graph.meta.runs_program_code or ctx.function_modes.has_wrappers
         in_a_block = any(node.meta.get("in_a_block") for node in graph.module.graph.nodes)
         self.has_side_effects = bool(ctx.journal.changed or ctx.effects.draws or in_a_block or ctx.graph.sets_modes)
 

@@ -9,19 +9,19 @@ import torch
 
 import dynexplore
 from dynexplore.engine.aliasing.metadata import GraphMetadata
-from dynexplore.engine.runtime import convert
+from dynexplore.engine.runtime.observed_backend import ObservedBackend
 
 
 def metadata_of(program: Any, *args: Any, monkeypatch: pytest.MonkeyPatch) -> GraphMetadata:
     """The metadata of the one graph that the engine makes of a program."""
     collected: list[GraphMetadata] = []
-    compiled = convert.Conversion._compiled
+    compiled = ObservedBackend.compiled
 
-    def note(conversion: Any, graph: Any, *rest: Any) -> Any:
+    def note(backend: Any, graph: Any, *rest: Any) -> Any:
         collected.append(graph.meta)
-        return compiled(conversion, graph, *rest)
+        return compiled(backend, graph, *rest)
 
-    monkeypatch.setattr(convert.Conversion, "_compiled", note)
+    monkeypatch.setattr(ObservedBackend, "compiled", note)
     dynexplore.optimize("eager", nopython=True)(program)(*args)
     (meta,) = collected
     return meta
@@ -38,7 +38,7 @@ def test_mutations_and_what_autograd_notices_of_them(monkeypatch: pytest.MonkeyP
     meta = metadata_of(mutates, torch.ones(2), torch.ones(2), torch.ones(2), monkeypatch=monkeypatch)
     assert meta.mutated_inputs == (0, 1)
     assert meta.hidden_mutations == (0,)
-    assert meta.has_mutation and not meta.may_raise and not meta.draws_rng
+    assert meta.has_mutation and not meta.may_raise and not meta.draws_rng and not meta.runs_program_code
 
 
 def test_inputs_that_enter_autograds_graph(monkeypatch: pytest.MonkeyPatch) -> None:
