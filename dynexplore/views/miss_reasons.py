@@ -144,9 +144,18 @@ def _one_name(names: Sequence[str]) -> str:
     >>> _one_name(["`a.drop.training`", "`a.norm.training`", "`b.training`", "`c.training`"]), _one_name(["`x`"])
     ('`training` of 4 objects', '`x`')
     """
-    attributes = {name.strip("`").rpartition(".")[2] for name in names}
-    is_shared = len(names) > _MOST_NAMES + 1 and len(attributes) == 1 and all("." in name for name in names)
-    return names[0] if len(names) == 1 else f"`{attributes.pop()}` of {len(names)} objects" if is_shared else ""
+    attribute = shared_attribute([name.strip("`") for name in names]) if len(names) > _MOST_NAMES + 1 else ""
+    return names[0] if len(names) == 1 else f"`{attribute}` of {len(names)} objects" if attribute else ""
+
+
+def shared_attribute(sources: Sequence[str]) -> str:
+    """The attribute of several objects that all these values are; else nothing.
+
+    >>> shared_attribute(["a.drop.training", "b.training"]), shared_attribute(["a.training", "b.p"]), shared_attribute(["n", "n"])
+    ('training', '', '')
+    """
+    attributes = {source.rpartition(".")[2] for source in sources}
+    return attributes.pop() if len(attributes) == 1 and all("." in source for source in sources) else ""
 
 
 def _listed(names: Sequence[str]) -> str:

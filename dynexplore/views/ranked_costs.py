@@ -25,7 +25,7 @@ from dynexplore.views.changes import is_another_object
 from dynexplore.views.compile_seconds import Seconds, seconds_by_frame, seconds_of_breaks
 from dynexplore.views.counts import plural
 from dynexplore.views.headline import LONGEST, breaks_by_cost, cause_of, place_of_break, remedy_of
-from dynexplore.views.miss_reasons import Reason, call_of_frame, causes_among, reason_of, reasons_of
+from dynexplore.views.miss_reasons import Reason, call_of_frame, causes_among, reason_of, reasons_of, shared_attribute
 from dynexplore.views.names import decorator_of, frame_code, frame_name, is_library, plain_name, short_file
 from dynexplore.views.remedies import (
     NO_ACTION,
@@ -218,13 +218,12 @@ def _lines_of(first: Sequence[Reason], further: Sequence[Reason]) -> list[str]:
     """The further reasons, one line each; an attribute that changed alike in many modules, such as `training`, is one line."""
     alike: dict[tuple[str, str], list[Reason]] = {}
     for reason in (*first, *further):
-        attribute = reason.source.rpartition(".")[2] if "." in reason.source else reason.source
-        alike.setdefault((attribute, reason.change.happened), []).append(reason)
+        alike.setdefault((reason.source.rpartition(".")[2], reason.change.happened), []).append(reason)
     lines = []
-    for (attribute, _), reasons in alike.items():
+    for reasons in alike.values():
         is_first = reasons[0] in first
         rest = reasons[1:] if is_first else reasons
-        if len(rest) > 1 and "." in rest[0].source:
+        if len(rest) > 1 and (attribute := shared_attribute([reason.source for reason in rest])):
             lines.append(f"`{attribute}` of {len(rest)} {'more ' if is_first else ''}objects {rest[0].change.happened}")
         else:
             lines += [reason.line for reason in rest]

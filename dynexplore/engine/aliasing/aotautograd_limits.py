@@ -40,6 +40,8 @@ from dynexplore.engine.aliasing.lowerings import calls_in
 from dynexplore.engine.aliasing.mutation import (
     IN_PLACE_VIEWS,
     aliases_storage,
+    is_as_strided,
+    is_mutated_after,
     mutated_args,
     mutated_storages,
     operator_name,
@@ -135,15 +137,7 @@ def mutates_saved_tensor(graph: FinishedGraph) -> bool:
 
 def mutates_storage_of_as_strided_view(graph: FinishedGraph) -> bool:
     """Whether the graph mutates a storage of which `as_strided` took a view of a view."""
-    if not graph.meta.has_mutation:
-        return False
-    strided: set[int] = set()
-    for node in calls_in(graph.module):
-        if _is_as_strided_of_a_view(node):
-            strided |= storages_of(node)
-        if strided and any(strided & storages_of(mutated) for mutated in mutated_args(node)):
-            return True
-    return False
+    return graph.meta.has_mutation and is_mutated_after(calls_in(graph.module), _is_as_strided_of_a_view)
 
 
 def mutates_non_leaf(graph: FinishedGraph) -> bool:
@@ -259,8 +253,7 @@ def _is_as_strided_of_a_view(node: torch.fx.Node) -> bool:
 
     A backend that replays a mutation on the base inverts the chain of views, and this one cannot be inverted.
     """
-    name = operator_name(node)
-    if not name.startswith("as_strided") or not isinstance(viewed := node.args[0], torch.fx.Node):
+    if not is_as_strided(node) or not isinstance(viewed := node.args[0], torch.fx.Node):
         return False
     turned = any(operator_name(neighbor) in IN_PLACE_VIEWS for neighbor in (viewed, *viewed.users))
     return turned or (viewed.op != "placeholder" and _is_view_of_an_argument(viewed))

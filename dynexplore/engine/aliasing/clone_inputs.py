@@ -23,7 +23,7 @@ import torch
 import torch.fx
 from torch.utils.checkpoint import CheckpointPolicy
 
-from dynexplore.engine.aliasing.mutation import aliases_storage, mutated_args, operator_name
+from dynexplore.engine.aliasing.mutation import aliases_storage, is_as_strided, mutated_args
 from dynexplore.engine.aliasing.storage import storage_of
 from dynexplore.engine.graph.builder import example_value
 
@@ -88,7 +88,7 @@ def _stretches(graph: torch.fx.Graph, written: torch.fx.Node) -> list[list[torch
         views = [node for node in seen if aliases_storage(node, storage)]
         if len(views) == len(seen) or (views and seen <= {*views, *writes}):
             continue  # only mutates it, reads nothing
-        if any(node in writes or place[node] > place[later[0]] or operator_name(node).startswith("as_strided") for node in seen):
+        if any(node in writes or place[node] > place[later[0]] or is_as_strided(node) for node in seen):
             return None
         stretches.setdefault(later[0], []).append(user)
     return list(stretches.values())

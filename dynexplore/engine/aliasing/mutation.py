@@ -9,7 +9,7 @@ decides whether they raise. Out: answers. PyTorch's counterpart: torch/_functorc
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -34,6 +34,11 @@ def operator_name(node: torch.fx.Node) -> str:
     return target_name(node.target)
 
 
+def is_as_strided(node: torch.fx.Node) -> bool:
+    """Whether a node calls `as_strided`, in place or not, or one of its kin, such as `as_strided_scatter`."""
+    return operator_name(node).startswith("as_strided")
+
+
 def mutated_args(node: torch.fx.Node) -> list[torch.fx.Node]:
     """The nodes among its inputs whose values an operator mutates."""
     storages = node.meta.get("writes", ())
@@ -44,6 +49,17 @@ def mutated_args(node: torch.fx.Node) -> list[torch.fx.Node]:
         return [out for out in pytree.tree_leaves(node.kwargs["out"]) if isinstance(out, torch.fx.Node)]
     name = operator_name(node)
     return node.all_input_nodes[:1] if name.endswith("_") or name in _IN_PLACE_FUNCTIONS else []
+
+
+def is_mutated_after(calls: Iterable[torch.fx.Node], takes: Callable[[torch.fx.Node], bool]) -> bool:
+    """Whether the storage of a value that such a node takes is mutated by that node or a later one."""
+    storages: set[int] = set()
+    for node in calls:
+        if takes(node):
+            storages |= storages_of(node)
+        if storages and any(storages & storages_of(mutated) for mutated in mutated_args(node)):
+            return True
+    return False
 
 
 def aliases_storage(node: torch.fx.Node, storage: int) -> bool:

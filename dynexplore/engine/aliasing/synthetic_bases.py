@@ -25,7 +25,7 @@ import torch
 import torch.fx
 
 from dynexplore.engine.aliasing.lowerings import calls_in
-from dynexplore.engine.aliasing.mutation import mutated_args, operator_name, storages_of, tensors_of
+from dynexplore.engine.aliasing.mutation import is_as_strided, is_mutated_after, mutated_args, storages_of, tensors_of
 from dynexplore.engine.aliasing.storage import groups_that_overlap, layout_of, storage_of
 from dynexplore.engine.graph.builder import FinishedGraph, example_value
 
@@ -82,19 +82,12 @@ def are_views_in_graph(bases: Sequence[Base], graph: FinishedGraph) -> bool:
     attributes = (node for node in graph.module.graph.nodes if node.op == "get_attr")
     if any(node in graph.outputs for node in nodes) or any(not storages.isdisjoint(storages_of(node)) for node in attributes):
         return False
-    if _takes_as_strided_before_mutation(graph, nodes):
-        return False
+    if is_mutated_after(calls_in(graph.module), lambda node: is_as_strided(node) and node.args[0] in nodes):
+        return False  # of a view of the base it would be one that has no inverse
     numbers = (number for node in nodes for part in layout_of(example_value(node)) for number in _numbers(part))
     if not all(isinstance(number, int) for number in numbers):
         return False
     return all(has_one_base for *_, has_one_base in bases) or not any(_is_view_or_trains(node, storages) for node in graph.outputs)
-
-
-def _takes_as_strided_before_mutation(graph: FinishedGraph, nodes: Sequence[torch.fx.Node]) -> bool:
-    """Whether an `as_strided` of an input comes before a mutation: of a view of the base it would be one that has no inverse."""
-    calls = list(calls_in(graph.module))
-    last = max((place for place, node in enumerate(calls) if mutated_args(node)), default=-1)
-    return any(operator_name(node).startswith("as_strided") and node.args[0] in nodes for node in calls[: last + 1])
 
 
 def _is_view_or_trains(output: torch.fx.Node, storages: set[int]) -> bool:

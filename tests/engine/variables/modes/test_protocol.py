@@ -238,7 +238,7 @@ def a_profiler_that_calls_back(x):
     return y + 1, seen
 
 
-@program(torch.randn(3), graphs=1, ops=4)
+@program(torch.randn(3), graphs=1, ops=2)
 def a_device_as_a_manager(x):
     with torch.device("cpu"):
         y = torch.ones(3)
