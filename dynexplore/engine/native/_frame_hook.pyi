@@ -167,6 +167,9 @@ class TailCall:
 
     def __new__(cls, function: FunctionType, *args: object) -> Self: ...
 
+def finish_call(call: TailCall, /) -> Any:
+    """Call the function of a tail call in a frame of its own; no frame but that one holds the arguments."""
+
 @final
 class Region:
     """The store in which a thread's frames are looked up, and the callback for a miss.

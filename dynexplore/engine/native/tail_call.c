@@ -97,8 +97,36 @@ go_on(PyObject *result)
     return result;
 }
 
+/* Call the function of a TailCall here, in a frame of its own.  The caller's stack holds the TailCall until it returns, so the
+   arguments move to another: only the frame of the function holds them, as where the interpreter pushes a frame itself. */
+static PyObject *
+finish_call(PyObject *Py_UNUSED(module), PyObject *object)
+{
+    if (!Py_IS_TYPE(object, &TailCall_Type)) {
+        PyErr_SetString(PyExc_TypeError, "finish_call() takes a TailCall");
+        return NULL;
+    }
+    TailCall *call = (TailCall *)object;
+    Py_ssize_t count = Py_SIZE(call);
+    TailCall *moved = PyObject_GC_NewVar(TailCall, &TailCall_Type, count);
+    if (moved == NULL) {
+        return NULL;
+    }
+    moved->function = Py_NewRef(call->function);
+    moved->creator = NULL;                      /* its frame is a call, not the rest of the caller's */
+    memcpy(moved->args, call->args, count * sizeof(PyObject *));
+    Py_SET_SIZE(call, 0);
+    PyObject_GC_Track(moved);
+    return go_on((PyObject *)moved);
+}
+
+static PyMethodDef tail_call_functions[] = {
+    {"finish_call", finish_call, METH_O, "finish_call(call) -> object: the result of the TailCall's function, which is called now."},
+    {NULL, NULL, 0, NULL},
+};
+
 int
 init_tail_call(PyObject *module)
 {
-    return PyModule_AddType(module, &TailCall_Type);
+    return PyModule_AddFunctions(module, tail_call_functions) < 0 ? -1 : PyModule_AddType(module, &TailCall_Type);
 }

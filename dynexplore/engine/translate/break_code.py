@@ -11,7 +11,7 @@ torch/_dynamo/symbolic_convert.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.bytecode import Label, live_locals
@@ -183,7 +183,7 @@ class BreakWriter:
             for slot in slots[untouched:]:
                 self._load_slot(slot)
             if self.unit.raises:
-                self._release_exception(slots[untouched:])
+                self._release_exception(slots[: self.broken.handler.depth] if self.broken.handler is not None else ())
         failed, jumped = Label("failed"), Label("jumped")
         handler = self.broken.handler
         with writer.covered_by(failed if handler is not None else None), writer.role("original instruction"):
@@ -200,12 +200,13 @@ class BreakWriter:
             writer.mark(failed)
             self.resumes.resume_handler(slots)
 
-    def _release_exception(self, operands: list[Slot]) -> None:
-        """Clear the temporaries: one that held the exception would make a reference cycle through the traceback's frame."""
-        temporaries = self.generator.temporaries if self.broken.handler is None else filter(None, operands)
-        for name in temporaries:
-            self.writer.load_const(None)
-            self.writer.store_fast(name)
+    def _release_exception(self, read_by_handler: Iterable[Slot]) -> None:
+        """Clear the other temporaries: one that held the exception would make a reference cycle through the traceback's frame."""
+        kept = {*read_by_handler, *self.resumes.shadowed.values(), *self.resumes.other_cells.values()}
+        for name in self.generator.temporaries:
+            if name not in kept:
+                self.writer.load_const(None)
+                self.writer.store_fast(name)
 
     def _load_slot(self, slot: Slot) -> None:
         if slot is None:

@@ -107,7 +107,8 @@ class CarrierWriter:
             with writer.covered_by(failed if self._caught is not None else None), writer.role("call carrier"):
                 writer.emit("NOP")
                 writer.call_helper(
-                    lambda: writer.load_fast(function), *[lambda name=name: writer.load_fast(name) for name in arguments]
+                    lambda: writer.load_fast(function),
+                    *[lambda name=name: writer.load_fast_and_clear(name) for name in arguments],
                 )
             with writer.role("return"):
                 writer.return_value()

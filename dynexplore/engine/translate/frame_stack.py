@@ -109,8 +109,9 @@ class FrameStack:
     def is_owned_by_root(self, value: VariableTracker) -> bool:
         """Whether a local of the root frame, not of a callee or caller, refers to an object that the frame created.
 
-        In a resume function the object may also be passed in, as a local that is not an argument of the original function. No local
-        owns a class: classes are in reference cycles, and only the garbage collector frees them.
+        In a resume function the object may also be passed in, as a local that is not an argument of the original function, or as
+        any value of a callee in which it resumes. No local owns a class: classes are in reference cycles, and only the garbage
+        collector frees them.
         """
         if issubclass(value.python_type(), type):
             return False

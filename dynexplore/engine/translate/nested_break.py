@@ -12,7 +12,7 @@ PyTorch's counterpart: `compile_subgraph` (torch/_dynamo/output_graph.py) and `c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING
@@ -191,17 +191,18 @@ class NestedBreakWriter(BreakWriter):
         handler = self.broken.handler
         with writer.covered_by(failed if handler is not None else None), writer.role("call carrier"):
             writer.emit("NOP")
-            self._call_carriers(outcomes, untouched)
+            self._call_carriers(outcomes, slots, untouched)
         with writer.role("resume"):
             self._go_on_after(outcomes, slots, untouched)
         if handler is not None:
             writer.mark(failed)
             self.resumes.resume_handler(slots)
 
-    def _call_carriers(self, outcomes: Sequence[Outcome], untouched: int) -> None:
+    def _call_carriers(self, outcomes: Sequence[Outcome], slots: list[Slot], untouched: int) -> None:
         """Call the outermost carrier with its own arguments and those of all others."""
         carriers: list[Carrier] = []
         passed: list[list[str]] = []
+        operands = self._operands(untouched)
         for level in range(len(self.callees), 0, -1):
             callee = self.callees[level - 1]
             code = callee.parsed.code
@@ -227,12 +228,27 @@ class NestedBreakWriter(BreakWriter):
                 callee.push_function_of(carriers[level].code)
                 count += 1
             for name in passed[level]:
-                if name:
+                if name in operands:
+                    self.writer.load_fast_and_clear(name)
+                elif name:
                     self.writer.load_fast(name)
                 else:
                     callee.load_cell_content(callee.parsed.code.co_varnames[0])
             count += len(passed[level])
+        if self.leaf.unit.raises:
+            is_caught = bool(outcomes) or self.broken.handler is not None
+            self._release_exception({*slots, *self._left_by_callees()} - operands if is_caught else ())
         self.writer.call(count)
+
+    def _left_by_callees(self) -> Iterator[Slot]:
+        for callee in self.callees:
+            yield from (*callee.slots, *callee.locals.values(), *callee.cells.values())
+
+    def _operands(self, untouched: int) -> set[str]:
+        """The temporaries with the stack values that only the instruction reads: it releases them."""
+        handler = self.leaf.broken.handler
+        kept = max(untouched, handler.depth if handler is not None else 0)
+        return {slot for slot in self.leaf.slots[kept:] if slot is not None}
 
     def _go_on_after(self, outcomes: Sequence[Outcome], slots: list[Slot], untouched: int) -> None:
         """Dispatch on the outcome that the carriers returned, which is on the stack: call its resume function."""

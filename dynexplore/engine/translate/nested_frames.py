@@ -24,6 +24,7 @@ from torch import nn
 
 from dynexplore.engine.bytecode import Instruction, ParsedCode, read
 from dynexplore.engine.graph_breaks import SkipFrame
+from dynexplore.engine.native import ENTRY_FILE
 from dynexplore.engine.policy.nested_breaks import nested_breaks_enabled
 from dynexplore.engine.policy.skip import reads_its_frame, reads_its_locals, skip_reason
 from dynexplore.engine.policy.trace_rules import OWN_FOLDER
@@ -83,10 +84,13 @@ def only_forwards_call(frame: SymbolicFrame, began_at: int) -> bool:
 
     If it added nothing to the graph, nesting saves no graph, while the callee's graphs would depend on everything that the frame
     has read, and be captured again for each such frame. A frame that only loads the arguments, as in `return model(x)`, has read
-    nothing but the callable. `began_at`: the step at which the frame begins or resumes.
+    nothing but the callable. An entry, of which each wrapper of the callable has its own, would capture them once for each
+    wrapper. `began_at`: the step at which the frame begins or resumes.
     """
     if frame.unit_began_at < 0:
         return False  # it resumes there
+    if frame.parsed.code.co_filename == ENTRY_FILE:
+        return True
     behind = frame.parsed.first_step[frame.parsed.next_unit(frame.current).index]
     if next(step.op for step in frame.steps[behind:] if step.op not in _MOVES_VALUES) != "RETURN_VALUE":
         return False

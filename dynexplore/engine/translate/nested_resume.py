@@ -19,6 +19,7 @@ from collections.abc import Collection
 from types import CodeType
 
 from dynexplore.engine.bytecode import Writer
+from dynexplore.engine.native import TailCall, finish_call
 
 RESUME_CALLEE = "resume callee"
 """The role of the instructions that call a callee's resume function."""
@@ -52,7 +53,11 @@ def callee_parameters(callee: str, own: tuple[str, ...], of_its_callee: tuple[st
 
 
 def write_callee_call(writer: Writer, parameters: tuple[str, ...]) -> None:
-    """Call the resume function of the callee with the parameters that are for it."""
-    function, *arguments = parameters
+    """Call the resume function of the callee with the parameters that are for it; as in eager, only its frame holds them then."""
     with writer.role(RESUME_CALLEE):
-        writer.call_helper(lambda: writer.load_fast(function), *[lambda name=name: writer.load_fast(name) for name in arguments])
+        writer.call_helper(
+            lambda: writer.load_const(finish_call),
+            lambda: writer.call_helper(
+                lambda: writer.load_const(TailCall), *[lambda name=name: writer.load_fast_and_clear(name) for name in parameters]
+            ),
+        )

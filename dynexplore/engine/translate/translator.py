@@ -272,11 +272,12 @@ class Translator:
         self._skip_during_lazy_init(graph_break)
         self._refuse_where_forbidden(graph_break)
         root = self.frames.root
+        is_lazy_init = graph_break.facts.get("waits") == WAITS_FOR_LAZY_INIT  # the model around it runs as one piece
         is_in_root = len(graph_break.user_stack) == 1 or graph_break.facts.get("how") == HELD_BY_THE_FRAME
         is_creation = graph_break.kind.id == _FINALIZED and graph_break.facts.get("how") != RELEASED
         if is_creation and is_in_root:  # the frame would keep it alive (unreconstructible.py)
             raise SkipFrame(graph_break.reason)
-        frame = root if is_creation else self.frames.stopping
+        frame = root if is_creation or is_lazy_init else self.frames.stopping
         if frame.unit_began_at < 0:
             raise SkipFrame(graph_break.reason)  # it is at a call of its first part
         if self.restart is not None and self.restart.stop_at <= frame.unit_began_at and not frame.exceptions:

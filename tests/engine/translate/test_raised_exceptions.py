@@ -59,6 +59,14 @@ def through_finally(x):
         y = y + 1
 
 
+def raised_in_a_try(x):
+    y = x + 1
+    try:
+        raise ValueError(y.dim())
+    finally:
+        y = y + 1
+
+
 def through_with(x):
     with torch.no_grad():
         y = x + 1
@@ -89,13 +97,16 @@ def is_freed(function: Callable[..., Any]) -> bool:
 
 
 @pytest.mark.usefixtures("without_collection")
+@pytest.mark.parametrize("nests", [False, True], ids=["frames of their own", "nested"])
 @pytest.mark.parametrize("function", [
-    raised, raised_in_a_callee, raised_behind_a_break, raised_in_a_callee_behind_a_break, asserted, through_finally, through_with,
+    raised, raised_in_a_callee, raised_behind_a_break, raised_in_a_callee_behind_a_break, asserted, through_finally,
+    raised_in_a_try, through_with,
 ])  # fmt: skip
-def test_an_exception_makes_no_reference_cycle(function: Callable[..., Any]) -> None:
+def test_an_exception_makes_no_reference_cycle(function: Callable[..., Any], nests: bool) -> None:
     """As in Python: no local of the modified code holds the exception, whose traceback holds the frame."""
     compiled = dynexplore.optimize("eager")(function)
     assert is_freed(function)
-    is_freed(compiled)  # what logs the break keeps it
-    assert [is_freed(compiled) for _ in range(2)] == [True] * 2
+    with dynexplore.config.patch(nested_graph_breaks=nests):
+        is_freed(compiled)  # what logs the break keeps it
+        assert [is_freed(compiled) for _ in range(2)] == [True] * 2
     assert graphs_compiled() >= 1

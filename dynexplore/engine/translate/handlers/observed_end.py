@@ -27,7 +27,7 @@ RELEASED = "the last reference goes"
 
 def refuse_observed_end(frame: SymbolicFrame, value: VariableTracker, ctx: Interpreter, *, is_local: bool) -> None:
     """Break if an instruction of a resume function releases such an object, a local or the top of the stack."""
-    if frame is not ctx.frames.root or not isinstance(value.source, LocalSource):
+    if not frame.nests or not isinstance(value.source, LocalSource):
         return
     live = ctx.request.values.get(value.source.local)
     is_in_weak_container = is_weakly_referenced(live)
@@ -35,7 +35,7 @@ def refuse_observed_end(frame: SymbolicFrame, value: VariableTracker, ctx: Inter
         return
     if is_in_weak_container and is_local:
         ctx.break_graph("DX321", type=value.type_name(), how=HELD_BY_THE_FRAME)
-    if (is_in_weak_container or _has_finalizer(type(live))) and not _is_referenced(frame, value):
+    if (is_in_weak_container or _has_finalizer(type(live))) and not _is_referenced(ctx, value):
         ctx.break_graph("DX321", type=value.type_name(), how=RELEASED)
 
 
@@ -46,7 +46,7 @@ def _has_finalizer(cls: type[Any]) -> bool:
     return isinstance(finalizer, types.FunctionType) and is_of_the_program(finalizer)
 
 
-def _is_referenced(frame: SymbolicFrame, value: VariableTracker) -> bool:
-    """Whether another local or stack value of the frame refers to the object."""
-    places = [*frame.stack, *frame.locals.values()]
+def _is_referenced(ctx: Interpreter, value: VariableTracker) -> bool:
+    """Whether another local or stack value of these frames refers to the object."""
+    places = [place for frame in ctx.frames.chain for place in (*frame.stack, *frame.locals.values())]
     return sum(place is value for place in places) > 1

@@ -407,11 +407,13 @@ RELEASED = [
 ]  # fmt: skip
 
 
+@pytest.mark.parametrize("nests", [False, True], ids=["frames of their own", "nested"])
 @pytest.mark.parametrize("between", [lambda: None, dynexplore.graph_break], ids=["no other break", "another break"])
 @pytest.mark.parametrize("fn", RELEASED, ids=lambda fn: fn.__name__)
-def test_what_a_break_returned_goes_where_eager_lets_it_go(fn: Any, between: Any) -> None:
+def test_what_a_break_returned_goes_where_eager_lets_it_go(fn: Any, between: Any, nests: bool) -> None:
     """Its `__del__` runs in the same order as everything else that the program observes, in each call."""
-    assert_same_as_eager(lambda x: fn(x + 1, between), X, calls=3, setup=LOG.clear, observe=lambda: list(LOG))
+    with dynexplore.config.patch(nested_graph_breaks=nests):
+        assert_same_as_eager(lambda x: fn(x + 1, between), X, calls=3, setup=LOG.clear, observe=lambda: list(LOG))
 
 
 def test_a_class_that_weak_containers_refer_to_is_a_local_like_others() -> None:
