@@ -48,6 +48,7 @@ HELPERS = {
 }
 """The names in the text that the program does not define, and their meaning."""
 
+_COVERED = ("original instruction", "call carrier", "resume callee")  # the roles of what the original handler covers
 _LONGEST_CONSTANT = 80  # a longer text may have been truncated
 _FUNCTION_PARTS = ((1, "defaults"), (2, "kwdefaults"), (4, "annotations"), (16, "annotate"), (8, "closure"))
 _BINARY: dict[str, type[ast.operator]] = {
@@ -335,8 +336,8 @@ class _Block:
             if step.role in ("call graph", "load input") and self.writer.again and not self.failure:
                 self._call_of_graph()
                 continue
-            if step.role == "original instruction" and self.writer.handler >= 0 and not self.failure:
-                self._covered()
+            if step.role in _COVERED and self.writer.handler >= 0 and not self.failure:
+                self._covered(step.role)
                 continue
             self.place += 1
             self.carry_out(step)
@@ -358,9 +359,9 @@ class _Block:
         handler = _Block(self.writer, self.writer.again, again, [_Value(ast.Name("___raised"))], failure="___raised")
         self.statements.append(_try(inner, "___raised", handler.run(0)))
 
-    def _covered(self) -> None:
-        """Emit the instruction that broke, whose exceptions continue in a resume function."""
-        inner = self._until(lambda step: step.role == "original instruction")
+    def _covered(self, role: str) -> None:
+        """Emit the instruction that broke, or the call of a callee in which it runs: its exceptions continue in a resume function."""
+        inner = self._until(lambda step: step.role == role)
         handler = _Block(self.writer, self.steps, self.places, [_Value(ast.Name("___raised"))], failure="___raised")
         self.statements.append(_try(inner or [ast.Pass()], "___raised", handler.run(self.writer.handler)))
         if self.branch is not None and self.branch[0].op == "FOR_ITER":

@@ -66,7 +66,9 @@ def test_programs_do_the_same_when_the_text_runs_in_place(theme: str, without_tr
     assert sum(replaced.refused.values()) <= len(replaced.texts) / 3
 
 
-@pytest.mark.parametrize("name", ["two_calls_deep", "closure_of_the_middle", "modules", "branch", "in_a_block"])
+@pytest.mark.parametrize("name", [
+    "two_calls_deep", "closure_of_the_middle", "modules", "branch", "in_a_block", "raised_by_the_call_that_breaks",
+])  # fmt: skip
 def test_chains_do_the_same(name: str, without_tracebacks: None) -> None:
     """What goes on in callees has a form, too: each local of a callee is a variable of its own."""
     nested = importlib.import_module("engine.translate.test_nested_break")

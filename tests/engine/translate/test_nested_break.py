@@ -143,6 +143,23 @@ def caught_by_the_root(x):
     return x * 5
 
 
+@dynexplore.disable
+def fails(x):
+    raise ValueError(x.shape[0])
+
+
+def raised_by_the_call_that_breaks(x):
+    def inner(x):
+        fails(x + 1)
+        return x
+
+    try:
+        return inner(x * 2)
+    except ValueError as error:
+        number = error.args[0]
+    return x * number
+
+
 def goes_through(x):
     def inner(x):
         dynexplore.graph_break()
@@ -424,7 +441,8 @@ def a_local_called_function(x):
 PROGRAMS = {
     # program -> graphs and breaks of three calls
     two_calls_deep: (2, 1), twice: (3, 2), item: (2, 1), branch: (2, 1), shows_the_stack: (2, 1), key_of_a_sort: (1, None),
-    caught_in_the_middle: (None, None), caught_by_the_root: (None, None), goes_through: (2, 2), in_a_block: (2, 1),
+    caught_in_the_middle: (None, None), caught_by_the_root: (None, None),
+    raised_by_the_call_that_breaks: (2, 1), goes_through: (2, 2), in_a_block: (2, 1),
     around_the_call: (2, 1), counts_in_a_cell: (3, 2), closure_of_the_middle: (2, 1), in_a_loop: (3, 2), loop_of_the_callee: (3, 2),
     unbound_in_the_callee: (0, None), methods: (3, 2), through_a_decorator: (2, 1), recursion: (None, None),
     modules: (3, 2), modules_with_hooks: (2, 1),
