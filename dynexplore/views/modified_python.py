@@ -360,7 +360,7 @@ class _Block:
         self.statements.append(_try(inner, "___raised", handler.run(0)))
 
     def _covered(self, role: str) -> None:
-        """Emit the instruction that broke, or the call of a callee in which it runs: its exceptions continue in a resume function."""
+        """Emit the instruction that broke, or the call of a callee that runs it: exceptions continue in a resume function."""
         inner = self._until(lambda step: step.role == role)
         handler = _Block(self.writer, self.steps, self.places, [_Value(ast.Name("___raised"))], failure="___raised")
         self.statements.append(_try(inner or [ast.Pass()], "___raised", handler.run(self.writer.handler)))

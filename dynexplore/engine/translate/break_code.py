@@ -202,9 +202,9 @@ class BreakWriter:
 
     def _release_exception(self, read_by_handler: Iterable[Slot]) -> None:
         """Clear the other temporaries: one that held the exception would make a reference cycle through the traceback's frame."""
-        kept = {*read_by_handler, *self.resumes.shadowed.values(), *self.resumes.other_cells.values()}
+        needed = {*read_by_handler, *self.resumes.shadowed.values(), *self.resumes.other_cells.values()}
         for name in self.generator.temporaries:
-            if name not in kept:
+            if name not in needed:
                 self.writer.load_const(None)
                 self.writer.store_fast(name)
 

@@ -23,7 +23,7 @@ from dynexplore.engine.display_paths import shown_file
 from dynexplore.engine.events import UserFrame
 from dynexplore.engine.provenance.sources import LocalSource, Scope
 from dynexplore.engine.specialization.module_classes import ModuleClasses
-from dynexplore.engine.translate.nested_frames import up_to_repeated_block
+from dynexplore.engine.translate.nested_frames import up_to_copied_call, up_to_repeated_block
 from dynexplore.engine.translate.resume import resume_point
 from dynexplore.engine.variables.contract.context import ObservedException
 
@@ -77,7 +77,9 @@ class FrameStack:
 
     def joined(self, frames: Sequence[SymbolicFrame]) -> Sequence[SymbolicFrame]:
         """Those of these frames, each called by the one before, whose graphs are one if it breaks in the last frame."""
-        return frames[:1] if self.root_only_forwards else up_to_repeated_block(frames, self._classes, self.scope)
+        if self.root_only_forwards:
+            return frames[:1]
+        return up_to_copied_call(up_to_repeated_block(frames, self._classes, self.scope))
 
     def user_stack(self) -> tuple[UserFrame, ...]:
         """The frames as a traceback shows them, outermost first."""

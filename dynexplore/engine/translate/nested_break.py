@@ -247,8 +247,8 @@ class NestedBreakWriter(BreakWriter):
     def _operands(self, untouched: int) -> set[str]:
         """The temporaries with the stack values that only the instruction reads: it releases them."""
         handler = self.leaf.broken.handler
-        kept = max(untouched, handler.depth if handler is not None else 0)
-        return {slot for slot in self.leaf.slots[kept:] if slot is not None}
+        lowest = max(untouched, handler.depth if handler is not None else 0)
+        return {slot for slot in self.leaf.slots[lowest:] if slot is not None}
 
     def _go_on_after(self, outcomes: Sequence[Outcome], slots: list[Slot], untouched: int) -> None:
         """Dispatch on the outcome that the carriers returned, which is on the stack: call its resume function."""

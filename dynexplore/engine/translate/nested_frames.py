@@ -16,6 +16,7 @@ around it. PyTorch's counterpart: `should_compile_partial_graph` in torch/_dynam
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Sequence
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,7 @@ from dynexplore.engine.policy.trace_rules import OWN_FOLDER
 from dynexplore.engine.provenance.sources import Scope, Source
 from dynexplore.engine.specialization.loop_carried import stored_around
 from dynexplore.engine.specialization.module_classes import ModuleClasses
+from dynexplore.engine.translate.call_places import callables_of, current_call, places_of_call
 from dynexplore.engine.translate.resume import ResumeCode
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
 from dynexplore.engine.variables.callables.function import CellVariable, FunctionVariable, NestedFunctionVariable
@@ -45,11 +47,16 @@ _CALLEES: dict[FunctionType, str] = {_MODULE._wrapped_call_impl: "_call_impl", _
 """The methods of `nn.Module` that forward a call, and the name under which each calls the next."""
 DEEPEST = 16
 """The maximum nesting depth: each callee adds a frame, and a part to each resume function."""
+MOST_COPIES = 2
+"""How often the graphs of a callee may be captured because it is called in several places."""
 _MOVES_VALUES = frozenset({"STORE_FAST", "LOAD_FAST", "LOAD_CONST", "POP_TOP", "BUILD_TUPLE", "NOP"})
 """Instructions that only move values."""
 _PACKS = {"BUILD_LIST", "LIST_EXTEND", "LIST_TO_TUPLE", "BUILD_MAP", "DICT_MERGE"}  # `*args, **kwargs`
+_ITERATES = {(("LOAD_GLOBAL", name),) for name in ("range", "enumerate", "zip", "reversed", "len")}
 _LOADS = _MOVES_VALUES | _PACKS | {"LOAD_GLOBAL", "LOAD_DEREF", "LOAD_ATTR", "PUSH_NULL"}
 """Instructions of a wrapper that forwards its arguments."""
+_REPEATS = _LOADS | {"GET_ITER", "FOR_ITER", "JUMP", "SWAP", "CALL", "UNPACK_SEQUENCE", "RETURN_VALUE"}
+"""Instructions of a frame that calls one function for each item."""
 _NO_PLAIN_FUNCTION = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
@@ -97,6 +104,22 @@ def only_forwards_call(frame: SymbolicFrame, began_at: int) -> bool:
     return any(step.op not in _LOADS for step in frame.steps[began_at : frame.parsed.first_step[frame.current.index]])
 
 
+def only_repeats(frame: SymbolicFrame, callee: SymbolicFrame, classes: ModuleClasses, scope: Scope) -> bool:
+    """Whether a frame at a call does nothing but call this callee, several times or in a loop: `for block in blocks: x = block(x)`.
+
+    Its own graphs would be empty, and the callee's serve every call. Of different callees in a loop, some add to its graphs.
+    """
+    callables = callables_of(frame.parsed)
+    path = callables.get(current_call(frame), ())
+    calls = set(callables.values())
+    if not calls <= {path, *_ITERATES} or any(step.op not in _REPEATS for step in frame.steps) or places_of_call(frame) == 1:
+        return False
+    if path[0][0] != "LOAD_FAST" or len(path) > 1:
+        return True
+    called = module_called(callee)
+    return called is not None and classes.is_repeated(*called, scope)
+
+
 def up_to_repeated_block(frames: Sequence[SymbolicFrame], classes: ModuleClasses, scope: Scope) -> Sequence[SymbolicFrame]:
     """These frames, each called by the one before, up to the first block (a module) of which the model has several.
 
@@ -110,6 +133,20 @@ def up_to_repeated_block(frames: Sequence[SymbolicFrame], classes: ModuleClasses
         called = module_called(frame)
         if caller.unit_began_at >= 0 and called is not None and classes.is_repeated(*called, scope):
             return frames[:depth]
+    return frames
+
+
+def up_to_copied_call(frames: Sequence[SymbolicFrame]) -> Sequence[SymbolicFrame]:
+    """These frames, each called by the one before, up to a callee whose graphs would be captured too often.
+
+    A callee that is called in several places of its caller's code has its graphs captured once for each of them, and so have the
+    callees below it. As a frame of its own it shares its graphs, and costs one for each place.
+    """
+    places = [places_of_call(caller) for caller in frames[:-1]]
+    if math.prod(places) > MOST_COPIES:
+        for depth, (caller, count) in enumerate(zip(frames, places, strict=False), 1):
+            if count > 1 and caller.unit_began_at >= 0:
+                return frames[:depth]
     return frames
 
 

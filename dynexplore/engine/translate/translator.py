@@ -52,7 +52,7 @@ from dynexplore.engine.translate.event_emitter import EventEmitter
 from dynexplore.engine.translate.frame_stack import FrameStack, user_frame
 from dynexplore.engine.translate.handlers.observed_end import RELEASED
 from dynexplore.engine.translate.nested_break import CallOfCallee, NestedBreakWriter
-from dynexplore.engine.translate.nested_frames import module_called, only_forwards_call
+from dynexplore.engine.translate.nested_frames import module_called, only_forwards_call, only_repeats
 from dynexplore.engine.translate.resume import resume_point
 from dynexplore.engine.translate.root_frame import RootFrame
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
@@ -326,7 +326,10 @@ class Translator:
         del self.frames.chain[frame.depth :]
         self.frames.chain.append(frame)
         if frame.parent is root:
-            self.frames.root_only_forwards = not self.graph.call_count and only_forwards_call(root, self.frames.root_began_at)
+            self.frames.root_only_forwards = not self.graph.call_count and (
+                only_forwards_call(root, self.frames.root_began_at)
+                or only_repeats(root, frame, self.request.module_classes, self.frames.scope)
+            )
         self.has_nested = True
         try:
             yield

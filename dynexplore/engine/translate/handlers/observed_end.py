@@ -27,7 +27,7 @@ RELEASED = "the last reference goes"
 
 def refuse_observed_end(frame: SymbolicFrame, value: VariableTracker, ctx: Interpreter, *, is_local: bool) -> None:
     """Break if an instruction of a resume function releases such an object, a local or the top of the stack."""
-    if not frame.nests or not isinstance(value.source, LocalSource):
+    if not frame.allows_nested_break or not isinstance(value.source, LocalSource):
         return
     live = ctx.request.values.get(value.source.local)
     is_in_weak_container = is_weakly_referenced(live)

@@ -1,0 +1,69 @@
+"""Call places: how often the code of a frame calls the same callable.
+
+The idea: the graphs of a callee are captured once for each place that calls it if a break nests in it (nested_frames.py). How many
+there are is read from the bytecode, before any of them has run: calls that load their callable through the same names, `leaf` or
+`self.attention`, are of the same callable. Each call has a NULL beside its callable, below it or above, by which it is found.
+
+In: a frame at a call. Out: `places_of_call`, and the names of all callables. PyTorch's counterpart: none.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+from dynexplore.engine.bytecode import FACTS, ParsedCode, Step
+from dynexplore.engine.specialization.loop_carried import stored_around
+from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
+
+_Path = tuple[tuple[str, object], ...]
+_VARIABLES = ("LOAD_FAST", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_NAME")
+
+
+def places_of_call(frame: SymbolicFrame) -> int:
+    """How many calls in the code of a frame load the callable as the current one does: `self.attention(x)` twice.
+
+    A call in a loop counts as two, as its first and its last iteration have graphs of their own.
+    """
+    callables = callables_of(frame.parsed)
+    current = current_call(frame)
+    if current not in callables:
+        return 1
+    alike = [frame.parsed.steps[index].origin for index, path in callables.items() if path == callables[current]]
+    return sum(1 if stored_around(frame.parsed, call) is None else 2 for call in alike)
+
+
+def current_call(frame: SymbolicFrame) -> int:
+    """The index of the step that calls in the current instruction."""
+    return next((step.index for step in frame.steps if step.origin is frame.current and step.op.startswith("CALL")), -1)
+
+
+def callables_of(parsed: ParsedCode) -> dict[int, _Path]:
+    """The names by which each call loads its callable, by the index of its step."""
+    if "callables" not in parsed.memo:
+        parsed.memo["callables"] = _find(parsed.steps)
+    callables: dict[int, _Path] = parsed.memo["callables"]
+    return callables
+
+
+def _find(steps: Sequence[Step]) -> dict[int, _Path]:
+    callables: dict[int, _Path] = {}
+    waiting: list[_Path] = []
+    for step in steps:
+        if step.op == "PUSH_NULL":
+            waiting.append(_callable_at(steps, step.index))
+        elif step.op.startswith("CALL") and waiting:
+            callables[step.index] = waiting.pop()
+    return callables
+
+
+def _callable_at(steps: Sequence[Step], null: int) -> _Path:
+    """The names of the callable beside a NULL: a variable, and attributes; none for any other expression."""
+    if FACTS.null_below and steps[null + 1].op != "SWAP":
+        attributes = itertools.takewhile(lambda step: step.op == "LOAD_ATTR", steps[null + 2 :])
+        path = (steps[null + 1], *attributes)
+    else:
+        attributes = itertools.takewhile(lambda step: step.op == "LOAD_ATTR", reversed(steps[:null]))
+        path = tuple(reversed(tuple(attributes)))
+        path = (steps[null - len(path) - 1], *path)
+    return tuple((step.op, step.arg) for step in path) if path[0].op in _VARIABLES else ((path[0].op, null),)
