@@ -130,10 +130,11 @@ class Used:
             one = self.tests[item.nodeid]
             return one["passed"] and not any(need.isdisjoint(one["parts"]) for need in fault.needs)
 
-        def worth(item: pytest.Item) -> tuple[bool, bool, float]:
+        def worth(item: pytest.Item) -> tuple[bool, bool, bool, float]:
             one = self.tests[item.nodeid]
             is_plain = item.get_closest_marker("plain") is not None
-            return is_plain, f"[{opcode}-" not in item.nodeid, one["seconds"] * 10 + len(one["parts"]) / 10
+            cost = one["seconds"] * 10 + len(one["parts"]) / 10
+            return fault.about not in item.nodeid, is_plain, f"[{opcode}-" not in item.nodeid, cost
 
         return sorted(filter(could, items), key=worth)
 

@@ -44,11 +44,14 @@ SEEN: set[str] = set()
 class Fault:
     """One way to break the engine.
 
-    `needs`: a test can notice it if it uses a part of each of these sets. `equivalent`: why nobody can notice it.
+    `needs`: a test can notice it if it uses a part of each of these sets. `equivalent`: why nobody can notice it. `about`: the file
+    of tests that are about it, which run first.
     """
 
-    def __init__(self, name: str, plant: Callable[[], None], *needs: Iterable[str], equivalent: str = "") -> None:
-        self.name, self.plant, self.equivalent = name, plant, equivalent
+    def __init__(
+        self, name: str, plant: Callable[[], None], *needs: Iterable[str], equivalent: str = "", about: str = ""
+    ) -> None:
+        self.name, self.plant, self.equivalent, self.about = name, plant, equivalent, about
         self.needs = tuple(map(frozenset, needs))
 
     @property
@@ -377,6 +380,7 @@ TABLES: dict[str, Mapping[str, Any]] = {
     "size": _by_reason(SIZE_ROWS), "stride": _by_reason(STRIDE_ROWS), "number": _by_reason(NUMBER_ROWS),
     "object": _by_reason(OBJECT_ROWS),
 }  # fmt: skip
+_OF_ALIASING = ("eligibility", "pass", "wrapper", "call wrapper")
 PREDICATES = {
     "eligibility": "predicate", "pass": "wants", "wrapper": "wants", "call wrapper": "wants",
     **dict.fromkeys(("size", "stride", "number", "object"), "applies"),
@@ -411,7 +415,8 @@ def table_faults() -> Iterator[Fault]:
                 equivalent = NO_DIFFERENCE.get((table, name, answer), "")
                 plant = functools.partial(_always, table, name, answer)
                 needs = {_answered(table, name, not answer)}
-                yield Fault(f"{table} {name} is always {answer}", plant, needs, equivalent=equivalent)
+                about = "aliasing/test_lower.py" if table in _OF_ALIASING else "specialization/test_tables.py"
+                yield Fault(f"{table} {name} is always {answer}", plant, needs, equivalent=equivalent, about=about)
 
 
 def watch_tables() -> None:
