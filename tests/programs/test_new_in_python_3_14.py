@@ -2,7 +2,7 @@
 
 Each is source text, as older Pythons cannot read some of it. That `sys.monitoring` hears of both ways of a branch, and what happens
 in a `with`, stands in tests/engine/translate/test_python_3_14.py; more about template strings in
-tests/engine/variables/containers/test_template.py. `sys.remote_exec` is left out: it acts on another process.
+tests/engine/variables/containers/test_template.py.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ torch/_dynamo/variables/builder.py, and the SHAPE_ENV guard in guards.py.
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
@@ -46,6 +47,12 @@ def make_shape_env(
     )
 
 
+_VERSIONS = itertools.count(0, 1 << 32)
+"""Where each ShapeEnv begins to count its versions. torch empties the caches of its methods when it meets another version; two that
+count alike would both stay in them, and so would all that follow.
+"""
+
+
 @functools.cache
 def _shape_env_class() -> Any:
     from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
@@ -56,7 +63,9 @@ def _shape_env_class() -> Any:
         """
 
         def __init__(self, *, depends_on_data: Callable[[Source], bool], is_size_oblivious: bool, **settings: Any) -> None:
+            self._implications: dict[Any, Any] = {}
             super().__init__(**settings)
+            self._version_counter = next(_VERSIONS)
             self._depends_on_data = depends_on_data
             self.is_size_oblivious = is_size_oblivious
             self.oblivious_sizes: set[Any] = set()  # symbols of size-oblivious sizes, which may be 0 or 1
@@ -71,6 +80,15 @@ def _shape_env_class() -> Any:
                 if self.is_size_oblivious and self._is_data_dependent(source.base) and (val or is_data_dependent):
                     return self._oblivious_symbol(val, source, *args, **kwargs)
             return super().create_symbol(val, source, dynamic_dim, *args, **kwargs)
+
+        def get_implications(self, condition: Any) -> Any:  # type: ignore[override, unused-ignore]
+            """What follows from a condition. torch caches it without a bound and with the ShapeEnv in the key, so that
+            none is ever freed.
+            """
+            if condition not in self._implications:
+                method = ShapeEnv.get_implications
+                self._implications[condition] = getattr(method, "__wrapped__", method)(self, condition)
+            return self._implications[condition]
 
         def _is_data_dependent(self, source: Any) -> bool:
             """Whether the first size of the tensor at this source is data-dependent; ShapeEnv also has sources of its own."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import os
 import sys
 import types
 import typing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -183,6 +185,41 @@ def test_tools_see_both_ways_of_a_branch() -> None:
     assert dynexplore.graph_breaks()
 
 
+def inlined(y: Any) -> Any:
+    return y * 2
+
+
+def calls_inlined(x: Any) -> Any:
+    y = x + 1
+    return inlined(y) - 1
+
+
+def starts_of(function: Any) -> list[str]:
+    """The functions of this file that a tool of sys.monitoring hears start."""
+    monitoring: Any = sys.monitoring  # type: ignore[attr-defined, unused-ignore]
+    heard: list[str] = []
+    monitoring.use_tool_id(4, "starts")
+    monitoring.register_callback(
+        4, monitoring.events.PY_START, lambda code, offset: heard.append(code.co_name) if code.co_filename == __file__ else None
+    )
+    monitoring.set_events(4, monitoring.events.PY_START)
+    try:
+        function(X)
+    finally:
+        monitoring.set_events(4, 0)
+        monitoring.free_tool_id(4)
+    return heard
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="sys.monitoring is new in Python 3.12")
+def test_tools_hear_nothing_of_an_inlined_function() -> None:
+    """DIFF45: the compiled function starts, at its capture and at each call after it; the one that it inlines does not."""
+    optimized = dynexplore.optimize("eager")(calls_inlined)
+    assert starts_of(calls_inlined) == ["calls_inlined", "inlined"]
+    assert [starts_of(optimized) for _ in range(2)] == [["calls_inlined"], ["calls_inlined"]]
+    assert graphs_compiled() == 1
+
+
 needs_3_14 = pytest.mark.skipif(sys.version_info < (3, 14), reason="new in Python 3.14")
 
 
@@ -308,3 +345,33 @@ def test_a_class_that_refuses_its_subscript_raises_in_the_program() -> None:
             return x + 1, str(error)
 
     assert_same_as_eager(program, torch.ones(2), graphs=1)
+
+
+STACKS: list[list[str]] = []
+"""What the script below saw, each time that it ran."""
+
+
+def send_to_itself(path: str) -> None:
+    sys.remote_exec(os.getpid(), path)  # type: ignore[attr-defined, unused-ignore]
+
+
+def is_sent_a_script(x: Any, path: str) -> Any:
+    y = inlined(x) + 1
+    send_to_itself(path)
+    for step in range(3):
+        y = y + step
+    return inlined(y), len(STACKS)
+
+
+@needs_3_14
+@pytest.mark.skipif(not getattr(sys, "is_remote_debug_enabled", bool)(), reason="remote debugging is switched off here")
+def test_a_script_of_remote_exec_runs_as_without_the_engine(tmp_path: Path) -> None:
+    """DIFF46: at the same place of the program, with the same functions below it on the stack."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import sys\nframe, names = sys._getframe(1), []\n"
+        "while frame and frame.f_code.co_name != 'run':\n    names.append(frame.f_code.co_name)\n    frame = frame.f_back\n"
+        f"sys.modules[{__name__!r}].STACKS.append(names)\n"
+    )
+    seen = {"setup": STACKS.clear, "observe": lambda: [names[:2] for names in STACKS]}
+    assert_same_as_eager(is_sent_a_script, X, str(script), calls=2, **seen)
