@@ -415,7 +415,7 @@ OWN_OPTIONS = {
     "minify": (("--dynamic", "--all"), ("--html", "--backend", "--tolerance", "--after", "--out", "--engine", *_TARGETS)),
     "breaks": (("--dynamic", "--all", "--full"), ("--html", "--engine", *_TARGETS)),
     "coverage": (("--dynamic", "--all", "--full"), ("--html", "--engine", "--backend", *_TARGETS)),
-    "compare": (("--engines", "--dynamic", "--all"), ("--html", "--json", "--methods", "--seconds", *_TARGETS)),
+    "compare": (("--engines", "--dynamic", "--all", "--full"), ("--html", "--json", "--methods", "--seconds", *_TARGETS)),
 }  # fmt: skip
 """Commands that take a script and its arguments -> their own options: flags, and options with a value."""
 

@@ -70,12 +70,14 @@ def add_to(commands: Any) -> None:
         "--methods A,B",
         "--engines",
         _DYNAMIC,
+        _FULL,
         "--html OUT",
         "--json OUT",
     )
     command.add_argument("--methods", metavar="A,B", help="these only: fx, jit.trace, jit.script, lazy, export, dynamo, dynexplore")
     command.add_argument("--engines", action="store_true", help="torch.compile and this engine alone, step by step")
     _add_dynamic(command)
+    _add_full(command)
     command.add_argument("--seconds", type=float, default=120.0, metavar="N", help="how long each may take (120)")
     command.add_argument("--json", type=Path, metavar="OUT", help="write everything as JSON")
 
@@ -275,7 +277,7 @@ def _check_place(out: Path | None) -> None:
 
 
 def _show(result: Any, arguments: argparse.Namespace) -> None:
-    is_cut = not getattr(arguments, "full", True)  # only some commands have the option
+    is_cut = not getattr(arguments, "full", True) and hasattr(result, "text")  # only some commands have the option
     print(result.text(MOST_LINES - 1) if is_cut else result)  # a line is printed above it
     out: Path | None = arguments.html
     if out is not None:

@@ -56,7 +56,11 @@ class Comparison:
         return {outcome.key: outcome.differences for outcome in self.outcomes if outcome.differences}
 
     def __str__(self) -> str:
-        return comparison_text.comparison(self._all)
+        return self.text(comparison_text.LONG)
+
+    def text(self, most_lines: int = 0) -> str:
+        """The table, the remarks and the graphs; if that is long (`most_lines`; 0: no limit), one screen of it."""
+        return comparison_text.comparison(self._all, most_lines)
 
     def __repr__(self) -> str:
         return str(self)

@@ -1,7 +1,8 @@
 """A comparison as plain text: a table of methods and facts, failures with reasons, differences between graphs, and the graphs.
 
 The idea: the summary comes first (which methods captured the function, which are correct, and on which calls), then the
-reasons, then the graphs. The tables have the format of all other text views.
+reasons, then the graphs. The tables have the format of all other text views. Where the text would be long, as for a training step,
+each method keeps its first remarks, and the graphs are counted.
 
 In: `Compared`. Out: text without a trailing newline; `facts` returns the cells, which the HTML view shows as well. PyTorch's
 counterpart: none.
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dynexplore.engine import events as ev
 from dynexplore.lenses.outcome import LOSES, SAME, Compared, Graph, Outcome, Verdict
 from dynexplore.views import text
 from dynexplore.views.counts import plural
@@ -100,16 +102,33 @@ def graph_table(graph: Graph) -> str:
     return text.table(*columns(graph))
 
 
-def comparison(compared: Compared) -> str:
-    """The complete text."""
+LONG = 200
+"""The most lines that a comparison prints without being asked for all."""
+
+_REMARKS = 2
+
+
+def comparison(compared: Compared, most_lines: int = 0) -> str:
+    """The complete text; if it is longer than `most_lines` (0: no limit), the short one."""
     blocks = [
         f"{compared.title}, captured in {plural(len(compared.outcomes), 'way')}",
         text.table(header(compared), facts(compared)),
     ]
     blocks += [f"* {words}" for words in ("eager takes another path than in the call as given",) if _has_another_path(compared)]
     blocks += [compared.note] if compared.note else []
-    blocks += [_about(outcome) for outcome in compared.outcomes]
-    return "\n\n".join(blocks)
+    whole = "\n\n".join([*blocks, *map(_about, compared.outcomes)])
+    if not most_lines or whole.count("\n") < most_lines:
+        return whole
+    short = [line for outcome in compared.outcomes for line in _in_short(outcome)]
+    return "\n\n".join([*blocks, "\n".join(short), "All remarks and the graphs: --full, in Python comparison.text()"])
+
+
+def _in_short(outcome: Outcome) -> Iterator[str]:
+    """The method, its first remarks, and the number of the others."""
+    found = list(remarks(outcome))
+    cut = found[_REMARKS:]
+    yield f"{outcome.name}, {plural(len(cut), 'more remark')}" if cut else outcome.name
+    yield from (f"  {label:<8} {ev.clip(words, ev.WIDTH)}" for label, words in found[:_REMARKS])
 
 
 def _has_another_path(compared: Compared) -> bool:

@@ -15,7 +15,7 @@ import torch
 
 import dynexplore
 from dynamo_ban import lifted
-from dynexplore.lenses import isolation
+from dynexplore.lenses import examination, isolation
 from dynexplore.lenses.compare import LENSES
 
 pytestmark = pytest.mark.lenses
@@ -396,3 +396,25 @@ def test_a_method_of_an_object_is_compared() -> None:
     )
     for outcome in comparison.outcomes:
         assert outcome.agrees, f"{outcome.key}: {outcome.failure} {outcome.message}"
+
+
+def test_the_time_of_a_call_is_that_of_one_that_captures_nothing() -> None:
+    """An optimizer's state is gone in each call that starts anew, so each of those is a capture; the call after one is none. A
+    function that each call captures has no such time."""
+    state: dict[str, int] = {}
+    captures: list[str] = []
+
+    class Start:
+        def fresh(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+            state.clear()
+            return (), {}
+
+    def step() -> None:
+        if not state:
+            captures.append("with an empty state")
+        state["step"] = state.get("step", 0) + 1
+
+    trial = examination.Trial("as given", Start())
+    assert examination._cached_seconds(step, trial, lambda: len(captures)) is not None
+    assert len(captures) == 3
+    assert examination._cached_seconds(lambda: captures.append("always"), trial, lambda: len(captures)) is None

@@ -11,6 +11,7 @@ from dynexplore.engine.events import NodeAdded
 from dynexplore.lenses.comparison import Comparison
 from dynexplore.lenses.comparison_text import time
 from dynexplore.lenses.outcome import Graph, Outcome, Probe, Verdict
+from dynexplore.views.text import MOST_LINES
 
 
 def node(name: str, op: str, target: str, **more: Any) -> NodeAdded:
@@ -49,6 +50,21 @@ def test_text_says_who_is_wrong(comparison: Comparison) -> None:
     assert "differs  mul where dynexplore has sub (operator 2)" in shown
     assert "* eager takes another path" in shown
     assert comparison.summary() == "Comparison(f<script>: 3 methods, 2 captured, 1 sound on 2 calls)"
+
+
+def test_the_text_of_a_training_step_is_one_screen() -> None:
+    """What would be hundreds of lines keeps the table and the first remarks of each method; the whole is there on request."""
+    about = ("reads things", "how it works", "what it is for")
+    graphs = tuple(Graph(f"graph {n}", ROWS[:1] + ROWS[1:2] * 150 + ROWS[2:], ("add", "mul") * 150) for n in range(2))
+    same = (Verdict("as given", "same"), Verdict("negated", "same"))
+    breaks = ("a print", "an item", "a sort")
+    outcomes = [Outcome(f"m{n}", f"method {n}", *about, graphs, verdicts=same, breaks=breaks) for n in range(7)]
+    long = Comparison("step", [Probe("as given", False, 1e-5), Probe("negated", True, 1e-5)], outcomes)
+    assert len(str(long).splitlines()) <= MOST_LINES and "graph 1" not in str(long)
+    assert "method 6, 1 more remark\n  break    a print\n  break    an item" in str(long)
+    assert str(long).endswith("All remarks and the graphs: --full, in Python comparison.text()")
+    assert "a sort" in long.text() and long.text().count("  graph 1\n") == 7
+    assert long.text(10_000) == long.text()
 
 
 def test_html_is_escaped_and_fetches_nothing(comparison: Comparison) -> None:
