@@ -66,11 +66,6 @@ THEMES: dict[str, str] = {
 """The theme of each id range."""
 
 
-def _rule_goes(place: str) -> str:
-    """The sentence for developers if only a row in a table of rules is missing."""
-    return f'To support it, add a rule: {place} (CONTRIBUTING.md, "Adding a rule for a C function").'
-
-
 _ROWS: tuple[Kind, ...] = (
     # -- DX1xx: data-dependent -----------------------------------------------------------------------------------
     Kind(
@@ -270,8 +265,7 @@ def f(x):
         "DX201",
         "a call to an unsupported C function",
         "The function has no Python bytecode to trace, and the engine has no rule for it.",
-        "Move the call out of the compiled function, or mark it with `allow_in_graph` if it maps tensors to tensors. "
-        + _rule_goes("`runs_on_constants` in scalars/number_rules.py if it acts on nothing but its arguments, else `@builtin`"),
+        "Move the call out of the compiled function, or mark it with `allow_in_graph` if it maps tensors to tensors.",
         example="""
 import zlib
 def f(x):
@@ -325,8 +319,7 @@ def f(x):
         "DX204",
         "a call to an unsupported builtin",
         "The engine has no rule for this builtin.",
-        "Rewrite it with supported operations, or move it out of the compiled function. "
-        + _rule_goes("`@builtin` in builtin_rules.py"),
+        "Rewrite it with supported operations, or move it out of the compiled function.",
         example="""
 def f(x):
     return x * 2, len(dir(x)) > 0
@@ -342,8 +335,7 @@ def f(x):
         "DX205",
         "a builtin called with unsupported arguments",
         "The engine supports this builtin, but not with arguments of these types.",
-        "Convert the arguments first, or move the call out of the compiled function. "
-        + _rule_goes("the function below `@builtin` or `@rule` supports these arguments, too"),
+        "Convert the arguments first, or move the call out of the compiled function.",
         example="""
 def f(x):
     parts = [x, x * 2]
@@ -487,8 +479,7 @@ def f(x):
         "DX213",
         "a call to an unsupported method",
         "The engine has no rule for this method of this type.",
-        "Rewrite it with supported methods, or move it out of the compiled function. "
-        + _rule_goes("`@builtin_method` in the file of the type's tracker"),
+        "Rewrite it with supported methods, or move it out of the compiled function.",
         example="""
 def f(x):
     return x * len(slice(1, 3).__reduce__())
@@ -537,7 +528,7 @@ def f(x):
         "DX218",
         "a call whose arguments do not match the signature",
         "Binding the arguments raises in Python, or the engine's rule does not support all of them yet. Python makes the call.",
-        "Pass the arguments that the function accepts. " + _rule_goes("the signature below `@builtin` or `@builtin_method`"),
+        "Pass the arguments that the function accepts.",
         example="""
 def f(x):
     numbers = (n for n in (1, 2))
@@ -1154,8 +1145,7 @@ args = (torch.ones(3).to_sparse(),)
         "DX411",
         "an unsupported tensor attribute",
         "The engine has no rule for this attribute of a tensor.",
-        "Read the attribute outside the compiled function and pass the value. "
-        + _rule_goes("`@attribute` in torch_/tensor/tensor.py"),
+        "Read the attribute outside the compiled function and pass the value.",
         example="""
 def f(x):
     y = x * 2
