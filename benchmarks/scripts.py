@@ -1,6 +1,7 @@
 """What `dynexplore explain` costs and says on scripts that others wrote, unchanged: CPU time, lines, headline, size of the page.
 
     python benchmarks/scripts.py --sources DIR [--only NAME ...] [--plain] [--command watch] [--keep OUT] [--limit S] [--json OUT]
+    python benchmarks/scripts.py --sources DIR --no-target [--repeats 3] [--only NAME ...]
     python benchmarks/scripts.py --sources DIR --interrupts 10 [--signal SIGTERM] [--only NAME ...] [--seed N]
 
 DIR has a checkout of each repository under its own name (DIR/nanoGPT, DIR/examples, ...): karpathy/nanoGPT, karpathy/minGPT,
@@ -15,6 +16,9 @@ runs it, once under `python -m dynexplore explain --html`, once with its targets
 those of translation alone. `bound` is what the command may cost, twice the plain run and three times the capture; `over` marks
 what is above it. A run past the limit is interrupted as by Ctrl-C, and ended if that does not do it. Where the report begins is
 seen by what the plain run printed, for the script prints first; so no wording of a report matters here.
+
+With --no-target nothing is captured, because `--only` names a function that no script has: what is left is the price of running a
+script under the command. Plain runs and such runs take turns, and the ratio is that of the medians of their CPU seconds.
 
 With --interrupts each script is also ended by Ctrl-C, or another signal, at so many random moments, and a line says what each run
 left: a report, a page, one sentence where nothing had begun yet, and whether a traceback shows a line of dynexplore. Its process
@@ -33,6 +37,7 @@ import random
 import re
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -176,6 +181,29 @@ def capture_seconds(bench: Bench, out: Path, limit: float, status: str) -> float
     return float(json.loads(measured.read_text(encoding="utf-8"))["seconds"])
 
 
+# -- where nothing is a target ----------------------------------------------------------------------------------------------------
+
+NO_TARGET = ("-m", "dynexplore", "explain", "--only", "a_function_that_no_script_has")
+MOST = 1.1
+"""How much of a script's CPU time a run may cost in which nothing is captured; of scripts that take LONG seconds or more."""
+LONG = 5.0
+
+
+def without_target(script: Script, options: argparse.Namespace, out: Path) -> Row:
+    """One script, plain and with nothing to capture, in turns: the medians of both."""
+    bench = Bench(script, options.sources, out)
+    pair: tuple[tuple[str, tuple[str, ...]], ...] = (("plain", ()), ("no_target", NO_TARGET))
+    runs = [[bench.run(name, words, options.limit) for name, words in pair] for _ in range(options.repeats)]
+    plain, watched = (statistics.median(run.seconds for run in column) for column in zip(*runs, strict=True))
+    return {
+        "script": script.name,
+        "plain s": round(plain, 2),
+        "no target s": round(watched, 2),
+        "no target ratio": round(watched / plain, 3),
+        "wrong": int(plain >= LONG and watched > MOST * plain),
+    }
+
+
 # -- signals at random moments ----------------------------------------------------------------------------------------------------
 
 NOTHING_YET = "interrupted before anything was recorded"
@@ -273,6 +301,12 @@ def show(row: Row) -> None:
     if "left out" in row:
         print(f"{row['script']:<20} left out: {row['left out']}", flush=True)
         return
+    if "no target s" in row:
+        over = " over" if row["wrong"] else ""
+        print(
+            f"{row['script']:<20}{row['plain s']:>9.2f}{row['no target s']:>11.2f}{row['no target ratio']:>7.2f}{over}", flush=True
+        )
+        return
     figures = f"{row['script']:<20}{row['plain status']:>10}{row['plain s']:>9.1f}"
     if "s" in row:
         bound = f"{row['capture s']:>9.1f}{row['bound s']:>8.1f}{'' if row['in bound'] else ' over':<5}"
@@ -287,7 +321,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("scripts: others' scripts are measured from checkouts of theirs: --sources DIR (see --help)")
         return 0
     ran = f"{options.command:>12}{'s':>9}{'ratio':>7}{'capture':>9}{'bound':>8}{'':<5}{'lines':>7}{'html KB':>9}"
-    print(f"{'script':<20}{'plain':>10}{'plain s':>9}" + ("" if options.plain or options.interrupts else ran))
+    if options.no_target:
+        print(f"{'script':<20}{'plain s':>9}{'no target':>11}{'ratio':>7}")
+    else:
+        print(f"{'script':<20}{'plain':>10}{'plain s':>9}" + ("" if options.plain or options.interrupts else ran))
     rows: list[Row] = []
     with folder_of(options) as folder:
         for script in [one for one in SCRIPTS if not options.only or one.name in options.only]:
@@ -297,7 +334,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if not absent and options.interrupts:
                 rows.append(interrupt(script, options, out))
             else:
-                rows.append({"script": script.name, "left out": absent} if absent else measure(script, options, out))
+                look = without_target if options.no_target else measure
+                rows.append({"script": script.name, "left out": absent} if absent else look(script, options, out))
                 show(rows[-1])
             if options.json is not None:
                 options.json.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
@@ -313,6 +351,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--only", nargs="+", choices=[script.name for script in SCRIPTS], help="only these")
     parser.add_argument("--plain", action="store_true", help="only the plain runs")
     parser.add_argument("--command", default="explain", help="another command of dynexplore that takes a script and --html")
+    parser.add_argument("--no-target", action="store_true", help="what it costs where nothing is captured")
+    parser.add_argument("--repeats", type=int, default=3, metavar="N", help="of each run of --no-target (3)")
     parser.add_argument("--interrupts", type=int, default=0, metavar="N", help="end each script by a signal at N random moments")
     parser.add_argument("--signal", type=signal.Signals.__getitem__, default=signal.SIGINT, help="that signal (SIGINT: Ctrl-C)")
     parser.add_argument("--seed", type=int, default=0, help="of the random moments")
@@ -321,7 +361,6 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--json", type=Path, help="also write a line of JSON for each script here")
     # what every benchmark takes, for `dynexplore bench` without a name
     parser.add_argument("--quick", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--repeats", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     options.sources = options.sources and options.sources.resolve()
     return options

@@ -88,3 +88,27 @@ def test_what_a_capture_costs_by_itself(scripts: Any, tmp_path: Path, monkeypatc
     assert json.loads((tmp_path / "capture.json").read_text())["calls"] == 2
     script.write_text("raise SystemExit(3)")
     assert scripts.capture_seconds(Bench(), tmp_path, 200.0, "0") == 0
+
+
+@pytest.mark.parametrize(("plain", "watched", "wrong"), [(6.0, 6.3, 0), (6.0, 6.8, 1), (2.0, 3.0, 0)])
+def test_what_a_run_costs_in_which_nothing_is_captured(
+    scripts: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plain: float, watched: float, wrong: int
+) -> None:
+    """Plain runs and those without a target take turns; the medians count, and only of scripts that take some time."""
+    runs: list[str] = []
+
+    class Bench:
+        def __init__(self, *_: Any) -> None:
+            pass
+
+        def run(self, name: str, words: Any, limit: float) -> Any:
+            runs.append(name)
+            assert bool(words) is (name == "no_target")
+            slow = 5.0 if len(runs) < 3 else 0.0
+            return scripts.Run("0", (plain if name == "plain" else watched) + slow, [], [])
+
+    monkeypatch.setattr(scripts, "Bench", Bench)
+    options = scripts._options(["--no-target"])
+    row = scripts.without_target(type("Script", (), {"name": "s"}), options, tmp_path)
+    assert runs == ["plain", "no_target"] * 3
+    assert (row["plain s"], row["no target s"], row["wrong"]) == (plain, watched, wrong)
