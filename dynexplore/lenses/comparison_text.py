@@ -125,10 +125,10 @@ def comparison(compared: Compared, most_lines: int = 0) -> str:
 
 def _in_short(outcome: Outcome) -> Iterator[str]:
     """The method, its first remarks, and the number of the others."""
-    found = list(remarks(outcome))
-    cut = found[_REMARKS:]
+    worded = list(remarks(outcome))
+    cut = worded[_REMARKS:]
     yield f"{outcome.name}, {plural(len(cut), 'more remark')}" if cut else outcome.name
-    yield from (f"  {label:<8} {ev.clip(words, ev.WIDTH)}" for label, words in found[:_REMARKS])
+    yield from (f"  {label:<8} {ev.clip(words, ev.WIDTH)}" for label, words in worded[:_REMARKS])
 
 
 def _has_another_path(compared: Compared) -> bool:
