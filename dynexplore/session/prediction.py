@@ -78,7 +78,7 @@ class Prediction:
 
     def __str__(self) -> str:
         """The outcome, then the guards that fail, then what would be different."""
-        lines = [ev.wrapped(_WORDS[self.outcome].format(self) + self._what_follows(), 2)]
+        lines = [ev.wrapped(_WORDS[self.outcome].format(self) + self.what_follows, 2)]
         lines += [ev.wrapped(f"  would fail: {guard.guard}, found {guard.actual}", 4) for guard in self.would_fail]
         if self.difference is not None:
             lines.append(str(self.difference))
@@ -91,7 +91,8 @@ class Prediction:
     def _repr_html_(self) -> str:
         return html_report.report(html_report.code(str(self)))
 
-    def _what_follows(self) -> str:
+    @property
+    def what_follows(self) -> str:
         """The end of the sentence: how far the prediction extends."""
         if not self.breaks_at:
             return ", and nothing is compiled" if self.outcome == "hit" else ""

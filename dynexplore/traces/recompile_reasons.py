@@ -35,7 +35,11 @@ _STATE = re.compile(r"^GLOBAL_STATE changed: *(.*)$")
 _OBJECT = re.compile(r"^___check_obj_id\((.*?), \d+\)(?:, type=(?:<class '(.*)'>|<.*>))?$", re.DOTALL)
 _TYPE = re.compile(r"^___check_type_id\((.*), \d+\)(?:, type=<class '(.*)'>)?$")
 
-_NEEDED_AT = re.compile(r"  # (.*?)\s+# (\S.*?):(\d+) in (\S+)$")
+_NEEDED_AT = re.compile(r"  # (.*?)\s+# (\S.*?):(\d+) in (\S+)(?: \(\S+:\d+ in \S+\))?$")
+"""The line of the program; of a relation between sizes torch adds its own line in parentheses."""
+
+_IS_RELATION = re.compile(r" [-+*/%] |\.(size|stride)\(\)")
+"""An expression of numbers and sizes, not a place where a value is found."""
 
 _CODE = ".__code__"
 
@@ -68,6 +72,8 @@ def needed_at(reason: str) -> ev.UserFrame | None:
 
     >>> needed_at("1/0: L['n'] == 3  # y = x * n  # script.py:4 in f")
     UserFrame(file='script.py', line=4, function='f', code='y = x * n', column=-1, end_column=-1)
+    >>> needed_at("2/1: (L['n'] % 2) == 0  # if n % 2 == 0:  # a.py:4 in f (_dynamo/variables/tensor.py:26 in evaluate_expr)").line
+    4
     """
     line = _NEEDED_AT.search(reason.partition(" (HINT")[0].rstrip())
     return ev.UserFrame(line[2], int(line[3]), line[4], line[1].strip()) if line else None
@@ -150,6 +156,8 @@ def _words(check: str, scope: Scope) -> tuple[str, str, str, str]:
     if match := _EQUAL.match(check) or _NOT_SO_LONG.match(check):  # for a dict, torch prints the actual relation, not the check
         source, expected = match.groups()
         came = _length_at(match[1], scope) if (match := _LENGTH.match(source)) else value_at(source, scope)
+        if came is UNKNOWN and _IS_RELATION.search(source):
+            return plain_source(check), "torch", "true", "false"
         shown = ev.safe_repr(came, 80) if type(came) in PLAIN_TYPES else "another value"
         return plain_source(source), "EQUALS", expected, shown
     return plain_source(check), "torch", "true", "false"

@@ -22,6 +22,7 @@ from dynexplore.views.capture_difference import Difference, difference, differen
 from dynexplore.views.changes import as_the_program_says, change
 from dynexplore.views.compile_seconds import seconds_by_frame
 from dynexplore.views.counts import plural
+from dynexplore.views.guard_words import condition, without_message
 from dynexplore.views.miss_reasons import call_of_frame, needed_at
 from dynexplore.views.names import frame_name, short_file
 
@@ -312,17 +313,4 @@ def _miss_data(recording: Recording, frame: FrameCall) -> dict[str, Any]:
 def _failed_data(recording: Recording, failed: ev.GuardFailed, others: int) -> dict[str, Any]:
     """A guard that failed as a person reads it: what must hold, the actual value, and the number of further guards that fail."""
     words = as_the_program_says(recording, failed)
-    return {"entry": failed.entry, "guard": condition(words), "found": words.actual.partition(" (tensor ")[0], "others": others}
-
-
-_IS_IN_WORDS = {"EQUALS": " == {}", "TENSOR_MATCH": " is {}", "TYPE_MATCH": " is of type {}", "ATTRIBUTE_ABSENT": " has no {}"}
-
-
-def condition(failed: ev.GuardFailed) -> str:
-    """What a guard requires, for a person: `n == 3`, `x is float32[4] cpu`.
-
-    >>> condition(ev.GuardFailed(entry=1, index=0, scope="local", source="n", kind="EQUALS", expected="3", actual="4"))
-    'n == 3'
-    """
-    required = _IS_IN_WORDS.get(failed.kind, ": {}").format(failed.expected)
-    return f"{failed.source}{required}" if failed.source else failed.expected or failed.kind
+    return {"entry": failed.entry, "guard": condition(words), "found": without_message(words.actual), "others": others}

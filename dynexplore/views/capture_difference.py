@@ -10,13 +10,16 @@ In: a frame of a recording, and a frame of the same or of another one. Out: a `D
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Hashable, Iterable, Sequence
+import re
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording
 from dynexplore.views.break_places import place_words
+from dynexplore.views.guard_words import words
+from dynexplore.views.names import input_names
 
 T = TypeVar("T")
 
@@ -56,8 +59,11 @@ class Difference:
 def difference(before: Recording, frame: int, after: Recording, other: int) -> Difference:
     """The difference between frame `frame` of `before` and frame `other` of `after`."""
     return Difference(
-        _aligned(_nodes(before, frame), _nodes(after, other), _node_key, _node_text),
-        _by_key(_guards(before, frame), _guards(after, other), _guard_key, _guard_text),
+        _renamed(
+            _aligned(_nodes(before, frame), _nodes(after, other), _node_key, _node_text),
+            *(_input_names(recording, number) for recording, number in ((before, frame), (after, other))),
+        ),
+        _by_key(_guards(before, frame), _guards(after, other), _guard_key, words),
         _aligned(_breaks(before, frame), _breaks(after, other), _break_key, _break_text),
     )
 
@@ -94,6 +100,25 @@ def _node_text(node: ev.NodeAdded) -> str:
     return f"{node.name} = {node.target}{node.args}{keywords}{result}"
 
 
+def _input_names(recording: Recording, frame: int) -> dict[str, str]:
+    """The program's names of the graph inputs of a frame, where they differ: `l_x_` is `x`."""
+    return input_names(recording, recording.frame(frame)) if recording.of_frame(frame, ev.FrameEntered) else {}
+
+
+def _renamed(rows: Sequence[Row], before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Row, ...]:
+    """The rows with the program's names of graph inputs on either side."""
+    return tuple(_row_of(row.sign, _with_names(row.before, before), _with_names(row.after, after)) for row in rows)
+
+
+def _with_names(text: str, names: Mapping[str, str]) -> str:
+    return re.sub(r"\b[A-Za-z_]\w*", lambda word: names.get(word[0], word[0]), text) if names else text
+
+
+def _row_of(sign: str, before: str, after: str) -> Row:
+    """A row of that sign; equal texts do not differ."""
+    return Row("=" if sign == "~" and before == after else sign, before, after)
+
+
 _MANY_OF_A_PLACE = frozenset({
     "SHAPE_ENV", "NAME_ABSENT", "NAME_PRESENT", "ATTRIBUTE_ABSENT", "ALIAS", "DISTINCT", "NO_ATTRIBUTE_ALIAS", "NO_DICT_ALIAS",
 })  # fmt: skip
@@ -102,10 +127,6 @@ _MANY_OF_A_PLACE = frozenset({
 def _guard_key(guard: ev.GuardInstalled) -> Hashable:
     # guards of these kinds are told apart by their expected value
     return guard.scope, guard.source, guard.kind, guard.expected if guard.kind in _MANY_OF_A_PLACE else ""
-
-
-def _guard_text(guard: ev.GuardInstalled) -> str:
-    return " ".join(word for word in (guard.scope, guard.source, guard.kind, guard.expected) if word)
 
 
 def _breaks(recording: Recording, frame: int) -> list[tuple[ev.GraphBroke, str]]:
@@ -120,7 +141,7 @@ def _break_key(row: tuple[ev.GraphBroke, str]) -> Hashable:
 
 def _break_text(row: tuple[ev.GraphBroke, str]) -> str:
     broke, place = row
-    return f"{broke.kind} {broke.title}" + (f" at {place}" if place else "")
+    return broke.title + (f" at {place}" if place else "")
 
 
 # -- aligning --------------------------------------------------------------------------------------------------

@@ -202,6 +202,15 @@ def _name(source: str) -> str:
     return f"`{part}` of {item}" if part else item
 
 
+def named_in_program(source: str) -> str:
+    """The same without marks, for a condition.
+
+    >>> named_in_program("x.shape"), named_in_program("___stack2")
+    ('x.shape', 'a value from before the graph break')
+    """
+    return _name(source).replace("`", "") if source else ""
+
+
 def is_another_object(failed: ev.GuardFailed) -> bool:
     """Whether the guard is on identity, and the new object has the same class."""
     return failed.expected == failed.actual and failed.expected.endswith(" object")
@@ -303,6 +312,15 @@ def _short_floats(before: str, now: str) -> tuple[str, str]:
     """
     short = [f"{float(value):.6g}" if _LONG_FLOAT.fullmatch(value) else value for value in (before, now)]
     return (short[0], short[1]) if short[0] != short[1] else (before, now)
+
+
+def short_float(text: str) -> str:
+    """A float in six digits; any other text as it is.
+
+    >>> short_float("0.09027624130249023"), short_float("3"), short_float("float32[2] cpu")
+    ('0.0902762', '3', 'float32[2] cpu')
+    """
+    return f"{float(text):.6g}" if _LONG_FLOAT.fullmatch(text) else text
 
 
 _LONG_FLOAT = re.compile(r"-?\d+\.\d{6,}(e[-+]?\d+)?")

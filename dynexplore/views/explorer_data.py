@@ -34,8 +34,10 @@ from dynexplore.views import (
     text,
 )
 from dynexplore.views.annotated import Annotations
+from dynexplore.views.guard_words import check_of
 from dynexplore.views.modified_python import python_of_frame
 from dynexplore.views.names import decorator_of, is_entry, module_name, module_path
+from dynexplore.views.raising_operators import raising_operators
 from dynexplore.views.specializations import decisions, specialized_by
 from dynexplore.views.timeline import Locals, Stack, State, Timeline, common
 
@@ -202,6 +204,7 @@ def _frame(recording: Recording, entered: ev.FrameEntered, states: list[State], 
         "python": python_of_frame(recording, frame),
         "graphs": [_graph(graph, recording) for graph in recording.graphs if graph.frame == frame],
         **_failed_graph(recording, frame),
+        **_raised(recording, frame),
         "guards": [_guard(guard, decided, wraps=wraps) for guard in recording.guards if guard.frame == frame],
         "breaks": [
             _break(recording, state.position, state.event, values) for state in states if isinstance(state.event, ev.GraphBroke)
@@ -245,6 +248,7 @@ def _graph(graph: GraphView, recording: Recording) -> Plain:
     artifacts = [_artifact(event) for event in recording.of_frame(graph.frame, ev.ArtifactEmitted) if _is_of(event, graph)]
     if artifacts:
         more["artifacts"] = artifacts
+    more |= _times(graph, recording)
     root = groups.grouped(graph.nodes)
     more |= {
         "group": _group(root, numbers),
@@ -252,6 +256,17 @@ def _graph(graph: GraphView, recording: Recording) -> Plain:
         "stayClosed": sorted(groups.start_closed(root, groups.MOST)),
     }
     return {**facts, **more}
+
+
+def _times(graph: GraphView, recording: Recording) -> Plain:
+    """The seconds of each node in the real run, the mean of the `runs` in which it was measured; empty if it was not."""
+    measured: dict[str, list[float]] = {}
+    for value in recording.of_frame(graph.frame, ev.ValueObserved):
+        if value.role == "node" and value.graph == graph.name and value.seconds:
+            measured.setdefault(value.name, []).append(value.seconds)
+    means = [sum(own) / len(own) if (own := measured.get(node.name)) else 0.0 for node in graph.nodes]
+    seconds = [float(f"{mean:.3g}") for mean in means]
+    return {"seconds": seconds, "runs": max(map(len, measured.values()))} if measured else {}
 
 
 def _failed_graph(recording: Recording, frame: int) -> Plain:
@@ -264,6 +279,13 @@ def _failed_graph(recording: Recording, frame: int) -> Plain:
     at = links.node_key(frame, failed.node) if failed.node else ""
     graph = _graph(GraphView(failed.graph, frame, attempt, nodes, None), recording)
     return {"failed": {**graph, "backend": failed.backend, "at": at}}
+
+
+def _raised(recording: Recording, frame: int) -> Plain:
+    """The error of a graph that raised when it ran, and the keys of the operators in question."""
+    errors = [ran.error for ran in recording.of_frame(frame, ev.GraphRan) if ran.error]
+    at = [links.node_key(frame, node.name) for node in raising_operators(recording, frame)]
+    return {"raised": {"error": errors[-1], "at": at}} if errors else {}
 
 
 def graph_facts(graph: GraphView, nodes: Sequence[ev.NodeAdded]) -> Plain:
@@ -338,6 +360,7 @@ def _guard(guard: ev.GuardInstalled, decided: Mapping[str, ev.Specialized], *, w
         "index": guard.index,
         "source": module_path(guard.source) if wraps else f"{guard.scope} {guard.source}".strip(),
         "kind": guard.kind,
+        "checks": check_of(guard.kind),
         "expected": guard.expected,
         "check": guard.expression,
         "reason": "; ".join([guard.reason, *specialized_by(guard, decided)]),

@@ -23,6 +23,9 @@ from dynexplore.recording.recording import Recording, resumed_at
 ENTRY_FILE = "<dynexplore entry>"
 """The file name of the engine's wrappers, as in native/native.h."""
 
+_ON_THE_STACK = re.compile(r"\b___stack(\d+)\b")
+"""A parameter of a resume function, for what was on the stack at the graph break."""
+
 _TORCH = re.compile(r"[/\\](site-packages|dist-packages)[/\\]torch[/\\]")
 _WRAPS = re.compile(r"\s*(?:@.*\n\s*)*?@(?:\w+\.)*wraps\((\w+)\)")
 
@@ -280,6 +283,7 @@ def input_names(recording: Recording, entered: ev.FrameEntered) -> dict[str, str
         for view in step.stack
         if view.source and view.node in inputs
     }
+    sources = {node: _ON_THE_STACK.sub(r"stack slot \1", source) for node, source in sources.items()}
     names = {node: source.removeprefix("target.") if wraps else source for node, source in sources.items()}
     names |= {node: name for node, name in parameters.items() if node in inputs}
     return {node: name for node, name in names.items() if name != node}

@@ -22,10 +22,13 @@ from dynexplore.engine import events as ev
 from dynexplore.recording.engines import TORCH
 from dynexplore.recording.recording import Recording
 from dynexplore.views.cache_timeline import calls
+from dynexplore.views.changes import as_the_program_says
 from dynexplore.views.counts import plural
+from dynexplore.views.guard_words import condition
 from dynexplore.views.headline import explain_command, headline, place_of_break
 from dynexplore.views.miss_reasons import call_of_frame
 from dynexplore.views.names import frame_name, is_library, short_file, skipped_name
+from dynexplore.views.raising_operators import raising_operators
 from dynexplore.views.ranked_costs import Cost, costs_of, remedies_data
 from dynexplore.views.story import opening, place_of
 from dynexplore.views.targets_table import Function, functions_of
@@ -117,8 +120,18 @@ def _failing_place(recording: Recording, states: States, event: ev.Event) -> lis
                 return [event.frame, number]
     if isinstance(event, ev.ProgramEnded):
         own = opening(recording, states)
-        return _last_operator(recording, states) or own
+        return _raising_operator(recording, states) or _last_operator(recording, states) or own
     return place_of(recording, states, recording.events.index(event))
+
+
+def _raising_operator(recording: Recording, states: States) -> list[int]:
+    """The step that added an operator that raised when its graph ran."""
+    for frame, own in states.items():
+        names = {node.name for node in raising_operators(recording, frame)}
+        at = [number for number, state in enumerate(own) if any(node.name in names for node in state.nodes)]
+        if at:
+            return [frame, at[-1]]
+    return []
 
 
 def _last_operator(recording: Recording, states: States) -> list[int]:
@@ -225,7 +238,9 @@ def _facts(recording: Recording, cost: Cost, event: ev.GraphBroke | ev.Recompile
     if isinstance(event, ev.GraphBroke):
         if event.why:
             facts.append(["why", event.why, ""])
-        return facts + [[name, text, "code"] for name, text in event.facts[:_MOST_FACTS]]
+        # the context names torch's own objects; it appears in the copied report
+        shown = [fact for fact in event.facts if not (recording.engine == TORCH and fact[0] == "context")]
+        return facts + [[name, text, "code"] for name, text in shown[:_MOST_FACTS]]
     failed = next(iter(recording.of_frame(event.frame, ev.GuardFailed)), None) if event is not None else None
     if failed is not None:
         facts.append(["guard", _check(recording, failed), "code"])
@@ -250,7 +265,7 @@ def _check(recording: Recording, failed: ev.GuardFailed) -> str:
     frame = next((entry.frame for entry in recording.of(ev.CacheEntryAdded) if entry.entry == failed.entry), None)
     guards = recording.of_frame(frame, ev.GuardInstalled) if frame is not None else ()
     match = next((guard.expression for guard in reversed(guards) if guard.index == failed.index), "")
-    return match or f"{failed.source} {failed.kind}"
+    return match or condition(as_the_program_says(recording, failed))
 
 
 def _plain_rows(recording: Recording) -> list[Plain]:
@@ -282,7 +297,7 @@ def _plain_rows(recording: Recording) -> list[Plain]:
 
 
 _CODE = re.compile(r"`([^`]+)`")
-_CHANGE = re.compile(r"[\w.]+(\[.*\])? = |@\w|\w+(\.\w+)+\(")
+_CHANGE = re.compile(r"[\w.]+(\[.*\])? = |@\w|\w+(\.\w+)+\(.+\)$")
 _DYNAMIC = re.compile(r"\bdynamic=True\b")
 
 

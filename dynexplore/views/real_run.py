@@ -24,7 +24,7 @@ Plain = dict[str, Any]
 
 
 def verdict(recording: Recording) -> str:
-    """One sentence: that nothing diverges, the first divergence, or that nothing was compared; "" if the real run was not
+    """One sentence: that it matches eager, the first divergence, or that nothing was compared; "" if the real run was not
     recorded.
     """
     divergences = recording.divergences
@@ -40,8 +40,8 @@ def verdict(recording: Recording) -> str:
         counts = f"{runs}, {plural(nodes, 'value')} and {plural(outputs, 'output')} compared"
         error = raised_in_the_end(recording)
         if error:
-            return f"It ended in {error}; before that {counts}, none of them another than predicted.{more}"
-        return f"Nothing diverges: {counts}.{more}"
+            return f"It ended in {error}; before that {counts}, all equal to eager.{more}"
+        return f"Matches eager: {counts}.{more}"
     left_out = recording.of(ev.RunLeftOut)
     return f"No run was compared: {left_out[0].reason}." if left_out else ""
 
@@ -108,7 +108,7 @@ def runs(recording: Recording) -> list[Run]:
 
 def _compared(run: ev.RunCompared) -> str:
     compared_values = f"{plural(run.nodes, 'value')}, {plural(run.outputs, 'output')}"
-    verdict = "nothing diverges" if not run.divergences else plural(run.divergences, "divergence")
+    verdict = "equal" if not run.divergences else plural(run.divergences, "divergence")
     return "; ".join([f"{compared_values} compared: {verdict}", *run.notes])
 
 

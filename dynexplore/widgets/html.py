@@ -28,6 +28,12 @@ _STYLE = """\
 body { margin: 0; padding: 0; max-width: none; }
 .dynexplore { --dynx-height: max(560px, calc(100vh - 28px)); border-width: 0 0 1px !important; }
 footer { margin: 0; padding: 4px 12px; line-height: 20px; }
+/* the explorer takes what the line below it leaves, which where it is narrow is two lines */
+body:has(.dynx-has-story) { display: flex; flex-direction: column; height: max(588px, 100vh); }
+body:has(.dynx-has-story) > main, #explorer:has(.dynx-has-story) {
+  flex: 1 1 0; min-height: 0; display: flex; flex-direction: column;
+}
+#explorer > .dynx-has-story { --dynx-height: 100%; flex: none; }
 """
 
 _START = """\

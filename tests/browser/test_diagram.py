@@ -18,7 +18,7 @@ from dynexplore.views import dot
 from dynexplore.views.explorer_data import explorer_data
 from dynexplore.views.groups import PAGE, grouped, start_closed
 from dynexplore.widgets import assets
-from sample_recordings import SAMPLES, inlined, toy
+from sample_recordings import SAMPLES, inlined, toy, watched
 from source_tree import ROOT
 
 SCRIPTS = ROOT / "dynexplore/widgets/static/explorer"
@@ -38,7 +38,7 @@ def box(page: Page, name: str) -> Any:
 
 def test_the_view_has_room_for_the_diagram(opened: Opened) -> None:
     """It opens with several boxes around the node at hand, and has most of the page; the story is one key away."""
-    for recording, most in ((toy(), 1), (large(nodes=60), 15)):
+    for recording, most in ((toy(), 1), (large(nodes=60), 20)):
         page = opened(recording, graphviz=True)
         resize(page, 1040, 700)
         page.evaluate("dynexplore.root.style.setProperty('--dynx-height', '620px')")
@@ -264,27 +264,20 @@ def test_a_large_diagram_has_a_map(opened: Opened) -> None:
     assert drawn.locator(".dynx-map-chosen").count() == 1
 
 
-UNDER_THE_MAP = """node => {
-  const [body, box] = [node.closest('.dynx-body'), node.getBoundingClientRect()];
-  const view = body.getBoundingClientRect();
-  body.scrollBy(box.right - view.right + 60, 0);
-}"""
-APART = """node => {
-  const [one, other] = [node, document.querySelector('.dynx-map')].map((each) => each.getBoundingClientRect());
-  return one.right < other.left || one.left > other.right || one.bottom < other.top || one.top > other.bottom;
+APART = """() => {
+  const [one, other] = ['.dynx-diagram .dynx-body', '.dynx-map'].map((e) => document.querySelector(e).getBoundingClientRect());
+  return one.right <= other.left || one.bottom <= other.top;
 }"""
 
 
-def test_the_map_makes_way_for_what_is_chosen(opened: Opened) -> None:
-    """Where the chosen node would lie under the map, the map stands at the other edge."""
+@pytest.mark.parametrize("width", [1440, 1040, 700])
+def test_the_map_stands_beside_the_diagram(opened: Opened, width: int) -> None:
+    """It lies upon no box, at any width."""
     page = opened(large(nodes=60), graphviz=True)
+    resize(page, width, 900)
     boxes(page)
-    page.evaluate("document.querySelector('.dynx-diagram').style.cssText = 'height: 140px; align-self: start'")
-    page.evaluate("dynexplore.choose('node:1:n30')")
-    node = page.locator(".dynx-figure .node.dynx-chosen")
-    node.evaluate(UNDER_THE_MAP)
-    expect(map_of(page)).to_have_class(re.compile("dynx-map-left"))
-    assert node.evaluate(APART)
+    expect(map_of(page)).to_be_attached()
+    assert page.evaluate(APART)
 
 
 def test_a_small_diagram_has_its_map_folded_away(opened: Opened) -> None:
@@ -409,7 +402,7 @@ def test_equal_layers_are_one_and_views_a_pill(opened: Opened, graphviz: bool) -
     figure = page.locator(".dynx-figure")
     expect(figure.locator(".dynx-repeated text")).to_have_text("× 12   layers[0] to layers[11]")
     assert figure.locator(".dynx-first-line").all_text_contents() == ["x", "linear", "2 views", "relu", "add", "sum", "output"]
-    expect(page.locator(".dynx-diagram .dynx-bar [role=status]")).to_have_text("61 operators in 5 boxes; parameters are left out")
+    expect(page.locator(".dynx-diagram .dynx-bar [role=status]")).to_have_text("61 operators in 5 boxes")
     assert page.evaluate(BEHIND) == []
     page.evaluate("dynexplore.choose(dynexplore.frame.graphs[0].nodes.find(({ name }) => name === 'relu_7').key)")
     assert figure.locator(".dynx-chosen .dynx-first-line").all_text_contents() == ["relu"]
@@ -418,6 +411,36 @@ def test_equal_layers_are_one_and_views_a_pill(opened: Opened, graphviz: bool) -
     assert figure.locator(".dynx-repeated").count() == 0
     page.keyboard.press("x")
     expect(figure.locator(".dynx-repeated")).to_have_count(1)
+
+
+def test_boxes_are_colored_by_time_or_bytes(opened: Opened) -> None:
+    """Each box says its part, the list beside it ranks the operators by what the real run measured; no pane moves."""
+    page = opened(dynexplore.explain(Layers())(torch.randn(2, 4)).recording, view="")
+    page.keyboard.press("3")
+    aside, figure = page.locator(".dynx-aside"), page.locator(".dynx-figure")
+    place = page.locator(".dynx-diagram .dynx-body").bounding_box()
+    for by, unit in (("time", "s"), ("bytes", "B")):
+        page.get_by_role("button", name=f"Color by {by}").click()
+        expect(aside.locator("h4").first).to_contain_text(re.compile(rf"{by.capitalize()} by operator.*{unit}"))
+        parts = [float(text.removesuffix("%")) for text in aside.locator(".dynx-share-value").all_inner_texts()]
+        assert parts == sorted(parts, reverse=True) and sum(parts) == pytest.approx(100, abs=3)
+        assert sum("%" in text for text in figure.locator(".dynx-small").all_text_contents()) >= 3
+        colors = figure.locator(".dynx-heat.dynx-operator rect").evaluate_all("all => all.map((e) => getComputedStyle(e).fill)")
+        assert len(set(colors)) > 1
+    assert page.locator(".dynx-diagram .dynx-body").bounding_box() == place
+    aside.get_by_role("button").first.click()
+    expect(aside).to_contain_text("Chosen: ")
+    page.get_by_role("button", name="Color by line").click()
+    expect(figure.locator(".dynx-heat")).to_have_count(0)
+
+
+def test_without_times_it_says_how_to_get_them(opened: Opened) -> None:
+    """A recording of torch.compile has no times of operators: the list beside the diagram names the command that measures them."""
+    page = opened(watched(toy()), view="")
+    page.keyboard.press("3")
+    page.get_by_role("button", name="Color by time").click()
+    expect(page.locator(".dynx-aside")).to_contain_text("This recording has no times of operators")
+    expect(page.locator(".dynx-aside code")).to_contain_text("dynexplore explain")
 
 
 def test_a_clean_recording_shows_its_graph_beside_the_verdict(opened: Opened) -> None:

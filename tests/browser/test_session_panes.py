@@ -114,14 +114,14 @@ def test_what_if_an_input_were_another_one(opened: Any) -> None:
     tab(page, "what-if")
     page.get_by_label("shape of x").fill("2, 3")
     page.get_by_label("value of n").fill("4")
-    expect(said).to_contain_text("It recompiles: local 'x' TENSOR_MATCH: expected float32[4] cpu, found float32[2, 3] cpu")
+    expect(said).to_contain_text("Would recompile: version 1 requires x is float32[4] cpu, found float32[2, 3] cpu")
     expect(pane(page, "what-if", " .dynx-detail")).to_contain_text("nothing was run")  # the new capture was tried, too
     # the answer to the first change is there before the second one's
     expect(pane(page, "what-if", " .dynx-fails li").last).to_contain_text("found 4")
     expect(pane(page, "guards", " tbody tr").nth(2)).to_contain_text("not reached")
     tab(page, "what-if")
     expect(page.locator(".dynx-what-if tbody tr", has_text="float32[2, 3]").first).to_be_visible()
-    assert cells(page, ".dynx-what-if .dynx-fails li")[-1] == "entry 1: n EQUALS 3, found 4 (not reached)"
+    assert cells(page, ".dynx-what-if .dynx-fails li")[-1] == "version 1: n == 3, found 4 (not reached)"
     assert "~ x = input: float32[4] x = input: float32[2, 3]" in cells(page, ".dynx-what-if tbody tr")
     tab(page, "guards")
     rows = cells(page, ".dynx-guards tbody tr")
@@ -138,7 +138,7 @@ def test_what_if_an_input_were_another_one(opened: Any) -> None:
     expect(said).to_contain_text("n takes a Python value such as 3")
     page.get_by_role("button", name="Reset").click()
     page.get_by_label("value of mode").fill("'sin' ")
-    expect(said).to_contain_text("It hits entry")
+    expect(said).to_contain_text("Would hit version")
     assert explanation.session.call_count == 1 and len(explanation.session.entries) == 2
 
 
@@ -233,7 +233,7 @@ def test_the_source_is_edited_run_and_undone(opened: Any) -> None:
 
     tab(page, "what-if")
     page.get_by_label("value of n").fill("7")
-    expect(pane(page, "what-if", " [role=status]")).to_contain_text("It recompiles")
+    expect(pane(page, "what-if", " [role=status]")).to_contain_text("Would recompile")
     page.get_by_role("button", name="Undo: show the run before the edit").click()
     expect(headline).to_contain_text("program is one graph of 4 operators")
     tab(page, "source")
@@ -307,10 +307,10 @@ def test_without_a_kernel_they_say_why(opened: Any) -> None:
     """In a file one line says why, and no pane is empty; when the kernel cannot answer each says so, and can be asked again."""
     explanation = dynexplore.explain(program, torch.ones(4))
     page, _ = opened(explanation, connected=False)
-    expect(pane(page, "what-if", " .dynx-body")).to_contain_text("an exported file has none")
-    expect(pane(page, "what-if", " .dynx-body")).to_contain_text("a live run")
+    expect(pane(page, "what-if", " .dynx-body")).to_contain_text("this is a saved file")
+    expect(pane(page, "what-if", " .dynx-body")).to_contain_text("live runs")
     assert page.locator(".dynx-pane.dynx-live").count() == 0
-    expect(pane(page, "what-if", " .dynx-body")).to_contain_text("editing the source")
+    expect(pane(page, "what-if", " .dynx-body")).to_contain_text("editing")
     assert page.get_by_role("button", name="Edit the source").count() == 0
     page, kernel = opened(explanation, is_gone=True)
     expect(pane(page, "what-if", " .dynx-form")).to_contain_text("The kernel is gone.")

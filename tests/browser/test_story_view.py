@@ -480,6 +480,30 @@ def test_a_failing_backend_opens_the_story_with_its_error(opened: Opened) -> Non
     expect(page.locator(".dynx-diagram [role=status]")).to_contain_text("The backend failed: 3 operators")
 
 
+def looks_up(table: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+    rows = table * 2
+    picked = torch.index_select(rows, 0, index)
+    return picked.sum(-1) + 1
+
+
+def test_an_operator_that_raised_when_it_ran_is_red(opened: Opened) -> None:
+    """As that of a failing backend is: in the story, which opens there, and in the view Graph. The line of the error names it."""
+    with dynexplore.explain(looks_up) as fn, pytest.raises(IndexError):
+        fn(torch.ones(4, 8), torch.tensor([0, 9]))
+    recording = fn.explanation.recording
+    line = next(node.line for node in recording.graphs[0].nodes if node.name == "index_select")
+    recording.record(ev.ProgramEnded(frame=0, status=1, error="IndexError: index out of range in self", file=__file__, line=line))
+    page = opened(recording, view="")
+    assert "index out of range" in page.locator(".dynx-failure").inner_text()
+    assert page.locator(".dynx-source .dynx-line.dynx-now").inner_text().startswith(str(line))
+    for key, drawing in (("2", "growing"), ("3", "diagram")):
+        page.keyboard.press(key)
+        operator = page.locator(f".dynx-{drawing} .dynx-failed")
+        expect(operator).to_be_in_viewport()
+        assert "✕ index_select" in (operator.text_content() or "")
+    expect(page.locator(".dynx-diagram [role=status]")).to_contain_text("✕ IndexError: index out of range in self")
+
+
 def test_what_each_line_gives_stands_at_its_end(opened: Opened) -> None:
     """The dtype and shape of the last operator of a line, and nothing beside a line without one."""
     page = opened(toy())

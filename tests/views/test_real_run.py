@@ -41,10 +41,10 @@ def test_a_clean_run_as_text() -> None:
     """The verdict, and a line for each run of a graph with its wall time."""
     recording = recorded()
     lines = real_run.report(recording).splitlines()
-    assert lines[0] == "Nothing diverges: 2 runs of graphs, 6 values and 2 outputs compared."
+    assert lines[0] == "Matches eager: 2 runs of graphs, 6 values and 2 outputs compared."
     assert [line.split(", ")[0].split(" run ")[1] for line in lines[1:]] == ["1", "1"]
-    assert all(" ms: " in line and line.endswith("nothing diverges") for line in lines[1:])
-    assert "REAL RUN\nNothing diverges" in text.report(recording)
+    assert all(" ms: " in line and line.endswith("equal") for line in lines[1:])
+    assert "REAL RUN\nMatches eager" in text.report(recording)
     assert "diverge" not in text.explanation(recording)
 
 
@@ -61,7 +61,7 @@ def test_beside_a_traceback_nothing_is_said_to_be_well() -> None:
             watched(torch.ones(2))
     said = real_run.verdict(watched.explanation.recording)
     assert said.startswith("It ended in KeyError; before that 1 run of a graph, ")
-    assert "Nothing diverges" not in said
+    assert "Matches eager" not in said
 
 
 def test_a_divergence_as_text() -> None:
@@ -119,7 +119,7 @@ def test_the_browser_gets_changes() -> None:
     assert values[frame["real"]["names"]["x"]]["provenance"] == "real"
     (ran,) = data["real"]["runs"]
     assert (ran["frame"], ran["graph"], ran["run"]) == (1, frame["graphs"][0]["name"], 1) and ran["time"].endswith(" ms")
-    assert ran["compared"].endswith("compared: nothing diverges")
+    assert ran["compared"].endswith("compared: equal")
     assert frame["real"]["unlike"] == {} and not any(frame["real"]["contents"].values())
     moments = [(one["moment"], one["name"], values[one["value"]]["provenance"]) for one in frame["real"]["ran"]]
     assert ("entry", "x", "real") in moments

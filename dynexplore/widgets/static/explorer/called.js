@@ -6,6 +6,8 @@
  * Out: `functionsOf(data)`, most seconds of recompiling first.
  */
 
+import { withoutCode } from "./dom.js";
+
 /**
  * @typedef {import("./types.js").CalledFrame} CalledFrame
  * @typedef {{frame: CalledFrame, first: number, last: number, seconds: number, call: number, given: string}} Called  calls `first` to `last` of a
@@ -78,4 +80,15 @@ export function whyOf({ frame, first, last }, { versions }) {
   if (frame.outcome === "limit reached") return [words, `the limit of ${versions.length} versions is reached`].filter(Boolean).join("; ");
   if (words) return words;
   return frame.reason || (frame.outcome === "compile" ? (first === 1 ? "first call" : "no version was tried") : "");
+}
+
+/**
+ * What a state of the frame on show is, in words: of a recompile the change that caused it, without names of guard kinds; no codes.
+ * @param {import("./page.js").Explorer} explorer @param {import("./types.js").State} state @returns {string}
+ */
+export function saidOf({ data, frame }, { kind, text }) {
+  if (kind !== "Recompiled") return withoutCode(text);
+  const called = (data.timeline?.calls ?? []).flatMap(({ frames }) => frames).find((one) => one.frame === frame.id);
+  const why = called && Object.values(called.words).at(-1);
+  return why ? `recompiled because ${why.replaceAll("`", "")}` : "recompiled";
 }

@@ -6,7 +6,6 @@
  * cells. tests/house/test_explorer_is_tested.py reads this file: every column has to be named by a test.
  */
 
-import { checkOf } from "./checks.js";
 import { makeTable, plainRow } from "./dom.js";
 
 /**
@@ -50,7 +49,7 @@ export const ANATOMY_COLUMNS = {
   "#": ({ guard }) => String(guard.index),
   "verdict": ({ verdict }) => verdict,
   "source": ({ guard }) => guard.source,
-  "checks": ({ guard }) => checkOf(guard.kind),
+  "checks": ({ guard }) => guard.checks,
   "expected": ({ guard }) => guard.expected,
   "found": ({ found }) => found,
   "asked for by": ({ asked }) => asked,

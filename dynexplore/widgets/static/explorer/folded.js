@@ -27,6 +27,11 @@ const VIEWS = new Set(
   "view reshape permute transpose t unbind getitem contiguous expand expand_as squeeze unsqueeze flatten unflatten chunk split view_as swapaxes movedim".split(" "),
 );
 
+/** Whether an operator gives the same elements in another shape. @param {string} target */
+export function isView(target) {
+  return VIEWS.has(target.split(".").pop() ?? target);
+}
+
 /** A layer of fewer operators is not worth a frame. */
 const LEAST = 2;
 
@@ -109,10 +114,10 @@ function onlyThese(all, isBoxed) {
 
 /** Views that read each other share a box. @param {GraphNode[]} nodes @param {(at: number) => boolean} isBoxed @param {Map<number, number>} home @param {Map<number, string>} layer */
 function mergeViews(nodes, isBoxed, home, layer) {
-  const isView = (/** @type {number} */ number) => nodes[number].op.startsWith("call_") && VIEWS.has(nameOf(nodes[number]));
+  const isViewAt = (/** @type {number} */ number) => nodes[number].op.startsWith("call_") && isView(nodes[number].target);
   nodes.forEach((node, number) => {
     const reads = (node.inputs ?? []).filter(isBoxed);
-    if (reads.length !== 1 || !isView(number) || !isView(reads[0]) || layer.get(number) !== layer.get(reads[0])) return;
+    if (reads.length !== 1 || !isViewAt(number) || !isViewAt(reads[0]) || layer.get(number) !== layer.get(reads[0])) return;
     home.set(number, home.get(reads[0]) ?? reads[0]);
   });
 }

@@ -1,21 +1,17 @@
 // @ts-check
 /**
  * A map of a diagram that is larger than its pane: every box in small, and a frame around what is in view. A click, a drag or the
- * arrow keys move the view; the wheel, + and - change the size. It folds away where the diagram is small, and it makes way for what
- * is lit.
+ * arrow keys move the view; the wheel, + and - change the size. It stands beside the diagram, and folds away where that is small.
  */
 
 import { make, makeButton } from "./dom.js";
 import { shape } from "./svg.js";
 
-/** The largest and the least that the map measures, in pixels: a long chain of boxes would be a line; of a wide pane it takes a part. */
-const [WIDEST, PART, LEAST] = [150, 0.3, 44];
+/** The largest and the least that the map measures, in pixels: a long chain of boxes would be a line. */
+const [WIDEST, HIGHEST, LEAST] = [212, 180, 44];
 
 /** So many boxes are seen at a glance, and a diagram of less than so many views, too. */
-const [FEW, VIEWS] = [12, 2];
-
-/** What is between the map and the edges of the view, in pixels (diagram.css), or a little more. */
-const MARGIN = 20;
+const [FEW, VIEWS] = [12, 1.25];
 
 /** The part of a view that an arrow key goes on. */
 const STEP = 1 / 3;
@@ -33,10 +29,6 @@ export class Minimap {
     this.wanted = undefined;
     /** @type {{box: Element, dot: Element, x: number, y: number, width: number, height: number}[]} the boxes, what stands for them, and where */
     this.dots = [];
-    /** Those that are chosen; all that are lit where none is. */
-    this.marked = this.dots;
-    /** The map's own size, as it was drawn. */
-    this.size = { width: 0, height: 0 };
     this.svg = shape("svg", { preserveAspectRatio: "none", "aria-hidden": "true" });
     this.view = shape("rect", { class: "dynx-map-view", "vector-effect": "non-scaling-stroke" });
     this.element = make("div", "dynx-map", "", this.svg);
@@ -72,12 +64,10 @@ export class Minimap {
     this.button.setAttribute("aria-pressed", String(!element.hidden));
     this.dots = [];
     if (element.hidden) return svg.replaceChildren();
-    const { scrollWidth, scrollHeight, clientWidth, clientHeight } = body;
-    const highest = Math.max(LEAST, clientHeight - 16);
-    const scale = Math.min(Math.max(WIDEST, PART * clientWidth) / scrollWidth, highest / scrollHeight);
-    this.size = { width: Math.max(LEAST, scrollWidth * scale), height: Math.min(highest, Math.max(LEAST, scrollHeight * scale)) };
-    element.style.width = `${this.size.width}px`;
-    element.style.height = `${this.size.height}px`;
+    const { scrollWidth, scrollHeight } = body;
+    const scale = Math.min(WIDEST / scrollWidth, HIGHEST / scrollHeight);
+    element.style.width = `${Math.max(LEAST, scrollWidth * scale)}px`;
+    element.style.height = `${Math.max(LEAST, scrollHeight * scale)}px`;
     svg.setAttribute("viewBox", `0 0 ${scrollWidth} ${scrollHeight}`);
     const home = body.getBoundingClientRect();
     const [left, top] = [home.left - body.scrollLeft, home.top - body.scrollTop];
@@ -97,9 +87,6 @@ export class Minimap {
       const { classList } = box;
       dot.setAttribute("class", classList.contains("dynx-chosen") ? "dynx-map-chosen" : classList.contains("dynx-lit") ? "dynx-map-lit" : "");
     }
-    const having = (/** @type {string} */ name) => this.dots.filter(({ box }) => box.classList.contains(name));
-    this.marked = having("dynx-chosen");
-    if (!this.marked.length) this.marked = having("dynx-lit");
     if (this.dots.length) this.look();
   }
 
@@ -108,19 +95,6 @@ export class Minimap {
     const { scrollLeft, scrollTop, clientWidth, clientHeight } = this.body;
     const place = { x: scrollLeft, y: scrollTop, width: clientWidth, height: clientHeight };
     for (const [name, value] of Object.entries(place)) this.view.setAttribute(name, String(value));
-    const { classList } = this.element;
-    const isLeft = classList.contains("dynx-map-left");
-    if (!this.element.matches(":active") && this.hides(isLeft) && !this.hides(!isLeft)) classList.toggle("dynx-map-left");
-  }
-
-  /** Whether the map would lie upon a marked box at the right edge, or at the left. @param {boolean} isLeft */
-  hides(isLeft) {
-    const { scrollLeft, scrollTop, clientWidth, clientHeight } = this.body;
-    const top = scrollTop + clientHeight - this.size.height - MARGIN;
-    const left = scrollLeft + (isLeft ? 0 : clientWidth - this.size.width - MARGIN);
-    const isUnder = (/** @type {{x: number, y: number, width: number, height: number}} */ { x, y, width, height }) =>
-      y + height > top && y < scrollTop + clientHeight && x + width > left && x < left + this.size.width + MARGIN;
-    return this.marked.some(isUnder);
   }
 
   /** The place under the pointer comes into the middle of the view. @param {PointerEvent} event */

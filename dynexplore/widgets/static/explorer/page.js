@@ -150,8 +150,8 @@ export class Explorer {
 
   /** The keys of a view, at the foot of the page. @param {string} view */
   foot(view) {
-    const told = (FEET[view] ?? []).map(([key, does]) => make("span", "", "", make("kbd", "", key), make("span", "", ` ${does}`)));
-    this.hints.replaceChildren(...told);
+    const hints = (FEET[view] ?? []).map(([key, does]) => make("span", "", "", make("kbd", "", key), make("span", "", ` ${does}`)));
+    this.hints.replaceChildren(...hints);
   }
 
   /**
@@ -247,9 +247,9 @@ export class Explorer {
     const { editing } = this;
     if (!editing?.change) return [];
     const [before, now] = editing.change;
-    const told = [`${before.graphs} → ${now.graphs} graphs`, `${before.breaks} → ${now.breaks} breaks`];
+    const changes = [`${before.graphs} → ${now.graphs} graphs`, `${before.breaks} → ${now.breaks} breaks`];
     const undo = makeButton("Undo", () => editing.undo(), { name: "dynx-tool", label: "Undo: show the run before the edit" });
-    return [make("span", "dynx-change", told.join(", ")), undo];
+    return [make("span", "dynx-change", changes.join(", ")), undo];
   }
 
   /** Why a view is empty where nothing was captured. @returns {Node[]} */

@@ -4,7 +4,8 @@
  * item; and what is said about the state at hand.
  */
 
-import { make, makeButton, withoutCode } from "./dom.js";
+import { make, makeButton } from "./dom.js";
+import { saidOf } from "./called.js";
 import { FAILED, KINDS } from "./kinds.js";
 import { remember, remembered } from "./splitter.js";
 import { Strip } from "./strip.js";
@@ -104,7 +105,7 @@ export class Stepper {
   jumps() {
     this.toBreak = makeButton("Break ›", () => this.goTo(this.breakAt(1)), { label: "Next graph break (b)" });
     this.fromBreak = makeButton("‹ Break", () => this.goTo(this.breakAt(-1)), { label: "Previous graph break (Shift+b)" });
-    this.maker = makeButton("Where created", () => this.jump(this.madeAt()), { label: "Go to the step that created the selection (m)" });
+    this.maker = makeButton("Where created", () => this.jump(this.madeAt()), { name: "dynx-maker", label: "Go to the step that created the selection (m)" });
     return [this.fromBreak, this.toBreak, this.maker];
   }
 
@@ -245,7 +246,7 @@ export class Stepper {
   showState(state, position) {
     const { order, frame } = this.explorer;
     const attempt = this.isKept(frame, state) ? "" : `, attempt ${state.attempt}`; // the last one needs no number
-    this.status.textContent = `${order.number(frame, position)} of ${order.total}${attempt}: ${withoutCode(state.text)}`;
+    this.status.textContent = `${order.number(frame, position)} of ${order.total}${attempt}: ${saidOf(this.explorer, state)}`;
     this.choice.value = String(frame.id);
     this.strip.show(position, this.status.textContent);
     this.status.title = [this.status.textContent, ...(state.made ?? [])].join("\n");

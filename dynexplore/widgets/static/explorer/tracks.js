@@ -11,17 +11,18 @@ import { secondsOf } from "./seconds.js";
 /** About so many marks stand on the axis. */
 const MARKS = 6;
 
-/** A mark behind this part of the axis would end outside of it. */
-const LAST = 0.97;
+/** The text of a mark behind this part of the axis stands before the mark: it would end outside. */
+const LAST = 0.85;
 
 /** The axis: round numbers of seconds, from 0 on. @param {number} whole @returns {HTMLElement} */
 export function ticksOf(whole) {
   const axis = make("div", "dynx-ticks", "", make("span", "dynx-track-name"));
   const line = make("div", "dynx-track-line");
   const step = roundStep(whole / MARKS);
-  for (let at = 0; whole && at <= whole * LAST; at += step) {
+  for (let at = 0; whole && at <= whole; at += step) {
     const tick = make("span", "dynx-tick", at ? secondsOf(at) : "0 s");
     tick.style.left = `${(100 * at) / whole}%`;
+    tick.classList.toggle("dynx-last-tick", at > whole * LAST);
     line.append(tick);
   }
   axis.append(line);

@@ -19,10 +19,10 @@
  *   module: string, line: number, inputs?: number[], piece?: number}} GraphNode
  * @typedef {{path: string, title: string, nodes: number[], inner: Group[]}} Group  `nodes` by their number in the graph
  * @typedef {{name: string, backend: string, calls: number, nodes: GraphNode[], group: Group, startClosed: string[],
- *   stayClosed: string[], pieces?: string[], artifacts?: Artefact[], skipped?: string, why?: string, fix?: string}} Graph  `skipped`: why its
+ *   stayClosed: string[], pieces?: string[], seconds?: number[], runs?: number, artifacts?: Artefact[], skipped?: string, why?: string, fix?: string}} Graph  `skipped`: why its
  *   backend did not get it
  * @typedef {{part: string, title: string, language: string, text: string}} Artefact  a text that a compiler made
- * @typedef {{key: string, index: number, source: string, kind: string, expected: string, check: string,
+ * @typedef {{key: string, index: number, source: string, kind: string, checks: string, expected: string, check: string,
  *   reason: string}} Guard
  * @typedef {{key: string, title: string, report: string, stack: number[], locals: [string, number][]}} Break
  * @typedef {{key: string, name: string, parameters: string[], offset: number, rows: Row[]}} Resume
@@ -30,7 +30,8 @@
  *   skipped: string, modified: Row[] | null, python?: string, graphs: Graph[], guards: Guard[], breaks: Break[], resume: Resume[],
  *   states: State[], order: [number, number][], told?: [number, number], real?: FrameReal, title: string, numbers: number[], hidden?: number,
  *   inputs?: Record<string, string>, thrown?: Record<string, (GraphNode & {reads: string[]})[]>,
- *   artifacts?: Artefact[], failed?: FailedGraph}} Frame  see views/story.py
+ *   artifacts?: Artefact[], failed?: FailedGraph,
+ *   raised?: {error: string, at: string[]}}} Frame  see views/story.py
  * @typedef {Graph & {at: string}} FailedGraph  a graph that its backend failed to compile, and the key of the operator at which it stopped
  * @typedef {{nodes: Record<string, [number, number][]>, unlike: Record<string, string[]>, names: Record<string, number>,
  *   contents: Record<string, Record<string, [number, number][]>>,

@@ -14,16 +14,16 @@ export const realControl = {
     const { data } = explorer;
     const [first] = divergences(data);
     if (first) {
-      const jump = makeButton("⚑ First divergence", () => goToDivergence(explorer, first), {
+      const jump = makeButton("⚑ First difference", () => goToDivergence(explorer, first), {
         name: "dynx-flag",
-        label: "Go to the first place where the real run diverges from the symbolic one",
+        label: "Go to the first value that differs from the real run",
       });
       jump.title = first.text;
       place.append(jump);
     } else if (data.real.runs.length) {
       const { verdict } = data.real;
       const raised = verdict.startsWith("It ended in") ? `real run: ${verdict.split(";")[0].replace("It ended", "ended")}` : "";
-      const clean = make("span", "dynx-clean", verdict.startsWith("Nothing") ? "✓ real run: nothing diverges" : raised);
+      const clean = make("span", "dynx-clean", verdict.startsWith("Matches") ? "✓ Matches eager" : raised);
       clean.title = data.real.verdict;
       place.append(clean);
     }

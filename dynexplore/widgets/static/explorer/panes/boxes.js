@@ -4,7 +4,8 @@
  * ~ changed, − popped or deleted by this step. The tab "Stack & locals" says more of each.
  */
 
-import { make, note, push, withoutCode } from "../dom.js";
+import { saidOf } from "../called.js";
+import { make, note, push } from "../dom.js";
 import { shortType } from "../groups.js";
 import { RealValues } from "../real.js";
 import { MARKS, Rows, bestOf } from "../rows.js";
@@ -82,7 +83,7 @@ export const boxesPane = {
         const where = state.kind ? "" : (state.rule ?? explorer.data.rules?.[state.text.split(" ")[0]] ?? "");
         rule.textContent = rule.title = where;
         heading.title = [headingOf(explorer, state), where].filter(Boolean).join("\n");
-        heading.textContent = headingOf(explorer, state).split("; ")[0].replace(/ \([^()]*\)/g, ""); // one line, which the rule shares
+        heading.textContent = state.kind === "Recompiled" ? headingOf(explorer, state) : headingOf(explorer, state).split("; ")[0].replace(/ \([^()]*\)/g, ""); // one line, which the rule shares
       },
     };
   },
@@ -159,7 +160,7 @@ function stand(row, wanted) {
 /** What this step is, in words. @param {import("../page.js").Explorer} explorer @param {import("../types.js").State} state */
 function headingOf(explorer, state) {
   const help = explorer.help(state.text.split(" ")[0]);
-  return help ? `${state.text}: ${help.slice(help.indexOf("): ") + 3)}` : withoutCode(state.text);
+  return help ? `${state.text}: ${help.slice(help.indexOf("): ") + 3)}` : saidOf(explorer, state);
 }
 
 /**

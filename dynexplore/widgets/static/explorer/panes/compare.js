@@ -255,15 +255,16 @@ function linesOf({ data, frames }) {
 
 /** @param {Side} side @returns {Item[]} */
 function operatorsOf({ frames }) {
-  return frames.flatMap(({ graphs, breaks }) => [
-    ...graphs.flatMap(({ nodes }) => nodes.filter(({ op }) => op !== "output").map(operatorOf)),
+  return frames.flatMap(({ graphs, breaks, inputs }) => [
+    ...graphs.flatMap(({ nodes }) => nodes.filter(({ op }) => op !== "output").map((node) => operatorOf(node, inputs ?? {}))),
     ...breaks.slice(0, 1).map(({ title }) => ({ text: `◆ graph break: ${title.replace(/^(?:DX|GB)\d+:? /, "")}`, key: "◆", line: 0, mark: "break" })),
   ]);
 }
 
-/** @param {import("../types.js").GraphNode} node @returns {Item} */
-function operatorOf({ op, name, target, args, result, line }) {
-  const short = op === "placeholder" ? `input ${name}` : `${target.split(".").at(-1)}${args}`;
+/** @param {import("../types.js").GraphNode} node @param {Record<string, string>} inputs what the program calls the inputs @returns {Item} */
+function operatorOf({ op, name, target, args, result, line }, inputs) {
+  const named = args.replace(/\b[A-Za-z_]\w*/g, (word) => (Object.hasOwn(inputs, word) ? inputs[word] : word));
+  const short = op === "placeholder" ? `input ${inputs[name] ?? name}` : `${target.split(".").at(-1)}${named}`;
   return { text: `${short}  ${result}`, key: op === "placeholder" ? `input ${target}` : target, line };
 }
 

@@ -17,9 +17,11 @@ import { layout } from "../layout.js";
 import { Minimap } from "../minimap.js";
 import { NUMBER, boxShape, sheet } from "../picture.js";
 import { Rows, bestOf } from "../rows.js";
+import { measured, percentOf, ranked } from "../shares.js";
 import { remember, remembered } from "../splitter.js";
 import { adopted, shape } from "../svg.js";
-import { graphsOf } from "./graph.js";
+import { CostsAside } from "./costs.js";
+import { graphsOf, isFailing } from "./graph.js";
 import { isParameter } from "./growing.js";
 
 /** How much a button changes the size. */
@@ -28,14 +30,21 @@ const ZOOM = 1.25;
 /** Letters are drawn 13 pixels tall; below this scale nobody reads them, and the map shows the whole. */
 const SMALLEST = 0.75;
 
-/** A diagram that fits at this scale opens fitted: its boxes can be told apart, and the whole is seen first. */
+/** All nodes that fit at this scale open fitted: the boxes can be told apart, and the whole is seen first. */
 const LEAST = 0.5;
+
+/** What colors the boxes, and what its button says. @type {[By, string][]} */
+const COLORS = [["line", "Line"], ["time", "Time"], ["bytes", "Bytes"]];
+
+/** The part of the color that the box with the highest cost has, in percent: letters are read on it in every theme. */
+const MOST = 45;
 
 /**
  * @typedef {import("../groups.js").Group} Group
  * @typedef {import("../types.js").Marks} Marks
+ * @typedef {import("../shares.js").By} By
  * @typedef {{graph: import("../types.js").Graph, at: number, root: Group, closed: Set<string>, holder: HTMLElement,
- *   width: number, height: number}} Figure  a graph and its drawing
+ *   width: number, height: number, costs: Map<number, number>}} Figure  a graph, its drawing, and what its operators cost
  */
 
 /** @type {import("../types.js").Pane} */
@@ -144,6 +153,17 @@ function repeated(title, top, bottom, width) {
   );
 }
 
+/** What the nodes of a box cost together. @param {number[]} numbers @param {Figure} figure */
+function costOf(numbers, { costs }) {
+  return numbers.reduce((sum, number) => sum + (costs.get(number) ?? 0), 0);
+}
+
+/** The numbers of the nodes under these keys. @param {Figure} figure @param {string[]} keys */
+function numbersOf({ graph }, keys) {
+  const all = new Set(keys);
+  return graph.nodes.flatMap(({ key }, number) => (all.has(key) ? [number] : []));
+}
+
 /** The pane of one explorer. */
 class Diagram {
   /** @param {import("../page.js").Explorer} explorer @param {import("../types.js").Place} place */
@@ -157,14 +177,18 @@ class Diagram {
     this.inView = false;
     this.waits = false;
     this.sized = false;
-    this.failedAt = ""; // the key of the operator at which the backend stopped
     this.isFolded = remembered("graph") !== "all nodes";
     this.status = make("span", "dynx-facts");
     this.status.setAttribute("role", "status");
     this.map = new Minimap(body, (direction) => this.zoom(direction > 0 ? ZOOM : 1 / ZOOM));
-    this.rows.onLight = () => this.map.mark();
-    section.append(this.map.element);
+    this.aside = new CostsAside(explorer, this.map.element);
+    this.by = COLORS.find(([by]) => by === remembered("graph color"))?.[0] ?? "line";
+    this.rows.onLight = () => {
+      this.map.mark();
+      this.showChosen();
+    };
     section.insertBefore(this.bar(), body);
+    section.append(make("div", "dynx-beside", "", body, this.aside.element));
     new IntersectionObserver((seen) => this.onView(seen.some((one) => one.isIntersecting))).observe(section);
     this.dragging();
   }
@@ -190,10 +214,66 @@ class Diagram {
         ];
     bar.append(...this.groupButtons);
     this.markFolding();
-    bar.append(this.status);
+    bar.append(this.status, this.colors());
     bar.setAttribute("role", "toolbar");
     bar.setAttribute("aria-label", "Diagram");
     return bar;
+  }
+
+  /** What colors the boxes: a button for each. */
+  colors() {
+    this.colorButtons = COLORS.map(([by, title]) => {
+      const button = makeButton(title, () => this.colorBy(by), { label: `Color by ${by}` });
+      button.dataset.by = by;
+      return button;
+    });
+    this.markColor();
+    return make("span", "dynx-colors", "", make("span", "", "Color by"), ...this.colorButtons);
+  }
+
+  /** @param {By} by */
+  colorBy(by) {
+    this.by = by;
+    remember("graph color", by);
+    this.markColor();
+    this.measure();
+    if (this.figures.length) this.draw();
+  }
+
+  markColor() {
+    for (const button of this.colorButtons ?? []) button.setAttribute("aria-pressed", String(button.dataset.by === this.by));
+  }
+
+  /** What the operators cost, ranked beside the diagram. */
+  measure() {
+    for (const figure of this.figures) figure.costs = measured(this.by, figure.graph);
+    const costs = this.figures.flatMap(({ costs }) => [...costs.values()]);
+    this.all = costs.reduce((sum, cost) => sum + cost, 0);
+    const shares = this.figures.flatMap(({ graph, costs }) => ranked(this.by, graph, costs, (node) => this.lineOf(node))).sort((one, other) => other.cost - one.cost);
+    const runs = Math.max(0, ...this.figures.map(({ graph }) => graph.runs ?? 0));
+    this.aside.rank(this.by, shares, this.all, runs);
+  }
+
+  /** The line of the function on show from which a node comes. @param {import("../types.js").GraphNode} node */
+  lineOf({ key }) {
+    const { frame, bands } = this.explorer;
+    return bands.linesOf(frame).get(key)?.get(frame.code);
+  }
+
+  /** The operator that is chosen, beside the diagram. */
+  showChosen() {
+    const { chosen } = this.explorer;
+    for (const { graph, costs } of this.figures) {
+      const number = graph.nodes.findIndex(({ key }) => key === chosen);
+      if (number >= 0) return this.aside.choose(this.by, graph.nodes[number], costs.get(number));
+    }
+    this.aside.choose(this.by, undefined, undefined);
+  }
+
+  /** Color a box by what the operators in it cost. @param {Element} element @param {number} cost @param {number} most the highest cost of a box */
+  heat(element, cost, most) {
+    element.classList.add("dynx-heat");
+    /** @type {SVGElement} */ (element).style.setProperty("--dynx-part", `${((MOST * cost) / (most || 1)).toFixed(1)}%`);
   }
 
   /** Show it as one reads it, or every node. @param {boolean} isFolded */
@@ -218,11 +298,11 @@ class Diagram {
   /** @param {import("../types.js").Frame} frame */
   showFrame(frame) {
     this.rows.clear();
-    this.failedAt = frame.failed?.at ?? "";
     this.figures = graphsOf(frame).map((graph, at) => {
       const holder = make("div", "dynx-figure", "", note("drawing ..."));
-      return { graph, at, root: graph.group, closed: new Set(graph.startClosed), holder, width: 0, height: 0 };
+      return { graph, at, root: graph.group, closed: new Set(graph.startClosed), holder, width: 0, height: 0, costs: new Map() };
     });
+    this.measure();
     this.body.replaceChildren(...this.figures.map(({ holder }) => holder));
     if (!this.figures.length) this.body.append(...withoutGraph(this.explorer));
     this.map.draw();
@@ -276,6 +356,7 @@ class Diagram {
       [figure.width, figure.height] = [pixels(svg, "width"), pixels(svg, "height")];
       svg.setAttribute("role", "group");
       svg.setAttribute("aria-label", `diagram of ${figure.graph.name}`);
+      this.most = this.mostOf([...boxes.values()].map(({ keys }) => numbersOf(figure, keys)), figure);
       for (const box of boxes.values()) this.equip(svg, figure, box);
       for (const path of figure.closed.size < pathsIn(figure.root).length ? pathsIn(figure.root) : []) this.equipCluster(svg, figure, path);
       figure.holder.replaceChildren(svg);
@@ -307,9 +388,10 @@ class Diagram {
       figure.holder.replaceChildren(element);
     }
     this.body.replaceChildren(...this.figures.map(({ holder }) => holder));
-    const failed = this.explorer.frame.failed ? "✕ The backend failed: " : "";
-    this.status.textContent = `${failed}${plural(all, "operator")} in ${plural(shown, "box", "boxes")}; parameters are left out`;
-    this.status.title = this.status.textContent;
+    const { failed, raised } = this.explorer.frame;
+    const error = failed ? "✕ The backend failed: " : raised ? `✕ ${raised.error}. ` : "";
+    this.status.textContent = `${error}${plural(all, "operator")} in ${plural(shown, "box", "boxes")}`;
+    this.status.title = `${this.status.textContent}; parameters are left out`;
     this.finish();
   }
 
@@ -319,7 +401,12 @@ class Diagram {
     const { frame } = explorer;
     const { boxes, frames } = folded(figure.graph.nodes, figure.graph.group, (node) => isParameter(explorer, frame, node));
     for (const box of boxes) if (box.kind === "placeholder") box.lines[0] = frame.inputs?.[box.node.name] ?? box.lines[0];
-    for (const box of boxes) if (box.keys.includes(this.failedAt)) box.lines[0] = `✕ ${box.lines[0]}`;
+    const most = this.mostOf(boxes.map(({ numbers }) => numbers), figure);
+    for (const box of boxes) {
+      const cost = costOf(box.numbers, figure);
+      if (this.by !== "line" && cost) box.lines = [box.lines[0], [box.lines[1], percentOf(cost, this.all ?? 0)].filter(Boolean).join("  ")];
+    }
+    for (const box of boxes) if (isFailing(frame, box.keys)) box.lines[0] = `✕ ${box.lines[0]}`;
     const drawing = layout(boxes.map(({ name, inputs, lines, part }) => ({ name, inputs, lines: [`${NUMBER}${lines[0] ?? ""}`, ...lines.slice(1)], part })));
     const { width: own, height, seams } = drawing;
     const width = Math.max(own, frames.length ? FRAME : 0) + 2 * INSET;
@@ -336,19 +423,25 @@ class Diagram {
       const bottom = Math.max(...inside.map((box) => (box ? box.y + box.height : 0)));
       svg.prepend(repeated(title, seams[at - 1] ?? 0, bottom, width));
     }
-    for (const { name: key, keys, lines, kind, node } of boxes) {
+    for (const { name: key, keys, lines, kind, node, numbers } of boxes) {
       const box = drawing.boxes.get(key);
       if (!box) continue;
-      const line = kind === "placeholder" ? undefined : explorer.bands.linesOf(frame).get(node.key)?.get(frame.code);
+      const line = kind === "placeholder" ? undefined : this.lineOf(node);
       const look = kind === "placeholder" || kind === "output" ? "dynx-input" : lines[0]?.endsWith(" views") ? "dynx-pill" : "dynx-operator";
       const element = boxShape(box, { lines, title: `${node.name} = ${node.target}${node.args}: ${node.result}`, kind: `dynx-row ${look}`, line });
-      explorer.bands.dress(element, frame.code, line);
-      element.classList.toggle("dynx-failed", keys.includes(this.failedAt));
+      if (this.by === "line") explorer.bands.dress(element, frame.code, line);
+      else this.heat(element, costOf(numbers, figure), most);
+      element.classList.toggle("dynx-failed", isFailing(frame, keys));
       this.rows.under(/** @type {any} */ (element), keys);
       this.rows.texts.set(element, `${lines.join(" ")} ${node.name} ${node.target} ${node.module}`.toLowerCase());
       svg.append(element);
     }
     return { boxes: boxes.filter(({ kind }) => kind.startsWith("call_")).length, element: svg };
+  }
+
+  /** The highest cost of a box. @param {number[][]} boxes the nodes of each @param {Figure} figure */
+  mostOf(boxes, figure) {
+    return Math.max(0, ...boxes.map((numbers) => costOf(numbers, figure)));
   }
 
   /** Give a box its keys. @param {Element} svg @param {Figure} figure @param {import("../groups.js").Box} box */
@@ -360,7 +453,8 @@ class Diagram {
     element.setAttribute("tabindex", "-1");
     element.setAttribute("role", "button");
     element.setAttribute("aria-label", isClosed ? `open ${box.tooltip}: ${box.lines[1]}` : [...box.lines, box.result].join(", "));
-    element.classList.toggle("dynx-failed", box.keys.includes(this.failedAt));
+    element.classList.toggle("dynx-failed", isFailing(this.explorer.frame, box.keys));
+    if (this.by !== "line") this.heat(element, costOf(numbersOf(figure, box.keys), figure), this.most ?? 0);
     this.rows.under(element, box.keys, isClosed ? "" : box.keys[0]);
     const nodes = isClosed ? figure.graph.nodes.filter(({ key }) => box.keys.includes(key)) : [];
     this.rows.texts.set(element, [...box.lines, box.result, box.tooltip, ...nodes.map((node) => cellsOf(NODE_COLUMNS, node).join(" "))].join(" ").toLowerCase());
@@ -410,7 +504,7 @@ class Diagram {
     const width = Math.max(1, ...this.figures.map((figure) => figure.width));
     const height = this.figures.reduce((sum, figure) => sum + figure.height, 1);
     const fits = Math.min(1, (this.body.clientWidth - 16) / width, (this.body.clientHeight - 16) / height);
-    return fits >= LEAST ? fits : Math.min(1, Math.max(SMALLEST, (this.body.clientWidth - 16) / width));
+    return fits >= (this.isFolded ? SMALLEST : LEAST) ? fits : Math.min(1, Math.max(SMALLEST, (this.body.clientWidth - 16) / width));
   }
 
   /** It stands in another view now, which may be smaller. */

@@ -32,6 +32,11 @@ export const graphPane = {
   },
 };
 
+/** Whether this is the operator at which the backend stopped, or one that raised when the graph ran. @param {import("../types.js").Frame} frame @param {string[]} keys of an operator or a box of several */
+export function isFailing({ failed, raised }, keys) {
+  return keys.some((key) => key === failed?.at || raised?.at.includes(key));
+}
+
 /** The graphs of a frame, or the one that its backend failed to compile. @param {import("../types.js").Frame} frame @returns {import("../types.js").Graph[]} */
 export function graphsOf({ graphs, failed }) {
   return failed && !graphs.length ? [failed] : graphs;

@@ -12,6 +12,7 @@ import { layout } from "../layout.js";
 import { NUMBER, boxShape, sheet } from "../picture.js";
 import { Rows, bestOf } from "../rows.js";
 import { shape } from "../svg.js";
+import { isFailing } from "./graph.js";
 
 /** So many nodes are drawn, and so many of those not made yet. */
 const [MOST, AHEAD] = [40, 10];
@@ -74,7 +75,7 @@ export const growingPane = {
           element.classList.toggle("dynx-node", !isLater);
           element.classList.toggle("dynx-later", isLater);
           element.classList.toggle("dynx-newest", one.frame === frame && one.key === newest?.node.key && newest.at === position);
-          element.classList.toggle("dynx-failed", one.key === one.frame.failed?.at);
+          element.classList.toggle("dynx-failed", isFailing(one.frame, [one.key]));
           element.classList.toggle("dynx-held", one.frame === frame && held.has(one.node.name));
         }
         const at = nodes.find(({ drawn: one }) => one.frame === frame && one.key === newest?.node.key) ?? nodes.find(({ drawn: one }) => one.frame === frame);
@@ -182,7 +183,7 @@ class Pictures {
       if (known) continue;
       const reads = [...new Set(inputs.flatMap((name) => boxes.get(name) ?? []))];
       const lines = linesOf(node, label);
-      if (node.key === frame.failed?.at) lines[0] = `✕ ${lines[0]}`;
+      if (isFailing(frame, [node.key])) lines[0] = `✕ ${lines[0]}`;
       drawn.push({ key: node.key, keys: [node.key], inputs: reads, lines, part, node, frame });
     }
     const last = frame.states.findLastIndex(({ kind, attempt }) => !kind && attempt === explorer.states(frame).lastAttempt);

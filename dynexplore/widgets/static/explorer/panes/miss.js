@@ -28,7 +28,7 @@ export const missPane = {
       report = Object.values(miss?.reports ?? {}).join("\n");
       change = cost && !cost.isExpected ? cost.change || cost.remedies?.[0]?.text || "" : cost?.change ?? "";
       heading.textContent = `Call ${first === last ? first : `${first} to ${last}`} of ${of.name}`;
-      body.replaceChildren(...(miss ? told(explorer, miss, of, cost, change) : fits(explorer, called, of)));
+      body.replaceChildren(...(miss ? partsOf(explorer, miss, of, cost, change) : fits(explorer, called, of)));
       body.scrollTop = 0;
     });
     section.classList.add("dynx-cost-detail-pane");
@@ -47,7 +47,7 @@ export const missPane = {
  * @param {string} change
  * @returns {HTMLElement[]}
  */
-function told(explorer, { failed, lines }, { versions }, cost, change) {
+function partsOf(explorer, { failed, lines }, { versions }, cost, change) {
   const { table, body } = makeTable("Failing guards", HEADER);
   for (const { entry, guard, found, others } of failed) {
     const more = others ? `${others} more ${others === 1 ? "fails" : "fail"}` : "no other fails";

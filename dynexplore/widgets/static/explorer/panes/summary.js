@@ -203,7 +203,7 @@ class Summary {
       row.querySelector(".dynx-cost-head")?.setAttribute("aria-pressed", String(number === at));
     });
     for (const track of this.tracks ?? []) track.mark(cost.place[0] ?? -1);
-    this.detail.replaceChildren(...this.told(cost, at));
+    this.detail.replaceChildren(...this.partsOf(cost, at));
     this.detail.scrollTop = 0;
   }
 
@@ -220,7 +220,7 @@ class Summary {
   // -- the row that is chosen --------------------------------------------------------------------------------------------
 
   /** @param {Cost} cost @param {number} at @returns {Node[]} */
-  told(cost, at) {
+  partsOf(cost, at) {
     const { kind, function: name, where, facts, change, remedy, cause, code } = cost;
     const title = make("h3", "", "", badge(kind, String(at + 1)), make("span", "", ` ${name || "the program"} `), make("code", "dynx-where", "", ...breakable(where)));
     const terms = make("dl", "dynx-terms");
@@ -256,10 +256,10 @@ class Summary {
     const { real, overview, timeline } = this.explorer.data;
     if (overview.empty) return [];
     const calls = timeline.calls.length;
-    const told = ["No graph break", "No recompile", ...(calls > 1 ? [`${calls} calls, one version each`] : [])];
-    if (real?.verdict && real.verdict.startsWith("Nothing")) told.push("The results are those of eager Python");
+    const facts = ["No graph break", "No recompile", ...(calls > 1 ? [`${calls} calls, one version each`] : [])];
+    if (real?.verdict && real.verdict.startsWith("Matches")) facts.push("The results match eager");
     const list = make("ul", "dynx-checked");
-    for (const one of told) list.append(make("li", "", `✓ ${one}`));
+    for (const one of facts) list.append(make("li", "", `✓ ${one}`));
     return [make("h3", "", "Checked"), list, make("div", "dynx-buttons", "", makeButton("Open the story", () => this.open(), { name: "dynx-first" }))];
   }
 

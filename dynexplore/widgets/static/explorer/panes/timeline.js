@@ -227,10 +227,9 @@ class Recompiles {
     const before = entries.find((one) => one.frame === miss?.with);
     if (!miss?.difference || !before) return [];
     const number = (/** @type {number} */ one) => this.of.versions.indexOf(one) + 1;
-    const differing = Object.entries(miss.difference).map(([name, rows]) => [name, rows.filter(({ sign }) => sign !== "=")]);
-    const count = differing.reduce((sum, [, rows]) => sum + rows.length, 0);
+    const count = Object.values(miss.difference).flat().filter(({ sign }) => sign !== "=").length;
     const title = `Versions ${number(before.entry)} and ${number(entry)} ${count ? "differ" : "have the same graph, guards and breaks"}`;
-    return [make("h3", "dynx-pane-title", title), differenceTables(Object.fromEntries(differing), `version ${number(before.entry)}`, `version ${number(entry)}`)];
+    return [make("h3", "dynx-pane-title", title), differenceTables(miss.difference, `version ${number(before.entry)}`, `version ${number(entry)}`, true)];
   }
 
   /** By so many of the calls on show. @param {number} by */

@@ -19,9 +19,9 @@ import { make, makeButton, note } from "../dom.js";
 
 export const VERDICTS = "dynx-verdicts";
 
-const NO_KERNEL = "What-if, a live run and editing the source need a running kernel, and an exported file has none. In a notebook, %%dynamo and explain(f)(x) show an explorer that has one.";
+const NO_KERNEL = "What-if, live runs and editing need a notebook kernel; this is a saved file. In a notebook, %%dynamo and explain(f)(x) show an explorer that has one.";
 const NO_GUARDS =
-  "What-if asks torch's own guards, which live in the process that compiled, and a file has none of them. In a notebook, explain(f, engine=\"torch.compile\")(x) shows an explorer that asks them.";
+  "What-if evaluates torch's own guards, which exist only in the process that compiled. In a notebook, explain(f, engine=\"torch.compile\")(x) shows an explorer that can evaluate them.";
 const NOTHING_READ =
   "This code has no tensor or plain value as input that could be changed. To ask about a function that it calls, run the cell with %%dynamo -f NAME.";
 const SOON = 120; // milliseconds after the last change until the kernel is asked
@@ -188,12 +188,12 @@ class WhatIf {
     const said = String(body.said);
     this.said.textContent = `${said[0].toUpperCase()}${said.slice(1)}.`;
     this.said.dataset.outcome = body.outcome;
-    const failing = body.entries.flatMap((/** @type {EntryVerdict} */ entry) => failuresOf(entry));
+    const failing = body.entries.flatMap((/** @type {EntryVerdict} */ entry, /** @type {number} */ at) => failuresOf(entry, at + 1));
     const list = make("ul", "dynx-fails");
     for (const text of failing) list.append(make("li", "", text));
     this.answer.replaceChildren(list);
-    for (const broke of body.breaks) this.answer.append(note(`graph break in the new capture: ${broke}`));
-    if (body.difference) this.answer.append(differenceTables(body.difference, `entry ${body.entries[0].entry}`, "the new capture"));
+    for (const broke of body.breaks) this.answer.append(note(`graph break in the new version: ${broke}`));
+    if (body.difference) this.answer.append(differenceTables(body.difference, "version 1", "the new version"));
     const more = isFirst ? "; capturing again …" : "; nothing was run, and the cache is unchanged";
     this.answer.append(note(`answered in ${took.toFixed(0)} ms${more}`));
     this.tell(body.entries);
@@ -205,11 +205,11 @@ class WhatIf {
   }
 }
 
-/** @param {EntryVerdict} entry @returns {string[]} */
-function failuresOf(entry) {
+/** @param {EntryVerdict} entry @param {number} version its number among the compiled versions @returns {string[]} */
+function failuresOf(entry, version) {
   return entry.guards
     .filter((guard) => guard.alone === "fail")
-    .map(({ guard, actual, verdict }) => `entry ${entry.entry}: ${guard}, found ${actual}${verdict === "fail" ? "" : " (not reached)"}`);
+    .map(({ guard, actual, verdict }) => `version ${version}: ${guard}, found ${actual.split(" (tensor ")[0]}${verdict === "fail" ? "" : " (not reached)"}`);
 }
 
 /** "2, 3" or "[2, 3]" as sizes; a word that is no number is left for the kernel to refuse. @param {string} text */
