@@ -24,6 +24,7 @@ from dynexplore.session.predicted_resumes import Fate, PredictedResume, predicte
 from dynexplore.session.verdicts import EntryVerdict, GuardVerdict, judge
 from dynexplore.views import html_report
 from dynexplore.views.capture_difference import Difference, difference
+from dynexplore.views.guard_words import without_message
 from dynexplore.views.names import chain_words
 
 _WORDS: dict[Kind, str] = {
@@ -34,6 +35,16 @@ _WORDS: dict[Kind, str] = {
     "plain Python": "it runs as plain Python: {0.reason}",
     "raises": "it raises {0.reason}",
 }
+
+_WOULD: dict[Kind, str] = {
+    "hit": "would hit version {version}",
+    "compile": "would compile: there is no version yet",
+    "recompile": "would recompile: {requires}",
+    "limit reached": "would run as plain Python, because the recompile limit is reached: {requires}",
+    "plain Python": "would run as plain Python: {reason}",
+    "raises": "would raise {reason}",
+}
+"""The same in the explorer, which says versions and conditions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +86,17 @@ class Prediction:
     def breaks(self) -> tuple[ev.GraphBroke, ...]:
         """Where the new capture would break."""
         return self.capture.breaks if self.capture is not None else ()
+
+    @property
+    def sentence(self) -> str:
+        """The outcome in one sentence, with versions and conditions as the explorer shows them."""
+        numbers = [entry.entry for entry in self.entries]
+        requires = self.reason
+        for version, entry in enumerate(self.entries, 1):
+            for guard in (guard for guard in entry.guards if guard.verdict == "fail"):
+                requires = f"version {version} requires {guard.required}, found {without_message(guard.actual)}"
+        version = numbers.index(self.entry) + 1 if self.entry in numbers else self.entry
+        return _WOULD[self.outcome].format(version=version, requires=requires, reason=self.reason) + self.what_follows
 
     def __str__(self) -> str:
         """The outcome, then the guards that fail, then what would be different."""

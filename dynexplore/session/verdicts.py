@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from dynexplore.engine import display_hooks
+from dynexplore.engine import events as ev
 from dynexplore.engine.events import clip
 from dynexplore.engine.native import CodeCache
 from dynexplore.engine.provenance.guards import GUARD_KINDS, Guard
@@ -24,6 +25,7 @@ from dynexplore.engine.translate.event_emitter import expression_of
 from dynexplore.engine.translate.event_emitter import scope_of as scope_of_source
 from dynexplore.recording.recording import Recording
 from dynexplore.views import text
+from dynexplore.views.guard_words import condition
 
 Word = Literal["pass", "fail", "not reached"]
 
@@ -50,6 +52,17 @@ class GuardVerdict:
     reason: str = ""
     because: int = -1
     asked_by: str = ""
+
+    @property
+    def required(self) -> str:
+        """What must hold, as a condition of the program: `n == 3`."""
+        if not self.kind:
+            return self.guard
+        failed = ev.GuardFailed(
+            frame=0, index=self.index, scope=self.scope, source=self.source, kind=self.kind,
+            expected=self.expected, actual=self.actual,
+        )  # fmt: skip
+        return condition(failed)
 
 
 @dataclass(frozen=True, slots=True)

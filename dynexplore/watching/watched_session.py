@@ -45,6 +45,11 @@ class WatchedAnswer:
     def __str__(self) -> str:
         return self.message
 
+    @property
+    def sentence(self) -> str:
+        """The same: it is one sentence."""
+        return self.message
+
 
 class WatchedSession:
     """The session of a watched call; see the module docstring. `args` and `kwargs` are those of the latest call."""

@@ -25,7 +25,6 @@ from dynexplore.engine import events as ev
 from dynexplore.views import text
 from dynexplore.views.capture_difference import difference_data
 from dynexplore.views.explorer_data import explorer_data
-from dynexplore.views.guard_words import condition, without_message
 from dynexplore.widgets.colours import spelled
 from dynexplore.widgets.turns import TURN
 
@@ -199,7 +198,7 @@ class Live:
         return {
             "outcome": prediction.outcome,
             "entry": prediction.entry,
-            "said": _would(prediction),
+            "said": prediction.sentence,
             "entries": [_entry(entry) for entry in prediction.entries],
             "difference": difference_data(prediction.difference) if prediction.difference is not None else None,
             "breaks": [broke.title for broke in prediction.breaks],
@@ -290,37 +289,6 @@ def _change(path: str, change: Any) -> Any:
         raise CannotAnswer(f"{path} takes a Python value such as {example}, not {str(change['value'])!r}.") from None
 
 
-_WOULD = {
-    "hit": "would hit version {version}",
-    "compile": "would compile: there is no version yet",
-    "recompile": "would recompile: {requires}",
-    "limit reached": "would run as plain Python, because the recompile limit is reached: {requires}",
-    "plain Python": "would run as plain Python: {reason}",
-    "raises": "would raise {reason}",
-}
-"""Outcome of a prediction -> the sentence about it."""
-
-
-def _would(prediction: Any) -> str:
-    """The prediction in one sentence, in the words of the program."""
-    numbers = [entry.entry for entry in prediction.entries]
-    requires = prediction.reason
-    for at, entry in enumerate(prediction.entries, 1):
-        for guard in (guard for guard in entry.guards if guard.verdict == "fail"):
-            requires = f"version {at} requires {condition(_failed(entry, guard))}, found {without_message(guard.actual)}"
-    version = numbers.index(prediction.entry) + 1 if prediction.entry in numbers else prediction.entry
-    words = _WOULD[prediction.outcome].format(version=version, requires=requires, reason=prediction.reason)
-    return f"{words}{prediction.what_follows}"
-
-
-def _failed(entry: Any, guard: Any) -> ev.GuardFailed:
-    """The event that this guard would record if it failed."""
-    return ev.GuardFailed(
-        frame=entry.frame, entry=entry.entry, index=guard.index, scope=guard.scope, source=guard.source, kind=guard.kind,
-        expected=guard.expected, actual=guard.actual,
-    )  # fmt: skip
-
-
 def _entry(entry: Any) -> Body:
     guards = [
         {
@@ -329,7 +297,7 @@ def _entry(entry: Any) -> Body:
             "alone": guard.alone,
             "expected": guard.expected,
             "actual": guard.actual,
-            "guard": condition(_failed(entry, guard)),
+            "guard": guard.required,
         }
         for guard in entry.guards
     ]

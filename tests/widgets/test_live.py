@@ -46,12 +46,12 @@ def test_inputs_and_what_if() -> None:
     assert [(one["path"], one["kind"]) for one in told["inputs"]] == [("x", "tensor"), ("n", "value"), ("more", "value")]
     assert "float32" in told["dtypes"] and "cpu" in told["devices"]
     answer = asked(seat, "what_if", changes={"x": {"shape": [5], "dtype": "float64"}, "n": {"value": " 2.5"}})
-    assert answer["outcome"] == "recompile" and answer["said"].startswith("it recompiles: local 'x' TENSOR_MATCH")
+    assert answer["outcome"] == "recompile" and answer["said"].startswith("would recompile: version 1 requires x is float32[4] cpu")
     (entry,) = answer["entries"]
     assert [guard["alone"] for guard in entry["guards"]].count("fail") == 2 and not entry["hits"]
     first = answer["difference"]["graph"][0]
     assert (first["sign"], first["before"]) == ("~", "x = input: float32[4]") and first["after"].startswith("x = input: float64[")
-    assert len(answer["breaks"]) == 1 and answer["breaks"][0].startswith("DX")
+    assert len(answer["breaks"]) == 1 and "DX" not in answer["breaks"][0]
     assert asked(seat, "what_if", changes={})["outcome"] == "hit" and session.call_count == 1
 
 
