@@ -85,12 +85,14 @@ class Prints(torch.nn.Module):
 
 
 def test_a_module_is_named_by_its_forward() -> None:
-    """The wrapper around it goes on in `forward`: what goes on is named by the line there, and the explorer shows both parts."""
+    """The wrapper around it only forwards the call: a break does not nest in it, and the explorer shows all parts."""
     with dynexplore.config.patch(nested_graph_breaks=True):
         recording = dynexplore.explain(Prints(), torch.ones(3)).recording
     line = line_of('print("in a module")')
-    assert [frame_name(recording, one) for one in recording.frames] == ["Prints.forward", f"Prints.forward, from line {line} on"]
-    assert len(recording.breaks) == 1 and all(frame["python"] for frame in explorer_data(recording)["frames"])
+    rest = f"Prints.forward, from line {line} on"
+    assert [frame_name(recording, one) for one in recording.frames] == ["Prints.forward", "Prints.forward", rest, "Prints"]
+    assert not any(broke.nested for broke in recording.breaks)
+    assert all(frame["python"] for frame in explorer_data(recording)["frames"])
 
 
 def test_a_break_in_the_frame_itself_has_no_chain() -> None:

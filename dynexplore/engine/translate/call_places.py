@@ -23,14 +23,32 @@ _VARIABLES = ("LOAD_FAST", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_NAME")
 def places_of_call(frame: SymbolicFrame) -> int:
     """How many calls in the code of a frame load the callable as the current one does: `self.attention(x)` twice.
 
-    A call in a loop counts as two, as its first and its last iteration have graphs of their own.
+    A call in a loop counts as two, as its first and its last iteration have graphs of their own. Of two branches only one is taken:
+    a call counts if one of the two calls is behind the other.
     """
-    callables = callables_of(frame.parsed)
+    parsed = frame.parsed
+    callables = callables_of(parsed)
     current = current_call(frame)
     if current not in callables:
         return 1
-    alike = [frame.parsed.steps[index].origin for index, path in callables.items() if path == callables[current]]
-    return sum(1 if stored_around(frame.parsed, call) is None else 2 for call in alike)
+    behind = _reachable(parsed.steps, current)
+    alike = [index for index, path in callables.items() if path == callables[current]]
+    together = [index for index in alike if index == current or index in behind or current in _reachable(parsed.steps, index)]
+    return sum(1 if stored_around(parsed, parsed.steps[index].origin) is None else 2 for index in together)
+
+
+def _reachable(steps: Sequence[Step], index: int) -> set[int]:
+    """The steps that may run behind this one, handlers of exceptions left out."""
+    reached: set[int] = set()
+    waiting = [index]
+    while waiting:
+        step = steps[waiting.pop()]
+        following = [step.target] if step.target >= 0 else []
+        if step.op not in ("JUMP", "RETURN_VALUE", "RAISE_VARARGS", "RERAISE"):
+            following.append(step.index + 1)
+        waiting += [other for other in following if other not in reached]
+        reached.update(following)
+    return reached
 
 
 def current_call(frame: SymbolicFrame) -> int:

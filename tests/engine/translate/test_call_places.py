@@ -39,6 +39,14 @@ def thrice(x: Any) -> Any:
     return helper(x + 2)
 
 
+def in_a_branch(x: Any) -> Any:
+    if x.shape[0] == 3:
+        return helper(x + 1) + 1
+    if x.shape[0] == 4:
+        return helper(x + 2) + 1
+    return helper(x) + 1
+
+
 def twice(x: Any) -> Any:
     x = helper(x + 1)
     return helper(x - 1) + 1
@@ -56,8 +64,10 @@ def only_repeats(x: Any) -> Any:
 
 
 def test_a_callee_that_many_places_call_keeps_its_graphs() -> None:
-    """Two copies of its graphs nest, no more: three calls, or two of a function that calls it twice, or calls alone, do not."""
-    expected = {twice: 3, thrice: 4, twice_twice: 5, only_repeats: 1}
+    """Two copies of its graphs nest, and branches make no copies: three calls, or two of a function that calls it twice, or calls
+    alone, do not.
+    """
+    expected = {in_a_branch: 2, twice: 3, thrice: 4, twice_twice: 5, only_repeats: 1}
     for program, graphs in expected.items():
         dynexplore.reset()
         with config.patch(nested_graph_breaks=True):
