@@ -24,6 +24,7 @@ from typing import Any
 import torch
 
 from dynexplore.engine.errors import ReplayError
+from dynexplore.tools.frame_values import ENGINE_CONSTANT, OF_THE_ENGINE
 
 Row = Mapping[str, Any]
 
@@ -254,8 +255,19 @@ def _imported(name: str) -> Any:
 
 def unpacked_code(text: str) -> types.CodeType:
     """The code object of a text from `packed_code`."""
-    code: types.CodeType = marshal.loads(base64.b85decode(text))
-    return code
+    return _own_constants(marshal.loads(base64.b85decode(text)))
+
+
+def _own_constants(code: types.CodeType) -> types.CodeType:
+    return code.replace(co_consts=tuple(_own_constant(constant) for constant in code.co_consts))
+
+
+def _own_constant(constant: Any) -> Any:
+    if isinstance(constant, types.CodeType):
+        return _own_constants(constant)
+    if isinstance(constant, tuple) and len(constant) == 2 and constant[0] == ENGINE_CONSTANT:
+        return OF_THE_ENGINE[constant[1]]
+    return constant
 
 
 _READ: dict[str, Callable[[str], Any]] = {

@@ -29,7 +29,7 @@ from typing import Any, TypeVar
 import torch
 
 from dynexplore.engine.display_paths import shown_file
-from dynexplore.engine.native import RegionCall
+from dynexplore.engine.native import RegionCall, TailCall, finish_call
 from dynexplore.engine.runtime import optimized
 from dynexplore.tools.importable import import_name, is_installed, singleton_name
 
@@ -317,19 +317,27 @@ def global_names(code: types.CodeType) -> Iterator[str]:
             yield from global_names(constant)
 
 
+OF_THE_ENGINE: dict[str, Any] = {"TailCall": TailCall, "finish_call": finish_call}
+"""What code that resumes in a callee has among its constants, by name: C callables, which `marshal` refuses."""
+ENGINE_CONSTANT = "<constant of the engine>"
+
+
 def packed_code(code: types.CodeType) -> str:
     """A code object as text; only the same version of Python can use it. The file name of a notebook's cell becomes its number, `In
     [2]`: the process that runs the frame has no notebook, and could not recognize the kernel's generated name.
     """
-    return base64.b85encode(marshal.dumps(_in_shown_file(code))).decode()
+    return base64.b85encode(marshal.dumps(_portable(code))).decode()
 
 
-def _in_shown_file(code: types.CodeType) -> types.CodeType:
-    file = shown_file(code.co_filename)
-    if file == code.co_filename:
-        return code
-    constants = (_in_shown_file(constant) if isinstance(constant, types.CodeType) else constant for constant in code.co_consts)
-    return code.replace(co_filename=file, co_consts=tuple(constants))
+def _portable(code: types.CodeType) -> types.CodeType:
+    constants = tuple(_portable_constant(constant) for constant in code.co_consts)
+    return code.replace(co_filename=shown_file(code.co_filename), co_consts=constants)
+
+
+def _portable_constant(constant: Any) -> Any:
+    if isinstance(constant, types.CodeType):
+        return _portable(constant)
+    return next(((ENGINE_CONSTANT, name) for name, of_engine in OF_THE_ENGINE.items() if constant is of_engine), constant)
 
 
 def tensor_text(value: torch.Tensor) -> str:
