@@ -90,11 +90,12 @@ class Prediction:
     @property
     def sentence(self) -> str:
         """The outcome in one sentence, with versions and conditions as the explorer shows them."""
-        numbers = [entry.entry for entry in self.entries]
+        numbers = sorted(entry.entry for entry in self.entries)
+        failing = ((entry.entry, guard) for entry in self.entries for guard in entry.guards if guard.verdict == "fail")
         requires = self.reason
-        for version, entry in enumerate(self.entries, 1):
-            for guard in (guard for guard in entry.guards if guard.verdict == "fail"):
-                requires = f"version {version} requires {guard.required}, found {without_message(guard.actual)}"
+        if (first := next(failing, None)) is not None:  # of the entry that is checked first, as the reason is
+            number, guard = first
+            requires = f"version {numbers.index(number) + 1} requires {guard.required}, found {without_message(guard.actual)}"
         version = numbers.index(self.entry) + 1 if self.entry in numbers else self.entry
         return _WOULD[self.outcome].format(version=version, requires=requires, reason=self.reason) + self.what_follows
 

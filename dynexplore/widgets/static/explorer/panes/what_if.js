@@ -188,12 +188,13 @@ class WhatIf {
     const said = String(body.said);
     this.said.textContent = `${said[0].toUpperCase()}${said.slice(1)}.`;
     this.said.dataset.outcome = body.outcome;
-    const failing = body.entries.flatMap((/** @type {EntryVerdict} */ entry, /** @type {number} */ at) => failuresOf(entry, at + 1));
+    const numbers = body.entries.map((/** @type {EntryVerdict} */ { entry }) => entry).sort((/** @type {number} */ one, /** @type {number} */ other) => one - other);
+    const failing = body.entries.flatMap((/** @type {EntryVerdict} */ entry) => failuresOf(entry, numbers.indexOf(entry.entry) + 1));
     const list = make("ul", "dynx-fails");
     for (const text of failing) list.append(make("li", "", text));
     this.answer.replaceChildren(list);
     for (const broke of body.breaks) this.answer.append(note(`graph break in the new version: ${broke}`));
-    if (body.difference) this.answer.append(differenceTables(body.difference, "version 1", "the new version"));
+    if (body.difference) this.answer.append(differenceTables(body.difference, `version ${numbers.indexOf(body.entries[0].entry) + 1}`, "the new version"));
     const more = isFirst ? "; capturing again …" : "; nothing was run, and the cache is unchanged";
     this.answer.append(note(`answered in ${took.toFixed(0)} ms${more}`));
     this.tell(body.entries);
