@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 from dynexplore.engine.policy.external_effects import kind_of_break
-from dynexplore.engine.raw_attributes import name_in_messages, tells_its_class
+from dynexplore.engine.raw_attributes import is_c_type, name_in_messages, tells_its_class
 from dynexplore.engine.variables.contract.inspection import Inspection
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ class VariableTracker(Inspection):
         if name == "__class__":
             with contextlib.suppress(NotImplementedError):
                 if tells_its_class(self.python_type()):
-                    return ctx.build(self.python_type(), None)
+                    return type_tracker(ctx, self)
         ctx.break_graph(self.kind_or_external_effect("DX303"), name=name, type=self.type_name())
 
     def set_attribute(self, ctx: TraceContext, name: str, value: VariableTracker) -> None:
@@ -301,3 +301,13 @@ class VariableTracker(Inspection):
 Args: TypeAlias = Sequence[VariableTracker]
 Kwargs: TypeAlias = Mapping[str, VariableTracker]
 """The arguments of a call: positional, keyword."""
+
+
+def type_tracker(ctx: TraceContext, value: VariableTracker) -> VariableTracker:
+    """`type(value)`: the tracker to which the class's own name leads, so that both read what is written to the class."""
+    cls = value.python_type()
+    if ctx.journal.tracker_of(cls) is not None or is_c_type(cls):
+        return ctx.build(cls, None)
+    source = ctx.module_guards.source_of(cls, cls.__qualname__)
+    ctx.module_guards.know(source)
+    return ctx.build(cls, source)

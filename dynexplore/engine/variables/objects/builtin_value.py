@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dynexplore.engine.raw_attributes import class_dict, class_mro, name_in_messages
-from dynexplore.engine.variables.contract.base import Args, Kwargs, VariableTracker
+from dynexplore.engine.variables.contract.base import Args, Kwargs, VariableTracker, type_tracker
 from dynexplore.engine.variables.operators import COMPARE_DUNDER, DUNDER, binary, compare
 from dynexplore.engine.variables.rules import METHODS, MethodAnswer
 from dynexplore.engine.variables.scalars.constant import ConstantMethodVariable, ConstantVariable, run_now
@@ -53,7 +53,7 @@ class BuiltinValueVariable(VariableTracker):
     def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
         python_type = self.python_type()
         if name == "__class__":
-            return ctx.build(python_type, None)
+            return type_tracker(ctx, self)
         if name == "__doc__":
             return ctx.build(python_type.__doc__, None)
         raw = next((class_dict(owner)[name] for owner in class_mro(python_type) if name in class_dict(owner)), _ABSENT)

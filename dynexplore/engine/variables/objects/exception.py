@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.raw_attributes import class_mro
 from dynexplore.engine.variables.containers.sequence import ListVariable, TupleVariable
-from dynexplore.engine.variables.contract.base import Args, Kwargs, NotConstant, VariableTracker
+from dynexplore.engine.variables.contract.base import Args, Kwargs, NotConstant, VariableTracker, type_tracker
 from dynexplore.engine.variables.contract.build import builds_when
 from dynexplore.engine.variables.objects.class_ import ClassVariable, initialize, makes
 from dynexplore.engine.variables.objects.type_lookup import ClassAttribute, guard_on_class_of, is_created_in_c, layout_of
@@ -394,7 +394,7 @@ def _exc_info(ctx: TraceContext) -> VariableTracker:
     """Type, value and traceback of the exception being handled."""
     handled = ctx.frames.handled_exception()
     if handled is not None:
-        return TupleVariable([ctx.build(handled.python_type(), None), handled, handled.get_attribute(ctx, "__traceback__")])
+        return TupleVariable([type_tracker(ctx, handled), handled, handled.get_attribute(ctx, "__traceback__")])
     return TupleVariable([CallersExceptionVariable(fetch) for fetch in (_callers_type, sys.exception, _callers_traceback)])
 
 

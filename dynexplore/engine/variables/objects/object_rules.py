@@ -22,7 +22,7 @@ from dynexplore.engine.provenance.guards import Identity
 from dynexplore.engine.raw_attributes import class_dict, is_a, is_subtype
 from dynexplore.engine.variables.containers.sequence import TupleVariable
 from dynexplore.engine.variables.containers.set_ import is_by_identity
-from dynexplore.engine.variables.contract.base import NotConstant, VariableTracker
+from dynexplore.engine.variables.contract.base import NotConstant, VariableTracker, type_tracker
 from dynexplore.engine.variables.contract.context import ObservedException
 from dynexplore.engine.variables.objects.builtin_value import NONE
 from dynexplore.engine.variables.objects.class_ import ClassVariable
@@ -195,7 +195,7 @@ def _is_library_metaclass(metaclass: type[Any]) -> bool:
 def _type(ctx: TraceContext, value: VariableTracker, /, *rest: VariableTracker) -> VariableTracker:
     if rest:
         return _new_class(ctx, value, *rest)
-    return value.get_attribute(ctx, "__class__") if type_of(value) is None else ctx.build(value.python_type(), None)
+    return value.get_attribute(ctx, "__class__") if type_of(value) is None else type_tracker(ctx, value)
 
 
 def _new_class(ctx: TraceContext, name: VariableTracker, *rest: VariableTracker) -> VariableTracker:

@@ -29,7 +29,7 @@ from dynexplore.engine.raw_attributes import class_dict, instance_dict
 from dynexplore.engine.specialization.shape_env import is_never_negative
 from dynexplore.engine.variables.containers.ranges import SliceVariable
 from dynexplore.engine.variables.containers.sequence import TupleVariable
-from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.contract.base import VariableTracker, type_tracker
 from dynexplore.engine.variables.contract.build import builds_when
 from dynexplore.engine.variables.contract.write_back import write_attributes
 from dynexplore.engine.variables.objects.type_lookup import (
@@ -188,7 +188,7 @@ class TensorVariable(VariableTracker):
         if name in OPERATION_ATTRIBUTES:
             return ctx.operation("call_function", getattr, [self, ConstantVariable(name)], {})
         if name == "__class__":
-            return ctx.build(self.python_type(), None)
+            return type_tracker(ctx, self)
         row = ATTRIBUTES.get((torch.Tensor, name))
         if row is not None:
             return row(ctx, self)
@@ -207,7 +207,9 @@ class TensorVariable(VariableTracker):
             else:
                 self._guard_on_no_override(ctx, name)
         if self._is_user_defined(name, raw):
-            return ctx.build(raw, None) if is_constant_value(raw) else ctx.break_graph("DX411", attribute=name)
+            if not is_constant_value(raw):
+                ctx.break_graph("DX411", attribute=name)
+            return type_tracker(ctx, self).get_attribute(ctx, name)
         if callable(raw):
             return TensorMethodVariable(self, name)
         if raw is None and not hasattr(self.fake, name):
