@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from dynexplore.engine.provenance.module_guards import ABSENT
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.raw_attributes import module_name
-from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.contract.base import VariableTracker, type_tracker
 from dynexplore.engine.variables.contract.build import builds, builds_when
 from dynexplore.engine.variables.contract.write_back import write_attributes
 from dynexplore.engine.variables.objects.instance_attribute_guards import read_instance_attribute
@@ -94,7 +94,7 @@ class PythonModuleVariable(VariableTracker):
 
     def _not_in_dictionary(self, ctx: TraceContext, name: str) -> VariableTracker:
         if name == "__class__":
-            return ctx.build(type(self.value), None)
+            return type_tracker(ctx, self)
         if name == "__dict__":
             ctx.break_graph("DX303", name=name, type="module")
         value = getattr(self.value, name, _MISSING) if self.fixed else _MISSING  # torch and numpy load some attributes lazily
