@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable
+import types
+from collections.abc import Callable, Iterator
 from functools import partial
 from types import CodeType
 from typing import TYPE_CHECKING, Any, cast
@@ -78,6 +79,15 @@ class TraceTimeClassEscapes(ReconstructionError):
         super().__init__("type", "its class statement makes another class in each call", trace_time_class.step)
         self.facts = {}
         self.user_stack = trace_time_class.user_stack
+
+
+def _held_by(value: object) -> Iterator[object]:
+    """A live object, and what a bound method or a descriptor of C leads to: `cls.fromkeys` holds `cls`."""
+    yield value
+    if isinstance(value, types.BuiltinFunctionType | types.MethodWrapperType | types.MethodType):
+        yield value.__self__
+    if isinstance(value, types.MemberDescriptorType | types.GetSetDescriptorType):
+        yield value.__objclass__
 
 
 class CodeGenerator:
@@ -163,9 +173,10 @@ class CodeGenerator:
     def push_object(self, value: object) -> None:
         """Push a live object that the cache entry keeps alive."""
         trace_time_classes = self.ctx.effects.trace_time_classes
-        trace_time_class = trace_time_classes.get(id(value)) or trace_time_classes.get(id(type(value)))
-        if trace_time_class is not None:
-            raise TraceTimeClassEscapes(trace_time_class)
+        for held in _held_by(value) if trace_time_classes else ():
+            trace_time_class = trace_time_classes.get(id(held)) or trace_time_classes.get(id(type(held)))
+            if trace_time_class is not None:
+                raise TraceTimeClassEscapes(trace_time_class)
         self.writer.load_fast(self.injected.name(value))
 
     def push_output(self, node: torch.fx.Node) -> None:

@@ -566,3 +566,33 @@ def test_an_exception_of_a_class_of_the_frame_leaves_it() -> None:
             dynexplore.optimize("eager")(raised)(X)
         assert type(caught.value).__name__ == "Made"
         assert dynexplore.counters["frames"]["total"] >= number
+
+
+def bound_method_of_c(x: torch.Tensor, how: str) -> Any:
+    """A method of C bound to the class is called while a variable of the function is read by the class."""
+    y = x + 1
+    number = 5
+
+    class Kept(dict):  # type: ignore[type-arg]
+        __slots__ = ("place",)
+
+        def __init__(self) -> None:
+            KEPT.append(number)
+
+    if how == "fromkeys":
+        made: Any = Kept.fromkeys([1])
+    elif how == "mro":
+        made = next(map(len, [type.mro(Kept)]))
+    elif how == "slot":
+        made = Kept.place.__get__(None, Kept).__name__  # type: ignore[attr-defined]
+    else:
+        made = list(map(Kept.fromkeys, [[2]]))
+    dynexplore.graph_break()
+    return y, str(made), number
+
+
+@pytest.mark.parametrize("how", ["fromkeys", "mro", "slot", "mapped"])
+def test_a_bound_method_of_c_leads_to_its_class(how: str) -> None:
+    """It is no constant of the first call: the class that it is bound to is another one in each call."""
+    assert_same_as_eager(lambda x: bound_method_of_c(x, how), X, calls=3, setup=KEPT.clear, observe=lambda: list(KEPT))
+    KEPT.clear()

@@ -38,6 +38,7 @@ from dynexplore.engine.variables.objects.type_lookup import (
     peek,
     raw_lookup,
 )
+from dynexplore.engine.variables.objects.user_hash_key import refuse_collisions
 from dynexplore.engine.variables.objects.user_object import CMethodVariable, UserObjectVariable
 from dynexplore.engine.variables.rules import rule
 from dynexplore.engine.variables.scalars.constant import ConstantMethodVariable, ConstantVariable, is_same_text, run_now
@@ -143,6 +144,7 @@ class BuiltinSubclassVariable(UserObjectVariable):
             build.call_object(list.extend, self, ListVariable(storage.items))
             build.writer.pop_top()
         elif isinstance(storage, SetVariable):
+            refuse_collisions(storage.members)
             build.call_object(set.update, self, ListVariable(storage.in_order()))
             build.writer.pop_top()
         super().fill(build)

@@ -247,7 +247,8 @@ class AccumulateVariable(AskingIteratorVariable):
 
 def accumulate_from(iterable: Any, function: Any, total: Any, started: bool) -> Iterator[Any]:
     """An `accumulate` at a total; `started`: the total itself has been yielded."""
-    return iterator_at(itertools.accumulate(iterable, function, initial=total), int(started))
+    walked = itertools.chain((total,), iterable)  # an `initial` of None would be none
+    return iterator_at(itertools.accumulate(walked, function), int(started))
 
 
 class StarmapVariable(AskingIteratorVariable):
@@ -345,11 +346,12 @@ class PairwiseVariable(AskingIteratorVariable):
         self.last: VariableTracker | None = None
 
     def next_or_raise(self, ctx: TraceContext) -> VariableTracker:
-        if self.last is None:
-            self.last = self.inner.next_or_raise(ctx)
-        item = self.inner.next_or_raise(ctx)
-        pair, self.last = TupleVariable([self.last, item]), item
-        return pair
+        previous = self.last
+        if previous is None:
+            previous = self.last = self.inner.next_or_raise(ctx)
+        item = self.inner.next_or_raise(ctx)  # it may ask this iterator itself
+        self.last = item
+        return TupleVariable([previous, item])
 
     def reconstruct(self, build: Reconstruction) -> None:
         walked = self.inner

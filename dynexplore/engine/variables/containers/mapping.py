@@ -35,6 +35,7 @@ from dynexplore.engine.variables.contract.nested_text import nested_text
 from dynexplore.engine.variables.contract.write_back import write_attributes
 from dynexplore.engine.variables.objects.builtin_value import NONE, BuiltinValueVariable, mutating_method
 from dynexplore.engine.variables.objects.type_lookup import defines
+from dynexplore.engine.variables.objects.user_hash_key import refuse_collisions
 from dynexplore.engine.variables.operators import binary_rule
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, is_numpy_number, is_plain_value
 from dynexplore.engine.variables.scalars.specialize import equal, specialize_bool
@@ -163,6 +164,7 @@ class DictVariable(BuiltinValueVariable):
         return {key.as_proxy(): value.as_proxy() for key, value in self.entries.values()}
 
     def reconstruct(self, build: Reconstruction) -> None:
+        refuse_collisions(self.entries)
         for key, value in self.entries.values():
             build.push(key)
             build.push(value)

@@ -31,6 +31,7 @@ from dynexplore.engine.variables.contract.inspection import Contents
 from dynexplore.engine.variables.contract.nested_text import nested_text
 from dynexplore.engine.variables.contract.write_back import refill
 from dynexplore.engine.variables.objects.builtin_value import BuiltinValueVariable, mutating_method
+from dynexplore.engine.variables.objects.user_hash_key import refuse_collisions
 from dynexplore.engine.variables.operators import BINARY, COMPARE, binary_rule
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, is_literal, is_plain_value
 from dynexplore.engine.variables.signatures import builtin_method
@@ -125,12 +126,14 @@ class SetVariable(BuiltinValueVariable):
         return frozenset(item.places) if isinstance(item, SetVariable) else set_hash_key(ctx, item)
 
     def reconstruct(self, build: Reconstruction) -> None:
+        refuse_collisions(self.members)
         for item in self.in_order():
             build.push(item)
         build.writer.build_set(len(self.members))
 
     def write_back(self, build: Reconstruction) -> None:
         """`real.clear(); real.update(members)`."""
+        refuse_collisions(self.members)
         refill(build, self, TupleVariable(self.in_order()), clear=set.clear, fill=set.update)
 
     @nested_text
@@ -155,6 +158,7 @@ class FrozenSetVariable(SetVariable):
         return frozenset(self.places)
 
     def reconstruct(self, build: Reconstruction) -> None:
+        refuse_collisions(self.members)
         if self.is_constant() and is_literal(self.as_constant()):
             build.writer.load_const(self.as_constant())
         else:

@@ -11,7 +11,7 @@ torch/_dynamo/variables/hashable.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, TypeVar
 
 from dynexplore.engine.variables.contract.base import VariableTracker
@@ -56,6 +56,16 @@ def user_hash_key(ctx: TraceContext, value: VariableTracker) -> ProgramKey:
         return checked_result(ctx, hash, value.python_type(), "__hash__", value.call_method(ctx, "__hash__", [], {}))
 
     return ProgramKey(ctx, value, specialize_index(ctx, unnoticed(ctx, value, ask), "__hash__()"))
+
+
+def refuse_collisions(keys: Iterable[object]) -> None:
+    """Refuse to make a dict or set anew in which the program's `__eq__` keeps two keys apart.
+
+    Python would call it again, when the variables and objects that it reads may have other values. Raises NotImplementedError.
+    """
+    hashes = [key.number for key in keys if isinstance(key, ProgramKey)]
+    if len(set(hashes)) < len(hashes):
+        raise NotImplementedError("keys with equal hashes, which an `__eq__` of the program compares")
 
 
 def unnoticed(ctx: TraceContext, value: VariableTracker, ask: Callable[[], T]) -> T:

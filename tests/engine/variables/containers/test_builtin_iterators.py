@@ -572,3 +572,42 @@ def test_a_reversed_walk_by_index_may_end_early() -> None:
             return index
 
     assert_same_as_eager(lambda x: (x * 2, list(reversed(Short()))), X, calls=2, graphs=1)
+
+
+class _AsksAgain:
+    """Numbers; at some of its calls it asks the iterator that is asking it."""
+
+    def __init__(self, at: set[int]) -> None:
+        self.at, self.count, self.around = at, 0, None
+
+    def __iter__(self) -> Any:
+        return self
+
+    def __next__(self) -> Any:
+        self.count += 1
+        return next(self.around) if self.count in self.at else [self.count]
+
+
+@pytest.mark.parametrize("at", [{1}, {2}, {3}, {1, 2}, {2, 3}])
+def test_a_pair_is_of_the_items_that_were_read_for_it(at: set[int]) -> None:
+    """`pairwise` over an iterator that asks it again keeps the first item that it read."""
+
+    def walk(x):
+        numbers = _AsksAgain(at)
+        numbers.around = pairs = itertools.pairwise(numbers)
+        return x + 1, [next(pairs) for _ in range(3)]
+
+    assert_same_as_eager(walk, X)
+
+
+@pytest.mark.parametrize("taken", [0, 1, 2, 3])
+def test_a_total_of_none_is_a_total(taken: int) -> None:
+    """`accumulate` whose total is None goes on from there after a break."""
+
+    def walk(x):
+        it = itertools.accumulate([None, None, None], operator.is_)
+        head = [next(it) for _ in range(taken)]
+        print("break")
+        return x + 1, head, list(it)
+
+    assert_same_as_eager(walk, X)

@@ -204,3 +204,85 @@ def test_a_hash_of_the_program_that_fits_a_word_is_taken_as_it_is() -> None:
 
     more = [(X, Given(str(number))) for number in (2**63 - 1, 2**61 - 1, -(2**62), -1, 2**63, 10**30)]
     assert_same_as_eager(fn, X, ByText("k"), then=more)
+
+
+ALIKE = [False]
+
+
+class Colliding:
+    """All hashes are equal, and `__eq__` says what the flag says."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __hash__(self) -> int:
+        return 7
+
+    def __eq__(self, other: object) -> bool:
+        return ALIKE[0]
+
+
+class OwnSet(set[Any]):
+    pass
+
+
+def _dict_of(keys: list[Any]) -> Any:
+    made = {}
+    for key in keys:
+        made[key] = 1
+    return made
+
+
+def _ordered_of(keys: list[Any]) -> Any:
+    made: Any = collections.OrderedDict()
+    for key in keys:
+        made[key] = 1
+    return made
+
+
+def _own_set_of(keys: list[Any]) -> Any:
+    made = OwnSet()
+    for key in keys:
+        made.add(key)
+    return made
+
+
+@pytest.mark.parametrize("breaks", [False, True], ids=["returned", "over a break"])
+@pytest.mark.parametrize("make", [_dict_of, _ordered_of, set, frozenset, _own_set_of], ids=lambda make: make.__name__)
+def test_colliding_keys_are_compared_when_the_program_does(make: Callable[[list[Any]], Any], breaks: bool) -> None:
+    """What keeps two keys apart is asked when they are put in, and not again when modified code makes the container."""
+
+    def fn(x: torch.Tensor) -> Any:
+        ALIKE[0] = False
+        made = make([Colliding(1), Colliding(2)])
+        ALIKE[0] = True
+        if breaks:
+            dynexplore.graph_break()
+        return x + 1, made
+
+    assert len(dynexplore.optimize("eager")(fn)(X)[1]) == len(fn(X)[1]) == 2
+    assert dynexplore.counters["frames"]["total"] > 0
+
+
+def test_a_key_compares_by_a_variable_that_is_not_set_yet() -> None:
+    """`__eq__` reads a variable of the function, which has the dict only later."""
+
+    def fn(x: torch.Tensor) -> Any:
+        y = x + 1
+        dynexplore.graph_break()
+
+        class Key(int):
+            def __hash__(self) -> int:
+                return 13
+
+            def __eq__(self, other: object) -> bool:
+                if len(d) > 1:
+                    d.clear()
+                return False
+
+        d: Any = {}
+        d = {Key(1): 1, Key(2): 2}
+        dict.fromkeys(d)
+        return y, len(d)
+
+    assert_same_as_eager(fn, X, calls=2)
