@@ -209,14 +209,14 @@ def test_shown_twice_reloaded_restarted(lab: Lab) -> None:
         first.get_by_role("button", name="Last step").click()
         assert status(first) != status(second) == start
         moves(second)
-        expect(what_if(asking, "5")).to_contain_text("recompiles")
+        expect(what_if(asking, "5")).to_contain_text("Would recompile")
 
         notebook.command("docmanager:save")
         notebook.open()
         expect(notebook.explorers).to_have_count(3)
         moves(first)
         moves(second)
-        expect(what_if(asking, "5")).to_contain_text("recompiles")
+        expect(what_if(asking, "5")).to_contain_text("Would recompile")
 
         notebook.restart_kernel()
         for explorer in (first, second, asking):
