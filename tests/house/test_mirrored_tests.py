@@ -261,6 +261,7 @@ OF_A_ROOM = {
     "engine/variables/objects/test_class_names": "a class's name in what Python writes",
     "engine/variables/objects/test_exception_details": "exception.py: contexts, throw, groups, attributes of C types",
     "engine/variables/objects/test_finalizers": "objects with a `__del__`",
+    "engine/variables/objects/test_class_writes": "one tracker for a class, by whatever way it is reached",
     "engine/variables/objects/test_unusual_classes": "classes and numbers that models rarely have",
     "engine/aliasing/test_one_capture": "graphs, guards and breaks do not depend on the backend: about the whole room",
     "engine/native": "the C extension: its tests bear the names of C files and of what they make",

@@ -81,7 +81,7 @@ class TraceTimeClassEscapes(ReconstructionError):
         self.user_stack = trace_time_class.user_stack
 
 
-def _held_by(value: object) -> Iterator[object]:
+def _owners_of(value: object) -> Iterator[object]:
     """A live object, and what a bound method or a descriptor of C leads to: `cls.fromkeys` holds `cls`."""
     yield value
     if isinstance(value, types.BuiltinFunctionType | types.MethodWrapperType | types.MethodType):
@@ -173,8 +173,8 @@ class CodeGenerator:
     def push_object(self, value: object) -> None:
         """Push a live object that the cache entry keeps alive."""
         trace_time_classes = self.ctx.effects.trace_time_classes
-        for held in _held_by(value) if trace_time_classes else ():
-            trace_time_class = trace_time_classes.get(id(held)) or trace_time_classes.get(id(type(held)))
+        for owner in _owners_of(value) if trace_time_classes else ():
+            trace_time_class = trace_time_classes.get(id(owner)) or trace_time_classes.get(id(type(owner)))
             if trace_time_class is not None:
                 raise TraceTimeClassEscapes(trace_time_class)
         self.writer.load_fast(self.injected.name(value))
