@@ -146,7 +146,6 @@ def test_backends_get_what_the_passes_made() -> None:
     assert backend.targets() == [["clone", "cos", "add", "sin", "add_"]]
 
 
-@pytest.mark.plain("runs a script of the repository in a process of its own")
 def test_a_reader_who_follows_a_graph_changes_files_at_most_twenty_times() -> None:
     """From the code generator to the callable; a frame on its way through convert enters no room twice."""
     script = ROOT / "scripts" / "follow_graph.py"

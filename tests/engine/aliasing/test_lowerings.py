@@ -206,6 +206,7 @@ def test_constructors_follow_the_default_device_of_each_call(device: str | None,
     for _ in range(2):
         assert devices(run) == devices(on_default_devices)
         assert [value.device.type for value in run(X)] == [value.device.type for value in on_default_devices(X)]
+    assert dynexplore.counters["stats"]["graphs"] > 0
 
 
 @torch.library.custom_op("tests_lowerings::creates", mutates_args=())
@@ -229,3 +230,4 @@ def test_code_of_the_program_sees_the_default_device(backend: str) -> None:
 
     run = dynexplore.optimize(backend)(inside)
     assert [run(X) for _ in range(2)] == [inside(X)] * 2
+    assert dynexplore.counters["stats"]["graphs"] > 0

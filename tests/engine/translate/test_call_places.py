@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import torch
 
 import dynexplore
@@ -26,6 +27,7 @@ def helper(x: Any, key: Any = None) -> Any:
     return x * 2
 
 
+@pytest.mark.plain("reads a code object and runs nothing")
 def test_calls_of_one_callable_load_it_through_the_same_names() -> None:
     """As a function, a method, with arguments that call, unpacked ones; an item of a list is no name."""
     found = [".".join(str(name) for _, name in path) for path in callables_of(read(calls_many.__code__)).values()]
