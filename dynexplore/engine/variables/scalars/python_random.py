@@ -25,12 +25,23 @@ if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
 
 
+_GENERATOR: random.Random = random.random.__self__  # type: ignore[attr-defined]
+_METHODS = dict(vars(random.Random))
+
+
+def _is_patched() -> bool:
+    """Whether the program replaced a method of the generator, as mocks do: drawing at trace time would call it."""
+    methods = vars(random.Random)
+    replaced = methods.keys() != _METHODS.keys() or any(methods[name] is not _METHODS[name] for name in _METHODS)
+    return replaced or not vars(_GENERATOR).keys() <= {"gauss_next"}
+
+
 def _draws(function: Callable[..., Any]) -> None:
     """Declare that a function draws a random number."""
 
     def draw(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
         constants = [arg for arg in (*args, *kwargs.values()) if arg.is_constant() and not isinstance(arg, DrawnVariable)]
-        if kwargs or len(constants) < len(args):
+        if kwargs or len(constants) < len(args) or _is_patched():
             ctx.break_graph("DX219", function=f"random.{function.__name__}")
         values = [arg.as_constant() for arg in args]
         state = random.getstate()

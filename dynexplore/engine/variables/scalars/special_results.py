@@ -31,12 +31,16 @@ def checked_result(
     """The result of `function(obj)` if `obj` is of this class and its special method returned `result`."""
     if type_of(result) is _GIVES[function] and (function is not len or _is_length(ctx, result)):
         return result
+    returned, required = type_of(result), _GIVES[function]
+    is_exact = returned is bool or returned is required
+    if isinstance(returned, type) and not is_exact and issubclass(returned, required):
+        ctx.break_graph("DX205", function=method, arguments=result.type_name())  # it warns, or is the result as it is
     value: Any
     if isinstance(result, SymbolicNumberVariable):
         value = result.specialize()
     else:
         value = result.as_constant() if result.is_constant() else _inert_object(ctx, result, method)
-    if type(value) is not int and issubclass(type(value), int) and method in ("__int__", "__index__"):
+    if type(value) is bool and method in ("__int__", "__index__"):
         ctx.break_graph("DX205", function=method, arguments=result.type_name())  # it warns
     sample = type(cls.__name__, (), {method: lambda self, *args: value})()
     return ConstantVariable(run_now(ctx, function, sample, *more))

@@ -33,6 +33,7 @@ from dynexplore.engine.variables.contract.base import Args, Kwargs, NotConstant,
 from dynexplore.engine.variables.contract.build import builds
 from dynexplore.engine.variables.objects.exception import ExceptionVariable, is_worded_by_its_arguments, remade
 from dynexplore.engine.variables.objects.type_lookup import defines, guard_on_name_of, guard_on_names, peek
+from dynexplore.engine.variables.objects.user_object import UserObjectVariable
 from dynexplore.engine.variables.operators import binary_rule
 from dynexplore.engine.variables.rules import method, rule, rule_for
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, computed, run_now
@@ -153,7 +154,9 @@ def text_of(ctx: TraceContext, value: VariableTracker, name: str, *spec: str) ->
         return run_now(ctx, format, text_of(ctx, value, "__str__"), *spec)  # type: ignore[no-any-return]
     if getattr(python_type, name) is getattr(object, name) or not _is_python(python_type, name):
         ctx.break_graph("DX205", function=name, arguments=value.type_name())  # contains the object's address
-    text = value.call_method(ctx, name, [ConstantVariable(part) for part in spec], {})
+    arguments = [ConstantVariable(part) for part in spec]
+    special = value.special(ctx, name) if isinstance(value, UserObjectVariable) else None  # never the object's own attribute
+    text = value.call_method(ctx, name, arguments, {}) if special is None else special.call(ctx, arguments, {})
     if type_of(text) is not str:
         text = checked_result(ctx, _TEXT_FUNCTIONS[requested], python_type, name, text, *spec)
     if not is_specializable(text):

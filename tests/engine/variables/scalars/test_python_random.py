@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import unittest.mock
 
 import pytest
 import torch
@@ -119,3 +120,24 @@ def divides_a_number_that_varies(x, n):
 def test_a_drawn_number_meets_a_symbol(program):
     """The drawn number is an input of the graph as the other one is: no guard is on it."""
     assert_same_as_eager(program, X, 2, then=[(X, 3), (X, 4), (X, 5)])
+
+
+def with_a_patched_generator(x):
+    draws = iter([1e-8, 0.5, 0.3])
+    with unittest.mock.patch("random.Random.random", lambda self: next(draws)):
+        number = random.gammavariate(1.1, 2.3)
+    return x * number, next(draws, "all are drawn")
+
+
+def with_a_mocked_generator(x):
+    y = x + 1
+    with unittest.mock.patch("random.Random.random") as mocked:
+        mocked.side_effect = [0.25, 0.5]
+        number = random.uniform(0, 2)
+    return y * number, mocked.call_count
+
+
+@pytest.mark.parametrize("fn", [with_a_patched_generator, with_a_mocked_generator])
+def test_a_method_that_the_program_replaced_is_called_once_a_draw(fn) -> None:
+    """A method of the generator that is a mock: nothing is drawn at trace time."""
+    assert_same_as_eager(fn, X, calls=2)

@@ -11,7 +11,23 @@ import torch
 from dynexplore.engine.config import config
 from engine_checks import assert_same_as_eager
 
-RESULTS: list[Any] = [None, 0, 3, -1, True, "s", 1.5, [1], 10**30, (1,), NotImplemented]
+
+class SubFloat(float):
+    pass
+
+
+class SubText(str):
+    pass
+
+
+class SubInt(int):
+    pass
+
+
+RESULTS: list[Any] = [
+    *(None, 0, 3, -1, True, "s", 1.5, [1], 10**30, (1,), NotImplemented),
+    *(SubFloat(2.5), SubText("a"), SubInt(3)),  # the result as it is, or a warning
+]
 USES: dict[str, list[Callable[[Any], Any]]] = {
     "__bool__": [bool, lambda o: not o, lambda o: 3 if o else 4, lambda o: [1 for _ in [1] if o]],
     "__len__": [len, bool, lambda o: 3 if o else 4],

@@ -123,3 +123,18 @@ def test_percent_with_each_kind_of_value(name: str, over_a_break: bool) -> None:
         return x + 1, results
 
     assert_same_as_eager(program, torch.ones(2), make(), calls=2, graphs=range(1, 9))
+
+
+def test_a_format_method_is_looked_up_on_the_class() -> None:
+    """One that is set on the object is not called."""
+
+    class Own:
+        def __format__(self, spec: str) -> str:
+            return f"class {spec}"
+
+    def fn(x: torch.Tensor, own: Any) -> Any:
+        return x + 1, f"{own:>3}", format(own), "{:a}".format(own)
+
+    own: Any = Own()
+    own.__format__ = lambda spec: "object"
+    assert_same_as_eager(fn, torch.ones(3), own)
