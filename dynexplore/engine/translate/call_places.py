@@ -13,7 +13,6 @@ import itertools
 from collections.abc import Sequence
 
 from dynexplore.engine.bytecode import FACTS, ParsedCode, Step
-from dynexplore.engine.specialization.loop_carried import stored_around
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
 
 _Path = tuple[tuple[str, object], ...]
@@ -23,7 +22,7 @@ _VARIABLES = ("LOAD_FAST", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_NAME")
 def places_of_call(frame: SymbolicFrame) -> int:
     """How many calls in the code of a frame load the callable as the current one does: `self.attention(x)` twice.
 
-    A call in a loop counts as two, as its first and its last iteration have graphs of their own. Of two branches only one is taken:
+    A call in a loop counts as two: its first and its last iteration have graphs of their own. Of two branches only one is taken:
     a call counts if one of the two calls is behind the other.
     """
     parsed = frame.parsed
@@ -34,11 +33,11 @@ def places_of_call(frame: SymbolicFrame) -> int:
     behind = _reachable(parsed.steps, current)
     alike = [index for index, path in callables.items() if path == callables[current]]
     together = [index for index in alike if index == current or index in behind or current in _reachable(parsed.steps, index)]
-    return sum(1 if stored_around(parsed, parsed.steps[index].origin) is None else 2 for index in together)
+    return sum(2 if index in _reachable(parsed.steps, index) else 1 for index in together)
 
 
 def _reachable(steps: Sequence[Step], index: int) -> set[int]:
-    """The steps that may run behind this one, handlers of exceptions left out."""
+    """The steps that may run behind this one, itself in a loop; handlers of exceptions, which may jump back, are left out."""
     reached: set[int] = set()
     waiting = [index]
     while waiting:
@@ -68,7 +67,7 @@ def _find(steps: Sequence[Step]) -> dict[int, _Path]:
     callables: dict[int, _Path] = {}
     waiting: list[_Path] = []
     for step in steps:
-        if step.op == "PUSH_NULL":
+        if step.op == "PUSH_NULL" and steps[step.index + 1].op != "CALL_FUNCTION_EX":  # there it stands for no keywords
             waiting.append(_callable_at(steps, step.index))
         elif step.op.startswith("CALL") and waiting:
             callables[step.index] = waiting.pop()
