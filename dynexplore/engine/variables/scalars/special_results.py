@@ -40,7 +40,7 @@ def checked_result(
         value = result.specialize()
     else:
         value = result.as_constant() if result.is_constant() else _inert_object(ctx, result, method)
-    if type(value) is bool and method in ("__int__", "__index__"):
+    if type(value) is not int and issubclass(type(value), int) and method in ("__int__", "__index__"):
         ctx.break_graph("DX205", function=method, arguments=result.type_name())  # it warns
     sample = type(cls.__name__, (), {method: lambda self, *args: value})()
     return ConstantVariable(run_now(ctx, function, sample, *more))
