@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from dynexplore.engine import display_hooks
-from dynexplore.engine import events as ev
 from dynexplore.engine.events import clip
 from dynexplore.engine.native import CodeCache
 from dynexplore.engine.provenance.guards import GUARD_KINDS, Guard
@@ -25,7 +24,7 @@ from dynexplore.engine.translate.event_emitter import expression_of
 from dynexplore.engine.translate.event_emitter import scope_of as scope_of_source
 from dynexplore.recording.recording import Recording
 from dynexplore.views import text
-from dynexplore.views.guard_words import condition
+from dynexplore.views.guard_words import requirement
 
 Word = Literal["pass", "fail", "not reached"]
 
@@ -56,13 +55,7 @@ class GuardVerdict:
     @property
     def required(self) -> str:
         """What must hold, as a condition of the program: `n == 3`."""
-        if not self.kind:
-            return self.guard
-        failed = ev.GuardFailed(
-            frame=0, index=self.index, scope=self.scope, source=self.source, kind=self.kind,
-            expected=self.expected, actual=self.actual,
-        )  # fmt: skip
-        return condition(failed)
+        return requirement(self.kind, self.source, self.expected) if self.kind else self.guard
 
 
 @dataclass(frozen=True, slots=True)

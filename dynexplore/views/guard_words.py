@@ -70,10 +70,14 @@ def condition(failed: ev.GuardFailed) -> str:
     >>> condition(ev.GuardFailed(frame=1, entry=1, index=0, scope="", source="___stack0", kind="EQUALS", expected="3", actual="4"))
     'a value from before the graph break == 3'
     """
-    required = _IS_IN_WORDS.get(failed.kind, ": {}").format(short_float(failed.expected))
-    if not failed.source:
-        return failed.expected or check_of(failed.kind)
-    return f"{named_in_program(failed.source)}{required}"
+    return requirement(failed.kind, failed.source, failed.expected)
+
+
+def requirement(kind: str, source: str, expected: str) -> str:
+    """The same for a guard's kind, source and expected value."""
+    if not source:
+        return expected or check_of(kind)
+    return named_in_program(source) + _IS_IN_WORDS.get(kind, ": {}").format(short_float(expected))
 
 
 def without_message(actual: str) -> str:

@@ -30,10 +30,9 @@ def places_of_call(frame: SymbolicFrame) -> int:
     current = current_call(frame)
     if current not in callables:
         return 1
-    behind = _reachable(parsed.steps, current)
-    alike = [index for index, path in callables.items() if path == callables[current]]
-    together = [index for index in alike if index == current or index in behind or current in _reachable(parsed.steps, index)]
-    return sum(2 if index in _reachable(parsed.steps, index) else 1 for index in together)
+    reachable = {index: _reachable(parsed.steps, index) for index, path in callables.items() if path == callables[current]}
+    together = (index for index in reachable if index == current or index in reachable[current] or current in reachable[index])
+    return sum(2 if index in reachable[index] else 1 for index in together)
 
 
 def _reachable(steps: Sequence[Step], index: int) -> set[int]:
