@@ -157,10 +157,10 @@ def test_a_signal_before_anything_was_recorded_is_one_sentence(name: str, number
 @pytest.mark.plain("ends before the engine is there")
 def test_the_command_line_alone_handles_early_signals(tmp_path: Path) -> None:
     """A program that imports this package keeps Python's handlers, and so do the program of a command and what runs none."""
-    told = "import signal; print(*(signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)))"
-    pythons = python("-c", told).stdout
-    assert pythons == python("-c", f"import dynexplore; {told}").stdout
-    script = script_of(tmp_path, told)
+    prints_handlers = "import signal; print(*(signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)))"
+    pythons = python("-c", prints_handlers).stdout
+    assert pythons == python("-c", f"import dynexplore; {prints_handlers}").stdout
+    script = script_of(tmp_path, prints_handlers)
     assert run("breaks", script).stdout == pythons
 
 

@@ -193,11 +193,11 @@ def growth(make: Make, wrap: Callable[[Any], Any], rounds: int) -> dict[str, flo
 
 def leaks(make: Make, rounds: int) -> dict[str, float]:
     """What a round under the engine leaves, less what a round of plain Python leaves."""
-    found = growth(make, own_backend, rounds)
-    if not found:
-        return found
+    growing = growth(make, own_backend, rounds)
+    if not growing:
+        return growing
     plain = growth(make, lambda program: program, rounds)
-    return {name: count - plain.get(name, 0) for name, count in found.items() if count > plain.get(name, 0)}
+    return {name: count - plain.get(name, 0) for name, count in growing.items() if count > plain.get(name, 0)}
 
 
 def _shape_environments() -> int:

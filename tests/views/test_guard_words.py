@@ -27,25 +27,25 @@ class Scaled(torch.nn.Module):
 def test_no_kind_is_seen() -> None:
     """Neither in what a guard says nor in what it checks: kinds are in capitals."""
     recording = dynexplore.explain(Scaled(), torch.ones(2, 4), {"a": 5}).recording
-    said = [words(guard) for guard in recording.of(GuardInstalled)]
-    assert any("== 5" in text for text in said) and any(" is float32[2, 4] cpu" in text for text in said)
-    assert not [text for text in [*said, *CHECKS.values()] if re.search(r"[A-Z]{3,}_[A-Z]|___", text)]
+    conditions = [words(guard) for guard in recording.of(GuardInstalled)]
+    assert any("== 5" in text for text in conditions) and any(" is float32[2, 4] cpu" in text for text in conditions)
+    assert not [text for text in [*conditions, *CHECKS.values()] if re.search(r"[A-Z]{3,}_[A-Z]|___", text)]
 
 
 @pytest.mark.parametrize(
-    ("call", "said"),
+    ("call", "required"),
     [
         ((torch.ones(5), 3), "x is float32[4] cpu"),
         ((torch.ones(4), 4), "n == 3"),
         ((torch.ones(4, dtype=torch.float64), 3), "x is float32[4] cpu"),
     ],
 )
-def test_a_miss_says_what_was_required(call: tuple[Any, ...], said: str) -> None:
+def test_a_miss_says_what_was_required(call: tuple[Any, ...], required: str) -> None:
     """And what was found, without torch's sentence."""
     with dynexplore.explain(lambda x, n: x + n) as fn:
         fn(torch.ones(4), 3), fn(*call)
     failed = fn.explanation.recording.of(GuardFailed)
-    assert said in [condition(one) for one in failed]
+    assert required in [condition(one) for one in failed]
     assert not [one for one in failed if "mismatch" in without_message(one.actual)]
 
 

@@ -30,8 +30,8 @@ def helper(x: Any, key: Any = None) -> Any:
 @pytest.mark.plain("reads a code object and runs nothing")
 def test_calls_of_one_callable_load_it_through_the_same_names() -> None:
     """As a function, a method, with arguments that call, unpacked ones; an item of a list is no name."""
-    found = [".".join(str(name) for _, name in path) for path in callables_of(read(calls_many.__code__)).values()]
-    counts = {name: found.count(name) for name in ("self.part", "self.inner.part", "helper")}
+    names = [".".join(str(name) for _, name in path) for path in callables_of(read(calls_many.__code__)).values()]
+    counts = {name: names.count(name) for name in ("self.part", "self.inner.part", "helper")}
     assert counts == {"self.part": 2, "self.inner.part": 1, "helper": 3}
 
 

@@ -580,15 +580,15 @@ def bound_method_of_c(x: torch.Tensor, how: str) -> Any:
             KEPT.append(number)
 
     if how == "fromkeys":
-        made: Any = Kept.fromkeys([1])
+        result: Any = Kept.fromkeys([1])
     elif how == "mro":
-        made = next(map(len, [type.mro(Kept)]))
+        result = next(map(len, [type.mro(Kept)]))
     elif how == "slot":
-        made = Kept.place.__get__(None, Kept).__name__  # type: ignore[attr-defined]
+        result = Kept.place.__get__(None, Kept).__name__  # type: ignore[attr-defined]
     else:
-        made = list(map(Kept.fromkeys, [[2]]))
+        result = list(map(Kept.fromkeys, [[2]]))
     dynexplore.graph_break()
-    return y, str(made), number
+    return y, str(result), number
 
 
 @pytest.mark.parametrize("how", ["fromkeys", "mro", "slot", "mapped"])

@@ -227,24 +227,24 @@ class OwnSet(set[Any]):
 
 
 def _dict_of(keys: list[Any]) -> Any:
-    made = {}
+    container = {}
     for key in keys:
-        made[key] = 1
-    return made
+        container[key] = 1
+    return container
 
 
 def _ordered_of(keys: list[Any]) -> Any:
-    made: Any = collections.OrderedDict()
+    container: Any = collections.OrderedDict()
     for key in keys:
-        made[key] = 1
-    return made
+        container[key] = 1
+    return container
 
 
 def _own_set_of(keys: list[Any]) -> Any:
-    made = OwnSet()
+    container = OwnSet()
     for key in keys:
-        made.add(key)
-    return made
+        container.add(key)
+    return container
 
 
 @pytest.mark.parametrize("breaks", [False, True], ids=["returned", "over a break"])
@@ -254,11 +254,11 @@ def test_colliding_keys_are_compared_when_the_program_does(make: Callable[[list[
 
     def fn(x: torch.Tensor) -> Any:
         ALIKE[0] = False
-        made = make([Colliding(1), Colliding(2)])
+        container = make([Colliding(1), Colliding(2)])
         ALIKE[0] = True
         if breaks:
             dynexplore.graph_break()
-        return x + 1, made
+        return x + 1, container
 
     assert len(dynexplore.optimize("eager")(fn)(X)[1]) == len(fn(X)[1]) == 2
     assert dynexplore.counters["frames"]["total"] > 0
