@@ -35,8 +35,8 @@ export function differenceTables(difference, before, after, isOnlyDifferences = 
       mark.setAttribute("aria-label", words);
       body.append(make("tr", style, "", mark, makeCell(left), makeCell(right)));
     }
-    const said = changed ? `${changed} of ${plural(rows.length, "row")} ${changed === 1 ? "differs" : "differ"}` : "the same";
-    box.append(make("h4", "", `${name}: ${said}`), fitting(table));
+    const summary = changed ? `${changed} of ${plural(rows.length, "row")} ${changed === 1 ? "differs" : "differ"}` : "the same";
+    box.append(make("h4", "", `${name}: ${summary}`), fitting(table));
   }
   return box;
 }

@@ -25,9 +25,9 @@ const SIZES = {
 
 /** The bytes of a tensor by its dtype and shape; undefined where a size is a symbol, or where it is no tensor. @param {string} result @returns {number | undefined} */
 export function bytesOf(result) {
-  const found = /^(\w+)\[([\d, ]*)\]$/.exec(result);
-  if (!found || !(found[1] in SIZES)) return undefined;
-  return found[2].split(", ").filter(Boolean).reduce((product, size) => product * Number(size), SIZES[found[1]]);
+  const tensor = /^(\w+)\[([\d, ]*)\]$/.exec(result);
+  if (!tensor || !(tensor[1] in SIZES)) return undefined;
+  return tensor[2].split(", ").filter(Boolean).reduce((product, size) => product * Number(size), SIZES[tensor[1]]);
 }
 
 /**
