@@ -1,4 +1,4 @@
-"""A function that is called breaks: its caller breaks at the call."""
+"""A function that is called breaks: one graph ends in it, and one goes on."""
 
 import torch
 

@@ -79,7 +79,7 @@ class Config:
     """Capture operators whose output shape is data-dependent (nonzero, unique, boolean masks)."""
     traceable_tensor_subclasses: tuple[type, ...] = ListedClasses()
     """Tensor subclasses that are treated as plain tensors during capture."""
-    nested_graph_breaks: bool = False
+    nested_graph_breaks: bool = True
     """Whether a break in an inlined callee ends one graph for all frames around it, instead of one per frame."""
     inline_depth_limit: int = 100
     """The maximum depth of inlined calls before the graph breaks (DX501)."""
