@@ -1454,6 +1454,9 @@ def docs_page() -> str:
         "Look up why a graph broke, and how to fix it. At an instruction that the engine cannot trace, the graph ends,",
         "Python runs the instruction, and a new graph starts after it. Reports refer to each cause by its id.",
         "*Fundamental* means that no tracer of this kind could capture it; the other causes are not supported yet.",
+        "",
+        "A break of any kind in a called function ends one graph for all callers, unless one of the frames around it cannot be",
+        "restored at its call: [where each frame ends its own graph](guide/breaks.md#in-a-called-function).",
     ]
     for prefix, theme in THEMES.items():
         lines += ["", f"## {theme}"]
