@@ -122,9 +122,11 @@ def test_each_frame_has_a_session(nests: bool) -> None:
         assert torch.equal(run.finish(), torch.ones(4).sin() * 2 + 1)
 
 
-def test_a_frame_that_is_not_held() -> None:
+@pytest.mark.parametrize("nests", [False, True])
+def test_a_frame_that_is_not_held(nests: bool) -> None:
     """Of a cell with many frames the first ones can be asked about; the others say so."""
-    session = ran("t = [broken(torch.ones(size, 2), n=size) for size in range(2, 30)]", world())
+    with dynexplore.config.patch(nested_graph_breaks=nests):
+        session = ran("t = [broken(torch.ones(size, 2), n=size) for size in range(2, 30)]", world())
     assert any(one.code.qualname == "broken" for one in session.recording.frames)  # a comprehension is a frame before 3.12
     with pytest.raises(LookupError, match="only the first 20 frames of a cell keep their inputs"):
         session.of_frame(10_000)

@@ -33,6 +33,7 @@ class _Setting(threading.local):
 
 
 _setting = _Setting()
+_COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>")  # frames of their own before 3.12
 _RUN_ONCE: weakref.WeakValueDictionary[int, CodeType] = weakref.WeakValueDictionary()  # by id: equal codes are distinct
 
 
@@ -42,8 +43,11 @@ def nested_breaks_enabled() -> bool:
 
 
 def note_runs_once(code: CodeType) -> None:
-    """Declare that a function with this code runs once: breaks in what it calls do not nest in it."""
+    """Declare that a function with this code runs once: breaks in what it calls do not nest in it, nor in its comprehensions."""
     _RUN_ONCE[id(code)] = code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType) and constant.co_name in _COMPREHENSIONS:
+            note_runs_once(constant)
 
 
 def runs_once(code: CodeType) -> bool:
