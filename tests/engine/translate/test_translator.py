@@ -385,7 +385,7 @@ def callee_that_prints(x: Any) -> Any:
     return y * 2
 
 
-@program(X, graphs=4, ops=[1, 1, 1, 1], breaks=None, recompiles=0)
+@program(X, graphs=2, ops=[2, 2], breaks=1, recompiles=0)
 def a_break_in_a_callee(x):
     y = x - 1
     z = callee_that_prints(y)

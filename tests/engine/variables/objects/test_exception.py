@@ -206,7 +206,7 @@ def leaves_the_function(x):
     raise ValueError("out", 3)
 
 
-@program(X, graphs=2, ops=[1, 1], breaks=["DX310", "DX310"])
+@program(X, graphs=1, ops=2, breaks=["DX310"])
 def leaves_a_callee(x):
     y = x + 1
     return raises(y, Failed)

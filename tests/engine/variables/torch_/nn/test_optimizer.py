@@ -199,8 +199,11 @@ def test_state_on_another_device_is_left_alone() -> None:
     assert graphs_compiled() == 2
 
 
-def test_a_schedule_of_learning_rates() -> None:
-    """A learning rate that changes every step is right, and does not recompile up to the limit."""
+@pytest.mark.parametrize(("nests", "graphs"), [(False, 4), (True, 5)])
+def test_a_schedule_of_learning_rates(nests: bool, graphs: int) -> None:
+    """A learning rate that changes every step is right, and does not recompile up to the limit. Behind a nested break the operator
+    behind `optimizer.step` is compiled with it.
+    """
 
     def step(model: Any, optimizer: Any, x: Any) -> Any:
         loss = full_step(model, optimizer, x)
@@ -208,7 +211,8 @@ def test_a_schedule_of_learning_rates() -> None:
             group["lr"] *= 0.5
         return loss
 
-    assert compare(Net, sgd, step, dynexplore.optimize("eager"), exact=True) == 4
+    with dynexplore.config.patch(nested_graph_breaks=nests):
+        assert compare(Net, sgd, step, dynexplore.optimize("eager"), exact=True) == graphs
 
 
 def clipped(model: Any, optimizer: Any, x: Any) -> Any:
