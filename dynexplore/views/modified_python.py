@@ -171,7 +171,7 @@ class _Writer:
         self.steps = [step for step in steps if step.role != "run again"]
         self.again = [step for step in steps if step.role == "run again"]
         self.places = {step.number: place for place, step in enumerate(self.steps)}
-        self.stores = Counter(identifier(step.arg) for step in steps if step.op in ("STORE_FAST", "DELETE_FAST"))
+        self.stores = Counter(identifier(step.arg) for step in steps if step.op in ("STORE_FAST", "DELETE_FAST", "LOAD_FAST_AND_CLEAR"))
         self.bound: dict[str, set[str]] = {}
         for kind, ops in _KINDS_OF_NAMES.items():
             self.bound[kind] = {identifier(step.arg) for step in steps if step.op in ops}
@@ -275,7 +275,7 @@ class _Writer:
 
 
 _KINDS_OF_NAMES = {
-    "local": ("LOAD_FAST", "STORE_FAST", "DELETE_FAST"),
+    "local": ("LOAD_FAST", "STORE_FAST", "DELETE_FAST", "LOAD_FAST_AND_CLEAR"),
     "cell": ("LOAD_DEREF", "STORE_DEREF", "DELETE_DEREF", "LOAD_CLOSURE"),
     "global": ("LOAD_GLOBAL", "STORE_GLOBAL", "DELETE_GLOBAL"),
 }
@@ -544,6 +544,13 @@ def _store_fast(block: _Block, step: _Step) -> None:
 def _delete_fast(block: _Block, step: _Step) -> None:
     name = identifier(step.arg)
     block.say(ast.Delete([ast.Name(name)]), name)
+
+
+@_carries_out("LOAD_FAST_AND_CLEAR")
+def _load_fast_and_clear(block: _Block, step: _Step) -> None:
+    """Where the engine writes it the local is bound (`Writer.load_fast_and_clear`)."""
+    _load_fast(block, step)
+    _delete_fast(block, step)
 
 
 @_carries_out("LOAD_GLOBAL", "LOAD_DEREF")
