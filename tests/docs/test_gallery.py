@@ -31,7 +31,7 @@ def shown_by(name: str) -> Any:
 SAID = {
     "toy": (2, 1, 7),
     "loop": (2, 2, 6),
-    "callee": (4, 2, 6),
+    "callee": (2, 1, 6),
     "sizes": (2, 0, 10),
     "attribute": (3, 0, 6),
     "decoder": (1, 0, 78),
