@@ -171,7 +171,7 @@ class _Writer:
         self.steps = [step for step in steps if step.role != "run again"]
         self.again = [step for step in steps if step.role == "run again"]
         self.places = {step.number: place for place, step in enumerate(self.steps)}
-        self.stores = Counter(identifier(step.arg) for step in steps if step.op in ("STORE_FAST", "DELETE_FAST", "LOAD_FAST_AND_CLEAR"))
+        self.stores = Counter(identifier(step.arg) for step in steps if step.op in _REBINDS)
         self.bound: dict[str, set[str]] = {}
         for kind, ops in _KINDS_OF_NAMES.items():
             self.bound[kind] = {identifier(step.arg) for step in steps if step.op in ops}
@@ -274,8 +274,9 @@ class _Writer:
         return ast.Name(name)
 
 
+_REBINDS = ("STORE_FAST", "DELETE_FAST", "LOAD_FAST_AND_CLEAR")
 _KINDS_OF_NAMES = {
-    "local": ("LOAD_FAST", "STORE_FAST", "DELETE_FAST", "LOAD_FAST_AND_CLEAR"),
+    "local": ("LOAD_FAST", *_REBINDS),
     "cell": ("LOAD_DEREF", "STORE_DEREF", "DELETE_DEREF", "LOAD_CLOSURE"),
     "global": ("LOAD_GLOBAL", "STORE_GLOBAL", "DELETE_GLOBAL"),
 }
