@@ -1,4 +1,4 @@
-"""Make the live explorers of the site: a page for each program of the gallery, and for each explorer of the tutorials.
+"""Make the live explorers of the site: for each program of the gallery, explorer of the tutorials and kind of graph break.
 
     python scripts/gallery.py [OUT] [--only NAME...]        (make docs; OUT is docs/_live/explorers)
 
@@ -6,9 +6,9 @@ Which idea lives here: an explorer on the site is what `save("x.html")` writes, 
 built; nothing that the engine did is kept in the repository. The site shows each in a frame (docs/explorers.py).
 
 In:  docs/gallery/NAME.py, each a program that leaves in `shown` what is to be seen; notebooks/NN_*.ipynb, whose cells are run,
-     those with an explorer in their saved output for what they show.
-Out: OUT/NAME.html, and OUT/NN-1.html, OUT/NN-2.html ... in the order of the tutorial's cells; OUT/viewer.html, the page on which
-     saved recordings are dropped.
+     those with an explorer in their saved output for what they show; the programs of scripts/break_pages.py.
+Out: OUT/NAME.html, OUT/dx104.html, OUT/gb0170.html, and OUT/NN-1.html, OUT/NN-2.html ... in the order of the tutorial's cells;
+     OUT/viewer.html, the page on which saved recordings are dropped.
 
 Each program runs in a process of its own, forked when torch is there, so that the numbers of graphs begin at 0 everywhere.
 """
@@ -29,20 +29,24 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from break_pages import ROWS, explained
 from IPython.core.interactiveshell import InteractiveShell
 
 import dynexplore
+from dynexplore.engine.graph_breaks import KINDS
 from dynexplore.widgets.html import viewer
 
 ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "docs" / "_live" / "explorers"
 PROCESSES = 2
+KINDS_OF_BREAKS = Path("breaks")
+"""Stands for the programs of all kinds of graph breaks: they take milliseconds each, and share a process."""
 
 
 def programs() -> list[Path]:
     """Every program: those of the gallery, and the tutorials; what takes longest comes first."""
     notebooks = [path for path in sorted((ROOT / "notebooks").glob("*.ipynb")) if explorer_cells(path)]
-    return [*reversed(notebooks), *sorted((ROOT / "docs" / "gallery").glob("*.py"))]
+    return [*reversed(notebooks), KINDS_OF_BREAKS, *sorted((ROOT / "docs" / "gallery").glob("*.py"))]
 
 
 def name_of(program: Path) -> str:
@@ -88,6 +92,27 @@ def run_notebook(path: Path) -> Iterator[Any]:
                 yield done.result
 
 
+def run_breaks() -> Iterator[tuple[str, Any]]:
+    """The programs of the registry of graph breaks, each with the name of its page."""
+    for kind in KINDS.values():
+        if kind.example:
+            dynexplore.reset()
+            yield kind.id.lower(), explained(kind.id, kind.example)
+    for row in ROWS:
+        torch.compiler.reset()
+        yield row.id.lower(), explained(row.id, row.example, "torch.compile")
+
+
+def shown_by(program: Path) -> Iterator[tuple[str, Any]]:
+    """What a program shows, each with the name of its page."""
+    if program == KINDS_OF_BREAKS:
+        yield from run_breaks()
+    elif program.suffix == ".ipynb":
+        yield from ((f"{name_of(program)}-{number}", shown) for number, shown in enumerate(run_notebook(program), start=1))
+    else:
+        yield from ((name_of(program), shown) for shown in run_program(program))
+
+
 def recording_of(shown: Any) -> Any:
     """What can be saved: an explanation, a watch, what a compiler made; of a replayed frame its recording."""
     return shown if hasattr(shown, "save") else shown.recording
@@ -101,14 +126,14 @@ def make(task: tuple[Path, Path]) -> str:
     sizes = []
     try:
         with contextlib.redirect_stdout(said):
-            run = run_notebook if program.suffix == ".ipynb" else run_program
-            for number, shown in enumerate(run(program), start=1):
-                page = folder / (f"{name_of(program)}-{number}.html" if program.suffix == ".ipynb" else f"{name_of(program)}.html")
+            for name, shown in shown_by(program):
+                page = folder / f"{name}.html"
                 recording_of(shown).save(page)
                 sizes.append(page.stat().st_size)
     except Exception as error:  # one process of several: the others go on, and this one is told
         return f"{program.name} failed: {type(error).__name__}: {error}\n{said.getvalue()[-2000:]}"
-    return f"{name_of(program):14} {time.perf_counter() - began:5.1f} s  {' '.join(f'{size // 1024} KB' for size in sizes)}"
+    written = " ".join(f"{size // 1024} KB" for size in sizes) if len(sizes) < 20 else f"{len(sizes)} pages"
+    return f"{name_of(program):14} {time.perf_counter() - began:5.1f} s  {written}"
 
 
 def main() -> int:

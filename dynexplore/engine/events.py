@@ -433,10 +433,27 @@ class GraphBroke(InstructionEvent):
         lines += [wrapped(f"  {label:<6}{text}", 8, width) for label, text in sections if text]
         if self.kind.startswith("DX"):  # dynexplore's kinds; torch.compile's kinds have their own pages
             status = "fundamental" if self.fundamental else "not supported yet"
-            lines.append(f"  more  docs/graph-breaks.md#{self.kind.lower()}        ({status})")
+            lines.append(f"  more  {docs_page(self.kind)}        ({status})")
         elif torch_page(self.kind):
             lines.append(f"  more  {torch_page(self.kind)}")
         return "\n".join(lines)
+
+
+_WITH_A_PAGE = frozenset(
+    {
+        6, 7, 8, 13, 14, 15, 25, 33, 36, 55, 56, 59, 66, 67, 69, 82, 88, 92, 98, 99, 104, 109, 119, 123, 124, 125, 142, 147,
+        156, 170, 179, 206, 207, 208, 222, 225, 246, 264, 291, 808, 811, 4198, 4501, 4880, 5976, 7000, 7786, 8977, 8985, 9186,
+    }
+)
+"""The numbers of torch.compile's kinds that have a page in docs/breaks."""
+
+
+def docs_page(kind: str) -> str:
+    """The page about a kind of graph break, in a checkout; torch's own for those of torch.compile that have none; "" if neither."""
+    if kind.startswith("DX"):
+        return f"docs/graph-breaks.md#{kind.lower()}"
+    has_page = kind.startswith("GB") and kind[2:].isdigit() and int(kind[2:]) in _WITH_A_PAGE
+    return f"docs/breaks/{kind.lower()}.md" if has_page else torch_page(kind)
 
 
 def torch_page(kind: str) -> str:

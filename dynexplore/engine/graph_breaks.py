@@ -1468,6 +1468,7 @@ def docs_page() -> str:
                     lines += ["", "```python", kind.example.strip(), "```"]
                 if kind.fixed:
                     lines += ["", kind.result_of_fix, "", "```python", kind.fixed.strip(), "```"]
+                lines += ["", f"[An explorer of it, and when nothing needs fixing](breaks/{kind.id.lower()}.md)"]
     return "\n".join(lines) + "\n"
 
 

@@ -58,12 +58,10 @@ class BreakCost:
 
     @property
     def page(self) -> str:
-        """Its documentation page in a checkout (`python -m dynexplore.engine.graph_breaks` prints it anywhere), or torch.compile's
-        page ("": there is none).
+        """Its documentation page in a checkout (`python -m dynexplore.engine.graph_breaks` prints it anywhere), or PyTorch's page
+        ("": there is none).
         """
-        if self.broke.kind not in KINDS:
-            return ev.torch_page(self.broke.kind)
-        return f"docs/graph-breaks.md#{self.broke.kind.lower()}"
+        return ev.docs_page(self.broke.kind)
 
     def __str__(self) -> str:
         outside = f"{plural(len(self.operators), 'operator')} outside ({self.seconds * 1e6:.0f} us)"

@@ -104,7 +104,7 @@ def _places(recording: Recording, room: int, width: int, headline_lines: Sequenc
         if len(lines) + len(lines_of_cost) + 1 > room:
             break
         lines += lines_of_cost
-        shown_advice.add(cost.advice)
+        shown_advice |= {cost.advice, cost.page}
         shown += 1
     rest = len(costs) - shown
     if rest:

@@ -74,6 +74,8 @@ class Cost:
     """The seconds by which it is ranked."""
     of_many: str = ""
     """For a recompile: the advice if more than two values occurred."""
+    page: str = ""
+    """For a graph break: the documentation page about its kind."""
 
     @property
     def is_expected(self) -> bool:
@@ -149,6 +151,7 @@ def _of_break(recording: Recording, broke: ev.GraphBroke, costs: dict[tuple[str,
     cause = cause_of(broke)
     code = next((level.code.strip() for level in reversed(broke.user_stack) if (level.file, level.line) == (file, line)), "")
     cost = Cost("graph break", place, cause, remedy_of(broke), code, file=file, line=max(line, 0))
+    cost.page = ev.docs_page(broke.kind)
     return costs.setdefault(("break", place, cause), cost)
 
 
@@ -188,7 +191,7 @@ def _recompiled_function(recording: Recording, entered: ev.FrameEntered, failed:
 
 
 def block(number: int, cost: Cost, width: int, shown_advice: Set[str]) -> list[str]:
-    """One cost as a few lines of a report; advice that already appeared is not repeated."""
+    """One cost as a few lines of a report; advice and pages that already appeared are not repeated."""
     often = f", {cost.times} times" if cost.times > 1 else ""
     often += f", with {plural(cost.recompiles, 'recompile')} after it" if cost.recompiles else ""
     spent = f", {cost.seconds:.2f} s of compile time" if cost.seconds >= 0.005 else ""
@@ -200,6 +203,8 @@ def block(number: int, cost: Cost, width: int, shown_advice: Set[str]) -> list[s
         lines += [line for sentence in _sentences(cost) for line in ev.wrapped(f"   {sentence}", 5, width).split("\n")]
     if cost.advice and cost.advice not in shown_advice:
         lines += ev.wrapped(f"   {cost.advice}", 3, width).split("\n")
+    if cost.page and cost.page not in shown_advice:
+        lines.append(f"   see {cost.page}")
     return lines
 
 

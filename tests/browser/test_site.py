@@ -16,7 +16,9 @@ from browser.axe_core import found_by_axe
 from browser.pages import Heard, status
 
 SITE = Path(__file__).resolve().parents[2] / "docs" / "_build" / "html"
-PAGES = [str(page.relative_to(SITE)) for page in sorted(SITE.rglob("*.html")) if page.parent.name != "explorers"]
+ALL_PAGES = [page.relative_to(SITE) for page in sorted(SITE.rglob("*.html")) if page.parent.name != "explorers"]
+# The pages of the registry of graph breaks are written by one function for each engine: the index and two of them stand for all.
+PAGES = [str(page) for page in ALL_PAGES if page.parent.name != "breaks" or page.stem in ("index", "dx104", "gb0170")]
 MOST_BYTES = 1_500_000
 
 pytestmark = [pytest.mark.soak, pytest.mark.plain("a site that was built before")]
@@ -53,7 +55,7 @@ def visit(browser: Browser) -> Iterator[Visit]:
 
 def test_the_site_was_built() -> None:
     """`make docs` left it in docs/_build/html."""
-    assert len(PAGES) > 30, f"{SITE} holds {len(PAGES)} pages: run make docs first"
+    assert len(ALL_PAGES) > 140, f"{SITE} holds {len(ALL_PAGES)} pages: run make docs first"
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -1,0 +1,190 @@
+"""Write the illustrated registry: a page for each kind of graph break of dynexplore, and for fifty of torch.compile.
+
+    python scripts/break_pages.py [OUT]        (OUT is docs/breaks)
+
+Which idea lives here: a page is a row of a table, which has the program, the same program fixed, and the reasons. How many graphs
+dynexplore makes of one of torch.compile's programs is not in the table: each is run.
+
+In:  KINDS of dynexplore/engine/graph_breaks.py; docs/breaks/acceptable.py; docs/breaks/torch_breaks.py.
+Out: OUT/dx104.md, OUT/gb0170.md ..., and OUT/index.md; tests/docs/test_break_pages.py compares them with what this script writes.
+
+scripts/gallery.py makes the explorers of the pages.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import linecache
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import dynexplore
+from dynexplore.engine.graph_breaks import KINDS, THEMES, Kind
+
+ROOT = Path(__file__).resolve().parent.parent
+OUT = ROOT / "docs" / "breaks"
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
+
+from docs.breaks.acceptable import ACCEPTABLE  # noqa: E402
+from docs.breaks.torch_breaks import ROWS, TorchBreak  # noqa: E402
+
+NOTE = "<!-- Generated: python scripts/break_pages.py -->"
+
+
+# -- running a program ---------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def loaded(name: str, source: str) -> Iterator[dict[str, Any]]:
+    """The namespace of a program; tracebacks and explorers show its lines."""
+    text = source.strip() + "\n"
+    linecache.cache[name] = (len(text), None, text.splitlines(True), name)
+    names: dict[str, Any] = {"__name__": "example", "torch": torch, "dynexplore": dynexplore}
+    exec(compile(text, name, "exec"), names)
+    yield names
+    del linecache.cache[name]
+
+
+def explained(id: str, example: str, engine: str = "dynexplore") -> Any:
+    """The explanation of one call of a program's `f`."""
+    with (
+        loaded(f"{id.lower()}.py", example) as names,
+        dynexplore.config.patch(log_level="ERROR", **names.get("options", {})),
+        contextlib.redirect_stdout(io.StringIO()),
+        contextlib.redirect_stderr(io.StringIO()),
+        dynexplore.explain(names["f"], engine=engine) as compiled,
+    ):
+        with contextlib.suppress(ValueError):  # one of the examples raises it
+            compiled(*names.get("args", (torch.ones(3),)))
+    return compiled.explanation
+
+
+# -- pages ---------------------------------------------------------------------------------------------------------------
+
+
+def page_of_kind(kind: Kind, also: list[TorchBreak]) -> str:
+    """The page of one of dynexplore's kinds."""
+    lines = [f"# {kind.id}: {kind.title}", "", NOTE, "", f"*{kind.status}*", ""]
+    if kind.example:
+        lines += _program(kind.id, kind.example, "the program above: step to the graph break with `b`")
+    lines += ["## Why it breaks", "", kind.why, "", "## Fix", "", kind.fix, ""]
+    if kind.fixed:
+        lines += [kind.result_of_fix, "", *_code(kind.fixed)]
+    lines += ["## When nothing needs fixing", "", ACCEPTABLE[kind.id], ""]
+    if also:
+        lines += ["## In torch.compile", "", *(f"- {_link(row)}" for row in also), ""]
+    return "\n".join(lines)
+
+
+def page_of_torch_break(row: TorchBreak, ours: Any) -> str:
+    """The page of one of torch.compile's kinds; `ours` is dynexplore's explanation of the same program."""
+    site = f"https://meta-pytorch.org/compile-graph-break-site/gb/{row.id.lower()}.html"
+    hits = f"; [seen in](index.md#how-they-were-counted) {_hits(row)}" if _hits(row) else ""
+    lines = [f"# {row.id}: {row.title}", "", NOTE, "", f"A break of torch.compile ([PyTorch's page]({site})){hits}.", ""]
+    seen = f"torch.compile up to {row.version} breaks here; newer versions capture it" if row.version else "what torch.compile does"
+    lines += _program(row.id, row.example, seen)
+    lines += ["## Why it breaks", "", row.why, "", "## Fix", "", row.fix, ""]
+    other = ", with `step` compiled instead of `f`" if row.compiled == "step" else ""
+    lines += [f"Fixed{other}: 1 graph, same values.", "", *_code(row.fixed)]
+    lines += ["## When nothing needs fixing", "", row.acceptable, "", "## In dynexplore", "", _in_dynexplore(ours), ""]
+    return "\n".join(lines)
+
+
+def _hits(row: TorchBreak) -> str:
+    parts = [f"{row.models} model{'s' * (row.models != 1)}"] if row.models else []
+    parts += [f"{row.files}{' or more' * (row.files == 10)} file{'s' * (row.files != 1)}"] if row.files else []
+    return ", ".join(parts)
+
+
+def _link(row: TorchBreak) -> str:
+    return f"[{row.id}]({row.id.lower()}.md): {row.title}"
+
+
+def _in_dynexplore(ours: Any) -> str:
+    kinds = sorted({broke.kind for broke in ours.recording.breaks})
+    graphs = f"{ours.graph_count} graph{'s' * (ours.graph_count != 1)}"
+    if not kinds:
+        return f"The same program becomes {graphs}, without a break."
+    links = ", ".join(f"[{kind}: {KINDS[kind].title}]({kind.lower()}.md)" for kind in kinds)
+    return f"The same program becomes {graphs}. It breaks for this reason: {links}."
+
+
+def _program(id: str, source: str, seen: str) -> list[str]:
+    return [*_code(source), f"```{{explorer}} {id.lower()}", f"Explorer of {seen}.", "```", ""]
+
+
+def _code(source: str) -> list[str]:
+    return ["```python", source.strip(), "```", ""]
+
+
+# -- the index -----------------------------------------------------------------------------------------------------------
+
+
+def index() -> str:
+    """All pages, by theme and by how often they are met."""
+    lines = ["# Graph breaks, illustrated", "", NOTE, ""]
+    lines += [
+        "Your report names a graph break: find its page here by its id, or search the site for words of the message. Each page",
+        "has a program of a few lines that breaks, an explorer of it, the same program fixed, and when you can leave it as it is.",
+        "",
+        "`DX` ids are dynexplore's, `GB` ids are torch.compile's.",
+        "",
+    ]
+    for prefix, theme in THEMES.items():
+        lines += [f"## {theme}", ""]
+        lines += [f"- [{kind.id}]({kind.id.lower()}.md): {kind.title}" for kind in KINDS.values() if kind.id.startswith(prefix)]
+        lines += [""]
+    counted = sum(bool(row.models or row.files) for row in ROWS)
+    lines += [f"## torch.compile: the {counted} most frequent", ""]
+    lines += [f"{rank}. {_link(row)} ({_hits(row)})" for rank, row in enumerate(ROWS[:counted], 1)]
+    lines += ["", f"## torch.compile: {len(ROWS) - counted} more", ""]
+    lines += ["Neither the corpus nor the search below has them, but ordinary programs meet them.", ""]
+    lines += [f"- {_link(row)}" for row in ROWS[counted:]]
+    lines += [
+        "",
+        "## How they were counted",
+        "",
+        "*Models* are models of the corpus",
+        "[penguinwu/oss-model-graph-break-corpus](https://github.com/penguinwu/oss-model-graph-break-corpus) whose results name",
+        "the break. In a clone, `python scripts/count_torch_breaks.py CLONE` counts them. *Files* are public files on GitHub that",
+        "contain the address of PyTorch's page about the break. A code search found them in November 2026; it returns at most ten.",
+        "Kinds with equal counts are ordered by how many of the `DX` programs on these pages break there under torch.compile.",
+        "GB0213 has two models in the corpus but no page, because no short program is known that breaks there.",
+        "",
+        "```{toctree}",
+        ":hidden:",
+        ":glob:",
+        "",
+        "dx*",
+        "gb*",
+        "```",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def pages() -> dict[str, str]:
+    """The text of each page, by the name of its file."""
+    dynexplore.reset()
+    ours = {row.id: explained(row.id, row.example) for row in ROWS}
+    kinds_of = {id: {broke.kind for broke in explanation.recording.breaks} for id, explanation in ours.items()}
+    texts = {f"{row.id.lower()}.md": page_of_torch_break(row, ours[row.id]) for row in ROWS}
+    for kind in KINDS.values():
+        texts[f"{kind.id.lower()}.md"] = page_of_kind(kind, [row for row in ROWS if kind.id in kinds_of[row.id]])
+    return {**texts, "index.md": index()}
+
+
+def main() -> None:
+    """Write them all."""
+    out = Path(sys.argv[1]) if len(sys.argv) > 1 else OUT
+    for name, text in pages().items():
+        (out / name).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
