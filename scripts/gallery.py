@@ -5,7 +5,7 @@
 Which idea lives here: an explorer on the site is what `save("x.html")` writes, made anew from a real program whenever the site is
 built; nothing that the engine did is kept in the repository. The site shows each in a frame (docs/explorers.py).
 
-In:  docs/gallery/NAME.py, each a program that leaves in `shown` what is to be seen; notebooks/NN_*.ipynb, whose cells are run,
+In:  examples/NAME.py, those that leave in `shown` what is to be seen; notebooks/NN_*.ipynb, whose cells are run,
      those with an explorer in their saved output for what they show; the programs of scripts/break_pages.py.
 Out: OUT/NAME.html, OUT/dx104.html, OUT/gb0170.html, and OUT/NN-1.html, OUT/NN-2.html ... in the order of the tutorial's cells;
      OUT/viewer.html, the page on which saved recordings are dropped.
@@ -43,17 +43,22 @@ KINDS_OF_BREAKS = Path("breaks")
 """Stands for the programs of all kinds of graph breaks: they take milliseconds each, and share a process."""
 
 
+def gallery() -> list[Path]:
+    """The programs of the gallery: the examples that have something to show."""
+    return [path for path in sorted((ROOT / "examples").glob("*.py")) if "print(shown)" in path.read_text(encoding="utf-8")]
+
+
 def programs() -> list[Path]:
     """Every program: those of the gallery, and the tutorials; what takes longest comes first."""
     notebooks = [path for path in sorted((ROOT / "notebooks").glob("*.ipynb")) if explorer_cells(path)]
-    return [*reversed(notebooks), KINDS_OF_BREAKS, *sorted((ROOT / "docs" / "gallery").glob("*.py"))]
+    return [*reversed(notebooks), KINDS_OF_BREAKS, *gallery()]
 
 
 def name_of(program: Path) -> str:
-    """What its pages are called: `toy`, and the number of a tutorial.
+    """What its pages are called: `split`, and the number of a tutorial.
 
-    >>> name_of(Path("docs/gallery/toy.py")), name_of(Path("notebooks/05_graph_breaks.ipynb"))
-    ('toy', '05')
+    >>> name_of(Path("examples/split.py")), name_of(Path("notebooks/05_graph_breaks.ipynb"))
+    ('split', '05')
     """
     return program.stem[:2] if program.suffix == ".ipynb" else program.stem
 

@@ -12,24 +12,25 @@ import dynexplore
 from docs.accessible import accessible
 from docs.headings import slug
 
-GALLERY = Path(__file__).resolve().parents[2] / "docs" / "gallery"
-PROGRAMS = sorted(path.stem for path in GALLERY.glob("*.py"))
+ROOT = Path(__file__).resolve().parents[2]
+GALLERY, EXAMPLES = ROOT / "docs" / "gallery", ROOT / "examples"
+PROGRAMS = sorted(path.stem for path in EXAMPLES.glob("*.py") if "print(shown)" in path.read_text(encoding="utf-8"))
 PAGES = [page for page in sorted(GALLERY.glob("*.md")) if page.name != "index.md"]
 EXPLORER = re.compile(r"^```\{explorer\} (\w+)\n(.+?)\n```$", re.M | re.S)
 
 
 def shown_by(name: str) -> Any:
-    """What a program of the gallery leaves in `shown`."""
+    """What a program of the gallery leaves in `shown`, run as a script."""
     dynexplore.reset()
-    path = GALLERY / f"{name}.py"
-    names: dict[str, Any] = {"__name__": name}
+    path = EXAMPLES / f"{name}.py"
+    names: dict[str, Any] = {"__name__": "__main__"}
     exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), names)
     return names["shown"]
 
 
 # name -> graphs, breaks and operators, as the pages tell them
 SAID = {
-    "toy": (2, 1, 7),
+    "split": (2, 1, 7),
     "loop": (2, 2, 6),
     "callee": (2, 1, 6),
     "sizes": (2, 0, 10),
@@ -43,9 +44,11 @@ SAID = {
 
 
 @pytest.mark.parametrize("name", SAID)
-def test_a_program_gives_what_its_page_says(name: str) -> None:
-    """Graphs, breaks and operators."""
+def test_a_program_gives_what_its_page_says(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Graphs, breaks and operators; as a script it prints the explanation, and its docstring asks a question."""
     explanation = shown_by(name)
+    assert capsys.readouterr().out.rstrip().endswith(str(explanation))
+    assert (EXAMPLES / f"{name}.py").read_text(encoding="utf-8").partition("\n")[0].endswith("?")
     assert (explanation.graph_count, explanation.graph_break_count, explanation.op_count) == SAID[name]
 
 
@@ -61,7 +64,7 @@ def test_each_program_is_on_a_page_and_each_explorer_is_a_program() -> None:
     assert sorted(on_pages) == PROGRAMS and len(PROGRAMS) == 12
     assert all(words.startswith("Explorer of ") and words.endswith(".") for words in on_pages.values())
     first_page = (GALLERY.parent / "index.md").read_text(encoding="utf-8")
-    assert [name for name, _ in EXPLORER.findall(first_page)] == ["toy"]
+    assert [name for name, _ in EXPLORER.findall(first_page)] == ["split"]
 
 
 @pytest.mark.plain("pages and their headings")
@@ -69,8 +72,8 @@ def test_the_index_leads_to_each_question() -> None:
     """Its table has a row for each heading that asks something."""
     index = (GALLERY / "index.md").read_text(encoding="utf-8")
     texts = {page.name: page.read_text(encoding="utf-8") for page in PAGES}
-    asked = {f"{name}#{slug(heading)}" for name, text in texts.items() for heading in re.findall(r"^## (.+)$", text, re.M)}
-    assert set(re.findall(r"\]\(([\w.]+#[^)]+)\) \|$", index, re.M)) == asked and len(asked) == 12
+    headings = {f"{name}#{slug(heading)}" for name, text in texts.items() for heading in re.findall(r"^## (.+)$", text, re.M)}
+    assert set(re.findall(r"\]\(([\w.]+#[^)]+)\) \|$", index, re.M)) == headings and len(headings) == 12
 
 
 @pytest.mark.plain("a change of HTML texts")

@@ -1,4 +1,7 @@
-"""What Inductor makes of a graph: nine operators, one kernel."""
+"""What does a compiler make of nine operators?
+
+Run it: `python examples/kernels.py`. The gallery of the documentation shows its explorer.
+"""
 
 import torch
 
@@ -12,3 +15,6 @@ def gelu(x, bias):
 
 torch.manual_seed(0)
 shown = dynexplore.inductor_artifacts(gelu, torch.randn(64, 256), torch.randn(256))
+
+if __name__ == "__main__":
+    print(shown)

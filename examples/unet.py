@@ -1,4 +1,7 @@
-"""A U-Net: a list of what the way down left behind, taken off again on the way up."""
+"""What happens to a list that the function fills and empties?
+
+Run it: `python examples/unet.py`. The gallery of the documentation shows its explorer.
+"""
 
 import torch
 import torch.nn.functional as F
@@ -37,3 +40,6 @@ class UNet(nn.Module):
 
 torch.manual_seed(0)
 shown = dynexplore.explain(UNet().eval(), torch.randn(1, 3, 32, 32))
+
+if __name__ == "__main__":
+    print(shown)

@@ -1,4 +1,7 @@
-"""A language model: embedding, four blocks of attention and MLP, a head."""
+"""Where in the graph is the attention?
+
+Run it: `python examples/decoder.py`. The gallery of the documentation shows its explorer.
+"""
 
 import torch
 import torch.nn.functional as F
@@ -48,3 +51,6 @@ class Decoder(nn.Module):
 
 torch.manual_seed(0)
 shown = dynexplore.explain(Decoder().eval(), torch.randint(0, 100, (2, 16)))
+
+if __name__ == "__main__":
+    print(shown)

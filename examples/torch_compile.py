@@ -1,4 +1,7 @@
-"""The toy of the first page, captured by torch.compile, and watched."""
+"""Does torch.compile split the function in the same places?
+
+Run it: `python examples/torch_compile.py`. The gallery of the documentation shows its explorer.
+"""
 
 import torch
 
@@ -13,3 +16,6 @@ def toy(a, b):
 
 
 shown = dynexplore.explain(toy, torch.tensor([1.0, -3.0]), torch.tensor([-2.0, -2.0]), engine="torch.compile")
+
+if __name__ == "__main__":
+    print(shown)

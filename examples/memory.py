@@ -1,4 +1,7 @@
-"""What forward keeps for backward, and where the memory peaks."""
+"""What is saved for backward, and where does memory peak?
+
+Run it: `python examples/memory.py`. The gallery of the documentation shows its explorer.
+"""
 
 import torch
 from torch import nn
@@ -23,3 +26,6 @@ torch.manual_seed(0)
 with dynexplore.config.patch(artifacts=("graph", "memory")):
     shown = dynexplore.explain(Deep(), torch.randn(512, 256), backend="aot_eager")
     shown.value.backward()
+
+if __name__ == "__main__":
+    print(shown)

@@ -1,4 +1,7 @@
-"""A recommender: tables of embeddings in a list, their products in pairs."""
+"""What happens to a loop over modules?
+
+Run it: `python examples/recommender.py`. The gallery of the documentation shows its explorer.
+"""
 
 import torch
 from torch import nn
@@ -28,3 +31,6 @@ class Recommender(nn.Module):
 
 torch.manual_seed(0)
 shown = dynexplore.explain(Recommender().eval(), torch.randn(8, 13), [torch.randint(0, 50, (8, 3)) for _ in range(6)])
+
+if __name__ == "__main__":
+    print(shown)

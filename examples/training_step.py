@@ -1,4 +1,7 @@
-"""One step of training: forward and loss are captured, the backward runs through what the compiler made of them."""
+"""How much of a training step is captured?
+
+Run it: `python examples/training_step.py`. The gallery of the documentation shows its explorer.
+"""
 
 import torch
 from torch import nn
@@ -19,3 +22,6 @@ def step(x, target):
 
 
 shown = dynexplore.explain(step, torch.randn(32, 8), torch.randn(32, 1), backend="aot_eager")
+
+if __name__ == "__main__":
+    print(shown)

@@ -1,4 +1,7 @@
-"""A function that is called breaks: one graph ends in it, and one goes on."""
+"""What happens to the caller of a function that breaks?
+
+Run it: `python examples/callee.py`. The gallery of the documentation shows its explorer.
+"""
 
 import torch
 
@@ -17,3 +20,6 @@ def predict(x, weight):
 
 torch.manual_seed(0)
 shown = dynexplore.explain(predict, torch.randn(2, 4), torch.randn(4, 3))
+
+if __name__ == "__main__":
+    print(shown)

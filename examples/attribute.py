@@ -1,4 +1,7 @@
-"""A module that counts its calls: the count is a guard."""
+"""Why does this module recompile?
+
+Run it: `python examples/attribute.py`. The gallery of the documentation shows its explorer.
+"""
 
 import torch
 
@@ -21,3 +24,6 @@ class Warmup(torch.nn.Module):
 
 torch.manual_seed(0)
 shown = dynexplore.explain(Warmup()).calls(*(torch.randn(2, 4) for _ in range(5)))
+
+if __name__ == "__main__":
+    print(shown)

@@ -1,4 +1,7 @@
-"""A print in a loop: it breaks in each round, and yet there are two graphs."""
+"""Does a print in a loop make a graph for each iteration?
+
+Run it: `python examples/loop.py`. The gallery of the documentation shows its explorer.
+"""
 
 import torch
 
@@ -13,3 +16,6 @@ def settle(x):
 
 
 shown = dynexplore.explain(settle, torch.tensor([0.1, 0.5]))
+
+if __name__ == "__main__":
+    print(shown)

@@ -1,4 +1,7 @@
-"""Batches of 8, 8, 5, 12 and 3 rows: which of these calls compile?"""
+"""Which batch sizes recompile?
+
+Run it: `python examples/sizes.py`. The gallery of the documentation shows its explorer.
+"""
 
 import torch
 
@@ -11,3 +14,6 @@ def normalize(batch):
 
 torch.manual_seed(0)
 shown = dynexplore.explain(normalize).calls(*(torch.randn(rows, 4) for rows in (8, 8, 5, 12, 3)))
+
+if __name__ == "__main__":
+    print(shown)

@@ -1,4 +1,7 @@
-"""A question about data in the middle of a function: two graphs, and Python between them."""
+"""Where does a function split, and what travels between the parts?
+
+Run it: `python examples/split.py`. The gallery of the documentation shows its explorer.
+"""
 
 import torch
 
@@ -13,3 +16,6 @@ def toy(a, b):
 
 
 shown = dynexplore.explain(toy, torch.tensor([1.0, -3.0]), torch.tensor([-2.0, -2.0]))
+
+if __name__ == "__main__":
+    print(shown)
