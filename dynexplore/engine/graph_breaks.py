@@ -4,8 +4,9 @@ The idea: *why* is data. A graph break is not an error: the translator cannot tr
 runs it, and a resume function continues. Each cause is one row of `KINDS` with a stable id, a title without run-time text, an
 explanation, how to avoid it, and whether it is fundamental (no tracer of this kind could capture it) or not supported yet. If
 only a rule is missing, it is not supported yet, and the fix says where the rule goes. A call site passes the id and the facts;
-message, docs page and widget use the row. To add a kind: one row here, one test that triggers it, and `python -m
-dynexplore.engine.graph_breaks > docs/graph-breaks.md`.
+message, docs page and widget use the row. To add a kind: one row here, one test that triggers it, a sentence in
+docs/breaks/acceptable.py, then run `python -m dynexplore.engine.graph_breaks > docs/graph-breaks.md` and
+`python scripts/break_pages.py`.
 
 Ids by theme: DX1xx data-dependent, DX2xx calls, DX3xx Python, DX4xx torch, DX5xx limits of the engine.
 

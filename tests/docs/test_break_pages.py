@@ -65,6 +65,7 @@ def test_the_titles_are_those_of_torch_and_the_programs_are_short() -> None:
 
 
 @pytest.mark.lenses
+@pytest.mark.plain("torch.compile captures here, and dynexplore only watches")
 @pytest.mark.filterwarnings("ignore")  # torch.compile warns of some of these breaks, and pytest makes errors of warnings
 @pytest.mark.parametrize("row", EVERY_TENTH)
 def test_torch_compile_breaks_there_and_not_after_the_fix(row: TorchBreak, script: Any) -> None:
