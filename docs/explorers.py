@@ -9,8 +9,8 @@ In:  `docs/_live/explorers/NAME.html`; in a page a directive,
          A sentence that says what is seen, for those who do not see it.
          ```
 
-     and in a tutorial each output that is an explorer.
-Out: a frame with a title, and a link to the explorer on a page of its own.
+     and in a tutorial each output that is an explorer; {thumbnail}`NAME`, a role.
+Out: a frame with a title, and links to the explorer on a page of its own and in the viewer; a picture that leads to the explorer.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ PAGES = Path(__file__).parent / "_live" / "explorers"
 
 _FRAME = """\
 <figure class="dynx-live"><iframe src="{folder}explorers/{name}.html" loading="lazy" title="{title}"></iframe>
-<figcaption><a href="{folder}explorers/{name}.html">This explorer on a page of its own</a></figcaption></figure>
+<figcaption><a href="{folder}explorers/{name}.html">This explorer on a page of its own</a>; <a
+href="{folder}explorers/viewer.html?rec={name}.html">in the viewer</a>, to compare it with a file of yours</figcaption></figure>
 """
 
 
@@ -52,6 +53,17 @@ class LiveExplorer(Directive):
             raise self.error(str(error)) from None
 
 
+def thumbnail(_role: str, _raw: str, name: str, line: int, inliner: Any, *_more: Any) -> tuple[list[Any], list[Any]]:
+    """The role: the picture of an explorer, which leads to it; its colors are those of the page."""
+    page = inliner.document.settings.env.docname
+    try:
+        picture = (PAGES / f"{name}.svg").read_text(encoding="utf-8")
+    except OSError:
+        return [], [inliner.reporter.error(f"there is no picture of {name!r}: scripts/gallery.py makes them", line=line)]
+    link = f'<a class="dynx-thumbnail" href="{"../" * page.count("/")}explorers/{name}.html">{picture}</a>'
+    return [nodes.raw("", link, format="html")], []
+
+
 def _live_outputs(app: Any, page: str, source: list[str]) -> None:
     """A tutorial's saved outputs hold an explorer as it looks without scripts; the site shows it alive."""
     if not page.startswith("tutorials/"):
@@ -70,5 +82,6 @@ def _live_outputs(app: Any, page: str, source: list[str]) -> None:
 def setup(app: Any) -> dict[str, bool]:
     """Sphinx calls this."""
     app.add_directive("explorer", LiveExplorer)
+    app.add_role("thumbnail", thumbnail)
     app.connect("source-read", _live_outputs)
     return {"parallel_read_safe": True}

@@ -8,6 +8,7 @@ built; nothing that the engine did is kept in the repository. The site shows eac
 In:  examples/NAME.py, those that leave in `shown` what is to be seen; notebooks/NN_*.ipynb, whose cells are run,
      those with an explorer in their saved output for what they show; the programs of scripts/break_pages.py.
 Out: OUT/NAME.html, OUT/dx104.html, OUT/gb0170.html, and OUT/NN-1.html, OUT/NN-2.html ... in the order of the tutorial's cells;
+     OUT/NAME.svg, the thumbnails of the gallery;
      OUT/viewer.html, the page on which saved recordings are dropped.
 
 Each program runs in a process of its own, forked when torch is there, so that the numbers of graphs begin at 0 everywhere.
@@ -34,6 +35,8 @@ from IPython.core.interactiveshell import InteractiveShell
 
 import dynexplore
 from dynexplore.engine.graph_breaks import KINDS
+from dynexplore.recording.recording import recording_of
+from dynexplore.views.strip_picture import strip_picture
 from dynexplore.widgets.html import viewer
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -41,6 +44,7 @@ OUT = ROOT / "docs" / "_live" / "explorers"
 PROCESSES = 2
 KINDS_OF_BREAKS = Path("breaks")
 """Stands for the programs of all kinds of graph breaks: they take milliseconds each, and share a process."""
+THUMBNAIL = 300
 
 
 def gallery() -> list[Path]:
@@ -118,7 +122,7 @@ def shown_by(program: Path) -> Iterator[tuple[str, Any]]:
         yield from ((name_of(program), shown) for shown in run_program(program))
 
 
-def recording_of(shown: Any) -> Any:
+def savable(shown: Any) -> Any:
     """What can be saved: an explanation, a watch, what a compiler made; of a replayed frame its recording."""
     return shown if hasattr(shown, "save") else shown.recording
 
@@ -133,7 +137,12 @@ def make(task: tuple[Path, Path]) -> str:
         with contextlib.redirect_stdout(said):
             for name, shown in shown_by(program):
                 page = folder / f"{name}.html"
-                recording_of(shown).save(page)
+                saved = savable(shown)
+                saved.save(page)
+                if program.suffix == ".py":
+                    recording = recording_of(getattr(saved, "explanation", saved))
+                    thumbnail = strip_picture(recording, width=THUMBNAIL, brief=True)
+                    page.with_suffix(".svg").write_text(thumbnail, encoding="utf-8")
                 sizes.append(page.stat().st_size)
     except Exception as error:  # one process of several: the others go on, and this one is told
         return f"{program.name} failed: {type(error).__name__}: {error}\n{said.getvalue()[-2000:]}"
@@ -150,7 +159,7 @@ def main() -> int:
     chosen = [program for program in programs() if not asked.only or name_of(program) in asked.only]
     asked.out.mkdir(parents=True, exist_ok=True)
     if not asked.only:
-        for old in asked.out.glob("*.html"):
+        for old in (*asked.out.glob("*.html"), *asked.out.glob("*.svg")):
             old.unlink()
         (asked.out / "viewer.html").write_text(viewer(), encoding="utf-8")
     os.chdir(ROOT)

@@ -34,7 +34,7 @@ def add_to(commands: Any) -> None:
         help="show a saved recording, a folder of ranks, or one of TORCH_TRACE",
         description="Show a recording in the browser, or as text where the output is no terminal: one that was saved, or what "
         "TORCH_TRACE=DIR left of a job that used torch.compile (the folder, or one log), or the ranks that a watch gathered; "
-        "of several ranks all, side by side. Without an argument, a page on which saved pages are dropped: one is opened, two are "
+        "of several ranks all, side by side. Without an argument, a page on which saved files are dropped: one is opened, two are "
         "compared. Needs no torch.",
     )
     command.add_argument("recording", type=Path, nargs="?", metavar="REC.json|DIR")
@@ -99,7 +99,7 @@ def _open_viewer(outputs: Outputs) -> int:
     for path, ending in outputs:
         if ending != ".html":
             raise Mistake("without a recording there is only a page to write: --html OUT")
-        print(f"wrote {save(path)}: saved pages that are dropped on it are opened, two are compared.")
+        print(f"wrote {save(path)}: saved files that are dropped on it are opened, two are compared.")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""The files that commands write: --html, --json, --save and --summary-json, and how each is reported.
+"""The files that commands write: --html, --json, --pack, --save and --summary-json, and how each is reported.
 
 The idea: a mistake in a path is reported before a long run, not after it. So a command first requests its outputs, which checks
 folders and formats, and writes them last.
@@ -31,7 +31,13 @@ def add_to(command: argparse.ArgumentParser) -> None:
     """Add the options for output files to a command."""
     command.add_argument("--html", type=Path, metavar="OUT", help="write the explorer as one HTML file")
     command.add_argument(
-        "--save", type=Path, metavar="OUT", help="write a file of the form that its ending names: .html, .json, .txt, .dot or .svg"
+        "--save",
+        type=Path,
+        metavar="OUT",
+        help="write a file of the form that its ending names: .html, .json, .json.gz, .txt, .dot or .svg",
+    )
+    command.add_argument(
+        "--pack", type=Path, metavar="OUT", help="write the recording packed (as .json.gz): `open` and its viewer page open it"
     )
     command.add_argument(
         "--graphviz",
@@ -81,14 +87,20 @@ def requested_files(arguments: argparse.Namespace) -> list[tuple[Path, str]]:
     The writers are imported only if there is a file to write: importing them takes longer than the report.
     """
     check_summary(arguments)
-    options = [(arguments.html, ".html"), (getattr(arguments, "json", None), ".json"), (arguments.save, "")]
-    outputs = [(out, ending or out.suffix.lower()) for out, ending in options if out is not None]
-    if arguments.graphviz and ".html" not in [ending for _, ending in outputs]:
+    options = [
+        (arguments.html, ".html"),
+        (getattr(arguments, "json", None), ".json"),
+        (getattr(arguments, "pack", None), ".json.gz"),
+        (arguments.save, ""),
+    ]
+    chosen = [(out, ending) for out, ending in options if out is not None]
+    if arguments.graphviz and ".html" not in [ending or out.suffix.lower() for out, ending in chosen]:
         raise Mistake("--graphviz applies to HTML files: add --html OUT")
-    if not outputs:
-        return outputs
-    from dynexplore.widgets.exports import check_form
+    if not chosen:
+        return []
+    from dynexplore.widgets.exports import check_form, ending_of
 
+    outputs = [(out, ending or ending_of(out)) for out, ending in chosen]
     for out, ending in outputs:
         _check_folder(out)
         try:

@@ -14,10 +14,12 @@ In: events, from the engine, or a JSON text. Out: queries, JSON (`to_json`, `fro
 from __future__ import annotations
 
 import dataclasses
+import gzip
 import itertools
 import json
 import os
 import typing
+import zlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -39,6 +41,9 @@ from dynexplore.recording.upgrades import upgraded
 
 E = TypeVar("E", bound=ev.Event)
 T = TypeVar("T")
+
+_GZIP = b"\x1f\x8b"
+"""What a packed file begins with."""
 
 SCHEMA = 6
 """Version of the JSON form. A reader accepts this version and older ones. 2: the real run beside the symbolic one. 3: engine,
@@ -372,9 +377,9 @@ class Recording(EventLog):
     def save(self, path: str | os.PathLike[str], *, redact: bool = False) -> str:
         """Write the recording in the format given by the extension of `path`, and return a sentence on what the file contains.
 
-        `.html` is a self-contained explorer, `.json` can be read by `Recording.from_json` and `dynexplore open`, `.txt` is the
-        report, `.dot` and `.svg` are the graphs. `redact` omits tensor elements, string constants and paths. Raises ExportError,
-        with one sentence, for another extension and if the file cannot be written.
+        `.html` is a self-contained explorer; `.json`, and packed `.json.gz`, can be read by `Recording.from_json`, by `dynexplore
+        open` and by the viewer page; `.txt` is the report, `.dot` and `.svg` are the graphs. `redact` omits tensor elements, string
+        constants and paths. Raises ExportError, with one sentence, for another extension and if the file cannot be written.
 
         >>> Recording().save("/tmp/nothing.json", redact=True)
         'The file holds source code, bytecode, names and shapes; tensor elements, string constants and paths were left out.'
@@ -422,9 +427,15 @@ class Recording(EventLog):
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Recording:
-        """Return the recording that `to_json` wrote. Raises RecordingError, with one sentence, if the text is invalid."""
+        """Return the recording that `to_json` wrote, or `save` as `.json` or `.json.gz`. Raises RecordingError, with one sentence,
+        if the text is invalid.
+        """
         try:
+            if isinstance(text, bytes) and text.startswith(_GZIP):
+                text = gzip.decompress(text)
             data = json.loads(text)
+        except (OSError, EOFError, zlib.error) as error:
+            raise RecordingError(f"this packed recording is damaged ({error})") from None
         except (ValueError, RecursionError) as error:
             raise RecordingError(f"this is not a dynexplore recording: it is not JSON ({error})") from None
         return cls.from_plain(data)

@@ -4,8 +4,8 @@ The idea: this is the view without scripts, which a notebook shows if widgets ca
 Sections expand by `<details>`, rows link to each other by anchors, colors follow the notebook's theme or else the system's.
 Nothing is fetched, no script runs, every text is escaped.
 
-In: a Recording. Out: `fragment(recording)` to embed in a page, `page(recording)` as a whole document, `mimebundle(recording)`
-for a notebook. PyTorch's counterpart: the report directories of tlparse.
+In: a Recording. Out: `fragment(recording)` to embed in a page, `page(recording)` as a whole document. PyTorch's counterpart: the
+report directories of tlparse.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from __future__ import annotations
 import html
 import itertools
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from dynexplore.engine import events as ev
 from dynexplore.recording.recording import GraphView, Recording
@@ -26,9 +25,6 @@ from dynexplore.views.timeline import Timeline
 
 MOST_ROWS = 2000
 """The most rows of a table, so that a browser stays fast; a note counts the rest."""
-
-MOST_IN_NOTEBOOK = 50
-"""The most rows of a table in a notebook, as the fallback of the explorer: they are saved with each output."""
 
 STYLE = """
 .dynx { font: 13px/1.45 system-ui, sans-serif; color: var(--jp-content-font-color1, CanvasText); }
@@ -69,11 +65,6 @@ def document(title: str, body: str, note: str = "") -> str:
 _fragments = itertools.count(1)
 
 
-def mimebundle(recording: Recording, timeline: Timeline | None = None) -> dict[str, Any]:
-    """Return a notebook's output: one line of text, equal in every run, and a fragment with unique anchors."""
-    return {"text/plain": text.summary(recording), "text/html": fragment(recording, next_prefix(), timeline, MOST_IN_NOTEBOOK)}
-
-
 def next_prefix() -> str:
     """Return a prefix for the anchors of one more fragment on a page."""
     return f"dynx{next(_fragments)}"
@@ -84,9 +75,12 @@ def preformatted(shown: str) -> str:
     return f'<div class="dynx"><style>{STYLE}</style><pre>{escape(shown)}</pre></div>'
 
 
-def fragment(recording: Recording, prefix: str = "dynx", timeline: Timeline | None = None, most: int = MOST_ROWS) -> str:
+def fragment(
+    recording: Recording, prefix: str = "dynx", timeline: Timeline | None = None, most: int = MOST_ROWS, picture: str = ""
+) -> str:
     """Return the recording as HTML to embed in a page. Two fragments on one page need two prefixes, for anchors. `timeline` is the
-    recording's, if the caller has already computed it; at most `most` rows of a frame's table are shown.
+    recording's, if the caller has already computed it; at most `most` rows of a frame's table are shown. `picture` is markup, and
+    comes after the headline.
     """
     timeline = timeline or Timeline(recording)
     parts = [section("Explanation", f"<pre>{escape(text.explanation(recording, width=0))}</pre>", is_open=False)]
@@ -94,15 +88,15 @@ def fragment(recording: Recording, prefix: str = "dynx", timeline: Timeline | No
     parts.append(section("Calls and cache entries", _calls(recording), is_open=False))
     for entered in recording.frames:
         parts.append(_Frame(recording, timeline, entered, prefix, most).section())
-    return f'<div class="dynx"><style>{STYLE}</style>{_story(recording)}{"".join(parts)}</div>'
+    return f'<div class="dynx"><style>{STYLE}</style>{_story(recording, picture)}{"".join(parts)}</div>'
 
 
-def _story(recording: Recording) -> str:
-    """The part that is always expanded: the headline, and the annotated source."""
+def _story(recording: Recording, picture: str) -> str:
+    """The part that is always expanded: the headline, the picture, and the annotated source."""
     summary, *more = headline(recording).lines
     lines = [f"<p><strong>{escape(summary)}</strong></p>", *(f"<p>{escape(line)}</p>" for line in more)]
     source = annotated(recording)
-    return "".join(lines) + (f"<pre>{escape(source)}</pre>" if source else "")
+    return "".join(lines) + picture + (f"<pre>{escape(source)}</pre>" if source else "")
 
 
 def escape(value: str) -> str:

@@ -4,6 +4,8 @@ The idea: a notebook shows the explorer (for a large recording the first view at
 its text, everything else the static page. A widget lives in the kernel until it is closed, because the page may be reloaded and
 request it again. But a cell that runs again replaces its output, and a deleted cell has none; so widgets belong to the cell that
 displayed them, and are closed together with its output, as are the names under which IPython keeps a result (`Out[3]`, `_3`, `_`).
+In JupyterLab the static page is an output of its own before the explorer, and hidden while that lives: a notebook that is opened
+again shows it in place of the widget that is no more.
 
 In: a Recording, or anything with a `recording`.
 Out: `mimebundle(shown)`, which `_repr_mimebundle_` of both returns to IPython.
@@ -19,10 +21,11 @@ from typing import Any
 
 from IPython import get_ipython
 from IPython.core.interactiveshell import InteractiveShell
+from IPython.display import display
 
 from dynexplore.engine.display_hooks import Bundle
 from dynexplore.recording.recording import recording_of
-from dynexplore.views import html_text
+from dynexplore.views import notebook_output
 from dynexplore.widgets.turns import TURN
 
 if HAS_WIDGETS := importlib.util.find_spec("anywidget") is not None:
@@ -34,14 +37,16 @@ def mimebundle(shown: Any) -> Bundle:
     recording = recording_of(shown)
     shell = get_ipython()
     if not isinstance(shell, InteractiveShell):
-        return html_text.mimebundle(recording)
+        return notebook_output.mimebundle(recording)
     if "text/html" not in shell.display_formatter.active_types:
         return {}
     if not HAS_WIDGETS:
-        return html_text.mimebundle(recording)
+        return notebook_output.mimebundle(recording)
     explorer = Explorer(shown, later=_is_in_cell(shell))
     outputs_of(shell).add(shown, explorer)
     data, metadata = explorer._repr_mimebundle_()
+    if "deletedCells" in _metadata(shell):  # JupyterLab shows the form that it likes best, or an error, but no other form
+        display(notebook_output.separate_output(data.pop("text/html"), data["text/plain"]), raw=True)
     return (data, metadata) if metadata else data
 
 

@@ -113,10 +113,15 @@ def document(
 
 def recording_script(name: str, recording: Recording, *, draws: bool = True) -> str:
     """A recording as the element with that id; with a drawing of each graph if the page does not contain graphviz."""
+    return f'<script type="text/plain" id="{name}">{page_data(recording, draws=draws)}</script>'
+
+
+def page_data(recording: Recording, *, draws: bool = False) -> str:
+    """The data of a recording's explorer, compressed."""
     data = explorer_data(recording)
     if draws:
         data["diagrams"] = diagrams(recording)
-    return f'<script type="text/plain" id="{name}">{compressed(coloured(data))}</script>'
+    return compressed(coloured(data))
 
 
 def diagrams(recording: Recording) -> dict[int, list[str]]:

@@ -26,9 +26,9 @@ import traitlets
 
 from dynexplore.engine.gc_control import gc_disabled
 from dynexplore.recording.recording import Recording
-from dynexplore.views import html_text
 from dynexplore.views.explorer_data import explorer_data
 from dynexplore.views.first_view import first_view, is_large
+from dynexplore.views.notebook_output import mimebundle
 from dynexplore.views.timeline import Timeline
 from dynexplore.widgets import assets
 from dynexplore.widgets.colours import spelled
@@ -55,7 +55,7 @@ class Explorer(anywidget.AnyWidget):
         session = getattr(shown, "session", None)
         with gc_disabled():  # the collector would traverse the objects repeatedly, although none is garbage yet
             timeline = Timeline(recording)
-            self._static = html_text.mimebundle(recording, timeline)
+            self._static = mimebundle(recording, timeline)
             is_later = later and is_large(timeline)
             data = spelled((first_view if is_later else explorer_data)(recording, timeline))
         self._whole = functools.partial(explorer_data, recording, timeline) if is_later else None

@@ -3,6 +3,9 @@
 The idea: users who share a file must know what is in it. So every format contains the same sentence (`Recording.holds`): in the
 page's footer, as a key of the JSON, as the last line of the report, as a comment of DOT and SVG.
 
+A `.json` file also contains the data of its page, so that the viewer (html.viewer) shows it without Python. `.json.gz`, the packed
+form, is the same, compressed: `Recording.from_json` and the viewer read both.
+
 In: a Recording, or anything with one; a path.
 Out: `save(shown, path)`, and `FORMS`.
 
@@ -12,6 +15,8 @@ PyTorch's counterpart: the report folders of tlparse.
 from __future__ import annotations
 
 import functools
+import gzip
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -24,6 +29,7 @@ from dynexplore.two_engines.two_captures import TwoCaptures
 from dynexplore.views import dot, text
 from dynexplore.views.svg import svg
 from dynexplore.widgets import engines_page, html, ranks_page
+from dynexplore.widgets.document import page_data
 
 
 def _report(recording: Recording) -> str:
@@ -36,14 +42,36 @@ def _dot(recording: Recording) -> str:
     return "\n".join([f"// {recording.holds}", *graphs]) + "\n"
 
 
-FORMS: dict[str, Callable[[Recording], str]] = {
+def _json(recording: Recording) -> str:
+    """What `to_json` writes, with the data of the page as the last key."""
+    plain = {**recording.to_plain(), "page": page_data(recording)}
+    return json.dumps(plain, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def _packed(recording: Recording) -> bytes:
+    return gzip.compress(_json(recording).encode("utf-8", "surrogatepass"), mtime=0)
+
+
+PACKED = ".json.gz"
+
+FORMS: dict[str, Callable[[Recording], str | bytes]] = {
     ".html": html.page,
-    ".json": Recording.to_json,
+    ".json": _json,
+    PACKED: _packed,
     ".txt": _report,
     ".dot": _dot,
     ".svg": lambda recording: svg(recording.graphs, note=recording.holds),
 }
-"""File extension -> the text of the file."""
+"""File extension -> the content of the file."""
+
+
+def ending_of(path: Path) -> str:
+    """The extension that determines the format.
+
+    >>> ending_of(Path("bert.HTML")), ending_of(Path("bert.v2.json.gz"))
+    ('.html', '.json.gz')
+    """
+    return PACKED if path.name.lower().endswith(PACKED) else path.suffix.lower()
 
 
 def save(shown: Any, path: str | os.PathLike[str], *, redact: bool = False) -> str:
@@ -52,13 +80,13 @@ def save(shown: Any, path: str | os.PathLike[str], *, redact: bool = False) -> s
     >>> save(Recording(), "graph.pdf")
     Traceback (most recent call last):
         ...
-    dynexplore.engine.errors.ExportError: graph.pdf: a recording is saved as .html, .json, .txt, .dot or .svg
+    dynexplore.engine.errors.ExportError: graph.pdf: a recording is saved as .html, .json, .json.gz, .txt, .dot or .svg
     """
     if isinstance(shown, Ranks):
         return write_ranks(shown, Path(path), Path(path).suffix.lower(), redact=redact)
     if isinstance(shown, TwoCaptures):
         return _write_two(shown, Path(path), redact=redact)
-    return write(recording_of(shown), Path(path), Path(path).suffix.lower(), redact=redact)
+    return write(recording_of(shown), Path(path), ending_of(Path(path)), redact=redact)
 
 
 FORMS_OF_RANKS = (".html", ".txt")
@@ -94,14 +122,17 @@ def _write_two(captures: TwoCaptures, target: Path, *, redact: bool) -> str:
     return shown.holds
 
 
-def _write(target: Path, written: str) -> None:
+def _write(target: Path, written: str | bytes) -> None:
     try:
-        target.write_text(written, encoding="utf-8")
+        if isinstance(written, bytes):
+            target.write_bytes(written)
+        else:
+            target.write_text(written, encoding="utf-8")
     except OSError as error:
         raise dynexplore.exc.ExportError(f"{target} cannot be written: {error.strerror}") from None
 
 
-def check_form(target: Path, ending: str) -> Callable[[Recording], str]:
+def check_form(target: Path, ending: str) -> Callable[[Recording], str | bytes]:
     """The format for this extension. Raises ExportError if there is none."""
     if ending not in FORMS:
         *others, last = FORMS

@@ -70,12 +70,13 @@ _START_VIEWER = """\
 const name = new URLSearchParams(location.search).get("rec");
 const address = name && new URL(name, location.href);
 const isHere = address && address.origin === location.origin && location.protocol !== "file:";
-const text = async () => (await fetch(address)).text();
-viewer(document.getElementById("explorer"), isHere ? { name, text } : null);"""
+const arrayBuffer = async () => (await fetch(address)).arrayBuffer();
+const why = name && !isHere ? `A page opens recordings of its own server only: drop ${name} here.` : "";
+viewer(document.getElementById("explorer"), isHere ? { name, arrayBuffer } : null, why);"""
 
 
 def viewer() -> str:
-    """Return a page without a recording: saved pages that are dropped on it are opened there, two are compared."""
+    """Return a page without a recording: saved ones that are dropped on it are opened there, two are compared."""
     return document(
         "dynexplore",
         '<div id="explorer"></div>',

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -222,6 +223,28 @@ def test_shown_twice_reloaded_restarted(lab: Lab) -> None:
         for explorer in (first, second, asking):
             moves(explorer)
         expect(what_if(asking, "6")).to_contain_text("The kernel does not answer", timeout=30_000)
+
+
+def test_a_saved_notebook_is_opened_again(lab: Lab) -> None:
+    """Without the kernel that made it, JupyterLab shows headline, picture and source in place of the explorer, and no error; with
+    it, the explorer alone.
+    """
+    with lab.opened([TOY, "explanation"]) as notebook:
+        notebook.run_all()
+        static = notebook.page.locator(".dynx-saved")
+        expect(notebook.explorers).to_have_count(1)
+        expect(static).to_be_hidden()
+        notebook.command("docmanager:save")
+        for session in json.loads(lab.ask("GET", "sessions")):
+            lab.ask("DELETE", f"sessions/{session['id']}")
+        notebook.open()
+        expect(static).to_be_visible()
+        expect(static).to_contain_text("toy: 2 graphs, 1 graph break, 0 recompiles.")
+        assert static.get_by_role("img").get_attribute("aria-label").startswith("graph 1 (5 operators), graph break, graph 2")
+        error = notebook.page.get_by_text("Error displaying widget: model not found")
+        expect(error).to_have_count(1)
+        expect(error).to_be_hidden()
+        notebook.errors.clear()  # the widgets of JupyterLab tell the console as well that there is no model
 
 
 HANDS = [

@@ -5,22 +5,20 @@ from __future__ import annotations
 import io
 import itertools
 import linecache
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 from torch import nn
 
 import dynexplore
 from browser.large import long_program
-from browser.pages import Heard, Opened, pane, resize, status, tab
+from browser.pages import Opened, pane, resize, status, tab
 from dynexplore.engine import events as ev
 from dynexplore.engine.errors import BackendCompilerError
 from dynexplore.recording.recording import Recording
 from dynexplore.views.modified_python import python_of_frame
-from dynexplore.widgets.html import viewer
 from sample_recordings import inlined, toy, watched
 
 X = torch.ones(2, 4)
@@ -401,35 +399,6 @@ def test_two_versions_are_compared(opened: Opened) -> None:
     page = opened(explained(doubles, X), view="compare")
     told = pane(page, "compare", " .dynx-body").inner_text()
     assert "no two versions to compare" in told and "dynexplore compare SCRIPT.py --engines" in told
-
-
-def test_two_pages_are_dropped_on_the_viewer(browser: Browser, tmp_path: Path) -> None:
-    """The page without a recording opens a saved page, and compares it with a second one; a bare recording is told what to do."""
-    for name, function in (("before", doubles), ("after", triples)):
-        explained(function, X).save(tmp_path / f"{name}.html")
-    explained(doubles, X).save(tmp_path / "bare.json")
-    (tmp_path / "viewer.html").write_text(viewer(), encoding="utf-8")
-    page = browser.new_page()
-    heard = Heard()
-    heard.listen(page)
-    page.goto((tmp_path / "viewer.html").as_uri())
-    choose = page.locator(".dynx-file input")
-    choose.set_input_files(tmp_path / "bare.json")
-    expect(page.get_by_role("status")).to_contain_text("bare.json --html page.html")
-    choose.set_input_files([tmp_path / "before.html", tmp_path / "after.html"])
-    compared = page.locator(".dynx-compare")
-    expect(compared.locator(".dynx-called")).to_have_count(2)  # each has a function that the other has not
-    assert compared.locator(".dynx-called").first.inner_text().startswith("doubles")
-    expect(compared).to_contain_text("0 graph breaks in both; 1 graph in both")
-    expect(compared.locator(".dynx-sides")).to_contain_text("First difference")
-    page.keyboard.press("s")
-    expect(compared.locator(".dynx-called").first).to_contain_text("triples")
-    assert heard.errors == [] and len(heard.requests) == 1  # the page itself
-    page.close()
-
-
-def triples(x: torch.Tensor) -> torch.Tensor:
-    return x * 3
 
 
 def test_the_source_is_annotated(opened: Opened) -> None:

@@ -74,6 +74,7 @@ def test_the_index_leads_to_each_question() -> None:
     texts = {page.name: page.read_text(encoding="utf-8") for page in PAGES}
     headings = {f"{name}#{slug(heading)}" for name, text in texts.items() for heading in re.findall(r"^## (.+)$", text, re.M)}
     assert set(re.findall(r"\]\(([\w.]+#[^)]+)\) \|$", index, re.M)) == headings and len(headings) == 12
+    assert sorted(re.findall(r"^\| \{thumbnail\}`(\w+)` \|", index, re.M)) == PROGRAMS
 
 
 @pytest.mark.plain("a change of HTML texts")

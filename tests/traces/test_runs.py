@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import os
 from pathlib import Path
 
@@ -10,6 +12,7 @@ from traces.traced_jobs import small_log
 
 from dynexplore.cli import main
 from dynexplore.engine.errors import RecordingError
+from dynexplore.recording.recording import Recording
 from dynexplore.traces.folder import open_traces
 from dynexplore.traces.runs import runs_in
 
@@ -60,3 +63,15 @@ def test_one_run_of_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "This is run 1 of 2" in capsys.readouterr().err
     assert "relu: float32[2] = torch.relu(l_x_)  # model.py:13" in (tmp_path / "dump" / "001_scaled.txt").read_text()
     assert "001_scaled.txt  scaled" in (tmp_path / "dump" / "index.txt").read_text()
+
+
+def test_a_folder_is_packed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As one file, which is the recording of the folder, and has the data of its page."""
+    log(tmp_path, "a", "10:00:00")
+    packed = tmp_path / "job.json.gz"
+    assert main(["open", str(tmp_path), "--pack", str(packed)]) == 0
+    assert f"wrote {packed} (" in capsys.readouterr().out
+    assert Recording.from_json(packed.read_bytes()) == open_traces(tmp_path).recording
+    assert json.loads(gzip.decompress(packed.read_bytes()))["page"]
+    assert main(["open", str(packed), "--text"]) == 0
+    assert "scaled" in capsys.readouterr().out

@@ -9,7 +9,7 @@ import pytest
 
 from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording
-from dynexplore.views import html_text
+from dynexplore.views import html_text, notebook_output
 from sample_recordings import ORIGINAL, SAMPLES, inlined, toy
 
 NASTY = "<script>alert('x')</script>\"&\x00</td></style>"
@@ -122,8 +122,8 @@ def test_a_long_table_is_cut_and_says_so() -> None:
     for _ in range(html_text.MOST_ROWS + 10):
         r.record(ev.InstructionStepped(frame=1, attempt=1, offset=2, step=1, op="NOP"))
     assert "... and 12 more rows" in html_text.page(r)
-    left_out = html_text.MOST_ROWS + 12 - html_text.MOST_IN_NOTEBOOK
-    assert f"... and {left_out} more rows" in html_text.mimebundle(r)["text/html"]  # a notebook keeps it with each output
+    left_out = html_text.MOST_ROWS + 12 - notebook_output.MOST_ROWS
+    assert f"... and {left_out} more rows" in notebook_output.mimebundle(r)["text/html"]  # a notebook keeps it with each output
 
 
 def test_an_empty_recording_is_a_page() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import random
 import subprocess
@@ -44,7 +45,7 @@ def test_every_form_says_what_it_holds(explanation: dynexplore.Explanation, tmp_
     for redact in (False, True):
         path = tmp_path / f"saved{ending}"
         holds = explanation.save(path, redact=redact)
-        text = path.read_text(encoding="utf-8")
+        text = content(path)
         assert holds in text and ("left out" in holds) == redact
         assert "operator.mul" in text
 
@@ -54,10 +55,37 @@ def test_redacted_files_hold_nothing_private(explanation: dynexplore.Explanation
     """With `redact` no string constant, no folder and no tensor element is left in the file."""
     path = tmp_path / f"saved{ending}"
     explanation.save(path, redact=True)
-    text = path.read_text(encoding="utf-8")
+    text = content(path)
     assert "password" not in text and str(ROOT) not in text and "8.25" not in text
     explanation.save(path)
-    assert ("password" in path.read_text(encoding="utf-8")) == (ending in (".html", ".json", ".txt"))
+    assert ("password" in content(path)) == (ending in (".html", ".json", ".json.gz", ".txt"))
+
+
+def content(path: Path) -> str:
+    """The text of a file; of a packed one, unpacked."""
+    data = path.read_bytes()
+    return (gzip.decompress(data) if path.suffix == ".gz" else data).decode()
+
+
+def test_a_packed_file_comes_back(tmp_path: Path) -> None:
+    """It is equal in each run, a fraction of the JSON, and the recording again; a damaged one is reported in one sentence."""
+    path, recording = tmp_path / "r.JSON.gz", toy()
+    recording.save(path)
+    packed = path.read_bytes()
+    recording.save(path)
+    assert path.read_bytes() == packed
+    assert Recording.from_json(packed) == recording
+    recording.save(tmp_path / "r.json")
+    assert len(packed) < (tmp_path / "r.json").stat().st_size / 2
+    with pytest.raises(dynexplore.exc.RecordingError, match="^this packed recording is damaged "):
+        Recording.from_json(packed[:-20])
+
+
+def test_json_has_the_data_of_its_page(tmp_path: Path) -> None:
+    """It is what the HTML file contains, redacted if the recording is."""
+    toy().save(tmp_path / "r.json", redact=True)
+    page = json.loads((tmp_path / "r.json").read_text())["page"]
+    assert page in html.page(toy(), redact=True, graphviz=True)
 
 
 def test_json_comes_back(tmp_path: Path) -> None:
@@ -85,7 +113,8 @@ def test_svg_is_a_document(tmp_path: Path) -> None:
 
 def test_mistakes_are_one_sentence(tmp_path: Path) -> None:
     """An unknown ending and a file that cannot be written raise ExportError."""
-    with pytest.raises(dynexplore.exc.ExportError, match=r"^graph.pdf: a recording is saved as .html, .json, .txt, .dot or .svg$"):
+    forms = ".html, .json, .json.gz, .txt, .dot or .svg"
+    with pytest.raises(dynexplore.exc.ExportError, match=rf"^graph.pdf: a recording is saved as {forms}$"):
         toy().save("graph.pdf")
     with pytest.raises(dynexplore.exc.ExportError, match=r"^\S+/r.html cannot be written: No such file or directory$"):
         toy().save(tmp_path / "none" / "r.html")

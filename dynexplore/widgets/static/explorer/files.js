@@ -1,6 +1,7 @@
 // @ts-check
 /**
- * The data of an explorer in a file that a person drops on the page or chooses: a saved page, or the data itself as JSON.
+ * The data of an explorer in a file that a person drops on the page or chooses: a saved page, or a recording that `save` or --pack
+ * wrote (`.json`, `.json.gz`), whose key `page` is the data.
  * Nothing leaves the machine: the browser reads the file.
  */
 
@@ -12,20 +13,40 @@ export const SCHEMA = 5;
 
 const RECORDING = /<script type="text\/plain" id="recording">([^<]+)<\/script>/;
 
+/** A page of ranks, or of two engines. */
+const SEVERAL = /<script type="text\/plain" id="recording\w/;
+
 /** A file that holds no data of an explorer; the message says what to do. */
 export class NoRecording extends Error {}
 
+/** @typedef {{name: string, arrayBuffer: () => Promise<ArrayBuffer>}} Dropped a file of this computer, or one of the page's server */
+
 /**
- * @param {{name: string, text: () => Promise<string>}} file
+ * @param {Dropped} file
  * @returns {Promise<import("./types.js").Data>}
  */
 export async function dataIn(file) {
-  const text = await file.text();
-  const data = text.trimStart().startsWith("{") ? parsed(text) : await ofPage(text);
-  if (!data?.frames && data) throw new NoRecording(`${file.name} is a recording without a page. Run dynexplore open ${file.name} --html page.html and drop page.html.`);
-  if (!data) throw new NoRecording(`${file.name} has no recording. Drop a page that --html, --save or save_html wrote.`);
+  const text = await textOf(file);
+  const data = text.trimStart().startsWith("{") ? await ofRecording(file.name, parsed(text)) : await ofPage(text);
+  if (!data && SEVERAL.test(text)) throw new NoRecording(`${file.name} has several recordings: open that page itself.`);
+  if (!data) throw new NoRecording(`${file.name} has no recording. Drop a page that --html or save_html wrote, or a file of --pack or --json.`);
   if (data.schema !== SCHEMA) throw new NoRecording(`${file.name} was made by another version of dynexplore.`);
   return withSketches(unpacked(data));
+}
+
+/** @param {Dropped} file @returns {Promise<string>} its text; of a packed one, unpacked */
+async function textOf(file) {
+  const bytes = new Uint8Array(await file.arrayBuffer());
+  if (bytes[0] !== 0x1f || bytes[1] !== 0x8b) return new TextDecoder().decode(bytes);
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Response(stream).text().catch(() => ""); // a damaged file has no recording
+}
+
+/** @param {string} name @param {any} recording @returns {Promise<any>} */
+async function ofRecording(name, recording) {
+  if (!recording || recording.frames) return recording; // the data itself
+  if (recording.page) return parsed(await inflated(recording.page));
+  throw new NoRecording(`${name} is a recording without a page. Run dynexplore open ${name} --pack packed.json.gz and drop packed.json.gz.`);
 }
 
 /** @param {string} text @returns {any} */
@@ -69,7 +90,7 @@ export function fileButton(text, act) {
   const field = /** @type {HTMLInputElement} */ (document.createElement("input"));
   field.type = "file";
   field.multiple = true;
-  field.accept = ".html,.json";
+  field.accept = ".html,.json,.gz";
   field.addEventListener("change", () => act([...(field.files ?? [])]));
   const label = document.createElement("label");
   label.className = "dynx-file";

@@ -45,14 +45,15 @@ export function together(host, both, beside) {
 /**
  * A page without a recording: one that is dropped on it is shown, two are compared.
  * @param {HTMLElement} host
- * @param {{name: string, text: () => Promise<string>} | null} [file] that its address names
+ * @param {import("./files.js").Dropped | null} [file] that its address names
+ * @param {string} [why] the file that its address names cannot be read
  */
-export function viewer(host, file = null) {
-  const said = make("p", "dynx-facts");
+export function viewer(host, file = null, why = "") {
+  const said = make("p", "dynx-facts", why);
   said.setAttribute("role", "status");
   /** @type {Explorer | null} */
   let explorer = null;
-  const open = async (/** @type {{name: string, text: () => Promise<string>}[]} */ files) => {
+  const open = async (/** @type {import("./files.js").Dropped[]} */ files) => {
     try {
       const data = await dataIn(files[0]);
       host.replaceChildren();
@@ -65,7 +66,7 @@ export function viewer(host, file = null) {
     }
     if (files.length > 1) await explorer?.compareWith?.(/** @type {File[]} */ (files.slice(1)));
   };
-  const words = "Drop a page that dynexplore saved (--html, --save or save_html): it opens here. Drop two to compare them. Nothing leaves this computer.";
+  const words = "Drop what dynexplore saved: a page (--html), a recording (--json) or a packed one (--pack). It opens here; two are compared. Nothing leaves this computer.";
   host.append(make("section", "dynexplore dynx-drop", "", make("h2", "", "Open a recording"), make("p", "", words), fileButton("Or choose files", open), said));
   takesFiles(document.body, (files) => explorer ? explorer.compareWith?.(files) : open(files));
   if (file) open([file]);

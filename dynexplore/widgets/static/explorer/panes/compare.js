@@ -79,7 +79,7 @@ class Compare {
     const isTwo = this.sides.length > 1;
     this.pairs = isTwo ? pairsOfFiles(this.sides[0].data, this.sides[1].data) : pairsOfVersions(this.explorer.data);
     const which = isTwo ? [make("b", "", "A "), make("span", "", this.sides[0].name), make("span", "", " → "), make("b", "", "B "), make("span", "", this.sides[1].name)] : [make("span", "", "Versions of a function in this recording")];
-    const other = fileButton(isTwo ? "Another file for B" : "Compare with a saved page (or drop it here)", (files) => this.read(files));
+    const other = fileButton(isTwo ? "Another file for B" : "Compare with a saved file (or drop it here)", (files) => this.read(files));
     const bar = make("div", "dynx-chips", "", ...which, make("span", "dynx-order", "", other));
     this.shown = make("div", "dynx-sides");
     this.body.replaceChildren(bar, ...(isTwo ? [this.verdict()] : []), ...(this.pairs.length ? [this.table(), this.shown] : [this.nothing()]));
