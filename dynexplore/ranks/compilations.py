@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from dynexplore.engine import events as ev
 from dynexplore.recording.recording import GraphView, Recording
 from dynexplore.views.break_places import library_line, own_line
+from dynexplore.views.guard_words import check_of
 from dynexplore.views.headline import cause_of
 from dynexplore.views.miss_reasons import reasons_of
 from dynexplore.views.names import calling_line, frame_code, frame_name, is_entry, is_library, is_torchs_entry, short_file
@@ -158,7 +159,7 @@ def _failure(recording: Recording, frame: int) -> str:
 def _break_words(recording: Recording, broke: ev.GraphBroke) -> str:
     line = own_line(broke, recording) or library_line(broke)  # the cause ends with a library's line
     place = f"{short_file(line.file)}:{line.line}" if line is not None else "an unknown line"
-    return f"{broke.kind} at {place}: {cause_of(broke)}"
+    return f"at {place}: {cause_of(broke)}"
 
 
 # -- normalization for comparison ------------------------------------------------------------------------------------------
@@ -191,10 +192,11 @@ def same_words(words: str) -> str:
 
 
 def guard_words(guard: ev.GuardInstalled) -> str:
-    """The normalized text of a guard: its source, its kind, and its expected value."""
+    """The normalized text of a guard: its source, what it checks, and its expected value."""
     about = guard.source or guard.scope or "the process"
     condition = guard.expected if guard.kind in _EXPECTED_SAYS_IT and guard.expected else guard.expression or guard.expected
-    return same_words(f"{guard.kind} `{about}`: {condition}" if condition else f"{guard.kind} `{about}`")
+    check = f"`{about}` ({check_of(guard.kind)})"
+    return same_words(f"{check}: {condition}" if condition else check)
 
 
 _EXPECTED_SAYS_IT = ("TENSOR_MATCH", "EQUALS", "EQUALS_MATCH", "CONSTANT_MATCH", "TYPE_MATCH")

@@ -264,7 +264,7 @@ def _broke(by_rank: Mapping[int, Compilation]) -> Difference | None:
     def say(typical: Compilation, outlier: Compilation) -> str:
         more, fewer = (outlier, typical) if set(outlier.breaks) - set(typical.breaks) else (typical, outlier)
         first = next(iter([graph_break for graph_break in more.breaks if graph_break not in fewer.breaks] or more.breaks))
-        return f"rank {more.rank} breaks {first}"
+        return f"rank {more.rank} breaks the graph {first}"
 
     remedy = "Do not branch on the rank, or on data of one rank, inside compiled code."
     return _difference_of(

@@ -106,8 +106,18 @@ def _failure_rows(recording: Recording, states: States) -> list[Plain]:
     return [{**row, **_remedy(story.remedy), "place": place, "facts": []}]
 
 
+_IN_OPERATOR = re.compile(r"got (\w+)\((['\"])(.+?)\2\)")
+"""How torch.compile reports an operator that raised while it traced a function."""
+
+
 def _error(text: str) -> str:
-    """An exception without the advice that torch appends."""
+    """An exception without the advice that torch appends; if an operator raised while torch.compile traced it, that exception.
+
+    >>> _error("TorchRuntimeError: RuntimeError when making fake tensor call: got RuntimeError('a and b differ')\\nfrom user code:")
+    'RuntimeError: a and b differ'
+    """
+    if operator := _IN_OPERATOR.search(text):
+        return f"{operator[1]}: {operator[3]}"
     lines = [line.strip() for line in text.split("Set TORCH")[0].splitlines()]
     return " ".join(filter(None, lines))
 

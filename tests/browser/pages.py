@@ -61,7 +61,8 @@ class Opened(Heard):
         **context: object,
     ) -> Page:
         """The page, at a `place` that its address names (`#frame=1&step=2`); `change` replaces a text of the file. It shows
-        `view`, steps by instruction and draws every node of a diagram; "" leaves it as it opens."""
+        `view`, steps by instruction, through discarded attempts too, and draws every node of a diagram; "" leaves it as it opens.
+        """
         path = self.folder / "recording.html"
         text = html.page(recording, graphviz=graphviz)
         assert change[0] in text, f"the page holds no {change[0]}"
@@ -74,7 +75,8 @@ class Opened(Heard):
             if view:
                 page.evaluate(
                     "view => { if (globalThis.dynexplore?.frame) { dynexplore.tabs.openAgain(view);"
-                    " dynexplore.stepper.stepBy('instruction'); dynexplore.views.forEach((one) => one.showAll?.()); } }",
+                    " dynexplore.stepper.stepBy('instruction'); dynexplore.stepper.showAttempts(true);"
+                    " dynexplore.views.forEach((one) => one.showAll?.()); } }",
                     view,
                 )
         self.requests.remove(path.as_uri())

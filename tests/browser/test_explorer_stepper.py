@@ -82,6 +82,31 @@ def test_jumps_to_breaks(opened: Opened) -> None:
     assert position(page) == 18 and page.locator(".dynx-source h3").inner_text().startswith("toy example.py")
 
 
+def test_discarded_attempts_are_shown_where_they_are_wanted(opened: Opened) -> None:
+    """At first no strip shows them and no step visits them, but for the break that one met; the button or the key brings them."""
+    page = opened(toy(), view="")
+    page.keyboard.press("2")
+    page.keyboard.press("i")
+    thrown = page.locator(".dynx-strip .dynx-thrown")
+    expect(thrown).to_be_hidden()
+    assert status(page).endswith(" of 52: graph break: `if` on a tensor value")
+    playhead = page.locator(".dynx-strip .dynx-playhead")
+    assert playhead.evaluate("one => one.parentElement.textContent") == "toy: graph 1"
+    discarded = "dynexplore.state.attempt && dynexplore.state.attempt !== dynexplore.states().lastAttempt"
+    page.keyboard.press("ArrowRight")
+    for _ in range(12):
+        assert not page.evaluate(discarded)
+        page.keyboard.press("ArrowRight")
+    page.keyboard.press("B")
+    page.get_by_role("button", name="Show discarded attempts").click()
+    expect(thrown).to_be_visible()
+    assert ", attempt 1: graph break" in status(page)
+    page.keyboard.press("ArrowLeft")
+    assert page.evaluate(discarded) and ", attempt 1: " in status(page)
+    page = opened(inlined(), view="story")
+    expect(page.get_by_role("button", name="Show discarded attempts")).to_be_hidden()  # there are none
+
+
 def test_the_strip_has_calls_frames_and_attempts(opened: Opened) -> None:
     """What was discarded is pale, a break has an edge, a hit is a dot; a click goes there, a and Shift+a jump between attempts."""
     page = opened(toy())

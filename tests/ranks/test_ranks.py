@@ -81,7 +81,7 @@ def test_a_function_of_one_rank_alone() -> None:
     place = {"frame": 1, "attempt": 1}
     broke = ev.GraphBroke(**place, kind="GB1", title="a print", reason="", user_stack=(ev.UserFrame("/jobs/train.py", 13, "step"),))
     ranks = ranks_of(MadeUp(0).compiled(0, more=(broke,)), MadeUp(1).compiled(0))
-    assert ranks.differences()[0].cause == "rank 0 breaks GB1 at train.py:13: a print"
+    assert ranks.differences()[0].cause == "rank 0 breaks the graph at train.py:13: a print"
     limit = ev.CacheLimitReached(frame=1, function="step", limit=8, reason="")
     assert told(ranks_of(MadeUp(0).compiled(0), MadeUp(1).compiled(0, more=(limit,)))) == [("failure", (1,))]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dynexplore.views.notebook_output import separate_output, mimebundle
+from dynexplore.views.notebook_output import mimebundle, separate_output
 from sample_recordings import toy
 
 

@@ -34,8 +34,11 @@ export class Stepper {
     this.player = makeButton("Play", () => this.play(), { name: "dynx-play", label: "Play the steps (p)" });
     this.unit = remembered("unit") in UNITS ? remembered("unit") : "line";
     this.choice = this.functions();
+    this.attempts = makeButton("Attempts", () => this.toggleAttempts(), { name: "dynx-attempts", label: "Show discarded attempts (a)" });
+    this.attempts.hidden = !this.strip.hasDiscarded;
+    this.showAttempts(remembered("attempts") === "shown");
     const by = make("span", "dynx-by", "", make("span", "dynx-facts", "Step by "), this.units());
-    const bar = make("div", "dynx-steps", "", this.choice, this.status, by, ...this.buttons(), ...this.jumps(), this.player);
+    const bar = make("div", "dynx-steps", "", this.choice, this.status, by, ...this.buttons(), ...this.jumps(), this.attempts, this.player);
     bar.setAttribute("role", "toolbar");
     bar.setAttribute("aria-label", "Steps");
     this.element = make("div", "dynx-stepper", "", bar, ...this.failure());
@@ -89,6 +92,26 @@ export class Stepper {
     this.markUnit();
   }
 
+  /** Attempts that were discarded are walked and seen only if somebody wants them. @param {boolean} withAttempts */
+  showAttempts(withAttempts) {
+    this.withAttempts = withAttempts;
+    this.attempts.setAttribute("aria-pressed", String(withAttempts));
+    this.strip.showDiscarded(withAttempts);
+    const { frame, position, order } = this.explorer;
+    if (frame && order) this.showState(frame.states[position], position);
+  }
+
+  toggleAttempts() {
+    this.showAttempts(!this.withAttempts);
+    remember("attempts", this.withAttempts ? "shown" : "");
+  }
+
+  /** The next attempt, or the one before: who asks for it wants to see them. @param {number} by */
+  toAttempt(by) {
+    this.showAttempts(true);
+    this.goTo(this.explorer.near(by, (state) => state.kind === "AttemptStarted"));
+  }
+
   markUnit() {
     for (const button of this.unitButtons ?? []) button.setAttribute("aria-pressed", String(button.dataset.unit === this.unit));
   }
@@ -119,8 +142,8 @@ export class Stepper {
       p: () => this.play(),
       b: () => this.goTo(this.breakAt(1)),
       B: () => this.goTo(this.breakAt(-1)),
-      a: () => this.goTo(this.attemptAt(1)),
-      A: () => this.goTo(this.attemptAt(-1)),
+      a: () => this.toAttempt(1),
+      A: () => this.toAttempt(-1),
       m: () => this.jump(this.madeAt()),
       ...Object.fromEntries(Object.entries(UNITS).map(([unit, [key]]) => [key, () => this.stepBy(unit)])),
     };
@@ -136,10 +159,16 @@ export class Stepper {
   step(by) {
     this.pause();
     const { explorer, unit } = this;
-    if (unit === "instruction") return explorer.step(by);
-    const to = explorer.near(by, by > 0 ? this.beginsAnother() : this.beginsBefore());
+    if (unit === "instruction" && this.withAttempts) return explorer.step(by);
+    const is = unit === "instruction" ? this.isWalked() : by > 0 ? this.beginsAnother() : this.beginsBefore();
+    const to = explorer.near(by, is);
     if (to) explorer.show(to.frame, to.position);
     else explorer.go(by > 0 ? Infinity : 0);
+  }
+
+  /** Whether a state is walked though discarded attempts are not: it was kept, or is a graph break, which only they have. */
+  isWalked() {
+    return (/** @type {import("./types.js").State} */ state, /** @type {Frame} */ frame) => state.kind === "GraphBroke" || this.isKept(frame, state);
   }
 
   /** Whether a state begins another line, or another call, than the one at hand; discarded attempts have none. */
@@ -223,11 +252,6 @@ export class Stepper {
     return this.explorer.near(by, (state) => state.kind === "GraphBroke");
   }
 
-  /** @param {number} by */
-  attemptAt(by) {
-    return this.explorer.near(by, (state) => state.kind === "AttemptStarted");
-  }
-
   /** The step that made what is chosen, unless it is at hand. @returns {number | undefined} */
   madeAt() {
     const { explorer } = this;
@@ -245,7 +269,7 @@ export class Stepper {
   /** @param {import("./types.js").State} state @param {number} position */
   showState(state, position) {
     const { order, frame } = this.explorer;
-    const attempt = this.isKept(frame, state) ? "" : `, attempt ${state.attempt}`; // the last one needs no number
+    const attempt = !this.withAttempts || this.isKept(frame, state) ? "" : `, attempt ${state.attempt}`; // the last one needs no number
     this.status.textContent = `${order.number(frame, position)} of ${order.total}${attempt}: ${saidOf(this.explorer, state)}`;
     this.choice.value = String(frame.id);
     this.strip.show(position, this.status.textContent);

@@ -31,6 +31,7 @@ export class Strip {
     /** @type {Map<Frame, import("./order.js").Run[]>} what a frame's code did in later calls, and no dot stands for yet */
     this.later = new Map([...explorer.order.of].map(([frame, runs]) => [frame, runs.slice(1)]));
     this.playhead = make("i", "dynx-playhead");
+    this.hasDiscarded = false;
     this.element = make("div", "dynx-strip");
     this.element.tabIndex = 0;
     this.element.setAttribute("role", "slider");
@@ -144,6 +145,7 @@ export class Strip {
       const from = number ? start : 0;
       const to = starts[number + 1] ?? this.explorer.order.of.get(frame)?.[0]?.to ?? frame.states.length;
       const isKept = number === starts.length - 1;
+      if (!isKept) this.hasDiscarded = true;
       const states = frame.states.slice(from, to);
       const restart = states.find(({ kind }) => kind === "AttemptRestarted");
       const became = isKept ? (frame.skipped ? `plain Python: ${frame.skipped}` : graphWords(frame)) : `attempt ${number + 1}, discarded: ${withoutCode(restart?.text.replace(/^restart: /, "") ?? "")}`;
@@ -154,6 +156,20 @@ export class Strip {
       this.add({ frame, from, to, element });
       return element;
     });
+  }
+
+  /** Discarded attempts are seen where somebody wants them. @param {boolean} isWanted */
+  showDiscarded(isWanted) {
+    this.isAll = isWanted;
+    for (const one of [this.element, this.overview]) one?.classList.toggle("dynx-kept-only", !isWanted);
+  }
+
+  /** The segment of a state; that of one in an attempt that is not seen is the kept one of its frame. @param {Frame} frame @param {number} position */
+  segmentAt(frame, position) {
+    const all = this.ofFrame.get(frame) ?? [];
+    const segment = all.find((one) => one.from <= position && position < one.to);
+    const isSeen = this.isAll || !segment?.element.classList.contains("dynx-thrown");
+    return isSeen ? segment : all.find(({ element }) => element.matches(".dynx-segment:not(.dynx-thrown)"));
   }
 
   /** @param {PointerEvent} event */
@@ -174,12 +190,13 @@ export class Strip {
   show(position, text) {
     const { explorer } = this;
     const { frame } = explorer;
-    const segment = this.ofFrame.get(frame)?.find((one) => one.from <= position && position < one.to);
+    const segment = this.segmentAt(frame, position);
     this.element.setAttribute("aria-valuenow", String(explorer.order.number(frame, position)));
     this.element.setAttribute("aria-valuetext", text);
     if (!segment) return this.playhead.remove();
     const { element, from, to } = segment;
-    this.playhead.style.left = `${(100 * (position - from + 0.5)) / (to - from)}%`;
+    const part = (position - from + 0.5) / (to - from);
+    this.playhead.style.left = `${100 * (part > 0 ? part : 1)}%`; // a graph break that an attempt before met ends the kept one
     if (this.playhead.parentElement === element) return;
     this.playhead.parentElement?.removeAttribute("aria-current");
     element.append(this.playhead);

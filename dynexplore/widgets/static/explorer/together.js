@@ -40,6 +40,7 @@ export class Together {
       if (explorer.frame) explorer.tabs.openAgain("story");
       explorer.stepper.unit = "instruction"; // what the two are paired by
       explorer.stepper.markUnit();
+      explorer.stepper.showAttempts(true);
       explorer.follower = () => this.moved(side);
       return explorer;
     });

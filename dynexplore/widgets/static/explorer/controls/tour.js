@@ -39,7 +39,7 @@ const BUBBLES = [
   [
     ".dynx-stepper",
     "Step forward and back",
-    "The strip below is all that ran: calls, functions, attempts; a striped attempt was discarded. Click into it, or use the arrow " +
+    "The strip below is all that ran: calls and functions. Click into it, or use the arrow " +
       "keys; b goes to the next graph break.",
   ],
   [

@@ -173,12 +173,11 @@ function boxOf(explorer, { value, sign, name, really }) {
   const { kind, text, source, node } = explorer.data.values[value];
   const origin = node ? explorer.label(node) : explorer.names(source);
   const title = ofProgram(name || (origin && origin !== text ? origin : ""));
-  const of = name && origin && origin !== name && origin !== text && !SLOT.test(origin) ? `${ofProgram(origin)}: ` : "";
   const box = make("div", `dynx-box ${SIGNS[sign] ?? ""}`);
   if (title) box.append(make("b", "", clipped(`${sign}${title}`)));
-  box.append(make("span", "dynx-kind", clipped(`${title ? "" : sign}${of}${shortType(text).replace(/( cpu)?( \(not looked at yet\))?$/, "")}`)));
+  box.append(make("span", "dynx-kind", clipped(`${title ? "" : sign}${shortType(text).replace(/( cpu)?( \(not looked at yet\))?$/, "")}`)));
   const shown = really && really.provenance !== "not observed" ? shortOf(really.elements || really.text.replace(/, as it came in$/, ""), text) : "";
-  if (shown && shown !== text) box.append(make("span", "dynx-really", clipped(shown)));
+  if (shown && shown.replace(/^an? /, "") !== text) box.append(make("span", "dynx-really", clipped(shown)));
   box.title = [`${kind} ${explorer.value(value)}`, really?.text, really?.elements, really?.why].filter(Boolean).join("; ");
   return box;
 }
