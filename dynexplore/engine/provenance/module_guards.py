@@ -162,7 +162,7 @@ class ClassFacts:
         checks = tuple(lookup.check() for lookup in self.lookups.values())
         if self.bases:
             checks += (("__mro__", None, "mro", tuple(map(weakref.ref, self.cls.__mro__))),)
-        by_name = any(cls in self.cls.__mro__ for cls in written)
+        by_name = any(cls is base for cls in written for base in self.cls.__mro__)
         return self.cls, self.tag, by_name, checks
 
     def is_shown(self) -> bool:
@@ -171,7 +171,8 @@ class ClassFacts:
 
     def places(self) -> dict[str, str]:
         """The displayed path of each name."""
-        return {lookup.name: f"{(lookup.owner or self.cls).__qualname__}.{lookup.name}" for lookup in self.lookups.values()}
+        owners = {lookup.name: self.cls if lookup.owner is None else lookup.owner for lookup in self.lookups.values()}
+        return {name: f"{owner.__qualname__}.{name}" for name, owner in owners.items()}
 
     def __str__(self) -> str:
         """The facts as text: `scale is 3; `K` has no attribute `cache``."""
@@ -232,7 +233,7 @@ class ModuleGuards:
         self._of_process: dict[int, ObjectFacts] = {}
         self._classes: dict[type[Any], ClassFacts] = {}
         self._functions: dict[int, Any] = {}
-        self._written: set[type[Any]] = set()
+        self._written: dict[int, type[Any]] = {}
         self.subclass_answers = SubclassAnswers()
 
     # -- recording: classes and functions
@@ -272,7 +273,7 @@ class ModuleGuards:
 
     def writes_to(self, cls: type[Any]) -> None:
         """Record that the frame itself sets an attribute of the class: its version changes in each call."""
-        self._written.add(cls)
+        self._written[id(cls)] = cls  # by identity: the program's metaclass may compare classes, or refuse to hash them
 
     def guard_on_function(self, function: Any) -> None:
         """Guard the code and the defaults of the function, whose identity is guarded."""
@@ -408,7 +409,7 @@ class ModuleGuards:
         if not rows:
             return None
         specs = [(entry.value, type(entry.value), entry.checks()) for entry in (*facts, *unshown)]
-        native_walk = make(specs, [entry.spec(self._written) for entry in classes], list(map(_function_spec, functions)))
+        native_walk = make(specs, [entry.spec(self._written.values()) for entry in classes], list(map(_function_spec, functions)))
         return StateWalk(native_walk, tuple(rows))
 
 

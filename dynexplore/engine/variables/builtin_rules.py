@@ -23,6 +23,7 @@ from dynexplore.engine.variables.callables.function import ClassMethodOfCVariabl
 from dynexplore.engine.variables.callables.generator import GeneratorVariable
 from dynexplore.engine.variables.containers.builtin_iterators import CallIteratorVariable
 from dynexplore.engine.variables.containers.iterator import IteratorVariable
+from dynexplore.engine.variables.containers.list_items import each_item, list_items, tuple_items
 from dynexplore.engine.variables.containers.mapping import (
     DefaultDictVariable,
     DictVariable,
@@ -193,7 +194,7 @@ def _sorted(
     key: VariableTracker | None = None,
     reverse: VariableTracker | None = None,
 ) -> VariableTracker:
-    return ListVariable(sorted_items(ctx, iterable.unpack(ctx), key, reverse))
+    return ListVariable(sorted_items(ctx, list_items(ctx, iterable), key, reverse))
 
 
 # -- make containers --------------------------------------------------------------------------------------------------
@@ -201,14 +202,14 @@ def _sorted(
 
 @builtin(list)
 def _list(ctx: TraceContext, iterable: VariableTracker | None = None, /) -> VariableTracker:
-    return ListVariable([] if iterable is None else iterable.unpack(ctx))
+    return ListVariable([] if iterable is None else list_items(ctx, iterable))
 
 
 @builtin(tuple)
 def _tuple(ctx: TraceContext, iterable: VariableTracker | None = None, /) -> VariableTracker:
     if type(iterable) is TupleVariable:
         return iterable
-    return TupleVariable([] if iterable is None else iterable.unpack(ctx))
+    return TupleVariable([] if iterable is None else tuple_items(ctx, iterable))
 
 
 @builtin(set)
@@ -301,7 +302,7 @@ def _count_elements(ctx: TraceContext, counts: VariableTracker, items: VariableT
     """
     own = counts.python_type()
     by_method = any(peek(own, name) is not peek(dict, name) for name in ("get", "__setitem__"))
-    for item in items.unpack(ctx):
+    for item in each_item(ctx, items):
         if by_method:
             count = counts.get_attribute(ctx, "get").call(ctx, [item, CONSTANT_ZERO], {})
         else:
@@ -341,7 +342,7 @@ def _declare_size() -> None:
 
     @builtin(torch.Size)
     def size(ctx: TraceContext, iterable: VariableTracker | None = None, /) -> VariableTracker:
-        return SizeVariable([] if iterable is None else iterable.unpack(ctx))
+        return SizeVariable([] if iterable is None else tuple_items(ctx, iterable))
 
 
 _declare_size()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from dynexplore.engine.bytecode import FACTS, Step
 from dynexplore.engine.translate.dispatch import handles
 from dynexplore.engine.translate.symbolic_frame import NULL, SymbolicFrame
+from dynexplore.engine.variables.containers.list_items import tuple_items
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.objects.type_lookup import defines
 from dynexplore.engine.variables.type_errors import type_of
@@ -73,7 +74,7 @@ def call_function_ex(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None
             if not isinstance(name, str):
                 ctx.break_graph("DX218", argument=key.text())
             kwargs[name] = keywords.get_item(ctx, key).read(ctx)
-    positional = [item.read(ctx) for item in args.unpack(ctx)]
+    positional = [item.read(ctx) for item in tuple_items(ctx, args)]
     frame.only_calls, frame.calls_through = function, ()
     frame.push(function.call(ctx, [*first, *positional], kwargs).read(ctx))
     frame.only_calls = None

@@ -15,6 +15,7 @@ from dynexplore.engine.bytecode import Step
 from dynexplore.engine.raw_attributes import name_in_messages
 from dynexplore.engine.translate.dispatch import handles
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
+from dynexplore.engine.variables.containers.list_items import first_items, list_items
 from dynexplore.engine.variables.containers.mapping import DictVariable, pairs_of
 from dynexplore.engine.variables.containers.sequence import ListVariable, TupleVariable
 from dynexplore.engine.variables.containers.set_ import SetVariable
@@ -139,7 +140,7 @@ def list_to_tuple(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
 def unpack_sequence(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """a, b = sequence."""
     sequence = frame.pop()
-    items = _static_items(ctx, sequence)
+    items = _unpacked(ctx, sequence, step.arg + 1)
     if len(items) != step.arg:
         few = len(items) < step.arg
         ctx.raise_exception(
@@ -160,7 +161,7 @@ def _counted(python_type: type[Any] | None) -> type[Any]:
 def unpack_ex(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """a, *b, c = sequence."""
     before, after = step.arg
-    items = _static_items(ctx, frame.pop())
+    items = _unpacked_with_rest(ctx, frame.pop(), before)
     if len(items) < before + after:
         ctx.raise_exception(
             ValueError, f"not enough values to unpack (expected at least {before + after}, got {len(items)})"
@@ -177,9 +178,23 @@ def require_iterable(ctx: Interpreter, value: VariableTracker, message: str) -> 
         ctx.raise_exception(TypeError, message.format(python_type.__name__))
 
 
-def _static_items(ctx: Interpreter, value: VariableTracker) -> list[VariableTracker]:
+def _unpacked(ctx: Interpreter, value: VariableTracker, most: int) -> list[VariableTracker]:
+    """So many first items at most, unless the value has them all at hand: an iterator is taken no further."""
     require_iterable(ctx, value, "cannot unpack non-iterable {} object")
-    return [item.read(ctx) for item in value.unpack(ctx)]
+    at_hand = type(value).unpack is not VariableTracker.unpack
+    items = value.unpack(ctx) if at_hand else first_items(ctx, value.iterate(ctx), most)
+    return [item.read(ctx) for item in items]
+
+
+def _unpacked_with_rest(ctx: Interpreter, value: VariableTracker, before: int) -> list[VariableTracker]:
+    """Every item: the first ones by themselves, then the rest as a list."""
+    require_iterable(ctx, value, "cannot unpack non-iterable {} object")
+    if type(value).unpack is not VariableTracker.unpack:
+        return [item.read(ctx) for item in value.unpack(ctx)]
+    iterator = value.iterate(ctx)
+    first = first_items(ctx, iterator, before)
+    rest = list_items(ctx, iterator) if len(first) == before else []
+    return [item.read(ctx) for item in (*first, *rest)]
 
 
 @handles("GET_LEN")

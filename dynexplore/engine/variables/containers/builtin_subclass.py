@@ -21,6 +21,7 @@ from dynexplore.engine.policy.external_effects import kind_of_break
 from dynexplore.engine.provenance.sources import CallSource, DictItemSource, Source
 from dynexplore.engine.raw_attributes import bound_method, class_dict
 from dynexplore.engine.variables.containers.lazy import LazyVariable
+from dynexplore.engine.variables.containers.list_items import tuple_items
 from dynexplore.engine.variables.containers.mapping import DictVariable, OrderedDictVariable, become, pairs_of
 from dynexplore.engine.variables.containers.sequence import ListVariable, TupleVariable
 from dynexplore.engine.variables.containers.set_ import SetVariable
@@ -145,7 +146,7 @@ class BuiltinSubclassVariable(UserObjectVariable):
             build.writer.pop_top()
         elif isinstance(storage, SetVariable):
             refuse_collisions(storage.members)
-            build.call_object(set.update, self, ListVariable(storage.in_order()))
+            build.call_object(set.update, self, ListVariable(storage.in_building_order()))
             build.writer.pop_top()
         super().fill(build)
 
@@ -274,7 +275,7 @@ def _storage(ctx: TraceContext, layout: type[Any], args: Args) -> VariableTracke
     if layout is tuple:
         if len(args) > 1:
             ctx.raise_exception(TypeError, f"tuple expected at most 1 argument, got {len(args)}")
-        return TupleVariable(args[0].unpack(ctx) if args else [])
+        return TupleVariable(tuple_items(ctx, args[0]) if args else [])
     if not all(map(is_specializable, args)):
         ctx.break_graph("DX209", type=layout.__qualname__)
     return ConstantVariable(run_now(ctx, layout, *map(specialize, args)))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.variables.containers.iterator import SequenceIteratorVariable
+from dynexplore.engine.variables.containers.list_items import each_item
 from dynexplore.engine.variables.containers.ranges import SliceVariable
 from dynexplore.engine.variables.containers.sequence import (
     SequenceVariable,
@@ -193,6 +194,10 @@ def _append(ctx: TraceContext, self: DequeVariable, item: VariableTracker, /) ->
 
 @mutating_method(deque, "appendleft")
 def _appendleft(ctx: TraceContext, self: DequeVariable, item: VariableTracker, /) -> None:
+    _push_left(self, item)
+
+
+def _push_left(self: DequeVariable, item: VariableTracker) -> None:
     self.state += 1
     self.items.insert(0, item)
     self.trim(from_left=False)
@@ -200,16 +205,16 @@ def _appendleft(ctx: TraceContext, self: DequeVariable, item: VariableTracker, /
 
 @mutating_method(deque, "extend")
 def _extend(ctx: TraceContext, self: DequeVariable, items: VariableTracker, /) -> None:
-    self.state += 1
-    self.items.extend(items.unpack(ctx))
-    self.trim()
+    for item in each_item(ctx, items):
+        self.state += 1
+        self.items.append(item)
+        self.trim()
 
 
 @mutating_method(deque, "extendleft")
 def _extendleft(ctx: TraceContext, self: DequeVariable, items: VariableTracker, /) -> None:
-    self.state += 1
-    self.items[:0] = reversed(items.unpack(ctx))
-    self.trim(from_left=False)
+    for item in each_item(ctx, items):
+        _push_left(self, item)
 
 
 @mutating_method(deque, "pop")

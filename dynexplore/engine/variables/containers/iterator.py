@@ -21,6 +21,7 @@ from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.context import ObservedException
 from dynexplore.engine.variables.contract.inspection import Contents
 from dynexplore.engine.variables.objects.builtin_value import BuiltinValueVariable
+from dynexplore.engine.variables.objects.type_lookup import has_name
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
 from dynexplore.engine.variables.scalars.specialize import equal
 
@@ -209,6 +210,16 @@ class ByIndexIteratorVariable(AskingIteratorVariable):
             ctx.raise_exception(StopIteration)
         self.index += self.step
         return item
+
+    def length_hint(self, ctx: TraceContext) -> None:
+        """`__length_hint__` of such an iterator measures what it walks, if that can be measured."""
+        if self.walked is None or not has_name(ctx, self.walked.python_type(), "__len__"):
+            return
+        try:
+            self.walked.length(ctx)
+        except ObservedException as raised:
+            if not issubclass(raised.exception.python_type(), TypeError):
+                raise
 
     def reconstruct(self, build: Reconstruction) -> None:
         if self.step < 0:

@@ -33,6 +33,7 @@ from dynexplore.engine.variables.containers.itertools_iterators import (
     TeeVariable,
     ZipLongestVariable,
 )
+from dynexplore.engine.variables.containers.list_items import tuple_items
 from dynexplore.engine.variables.containers.sequence import TupleVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.objects.builtin_value import NONE
@@ -141,19 +142,19 @@ def _compress(ctx: TraceContext, data: VariableTracker, selectors: VariableTrack
 def _product(ctx: TraceContext, *iterables: VariableTracker, repeat: VariableTracker | None = None) -> VariableTracker:
     times = 1 if repeat is None else specialize_index(ctx, repeat, "product()")
     run_now(ctx, itertools.product, repeat=times)
-    return PoolsIteratorVariable(itertools.product, [TupleVariable(item.unpack(ctx)) for item in iterables], [times])
+    return PoolsIteratorVariable(itertools.product, [TupleVariable(tuple_items(ctx, item)) for item in iterables], [times])
 
 
 @builtin(itertools.permutations)
 def _permutations(ctx: TraceContext, iterable: VariableTracker, r: VariableTracker | None = None) -> VariableTracker:
-    pool, size = TupleVariable(iterable.unpack(ctx)), None if r is None else _end(ctx, r)
+    pool, size = TupleVariable(tuple_items(ctx, iterable)), None if r is None else _end(ctx, r)
     run_now(ctx, itertools.permutations, (), size)  # raises for an invalid size
     return PoolsIteratorVariable(itertools.permutations, [pool], [size])
 
 
 def _choose(function: Any) -> Callable[..., VariableTracker]:
     def row(ctx: TraceContext, iterable: VariableTracker, r: VariableTracker) -> VariableTracker:
-        pool = TupleVariable(iterable.unpack(ctx))
+        pool = TupleVariable(tuple_items(ctx, iterable))
         size = specialize_index(ctx, r, f"{function.__name__}()")
         run_now(ctx, function, (), size)
         return PoolsIteratorVariable(function, [pool], [size])

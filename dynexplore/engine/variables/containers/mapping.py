@@ -16,7 +16,7 @@ import functools
 import itertools
 import operator
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -26,6 +26,7 @@ from dynexplore.engine.provenance.sources import CallSource, Source
 from dynexplore.engine.raw_attributes import behind, instance_dict, keys_of, values_of
 from dynexplore.engine.variables.containers.dict_views import Entries, Pair, complaint_of, part_of, walk
 from dynexplore.engine.variables.containers.hashable import dict_hash_key
+from dynexplore.engine.variables.containers.list_items import each_item, fast_items, first_items
 from dynexplore.engine.variables.containers.sequence import TupleVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds
@@ -628,7 +629,7 @@ def update(ctx: TraceContext, self: DictVariable, other: VariableTracker) -> Non
     if self.source is not None and not self.entries and not isinstance(self.entries, OrderedDict):
         _merge_into_empty(ctx, self, other)
         return
-    for key, value in pairs_of(ctx, other):
+    for key, value in pairs_of(ctx, other, _unpacked_pair if isinstance(self, OrderedDictVariable) else _pair_of):
         self.store(ctx, key, value)
 
 
@@ -637,11 +638,11 @@ def _merge_into_empty(ctx: TraceContext, self: DictVariable, other: VariableTrac
     positions, and iterators observe whether CPython reuses them or copies the positions of `other`.
     """
     mapping = other.merged_as(ctx)
-    pairs = pairs_of(ctx, other)
     if not isinstance(mapping, DictVariable):
-        for key, value in pairs:
+        for key, value in pairs_of(ctx, other):
             self.store(ctx, key, value)
         return
+    pairs = mapping.pairs(ctx)
     if mapping.source is not None and {step for step, _ in self.steps} & {"take out", "popitem"}:
         # `other` may have empty positions, too
         ctx.break_graph("DX213", method="dict.update of a dict that was emptied key by key")
@@ -653,20 +654,34 @@ def _merge_into_empty(ctx: TraceContext, self: DictVariable, other: VariableTrac
         self.steps[:] = [*steps, ("merge", DictVariable(merged))]
 
 
-def pairs_of(ctx: TraceContext, other: VariableTracker) -> list[Pair]:
-    """The pairs that `dict(other)` would hold."""
+def pairs_of(
+    ctx: TraceContext, other: VariableTracker, pair_of: Callable[[TraceContext, int, VariableTracker], Pair] | None = None
+) -> Iterator[Pair]:
+    """The pairs that `dict(other)` would hold, each read when it is asked for."""
     mapping = other.merged_as(ctx)
     if isinstance(mapping, DictVariable):
-        return mapping.pairs(ctx)
-    if defines(other.python_type(), "keys"):
-        keys = other.call_method(ctx, "keys", [], {}).unpack(ctx)
-        return [(key, other.get_item(ctx, key)) for key in keys]
-    return [_pair_of(ctx, index, item) for index, item in enumerate(other.unpack(ctx))]
+        yield from mapping.pairs(ctx)
+    elif defines(other.python_type(), "keys"):
+        for key in fast_items(ctx, other.call_method(ctx, "keys", [], {})):
+            yield key, other.get_item(ctx, key)
+    else:
+        for index, item in enumerate(each_item(ctx, other)):
+            yield (pair_of or _pair_of)(ctx, index, item)
+
+
+def _unpacked_pair(ctx: TraceContext, index: int, item: VariableTracker) -> Pair:
+    """A pair for an OrderedDict, whose `update` unpacks it (Objects/odictobject.c, mutablemapping_add_pairs)."""
+    parts = first_items(ctx, item.iterate(ctx), 3)
+    if len(parts) > 2:
+        ctx.raise_exception(ValueError, "too many values to unpack (expected 2)")
+    if len(parts) < 2:
+        ctx.raise_exception(ValueError, f"need more than {len(parts)} value{'s' * (not parts)} to unpack")
+    return parts[0], parts[1]
 
 
 def _pair_of(ctx: TraceContext, index: int, item: VariableTracker) -> Pair:
     try:
-        parts = item.unpack(ctx)
+        parts = fast_items(ctx, item)
     except ObservedException as raised:
         if not issubclass(raised.exception.python_type(), TypeError):
             raise

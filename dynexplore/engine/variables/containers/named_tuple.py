@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.raw_attributes import instance_dict
 from dynexplore.engine.variables.containers.builtin_subclass import NAMED_ITEM, make_subclass_instance, new_subclass_instance
+from dynexplore.engine.variables.containers.list_items import tuple_items
 from dynexplore.engine.variables.containers.mapping import DictVariable
 from dynexplore.engine.variables.containers.sequence import TupleVariable, existing_items
 from dynexplore.engine.variables.contract.base import Args, Kwargs, VariableTracker
@@ -157,7 +158,7 @@ def construct(ctx: TraceContext, cls: type[Any], args: Args, kwargs: Kwargs) -> 
     """`cls(*args, **kwargs)` of a namedtuple class."""
     if is_structure(cls):
         (items,) = args
-        return NamedTupleVariable(cls, items.unpack(ctx))
+        return NamedTupleVariable(cls, tuple_items(ctx, items))
     type_lookup.guard_on_names(ctx, cls, *type_lookup.SPECIAL_NAMES)
     names = field_names(cls)
     fields = dict(zip(names, args, strict=False))
@@ -207,7 +208,7 @@ def _new(ctx: TraceContext, cls: VariableTracker, items: VariableTracker | None 
         ctx.break_graph("DX209", type=cls.describe())
     if cls.value is not tuple and not is_named_tuple_class(cls.value):
         return new_subclass_instance(ctx, cls, [items] if items is not None else [])
-    content = [] if items is None else items.unpack(ctx)
+    content = [] if items is None else tuple_items(ctx, items)
     return TupleVariable(content) if cls.value is tuple else NamedTupleVariable(cls.value, content)
 
 

@@ -21,6 +21,7 @@ import torch
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.variables.containers.dynamic_index import dynamic_item
 from dynexplore.engine.variables.containers.iterator import SequenceIteratorVariable
+from dynexplore.engine.variables.containers.list_items import each_item, list_items
 from dynexplore.engine.variables.containers.ranges import SliceVariable
 from dynexplore.engine.variables.containers.sorting import sorted_items
 from dynexplore.engine.variables.contract.base import VariableTracker
@@ -43,7 +44,7 @@ from dynexplore.engine.variables.scalars.specialize import (
 )
 from dynexplore.engine.variables.scalars.symint import SymbolicNumberVariable
 from dynexplore.engine.variables.signatures import builtin_method
-from dynexplore.engine.variables.type_errors import raise_type_error
+from dynexplore.engine.variables.type_errors import raise_type_error, type_of
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
@@ -151,7 +152,7 @@ def _assigned_items(ctx: TraceContext, place: slice, value: VariableTracker) -> 
             raise
         run_now(ctx, operator.setitem, [], place, None)  # fails as well, with the running Python's message
         raise
-    return iterator.unpack(ctx)
+    return value.unpack(ctx) if type_of(value) in (list, tuple) else list_items(ctx, iterator)
 
 
 class ListVariable(SequenceVariable):
@@ -309,9 +310,11 @@ class TupleVariable(SequenceVariable):
         return tuple([item.as_proxy() for item in self.items])
 
     def reconstruct(self, build: Reconstruction) -> None:
-        if self.is_constant() and is_literal(self.as_constant()):
-            build.writer.load_const(self.as_constant())
-            return
+        if self.is_constant() and is_literal(constant := self.as_constant()):
+            constant = constant if self.live is None else self.live
+            if build.may_be_constant(constant):
+                build.writer.load_const(constant)
+                return
         for item in self.items:
             build.push(item)
         build.writer.build_tuple(len(self.items))
@@ -470,13 +473,17 @@ def _append(ctx: TraceContext, self: ListVariable, item: VariableTracker, /) -> 
 
 @mutating_method(list, "extend")
 def _extend_row(ctx: TraceContext, self: ListVariable, items: VariableTracker, /) -> None:
-    self.add(items.unpack(ctx))
+    _add_each(ctx, self, items)
 
 
 def _extend(ctx: TraceContext, self: ListVariable, items: VariableTracker) -> None:
-    added = items.unpack(ctx)
     ctx.journal.note(self, "extend")
-    self.add(added)
+    _add_each(ctx, self, items)
+
+
+def _add_each(ctx: TraceContext, self: ListVariable, items: VariableTracker) -> None:
+    for item in each_item(ctx, items, hinted=True):
+        self.add([item])
 
 
 @mutating_method(list, "insert")

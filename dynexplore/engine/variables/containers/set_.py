@@ -24,6 +24,7 @@ from dynexplore.engine.variables.containers.iterator import (
     IteratorVariable,
     set_iterator_at,
 )
+from dynexplore.engine.variables.containers.list_items import each_item
 from dynexplore.engine.variables.containers.sequence import TupleVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds
@@ -74,6 +75,23 @@ class SetVariable(BuiltinValueVariable):
         if any(map(is_by_identity, self.places)):
             return list(self.members.values())
         return [self.members[place] for place in self.places]
+
+    def in_building_order(self) -> list[VariableTracker]:
+        """The members in an order in which a set with this iteration order is built: of colliding keys, the first one added takes
+        the place.
+        """
+        if any(map(is_by_identity, self.places)):
+            return self.in_order()
+        order = list(self.places)
+        added, built = list(order), list(set(order))
+        for _ in range(_TRIES):
+            if built == order:
+                break
+            displaced = next(place for place, wanted in zip(built, order, strict=True) if place is not wanted)
+            added.remove(displaced)
+            added.insert(0, displaced)
+            built = list(set(added))
+        return [self.members[place] for place in (added if built == order else order)]
 
     def put(self, ctx: TraceContext, item: VariableTracker) -> None:
         """Add a member. The caller records the mutation."""
@@ -127,14 +145,14 @@ class SetVariable(BuiltinValueVariable):
 
     def reconstruct(self, build: Reconstruction) -> None:
         refuse_collisions(self.members)
-        for item in self.in_order():
+        for item in self.in_building_order():
             build.push(item)
         build.writer.build_set(len(self.members))
 
     def write_back(self, build: Reconstruction) -> None:
         """`real.clear(); real.update(members)`."""
         refuse_collisions(self.members)
-        refill(build, self, TupleVariable(self.in_order()), clear=set.clear, fill=set.update)
+        refill(build, self, TupleVariable(self.in_building_order()), clear=set.clear, fill=set.update)
 
     @nested_text
     def text(self) -> str:
@@ -142,6 +160,9 @@ class SetVariable(BuiltinValueVariable):
         first = itertools.islice(self.members.values(), 4) if many else self.in_order()[:4]
         shown = ", ".join(item.text() for item in first)
         return f"{self.type_name()} of {len(self.members)}: {shown}{', ...' if len(self.members) > 4 else ''}"
+
+
+_TRIES = 8  # to find the order of adding: each moves a member that was displaced by a later one to the front
 
 
 class FrozenSetVariable(SetVariable):
@@ -162,7 +183,7 @@ class FrozenSetVariable(SetVariable):
         if self.is_constant() and is_literal(self.as_constant()):
             build.writer.load_const(self.as_constant())
         else:
-            build.call_object(frozenset, TupleVariable(self.in_order()))
+            build.call_object(frozenset, TupleVariable(self.in_building_order()))
 
 
 class SetIteratorVariable(IteratorVariable):
@@ -208,6 +229,23 @@ def members_of(ctx: TraceContext, items: VariableTracker) -> SetVariable:
     for item in items.unpack(ctx):
         members.put(ctx, item)
     return members
+
+
+def _common(ctx: TraceContext, lhs: SetVariable, rhs: VariableTracker) -> SetVariable:
+    """`lhs & rhs`. Equal members are those of `rhs`, or of the smaller set; once all of `lhs` were met, nothing more of an iterable
+    is read (setobject.c, set_intersection).
+    """
+    if isinstance(rhs, SetVariable):
+        kept, known = (lhs, rhs) if len(rhs.members) > len(lhs.members) else (rhs, lhs)
+        members = {place: item for place, item in kept.members.items() if place in known.members}
+        return SetVariable(members, places=lhs.places & rhs.places)
+    common = SetVariable({})
+    for item in each_item(ctx, rhs):
+        if set_hash_key(ctx, item) in lhs.members:
+            common.put(ctx, item)
+            if len(common.members) >= len(lhs.members):
+                break
+    return common
 
 
 # -- live values ------------------------------------------------------------------------------------------------------
@@ -262,8 +300,18 @@ def compare_sets(ctx: TraceContext, symbol: str, lhs: SetVariable, rhs: SetVaria
 def combine(ctx: TraceContext, symbol: str, lhs: SetVariable, rhs: SetVariable) -> VariableTracker:
     """Union, intersection, difference, symmetric difference; the result has the left operand's type."""
     result_set = type(lhs)(lhs.members, places=set(lhs.places))
-    result_set.keep(BINARY[symbol](lhs.places, rhs.places), rhs.members)
+    _combine(ctx, symbol, result_set, rhs)
     return result_set
+
+
+def _combine(ctx: TraceContext, symbol: str, self: SetVariable, other: VariableTracker) -> None:
+    """`self = self <symbol> other` for any iterable, which is copied: `s -= s` empties it. The caller records the mutation."""
+    if symbol.startswith("&"):
+        common = _common(ctx, self, other)
+        self.members, self.places = common.members, common.places
+    else:
+        added = members_of(ctx, other)
+        self.keep(BINARY[symbol](self.places, added.places), added.members)
 
 
 @binary_rule(SetVariable, SetVariable, *(f"{symbol}=" for symbol in _ALGEBRA))
@@ -272,8 +320,7 @@ def combine_in_place(ctx: TraceContext, symbol: str, lhs: SetVariable, rhs: SetV
     if isinstance(lhs, FrozenSetVariable):
         return combine(ctx, symbol[:-1], lhs, rhs)
     ctx.journal.note(lhs, symbol)
-    places = set(rhs.places)  # `s -= s` must not iterate over the set that it empties
-    lhs.keep(BINARY[symbol](lhs.places, places), rhs.members)
+    _combine(ctx, symbol, lhs, rhs)
     return lhs
 
 
@@ -284,18 +331,26 @@ def _combining(symbol: str) -> Callable[..., VariableTracker]:
     def row(ctx: TraceContext, self: SetVariable, *others: VariableTracker) -> VariableTracker:
         combined = type(self)(self.members, places=set(self.places))
         for other in others:
-            added = members_of(ctx, other)
-            combined.keep(BINARY[symbol](combined.places, added.places), added.members)
+            _combine(ctx, symbol, combined, other)
         return combined
 
     return row
 
 
+_ONE_BY_ONE: dict[str, Callable[[TraceContext, SetVariable, VariableTracker], object]] = {
+    "|=": lambda ctx, self, item: self.put(ctx, item),
+    "-=": lambda ctx, self, item: self.take(set_hash_key(ctx, item)),
+}
+
+
 def _updating(symbol: str) -> Callable[..., None]:
     def row(ctx: TraceContext, self: SetVariable, *others: VariableTracker) -> None:
         for other in others:
-            added = members_of(ctx, other)
-            self.keep(BINARY[symbol](self.places, added.places), added.members)
+            if symbol in _ONE_BY_ONE and not isinstance(other, SetVariable):
+                for item in each_item(ctx, other):
+                    _ONE_BY_ONE[symbol](ctx, self, item)
+            else:
+                _combine(ctx, symbol, self, other)
 
     return row
 

@@ -192,6 +192,9 @@ class VariableTracker(Inspection):
             items.append(item)
         return items
 
+    def length_hint(self, ctx: TraceContext) -> None:
+        """What asking for a length hint, as list(value) does after iter(value), calls of the program: nothing, for a C type."""
+
     def same_object(self, other: VariableTracker) -> bool | None:
         """`value is other`; None if that is not known at trace time."""
         return self is other

@@ -42,7 +42,7 @@ from dynexplore.engine.variables.objects.type_lookup import (
 from dynexplore.engine.variables.objects.user_object import UserObjectVariable
 from dynexplore.engine.variables.rules import rule, rule_for
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
-from dynexplore.engine.variables.scalars.special_results import checked_iterator, checked_result, checked_truth
+from dynexplore.engine.variables.scalars.special_results import call_length_hint, checked_iterator, checked_result, checked_truth
 from dynexplore.engine.variables.scalars.specialize import live_nest, specialize_bool
 
 if TYPE_CHECKING:
@@ -180,6 +180,15 @@ class ClassVariable(VariableTracker):
     def length(self, ctx: TraceContext) -> VariableTracker:
         length = self._special(ctx, "__len__", "len()").call(ctx, [], {})
         return checked_result(ctx, len, type(self.value), "__len__", length)
+
+    def length_hint(self, ctx: TraceContext) -> None:
+        metaclass = type(self.value)
+
+        def special(name: str) -> VariableTracker | None:
+            method = find(ctx, metaclass, name)
+            return None if method is None else bind(ctx, method, self, metaclass)
+
+        call_length_hint(ctx, metaclass, special)
 
     def iterate(self, ctx: TraceContext) -> VariableTracker:
         return checked_iterator(ctx, self._special(ctx, "__iter__", "iteration").call(ctx, [], {}))

@@ -47,7 +47,7 @@ from dynexplore.engine.variables.objects.type_lookup import (
 )
 from dynexplore.engine.variables.objects.user_hash_key import user_hash_key
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, run_now
-from dynexplore.engine.variables.scalars.special_results import checked_iterator, checked_result, checked_truth
+from dynexplore.engine.variables.scalars.special_results import call_length_hint, checked_iterator, checked_result, checked_truth
 from dynexplore.engine.variables.scalars.specialize import equal
 from dynexplore.engine.variables.sentences import no_boolean, no_container
 
@@ -392,6 +392,10 @@ class UserObjectVariable(VariableTracker):
         if length is not None:
             return checked_result(ctx, len, self.cls, "__len__", length)
         return self._of_storage(ctx, "len()").length(ctx)
+
+    def length_hint(self, ctx: TraceContext) -> None:
+        if self.storage is None or self.special(ctx, "__len__") is not None:
+            call_length_hint(ctx, self.cls, lambda name: self.special(ctx, name))
 
     def iterate(self, ctx: TraceContext) -> VariableTracker:
         iterator = self._call_special(ctx, "__iter__", refusal="is not iterable")

@@ -13,13 +13,13 @@ Objects/abstract.c (binary_op1) and Objects/object.c (do_richcompare).
 from __future__ import annotations
 
 import functools
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterable
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.raw_attributes import class_mro
-from dynexplore.engine.variables.containers.sequence import ListVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds
 from dynexplore.engine.variables.contract.context import ObservedException
@@ -189,12 +189,13 @@ def _apply_to_storages(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs
     """Each Python method returned NotImplemented, or there is none: the C types' result, or TypeError."""
     if symbol in ("%", "%=") and lhs.is_constant() and isinstance(lhs.as_constant(), (str, bytes)):
         return percent(ctx, symbol, lhs, rhs)  # text of any object
+    fill = _TAKING_ANY_ITERABLE.get((lhs.python_type(), symbol))
+    if fill is not None:
+        lhs.call_method(ctx, fill, [rhs], {})
+        return lhs
     first, second = _content(lhs), _content(rhs)
     if first is not lhs or second is not rhs:
         return _of_content(ctx, symbol, (lhs, rhs), (first, second))
-    if symbol == "+=" and isinstance(lhs, ListVariable):  # takes any iterable
-        lhs.call_method(ctx, "extend", [rhs], {})
-        return lhs
     for sequence, count in ((lhs, rhs), (rhs, lhs))[: 1 if symbol == "*=" else 2]:
         if symbol in ("*", "*=") and _is_sequence(sequence) and defines(count.python_type(), "__index__"):
             number = ConstantVariable(fitting_index(ctx, count, "repetition", OverflowError))
@@ -202,6 +203,12 @@ def _apply_to_storages(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs
     if _handles_other_types(rhs, dunders(symbol)[-1]):
         _leave_to_python(ctx, symbol, lhs, rhs)
     return computed(ctx, BINARY.get(symbol) or COMPARE[symbol], _example(lhs), _example(rhs))  # raises C's own TypeError
+
+
+_TAKING_ANY_ITERABLE: dict[tuple[type[Any], str], str] = {
+    (list, "+="): "extend", (deque, "+="): "extend",
+    (dict, "|="): "update", (defaultdict, "|="): "update", (OrderedDict, "|="): "update",
+}  # fmt: skip
 
 
 def _handles_other_types(value: VariableTracker, method: str) -> bool:

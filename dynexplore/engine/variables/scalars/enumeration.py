@@ -179,6 +179,10 @@ class EnumClassVariable(ClassVariable):
         self._guard_on_members(ctx)
         return computed(ctx, len, self.value)
 
+    def length_hint(self, ctx: TraceContext) -> None:
+        if not self._guard_on_stdlib_method(ctx, "__len__"):
+            super().length_hint(ctx)
+
     def iterate(self, ctx: TraceContext) -> VariableTracker:
         if not self._guard_on_stdlib_method(ctx, "__iter__"):
             return super().iterate(ctx)

@@ -11,11 +11,13 @@ Objects/typeobject.c (slot_nb_bool, slot_sq_length, slot_tp_iter ...) and Object
 
 from __future__ import annotations
 
+import operator
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.contract.context import ObservedException
 from dynexplore.engine.variables.operators import compare
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, run_now
 from dynexplore.engine.variables.scalars.symint import SymbolicNumberVariable
@@ -29,7 +31,7 @@ def checked_result(
     ctx: TraceContext, function: Callable[..., Any], cls: type[Any], method: str, result: VariableTracker, *more: Any
 ) -> VariableTracker:
     """The result of `function(obj)` if `obj` is of this class and its special method returned `result`."""
-    if type_of(result) is _GIVES[function] and (function is not len or _is_length(ctx, result)):
+    if type_of(result) is _GIVES[function] and (function not in _LENGTHS or _is_length(ctx, result)):
         return result
     returned, required = type_of(result), _GIVES[function]
     is_exact = returned is bool or returned is required
@@ -44,6 +46,36 @@ def checked_result(
         ctx.break_graph("DX205", function=method, arguments=result.type_name())  # it warns
     sample = type(cls.__name__, (), {method: lambda self, *args: value})()
     return ConstantVariable(run_now(ctx, function, sample, *more))
+
+
+def call_length_hint(ctx: TraceContext, cls: type[Any], special: Callable[[str], VariableTracker | None]) -> None:
+    """operator.length_hint(obj), as list(obj) asks for it: `__len__`, then `__length_hint__`. A TypeError of a method, and the
+    answer NotImplemented, are passed over.
+    """
+    for name, function in (("__len__", len), ("__length_hint__", operator.length_hint)):
+        method = special(name)
+        if method is None:
+            continue
+        try:
+            hint = method.call(ctx, [], {})
+            if name == "__len__":
+                hint = checked_result(ctx, len, cls, name, hint)
+        except ObservedException as raised:
+            if not issubclass(raised.exception.python_type(), TypeError):
+                raise
+            continue
+        if not (hint.is_constant() and hint.as_constant() is NotImplemented):
+            _reserve(ctx, name, checked_result(ctx, function, cls, name, hint))
+            return
+
+
+def _reserve(ctx: TraceContext, name: str, hint: VariableTracker) -> None:
+    """Room for so many items: one that memory might not hold is left to Python."""
+    if hint.is_constant() and hint.as_constant() > _RESERVED:
+        ctx.break_graph("DX205", function=name, arguments=hint.text())
+
+
+_RESERVED = 1 << 24
 
 
 def checked_truth(ctx: TraceContext, cls: type[Any], result: VariableTracker) -> bool | VariableTracker:
@@ -66,9 +98,11 @@ def _is_length(ctx: TraceContext, number: VariableTracker) -> bool:
 
 
 _GIVES: dict[Any, type[Any]] = {bool: bool, len: int, float: float, int: int, str: str, repr: str, format: str, hash: int}
+_GIVES[operator.length_hint] = int
+_LENGTHS = (len, operator.length_hint)
 
 
-_NUMBERS = frozenset({"__len__", "__index__", "__int__", "__hash__", "__float__"})
+_NUMBERS = frozenset({"__len__", "__length_hint__", "__index__", "__int__", "__hash__", "__float__"})
 
 
 def _inert_object(ctx: TraceContext, result: VariableTracker, method: str) -> Any:

@@ -24,6 +24,7 @@ from dynexplore.engine.provenance.guards import Identity
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.variables.callables.function import BuiltinVariable, FunctionVariable
 from dynexplore.engine.variables.containers.deque import DequeVariable
+from dynexplore.engine.variables.containers.list_items import fast_items
 from dynexplore.engine.variables.containers.mapping import DictVariable
 from dynexplore.engine.variables.containers.named_tuple import NamedTupleVariable, make
 from dynexplore.engine.variables.containers.ranges import StartStopStepVariable
@@ -244,7 +245,8 @@ def _sequence(ctx: TraceContext, value: SequenceVariable, around: Sequence[Watch
 
 
 def _set(ctx: TraceContext, value: SetVariable, around: Sequence[Watched]) -> Any:
-    return value.value_type([shape_of(ctx, item, around) for item in value.ordered(ctx)])
+    value.ordered(ctx)  # which guards the order
+    return value.value_type([shape_of(ctx, item, around) for item in value.in_building_order()])
 
 
 _REBUILT: tuple[tuple[type[VariableTracker], Callable[[Any, Any, Any], Any]], ...] = (
@@ -297,7 +299,7 @@ def _format_map(ctx: TraceContext, self: ConstantVariable, mapping: VariableTrac
 
 @builtin_method(str, "join")
 def _join(ctx: TraceContext, self: ConstantVariable, iterable: VariableTracker, /) -> VariableTracker:
-    items = iterable.unpack(ctx)
+    items = fast_items(ctx, iterable)
     for item in items:
         if not is_specializable(item):
             ctx.break_graph("DX205", function="str.join", arguments=item.type_name())

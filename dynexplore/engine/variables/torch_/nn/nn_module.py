@@ -340,6 +340,10 @@ class NNModuleVariable(UserObjectVariable):
             return ConstantVariable(len(self.names(ctx, MODULES)))
         return super().length(ctx)
 
+    def length_hint(self, ctx: TraceContext) -> None:
+        if not self._guard_on_original(ctx, "__len__", *_LENGTHS):
+            super().length_hint(ctx)
+
     # -- calls
 
     def call(
