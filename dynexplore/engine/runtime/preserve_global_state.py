@@ -47,10 +47,19 @@ _MODE_FLAGS = [name for name in vars(python_dispatch) if name.startswith("_is_in
 
 _GRAD: Keeper = (torch.is_grad_enabled, torch._C._set_grad_enabled)
 _DTYPE: Keeper = (torch.get_default_dtype, torch.set_default_dtype)
-_DETERMINISTIC: Keeper = (
-    lambda: (torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()),
-    lambda state: torch.use_deterministic_algorithms(state[0], warn_only=state[1]),
-)
+
+
+def _deterministic() -> tuple[bool, bool]:
+    return torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+
+
+def _set_deterministic(state: tuple[bool, bool]) -> None:
+    """Nothing if it is so: setting it sets an option of Inductor, which is a context variable that the program would see."""
+    if state != _deterministic():
+        torch.use_deterministic_algorithms(state[0], warn_only=state[1])
+
+
+_DETERMINISTIC: Keeper = (_deterministic, _set_deterministic)
 
 
 def _hooks_asleep() -> bool:

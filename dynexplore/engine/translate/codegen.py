@@ -56,6 +56,7 @@ from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.frame_effects import TraceTimeClass
 from dynexplore.engine.variables.modes.active_modes import leave_all, leave_in_graph
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
+from dynexplore.engine.variables.scalars.identity import copy_of_constant, literal_key
 from dynexplore.engine.variables.torch_.nn.new_parameter import first_reused_storage
 
 if TYPE_CHECKING:
@@ -102,6 +103,8 @@ class CodeGenerator:
         self.resume_codes: list[CodeType] = []
         self.outputs: dict[torch.fx.Node, str] = {}
         self._built: dict[VariableTracker, str] = {}
+        self._literals = {literal_key(literal): literal for literal in self.code.co_consts}
+        self._copied: dict[int, str] = {}
         self._building: set[VariableTracker] = set()
         self.temporaries: list[str] = []
         self._later: list[Callable[[], None]] = []
@@ -178,6 +181,22 @@ class CodeGenerator:
             if trace_time_class is not None:
                 raise TraceTimeClassEscapes(trace_time_class)
         self.writer.load_fast(self.injected.name(value))
+
+    def push_constant(self, value: object) -> None:
+        """Push a literal. A computed one is copied if the code has an equal one, which it would become as a constant."""
+        name = self._copied.get(id(value))
+        if name is not None:
+            self.writer.load_fast(name)
+        elif isinstance(value, tuple | frozenset) or self.may_be_constant(value):
+            self.writer.load_const(value)
+        else:
+            self.call_helper(copy_of_constant, partial(self.writer.load_const, value))
+            self.writer.copy(1)
+            self._copied[id(value)] = self.store_temporary()
+
+    def may_be_constant(self, value: object) -> bool:
+        """Whether no other object that is equal is a literal of the code, or was pushed as one."""
+        return self._literals.setdefault(literal_key(value), value) is value
 
     def push_output(self, node: torch.fx.Node) -> None:
         """Push an output of the graph."""

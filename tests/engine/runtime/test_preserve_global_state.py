@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import random
 from typing import Any
 
@@ -51,3 +52,14 @@ def test_a_change_is_undone(change: str) -> None:
         assert read() != before
         1 / 0
     assert read() == before
+
+
+def test_no_context_variable_is_set() -> None:
+    """A program that counts the variables of its context does not count an option of Inductor among them."""
+
+    def program() -> int:
+        with preserved():
+            torch.ones(2)
+        return len(contextvars.copy_context())
+
+    assert contextvars.Context().run(program) == 0

@@ -35,6 +35,14 @@ class Reconstruction(Protocol):
         """Push a live object that the cache entry holds (a local variable of the modified code)."""
         ...
 
+    def push_constant(self, value: object) -> None:
+        """Push a literal. One that the frame computed is another object than an equal literal of the code."""
+        ...
+
+    def may_be_constant(self, value: object) -> bool:
+        """Whether the modified code can have this very object as a constant: there is no other literal that is equal."""
+        ...
+
     def push_output(self, node: torch.fx.Node) -> None:
         """Push an output of the graph."""
         ...

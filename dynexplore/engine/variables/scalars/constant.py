@@ -136,7 +136,7 @@ class ConstantVariable(VariableTracker):
 
     def reconstruct(self, build: Reconstruction) -> None:
         if is_literal(self.value):
-            build.writer.load_const(self.value)
+            build.push_constant(self.value)
         else:
             build.push_object(self.value)
 

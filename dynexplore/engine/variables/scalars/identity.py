@@ -6,7 +6,8 @@ recorded, and the frame guards at its end that they are different (`Journal.obse
 same: `==` of plain objects, `in`, dict keys and set members.
 
 Equal numbers and strings are constants and do not represent one object; the source of each object is kept
-(`ConstantVariable.origin`) and guarded here. Some values are singletons in CPython.
+(`ConstantVariable.origin`) and guarded here. Some values are singletons in CPython. A constant that the frame computes and leaves
+behind is a copy if its code has an equal literal (`copy_of_constant`).
 
 In: two trackers. Out: True, False, or None if it is not known. PyTorch's counterpart: `handle_is` in
 torch/_dynamo/variables/builtin.py, which compares constants by value.
@@ -67,3 +68,26 @@ def _has_one_object(value: Any) -> bool:
     if type(value) is int:
         return -5 <= value <= 256
     return type(value) in (str, bytes) and len(value) == 0  # a one-letter string may exist twice: "".join(["", "a"])
+
+
+def literal_key(value: Any) -> object:
+    """Equal for constants that are equal in every respect; 0.0 and -0.0 are not."""
+    return type(value), repr(value) if type(value) in (float, complex) else value
+
+
+def copy_of_constant(value: Any) -> Any:
+    """An equal constant that is another object, if Python can have two of them; the modified code calls it."""
+    match value:
+        case str() if len(value) == 1:
+            return chr(ord(value))  # before 3.12 a literal is not the one that Python keeps for such a text
+        case str():
+            return value[:1] + value[1:]
+        case bytes():
+            return value[:1] + value[1:]
+        case bool():
+            return value
+        case int():
+            return value + 1 - 1
+        case float() | complex():
+            return value * 1
+    return value

@@ -177,3 +177,36 @@ def test_parts_of_a_result_that_are_arguments():
     for x, y in ((torch.ones(2), torch.ones(2)), (torch.ones(2), torch.ones(1)), (torch.ones(()), torch.ones(2))):
         assert str(dynexplore.optimize("eager")(broadcast)(x.clone(), y)) == str(broadcast(x.clone(), y))
     assert graphs_compiled()
+
+
+LITERALS: dict[str, tuple[str, str]] = {
+    "str": ("'xyzpdq'", "a[:k - 997] + a[3:]"),
+    "str of one letter": ("'x'", "'xy'[:k - 999]"),
+    "empty str": ("''", "'xy'[k:]"),
+    "bytes": ("b'abc'", "a[:k - 999] + a[1:]"),
+    "int": ("1001", "k + 1"),
+    "small int": ("5", "k - 995"),
+    "float": ("1.5", "k / 2 * 3 / 1000"),
+    "minus zero": ("0.0", "0.0 * -k"),
+    "complex": ("1000j", "k * 1j"),
+    "tuple": ("(1, 1001)", "(1, k + 1)"),
+    "bool": ("True", "k == 1000"),
+}
+
+
+@pytest.mark.parametrize("literal", LITERALS)
+@pytest.mark.parametrize("leaves", ["torch._dynamo.graph_break()", "pass", "y = y + 1 if y.sum() > 0 else y - 1"])
+def test_a_computed_constant_is_not_the_literal(literal: str, leaves: str) -> None:
+    """In the frame, behind a graph break, and in what is returned; nor are two computed ones the same object."""
+    first, computed = LITERALS[literal]
+    body = f"y = x + 1\n    a = {first}\n    b = {computed}\n    c = {computed}\n    {leaves}"
+    names: dict[str, Any] = {"torch": torch}
+    exec(f"def program(x, k):\n    {body}\n    return y, a, b, c, b, a is b, b is c, b is b\n", names)
+    program = names["program"]
+    expected = program(torch.ones(2), 1000)[1:]
+    compiled = dynexplore.optimize("eager")(program)
+    for _ in range(3):
+        values = compiled(torch.ones(2), 1000)[1:]
+        assert values == expected
+        assert [one is other for one in values for other in values] == [one is other for one in expected for other in expected]
+    assert graphs_compiled() > 0
