@@ -23,13 +23,19 @@ from dynexplore.engine.variables.contract.context import ObservedException
 from dynexplore.engine.variables.objects.user_object import UserObjectVariable
 from dynexplore.engine.variables.operators import binary_rule
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, run_now
-from dynexplore.engine.variables.scalars.specialize import live_nest
+from dynexplore.engine.variables.scalars.specialize import fixed_nest
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
 
 _OF_TYPING: tuple[type[Any], ...] = (vars(typing)["_BaseGenericAlias"], vars(typing)["_SpecialForm"])
 _CALL: Any = vars(typing)["_BaseGenericAlias"].__call__  # what it sets and which errors it ignores varies by Python version
+
+
+_METHODS = (
+    types.FunctionType, types.MethodType, types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType,
+    types.ClassMethodDescriptorType,
+)  # fmt: skip
 
 
 class AnnotationVariable(ConstantVariable):
@@ -44,10 +50,25 @@ class AnnotationVariable(ConstantVariable):
         """`List[int]`."""
         key.read_items(ctx)
         try:
-            arguments = live_nest(key)
+            arguments = fixed_nest(ctx, key)
         except NotConstant:
             ctx.break_graph("DX306", question="subscript", type=self.type_name())
         return ctx.build(run_now(ctx, operator.getitem, self.value, arguments), None)
+
+    def _method_of_origin(self, ctx: TraceContext, name: str) -> VariableTracker | None:
+        """`list[int].append` is `list.append`; None if it has a method of this name itself, or there is none."""
+        origin, method = getattr(self.value, "__origin__", None), getattr(self.value, name, None)
+        if not isinstance(origin, type) or not isinstance(method, _METHODS) or getattr(method, "__self__", None) is self.value:
+            return None
+        return ctx.build(origin, None).get_attribute(ctx, name)
+
+    def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
+        method = self._method_of_origin(ctx, name)
+        return super().get_attribute(ctx, name) if method is None else method
+
+    def call_method(self, ctx: TraceContext, name: str, args: Args, kwargs: Kwargs) -> VariableTracker:
+        method = self._method_of_origin(ctx, name)
+        return super().call_method(ctx, name, args, kwargs) if method is None else method.call(ctx, args, kwargs)
 
     def call(self, ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
         """`list[int]()`: an instance of the origin, whose `__orig_class__` is set to the alias if it takes attributes."""
@@ -82,7 +103,7 @@ def _is_annotation(value: Any) -> bool:
 def _union(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: VariableTracker) -> VariableTracker:
     """`list[int] | None`."""
     try:
-        sides = live_nest(lhs), live_nest(rhs)
+        sides = fixed_nest(ctx, lhs), fixed_nest(ctx, rhs)
     except NotConstant:
         ctx.break_graph("DX304", operator=symbol, left=lhs.type_name(), right=rhs.type_name())
     return ctx.build(run_now(ctx, operator.or_, *sides), None)

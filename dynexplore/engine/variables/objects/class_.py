@@ -43,7 +43,7 @@ from dynexplore.engine.variables.objects.user_object import UserObjectVariable
 from dynexplore.engine.variables.rules import rule, rule_for
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
 from dynexplore.engine.variables.scalars.special_results import call_length_hint, checked_iterator, checked_result, checked_truth
-from dynexplore.engine.variables.scalars.specialize import live_nest, specialize_bool
+from dynexplore.engine.variables.scalars.specialize import fixed_nest, specialize_bool
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
@@ -203,7 +203,7 @@ class ClassVariable(VariableTracker):
         if is_fixed_class(self.value):
             key.read_items(ctx)
             try:
-                return ctx.build(self.value[live_nest(key)], None)
+                return ctx.build(self.value[fixed_nest(ctx, key)], None)
             except (NotConstant, TypeError):
                 pass
             except SyntaxError as error:  # a forward reference that does not parse

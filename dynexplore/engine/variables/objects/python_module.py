@@ -120,7 +120,7 @@ class PythonModuleVariable(VariableTracker):
 
     def _note_change(self, ctx: TraceContext, name: str) -> None:
         """Record that an attribute is about to change."""
-        if self.fixed or type(self.value) is not types.ModuleType:  # a subclass may have a `__setattr__` of its own
+        if self.fixed or type(self.value) is not types.ModuleType or name == "__class__":  # a subclass may have a `__setattr__`
             ctx.break_graph("DX314", what=f"attribute {name} of module {self._label()}")
         ctx.journal.note(self, f"{self._label()}.{name}")
 

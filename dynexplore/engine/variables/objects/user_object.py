@@ -375,6 +375,8 @@ class UserObjectVariable(VariableTracker):
         method = find(ctx, self.cls, name)
         if method is not None and (method.is_python_function or not isinstance(method.raw, _C_SPECIAL)):
             return bind(ctx, method, self, self.cls)
+        if method is not None and not issubclass(self.cls, getattr(method.raw, "__objclass__", object)):
+            return BoundMethodVariable(ctx.build(method.raw, None), self)  # `__eq__ = str.__eq__` in a class that is no str
         return None
 
     def truth(self, ctx: TraceContext) -> bool | VariableTracker:
@@ -391,6 +393,8 @@ class UserObjectVariable(VariableTracker):
         length = self._call_special(ctx, "__len__")
         if length is not None:
             return checked_result(ctx, len, self.cls, "__len__", length)
+        if raw_lookup(ctx, self.cls, "__len__") is None:
+            ctx.raise_exception(TypeError, f"object of type {self.cls.__name__!r} has no len()")
         return self._of_storage(ctx, "len()").length(ctx)
 
     def length_hint(self, ctx: TraceContext) -> None:
@@ -460,7 +464,7 @@ class UserObjectVariable(VariableTracker):
             self._subscriptable(ctx, "__delitem__").delete_item(ctx, key)
 
     def _subscriptable(self, ctx: TraceContext, method: str) -> VariableTracker:
-        if self.storage is None and raw_lookup(ctx, self.cls, method) is None:
+        if raw_lookup(ctx, self.cls, method) is None:
             words = {"__getitem__": "is not subscriptable", "__setitem__": "does not support item assignment",
                      "__delitem__": "doesn't support item deletion"}
             ctx.raise_exception(TypeError, f"{self.cls.__name__!r} object {words[method]}")

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from dynexplore.engine.provenance.guards import Identity
+from dynexplore.engine.provenance.sources import LocalSource
 from dynexplore.engine.raw_attributes import name_in_messages
 from dynexplore.engine.variables.contract.base import NotConstant, VariableTracker
 from dynexplore.engine.variables.objects.type_lookup import defines
@@ -55,6 +57,21 @@ def live_nest(value: VariableTracker) -> Any:
     if (kind := type_of(value)) in (tuple, list):
         return kind(live_nest(item) for item in getattr(value, "items", ()))
     return value.live_value()
+
+
+def fixed_nest(ctx: TraceContext, value: VariableTracker) -> Any:
+    """`live_nest` of what the next call has to have as well: an object that is no class is guarded by identity.
+
+    Raises NotConstant for an argument of the frame, too: a TypeVar that was made before a graph break is another one in each call.
+    """
+    if not value.is_constant() and (kind := type_of(value)) in (tuple, list):
+        return kind(fixed_nest(ctx, item) for item in getattr(value, "items", ()))
+    live = live_nest(value)
+    if value.source is not None and not value.is_constant() and not isinstance(live, type):
+        if isinstance(value.source.root(), LocalSource):
+            raise NotConstant(value)
+        ctx.guard(value.source, "ID_MATCH", Identity(live, keep=False))
+    return live
 
 
 def specialize_bool(ctx: TraceContext, value: VariableTracker, kind: str = "DX105", **facts: object) -> bool:

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import sys
 import types
+from typing import Any
 
 import pytest
 import torch
 from torch.nn.utils import parametrize
 
 import dynexplore
-from engine_checks import graphs_compiled
+from engine_checks import assert_same_as_eager, graphs_compiled
 
 X = torch.ones(2)
 
@@ -129,3 +130,65 @@ def test_a_parametrization_that_is_cached_is_computed_once_on_both_sides_of_a_br
     assert Counted.calls == 1
     assert not parametrize._cache
     assert graphs_compiled()
+
+
+class Watched(types.ModuleType):
+    """Every access is noted."""
+
+    def __getattribute__(self, name: str) -> Any:
+        ACCESSES.append(("get", name))
+        return types.ModuleType.__getattribute__(self, name)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        ACCESSES.append(("set", name))
+        types.ModuleType.__setattr__(self, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        ACCESSES.append(("delete", name))
+        types.ModuleType.__delattr__(self, name)
+
+
+ACCESSES: list[tuple[str, str]] = []
+WATCHED = Watched("watched")
+
+
+class Lazy(types.ModuleType):
+    kind = 1
+
+    @property
+    def computed(self) -> int:
+        return 7
+
+
+LAZY = types.ModuleType("lazy")
+
+
+def watched(x: torch.Tensor) -> Any:
+    x = x + 1
+    WATCHED.name = 12
+    name = WATCHED.name
+    del WATCHED.name
+    return x, name
+
+
+def watched_of_this_call(x: torch.Tensor) -> Any:
+    x = x + 1
+    module = Watched("made")
+    module.name = 12
+    return x, module.name
+
+
+def class_replaced(x: torch.Tensor) -> Any:
+    """As a module does that loads its attributes lazily: `sys.modules[__name__].__class__ = Lazy`."""
+    x = x + 1
+    before = hasattr(LAZY, "kind")
+    LAZY.__class__ = Lazy
+    inside = LAZY.__class__ is Lazy, hasattr(LAZY, "kind"), type(LAZY) is Lazy, LAZY.computed
+    LAZY.__class__ = types.ModuleType
+    return x, before, inside, LAZY.__class__ is types.ModuleType, hasattr(LAZY, "kind")
+
+
+@pytest.mark.parametrize("program", [watched, watched_of_this_call, class_replaced])
+def test_the_class_of_a_module(program: Any) -> None:
+    """Nothing but the program's own accesses reaches the methods of the class, and a new class is that of the next access."""
+    assert_same_as_eager(program, torch.ones(2), calls=2, setup=ACCESSES.clear, observe=lambda: list(ACCESSES))

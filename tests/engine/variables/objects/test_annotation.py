@@ -1,0 +1,78 @@
+"""Annotations made of objects that each call makes anew, and the methods of a generic alias, which are those of its origin."""
+
+from __future__ import annotations
+
+import collections
+import pickle
+import typing
+from typing import Any
+
+import pytest
+import torch
+
+import dynexplore
+from engine_checks import assert_same_as_eager, graphs_compiled
+
+ANNOTATIONS = (
+    "List[T]", "Tuple[int, T]", "Dict[str, T]", "Optional[T]", "Union[T, int]", "Callable[[T], int]", "list[T]", "list[T] | None",
+    "dict[str, List[T]]", "Type[T]", "Annotated[T, 1]", "Callable[P, T]",
+    "class of Generic[T]", "class of Protocol[T]", "class of List[T]",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("annotation", ANNOTATIONS)
+def test_a_type_variable_of_this_call(annotation: str) -> None:
+    """In each of three calls the annotation holds the TypeVar that this call made."""
+    names: dict[str, Any] = dict(vars(typing))
+    base = annotation.removeprefix("class of ")
+    body = f"return x, T, {annotation}" if base == annotation else f"class C({base}): pass\n    return x, T, C"
+    exec(f"def program(x):\n    x = x + 1\n    T = TypeVar('T')\n    P = ParamSpec('P')\n    {body}\n", names)
+    compiled = dynexplore.optimize("eager")(names["program"])
+    for _ in range(3):
+        _, variable, result = compiled(torch.ones(2))
+        assert variable in result.__parameters__
+    assert graphs_compiled() > 0
+
+
+def pickled(x: torch.Tensor) -> Any:
+    global ITEM
+    x = x + 1
+    ITEM = typing.TypeVar("ITEM")  # type: ignore[misc]
+    alias = typing.Tuple[int, ITEM]
+    return x, pickle.loads(pickle.dumps(alias)) == alias
+
+
+def test_a_global_type_variable_is_pickled_by_name() -> None:
+    assert_same_as_eager(pickled, torch.ones(2), calls=3)
+
+
+class Items(list[Any]):
+    def add(self, item: Any) -> Items:
+        self.append(item)
+        return self
+
+    @classmethod
+    def kind(cls) -> Any:
+        return cls
+
+    @staticmethod
+    def extended(items: list[Any]) -> list[Any]:
+        items.append(3)
+        return items
+
+
+CALLS = (
+    "list[int].append(a, 4)", "f = list[int].append; f(a, 4)", "getattr(list[int], 'extend')(a, [2, 3])", "List[int].append(a, 4)",
+    "list[int].sort(a)", "r = list[int].__len__(a), list[int].__getitem__(a, 0), List[int].__parameters__, list[int].__args__",
+    "dict[str, int].update(d, k=1)", "dict[str, int].__setitem__(d, 'k', 2)", "r = dict[str, int].get(d, 'a')",
+    "r = dict[str, int].fromkeys([1])", "set[int].add(s, 1)",
+    "deque[int].append(q, 1)", "r = Items[int].add(i, 1)", "r = Items[int].kind(), Items[int].extended([1])",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_methods_of_a_generic_alias(call: str) -> None:
+    names: dict[str, Any] = {"List": typing.List, "deque": collections.deque, "Items": Items}
+    made = "x, r, d, q, i, s = x + 1, 0, {'a': 0}, deque(), Items(), set()"
+    exec(f"def program(x, a):\n    {made}\n    {call}\n    return x, r, a, d, q, i, s\n", names)
+    assert_same_as_eager(names["program"], torch.ones(2), [5, 1], calls=2)
