@@ -241,7 +241,7 @@ def _common(ctx: TraceContext, lhs: SetVariable, rhs: VariableTracker) -> SetVar
         return SetVariable(members, places=lhs.places & rhs.places)
     common = SetVariable({})
     for item in each_item(ctx, rhs):
-        if set_hash_key(ctx, item) in lhs.members:
+        if item.hash_key(ctx) in lhs.members:  # whose TypeError does not name the set, as that of `add` does from Python 3.14 on
             common.put(ctx, item)
             if len(common.members) >= len(lhs.members):
                 break
@@ -414,17 +414,23 @@ def _copy(ctx: TraceContext, self: SetVariable, /) -> VariableTracker:
     return self if isinstance(self, FrozenSetVariable) else members_of(ctx, self)
 
 
-def _relation(function: Callable[[set[object], set[object]], bool]) -> Callable[..., VariableTracker]:
+def _relation(
+    function: Callable[[set[object], set[object]], bool], *, inside: bool | None = None
+) -> Callable[..., VariableTracker]:
+    """A comparison with any iterable; with `inside`, it is read up to the first item that is not in the set, or that is."""
+
     def row(ctx: TraceContext, self: SetVariable, other: VariableTracker, /) -> VariableTracker:
-        return ConstantVariable(function(self.places, members_of(ctx, other).places))
+        if inside is None or isinstance(other, SetVariable):
+            return ConstantVariable(function(self.places, members_of(ctx, other).places))
+        return ConstantVariable(all((set_hash_key(ctx, item) in self.members) is inside for item in each_item(ctx, other)))
 
     return row
 
 
 for _type in (set, frozenset):
     builtin_method(_type, "issubset")(_relation(set.issubset))
-    builtin_method(_type, "issuperset")(_relation(set.issuperset))
-    builtin_method(_type, "isdisjoint")(_relation(set.isdisjoint))
+    builtin_method(_type, "issuperset")(_relation(set.issuperset, inside=True))
+    builtin_method(_type, "isdisjoint")(_relation(set.isdisjoint, inside=False))
 
 
 def frozen(items: SetVariable) -> FrozenSetVariable:
