@@ -28,19 +28,19 @@ if TYPE_CHECKING:
 
 
 class _Hinted:
-    asked = False
+    hint_calls = 0
 
     def __iter__(self) -> Iterator[int]:
         return iter(())
 
     def __length_hint__(self) -> int:
-        self.asked = True
+        self.hint_calls += 1
         return 0
 
 
 _tried = _Hinted()
 tuple(_tried)
-_TUPLE_ASKS = _tried.asked  # until Python 3.13
+_TUPLE_ASKS = _tried.hint_calls > 0  # until Python 3.13
 
 
 def each_item(ctx: TraceContext, iterable: VariableTracker, *, hinted: bool = False) -> Iterator[VariableTracker]:

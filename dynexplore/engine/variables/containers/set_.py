@@ -87,7 +87,7 @@ class SetVariable(BuiltinValueVariable):
         for _ in range(_TRIES):
             if built == order:
                 break
-            displaced = next(place for place, wanted in zip(built, order, strict=True) if place is not wanted)
+            displaced = next(place for place, goal in zip(built, order, strict=True) if place is not goal)
             added.remove(displaced)
             added.insert(0, displaced)
             built = list(set(added))
@@ -236,8 +236,8 @@ def _common(ctx: TraceContext, lhs: SetVariable, rhs: VariableTracker) -> SetVar
     is read (setobject.c, set_intersection).
     """
     if isinstance(rhs, SetVariable):
-        kept, known = (lhs, rhs) if len(rhs.members) > len(lhs.members) else (rhs, lhs)
-        members = {place: item for place, item in kept.members.items() if place in known.members}
+        smaller, other = (lhs, rhs) if len(rhs.members) > len(lhs.members) else (rhs, lhs)
+        members = {place: item for place, item in smaller.members.items() if place in other.members}
         return SetVariable(members, places=lhs.places & rhs.places)
     common = SetVariable({})
     for item in each_item(ctx, rhs):
