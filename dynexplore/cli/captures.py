@@ -33,7 +33,7 @@ from dynexplore.cli.program import (
     signal_handlers_restored,
 )
 from dynexplore.cli.progress import Progress
-from dynexplore.engine.gc_control import importing
+from dynexplore.engine.gc_control import gc_disabled, importing
 from dynexplore.recording.engines import DYNEXPLORE, TORCH
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ def _captured(program: Program, names: list[str], arguments: argparse.Namespace)
         begin_to_watch()
     progress = Progress(search)
     with watching, as_python_starts_it(program, arguments.args), dynexplore.config.patch(log_level="ERROR"), progress:
-        with ends_in_good_order(arguments.seconds, search.end):
+        with ends_in_good_order(program, arguments.seconds, search.end):
             search.run(program.as_function())
     search.note_passed()
     return search, watches[0] if watches else None
@@ -272,7 +272,7 @@ def _announce(choice: Choice) -> None:
 def _watched(program: Program, arguments: argparse.Namespace, **options: bool) -> Watch:
     """Run an unmodified program while torch.compile is watched."""
     with as_python_starts_it(program, arguments.args), dynexplore.watch(**options) as seen:
-        with ends_in_good_order(arguments.seconds):
+        with ends_in_good_order(program, arguments.seconds):
             program.run()
     return seen
 
@@ -287,8 +287,9 @@ def _finish(
     if os.getpid() != process:
         return program.status
     _note_end(recording, program)
-    _tell(recording, program, notices, full=arguments.full)
-    output_files.write(outputs, recording, arguments)
+    with gc_disabled():  # a report creates many objects and no cycles; each collection would traverse torch and the recording
+        _tell(recording, program, notices, full=arguments.full)
+        output_files.write(outputs, recording, arguments)
     return program.status
 
 

@@ -46,7 +46,7 @@ class Program:
 
     Attributes: `name`, for titles; `file`, the file of its code; `status`, what Python's exit status would be, as subprocess gives
     it: negative for a signal; `error`, the exception that ended it ("" for a normal end), `error_at`, the file and line of its own
-    code where that happened, and `stopped`, the reason if it was ended early.
+    code where that happened; `stopped`, the reason if it was ended early; `has_ended`, whether it is over.
     """
 
     def __init__(self, script: Path, *, is_module: bool = False) -> None:
@@ -58,6 +58,7 @@ class Program:
         self.error = ""
         self.error_at: tuple[str, int] = ("", 0)
         self.stopped = ""
+        self.has_ended = False
 
     def as_function(self) -> Callable[[], None]:
         """A function in the program's file, with the program's name (which the engine explains and puts in its title), that runs
@@ -89,6 +90,7 @@ class Program:
                 try:
                     start()
                 finally:
+                    self.has_ended = True  # first, before any call: CPython may run a signal handler at each call
                     ignore_handlers_of_the_program()
             except SystemExit as end:
                 self.exited(end)
@@ -293,10 +295,10 @@ _AGAIN = 0.5
 
 
 @contextlib.contextmanager
-def ends_in_good_order(seconds: float = 0.0, end: Callable[..., None] | None = None) -> Iterator[None]:
+def ends_in_good_order(program: Program, seconds: float = 0.0, end: Callable[..., None] | None = None) -> Iterator[None]:
     """During the block, SIGTERM ends the program as an exception does, and so does its time limit (0: none).
 
-    The report follows: from the end of the block on, the first Ctrl-C or SIGTERM prints a notice, the second ends this process.
+    The report follows: from the end of the program on, the first Ctrl-C or SIGTERM prints a notice, the second ends this process.
 
     end: ends the program at the time limit, `TargetSearch.end`. It is called repeatedly until it succeeds, then with `at_once`.
     """
@@ -306,11 +308,22 @@ def ends_in_good_order(seconds: float = 0.0, end: Callable[..., None] | None = N
     clock = _Clock(seconds, end or _end_at_once)
 
     def terminated(number: int, frame: types.FrameType | None) -> None:
-        raise Terminated
+        if not program.has_ended:
+            raise Terminated
+        after_the_end(number, frame)
 
     def interrupted(number: int, frame: types.FrameType | None) -> None:
-        if not clock.rings():
+        if clock.rings():
+            if not program.has_ended:
+                clock.end_program()
+        elif not program.has_ended:
             signal.default_int_handler(number, frame)
+        else:
+            after_the_end(number, frame)
+
+    def after_the_end(number: int, frame: types.FrameType | None) -> None:
+        clock.stop()  # its next interrupt would count as the second Ctrl-C
+        _report_is_written(number, frame)
 
     signal.signal(signal.SIGTERM, terminated)
     signal.signal(signal.SIGINT, interrupted)
@@ -321,7 +334,8 @@ def ends_in_good_order(seconds: float = 0.0, end: Callable[..., None] | None = N
     finally:
         clock.stop()
         for number in early_signals.THAT_END:
-            signal.signal(number, _report_is_written)
+            if signal.getsignal(number) is not signal.SIG_DFL:  # the notice is printed once
+                signal.signal(number, _report_is_written)
 
 
 def _report_is_written(number: int, frame: types.FrameType | None) -> None:
@@ -383,13 +397,13 @@ class _Clock(threading.Thread):
             self._is_stopped.wait(_AGAIN)
 
     def rings(self) -> bool:
-        """Called in the main thread after an interrupt: whether this clock caused it. If so, end the program if possible."""
-        if not self._has_rung:
-            return False
-        self._has_rung = False
-        if not self._is_stopped.is_set():
-            self._end(f"after {self._seconds:g} s (--for)", at_once=time.monotonic() > self._last)
-        return True
+        """Called in the main thread after an interrupt: whether this clock caused it."""
+        has_rung, self._has_rung = self._has_rung, False
+        return has_rung
+
+    def end_program(self) -> None:
+        """Called in the main thread after this clock has rung: end the program if possible."""
+        self._end(f"after {self._seconds:g} s (--for)", at_once=time.monotonic() > self._last)
 
     def stop(self) -> None:
         """Called when the program has ended; there are no further interrupts."""

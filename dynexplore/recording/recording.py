@@ -122,7 +122,7 @@ class Recording(EventLog):
         self._callees: dict[tuple[int, int, int], ev.CodeView] = {}  # by (frame, attempt, number of the callee)
         self._besides_steps: list[tuple[int, ev.Event]] = []
         self._real: dict[int, tuple[int, Indexed]] = {}
-        self._answers: dict[str, tuple[int, tuple[Any, ...]]] = {}  # query -> (number of events at the time, answer)
+        self._answers: dict[str, tuple[tuple[int, str], Any]] = {}  # query -> (number of events and title at the time, answer)
 
     # -- queries --------------------------------------------------------------------------------------------
 
@@ -239,15 +239,15 @@ class Recording(EventLog):
     @property
     def graphs(self) -> tuple[GraphView, ...]:
         """The graphs that were compiled, in order; graphs without nodes are excluded."""
-        return self._once("graphs", lambda: Shown("graph", map(self._graph_of, self.of(ev.SubgraphCompiled))))
+        return self.once("graphs", lambda: Shown("graph", map(self._graph_of, self.of(ev.SubgraphCompiled))))
 
-    def _once(self, question: str, answer: Callable[[], tuple[T, ...]]) -> tuple[T, ...]:
+    def once(self, question: str, answer: Callable[[], T]) -> T:
         """Cache an answer until more events are recorded: views repeat the same queries for each frame, guard and line."""
         self._catch_up()
         cached = self._answers.get(question)
-        if cached is None or cached[0] != self._indexed:
-            cached = self._answers[question] = self._indexed, answer()
-        return cached[1]
+        if cached is None or cached[0] != (self._indexed, self.title):
+            cached = self._answers[question] = (self._indexed, self.title), answer()
+        return typing.cast("T", cached[1])
 
     def _graph_of(self, compiled: ev.SubgraphCompiled) -> GraphView:
         added_nodes = {n.name: n for n in self.of_frame(compiled.frame, ev.NodeAdded) if n.attempt == compiled.attempt}
@@ -265,7 +265,7 @@ class Recording(EventLog):
     @property
     def guards(self) -> tuple[ev.GuardInstalled, ...]:
         """The guards of every frame's final attempt."""
-        return self._once("guards", lambda: Shown("guard", self._final(ev.GuardInstalled)))
+        return self.once("guards", lambda: Shown("guard", self._final(ev.GuardInstalled)))
 
     @property
     def memory(self) -> Memory:

@@ -25,6 +25,7 @@ _GRADIENTS = re.compile(r"tensor '(.*?)' requires_grad mismatch\. expected requi
 _SIZE = re.compile(r"size mismatch at index (\d+)")
 _EQUAL = re.compile(r"^(.*?) == (.*)$")
 _CONTAINS = re.compile(r"^(not )?___dict_contains\((.*), (.*)\)$")
+_CLASS = re.compile(r"^expected type of '(.*?)' to be a tensor type,.* but found <class '(?:.*\.)?(\w+)'>")
 _NONE = re.compile(r"^(.*) is None$")
 _EMPTY = re.compile(r"^not ([\w.\[\]']+)$")
 _LENGTH = re.compile(r"^len\((.*)\)$")
@@ -127,6 +128,8 @@ def _words(check: str, scope: Scope) -> tuple[str, str, str, str]:
     ('fn', 'ID_MATCH', 'function object', 'function object')
     >>> _words("___check_obj_id(L['fn'], 140303149258112), type=<built-in method sin of type object at 0x7f9a5613e180>", ({}, {}))
     ('fn', 'ID_MATCH', 'object object', 'object object')
+    >>> _words("expected type of 'b' to be a tensor type, ' but found <class 'torch.nn.parameter.Parameter'>", ({}, {}))
+    ('b (class)', 'torch tensor', 'a tensor of another class', 'Parameter')
     """
     if match := _NONE.match(check):
         came = value_at(match[1], scope)
@@ -150,6 +153,8 @@ def _words(check: str, scope: Scope) -> tuple[str, str, str, str]:
         if source.endswith(_CODE):  # a function is guarded by its code
             source, kind = source.removesuffix(_CODE), "function"
         return plain_source(source), "ID_MATCH", f"{kind} object", f"{kind} object"
+    if match := _CLASS.match(check):
+        return f"{plain_source(match[1])} (class)", "torch tensor", "a tensor of another class", match[2]
     if match := _GRADIENTS.search(check):
         other = "0" if match[2] == "1" else "1"
         return f"{plain_source(match[1])} (requires_grad)", "torch tensor", match[2], other
@@ -174,6 +179,8 @@ def _tensor_words(match: re.Match[str], tensors: Mapping[str, str], scope: Scope
     if property_name == "dtype mismatch" and tensor is not None and after and _has_other_sizes(before, after):
         dtype = str(value_at(name, scope).dtype).removeprefix("torch.")
         return source, "TENSOR_MATCH", tensors[source], f"{dtype}[{', '.join(after)}] {tensor[3]}"
+    if tensor is not None and property_name.startswith("stride mismatch"):  # torch checks strides last: the sizes match
+        return source, "TENSOR_MATCH", tensors[source], f"{tensors[source]} ({match[0]})"
     if size is None or tensor is None:
         return f"{source} ({property_name.replace(' mismatch', '')})", "torch tensor", expected, actual
     axis = int(size[1])  # torch checks sizes in order: those before this one matched

@@ -68,6 +68,10 @@ class Call:
 
 def calls(recording: Recording) -> list[Call]:
     """Every call of the recording. Frames before the first `CallBegan`, if any, are call 1."""
+    return recording.once("calls", lambda: _calls(recording))
+
+
+def _calls(recording: Recording) -> list[Call]:
     fold = _Fold()
     for _, event in recording.besides_steps:
         fold.apply(event)

@@ -161,7 +161,8 @@ _LAST_ROUND = ("ITERATOR_HAS_MORE", "ITERATOR_REMAINING")
 _TENSOR = re.compile(r"(\w+)\[(.*?)\] (\S+)")
 _STRIDES = re.compile(r"stride mismatch at index (\d+)\. expected (\d+), actual (\d+)")
 _GRADIENTS = re.compile(r"requires_grad mismatch\. expected requires_grad=(\d)")
-_CLASS = re.compile(r"to be a tensor type,.* but found <class '(.+?)'>")
+_CLASS = re.compile(r"class mismatch\. expected (\S+), actual (\S+)\)")
+_CLASS_BY_TORCH = re.compile(r"to be a tensor type,.* but found <class '(?:.+\.)?(.+?)'>")
 _UNITS = {1: ("element", "elements"), 2: ("row", "rows")}
 
 
@@ -258,9 +259,7 @@ def change(failed: ev.GuardFailed) -> Change:
     name = _name(failed.source) if failed.source else "the state of the process"
     if is_last_round(failed):
         return Change("the loop", "is in its last round")
-    if failed.kind == "GLOBAL_STATE" and failed.expected == "as it was":  # torch names the state, but no values
-        return Change(name, f"is another: {failed.actual}")
-    if failed.kind == "GLOBAL_STATE" and failed.expected == "the state at capture":
+    if failed.kind == "GLOBAL_STATE" and failed.expected in ("as it was", "the state at capture"):  # no values are known
         return Change("the global state of torch", f"changed ({failed.actual.strip().replace('_', ' ')})")
     if is_another_object(failed):
         return Change(name, f"is another {failed.actual.removesuffix(' object')} now")
@@ -422,6 +421,8 @@ def _tensor_changes(expected: str, actual: str) -> list[tuple[str, str]]:
     [('was float32, now float64', 'dtype'), ('had 4 rows, now 5', 'size 0')]
     """
     before, now = _TENSOR.match(expected), _TENSOR.match(actual)
+    if (other_class := _class_change(actual)) and now is None:
+        return [(other_class, "class")]
     if before is None or now is None:
         return [(f"was {expected}, now {actual}", "")]
     old, new = ([size for size in match[2].split(", ") if size] for match in (before, now))
@@ -451,10 +452,31 @@ def _change_in_message(words: str) -> tuple[str, str] | None:
         return happened, "requires_grad"
     if strides is not None:
         return f"had stride {strides[2]} in dimension {strides[1]}, now {strides[3]}", f"stride {strides[1]}"
-    other_class = _CLASS.search(words)
-    if other_class is not None:
-        return f"was of another tensor class, now {other_class[1]}", "class"
+    if other_class := _class_change(words):
+        return other_class, "class"
     return (f"is another: {words.rstrip(')')}", "") if words else None
+
+
+def _class_change(words: str) -> str:
+    """The change of a tensor's class, or to a value that is no tensor; "" if there is none. torch names only the new class.
+
+    >>> _class_change("float32[3] cpu (class mismatch. expected Parameter, actual Tensor)")
+    'was a Parameter, now a Tensor'
+    >>> _class_change("(expected type of 'x' to be a tensor type, ' but found <class 'NoneType'>)")
+    'was a tensor, now None'
+    """
+    known, new = _CLASS.search(words), _CLASS_BY_TORCH.search(words)
+    if known is None and new is None:
+        return ""
+    before, now = (known[1], known[2]) if known is not None else ("", new[1])  # type: ignore[index]
+    if now == "NoneType":
+        return "was a tensor, now None"
+    before = f"was {_with_article(before)}" if before else "was a tensor of another class"
+    return f"{before}, now {_with_article(now)}"
+
+
+def _with_article(noun: str) -> str:
+    return f"{'an' if noun[:1].lower() in 'aeio' else 'a'} {noun}"
 
 
 _PROPERTY = re.compile(r"(.*) \(([a-z_ ]+(?: at index \d+)?)\)")
@@ -494,6 +516,8 @@ def _property_change(name: str, expected: str, actual: str) -> str:
         return f"had {plural(int(expected), 'dimension')}, now {actual}"
     if (part := re.fullmatch(r"(size|stride) at index (\d+)", name)) is not None:
         return f"had {part[1]} {expected} in dimension {part[2]}, now {actual}"
+    if name == "class":
+        return "was a tensor, now None" if actual == "NoneType" else f"was {expected}, now {_with_article(actual)}"
     if name == "dispatch key set":
         return _keys_of_dispatch(expected, actual)
     return f"had {name} {expected}, now {actual}"

@@ -87,6 +87,10 @@ def headline(recording: Recording) -> Headline:
     f: nothing was captured.
     No function that the engine translates was called.
     """
+    return recording.once("headline", lambda: _headline(recording))
+
+
+def _headline(recording: Recording) -> Headline:
     rules = (
         _divergence, _died, _failed_backend, _engine_bug, _graph_break, _limit, _skipped_backend, _recompile, _plain, _nothing,
     )  # fmt: skip

@@ -200,8 +200,11 @@ def _accepts_any(recording: Recording, failed: ev.GuardFailed) -> bool:
 
 
 def _varies(recording: Recording, failed: ev.GuardFailed) -> bool:
-    """Whether the new entry accepts other sizes or numbers: they are not guarded, or are inputs of the graph."""
+    """Whether the new entry accepts other sizes, strides or numbers: they are not guarded, or are inputs of the graph."""
     last = recording.final_attempt(failed.frame)
+    stride = _STRIDE.search(failed.actual)
+    if stride is not None:
+        return _is_decided_dynamic(recording, failed, f"{failed.source}.stride()[{stride[1]}]")
     guards = [guard for guard in recording.of_frame(failed.frame, ev.GuardInstalled) if guard.attempt == last]
     if any((guard.source, guard.kind) == (failed.source, "TENSOR_MATCH") and "?" in guard.expected for guard in guards):
         return True
@@ -210,6 +213,17 @@ def _varies(recording: Recording, failed: ev.GuardFailed) -> bool:
     if failed.kind == "EQUALS" and recording.engine != DYNEXPLORE:
         return any(node.target == failed.source for node in inputs)
     return any(re.search(r"\b[su]\d+\b", node.shape) or not node.dtype for node in inputs)
+
+
+_STRIDE = re.compile(r"stride mismatch at index (\d+)")
+
+
+def _is_decided_dynamic(recording: Recording, failed: ev.GuardFailed, source: str) -> bool:
+    """Whether the latest decision about a stride, in the capture that followed, is a symbol."""
+    last = recording.final_attempt(failed.frame)
+    decided = (event for event in recording.of_frame(failed.frame, ev.Specialized) if event.source == source)
+    kinds = [event.kind for event in decided if event.attempt == last]
+    return kinds[-1:] == ["dynamic"]
 
 
 def needed_at(recording: Recording, failed: ev.GuardFailed) -> ev.UserFrame | None:

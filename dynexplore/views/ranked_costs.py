@@ -12,7 +12,7 @@ lines of a report. PyTorch's counterpart: none; tlparse lists compilations in or
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -67,7 +67,9 @@ class Cost:
     backend_seconds: float = 0.0
     reasons: dict[tuple[str, str], Reason] = field(default_factory=dict)
     causes: dict[tuple[str, str], Reason] = field(default_factory=dict)
-    """The reasons of the entries that were tried first, which the advice is on."""
+    """The reasons of the entries that were tried first."""
+    sets_of_causes: list[list[Reason]] = field(default_factory=list)
+    """The same for each recompile: each of its causes alone forces it."""
     callers: dict[str, int] = field(default_factory=dict)
     frames: list[int] = field(default_factory=list)
     rank: float = 0.0
@@ -115,6 +117,10 @@ class Cost:
 
 def costs_of(recording: Recording) -> list[Cost]:
     """Graph breaks and recompiles by location and cause, the most expensive first; those that need no action come last."""
+    return recording.once("costs", lambda: _costs(recording))
+
+
+def _costs(recording: Recording) -> list[Cost]:
     costs: dict[tuple[str, str, str], Cost] = {}
     seconds, of_breaks = seconds_by_frame(recording), seconds_of_breaks(recording)
     for graph_break in recording.breaks:
@@ -129,20 +135,27 @@ def costs_of(recording: Recording) -> list[Cost]:
             reasons = reasons_of(recording, event.frame)
             for reason in reasons:
                 cost.reasons.setdefault((reason.change.name, reason.change.aspect), reason)
-            for cause in causes_among(reasons):
+            cost.sets_of_causes.append(causes_among(reasons))
+            for cause in cost.sets_of_causes[-1]:
                 cost.causes.setdefault((cause.change.name, cause.change.aspect), cause)
         else:
             cost.recompiles += 1
         cost._add(recording, event.frame, seconds.get(event.frame, Seconds()))
     for cost in costs.values():
         if cost.causes:
-            causes = list(cost.causes.values())
-            cost.remedy, cost.of_many = (advice_on_all(causes, LONGEST, of_one) for of_one in (advice, advice_for_many))
+            cost.remedy, cost.of_many = (_advice(cost.sets_of_causes, of_one) for of_one in (advice, advice_for_many))
     of_a_program = breaks_by_cost(recording)[:1] if recording.of(ev.ProgramEnded) else []
     for place in of_a_program:  # the one in the headline precedes the other breaks
         cost = _of_break(recording, place.breaks[0], costs)
         cost.rank = max(other.seconds for other in costs.values() if other.kind == cost.kind)
     return sorted(costs.values(), key=lambda cost: (cost.is_expected, -max(cost.seconds, cost.rank), -cost.rank, -cost.times))
+
+
+def _advice(sets_of_causes: Sequence[Sequence[Reason]], of_one: Callable[[Reason], str]) -> str:
+    """The advice on the recompiles of a function: on those that a change removes, if there are any."""
+    removable = [causes for causes in sets_of_causes if not any(of_one(cause).startswith(NO_ACTION) for cause in causes)]
+    causes = {(cause.change.name, cause.change.aspect): cause for causes in removable or sets_of_causes for cause in causes}
+    return advice_on_all(list(causes.values()), LONGEST, of_one)
 
 
 def _of_break(recording: Recording, broke: ev.GraphBroke, costs: dict[tuple[str, str, str], Cost]) -> Cost:

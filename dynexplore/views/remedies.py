@@ -154,6 +154,13 @@ def _is_layout(reason: Reason) -> bool:
     )
 
 
+def _is_of_size_one(reason: Reason) -> bool:
+    """Whether the dimension whose stride changed has size 1: its stride is never used."""
+    axis = re.match(r"had stride \d+ in dimension (\d+)", reason.change.happened)
+    sizes = re.match(r"\w+\[(.*?)\]", reason.expected)
+    return axis is not None and sizes is not None and sizes[1].split(", ")[int(axis[1]) :][:1] == ["1"]
+
+
 def _is_function(reason: Reason) -> bool:
     return reason.actual == "function object" or reason.expected in ("function object", "code object")
 
@@ -224,7 +231,12 @@ ROWS: tuple[Row, ...] = (
         "Set the number of threads, the default dtype and deterministic mode once, before the first call."),
     Row("mode", lambda r: r.kind == "GLOBAL_STATE", f"{NO_ACTION} if you use both: {_EACH}.", costs=_TWO),
     # relations between sizes, and memory layouts
-    Row("layout", lambda r: _is_layout(r) and "varies" not in r.facts,
+    Row("any-layout", lambda r: _is_layout(r) and "varies" in r.facts,
+        f"{NO_ACTION}: the new version accepts any such strides."),
+    Row("layout-of-one", lambda r: _is_layout(r) and _is_of_size_one(r),  # .contiguous() returns such a tensor as it is
+        "Pass `SOURCE.clone(memory_format=torch.contiguous_format)`, whose strides depend only on its sizes.",
+        costs="a copy in each call"),
+    Row("layout", _is_layout,
         "Call `.contiguous()` on `SOURCE` before the call, so that its strides stay the same.",
         costs="a copy in each call with a different layout"),
     Row("relation", lambda r: r.kind == "SHAPE_ENV",
@@ -256,6 +268,8 @@ ROWS: tuple[Row, ...] = (
         f"{NO_ACTION} for a few objects: each `KIND` gets its own compiled version. For many, reuse one of them.",
         "Reuse one `KIND` in every call: each new one gets its own compiled version.", costs="one version of each"),
     # tensors
+    Row("optional-tensor", lambda r: r.change.happened.endswith(", now None"),
+        f"{NO_ACTION} if `SOURCE` is optional: {_EACH}.", costs=_TWO),
     Row("zero-or-one", _becomes_zero_or_one, f"{NO_ACTION}: sizes 0 and 1 each get their own compiled version.", costs=_TWO),
     Row("size", lambda r: _is_size(r) and "varies" in r.facts,
         f"{NO_ACTION}: the new version accepts any such size. Pass dynamic=True to compile it on the first call.", MARK, _OF_SIZE),
@@ -310,19 +324,35 @@ def advice(reason: Reason | None) -> str:
 
 
 def advice_on_all(reasons: Sequence[Reason], room: int, of_one: Callable[[Reason], str] = advice) -> str:
-    """The advice about a recompile with several reasons: what to change comes first, then what may stay as it is, as far as
-    `room` characters hold it. `of_one`: the advice on one of them.
+    """The advice about a recompile with several reasons, as far as `room` characters hold it. Each reason alone forces the
+    recompile: advice to change something helps only if it is about all of them, and only if none of them is expected. So what may
+    stay as it is comes first. `of_one`: the advice on one of them.
     """
     subjects: dict[str, str] = {}  # advice -> the name of the value it is about
     for reason in [reason for reason in reasons if row_of(reason).id != "other"] or reasons:
         subjects.setdefault(of_one(reason), reason.change.name)
     if len(subjects) <= 1:
         return next(iter(subjects), UNKNOWN)
-    changes = [_on(subject, text) for text, subject in subjects.items() if not text.startswith(NO_ACTION)]
     expected = [_on(subject, text) for text, subject in subjects.items() if text.startswith(NO_ACTION)]
-    short = [re.split(r"(?<=\.) (?=[A-Z])", text)[0] for text in changes + expected]
-    attempts = (changes + expected, short, changes or [EACH_COMBINATION], short[: len(changes)])
-    return next((words for words in map(" ".join, attempts) if len(words) <= room), short[0])
+    changes = [_on(subject, text) for text, subject in subjects.items() if not text.startswith(NO_ACTION)]
+    short = [re.split(r"(?<=\.) (?=[A-Z])", text)[0] for text in expected + changes]
+    last = [EACH_COMBINATION] if expected else [_keep_all(list(dict.fromkeys(subjects.values())))]
+    attempts = (expected + changes, short, short[: len(expected)] if changes and expected else last, last)
+    return next((words for words in map(" ".join, attempts) if len(words) <= room), last[0])
+
+
+def _keep_all(names: Sequence[str]) -> str:
+    """The advice about values of which each alone forces a recompile.
+
+    >>> _keep_all(["`x`", "`n`"]), _keep_all(["`a`", "`b`", "`c`", "`d`", "`e`"])
+    ('Keep `x` and `n` the same in every call: changing any one of them triggers a recompile.',
+    'Keep `a`, `b` and 3 more values the same in every call: changing any one of them triggers a recompile.')
+    """
+    shown = [*names[:2], plural(len(names) - 2, "more value")] if len(names) > _MOST_NAMES else list(names)
+    return f"Keep {', '.join(shown[:-1])} and {shown[-1]} the same in every call: changing any one of them triggers a recompile."
+
+
+_MOST_NAMES = 3
 
 
 def _on(subject: str, text: str) -> str:

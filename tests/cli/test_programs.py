@@ -8,12 +8,13 @@ import pty
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
-from dynexplore.cli.program import Program, ends_in_good_order, signal_handlers_restored
+from dynexplore.cli.program import Program, _Clock, ends_in_good_order, signal_handlers_restored
 from dynexplore.engine import events as ev
 from dynexplore.session.program_capture import ProgramCapture
 from dynexplore.session.targets import Targets
@@ -92,7 +93,7 @@ def test_the_first_signal_does_not_end_the_report(number: signal.Signals, again:
     """What comes between the end of the program and that of its report is told; the next one ends this process."""
     before = signal.getsignal(number)
     with signal_handlers_restored():
-        with ends_in_good_order():
+        with ends_in_good_order(Program(Path("script.py"))):
             pass
         os.kill(os.getpid(), number)
         assert capsys.readouterr().err == f"\ndynexplore: writing the report; {again} to stop\n"
@@ -207,10 +208,37 @@ def test_when_its_time_is_over_the_call_that_is_being_captured_is_finished(tmp_p
     path = script_of(tmp_path, source)
     program = Program(path)
     capture = ProgramCapture("script.py", Targets())
-    with signal_handlers_restored(), ends_in_good_order(1.0, capture.end):
+    with signal_handlers_restored(), ends_in_good_order(program, 1.0, capture.end):
         capture.run(program.as_function())
     assert (program.status, program.stopped) == (0, "after 1 s (--for)")
     assert [one.error for one in capture.recording.of(ev.CallEnded)] == [""] and capture.recording.graphs
+
+
+@pytest.mark.plain("runs no program")
+@pytest.mark.parametrize("number", [*ENDING, 0])
+def test_a_signal_between_the_end_of_the_program_and_that_of_the_block_loses_nothing(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The clock of `--for` (0) rings once more, or the user presses Ctrl-C, while the program's end is being processed."""
+
+    def arrives() -> None:
+        if number:
+            signal.raise_signal(number)
+        else:
+            clock = next(one for one in threading.enumerate() if isinstance(one, _Clock))
+            clock._has_rung = True
+            signal.raise_signal(signal.SIGINT)
+        arrived.append(number)
+
+    arrived: list[int] = []
+    monkeypatch.setattr("dynexplore.cli.program.ignore_handlers_of_the_program", arrives)
+    program = Program(script_of(tmp_path, "print('over')"))
+    with signal_handlers_restored(), ends_in_good_order(program, 1000.0):
+        program.run()
+        arrives()
+    assert (program.status, program.error, program.stopped, arrived) == (0, "", "", [number, number])
+    notices = capsys.readouterr().err
+    assert ("writing the report" in notices) is bool(number)
 
 
 @pytest.mark.parametrize("span", ["0", "soon", "-3s"])

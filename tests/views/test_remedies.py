@@ -199,6 +199,21 @@ calls = [(torch.ones(4, 4),), (torch.ones(4, 4).t(),)]
 def f(x): return x * 2
 calls = [(torch.ones(4, 4),), (torch.ones(4, 4).t().contiguous(),)]
 """),
+    "any-layout": ("dynexplore", """
+def f(x): return x * 2
+calls = [(torch.ones(4, n)[:, :3],) for n in (4, 5, 6, 7)]
+""", ""),
+    "layout-of-one": ("torch.compile", """
+def f(x): return x * 2
+calls = [(torch.ones(1, n)[:, -1:],) for n in (4, 5)]
+""", """
+def f(x): return x * 2
+calls = [(torch.ones(1, n)[:, -1:].clone(memory_format=torch.contiguous_format),) for n in (4, 5)]
+"""),
+    "optional-tensor": ("dynexplore", """
+def f(x, mask=None): return x * 2 if mask is None else x * mask
+calls = [(torch.ones(2), torch.ones(2)), (torch.ones(2), None), (torch.ones(2), torch.ones(2))]
+""", ""),
     "relation": ("dynexplore", """
 def f(x): return x * 2 if x.shape[0] < 8 else x * 3
 calls = [(torch.ones(n, 3),) for n in (4, 5, 6, 9, 10)]
@@ -450,6 +465,43 @@ def test_what_a_report_advises_is_true(row: str) -> None:
     assert not re.search("SOURCE|OWNER|KIND", sentence)
     assert not mended or len(called(engine, mended).of(ev.Recompiled)) < len(recompiles)
     assert mended or (sentence.startswith(NO_ACTION) and len(recompiles) == 1), sentence
+
+
+def test_a_dimension_of_size_one_keeps_its_stride_in_a_contiguous_tensor() -> None:
+    """That is why `.contiguous()` is not the advice there."""
+    engine, source, _ = PROGRAMS["layout-of-one"]
+    assert called(engine, source.replace("-1:]", "-1:].contiguous()")).of(ev.Recompiled)
+
+
+MODE_AND_KEYS = """
+m = torch.nn.Dropout(0.0)
+def f(x, d): return m(x) * len(d)
+def change(k): m.train(k < 2)
+calls = [(torch.ones(2), d) for d in ({"a": 1}, {"a": 1}, {"b": 1}, {"b": 1})]
+"""
+TWO_TO_CHANGE = """
+def f(x, s, d): return x * len(s) + len(d)
+calls = [(torch.ones(2), [1], {"k": 1}), (torch.ones(2), [1, 2], {"k": 1, "j": 2})]
+"""
+THREE_TO_CHANGE = """
+def f(x, s, d, t): return x * len(s) + len(d) + len(t)
+calls = [(torch.ones(2), [1], {"k": 1}, [2]), (torch.ones(2), [1, 2], {"k": 1, "j": 2}, [])]
+"""
+COMBINED = {
+    MODE_AND_KEYS: "For `m.training`: no action needed if you run the model in both train() and eval() mode: each mode gets its own "
+    "compiled version.",
+    TWO_TO_CHANGE: "Keep the length of `s` the same in every call: pad it, or stack it into a tensor. Use the same keys in `d` in "
+    "every call, or compile a separate function for each set of keys.",
+    THREE_TO_CHANGE: "Keep the length of `s`, the keys of `d` and the length of `t` the same in every call: changing any one of them "
+    "triggers a recompile.",
+}
+
+
+@pytest.mark.parametrize("source", COMBINED, ids=["mode and keys", "two", "three"])
+def test_of_several_causes_the_advice_removes_the_recompile(source: str) -> None:
+    """If a mode alone forces it, another value that stays the same does not help: the mode comes first. Else all are named."""
+    (cost,) = costs_of(called("dynexplore", source))
+    assert cost.advice == COMBINED[source]
 
 
 def test_each_row_has_its_program() -> None:

@@ -107,7 +107,7 @@ SCRIPTS: dict[str, Script] = dict(
             "gradients",
             "net = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.ReLU())\nfast = torch.compile(net, backend='eager')\n"
             "fast(torch.ones(1, 3))\nwith torch.no_grad():\n    fast(torch.ones(1, 3))\n",
-            "Sequential.forward recompiled: the state of the process is another: grad mode",
+            "Sequential.forward recompiled: the global state of torch changed (grad mode)",
             "as in training and evaluation",
         ),
     )

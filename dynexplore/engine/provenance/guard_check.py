@@ -94,7 +94,7 @@ class TensorMatch:
     It stores the tensor's properties and not the tensor: a cache entry must not keep the first call's inputs alive.
     """
 
-    __slots__ = ("_alone", "_example", "_words", "because", "sizes", "source", "strides")
+    __slots__ = ("_alone", "_class", "_example", "_words", "because", "sizes", "source", "strides")
 
     def __init__(
         self,
@@ -107,6 +107,7 @@ class TensorMatch:
         self.source, self.sizes, self.strides, self.because = source, sizes, strides, because
         self._example: weakref.ref[torch.Tensor] | None = weakref.ref(example)
         self._words = describe_tensor(example, sizes)
+        self._class = type(example)
         self._alone: Any = None
 
     @property
@@ -126,7 +127,9 @@ class TensorMatch:
         self._example = None
 
     def mismatch(self, value: Any) -> str | None:
-        """Explain why a value does not match; None if it does."""
+        """Explain why a value does not match; None if it does. torch's explanation lacks the class that was expected."""
+        if type(value) is not self._class:
+            return f"class mismatch. expected {self._class.__name__}, actual {type(value).__name__}"
         result = self._alone.check_verbose(value, tensor_check_names=[self.source.text()])
         return None if result is True else str(result)
 
