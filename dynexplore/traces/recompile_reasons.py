@@ -13,6 +13,7 @@ PyTorch's counterpart: `get_guard_fail_reason` in torch/_dynamo/guards.py, which
 from __future__ import annotations
 
 import re
+from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -36,7 +37,7 @@ _STATE = re.compile(r"^GLOBAL_STATE changed: *(.*)$")
 _OBJECT = re.compile(r"^___check_obj_id\((.*?), \d+\)(?:, type=(?:<class '(.*)'>|<.*>))?$", re.DOTALL)
 _TYPE = re.compile(r"^___check_type_id\((.*), \d+\)(?:, type=<class '(.*)'>)?$")
 
-_NEEDED_AT = re.compile(r"  # (.*?)\s+# (\S.*?):(\d+) in (\S+)(?: \(\S+:\d+ in \S+\))?$")
+_NEEDED_AT = re.compile(r"  # (.*?)\s+# ([^#\s][^#]*?):(\d+) in (\S+)(?: \(\S+:\d+ in \S+\))?$")
 """The line of the program; of a relation between sizes torch adds its own line in parentheses."""
 
 _IS_RELATION = re.compile(r" [-+*/%] |\.(size|stride)\(\)")
@@ -117,7 +118,7 @@ def _words(check: str, scope: Scope) -> tuple[str, str, str, str]:
     >>> _words("len(L['log']) == 1", ({"log": [1, 2]}, {})), _words("not L['log']", ({}, {}))
     (('len(log)', 'EQUALS', '1', '2'), ('log', 'torch', 'empty', 'not empty'))
     >>> _words("len(L['d']) != 3", ({"d": {}}, {})), _words("tensor 'x' requires_grad mismatch. expected requires_grad=0", ({}, {}))
-    (('len(d)', 'EQUALS', '3', '0'), ('x (requires_grad)', 'torch tensor', '0', '1'))
+    (('len(d)', 'DICT_LENGTH', '3', '0'), ('x (requires_grad)', 'torch tensor', '0', '1'))
     >>> _words("L['mask'] is None", ({"mask": 2}, {}))
     ('mask', 'EQUALS', 'None', '2')
     >>> _words("GLOBAL_STATE changed: grad_mode ", ({}, {}))
@@ -135,7 +136,7 @@ def _words(check: str, scope: Scope) -> tuple[str, str, str, str]:
         came = value_at(match[1], scope)
         return plain_source(match[1]), "EQUALS", "None", ev.safe_repr(came, 80) if type(came) in PLAIN_TYPES else "another value"
     if match := _EMPTY.match(check):
-        return plain_source(match[1]), "torch", "empty", "not empty"
+        return plain_source(match[1]), _kind_of_length(match[1], scope, "torch"), "empty", "not empty"
     if match := _FREED.match(check):
         return plain_source(match[1]), "torch", "alive", "freed"
     if match := _CONTAINS.match(check):
@@ -162,10 +163,44 @@ def _words(check: str, scope: Scope) -> tuple[str, str, str, str]:
         source, expected = match.groups()
         came = _length_at(match[1], scope) if (match := _LENGTH.match(source)) else value_at(source, scope)
         if came is UNKNOWN and _IS_RELATION.search(source):
-            return plain_source(check), "torch", "true", "false"
+            return _relation(check, scope)
+        kind = _kind_of_length(match[1], scope, "EQUALS") if (match := _LENGTH.match(source)) else "EQUALS"
         shown = ev.safe_repr(came, 80) if type(came) in PLAIN_TYPES else "another value"
-        return plain_source(source), "EQUALS", expected, shown
-    return plain_source(check), "torch", "true", "false"
+        return plain_source(source), kind, expected, shown
+    return _relation(check, scope)
+
+
+def _kind_of_length(source: str, scope: Scope, otherwise: str) -> str:
+    """The kind of a check on a length: keys are not padded as the items of a list are."""
+    return "DICT_LENGTH" if isinstance(value_at(source, scope), dict) else otherwise
+
+
+def _relation(check: str, scope: Scope) -> tuple[str, str, str, str]:
+    """A check that relates sizes or strides, with those of this call; any other check only fails.
+
+    >>> _relation("L['x'].size()[0] != 5", ({}, {}))
+    ('x', 'SHAPE_ENV', 'x.size()[0] != 5', '')
+    >>> _relation("L['a'] is L['b']", ({}, {}))
+    ('a is b', 'torch', 'true', 'false')
+    >>> _relation("x.stride()[0] == y.layers[0].size()[1]", ({}, {}))[:2]
+    ('x', 'SHAPE_ENV')
+    """
+    parts = _SIZE_OF.findall(check)
+    if not parts:
+        return plain_source(check), "torch", "true", "false"
+    facts = [f"{plain_source(place)}.{name}()[{axis}] is {_size_at(place, name, int(axis), scope)}" for place, name, axis in parts]
+    known = [fact for fact in dict.fromkeys(facts) if not fact.endswith(" ?")]
+    return plain_source(parts[0][0]), "SHAPE_ENV", plain_source(check), ", ".join(known)
+
+
+_SIZE_OF = re.compile(r"((?:[LG]\['\w+'\]|\b[A-Za-z_]\w*)(?:\.\w+(?!\()|\[[^\]]*\])*)\.(size|stride)\(\)\[(\d+)\]")
+
+
+def _size_at(source: str, name: str, axis: int, scope: Scope) -> str:
+    value = value_at(source, scope)
+    if not _is_plain_tensor(value) or axis >= value.dim():
+        return "?"
+    return str((value.shape if name == "size" else value.stride())[axis])
 
 
 def _tensor_words(match: re.Match[str], tensors: Mapping[str, str], scope: Scope) -> tuple[str, str, str, str]:
@@ -200,8 +235,12 @@ def _has_other_sizes(before: Sequence[str], after: Sequence[str]) -> bool:
 def _sizes_at(source: str, scope: Scope) -> list[str]:
     """The sizes of the tensor under a source; [] if they cannot be looked up without running user code."""
     value = value_at(source, scope)
-    is_plain = f"{type(value).__module__}.{type(value).__qualname__}" in ("torch.Tensor", "torch.nn.parameter.Parameter")
-    return [str(size) for size in value.shape] if is_plain else []
+    return [str(size) for size in value.shape] if _is_plain_tensor(value) else []
+
+
+def _is_plain_tensor(value: Any) -> bool:
+    """Whether a value is a tensor of torch's own classes, whose methods run no user code. This file reads logs without torch."""
+    return f"{type(value).__module__}.{type(value).__qualname__}" in ("torch.Tensor", "torch.nn.parameter.Parameter")
 
 
 # -- actual values -----------------------------------------------------------------------------------------------------
@@ -239,7 +278,7 @@ def value_at(source: str, scope: Scope) -> Any:
 
 def _length_at(source: str, scope: Scope) -> Any:
     value = value_at(source, scope)
-    return len(value) if type(value) in (list, tuple, dict) else UNKNOWN
+    return len(value) if type(value) in (list, tuple, dict, OrderedDict) else UNKNOWN
 
 
 def _inside(value: Any, name: str | None, key: str | None, position: str | None) -> Any:

@@ -131,6 +131,9 @@ _RAISED = re.compile(r"^\w+ <.*?>: (?:\w+\(\): )?(.+)")
 _SKIPPED = re.compile(r"^module: ([\w.]+), qualname: ([\w.<>]+), skip reason: ")
 """Matches the untraced function in the context, because the title does not name it."""
 
+_METHOD = re.compile(r"^call_method \w+\((?:<class ')?_?([\w.]+)(?:'>)?\) (\w+)")
+"""The method of an object that is not a tensor: the title does not name it."""
+
 _VARIES = re.compile(r"must be \w+, not Sym(Bool|Int|Float)$")
 _FIX_OF_VARYING = {
     "Bool": "The argument depends on a size that varies. Write it as `True if ... else False`: a branch is guarded, and plain.",
@@ -165,7 +168,9 @@ def parsed(message: str, stack: tuple[ev.UserFrame, ...] = ()) -> Cause:
         message=message,
         title=title.strip().removeprefix("Unsupported: ").rstrip(".") or "torch.compile cannot go on",
         why=_joined(_part(r"^  Explanation: (.*?)(?=^  Hint:|^\s*$|\Z)", rest)),
-        fix=_fix_of_varying(context) or " ".join(hint for hint in hints if _FUNDAMENTAL not in hint and "Dynamo bug" not in hint),
+        fix=_fix_of_varying(context)
+        or _fix_of_title(title)
+        or " ".join(hint for hint in hints if _FUNDAMENTAL not in hint and "Dynamo bug" not in hint),
         context=context,
         kind=link[1].upper() if link else "torch",
         fundamental=_FUNDAMENTAL in message,
@@ -178,13 +183,29 @@ def _description_of(context: str) -> str:
 
     >>> _description_of("module: time, qualname: perf_counter, skip reason: <missing>")
     'torch.compile does not trace time.perf_counter'
+    >>> _description_of("call_method UserDefinedObjectVariable(ContextVar) get [] {}")
+    'Unsupported method call: ContextVar.get'
     >>> _description_of("TypeError <built-in f>: f(): no")
     'no'
     """
     if skipped := _SKIPPED.search(context):
         return f"torch.compile does not trace {'.'.join(skipped.groups()).removeprefix('builtins.')}"
+    if method := _METHOD.search(context):
+        return f"Unsupported method call: {'.'.join(method.groups())}"
     raised = _RAISED.search(context)
     return raised[1] if raised else ""
+
+
+def _fix_of_title(title: str) -> str:
+    """The fix for breaks whose first hint fits few programs; "" for others.
+
+    >>> _fix_of_title("Unsupported Tensor.backward() call")
+    'Call `backward()` outside the compiled function, on what it returns.'
+    """
+    return next((fix for begin, fix in _FIXES if title.removeprefix("Unsupported: ").startswith(begin)), "")
+
+
+_FIXES = (("Unsupported Tensor.backward() call", "Call `backward()` outside the compiled function, on what it returns."),)
 
 
 def _fix_of_varying(context: str) -> str:

@@ -334,7 +334,7 @@ def _relation_change(failed: ev.GuardFailed) -> Change:
     excluded = _EXCLUDED.fullmatch(failed.expected)
     if excluded is not None:
         return Change(f"`{excluded[1]}`", f"has size {excluded[3]} in dimension {excluded[2]}, which the compiled version excludes")
-    return Change(f"`{failed.expected}`", f"no longer holds: {failed.actual}")
+    return Change(f"`{failed.expected}`", f"no longer holds{f': {failed.actual}' if failed.actual else ''}")
 
 
 _EXCLUDED = re.compile(r"(\S+)\.size\(\)\[(\d+)\] != (\d+)")

@@ -453,6 +453,9 @@ def _in_library(broke: ev.GraphBroke) -> str:
 def remedy_of(broke: ev.GraphBroke) -> str:
     """Return the advice, else the explanation; as many sentences as fit."""
     advice = _FIX_OF_LOOP if _is_loop(broke) else broke.fix or broke.why
+    advice = advice.removesuffix(" Please report an issue to PyTorch.")
+    if library_line(broke) is not None and advice.startswith("Avoid calling"):  # the program does not call that itself
+        advice = "Move the call out of the compiled function."
     if len(advice) <= LONGEST:
         return advice
     sentences = re.split(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.) (?=[A-Z`])", advice)
@@ -464,7 +467,8 @@ _FIX_OF_LOOP = "Run a fixed number of rounds with torch.where, or move the loop 
 
 def _is_loop(broke: ev.GraphBroke) -> bool:
     """Whether the branch on data is that of a `while`, whose bytecode equals that of an `if`."""
-    return broke.kind == "DX104" and bool(broke.user_stack) and broke.user_stack[-1].code.lstrip().startswith("while ")
+    is_branch = broke.kind == "DX104" or broke.title.startswith("Data-dependent branching")
+    return is_branch and bool(broke.user_stack) and broke.user_stack[-1].code.lstrip().startswith("while ")
 
 
 def place_of_break(recording: Recording, broke: ev.GraphBroke) -> Place:

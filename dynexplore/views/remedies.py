@@ -166,7 +166,7 @@ def _is_function(reason: Reason) -> bool:
 
 
 def _is_length(reason: Reason) -> bool:
-    return reason.kind == "LIST_LENGTH" or reason.source.startswith("len(")
+    return reason.kind == "LIST_LENGTH" or reason.source.startswith("len(") or reason.expected == "empty"
 
 
 def _torch_source(reason: Reason) -> str:
@@ -219,6 +219,7 @@ KEEP_OR_TENSOR = "Pass the same `SOURCE` in every call, or pass it as a tensor."
 SAME_OR_TENSOR = "Each new value recompiles: pass the same value every time, or pass a tensor."
 SAME_TEXT = "Each new value recompiles: branch on `SOURCE` outside the compiled function, and compile what each branch calls."
 NUMBERS = ("EQUALS", "NUMBER")
+_OF_KEYS = ("DICT_CONTAINS", "DICT_KEYS", "DICT_LENGTH", "NAME_PRESENT")
 
 ROWS: tuple[Row, ...] = (
     # loops, and values computed before a graph break
@@ -242,15 +243,16 @@ ROWS: tuple[Row, ...] = (
     Row("relation", lambda r: r.kind == "SHAPE_ENV",
         f"{NO_ACTION} if such sizes are rare: they get their own compiled version. Otherwise pad the input.", costs=_TWO),
     # containers and module registries
-    Row("filled-dict", lambda r: (r.kind == "DICT_KEYS" and r.expected == "()" and not r.registry) or r.kind == "NAME_ABSENT",
-        f"{NO_ACTION} if `SOURCE` is filled once: it causes one recompile.", costs=_TWO),
-    Row("dict", lambda r: (r.kind in ("DICT_CONTAINS", "DICT_KEYS", "NAME_PRESENT") or "___dict" in r.source) and not r.registry,
-        "Use the same keys in `SOURCE` in every call, or compile a separate function for each set of keys."),
     Row("hook", lambda r: r.registry.endswith("hooks") or "hooks" in r.source,
         "Register the hooks of `OWNER` once, before the first call."),
     Row("submodules", lambda r: bool(r.registry) or re.search(r"\._modules\b", r.source) is not None,
         f"{NO_ACTION} if you use both versions of the module: {_EACH}.",
         "Build the module once, before the first call.", costs=_TWO),
+    Row("filled-dict", lambda r: ((r.kind, r.expected) in (("DICT_KEYS", "()"), ("DICT_LENGTH", "empty")) and not r.registry)
+        or r.kind == "NAME_ABSENT",
+        f"{NO_ACTION} if `SOURCE` is filled once: it causes one recompile.", costs=_TWO),
+    Row("dict", lambda r: (r.kind in _OF_KEYS or "___dict" in r.source) and not r.registry,
+        "Use the same keys in `SOURCE` in every call, or compile a separate function for each set of keys."),
     Row("length", _is_length, "Keep the length of `SOURCE` the same in every call: pad it, or stack it into a tensor.",
         costs="memory for the padding"),
     # flags
@@ -344,9 +346,8 @@ def advice_on_all(reasons: Sequence[Reason], room: int, of_one: Callable[[Reason
 def _keep_all(names: Sequence[str]) -> str:
     """The advice about values of which each alone forces a recompile.
 
-    >>> _keep_all(["`x`", "`n`"]), _keep_all(["`a`", "`b`", "`c`", "`d`", "`e`"])
-    ('Keep `x` and `n` the same in every call: changing any one of them triggers a recompile.',
-    'Keep `a`, `b` and 3 more values the same in every call: changing any one of them triggers a recompile.')
+    >>> _keep_all(["`a`", "`b`", "`c`", "`d`", "`e`"])
+    'Keep `a`, `b` and 3 more values the same in every call: changing any one of them triggers a recompile.'
     """
     shown = [*names[:2], plural(len(names) - 2, "more value")] if len(names) > _MOST_NAMES else list(names)
     return f"Keep {', '.join(shown[:-1])} and {shown[-1]} the same in every call: changing any one of them triggers a recompile."
@@ -440,13 +441,20 @@ def _way_to_stay_below(reason: Reason) -> str:
 
 
 BREAKS: tuple[tuple[str, re.Pattern[str], str, str, str], ...] = (
-    ("scalar-outputs", re.compile(r"\.item\(\)|scalar|_local_scalar_dense"), "torch._dynamo.config.capture_scalar_outputs = True",
+    ("scalar-outputs", re.compile(r"\.item\(\)|\.tolist\(|scalar|_local_scalar_dense"),
+     "torch._dynamo.config.capture_scalar_outputs = True",
      "the number becomes a symbol in the graph; an `if` on it still breaks", "capture_scalar_outputs"),
-    ("dynamic-outputs", re.compile(r"[Dd]ynamic (output )?shape|nonzero|data.dependent"),
+    ("dynamic-outputs", re.compile(r"[Dd]ynamic (output )?shape|(?<!\w)nonzero|data.dependent"),
      "torch._dynamo.config.capture_dynamic_output_shape_ops = True", "sizes that depend on data become symbols in the graph",
      "capture_dynamic_output_shape_ops"),
     ("print", re.compile(r"(?<![\w.])print\("), "torch._dynamo.config.reorderable_logging_functions.add(print)",
      "the output is printed after the graph has run, in order", "reorderable_logging_functions"),
+    ("warn", re.compile(r"(?<!\w)warnings\.warn\("),
+     "import warnings; torch._dynamo.config.reorderable_logging_functions.add(warnings.warn)",
+     "the warning appears after the graph has run", "reorderable_logging_functions"),
+    ("logger", re.compile(r"logging\.Logger method.*\.(debug|info|warning|error|critical|exception)\("),
+     r"import logging; torch._dynamo.config.ignore_logging_functions.add(logging.Logger.\1)",
+     "compiled code logs no messages of this level", "ignore_logging_functions"),
 )  # fmt: skip
 """For graph breaks: id, pattern of the cause, the line at the top, its cost, and the setting."""
 
@@ -475,9 +483,9 @@ def _of_reason(reason: Reason, source: str) -> Iterator[Remedy]:
 def remedies_of_break(words: str, source: str = "") -> list[Remedy]:
     """The remedies for a graph break of torch.compile, by its cause and its line."""
     return [
-        Remedy(row, text, "top", price)
+        Remedy(row, match.expand(text), "top", price)
         for row, pattern, text, price, setting in BREAKS
-        if pattern.search(words) and setting not in source
+        if (match := pattern.search(words)) is not None and setting not in source
     ]
 
 

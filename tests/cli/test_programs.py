@@ -215,30 +215,26 @@ def test_when_its_time_is_over_the_call_that_is_being_captured_is_finished(tmp_p
 
 
 @pytest.mark.plain("runs no program")
+@pytest.mark.parametrize("is_late", [False, True], ids=["its end is processed", "it has ended"])
 @pytest.mark.parametrize("number", [*ENDING, 0])
-def test_a_signal_between_the_end_of_the_program_and_that_of_the_block_loses_nothing(
-    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_a_signal_after_the_end_of_the_program_loses_nothing(
+    number: int, is_late: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The clock of `--for` (0) rings once more, or the user presses Ctrl-C, while the program's end is being processed."""
+    """The clock of `--for` (0) interrupts once more, or the user presses Ctrl-C, before the report begins."""
 
     def arrives() -> None:
-        if number:
-            signal.raise_signal(number)
-        else:
-            clock = next(one for one in threading.enumerate() if isinstance(one, _Clock))
-            clock._has_rung = True
-            signal.raise_signal(signal.SIGINT)
-        arrived.append(number)
+        if not number:
+            next(one for one in threading.enumerate() if isinstance(one, _Clock))._has_rung = True
+        signal.raise_signal(number or signal.SIGINT)
 
-    arrived: list[int] = []
-    monkeypatch.setattr("dynexplore.cli.program.ignore_handlers_of_the_program", arrives)
+    monkeypatch.setattr("dynexplore.cli.program.ignore_handlers_of_the_program", (lambda: None) if is_late else arrives)
     program = Program(script_of(tmp_path, "print('over')"))
     with signal_handlers_restored(), ends_in_good_order(program, 1000.0):
         program.run()
-        arrives()
-    assert (program.status, program.error, program.stopped, arrived) == (0, "", "", [number, number])
-    notices = capsys.readouterr().err
-    assert ("writing the report" in notices) is bool(number)
+        if is_late:
+            arrives()
+    assert (program.status, program.error, program.stopped) == (0, "", "")
+    assert ("writing the report" in capsys.readouterr().err) is bool(number)
 
 
 @pytest.mark.parametrize("span", ["0", "soon", "-3s"])

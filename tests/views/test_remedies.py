@@ -69,6 +69,27 @@ def f(x):
     return x * n
 f(torch.ones(3))
 """,
+    "warn": """
+import torch, warnings
+@torch.compile(backend="eager")
+def f(x):
+    y = x * 2
+    warnings.warn("between")
+    return y + 1
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    f(torch.ones(3))
+""",
+    "logger": """
+import torch, logging
+logger = logging.getLogger("remedies")
+@torch.compile(backend="eager")
+def f(x):
+    y = x * 2
+    logger.info("between")
+    return y + 1
+f(torch.ones(3))
+""",
     "print": """
 import torch
 @torch.compile(backend="eager")
@@ -488,12 +509,12 @@ def f(x, s, d, t): return x * len(s) + len(d) + len(t)
 calls = [(torch.ones(2), [1], {"k": 1}, [2]), (torch.ones(2), [1, 2], {"k": 1, "j": 2}, [])]
 """
 COMBINED = {
-    MODE_AND_KEYS: "For `m.training`: no action needed if you run the model in both train() and eval() mode: each mode gets its own "
-    "compiled version.",
+    MODE_AND_KEYS: "For `m.training`: no action needed if you run the model in both train() and eval() mode: each mode gets its "
+    "own compiled version.",
     TWO_TO_CHANGE: "Keep the length of `s` the same in every call: pad it, or stack it into a tensor. Use the same keys in `d` in "
     "every call, or compile a separate function for each set of keys.",
-    THREE_TO_CHANGE: "Keep the length of `s`, the keys of `d` and the length of `t` the same in every call: changing any one of them "
-    "triggers a recompile.",
+    THREE_TO_CHANGE: "Keep the length of `s`, the keys of `d` and the length of `t` the same in every call: changing any one of "
+    "them triggers a recompile.",
 }
 
 

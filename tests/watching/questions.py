@@ -1,0 +1,614 @@
+"""Sixty questions from public threads, each retold as a small program, with the answer that a person should get.
+
+The answers were written before the tools were asked. A question is right if all three parts are: the cause, the line, and a remedy
+that helps. `# <-` marks the line.
+
+In: nothing. Out: `QUESTIONS`: name -> `Question`. Addresses are those of github.com: `pytorch/pytorch#147428`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Question:
+    """A thread, its program, and the answer.
+
+    `cause`: words that a cost contains. `remedy`: the id of a change that can be pasted, or words of the advice. `mended`: for
+    advice, replacements of the program's text that follow it ((old, new), ...): fewer graph breaks and recompiles are left. Without
+    replacements the advice says that no action is needed, and further calls do not recompile.
+    """
+
+    thread: str
+    source: str
+    cause: tuple[str, ...]
+    remedy: str
+    mended: tuple[tuple[str, str], ...] = ()
+
+
+HEAD = "import torch\n"
+
+
+def _calls(thread: str, text: str, cause: str | tuple[str, ...], remedy: str, *mended: tuple[str, str]) -> Question:
+    causes = (cause,) if isinstance(cause, str) else cause
+    return Question(thread, HEAD + text.lstrip("\n"), causes, remedy, mended)
+
+
+RECOMPILES: dict[str, Question] = {
+    "every number changes": _calls("pytorch/pytorch#147428", """
+@torch.compile(backend="eager", dynamic=False)
+def mix(a, b, c, d, e):
+    return a * b * c * d * e  # <-
+mix(torch.rand(1, 2), 1, 2, 3, 4)
+mix(torch.rand(10, 20), 5, 6, 7, 8)
+""", ("`a` had 1 row, now 10", "`b` was 1, now 5", "`c` was 2, now 6", "`d` was 3, now 7", "`e` was 4, now 8"),
+        "the same in every call",
+        ("torch.rand(10, 20), 5, 6, 7, 8", "torch.rand(1, 2), 1, 2, 3, 4")),
+    "mode, layer and attribute": _calls("pytorch/pytorch#153442", """
+class Foo(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = torch.nn.Linear(4, 4)
+        self.mode = "a"
+    def forward(self, x):
+        if self.mode == "a":  # <-
+            return self.lin(x * 2)
+        return self.lin(x / 2)
+m = Foo()
+g = torch.compile(m, backend="eager")
+for mode in ("a", "b", "a"):
+    m.mode = mode
+    g(torch.ones(2, 4))
+""", "`self.mode` was 'a', now 'b'", "No action needed if you use both values of `self.mode`"),
+    "counter of a module": _calls("pytorch/pytorch#128319", """
+class M(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.counter = 0
+    def forward(self, x):
+        self.counter += 1  # <-
+        return x * self.counter
+g = torch.compile(M(), backend="eager")
+for _ in range(4):
+    g(torch.ones(3))
+""", "`self.counter` was 0, now 1", "module-int"),
+    "step of a module": _calls("pytorch/pytorch#115711", """
+class M(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.step = 0
+    def forward(self, x):
+        self.step += 1  # <-
+        return x + 1
+g = torch.compile(M(), backend="eager")
+for n in (3, 3, 3, 3):
+    g(torch.ones(n, 4))
+""", "`self.step` was 0, now 1", "module-int"),
+    "index of a layer": _calls("pytorch/pytorch#128071", """
+class Block(torch.nn.Module):
+    def __init__(self, layer_idx):
+        super().__init__()
+        self.layer_idx = layer_idx
+        self.forward = torch.compile(self.run, backend="eager")
+    def run(self, x):
+        return x * self.layer_idx  # <-
+blocks = [Block(n) for n in range(2, 6)]
+x = torch.ones(3)
+for block in blocks:
+    x = block.forward(x)
+""", "`self.layer_idx` was 2, now 3", "module-int"),
+    "size of a cache": _calls("meta-pytorch/torchtune#1663", """
+class Cache(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.size = 4
+        self.register_buffer("k", torch.zeros(16))
+    def forward(self, x):
+        return x + self.k[: self.size].sum()  # <-
+cache = Cache()
+g = torch.compile(cache, backend="eager")
+for _ in range(4):
+    g(torch.ones(3))
+    cache.size += 1
+""", "`self.size` was 4, now 5", "module-int"),
+    "learning rate": _calls("pytorch/pytorch#107076", """
+@torch.compile(backend="eager")
+def step(p, lr):
+    return p - lr * 2  # <-
+for k in range(4):
+    lr = 0.1 * 0.5**k
+    step(torch.ones(3), lr)
+""", "`lr` was 0.1, now 0.05", "float"),
+    "learning rate of an optimizer": _calls("pytorch/pytorch#120934", """
+class Opt:
+    def __init__(self):
+        self.lr = 0.1
+opt = Opt()
+@torch.compile(backend="eager")
+def step(p):
+    return p - opt.lr * 2  # <-
+for k in range(3):
+    step(torch.ones(3))
+    opt.lr *= 0.5
+""", "`opt.lr` was 0.1, now 0.05", "No action needed: the new version accepts any value of `opt.lr`"),
+    "inference mode": _calls("pytorch/pytorch#123784", """
+@torch.compile(backend="eager")
+def fn(x):  # <-
+    return x.sin().cos()
+x = torch.rand(4, 4)
+with torch.no_grad():
+    fn(x)
+fn(x)
+fn(x)
+""", ("global state", "grad mode"), "No action needed if you use both, as in training and evaluation"),
+    "requires_grad under no_grad": _calls("pytorch/pytorch#131975", """
+@torch.compile(backend="eager")
+def f(a, b):
+    return (a + b).clip(0)  # <-
+a, b = torch.randn(4, 4), torch.randn(4, 4)
+with torch.no_grad():
+    f(a, b)
+    a.requires_grad_(True)
+    f(a, b)
+    f(a, b)
+""", "`a` required no gradients, now it does", "No action needed if you need it both with and without gradients"),
+    "train and eval": _calls("pytorch/pytorch#110803", """
+class M(torch.nn.Module):
+    def forward(self, x):
+        return x * 2 if self.training else x  # <-
+m = M()
+g = torch.compile(m, backend="eager")
+for k in range(4):
+    m.train(k % 2 == 0)
+    g(torch.ones(3))
+""", "`self.training` was True, now False", "No action needed if you run the model in both train() and eval() mode"),
+    "last batch is smaller": _calls("pytorch/pytorch#139474", """
+@torch.compile(backend="eager")
+def f(images):
+    return images * 2  # <-
+for n in (8, 8, 5):
+    f(torch.ones(n, 3))
+""", "`images` had 8 rows, now 5", "No action needed: the new version accepts any such size"),
+    "dynamic is off": _calls("pytorch/pytorch#105279", """
+@torch.compile(backend="eager", dynamic=False)
+def f(x):
+    return x * 2  # <-
+for n in (4, 5, 6, 7):
+    x = torch.ones(n, 3)
+    f(x)
+""", "`x` had 4 rows, now 5", "Mark the size as dynamic", ("dynamic=False", "dynamic=True")),
+    "batch of one": _calls("pytorch/pytorch#106067", """
+@torch.compile(backend="eager")
+def f(x):
+    return x + 2  # <-
+for n in (4, 1, 4, 1):
+    f(torch.ones(n, 3))
+""", "`x` had 4 rows, now 1", "No action needed: sizes 0 and 1 each get their own compiled version"),
+    "size that a branch needs": _calls("pytorch/pytorch#174704", """
+@torch.compile(backend="eager")
+def f(x):
+    if x.shape[0] == 5:  # <-
+        return x * 2
+    return x * 3
+for n in (4, 6, 5, 7, 5):
+    f(torch.ones(n, 3))
+""", "`x` has size 5 in dimension 0, which the compiled version excludes", "no action needed if such sizes are rare"),
+    "slice of an input": _calls("pytorch/pytorch#129798", """
+@torch.compile(backend="eager")
+def f(x):
+    return x * 2  # <-
+f(torch.ones(4, 4))
+f(torch.ones(4, 4).t())
+""", "`x` had stride 4 in dimension 0, now 1", "Call `.contiguous()` on `x`", (".t()", ".t().contiguous()")),
+    "stride of a batch of one": _calls("pytorch/pytorch#160271", """
+@torch.compile(backend="eager")
+def f(guidance):
+    return guidance * 2  # <-
+f(torch.ones(1, 4)[:, -1:])
+f(torch.ones(1, 5)[:, -1:])
+""", "`guidance` had stride 4 in dimension 0, now 5", "clone(memory_format=torch.contiguous_format)",
+        ("[:, -1:]", "[:, -1:].clone(memory_format=torch.contiguous_format)")),
+    "rank changes": _calls("pytorch/pytorch#121504", """
+@torch.compile(backend="eager")
+def f(x):
+    return x * 2  # <-
+for shape in ((4,), (4, 4), (4, 4, 4)):
+    f(torch.ones(shape))
+""", "`x` had 1 dimension, now 2", "Pass inputs with the same properties every time",
+        ("(4,), (4, 4), (4, 4, 4)", "(4, 4, 4), (4, 4, 4)")),
+    "half and float": _calls("pytorch/pytorch#105266", """
+@torch.compile(backend="eager")
+def f(x):
+    return x * 2  # <-
+for dtype in (torch.float32, torch.float64, torch.float32):
+    f(torch.ones(3, dtype=dtype))
+""", "`x` was float32, now float64", "No action needed if you use both"),
+    "list of features": _calls("pytorch/pytorch#148179", """
+@torch.compile(backend="eager")
+def f(xs):
+    return torch.cat(xs)  # <-
+for n in (2, 3, 4):
+    f([torch.ones(3)] * n)
+""", "`len(xs)` was 2, now 3", "Keep the length of `xs` the same in every call",
+        ("for n in (2, 3, 4)", "for n in (4, 4, 4)")),
+    "dict that grows": _calls("pytorch/tensordict#1606", """
+@torch.compile(backend="eager")
+def f(x, d):
+    return x * len(d)  # <-
+d = {}
+for k in range(3):
+    f(torch.ones(3), d)
+    d["k"] = k
+""", "`d` was empty, now not empty", "No action needed if `d` is filled once"),
+    "optional keyword arguments": _calls("xdit-project/xDiT#781", """
+@torch.compile(backend="eager")
+def f(x, kwargs):
+    return x * kwargs["a"] if kwargs.get("b") is None else x + kwargs["b"]  # <-
+for k in (0, 1):
+    f(torch.ones(2), {"a": 2, "b": 3} if k else {"a": 2})
+""", "`kwargs` was without the key 'b'", "Use the same keys in `kwargs`", ('{"a": 2, "b": 3} if k else {"a": 2}', '{"a": 2}')),
+    "mask or no mask": _calls("pytorch/pytorch#167596", """
+@torch.compile(backend="eager")
+def f(x, mask=None):
+    return x * 2 if mask is None else x * mask  # <-
+for mask in (None, torch.ones(3), None):
+    f(torch.ones(3), mask)
+""", "`mask` was None", "No action needed if `mask` is optional"),
+    "targets only in training": _calls("karpathy/minGPT#120", """
+@torch.compile(backend="eager")
+def f(x, targets=None):
+    return x * 2 if targets is None else x - targets  # <-
+for targets in (torch.ones(3), None, torch.ones(3)):
+    f(torch.ones(3), targets)
+""", "`targets` was a tensor, now None", "No action needed if `targets` is optional"),
+    "name of a module": _calls("pytorch/pytorch#171593", """
+class M(torch.nn.Module):
+    def __init__(self, key):
+        super().__init__()
+        self.key = key
+    def forward(self, batch):
+        return batch[self.key] * 2  # <-
+batch = {"a": torch.ones(3), "b": torch.ones(3), "c": torch.ones(3)}
+for key in "abc":
+    torch.compile(M(key), backend="eager")(batch)
+""", "`self.key` was 'a', now 'b'", "pass the same value every time", ('for key in "abc"', 'for key in "aaa"')),
+    "function as an argument": _calls("pytorch/pytorch#107866", """
+@torch.compile(backend="eager")
+def f(x, fn):
+    return fn(x)  # <-
+def scaled(n):
+    space = {}
+    exec(f"def made(x): return x * {n}", space)
+    return space["made"]
+for n in (1, 2, 3):
+    f(torch.ones(3), scaled(n))
+""", "`fn` is another function now", "compile these functions, not their caller",
+        ("scaled(n))", "scale)"), ("for n in (1, 2, 3)", "scale = scaled(1)\nfor n in (1, 2, 3)")),
+    "processor of attention": _calls("pytorch/pytorch#163329", """
+class Processor:
+    def __init__(self, n):
+        self.n = n
+    def __call__(self, x):
+        return x * self.n  # <-
+class Attention(torch.nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.processor = Processor(n)
+    def forward(self, x):
+        return self.processor(x)
+for n in (2, 3, 4):
+    torch.compile(Attention(n), backend="eager")(torch.ones(3))
+""", "`self.processor.n` was 2, now 3", "dynamic-number"),
+    "hook that was added": _calls("pytorch/pytorch#117758", """
+torch._dynamo.config.skip_nnmodule_hook_guards = False
+m = torch.nn.Linear(2, 2)
+@torch.compile(backend="eager")
+def f(x):
+    return m(x)  # <-
+for k in range(3):
+    f(torch.ones(3, 2))
+    m.register_forward_hook(lambda *args: None)
+""", "_forward_hooks", "Register the hooks of `m` once",
+        ("    m.register_forward_hook(lambda *args: None)\n", ""),
+        ("m = torch.nn.Linear(2, 2)\n", "m = torch.nn.Linear(2, 2)\nm.register_forward_hook(lambda *args: None)\n")),
+    "global variable": _calls("pytorch/pytorch#127483", """
+VARIABLE = 0
+@torch.compile(backend="eager")
+def f(x):
+    return x[VARIABLE:]  # <-
+for VARIABLE in (2, 3, 4):
+    f(torch.ones(8))
+""", "`VARIABLE` was 2, now 3", "Pass the same `VARIABLE` in every call", ("in (2, 3, 4)", "in (4, 4, 4)")),
+    "sizes of parameters": _calls("microsoft/dion#23", """
+@torch.compile(backend="eager")
+def post(x):
+    return x * 2  # <-
+for n in (2, 3, 4, 5):
+    post(torch.nn.Parameter(torch.ones(n, 3)))
+""", "`x` had 2 rows, now 3", "dynamic-source"),
+    "default dtype": _calls("pytorch/pytorch#108624", """
+@torch.compile(backend="eager")
+def f(x):  # <-
+    return x * 2
+f(torch.ones(3))
+torch.set_default_dtype(torch.float64)
+x = torch.ones(3, dtype=torch.float32)
+f(x)
+torch.set_default_dtype(torch.float32)
+""", ("global state", "dtype"), "Set the number of threads, the default dtype", ("torch.set_default_dtype(torch.float64)", "")),
+    "autocast on and off": _calls("pytorch/pytorch#186529", """
+@torch.compile(backend="eager")
+def f(x):  # <-
+    return x @ x
+for enabled in (False, True, False, True):
+    with torch.autocast("cpu", enabled=enabled):
+        f(torch.ones(2, 2))
+""", ("global state", "autocast"), "No action needed if you use both"),
+    "parameter and tensor": _calls("pytorch/examples#1379", """
+@torch.compile(backend="eager")
+def describe(b):
+    return b * 2  # <-
+describe(torch.nn.Parameter(torch.ones(1)).data)
+describe(torch.nn.Parameter(torch.ones(1), requires_grad=False))
+""", "`b` was a tensor of another class, now a Parameter", "Pass inputs with the same properties",
+        ("torch.nn.Parameter(torch.ones(1), requires_grad=False)", "torch.nn.Parameter(torch.ones(1), requires_grad=False).data")),
+    "enumeration": _calls("pytorch/pytorch#112090", """
+import enum
+class Mode(enum.Enum):
+    UP = 1
+    DOWN = 2
+@torch.compile(backend="eager")
+def f(x, mode):
+    return x * mode.value  # <-
+for mode in (Mode.UP, Mode.DOWN, Mode.UP):
+    f(torch.ones(3), mode)
+""", "`mode` is another Mode now", "No action needed for a few objects"),
+    "number of steps in a loop": _calls("pytorch/torchdynamo#330", """
+@torch.compile(backend="eager")
+def f(x, steps):
+    for _ in range(steps):  # <-
+        x = x + 1
+    return x
+for steps in (2, 3, 4, 5):
+    f(torch.ones(3), steps)
+""", "`steps` was 2, now 3", "pass the same value every time",
+        ("in (2, 3, 4, 5)", "in (5, 5, 5, 5)")),
+    "string of a mode": _calls("pytorch/pytorch#127483", """
+@torch.compile(backend="eager")
+def f(x, reduction):
+    return x.sum() if reduction == "sum" else x.mean()  # <-
+for reduction in ("sum", "mean", "sum", "mean"):
+    f(torch.ones(3), reduction)
+""", "`reduction` was 'sum', now 'mean'", "No action needed if you use both values of `reduction`"),
+}
+"""Why did it recompile?"""
+
+
+BREAKS: dict[str, Question] = {
+    "item": _calls("pytorch/pytorch#158642", """
+@torch.compile(backend="eager")
+def f(x):
+    y = x * 2
+    n = y.sum().item()  # <-
+    return y * n
+f(torch.ones(3))
+""", "Tensor.item()", "scalar-outputs"),
+    "item of a loss": _calls("sgl-project/SpecForge#222", """
+@torch.compile(backend="eager")
+def accuracy(x, mask):
+    hits = (x * mask).sum()
+    return hits.item() / (mask.sum().item() + 1e-6) + x  # <-
+accuracy(torch.ones(3), torch.ones(3))
+""", "Tensor.item()", "scalar-outputs"),
+    "tolist of tokens": _calls("PrimeIntellect-ai/prime-rl#996", """
+@torch.compile(backend="eager")
+def experts(x, counts):
+    x = x * 2
+    parts = torch.split(x, counts.tolist())  # <-
+    return parts[0] + 1
+experts(torch.ones(4), torch.tensor([1, 3]))
+""", "tolist", "scalar-outputs"),
+    "mask": _calls("pytorch/pytorch#114220", """
+@torch.compile(backend="eager")
+def f(t):
+    t = t * 2
+    return t[t > 0.5] + 1  # <-
+f(torch.rand(3, 4))
+""", "Dynamic shape operator", "dynamic-outputs"),
+    "nonzero": _calls("pytorch/pytorch#94414", """
+@torch.compile(backend="eager")
+def f(t):
+    t = t * 2
+    index = torch.nonzero(t)  # <-
+    return index + 1
+f(torch.rand(3, 4))
+""", "Dynamic shape operator", "dynamic-outputs"),
+    "unique": _calls("pytorch/pytorch#99609", """
+@torch.compile(backend="eager")
+def f(t):
+    t = t * 2
+    values = torch.unique(t)  # <-
+    return values + 1
+f(torch.ones(3))
+""", "Dynamic shape operator", "dynamic-outputs"),
+    "if on a sum": _calls("pytorch/torchdynamo#1883", """
+@torch.compile(backend="eager")
+def toy(a):
+    x = a + 33
+    if x.sum() < 0:  # <-
+        x = x + 55
+    return x * 2
+toy(torch.randn(10))
+""", "Data-dependent branching", "consider making the code branchless",
+        ("    if x.sum() < 0:  # <-\n        x = x + 55", "    x = torch.where(x.sum() < 0, x + 55, x)")),
+    "if on isinf": _calls("pytorch/pytorch#180406", """
+@torch.compile(backend="eager")
+def cast(x):
+    x = x * 2
+    if x.isinf().any() or x.isnan().any():  # <-
+        x = torch.clamp(x, -1, 1)
+    return x + 1
+cast(torch.ones(3))
+""", "Data-dependent branching", "consider making the code branchless",
+        ("    if x.isinf().any() or x.isnan().any():  # <-\n        x = torch.clamp(x, -1, 1)",
+         "    x = torch.where(x.isinf().any() | x.isnan().any(), torch.clamp(x, -1, 1), x)")),
+    "all in a condition": _calls("pytorch/torchdynamo#1767", """
+@torch.compile(backend="eager")
+def f(x):
+    x = x * 2
+    if x.all():  # <-
+        return x.cos()
+    return x.sin()
+f(torch.ones(3))
+""", "Data-dependent branching", "consider making the code branchless",
+        ("    if x.all():  # <-\n        return x.cos()\n    return x.sin()", "    return torch.where(x.all(), x.cos(), x.sin())")),
+    "while on a tensor": _calls("pytorch/torchdynamo#330", """
+@torch.compile(backend="eager")
+def f(x):
+    x = x * 2
+    while x.sum() < 10:  # <-
+        x = x * 2
+    return x + 1
+f(torch.ones(3))
+""", "`while` on a tensor value", "Run a fixed number of rounds",
+        ("    while x.sum() < 10:  # <-\n        x = x * 2",
+         "    for _ in range(2):\n        x = torch.where(x.sum() < 10, x * 2, x)")),
+    "torch.equal": _calls("pytorch/pytorch#145970", """
+@torch.compile(backend="eager")
+def f(a, x):
+    x = x * 2
+    if torch.equal(a, x):  # <-
+        return x * x
+    return x + 1
+f(torch.ones(3), torch.ones(3))
+""", ("Data dependent operator", "torch.equal"), ""),
+    "print": _calls("pytorch/pytorch#93739", """
+@torch.compile(backend="eager")
+def f(x):
+    y = x * 2
+    print("between")  # <-
+    return y + 1
+f(torch.ones(3))
+""", "print", "print"),
+    "warnings.warn": _calls("pytorch/pytorch#135688", """
+import warnings
+@torch.compile(backend="eager")
+def f(x):
+    y = x * 2
+    warnings.warn("aaa")  # <-
+    return y + 1
+f(torch.ones(3))
+""", "warnings.warn", "warn"),
+    "logger": _calls("tenstorrent/tt-torch#852", """
+import logging
+logger = logging.getLogger("model")
+@torch.compile(backend="eager")
+def f(x):
+    y = x * 2
+    logger.warning("Setting pad_token_id")  # <-
+    return y + 1
+f(torch.ones(3))
+""", "logging.Logger", "logger"),
+    "context variable": _calls("pytorch/pytorch#186449", """
+import contextvars
+scale = contextvars.ContextVar("scale", default=2)
+@torch.compile(backend="eager")
+def f(x):
+    y = x * 2
+    return y * scale.get()  # <-
+f(torch.ones(3))
+""", "ContextVar.get", "Avoid calling `ContextVar.get`",
+        ("y = x * 2\n    return y * scale.get()  # <-", "y = x * 2\n    return y * n"),
+        ('@torch.compile(backend="eager")', 'n = scale.get()\n@torch.compile(backend="eager")')),
+    "time": _calls("pytorch/torchdynamo#943", """
+import time
+@torch.compile(backend="eager")
+def f(x):
+    y = x * 2
+    begin = time.perf_counter()  # <-
+    return y + 1, begin
+f(torch.ones(3))
+""", "time.perf_counter", "Move the call out of the compiled function",
+        ("    begin = time.perf_counter()  # <-\n    return y + 1, begin", "    return y + 1")),
+    "deepcopy": _calls("pytorch/torchdynamo#943", """
+import copy
+@torch.compile(backend="eager")
+def f(x, layers):
+    y = x * 2
+    other = copy.deepcopy(layers)  # <-
+    return other(y)
+f(torch.ones(2), torch.nn.Linear(2, 2))
+""", "copy.deepcopy", "Move the call out of the compiled function", ("copy.deepcopy(layers)", "layers")),
+    "backward": _calls("pytorch/torchdynamo#943", """
+@torch.compile(backend="eager")
+def f(x, w):
+    y = (x * w).sum()
+    y.backward()  # <-
+    return y + 1
+f(torch.ones(2), torch.ones(2, requires_grad=True))
+""", "backward", "Call `backward()` outside the compiled function", ("    y.backward()  # <-\n", "")),
+    "shuffle": _calls("pytorch/pytorch#197085", """
+import random
+@torch.compile(backend="eager")
+def f(x):
+    y = x * 2
+    order = [1, 2, 3]
+    random.shuffle(order)  # <-
+    return y * order[0]
+f(torch.ones(2))
+""", "shuffle", "Avoid calling the function `Random.shuffle`", ("    random.shuffle(order)  # <-\n", "")),
+    "file": _calls("pytorch/pytorch#119186", """
+@torch.compile(backend="eager")
+def f(x):
+    y = x * 2
+    exists = open("/dev/null") is not None  # <-
+    return y + exists
+f(torch.ones(2))
+""", "open", "Avoid calling builtin `open`", ('open("/dev/null") is not None', "True")),
+    "numpy of a tensor": _calls("pytorch/pytorch#119186", """
+import numpy as np
+@torch.compile(backend="eager")
+def f(x):
+    y = x * 2
+    if np.count_nonzero(y.numpy()) == 1:  # <-
+        return y - 1
+    return y + 1
+f(torch.ones(2))
+""", "Data-dependent branching", "consider making the code branchless",
+        ("    if np.count_nonzero(y.numpy()) == 1:  # <-\n        return y - 1\n    return y + 1",
+         "    return torch.where((y != 0).sum() == 1, y - 1, y + 1)")),
+    "break in a callee": _calls("pytorch/pytorch#126722", """
+def h(x):
+    x = x + 1
+    torch._dynamo.graph_break()  # <-
+    return x + 1
+def g(x):
+    return h(x + 1) + 1
+f = torch.compile(g, backend="eager")
+f(torch.randn(3, 3))
+""", "graph_break()", "Remove the `torch._dynamo.graph_break()` call", ("    torch._dynamo.graph_break()  # <-\n", "")),
+    "disabled function": _calls("pytorch/pytorch#142358", """
+@torch.compiler.disable
+def h(x):
+    return x + 1
+@torch.compile(backend="eager")
+def f(x):
+    y = x * 2
+    return h(y) * 2  # <-
+f(torch.randn(3))
+""", "disable", "Remove the `torch.compiler.disable` call", ("@torch.compiler.disable\n", "")),
+    "parsing text": _calls("pytorch/pytorch#161765", """
+import json
+@torch.compile(backend="eager")
+def f(x):
+    y = x * 2
+    n = len(json.dumps({"a": 1}))  # <-
+    return y + n
+f(torch.randn(3))
+""", "json", "Move the call out of the compiled function", ('    n = len(json.dumps({"a": 1}))  # <-\n', ""),
+        ('@torch.compile(backend="eager")', 'n = 8\n@torch.compile(backend="eager")')),
+}
+"""Why does the graph break?"""
+
+QUESTIONS = RECOMPILES | BREAKS

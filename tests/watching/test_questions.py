@@ -1,0 +1,106 @@
+"""Sixty questions from public threads: the tools name the cause and the line, and the remedy helps."""
+
+from __future__ import annotations
+
+import pytest
+from views.test_remedies import counts, ran
+from watching.questions import BREAKS, QUESTIONS, Question
+
+from dynexplore.recording.recording import Recording
+from dynexplore.tools.tried_remedies import applied
+from dynexplore.views.ranked_costs import Cost, costs_of, remedies_of
+from dynexplore.views.remedies import NO_ACTION
+
+pytestmark = [
+    pytest.mark.lenses,
+    pytest.mark.filterwarnings("ignore:Guards may run slower on Python 3.13.0:RuntimeWarning"),
+    pytest.mark.filterwarnings("ignore::UserWarning"),  # what the programs and torch.compile warn about is not the question
+]
+
+SLICE = (
+    "every number changes", "size that a branch needs", "stride of a batch of one", "targets only in training", "dict that grows",
+    "rank changes", "warnings.warn", "logger", "tolist of tokens", "while on a tensor", "parsing text", "numpy of a tensor",
+)  # fmt: skip
+"""The questions of every run: those whose answers were wrong when the sixty were first asked, and two others."""
+
+
+def cost_of(recording: Recording, question: Question) -> Cost:
+    """The cost that the question is about: of several, whose order is that of their seconds, the one with its cause."""
+    kind = "graph break" if question in BREAKS.values() else "recompile"
+    costs = [cost for cost in costs_of(recording) if cost.kind == kind]
+    return next((cost for cost in costs if cause_is_right(cost, question)), costs[0])
+
+
+def cause_is_right(cost: Cost, question: Question) -> bool:
+    words = " ".join([cost.cause, cost.code, *(reason.line for reason in cost.all_reasons)])
+    return all(part in words for part in question.cause)
+
+
+def line_is_right(cost: Cost, question: Question) -> bool:
+    """The line that breaks; or the one that needed the guard, or if none did, the function's."""
+    marked = next(number for number, line in enumerate(question.source.split("\n"), 1) if line.endswith("# <-"))
+    needed = [reason.needed_at.line for reason in cost.all_reasons if reason.needed_at is not None]
+    if cost.kind == "graph break":
+        return cost.line == marked
+    return needed[0] == marked if needed else cost.line in (marked, marked - 1) or bool(cost.callers)
+
+
+def remedy_helps(recording: Recording, cost: Cost, question: Question) -> bool:
+    """Whether fewer graph breaks and recompiles are left: after the change, as it stands in the table, or after what it says."""
+    before = counts(recording)
+    offered = {remedy.row: remedy for remedy in remedies_of(cost, question.source)}
+    if question.remedy in offered and not question.mended:
+        source, environment = applied(offered[question.remedy], cost, question.source, "<program>")
+        if offered[question.remedy].how == "call":
+            source = _before_the_call(question.source, offered[question.remedy].text)
+        return counts(ran(source, environment)) < before
+    if question.remedy not in cost.advice:
+        return False
+    if not question.mended:
+        return cost.advice.startswith(NO_ACTION) and cost.times <= len(cost.all_reasons)  # each reason once, in many calls
+    source = question.source
+    for old, new in question.mended:
+        assert old in source, old
+        source = source.replace(old, new)
+    return counts(ran(source)) < before
+
+
+def _before_the_call(source: str, text: str) -> str:
+    lines = source.split("\n")
+    at = max(number for number, line in enumerate(lines) if line.startswith("    ") and line.endswith(")") and "# <-" not in line)
+    lines.insert(at, f"    {text}")
+    return "\n".join(lines)
+
+
+def answered(question: Question) -> dict[str, bool]:
+    """Which parts of the answer are right; a question that has no remedy needs none."""
+    recording = ran(question.source)
+    cost = cost_of(recording, question)
+    return {
+        "cause": cause_is_right(cost, question),
+        "line": line_is_right(cost, question),
+        "remedy": not question.remedy or remedy_helps(recording, cost, question),
+    }
+
+
+@pytest.mark.parametrize("name", SLICE)
+def test_a_question_is_answered(name: str) -> None:
+    """Cause, line and remedy."""
+    assert answered(QUESTIONS[name]) == {"cause": True, "line": True, "remedy": True}
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", [name for name in QUESTIONS if name not in SLICE])
+def test_the_other_questions_are_answered(name: str) -> None:
+    """The same for the rest."""
+    assert answered(QUESTIONS[name]) == {"cause": True, "line": True, "remedy": True}
+
+
+@pytest.mark.plain("about the table")
+def test_there_are_sixty_and_each_has_its_thread() -> None:
+    """A thread of a repository, a marked line, and a cause."""
+    assert len(QUESTIONS) == 60
+    for question in QUESTIONS.values():
+        repository, _, number = question.thread.partition("#")
+        assert repository.count("/") == 1 and number.isdigit()
+        assert question.source.count("# <-") == 1 and all(question.cause)
