@@ -189,8 +189,8 @@ def _relation(check: str, scope: Scope) -> tuple[str, str, str, str]:
     if not parts:
         return plain_source(check), "torch", "true", "false"
     facts = [f"{plain_source(place)}.{name}()[{axis}] is {_size_at(place, name, int(axis), scope)}" for place, name, axis in parts]
-    known = [fact for fact in dict.fromkeys(facts) if not fact.endswith(" ?")]
-    return plain_source(parts[0][0]), "SHAPE_ENV", plain_source(check), ", ".join(known)
+    sizes = [fact for fact in dict.fromkeys(facts) if not fact.endswith(" ?")]
+    return plain_source(parts[0][0]), "SHAPE_ENV", plain_source(check), ", ".join(sizes)
 
 
 _SIZE_OF = re.compile(r"((?:[LG]\['\w+'\]|\b[A-Za-z_]\w*)(?:\.\w+(?!\()|\[[^\]]*\])*)\.(size|stride)\(\)\[(\d+)\]")
