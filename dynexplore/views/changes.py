@@ -465,10 +465,10 @@ def _class_change(words: str) -> str:
     >>> _class_change("(expected type of 'x' to be a tensor type, ' but found <class 'NoneType'>)")
     'was a tensor, now None'
     """
-    both, new = _CLASS.search(words), _CLASS_BY_TORCH.search(words)
-    if both is None and new is None:
+    match, new = _CLASS.search(words), _CLASS_BY_TORCH.search(words)
+    if match is None and new is None:
         return ""
-    before, now = (both[1], both[2]) if both is not None else ("", new[1])  # type: ignore[index]
+    before, now = (match[1], match[2]) if match is not None else ("", new[1])  # type: ignore[index]
     if now == "NoneType":
         return "was a tensor, now None"
     before = f"was {_with_article(before)}" if before else "was a tensor of another class"
