@@ -154,7 +154,6 @@ THEMES: dict[str, tuple[str, ...]] = {
     "engine/variables/numpy_/array_memory": ("engine/variables/numpy_/test_array",),
     "engine/variables/numpy_/array_models": ("engine/variables/numpy_/test_array",),
     "engine/variables/numpy_/array_rules": ("engine/variables/numpy_/test_array",),
-    "engine/variables/objects/annotation": ("engine/translate/test_class_forms",),
     "engine/variables/objects/builtin_value": ("engine/variables/test_model_code",),
     "engine/variables/objects/class_": ("engine/variables/objects/test_user_object", "engine/translate/test_class_statement"),
     "engine/variables/objects/descriptors": (

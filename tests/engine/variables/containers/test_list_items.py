@@ -137,6 +137,7 @@ def program_of(body: str) -> Callable[..., Any]:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_length_hints(way: str) -> None:
+    """The same methods are called in the same order, with the same result or exception."""
     program = program_of(way)
     for receiver in RECEIVERS:
         for answer in ANSWERS:
@@ -195,6 +196,7 @@ SOURCES = (
 
 @pytest.mark.parametrize("target", FILLED)
 def test_a_container_is_filled_while_the_iterable_is_read(target: str) -> None:
+    """It grows before the eyes of the iterable, and keeps what it has when that raises."""
     for statement in FILLED[target]:
         for source in SOURCES:
             fill = statement.replace("I", source)
@@ -210,10 +212,12 @@ def test_a_container_is_filled_while_the_iterable_is_read(target: str) -> None:
     "t = counted(); r = list(zip(t, [1, 2])), next(t)",
 ])  # fmt: skip
 def test_no_more_is_read_than_is_needed(read: str) -> None:
+    """From an iterator without an end, too."""
     assert_same_as_eager(program_of(read), X, setup=CALLED.clear, observe=lambda: list(CALLED))
 
 
 def test_a_generator_that_had_too_many_values_goes_on_after_them() -> None:
+    """An unpacking that fails has read one item more than it has names for."""
     body = "t = counted()\n        try: a, b = t\n        except ValueError as e: r = [str(e), next(t)]"
     assert_same_as_eager(program_of(body), X, setup=CALLED.clear, observe=lambda: list(CALLED))
 
@@ -221,6 +225,7 @@ def test_a_generator_that_had_too_many_values_goes_on_after_them() -> None:
 @pytest.mark.parametrize("symbol", ["&", "|", "-", "^"])
 @pytest.mark.parametrize("sides", [("{1}", "{1.0}"), ("{1, 2}", "{1.0}"), ("{1}", "{1.0, 2.0}"), ("{True, 3}", "{1, 3.0}")])
 def test_which_of_two_equal_members_stays(symbol: str, sides: tuple[str, str]) -> None:
+    """1 or 1.0, by operator, by method, with an iterable and in place."""
     method = {"&": "intersection", "|": "union", "-": "difference", "^": "symmetric_difference"}[symbol]
     lhs, rhs = sides
     body = f"r = [repr({lhs} {symbol} {rhs}), repr({lhs}.{method}({rhs})), repr({lhs}.{method}(list({rhs})))]"

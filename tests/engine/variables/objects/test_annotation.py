@@ -43,6 +43,7 @@ def pickled(x: torch.Tensor) -> Any:
 
 
 def test_a_global_type_variable_is_pickled_by_name() -> None:
+    """What pickle finds under the name is what the annotation holds."""
     assert_same_as_eager(pickled, torch.ones(2), calls=3)
 
 
@@ -72,6 +73,7 @@ CALLS = (
 
 @pytest.mark.parametrize("call", CALLS)
 def test_methods_of_a_generic_alias(call: str) -> None:
+    """They change the object that is passed to them."""
     names: dict[str, Any] = {"List": typing.List, "deque": collections.deque, "Items": Items}
     made = "x, r, d, q, i, s = x + 1, 0, {'a': 0}, deque(), Items(), set()"
     exec(f"def program(x, a):\n    {made}\n    {call}\n    return x, r, a, d, q, i, s\n", names)
