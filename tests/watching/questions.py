@@ -1,7 +1,7 @@
 """Sixty questions from public threads, each retold as a small program, with the answer that a person should get.
 
-The answers were written before the tools were asked. A question is right if all three parts are: the cause, the line, and a remedy
-that helps. `# <-` marks the line.
+Answers come from reading the threads and running the programs. A question is right if all three parts are: the cause, the line, and
+a remedy that helps. `# <-` marks the line.
 
 In: nothing. Out: `QUESTIONS`: name -> `Question`. Addresses are those of github.com: `pytorch/pytorch#147428`.
 """
@@ -255,7 +255,7 @@ def f(x, mask=None):
 for mask in (None, torch.ones(3), None):
     f(torch.ones(3), mask)
 """, "`mask` was None", "No action needed if `mask` is optional"),
-    "targets only in training": _calls("karpathy/minGPT#120", """
+    "targets only in training": _calls("pytorch/pytorch#151122", """
 @torch.compile(backend="eager")
 def f(x, targets=None):
     return x * 2 if targets is None else x - targets  # <-
@@ -345,7 +345,7 @@ for enabled in (False, True, False, True):
     with torch.autocast("cpu", enabled=enabled):
         f(torch.ones(2, 2))
 """, ("global state", "autocast"), "No action needed if you use both"),
-    "parameter and tensor": _calls("pytorch/examples#1379", """
+    "parameter and tensor": _calls("pytorch/pytorch#187073", """
 @torch.compile(backend="eager")
 def describe(b):
     return b * 2  # <-
@@ -353,7 +353,7 @@ describe(torch.nn.Parameter(torch.ones(1)).data)
 describe(torch.nn.Parameter(torch.ones(1), requires_grad=False))
 """, "`b` was a tensor of another class, now a Parameter", "Pass inputs with the same properties",
         ("torch.nn.Parameter(torch.ones(1), requires_grad=False)", "torch.nn.Parameter(torch.ones(1), requires_grad=False).data")),
-    "enumeration": _calls("pytorch/pytorch#112090", """
+    "enumeration": _calls("pytorch/torchdynamo#211", """
 import enum
 class Mode(enum.Enum):
     UP = 1
