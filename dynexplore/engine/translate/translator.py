@@ -289,14 +289,18 @@ class Translator:
         return RestartPoint(stop_at, _without_frames(graph_break), self.has_nested, transient_break_guards=guards)
 
     def _restart_before_value(self, failure: ReconstructionError) -> RestartPoint:
-        """Stop the next attempt before a value is created that is alive at the end of the graph and that only Python can create."""
-        graph_break = self._break_before_value(failure)
+        """Stop the next attempt before a value is created that is alive at the end of the graph and that only Python can create.
+
+        If a callee creates it in the call in which the graph broke, the frame around that call breaks there, for the same reason.
+        """
+        at_call = any(frame.unit_began_at == failure.step for frame in self.frames.chain[:-1])
+        graph_break = self.restart.graph_break if self.restart and at_call else self._break_before_value(failure)
         self._refuse_where_forbidden(graph_break)
         if self.restart is not None and self.restart.stop_at <= failure.step:
             raise SkipFrame(graph_break.reason)
         if self.emitter is not None:
             self.emitter.restarted(graph_break, self.frames.root.current)
-        return RestartPoint(failure.step, _without_frames(graph_break), self.has_nested, stack_follows=True)
+        return RestartPoint(failure.step, _without_frames(graph_break), self.has_nested, stack_follows=not at_call)
 
     def _break_before_value(self, failure: ReconstructionError) -> GraphBreak:
         """The break for a value that cannot be reconstructed; for a class, at its class statement."""
