@@ -63,6 +63,9 @@ class AnnotationVariable(ConstantVariable):
         return ctx.build(origin, None).get_attribute(ctx, name)
 
     def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
+        value = getattr(self.value, name, None)
+        if isinstance(value, _OF_TYPING):  # `__origin__` of a Union: it can be called, but is no method
+            return ctx.build(value, None)
         method = self._method_of_origin(ctx, name)
         return super().get_attribute(ctx, name) if method is None else method
 

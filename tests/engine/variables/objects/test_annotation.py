@@ -47,6 +47,15 @@ def test_a_global_type_variable_is_pickled_by_name() -> None:
     assert_same_as_eager(pickled, torch.ones(2), calls=3)
 
 
+def origins(x: torch.Tensor, union: Any) -> Any:
+    return x + 1, union.__origin__ is typing.Union, typing.Union[int, None].__origin__ is typing.Union, union.__origin__
+
+
+def test_the_origin_of_a_union() -> None:
+    """It is the very object, whether the union was passed or is made here."""
+    assert_same_as_eager(origins, torch.ones(2), typing.Union[str, int], calls=2)
+
+
 class Items(list[Any]):
     def add(self, item: Any) -> Items:
         self.append(item)
