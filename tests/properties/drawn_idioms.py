@@ -214,7 +214,7 @@ BLOCKS = (
     "for p, *q in [({i}, 2, 3), (4,)]:\n    m = p + len(q)\n    <block>",
     "for p, q in zip({e}, {e}, strict=True):\n    <block>",
     "for {new} in sorted({{'b': {i}, 'a': 2}}.items(), key=lambda kv: kv[1]):\n    LOG.append({new})\n    print({new}[0])",
-    "while True:\n    {T} = {T} * 2\n    m = m + 1 if isinstance(m, int) else 9\n    if m > 3 or {c}:\n        break\n    <block>",
+    "{new} = 0\nwhile True:\n    {T} = {T} * 2\n    {new} += 1\n    m = m + 1 if isinstance(m, int) else 9\n    if m > 3 or {new} > 4 or {c}:\n        break\n    <block>",
     "STATE = {{'count': {i}}}\n<block>",
     "if (p := {t}).dim() == {i} and (q := {i}) > 0:\n    z = p * q\nelif (r := {i}):\n    m = r\n    <block>",
     "{new} = iter({e})\nfor v in {new}:\n    m = next({new}, None)\n    <block>",
