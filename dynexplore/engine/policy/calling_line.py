@@ -20,12 +20,12 @@ from dynexplore.engine.policy.trace_rules import OWN_FOLDER, is_of_the_program, 
 
 
 def callers() -> Iterator[FrameType]:
-    """The user's frames that called the frame being converted, innermost first."""
+    """The user's frames that called the frame being converted, innermost first; the engine's wrapper of a callable is none."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(OWN_FOLDER):
         frame = frame.f_back
     while frame is not None:
-        if not rule_of(frame.f_code.co_filename).library:
+        if frame.f_code.co_filename != native.ENTRY_FILE and not rule_of(frame.f_code.co_filename).library:
             yield frame
         frame = frame.f_back
 
