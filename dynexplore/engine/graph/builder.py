@@ -171,7 +171,9 @@ class GraphBuilder:
         written = self.written_base(value)
         if written is not None:
             with self.fake_mode, torch.enable_grad():
-                return written.as_strided(value.shape, value.stride(), value.storage_offset())
+                fake = written.as_strided(value.shape, value.stride(), value.storage_offset())
+            self.fake_mode.stale_views.append(fake)  # the view itself has no grad_fn until something reads it
+            return fake
         fake = self._twin(value, source, symbolic_context)
         if has_stale_grad_fn(value):
             self.fake_mode.stale_views.append(fake)
