@@ -166,11 +166,15 @@ class EffectTrackingFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
         """Whether data that was assigned to a tensor has been mutated since."""
         return any(data._version != version for data, version in self.assigned)
 
-    def is_view_of_assigned(self, output: Any) -> bool:
-        """Whether a result is a view, or are views, of a tensor to which data was assigned: here they are some of that data."""
+    def is_view_of_assigned(self, output: Any, arguments: Sequence[torch.Tensor]) -> bool:
+        """Whether a result is a view, or are views, of data that was assigned to a tensor: `detach()`, too, which has no `_base`.
+
+        `arguments`: the operator's, of which a write returns one.
+        """
         outputs = output if isinstance(output, list | tuple) else (output,)
-        bases = [data if data._base is None else data._base for data, _ in self.assigned]
-        return any(isinstance(view, torch.Tensor) and any(view._base is base for base in bases) for view in outputs)
+        views = [view for view in outputs if isinstance(view, torch.Tensor) and all(view is not tensor for tensor in arguments)]
+        storages = {storage_of(data) for data, _ in self.assigned}
+        return any(view.layout is torch.strided and storage_of(view) in storages for view in views)
 
     def dispatch(
         self, func: Any, types: Sequence[type], args: Sequence[object] = (), kwargs: Mapping[str, object] | None = None
