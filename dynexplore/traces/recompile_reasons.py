@@ -26,7 +26,9 @@ _GRADIENTS = re.compile(r"tensor '(.*?)' requires_grad mismatch\. expected requi
 _SIZE = re.compile(r"size mismatch at index (\d+)")
 _EQUAL = re.compile(r"^(.*?) == (.*)$")
 _CONTAINS = re.compile(r"^(not )?___dict_contains\((.*), (.*)\)$")
-_CLASS = re.compile(r"^expected type of '(.*?)' to be a tensor type,.* but found <class '(?:.*\.)?(\w+)'>")
+_CLASS = re.compile(  # from torch 2.14 on it names a class where 2.13 says "a tensor type"
+    r"^expected type of '(.*?)' to be (?:a tensor type|<class '[\w.]+'>),.* but found <class '(?:.*\.)?(\w+)'>"
+)
 _NONE = re.compile(r"^(.*) is None$")
 _EMPTY = re.compile(r"^not ([\w.\[\]']+)$")
 _LENGTH = re.compile(r"^len\((.*)\)$")
@@ -131,6 +133,8 @@ def _words(check: str, scope: Scope) -> tuple[str, str, str, str]:
     ('fn', 'ID_MATCH', 'object object', 'object object')
     >>> _words("expected type of 'b' to be a tensor type, ' but found <class 'torch.nn.parameter.Parameter'>", ({}, {}))
     ('b (class)', 'torch tensor', 'a tensor of another class', 'Parameter')
+    >>> _words("expected type of 'b' to be <class 'torch.Tensor'>, but found <class 'NoneType'>", ({}, {}))
+    ('b (class)', 'torch tensor', 'a tensor of another class', 'NoneType')
     """
     if match := _NONE.match(check):
         came = value_at(match[1], scope)

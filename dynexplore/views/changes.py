@@ -162,7 +162,7 @@ _TENSOR = re.compile(r"(\w+)\[(.*?)\] (\S+)")
 _STRIDES = re.compile(r"stride mismatch at index (\d+)\. expected (\d+), actual (\d+)")
 _GRADIENTS = re.compile(r"requires_grad mismatch\. expected requires_grad=(\d)")
 _CLASS = re.compile(r"class mismatch\. expected (\S+), actual (\S+)\)")
-_CLASS_BY_TORCH = re.compile(r"to be a tensor type,.* but found <class '(?:.+\.)?(.+?)'>")
+_CLASS_BY_TORCH = re.compile(r"to be (?:a tensor type|<class '[\w.]+'>),.* but found <class '(?:.+\.)?(.+?)'>")
 _UNITS = {1: ("element", "elements"), 2: ("row", "rows")}
 
 
