@@ -15,7 +15,7 @@ from dynexplore.engine.bytecode import Step
 from dynexplore.engine.raw_attributes import name_in_messages
 from dynexplore.engine.translate.dispatch import handles
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
-from dynexplore.engine.variables.containers.list_items import first_items, list_items
+from dynexplore.engine.variables.containers.list_items import are_items_at_hand, first_items, list_items
 from dynexplore.engine.variables.containers.mapping import DictVariable, pairs_of
 from dynexplore.engine.variables.containers.sequence import ListVariable, TupleVariable
 from dynexplore.engine.variables.containers.set_ import SetVariable
@@ -181,15 +181,14 @@ def require_iterable(ctx: Interpreter, value: VariableTracker, message: str) -> 
 def _unpacked(ctx: Interpreter, value: VariableTracker, most: int) -> list[VariableTracker]:
     """So many first items at most, unless the value has them all at hand: an iterator is taken no further."""
     require_iterable(ctx, value, "cannot unpack non-iterable {} object")
-    at_hand = type(value).unpack is not VariableTracker.unpack
-    items = value.unpack(ctx) if at_hand else first_items(ctx, value.iterate(ctx), most)
+    items = value.unpack(ctx) if are_items_at_hand(value) else first_items(ctx, value.iterate(ctx), most)
     return [item.read(ctx) for item in items]
 
 
 def _unpacked_with_rest(ctx: Interpreter, value: VariableTracker, before: int) -> list[VariableTracker]:
     """Every item: the first ones by themselves, then the rest as a list."""
     require_iterable(ctx, value, "cannot unpack non-iterable {} object")
-    if type(value).unpack is not VariableTracker.unpack:
+    if are_items_at_hand(value):
         return [item.read(ctx) for item in value.unpack(ctx)]
     iterator = value.iterate(ctx)
     first = first_items(ctx, iterator, before)

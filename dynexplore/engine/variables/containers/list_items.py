@@ -43,11 +43,16 @@ tuple(_tried)
 _TUPLE_ASKS = _tried.hint_calls > 0  # until Python 3.13
 
 
+def are_items_at_hand(iterable: VariableTracker) -> bool:
+    """Whether all items are read at once, because reading one runs nothing of the program: those of a container of a C type."""
+    return type(iterable).unpack is not VariableTracker.unpack
+
+
 def each_item(ctx: TraceContext, iterable: VariableTracker, *, hinted: bool = False) -> Iterator[VariableTracker]:
     """The items one at a time, for a container that is filled while they are read: the program sees it grow, and if the next item
     raises, it keeps the items before. The items of a container of a C type are read at once: `x.extend(x)` ends.
     """
-    if type(iterable).unpack is not VariableTracker.unpack:
+    if are_items_at_hand(iterable):
         yield from iterable.unpack(ctx)
         return
     iterator = iterable.iterate(ctx)
@@ -74,9 +79,9 @@ def fast_items(ctx: TraceContext, iterable: VariableTracker) -> list[VariableTra
     return list_items(ctx, iterable.iterate(ctx))
 
 
-def first_items(ctx: TraceContext, iterator: VariableTracker, most: int | None = None) -> list[VariableTracker]:
-    """The next items of an iterator: all of them, or so many at most."""
+def first_items(ctx: TraceContext, iterator: VariableTracker, most: int) -> list[VariableTracker]:
+    """The next items of an iterator, so many at most."""
     items: list[VariableTracker] = []
-    while (most is None or len(items) < most) and (item := iterator.next_item(ctx)) is not None:
+    while len(items) < most and (item := iterator.next_item(ctx)) is not None:
         items.append(item)
     return items
