@@ -174,7 +174,7 @@ class EffectTrackingFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
         outputs = output if isinstance(output, list | tuple) else (output,)
         views = [view for view in outputs if isinstance(view, torch.Tensor) and all(view is not tensor for tensor in arguments)]
         storages = {storage_of(data) for data, _ in self.assigned}
-        return any(view.layout is torch.strided and storage_of(view) in storages for view in views)
+        return any(storage_of(view) in storages for view in views)
 
     def dispatch(
         self, func: Any, types: Sequence[type], args: Sequence[object] = (), kwargs: Mapping[str, object] | None = None
