@@ -468,11 +468,14 @@ def _class_change(words: str) -> str:
     match, new = _CLASS.search(words), _CLASS_BY_TORCH.search(words)
     if match is None and new is None:
         return ""
-    before, now = (match[1], match[2]) if match is not None else ("", new[1])  # type: ignore[index]
-    if now == "NoneType":
-        return "was a tensor, now None"
-    before = f"was {_with_article(before)}" if before else "was a tensor of another class"
-    return f"{before}, now {_with_article(now)}"
+    if match is not None:
+        return _other_class(_with_article(match[1]), match[2])
+    return _other_class("a tensor of another class", new[1])  # type: ignore[index]
+
+
+def _other_class(before: str, now: str) -> str:
+    """The sentence: `before` with its article, `now` the name of a class."""
+    return "was a tensor, now None" if now == "NoneType" else f"was {before}, now {_with_article(now)}"
 
 
 def _with_article(noun: str) -> str:
@@ -517,7 +520,7 @@ def _property_change(name: str, expected: str, actual: str) -> str:
     if (part := re.fullmatch(r"(size|stride) at index (\d+)", name)) is not None:
         return f"had {part[1]} {expected} in dimension {part[2]}, now {actual}"
     if name == "class":
-        return "was a tensor, now None" if actual == "NoneType" else f"was {expected}, now {_with_article(actual)}"
+        return _other_class(expected, actual)
     if name == "dispatch key set":
         return _keys_of_dispatch(expected, actual)
     return f"had {name} {expected}, now {actual}"
