@@ -433,7 +433,7 @@ class GraphBroke(InstructionEvent):
         lines += [wrapped(f"  {label:<6}{text}", 8, width) for label, text in sections if text]
         if self.kind.startswith("DX"):  # dynexplore's kinds; torch.compile's kinds have their own pages
             status = "fundamental" if self.fundamental else "not supported yet"
-            lines.append(f"  more  {docs_page(self.kind)}        ({status})")
+            lines.append(f"  more  {page_of_kind(self.kind)}        ({status})")
         elif torch_page(self.kind):
             lines.append(f"  more  {torch_page(self.kind)}")
         return "\n".join(lines)
@@ -448,7 +448,7 @@ _WITH_A_PAGE = frozenset(
 """The numbers of torch.compile's kinds that have a page in docs/breaks."""
 
 
-def docs_page(kind: str) -> str:
+def page_of_kind(kind: str) -> str:
     """The page about a kind of graph break, in a checkout; torch's own for those of torch.compile that have none; "" if neither."""
     if kind.startswith("DX"):
         return f"docs/graph-breaks.md#{kind.lower()}"

@@ -61,7 +61,7 @@ class BreakCost:
         """Its documentation page in a checkout (`python -m dynexplore.engine.graph_breaks` prints it anywhere), or PyTorch's page
         ("": there is none).
         """
-        return ev.docs_page(self.broke.kind)
+        return ev.page_of_kind(self.broke.kind)
 
     def __str__(self) -> str:
         outside = f"{plural(len(self.operators), 'operator')} outside ({self.seconds * 1e6:.0f} us)"

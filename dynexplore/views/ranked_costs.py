@@ -164,7 +164,7 @@ def _of_break(recording: Recording, broke: ev.GraphBroke, costs: dict[tuple[str,
     cause = cause_of(broke)
     code = next((level.code.strip() for level in reversed(broke.user_stack) if (level.file, level.line) == (file, line)), "")
     cost = Cost("graph break", place, cause, remedy_of(broke), code, file=file, line=max(line, 0))
-    cost.page = ev.docs_page(broke.kind)
+    cost.page = ev.page_of_kind(broke.kind)
     return costs.setdefault(("break", place, cause), cost)
 
 

@@ -49,9 +49,9 @@ def test_each_kind_has_a_page_and_fifty_of_torch_compile() -> None:
     assert set(ACCEPTABLE) == set(KINDS)
     assert len(ROWS) == len({row.id for row in ROWS}) == 50
     for id in ids:
-        page, _, anchor = ev.docs_page(id).partition("#")
+        page, _, anchor = ev.page_of_kind(id).partition("#")
         assert (ROOT / page).is_file() and (not anchor or f'id="{anchor}"' in (ROOT / page).read_text(encoding="utf-8"))
-    assert ev.docs_page("GB0001") == ev.torch_page("GB0001") != ""
+    assert ev.page_of_kind("GB0001") == ev.torch_page("GB0001") != ""
 
 
 @pytest.mark.plain("the pages, and the tables they come from")
