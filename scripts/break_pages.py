@@ -82,8 +82,8 @@ def page_of_kind(kind: Kind, also: list[TorchBreak]) -> str:
     return "\n".join(lines)
 
 
-def page_of_torch_break(row: TorchBreak, ours: Any) -> str:
-    """The page of one of torch.compile's kinds; `ours` is dynexplore's explanation of the same program."""
+def page_of_torch_break(row: TorchBreak, explanation: Any) -> str:
+    """The page of one of torch.compile's kinds; `explanation` is dynexplore's explanation of the same program."""
     site = f"https://meta-pytorch.org/compile-graph-break-site/gb/{row.id.lower()}.html"
     hits = f"; [seen in](index.md#how-they-were-counted) {_hits(row)}" if _hits(row) else ""
     lines = [f"# {row.id}: {row.title}", "", NOTE, "", f"A break of torch.compile ([PyTorch's page]({site})){hits}.", ""]
@@ -92,7 +92,7 @@ def page_of_torch_break(row: TorchBreak, ours: Any) -> str:
     lines += ["## Why it breaks", "", row.why, "", "## Fix", "", row.fix, ""]
     other = ", with `step` compiled instead of `f`" if row.compiled == "step" else ""
     lines += [f"Fixed{other}: 1 graph, same values.", "", *_code(row.fixed)]
-    lines += ["## When nothing needs fixing", "", row.acceptable, "", "## In dynexplore", "", _in_dynexplore(ours), ""]
+    lines += ["## When nothing needs fixing", "", row.acceptable, "", "## In dynexplore", "", _in_dynexplore(explanation), ""]
     return "\n".join(lines)
 
 
@@ -106,9 +106,9 @@ def _link(row: TorchBreak) -> str:
     return f"[{row.id}]({row.id.lower()}.md): {row.title}"
 
 
-def _in_dynexplore(ours: Any) -> str:
-    kinds = sorted({broke.kind for broke in ours.recording.breaks})
-    graphs = f"{ours.graph_count} graph{'s' * (ours.graph_count != 1)}"
+def _in_dynexplore(explanation: Any) -> str:
+    kinds = sorted({broke.kind for broke in explanation.recording.breaks})
+    graphs = f"{explanation.graph_count} graph{'s' * (explanation.graph_count != 1)}"
     if not kinds:
         return f"The same program becomes {graphs}, without a break."
     links = ", ".join(f"[{kind}: {KINDS[kind].title}]({kind.lower()}.md)" for kind in kinds)
@@ -171,9 +171,9 @@ def index() -> str:
 def pages() -> dict[str, str]:
     """The text of each page, by the name of its file."""
     dynexplore.reset()
-    ours = {row.id: explained(row.id, row.example) for row in ROWS}
-    kinds_of = {id: {broke.kind for broke in explanation.recording.breaks} for id, explanation in ours.items()}
-    texts = {f"{row.id.lower()}.md": page_of_torch_break(row, ours[row.id]) for row in ROWS}
+    explanations = {row.id: explained(row.id, row.example) for row in ROWS}
+    kinds_of = {id: {broke.kind for broke in explanation.recording.breaks} for id, explanation in explanations.items()}
+    texts = {f"{row.id.lower()}.md": page_of_torch_break(row, explanations[row.id]) for row in ROWS}
     for kind in KINDS.values():
         texts[f"{kind.id.lower()}.md"] = page_of_kind(kind, [row for row in ROWS if kind.id in kinds_of[row.id]])
     return {**texts, "index.md": index()}

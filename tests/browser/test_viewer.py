@@ -31,15 +31,15 @@ def triples(x: torch.Tensor) -> torch.Tensor:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A viewer, two recordings in each form, and files that the viewer cannot show."""
-    made = tmp_path_factory.mktemp("viewer")
+    saved = tmp_path_factory.mktemp("viewer")
     for name, function in (("before", doubles), ("after", triples)):
         for ending in ("html", "json", "json.gz"):
-            dynexplore.explain(function, X).save(made / f"{name}.{ending}")
-    (made / "bare.json").write_text(dynexplore.explain(doubles, X).recording.to_json(), encoding="utf-8")
-    (made / "damaged.json.gz").write_bytes((made / "before.json.gz").read_bytes()[:200])
-    (made / "none.html").write_text("<p>nothing</p>", encoding="utf-8")
-    (made / "viewer.html").write_text(viewer(), encoding="utf-8")
-    return made
+            dynexplore.explain(function, X).save(saved / f"{name}.{ending}")
+    (saved / "bare.json").write_text(dynexplore.explain(doubles, X).recording.to_json(), encoding="utf-8")
+    (saved / "damaged.json.gz").write_bytes((saved / "before.json.gz").read_bytes()[:200])
+    (saved / "none.html").write_text("<p>nothing</p>", encoding="utf-8")
+    (saved / "viewer.html").write_text(viewer(), encoding="utf-8")
+    return saved
 
 
 @pytest.fixture

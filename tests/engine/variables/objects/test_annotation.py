@@ -84,6 +84,6 @@ CALLS = (
 def test_methods_of_a_generic_alias(call: str) -> None:
     """They change the object that is passed to them."""
     names: dict[str, Any] = {"List": typing.List, "deque": collections.deque, "Items": Items}
-    made = "x, r, d, q, i, s = x + 1, 0, {'a': 0}, deque(), Items(), set()"
-    exec(f"def program(x, a):\n    {made}\n    {call}\n    return x, r, a, d, q, i, s\n", names)
+    start = "x, r, d, q, i, s = x + 1, 0, {'a': 0}, deque(), Items(), set()"
+    exec(f"def program(x, a):\n    {start}\n    {call}\n    return x, r, a, d, q, i, s\n", names)
     assert_same_as_eager(names["program"], torch.ones(2), [5, 1], calls=2)
