@@ -1,4 +1,4 @@
-"""Values and gradients of models under the engine, compared with plain PyTorch's; beside torch.compile, in one run.
+"""Compare values and gradients of models with plain PyTorch's, for dynexplore and torch.compile.
 
     python -m dynexplore bench accuracy [--quick] [--models bert unet] [--device cuda] [--json OUT]
 

@@ -1,4 +1,4 @@
-"""What a warm call of a program with graph breaks costs, beside torch.compile, in one run.
+"""Time warm calls of programs with graph breaks, next to torch.compile.
 
     python -m dynexplore bench breaks [--quick] [--programs item "in a Sequential"] [--json OUT]
 

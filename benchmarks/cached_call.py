@@ -1,4 +1,4 @@
-"""What a cached call costs over eager, beside torch.compile with backend "eager", in one run.
+"""Time a cached call over eager, next to torch.compile with backend "eager".
 
     python benchmarks/cached_call.py [--json OUT]
 

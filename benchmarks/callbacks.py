@@ -1,4 +1,4 @@
-"""What a function of numbers that C code calls thousands of times costs above plain Python, beside torch.compile, in one run.
+"""Time a numeric function that C code calls thousands of times, over plain Python and next to torch.compile.
 
     python -m dynexplore bench callbacks [--quick] [--functions list cell] [--count 3000]
 

@@ -1,4 +1,4 @@
-"""How long it takes to capture a straight line of N tensor operations, beside torch.compile with backend "eager", in one run.
+"""Time the capture of a straight line of N tensor operations, next to torch.compile with backend "eager".
 
     python benchmarks/capture.py [--json OUT] [--sizes 10,100,1000,5000]
 

@@ -1,4 +1,4 @@
-"""What the first optimized call of a process costs, beside torch.compile with backend "eager", each in fresh processes.
+"""Time the first optimized call of fresh processes, next to torch.compile with backend "eager".
 
     python -m dynexplore bench cold_start [--quick] [--repeats N] [--limit SECONDS] [--json OUT]
 

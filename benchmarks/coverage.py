@@ -1,4 +1,4 @@
-"""How much of real models runs inside graphs, beside torch.compile, in one run.
+"""Measure how much of real models runs inside graphs, next to torch.compile.
 
     python -m dynexplore bench coverage [--quick] [--models bert unet] [--json OUT]
 

@@ -1,4 +1,4 @@
-"""A training step on several processes: DistributedDataParallel alone, under torch.compile and under the engine, in one run.
+"""Time a training step on several processes: DistributedDataParallel alone, with torch.compile, and with dynexplore.
 
     python -m dynexplore bench ddp [--quick] [--backends eager inductor] [--processes N] [--json OUT]
 

@@ -1,4 +1,4 @@
-"""Where torch.compile's captures of real models and this engine's part, by cause.
+"""List where captures of real models by torch.compile and dynexplore differ, by cause.
 
     python -m dynexplore bench engines [--quick] [--models bert unet] [--json OUT]
 

@@ -1,4 +1,4 @@
-"""How quick the explorer is: recording, its HTML file, and what a person does in it, in a real Chromium.
+"""Measure how fast the explorer is in a real Chromium: recording, HTML file, and user actions.
 
     python -m dynexplore bench explorer [--quick] [--models 2000 10000 vit bert bert-12] [--jupyterlab] [--json OUT]
 

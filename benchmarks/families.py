@@ -1,4 +1,4 @@
-"""Families of transformers' models as programs use them: right, and in how many graphs; beside torch.compile, in one run.
+"""Check families of transformers' models as programs use them: correctness and number of graphs, next to torch.compile.
 
     python -m dynexplore bench families [--quick] [--device cuda] [--models llama "t5, beam"] [--json OUT]
 

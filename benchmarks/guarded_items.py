@@ -1,4 +1,4 @@
-"""What a warm call costs that relies on 400 values of one kind, beside torch.compile, in one run.
+"""Time a warm call with guards on 400 values of one kind, next to torch.compile.
 
     python -m dynexplore bench guarded_items [--quick] [--hosts globals cells] [--values float] [--count 400]
 

@@ -1,4 +1,4 @@
-"""Whether the memory that a recording tells of a graph is what a GPU's allocator saw; one training step, backend "aot_eager".
+"""Compare the peak memory that a recording reports for a graph with a GPU's allocator, for one training step.
 
     python -m dynexplore bench memory [--models bert unet] [--json OUT]
 

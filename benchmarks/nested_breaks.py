@@ -1,4 +1,4 @@
-"""What a break inside called functions costs a warm call: in one chain of frames, frame by frame, and under torch.compile.
+"""Time warm calls with a break inside called functions: nested, frame by frame, and under torch.compile.
 
     python -m dynexplore bench nested_breaks [--quick] [--json OUT]
 

@@ -1,4 +1,4 @@
-"""What the engine itself costs: capture, and a warm call, with graphs that run as they are; beside torch.compile, in one run.
+"""Measure the engine's overhead in capture and in warm calls, with backend "eager", next to torch.compile.
 
     python -m dynexplore bench overhead [--quick] [--models bert unet] [--json OUT]
 

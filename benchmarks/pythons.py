@@ -1,4 +1,4 @@
-"""What the engine costs on the running Python, in a line to put under that of another Python; beside torch.compile, in one run.
+"""Print a summary of the engine's costs on the running Python, to compare Pythons, next to torch.compile.
 
     python -m dynexplore bench pythons [--quick] [--json OUT]
 

@@ -1,4 +1,4 @@
-"""What `dynexplore explain` costs and says on scripts that others wrote, unchanged: CPU time, lines, headline, size of the page.
+"""Measure `dynexplore explain` on unmodified third-party scripts: CPU time, lines, headline, size of the page.
 
     python benchmarks/scripts.py --sources DIR [--only NAME ...] [--plain] [--command watch] [--keep OUT] [--limit S] [--json OUT]
     python benchmarks/scripts.py --sources DIR --no-target [--repeats 3] [--only NAME ...]

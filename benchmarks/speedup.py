@@ -1,4 +1,4 @@
-"""How much faster models run with a compiler behind the graphs; beside torch.compile, in one run.
+"""Measure how much faster models run with a compiling backend, next to torch.compile.
 
     python -m dynexplore bench speedup [--quick] [--models bert unet] [--device cuda] [--json OUT]
 

@@ -1,4 +1,4 @@
-"""A warm training step with AOTAutograd's graphs run operator by operator, over a plain one; beside torch.compile, in one run.
+"""Time a warm training step with backend "aot_eager" over a plain one, next to torch.compile.
 
     python -m dynexplore bench training_step [--quick] [--models bert unet] [--json OUT]
 

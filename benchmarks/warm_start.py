@@ -1,4 +1,4 @@
-"""The first call of a second process, when Inductor's and AOTAutograd's caches on disk are full, beside torch.compile.
+"""Time the first call of a second process, with Inductor's and AOTAutograd's caches on disk, next to torch.compile.
 
     python -m dynexplore bench warm_start [--quick] [--repeats N] [--cases NAME ...] [--json OUT]
 

@@ -1,5 +1,6 @@
-"""What watching torch.compile costs: the CPU time of a watched compile over that of an unwatched one, with the steps and without;
-and whether torch does the same.
+"""Time compilations by torch.compile that are watched, with and without steps, over unwatched ones.
+
+It also checks that torch does the same when watched.
 
     python -m dynexplore bench watching [--quick] [--models bert unet] [--repeats N] [--backend eager] [--json OUT]
 

@@ -77,7 +77,7 @@ def run_as_process(words: Sequence[str] | None = None) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """The parser of the command line."""
-    top = argparse.ArgumentParser(prog="dynexplore", description="See what a TorchDynamo does with your code.")
+    top = argparse.ArgumentParser(prog="dynexplore", description="See what TorchDynamo does with your code.")
     top.add_argument("--version", action="version", version=f"dynexplore {dynexplore.__version__}")
     commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
     captures.add_to(commands)
@@ -87,13 +87,13 @@ def parser() -> argparse.ArgumentParser:
     hunt.add_to(commands)
 
     command = commands.add_parser(
-        "lab", help="open the tutorials in JupyterLab", epilog="Other options go to jupyter lab (--no-browser, --port)."
+        "lab", help="open the tutorials in JupyterLab", epilog="Other options are passed to jupyter lab, such as --no-browser and --port."
     )
     command.set_defaults(command=open_lab, passes_on=True)
 
     command = commands.add_parser(
         "bench",
-        help="run the benchmarks beside torch.compile",
+        help="run the benchmarks, next to torch.compile",
         add_help=False,  # each benchmark has its own help
     )
     command.set_defaults(command=run_benchmark, passes_on=True)
@@ -131,7 +131,7 @@ def _help_of_benchmarks(benchmarks: dict[str, Path]) -> str:
     lines = [f"  {name:<{max(map(len, benchmarks))}}  {text.partition(chr(10))[0]}" for name, text in about.items()]
     return "\n".join([
         "usage: dynexplore bench [NAME] [OPTIONS ...]", "", *lines, "",
-        "Without a NAME all of them run; options go to the benchmark, and dynexplore bench NAME --help lists them.",
+        "Without a NAME, all benchmarks run. Options are passed to the benchmark; dynexplore bench NAME --help lists them.",
     ])  # fmt: skip
 
 

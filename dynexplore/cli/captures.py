@@ -55,47 +55,47 @@ def add_to(commands: Any) -> None:
         help="run a script and report its graphs, graph breaks and recompiles",
         usage=f"dynexplore explain [--only NAME] [--not NAME] [--all] {_OUTPUTS} [--no-real] [--full] [--for SECONDS] [--calls N] "
         f"[--engine NAME] {tools.PROGRAM}",
-        description="Run SCRIPT.py unchanged and report what was captured: the outermost calls of modules, and the script's "
-        "functions on tensors. Imports, construction and training loops run as plain Python. Once the script calls torch.compile, "
-        "that is watched instead." + _ANYWHERE,
+        description="Run SCRIPT.py unchanged, capture the outermost calls of modules and the script's functions that work on "
+        "tensors, and report graphs, graph breaks and recompiles. Imports, model construction and training loops run as plain "
+        "Python. If the script calls torch.compile, the report is about torch.compile instead." + _ANYWHERE,
     )
     _add_program(command, explain_script)
     tools.add_targets(command, "capture everything that runs, imports and construction included")
-    command.add_argument("--no-real", action="store_true", help="record no real values beside the symbolic ones, replay nothing")
-    command.add_argument("--calls", type=int, default=0, metavar="N", help="end the script when N calls were captured")
-    tools.add_engine(command, "whose captures: dynexplore or torch.compile (torch.compile's once the script calls it)")
+    command.add_argument("--no-real", action="store_true", help="do not record real values next to the symbolic ones (faster)")
+    command.add_argument("--calls", type=int, default=0, metavar="N", help="end the script after N captured calls")
+    tools.add_engine(command, "the engine to report on: dynexplore or torch.compile (default: torch.compile once the script calls it)")
 
     command = commands.add_parser(
         "watch",
         help="run a script that uses torch.compile and report what torch.compile did",
         usage=f"dynexplore watch [--only NAME] [--not NAME] [--all] {_OUTPUTS} [--artifacts] [--no-steps] [--check] [--full] "
         f"[--for SECONDS] [--engine NAME] [--ranks OUT] {tools.PROGRAM}",
-        description="Run SCRIPT.py unchanged, as Python would, and report what torch.compile did in it: graphs, guards, breaks, "
-        "recompiles, and each step of its capture." + _ANYWHERE,
+        description="Run SCRIPT.py unchanged and report what torch.compile did: graphs, guards, graph breaks, recompiles, and each "
+        "step of its capture." + _ANYWHERE,
         epilog="Under torchrun: torchrun --nproc-per-node N -m dynexplore watch --ranks OUT SCRIPT.py",
     )
     _add_program(command, watch_script)
-    tools.add_targets(command, "all that torch.compile compiled, as without --only")
-    command.add_argument("--artifacts", action="store_true", help="add what AOTAutograd and Inductor make: graphs, code, times")
+    tools.add_targets(command, "show everything that torch.compile compiled (the default)")
+    command.add_argument("--artifacts", action="store_true", help="add what AOTAutograd and Inductor generate: graphs, code, times")
     command.add_argument("--no-steps", action="store_true", help="leave out the symbolic stack after each instruction")
-    command.add_argument("--check", action="store_true", help="run each compiled call in eager mode, too, on copies, and compare")
+    command.add_argument("--check", action="store_true", help="also run compiled calls in eager mode, on copies of their inputs, and compare")
     tools.add_engine(
-        command, "whose captures: torch.compile, or dynexplore, which captures what the script gives to torch.compile", TORCH
+        command, "the engine: torch.compile, or dynexplore, which captures what the script passes to torch.compile", TORCH
     )
     command.add_argument(
         "--ranks",
         type=Path,
         metavar="OUT",
-        help="of a job of several processes: gather a file for each in this folder",
+        help="for a job with several processes: collect one file per rank in this folder",
     )
 
 
 def _add_program(command: argparse.ArgumentParser, run: Callable[..., int]) -> None:
     command.add_argument("--json", type=Path, metavar="OUT", help="write the recording, for `dynexplore open`")
     output_files.add_to(command)
-    command.add_argument("--full", action="store_true", help="print the whole report; without it, one screen of it")
+    command.add_argument("--full", action="store_true", help="print the whole report, not only the first screen")
     command.add_argument(
-        "--for", dest="seconds", type=seconds, default=0.0, metavar="SECONDS", help="end the script after so long (30s)"
+        "--for", dest="seconds", type=seconds, default=0.0, metavar="SECONDS", help="end the script after this time, such as 30s or 2m"
     )
     command.add_argument(AS_MODULE, action="store_true", help=argparse.SUPPRESS)
     command.add_argument("script", metavar="SCRIPT.py")
@@ -116,7 +116,7 @@ def seconds(text: str) -> float:
     except ValueError:
         span = 0.0
     if not 0 < span < 1e7:
-        raise argparse.ArgumentTypeError(f"{text!r} is no span of time, such as 30s or 2m")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a duration such as 30s or 2m")
     return span
 
 

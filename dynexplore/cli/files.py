@@ -31,29 +31,29 @@ def add_to(commands: Any) -> None:
     """Add `open` and `replay` to the command line's parser."""
     command = commands.add_parser(
         "open",
-        help="show a saved recording, a folder of ranks, or one of TORCH_TRACE",
-        description="Show a recording in the browser, or as text where the output is no terminal: one that was saved, or what "
-        "TORCH_TRACE=DIR left of a job that used torch.compile (the folder, or one log), or the ranks that a watch gathered; "
-        "of several ranks all, side by side. Without an argument, a page on which saved files are dropped: one is opened, two are "
-        "compared. Needs no torch.",
+        help="show a saved recording, a folder of ranks, or a TORCH_TRACE folder",
+        description="Show a recording in the browser, or as text if the output is not a terminal. It can be a saved recording, a "
+        "folder or log that a job with TORCH_TRACE=DIR wrote, or a folder that `watch --ranks` wrote; several ranks are shown side "
+        "by side. Without an argument, open a viewer page: drop a saved file on it to open it, or two to compare them. Does not "
+        "need torch.",
     )
     command.add_argument("recording", type=Path, nargs="?", metavar="REC.json|DIR")
-    command.add_argument("--rank", type=int, metavar="N", help="this rank alone, of a folder that has several")
-    command.add_argument("--run", type=int, metavar="N", help="run N of a TORCH_TRACE folder that has several")
-    command.add_argument("--latest", action="store_const", const=None, dest="run", help="its latest run (the default)")
-    command.add_argument("--against", type=Path, metavar="REC.json|DIR", help="compare with this earlier recording, as text")
-    command.add_argument("--dump", type=Path, metavar="DIR", help="write each graph as text, by module, with an index, to DIR")
-    command.add_argument("--text", action="store_true", help="print it as text")
+    command.add_argument("--rank", type=int, metavar="N", help="show only this rank of a folder")
+    command.add_argument("--run", type=int, metavar="N", help="show run N of a TORCH_TRACE folder that contains several")
+    command.add_argument("--latest", action="store_const", const=None, dest="run", help="show the latest run (the default)")
+    command.add_argument("--against", type=Path, metavar="REC.json|DIR", help="compare with this earlier recording or folder, as text")
+    command.add_argument("--dump", type=Path, metavar="DIR", help="write each graph to DIR as a text file grouped by module, and an index")
+    command.add_argument("--text", action="store_true", help="print text instead of opening the browser")
     output_files.add_to(command)
     command.set_defaults(command=open_recording, passes_on=False)
 
     command = commands.add_parser(
         "replay",
         help="show a saved frame, or run it again",
-        description="Show a frame that config.replay_record_enabled or record_frame saved; nothing of it is run without --trust.",
+        description="Show a frame that config.replay_record_enabled or record_frame saved. Nothing in it runs without --trust.",
     )
     command.add_argument("frame", type=Path, metavar="ONE.frame")
-    command.add_argument("--trust", action="store_true", help="run it in a process of its own: the file holds code")
+    command.add_argument("--trust", action="store_true", help="run the frame in a separate process; the file contains code, so use it only for files that you trust")
     output_files.add_to(command)
     command.set_defaults(command=replay_frame, passes_on=False)
 
@@ -98,8 +98,8 @@ def _open_viewer(outputs: Outputs) -> int:
         _open_in_browser(save, "viewer", redact=False)
     for path, ending in outputs:
         if ending != ".html":
-            raise Mistake("without a recording there is only a page to write: --html OUT")
-        print(f"wrote {save(path)}: saved files that are dropped on it are opened, two are compared.")
+            raise Mistake("without a recording, only a viewer page can be written: --html OUT")
+        print(f"wrote {save(path)}: drop a saved file on this page to open it, or two to compare them.")
     return 0
 
 
@@ -218,7 +218,7 @@ def _open_in_browser(save: Callable[..., str], name: str, redact: bool) -> None:
     page = Path(tempfile.mkdtemp(prefix="dynexplore-")) / f"{name}.html"
     save(page, redact=redact)
     is_open = webbrowser.open(page.as_uri())
-    print(f"{'opened' if is_open else 'there is no browser here; open'} {page}")
+    print(f"{'opened' if is_open else 'found no browser; open'} {page}")
 
 
 def replay_frame(arguments: argparse.Namespace) -> int:

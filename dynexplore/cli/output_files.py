@@ -34,19 +34,19 @@ def add_to(command: argparse.ArgumentParser) -> None:
         "--save",
         type=Path,
         metavar="OUT",
-        help="write a file of the form that its ending names: .html, .json, .json.gz, .txt, .dot or .svg",
+        help="write a file in the format of its extension: .html, .json, .json.gz, .txt, .dot or .svg",
     )
     command.add_argument(
-        "--pack", type=Path, metavar="OUT", help="write the recording packed (as .json.gz): `open` and its viewer page open it"
+        "--pack", type=Path, metavar="OUT", help="write a compressed recording (.json.gz) that `dynexplore open` reads"
     )
     command.add_argument(
         "--graphviz",
         action="store_true",
-        help="put graphviz into HTML files (0.8 MB more): groups of a diagram open and close there",
+        help="embed graphviz in HTML files (adds 0.8 MB), so that groups in a diagram can be expanded and collapsed",
     )
-    command.add_argument("--perfetto", type=Path, metavar="OUT", help="write what compiling took, by function, for ui.perfetto.dev")
+    command.add_argument("--perfetto", type=Path, metavar="OUT", help="write compile times by function, for ui.perfetto.dev")
     add_summary(command)
-    command.add_argument("--redact", action="store_true", help="leave tensor elements, string constants and paths out of the files")
+    command.add_argument("--redact", action="store_true", help="omit tensor elements, string constants and paths from the files")
 
 
 def add_summary(command: argparse.ArgumentParser) -> None:
@@ -55,7 +55,7 @@ def add_summary(command: argparse.ArgumentParser) -> None:
         "--summary-json",
         type=Path,
         metavar="OUT",
-        help="write a summary for programs (at most 8 kB; -: the last line of the output)",
+        help="write a machine-readable summary of at most 8 kB (- prints it as the last line of the output)",
     )
 
 
@@ -124,7 +124,7 @@ def write(outputs: Outputs, recording: Recording, arguments: argparse.Namespace)
         from dynexplore.views.perfetto import as_json
 
         arguments.perfetto.write_text(as_json(shown), encoding="utf-8")
-        print(f"wrote {arguments.perfetto}: https://ui.perfetto.dev opens it. It holds names of functions and files.")
+        print(f"wrote {arguments.perfetto}. To view it, open https://ui.perfetto.dev. It contains names of functions and files.")
     if not outputs:
         return
     from dynexplore.widgets import exports

@@ -27,12 +27,12 @@ def add_to(commands: Any) -> None:
         "try",
         help="try remedies for recompiles and graph breaks on copies of a script",
         usage="dynexplore try [--calls N] [--for SECONDS] [--most N] [--json OUT] SCRIPT.py [ARGS ...]",
-        description="Run SCRIPT.py as it is, then once for each remedy of what torch.compile lost most in, each time on a fresh "
-        "copy of the script's folder in a scratch directory, and report whether it helped: fewer recompiles and graph breaks, same "
-        "values. None of your files is written, unless the script names them by an absolute path.",
+        description="Run SCRIPT.py unchanged, then once for each remedy for the costliest problems, each time on a fresh copy of the "
+        "script's folder in a scratch directory. Report which remedies helped: fewer recompiles and graph breaks, same values. Your "
+        "files do not change, unless the script writes to absolute paths.",
     )
-    _add_script_and_limits(command, 8, "try at most N remedies (8)")
-    command.add_argument("--json", type=Path, metavar="OUT", help="write the remedies and what they changed as JSON")
+    _add_script_and_limits(command, 8, "try at most N remedies (default: 8)")
+    command.add_argument("--json", type=Path, metavar="OUT", help="write the remedies and their effects as JSON")
     command.set_defaults(command=try_script, passes_on=False)
     _add_fix(commands)
 
@@ -40,21 +40,21 @@ def add_to(commands: Any) -> None:
 def _add_fix(commands: Any) -> None:
     command = commands.add_parser(
         "fix",
-        help="print a patch that removes graph breaks and recompiles of a script",
+        help="print a patch that removes graph breaks and recompiles from a script",
         usage="dynexplore fix [--write] [--calls N] [--for SECONDS] [--most N] SCRIPT.py [ARGS ...]",
-        description="Search a patch for SCRIPT.py and the modules beside it: each change is tried on a fresh copy of the script's "
-        "folder in a scratch directory, kept if fewer graph breaks and recompiles are left and the values are the same. Prints "
-        "the patch as a unified diff on standard output, and what it changed on standard error. None of your files is written "
-        "without --write.",
+        description="Search for a patch to SCRIPT.py and the modules next to it. Each change is tried on a fresh copy of the script's "
+        "folder in a scratch directory, and kept if fewer graph breaks and recompiles remain and the values are the same. Prints "
+        "the patch as a unified diff on standard output, and its effects on standard error. Your files do not change without "
+        "--write.",
     )
     command.add_argument("--write", action="store_true", help="apply the patch to your files")
-    _add_script_and_limits(command, 16, "run the program at most N times (16)")
+    _add_script_and_limits(command, 16, "run the program at most N times (default: 16)")
     command.set_defaults(command=fix_script, passes_on=False)
 
 
 def _add_script_and_limits(command: argparse.ArgumentParser, most: int, most_help: str) -> None:
-    command.add_argument("--calls", type=int, default=20, metavar="N", help="end a run after N compiled calls (20)")
-    command.add_argument("--for", type=seconds, default=120.0, dest="seconds", metavar="SECONDS", help="and after this time (120)")
+    command.add_argument("--calls", type=int, default=20, metavar="N", help="end a run after N compiled calls (default: 20)")
+    command.add_argument("--for", type=seconds, default=120.0, dest="seconds", metavar="SECONDS", help="end a run after this time (default: 120)")
     command.add_argument("--most", type=int, default=most, metavar="N", help=most_help)
     command.add_argument("script", type=Path, metavar="SCRIPT.py")
     command.add_argument("args", nargs=argparse.REMAINDER, metavar="ARGS", help="the script's own arguments")

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from dynexplore.session.targets import Targets
 
 _WHICH = (
-    "SCRIPT.py runs unchanged up to the first call of FUNCTION (a function, Class.method, FILE:LINE, a glob, or the class or global"
-    " name of a module; without one: the first call that `dynexplore explain` would capture), and ends there."
-    " These options may also follow ARGS; everything after -- belongs to the script."
+    "SCRIPT.py runs unchanged up to the first call of FUNCTION, and ends there. FUNCTION is a function, Class.method, FILE:LINE, a"
+    " glob, or the class or global name of a module. Without it, the script runs up to the first call that `dynexplore explain`"
+    " would capture. These options may also follow ARGS; everything after -- belongs to the script."
 )
 
 
@@ -42,14 +42,14 @@ def add_to(commands: Any) -> None:
     output_files.add_summary(command)
 
     options = (_ENGINE, "--backend NAME", _DYNAMIC, "--after dynamo|aot", "--tolerance X", "--out REPRO.py", "--html OUT")
-    command = _command(commands, "minify", "find the smallest graph that fails, as a program of its own", _minify, *options)
+    command = _command(commands, "minify", "reduce a failure to the smallest graph, and write it as a standalone program", _minify, *options)
     _add_backend(command)
     command.add_argument(
-        "--after", choices=("dynamo", "aot"), default="dynamo", help="what is cut: captured graphs, or those of aten operators"
+        "--after", choices=("dynamo", "aot"), default="dynamo", help="which graph to reduce: the captured one, or the one with ATen operators"
     )
-    command.add_argument("--out", type=Path, default=Path("repro.py"), metavar="REPRO.py", help="the program to write (repro.py)")
+    command.add_argument("--out", type=Path, default=Path("repro.py"), metavar="REPRO.py", help="the program to write (default: repro.py)")
 
-    summary = "list every graph break by what it costs"
+    summary = "list all graph breaks, costliest first"
     command = _command(commands, "breaks", summary, _breaks, _ENGINE, _DYNAMIC, _FULL, "--html OUT")
     _add_engine_of_call(command)
     _add_dynamic(command)
@@ -60,12 +60,12 @@ def add_to(commands: Any) -> None:
     _add_engine_of_call(command)
     _add_dynamic(command)
     _add_full(command)
-    command.add_argument("--backend", default="eager", metavar="NAME", help="what runs the graphs (eager: operators as they are)")
+    command.add_argument("--backend", default="eager", metavar="NAME", help="the backend (default: eager)")
 
     command = _command(
         commands,
         "compare",
-        "capture the call in every way that PyTorch knows",
+        "capture a call with each of PyTorch's capture methods, and compare the results",
         _compare,
         "--methods A,B",
         "--engines",
@@ -74,11 +74,11 @@ def add_to(commands: Any) -> None:
         "--html OUT",
         "--json OUT",
     )
-    command.add_argument("--methods", metavar="A,B", help="these only: fx, jit.trace, jit.script, lazy, export, dynamo, dynexplore")
-    command.add_argument("--engines", action="store_true", help="torch.compile and this engine alone, step by step")
+    command.add_argument("--methods", metavar="A,B", help="only these: fx, jit.trace, jit.script, lazy, export, dynamo, dynexplore")
+    command.add_argument("--engines", action="store_true", help="compare only torch.compile and dynexplore, step by step")
     _add_dynamic(command)
     _add_full(command)
-    command.add_argument("--seconds", type=float, default=120.0, metavar="N", help="how long each may take (120)")
+    command.add_argument("--seconds", type=float, default=120.0, metavar="N", help="time limit for each method (default: 120)")
     command.add_argument("--json", type=Path, metavar="OUT", help="write everything as JSON")
 
 
@@ -88,8 +88,8 @@ def _command(commands: Any, name: str, summary: str, run: Callable[..., int], *o
     command: argparse.ArgumentParser = commands.add_parser(
         name, help=summary, usage=usage, description=f"{summary[0].upper()}{summary[1:]}. {_WHICH}"
     )
-    command.add_argument("--html", type=Path, metavar="OUT", help="write it as one HTML file")
-    add_targets(command, "the first function that the script calls, and all that it calls, whatever it does")
+    command.add_argument("--html", type=Path, metavar="OUT", help="write the report as one HTML file")
+    add_targets(command, "take the first function that the script calls, whatever it does")
     command.add_argument(AS_MODULE, action="store_true", help=argparse.SUPPRESS)
     command.add_argument("script", metavar="SCRIPT.py[:FUNCTION]")
     command.add_argument("args", nargs=argparse.REMAINDER, metavar="ARGS", help="the script's own arguments")
@@ -103,9 +103,9 @@ PROGRAM = "SCRIPT.py[:FUNCTION] | NOTEBOOK.ipynb | -m MODULE [ARGS ...]"
 
 def add_targets(command: argparse.ArgumentParser, all_words: str) -> None:
     """Add the options that select what is captured; `all_words` is the help text of --all."""
-    names = "NAME, Class.method, FILE:LINE or a glob; may be repeated"
-    command.add_argument("--only", action="append", default=[], metavar="NAME", help=f"these functions and modules only: {names}")
-    command.add_argument("--not", action="append", default=[], dest="excluded", metavar="NAME", help=f"not these: {names}")
+    names = "NAME, Class.method, FILE:LINE or a glob; repeatable"
+    command.add_argument("--only", action="append", default=[], metavar="NAME", help=f"only these functions and modules: {names}")
+    command.add_argument("--not", action="append", default=[], dest="excluded", metavar="NAME", help=f"all but these: {names}")
     command.add_argument("--all", action="store_true", help=all_words)
 
 
@@ -137,25 +137,23 @@ def add_engine(command: argparse.ArgumentParser, words: str, default: str | None
 
 
 def _add_engine_of_call(command: argparse.ArgumentParser) -> None:
-    words = "whose graphs: dynexplore or torch.compile (that of the call: torch.compile's where the script compiles it)"
+    words = "the engine to report on: dynexplore or torch.compile (default: torch.compile if the script compiles the call)"
     add_engine(command, words)
 
 
 def _add_full(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--full", action="store_true", help="print the whole report; without it, one screen of it")
+    command.add_argument("--full", action="store_true", help="print the whole report, not only the first screen")
 
 
 def _add_dynamic(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--dynamic", action="store_true", default=None, help="with sizes as symbols")
+    command.add_argument("--dynamic", action="store_true", default=None, help="use symbolic sizes from the first call on")
 
 
 def _add_backend(command: argparse.ArgumentParser) -> None:
     _add_engine_of_call(command)
-    command.add_argument("--backend", metavar="NAME", help="the backend that is suspected (that of torch.compile, else inductor)")
+    command.add_argument("--backend", metavar="NAME", help="the backend to test (default: torch.compile's, otherwise inductor)")
     _add_dynamic(command)
-    command.add_argument(
-        "--tolerance", type=float, metavar="X", help="how far results may be apart, relative to the largest element"
-    )
+    command.add_argument("--tolerance", type=float, metavar="X", help="the difference to allow, relative to the largest element")
 
 
 # -- the tools -----------------------------------------------------------------------------------------------

@@ -382,17 +382,21 @@ class Recording(EventLog):
         constants and paths. Raises ExportError, with one sentence, for another extension and if the file cannot be written.
 
         >>> Recording().save("/tmp/nothing.json", redact=True)
-        'The file holds source code, bytecode, names and shapes; tensor elements, string constants and paths were left out.'
+        'The file contains source code, bytecode, names and shapes; tensor elements, string constants and paths were left out.'
         """
         return display_hooks.connected().save(self, path, redact=redact)
 
     @property
     def holds(self) -> str:
         """What a file of this recording contains, in one sentence."""
-        always = "The file holds source code, bytecode, names and shapes"
         if self.redacted:
-            return f"{always}; tensor elements, string constants and paths were left out."
-        return f"{always}, file paths, constants, and values of the recorded call."
+            return (
+                "The file contains source code, bytecode, names and shapes; tensor elements, string constants and paths were left out."
+            )
+        return (
+            "Before sharing: the file contains source code, bytecode, names and shapes, file paths, constants, and values of the "
+            "recorded call."
+        )
 
     # -- JSON -----------------------------------------------------------------------------------------------
 

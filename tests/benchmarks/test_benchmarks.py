@@ -248,7 +248,7 @@ def test_no_gpu(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_help() -> None:
     """`bench --help` lists the names, `bench NAME --help` the options of that one."""
-    assert re.search(r"^  speedup +How much faster models run", run("--help").stdout, re.MULTILINE)
+    assert re.search(r"^  speedup +Measure how much faster models run", run("--help").stdout, re.MULTILINE)
     assert "--device {cpu,cuda}" in run("speedup", "--help").stdout
 
 

@@ -68,7 +68,7 @@ def test_own_options_may_stand_anywhere(words: list[str], ordered: list[str]) ->
         (["open", "no_such.json"], "dynexplore: no_such.json cannot be read: No such file or directory\n"),
         (["bench", "nothing"], "dynexplore: there is no benchmark 'nothing'; there are: "),
         (["open", "README.md"], "dynexplore: README.md: "),
-        (["open", "--save", "o.svg"], "dynexplore: without a recording there is only a page to write: --html OUT"),
+        (["open", "--save", "o.svg"], "dynexplore: without a recording, only a viewer page can be written: --html OUT"),
         (["replay", "README.md"], "dynexplore: README.md is not a frame saved by dynexplore"),
         (["replay", "README.md", "--html", "o.html"], "dynexplore: files are written of a run, and nothing runs without --trust"),
         (

@@ -242,7 +242,7 @@ def test_a_signal_after_the_end_of_the_program_loses_nothing(
 def test_a_span_that_is_none_is_refused(span: str, tmp_path: Path) -> None:
     """The sentence says what was expected."""
     done = run("explain", f"--for={span}", script_of(tmp_path, FUNCTION))
-    assert done.returncode == 2 and "is no span of time, such as 30s or 2m" in done.stderr
+    assert done.returncode == 2 and "is not a duration such as 30s or 2m" in done.stderr
 
 
 def test_a_module_is_run_as_python_runs_it(tmp_path: Path) -> None:
