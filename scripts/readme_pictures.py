@@ -1,17 +1,23 @@
-"""Draw the README's two pictures.
+"""Draw the README's pictures.
 
-    python scripts/readme_pictures.py
+    python scripts/readme_pictures.py [--screenshot]
 
-In:  examples/toy.py, which is run and recorded; the table of `bench pythons` in docs/reference/benchmarks.md.
-Out: docs/pictures/toy.svg, where the function was split; docs/pictures/beside_torch_compile.svg, what a call and a capture cost.
-     A test compares both with what this script draws today.
+In:  examples/toy.py and the README's own programs, which are run and recorded; the table of `bench pythons` in
+     docs/reference/benchmarks.md; with --screenshot, the script train.py of docs/guide/scripts.md.
+Out: docs/pictures/NAME.svg for each row of PICTURES, which a test compares with what this script draws today; with --screenshot,
+     docs/pictures/overview.png, the explorer's Overview of train.py in the system's Chromium.
 """
 
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 import sys
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -19,7 +25,8 @@ import dynexplore
 from dynexplore.widgets import pictures
 
 ROOT = Path(__file__).resolve().parent.parent
-PICTURES = ROOT / "docs" / "pictures"
+FOLDER = ROOT / "docs" / "pictures"
+README = ROOT / "README.md"
 ON_A_PAGE = "svg { background: #fff; color: #1f2328 }"  # an image does not inherit the colors of the page that shows it
 PYTHON = "3.11"
 
@@ -33,6 +40,28 @@ def toy_picture() -> str:
     with dynexplore.config.patch(log_level="ERROR"):
         explanation = dynexplore.explain(toy, a, -b)
     return as_file(pictures.split(explanation)._repr_html_())
+
+
+def program_of_the_readme(name: str) -> dict[str, Any]:
+    """The names that the README's Python blocks define up to the one that assigns `name`."""
+    names: dict[str, Any] = {}
+    sys.path.insert(0, str(ROOT / "examples"))
+    with dynexplore.config.patch(log_level="ERROR"):
+        for block in re.findall(r"^```python\n(.*?)^```$", README.read_text(encoding="utf-8"), re.M | re.S):
+            exec(block, names)
+            if name in names:
+                return names
+    raise LookupError(f"no Python block of the README assigns {name}")
+
+
+def recompile_picture() -> str:
+    """Which calls of the README's second program hit, and which recompiled."""
+    return as_file(pictures.calls(program_of_the_readme("calls")["calls"])._repr_html_())
+
+
+def layers_picture() -> str:
+    """Which layer is the first to differ in the README's third program."""
+    return as_file(pictures.layers(program_of_the_readme("diagnosis")["diagnosis"])._repr_html_())
 
 
 def chart() -> str:
@@ -66,7 +95,39 @@ def as_file(svg: str) -> str:
     return styled.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1) + "\n"
 
 
+def screenshot() -> None:
+    """The Overview of a whole script, as a browser shows it."""
+    from playwright.sync_api import sync_playwright
+
+    page_text = (ROOT / "docs" / "guide" / "scripts.md").read_text(encoding="utf-8")
+    script = re.search(r'Path\("train\.py"\)\.write_text\("""\n(.*?)"""\)', page_text, re.S)
+    assert script, "no such block"
+    with tempfile.TemporaryDirectory() as folder:
+        train, html = Path(folder, "train.py"), Path(folder, "train.html")
+        train.write_text(script[1], encoding="utf-8")
+        subprocess.run([sys.executable, "-m", "dynexplore", "explain", train, "--html", html], check=True, cwd=folder)
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"])
+            page = browser.new_page(viewport={"width": 1100, "height": 620}, color_scheme="light")
+            page.goto(html.as_uri())
+            page.evaluate("async () => { while (!('dynexplore' in globalThis)) await new Promise(requestAnimationFrame); }")
+            page.wait_for_timeout(1000)  # the picture of the timeline is drawn a frame later
+            page.screenshot(path=FOLDER / "overview.png")
+            browser.close()
+
+
+PICTURES: dict[str, Callable[[], str]] = {
+    "toy": toy_picture,
+    "recompile": recompile_picture,
+    "layers": layers_picture,
+    "beside_torch_compile": chart,
+}
+"""What each picture is drawn by."""
+
+
 if __name__ == "__main__":
-    PICTURES.mkdir(exist_ok=True)
-    (PICTURES / "toy.svg").write_text(toy_picture(), encoding="utf-8")
-    (PICTURES / "beside_torch_compile.svg").write_text(chart(), encoding="utf-8")
+    FOLDER.mkdir(exist_ok=True)
+    for name, draw in PICTURES.items():
+        (FOLDER / f"{name}.svg").write_text(draw(), encoding="utf-8")
+    if "--screenshot" in sys.argv[1:]:
+        screenshot()

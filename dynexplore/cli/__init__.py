@@ -87,7 +87,9 @@ def parser() -> argparse.ArgumentParser:
     hunt.add_to(commands)
 
     command = commands.add_parser(
-        "lab", help="open the tutorials in JupyterLab", epilog="Other options are passed to jupyter lab, such as --no-browser and --port."
+        "lab",
+        help="open the tutorials in JupyterLab",
+        epilog="Other options are passed to jupyter lab, such as --no-browser and --port.",
     )
     command.set_defaults(command=open_lab, passes_on=True)
 

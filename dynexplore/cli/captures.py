@@ -63,7 +63,9 @@ def add_to(commands: Any) -> None:
     tools.add_targets(command, "capture everything that runs, imports and construction included")
     command.add_argument("--no-real", action="store_true", help="do not record real values next to the symbolic ones (faster)")
     command.add_argument("--calls", type=int, default=0, metavar="N", help="end the script after N captured calls")
-    tools.add_engine(command, "the engine to report on: dynexplore or torch.compile (default: torch.compile once the script calls it)")
+    tools.add_engine(
+        command, "the engine to report on: dynexplore or torch.compile (default: torch.compile once the script calls it)"
+    )
 
     command = commands.add_parser(
         "watch",
@@ -78,7 +80,9 @@ def add_to(commands: Any) -> None:
     tools.add_targets(command, "show everything that torch.compile compiled (the default)")
     command.add_argument("--artifacts", action="store_true", help="add what AOTAutograd and Inductor generate: graphs, code, times")
     command.add_argument("--no-steps", action="store_true", help="leave out the symbolic stack after each instruction")
-    command.add_argument("--check", action="store_true", help="also run compiled calls in eager mode, on copies of their inputs, and compare")
+    command.add_argument(
+        "--check", action="store_true", help="also run compiled calls in eager mode, on copies of their inputs, and compare"
+    )
     tools.add_engine(
         command, "the engine: torch.compile, or dynexplore, which captures what the script passes to torch.compile", TORCH
     )
@@ -95,7 +99,12 @@ def _add_program(command: argparse.ArgumentParser, run: Callable[..., int]) -> N
     output_files.add_to(command)
     command.add_argument("--full", action="store_true", help="print the whole report, not only the first screen")
     command.add_argument(
-        "--for", dest="seconds", type=seconds, default=0.0, metavar="SECONDS", help="end the script after this time, such as 30s or 2m"
+        "--for",
+        dest="seconds",
+        type=seconds,
+        default=0.0,
+        metavar="SECONDS",
+        help="end the script after this time, such as 30s or 2m",
     )
     command.add_argument(AS_MODULE, action="store_true", help=argparse.SUPPRESS)
     command.add_argument("script", metavar="SCRIPT.py")

@@ -41,8 +41,12 @@ def add_to(commands: Any) -> None:
     command.add_argument("--rank", type=int, metavar="N", help="show only this rank of a folder")
     command.add_argument("--run", type=int, metavar="N", help="show run N of a TORCH_TRACE folder that contains several")
     command.add_argument("--latest", action="store_const", const=None, dest="run", help="show the latest run (the default)")
-    command.add_argument("--against", type=Path, metavar="REC.json|DIR", help="compare with this earlier recording or folder, as text")
-    command.add_argument("--dump", type=Path, metavar="DIR", help="write each graph to DIR as a text file grouped by module, and an index")
+    command.add_argument(
+        "--against", type=Path, metavar="REC.json|DIR", help="compare with this earlier recording or folder, as text"
+    )
+    command.add_argument(
+        "--dump", type=Path, metavar="DIR", help="write each graph to DIR as a text file grouped by module, and an index"
+    )
     command.add_argument("--text", action="store_true", help="print text instead of opening the browser")
     output_files.add_to(command)
     command.set_defaults(command=open_recording, passes_on=False)
@@ -53,7 +57,11 @@ def add_to(commands: Any) -> None:
         description="Show a frame that config.replay_record_enabled or record_frame saved. Nothing in it runs without --trust.",
     )
     command.add_argument("frame", type=Path, metavar="ONE.frame")
-    command.add_argument("--trust", action="store_true", help="run the frame in a separate process; the file contains code, so use it only for files that you trust")
+    command.add_argument(
+        "--trust",
+        action="store_true",
+        help="run the frame in a separate process; the file contains code, so use it only for files that you trust",
+    )
     output_files.add_to(command)
     command.set_defaults(command=replay_frame, passes_on=False)
 

@@ -25,7 +25,9 @@ def add_to(commands: Any) -> None:
         description="The first time, write ten functions that break the graph to FILE.py. Rewrite them, and run the command again: "
         "it compares the values with those of the originals and counts the graphs that are left.",
     )
-    command.add_argument("file", type=Path, nargs="?", default=Path("break_hunt.py"), metavar="FILE.py", help="default: break_hunt.py")
+    command.add_argument(
+        "file", type=Path, nargs="?", default=Path("break_hunt.py"), metavar="FILE.py", help="default: break_hunt.py"
+    )
     command.set_defaults(command=hunt, passes_on=False)
 
 

@@ -27,9 +27,9 @@ def add_to(commands: Any) -> None:
         "try",
         help="try remedies for recompiles and graph breaks on copies of a script",
         usage="dynexplore try [--calls N] [--for SECONDS] [--most N] [--json OUT] SCRIPT.py [ARGS ...]",
-        description="Run SCRIPT.py unchanged, then once for each remedy for the costliest problems, each time on a fresh copy of the "
-        "script's folder in a scratch directory. Report which remedies helped: fewer recompiles and graph breaks, same values. Your "
-        "files do not change, unless the script writes to absolute paths.",
+        description="Run SCRIPT.py unchanged, then once for each remedy for the costliest problems, each time on a fresh copy of "
+        "the script's folder in a scratch directory. Report which remedies helped: fewer recompiles and graph breaks, same values. "
+        "Your files do not change, unless the script writes to absolute paths.",
     )
     _add_script_and_limits(command, 8, "try at most N remedies (default: 8)")
     command.add_argument("--json", type=Path, metavar="OUT", help="write the remedies and their effects as JSON")
@@ -42,8 +42,8 @@ def _add_fix(commands: Any) -> None:
         "fix",
         help="print a patch that removes graph breaks and recompiles from a script",
         usage="dynexplore fix [--write] [--calls N] [--for SECONDS] [--most N] SCRIPT.py [ARGS ...]",
-        description="Search for a patch to SCRIPT.py and the modules next to it. Each change is tried on a fresh copy of the script's "
-        "folder in a scratch directory, and kept if fewer graph breaks and recompiles remain and the values are the same. Prints "
+        description="Search for a patch to SCRIPT.py and the modules next to it. Each change is tried on a fresh copy of the "
+        "script's folder in a scratch directory, and kept if fewer graph breaks and recompiles remain and the values are the same. Prints "
         "the patch as a unified diff on standard output, and its effects on standard error. Your files do not change without "
         "--write.",
     )
@@ -54,7 +54,9 @@ def _add_fix(commands: Any) -> None:
 
 def _add_script_and_limits(command: argparse.ArgumentParser, most: int, most_help: str) -> None:
     command.add_argument("--calls", type=int, default=20, metavar="N", help="end a run after N compiled calls (default: 20)")
-    command.add_argument("--for", type=seconds, default=120.0, dest="seconds", metavar="SECONDS", help="end a run after this time (default: 120)")
+    command.add_argument(
+        "--for", type=seconds, default=120.0, dest="seconds", metavar="SECONDS", help="end a run after this time (default: 120)"
+    )
     command.add_argument("--most", type=int, default=most, metavar="N", help=most_help)
     command.add_argument("script", type=Path, metavar="SCRIPT.py")
     command.add_argument("args", nargs=argparse.REMAINDER, metavar="ARGS", help="the script's own arguments")

@@ -42,12 +42,19 @@ def add_to(commands: Any) -> None:
     output_files.add_summary(command)
 
     options = (_ENGINE, "--backend NAME", _DYNAMIC, "--after dynamo|aot", "--tolerance X", "--out REPRO.py", "--html OUT")
-    command = _command(commands, "minify", "reduce a failure to the smallest graph, and write it as a standalone program", _minify, *options)
+    command = _command(
+        commands, "minify", "reduce a failure to the smallest graph, and write it as a standalone program", _minify, *options
+    )
     _add_backend(command)
     command.add_argument(
-        "--after", choices=("dynamo", "aot"), default="dynamo", help="which graph to reduce: the captured one, or the one with ATen operators"
+        "--after",
+        choices=("dynamo", "aot"),
+        default="dynamo",
+        help="which graph to reduce: the captured one, or the one with ATen operators",
     )
-    command.add_argument("--out", type=Path, default=Path("repro.py"), metavar="REPRO.py", help="the program to write (default: repro.py)")
+    command.add_argument(
+        "--out", type=Path, default=Path("repro.py"), metavar="REPRO.py", help="the program to write (default: repro.py)"
+    )
 
     summary = "list all graph breaks, costliest first"
     command = _command(commands, "breaks", summary, _breaks, _ENGINE, _DYNAMIC, _FULL, "--html OUT")

@@ -390,9 +390,7 @@ class Recording(EventLog):
     def holds(self) -> str:
         """What a file of this recording contains, in one sentence."""
         if self.redacted:
-            return (
-                "The file contains source code, bytecode, names and shapes; tensor elements, string constants and paths were left out."
-            )
+            return "The file contains source code, bytecode, names and shapes; tensor elements, string constants and paths were left out."
         return (
             "Before sharing: the file contains source code, bytecode, names and shapes, file paths, constants, and values of the "
             "recorded call."

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dynexplore.recording.recording import Recording
-from dynexplore.views.cache_timeline import FrameCall, calls
+from dynexplore.views.cache_timeline import FrameCall, calls, names_of_frames
 from dynexplore.views.changes import as_the_program_says, change
 from dynexplore.views.html_text import escape
 from dynexplore.views.svg import labelled
@@ -57,10 +57,10 @@ class Row:
 def rows(recording: Recording, latest: int | None = None) -> list[Row]:
     """The calls in order, one row per frame; if `latest` is given, only so many of the last calls."""
     picture_rows: list[Row] = []
-    every = calls(recording)
+    every, names = calls(recording), names_of_frames(recording)
     for call in every if latest is None else every[-latest:]:
         for number, frame in enumerate(call.frames):
-            detail = frame.function if number else call.arguments
+            detail = names.get(frame.frame, frame.function) if number else call.arguments
             picture_rows.append(Row(f"call {call.number}: {frame.outcome}", detail, _answers(recording, frame)))
     return picture_rows
 

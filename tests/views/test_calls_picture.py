@@ -56,3 +56,4 @@ def test_each_frame_of_a_call_has_its_row() -> None:
     made = rows(dynexplore.explain(stops).calls((torch.ones(2),)).recording)
     assert [row.title for row in made] == ["call 1: compile", "call 1: compile"]
     assert len({row.answers[0].entry for row in made}) == 2
+    assert made[1].detail.endswith(f"stops, from line {stops.__code__.co_firstlineno + 2} on")
