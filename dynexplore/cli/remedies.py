@@ -43,9 +43,9 @@ def _add_fix(commands: Any) -> None:
         help="print a patch that removes graph breaks and recompiles from a script",
         usage="dynexplore fix [--write] [--calls N] [--for SECONDS] [--most N] SCRIPT.py [ARGS ...]",
         description="Search for a patch to SCRIPT.py and the modules next to it. Each change is tried on a fresh copy of the "
-        "script's folder in a scratch directory, and kept if fewer graph breaks and recompiles remain and the values are the same. Prints "
-        "the patch as a unified diff on standard output, and its effects on standard error. Your files do not change without "
-        "--write.",
+        "script's folder in a scratch directory, and kept if fewer graph breaks and recompiles remain and the values are the same. "
+        "Prints the patch as a unified diff on standard output, and its effects on standard error. Your files do not change "
+        "without --write.",
     )
     command.add_argument("--write", action="store_true", help="apply the patch to your files")
     _add_script_and_limits(command, 16, "run the program at most N times (default: 16)")

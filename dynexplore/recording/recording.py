@@ -390,7 +390,8 @@ class Recording(EventLog):
     def holds(self) -> str:
         """What a file of this recording contains, in one sentence."""
         if self.redacted:
-            return "The file contains source code, bytecode, names and shapes; tensor elements, string constants and paths were left out."
+            left_out = "tensor elements, string constants and paths were left out"
+            return f"The file contains source code, bytecode, names and shapes; {left_out}."
         return (
             "Before sharing: the file contains source code, bytecode, names and shapes, file paths, constants, and values of the "
             "recorded call."
