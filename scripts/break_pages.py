@@ -130,10 +130,10 @@ def index() -> str:
     """All pages, by theme and by how often they are met."""
     lines = ["# Graph breaks, illustrated", "", NOTE, ""]
     lines += [
-        "Your report names a graph break: find its page here by its id, or search the site for words of the message. Each page",
-        "has a program of a few lines that breaks, an explorer of it, the same program fixed, and when you can leave it as it is.",
+        "Look up a graph break from your report, by its id or by searching the site for its message. Each page shows a short",
+        "program that breaks, its explorer, the program after the fix, and when the break is acceptable.",
         "",
-        "`DX` ids are dynexplore's, `GB` ids are torch.compile's.",
+        "`DX` ids are dynexplore's, and `GB` ids are torch.compile's.",
         "",
     ]
     for prefix, theme in THEMES.items():
@@ -144,18 +144,19 @@ def index() -> str:
     lines += [f"## torch.compile: the {counted} most frequent", ""]
     lines += [f"{rank}. {_link(row)} ({_hits(row)})" for rank, row in enumerate(ROWS[:counted], 1)]
     lines += ["", f"## torch.compile: {len(ROWS) - counted} more", ""]
-    lines += ["Neither the corpus nor the search below has them, but ordinary programs meet them.", ""]
+    lines += ["Neither the corpus nor the code search below contains these, but ordinary programs do.", ""]
     lines += [f"- {_link(row)}" for row in ROWS[counted:]]
     lines += [
         "",
         "## How they were counted",
         "",
-        "*Models* are models of the corpus",
-        "[penguinwu/oss-model-graph-break-corpus](https://github.com/penguinwu/oss-model-graph-break-corpus) whose results name",
-        "the break. In a clone, `python scripts/count_torch_breaks.py CLONE` counts them. *Files* are public files on GitHub that",
-        "contain the address of PyTorch's page about the break. A code search found them in November 2026; it returns at most ten.",
-        "Kinds with equal counts are ordered by how many of the `DX` programs on these pages break there under torch.compile.",
-        "GB0213 has two models in the corpus but no page, because no short program is known that breaks there.",
+        "*Models* are the models in the corpus",
+        "[penguinwu/oss-model-graph-break-corpus](https://github.com/penguinwu/oss-model-graph-break-corpus) whose results contain",
+        "the break; `python scripts/count_torch_breaks.py CLONE` counts them in a clone. *Files* are public files on GitHub that",
+        "contain the address of PyTorch's page about the break. They were counted with a code search in November 2026, which",
+        "returns at most ten. Kinds with equal counts are ordered by how many `DX` programs on these pages break there under",
+        "torch.compile. GB0213 occurs in two models of the corpus but has no page, because no short program that breaks there is",
+        "known.",
         "",
         "```{toctree}",
         ":hidden:",

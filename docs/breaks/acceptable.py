@@ -44,7 +44,7 @@ ACCEPTABLE: dict[str, str] = {
     "DX306": "The item is read or written once per call, at the beginning or the end of the function.",
     "DX307": "The loop does not contain tensor operations.",
     "DX308": "The block contains almost no tensor operations.",
-    "DX310": "The exception leaves the function: everything before it is in a graph.",
+    "DX310": "The program stops anyway, and everything before the exception is in a graph.",
     "DX311": "The handler only runs when something goes wrong.",
     "DX312": "The import runs in the first call only. The next compilation finds the module loaded, and does not break.",
     "DX313": "The call happens once, in a constructor.",

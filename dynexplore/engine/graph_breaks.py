@@ -222,8 +222,20 @@ def f(x):
     Kind(
         "DX110",
         "a branch on a data-dependent size",
-        "The size comes from data (an unbacked symbol), so the engine cannot decide the comparison.",
-        "Add a hint with torch._check, or leave `capture_scalar_outputs` off for this function.",
+        "The size is an unbacked symbol: only the data determines it, so a loop or a comparison that needs it cannot be captured.",
+        "Use a tensor operation that does not need the size, or state the size with `torch._check(size == 3)`.",
+        example="""
+options = {"capture_scalar_outputs": True}
+def f(x):
+    for _ in range(x.long().sum().item()):
+        x = x + 1
+    return x
+""",
+        fixed="""
+options = {"capture_scalar_outputs": True}
+def f(x):
+    return x + x.long().sum().clamp(min=0)
+""",
         fundamental=True,
     ),
     Kind(
@@ -433,7 +445,23 @@ def f(x):
         "an unsupported use of a generator",
         "The engine traces the body of a generator. It does not support access to its frame, or throwing into one that "
         "delegates with `yield from`.",
-        "Iterate over the generator, or use a list.",
+        "Iterate over the generator, or use a list. Inspect a generator outside the compiled function.",
+        example="""
+def numbers():
+    yield 1
+def f(x):
+    ones = numbers()
+    return x * 2, ones.gi_frame is None
+""",
+        fixed="""
+def numbers():
+    yield 1
+def step(x):
+    return x * 2
+def f(x):
+    ones = numbers()
+    return step(x), ones.gi_frame is None
+""",
     ),
     Kind(
         "DX211",
@@ -729,11 +757,20 @@ def f(x):
     Kind(
         "DX310",
         "an unsupported exception",
-        "The engine does not support this way of raising, or this type of exception.",
-        "Raise a plain exception class with constant arguments.",
+        "An exception leaves the compiled function, or the engine does not support this way of raising it or this class of "
+        "exception.",
+        "Raise the exception outside the compiled function. Inside, catch what you raise, and use a plain exception class with "
+        "constant arguments.",
         example="""
 def f(x):
     x = x + 1
+    raise ValueError("no")
+""",
+        fixed="""
+def step(x):
+    return x + 1
+def f(x):
+    step(x)
     raise ValueError("no")
 """,
     ),

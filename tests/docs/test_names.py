@@ -15,7 +15,7 @@ import dynexplore
 
 PAGE = Path(__file__).parents[2] / "docs" / "names.md"
 ROW = re.compile(r"^\| .* \| `([^`]*(?:x\)|f\(x\)|\(x\))[^`]*)`.* \|$", re.MULTILINE)
-TABLE = PAGE.read_text(encoding="utf-8").partition("run by a test")[2].partition("Not here yet")[0]
+TABLE = PAGE.read_text(encoding="utf-8").partition("A test runs each row")[2].partition("has no counterpart")[0]
 
 
 def undecorated(x: Any) -> Any:
