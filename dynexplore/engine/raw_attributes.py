@@ -22,8 +22,11 @@ class_dict: Any = type.__dict__["__dict__"].__get__
 """A class's own `__dict__`."""
 class_mro: Any = type.__dict__["__mro__"].__get__
 """A class's own `__mro__`: the classes in which a name is looked up, in order."""
-_class_flags: Any = type.__dict__["__flags__"].__get__
-_class_name: Any = type.__dict__["__name__"].__get__
+class_flags: Any = type.__dict__["__flags__"].__get__
+"""What CPython notes about a class (Py_TPFLAGS)."""
+class_name: Any = type.__dict__["__name__"].__get__
+class_qualname: Any = type.__dict__["__qualname__"].__get__
+"""A class's own names, whatever its metaclass answers."""
 _class_offset: Any = type.__dict__["__dictoffset__"].__get__
 _MANAGED_DICT = 1 << 4  # Py_TPFLAGS_MANAGED_DICT: CPython stores the attributes, with or without a dictionary
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: created by a class statement
@@ -46,7 +49,7 @@ def instance_dict(value: object) -> dict[str, Any]:
     own = made_dictionary(value)
     if own is not None:
         return own
-    flags, offset = _class_flags(type(value)), _class_offset(type(value))
+    flags, offset = class_flags(type(value)), _class_offset(type(value))
     if offset and not flags & _MANAGED_DICT:
         return {}
     return object.__getattribute__(value, "__dict__")  # type: ignore[no-any-return]
@@ -84,7 +87,7 @@ def is_subtype(cls: type[Any], base: type[Any]) -> bool:
 
 def is_c_type(cls: type[Any]) -> bool:
     """Whether a class is defined in C, and not by a class statement."""
-    return bool(not _class_flags(cls) & _HEAP_TYPE or _class_flags(cls) & _IMMUTABLE)
+    return bool(not class_flags(cls) & _HEAP_TYPE or class_flags(cls) & _IMMUTABLE)
 
 
 def name_in_messages(cls: type[Any]) -> str:
@@ -94,7 +97,7 @@ def name_in_messages(cls: type[Any]) -> str:
     >>> name_in_messages(deque), name_in_messages(list)
     ('collections.deque', 'list')
     """
-    name, module = _class_name(cls), class_dict(type)["__module__"].__get__(cls) if is_c_type(cls) else "builtins"
+    name, module = class_name(cls), class_dict(type)["__module__"].__get__(cls) if is_c_type(cls) else "builtins"
     return name if module == "builtins" else f"{module}.{name}"
 
 
@@ -191,7 +194,7 @@ def plain_attribute(value: Any, name: str) -> Any:
 
 def has_python_getattribute(cls: type[Any]) -> bool:
     """Whether reading an attribute of an instance runs a `__getattribute__` of the program."""
-    if not _class_flags(cls) & _HEAP_TYPE:
+    if not class_flags(cls) & _HEAP_TYPE:
         return False
     for owner in class_mro(cls):
         method = class_dict(owner).get("__getattribute__")

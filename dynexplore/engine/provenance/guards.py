@@ -22,7 +22,7 @@ from typing import Any
 from dynexplore.engine.native import hides_nothing
 from dynexplore.engine.provenance.attribute_dicts import no_attribute_alias, no_dict_alias
 from dynexplore.engine.provenance.sources import Namer, Source
-from dynexplore.engine.raw_attributes import instance_dict, keys_of, module_name
+from dynexplore.engine.raw_attributes import class_flags, instance_dict, keys_of, module_name
 from dynexplore.engine.records import record
 
 
@@ -87,7 +87,7 @@ def names_of(value: Any) -> tuple[Any, Any]:
         return _CLASS_NAME.__get__(value), _CLASS_DICT.__get__(value).get("__module__")
     if issubclass(cls, ModuleType):  # it, or its class, may have a `__getattr__`
         return module_name(value), None
-    if cls.__flags__ & _HEAP_TYPE and not cls.__module__.startswith("torch"):
+    if class_flags(cls) & _HEAP_TYPE and not str(_CLASS_DICT.__get__(cls).get("__module__")).startswith("torch"):
         return None, None
     name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
     return name, getattr(value, "__module__", None)

@@ -38,7 +38,7 @@ import torch
 from dynexplore.engine.native import type_version
 from dynexplore.engine.provenance.guards import Guard
 from dynexplore.engine.provenance.sources import NamedSource, ObjectSource, Source
-from dynexplore.engine.raw_attributes import has_python_getattribute, instance_dict, is_a
+from dynexplore.engine.raw_attributes import class_flags, class_mro, class_qualname, has_python_getattribute, instance_dict, is_a
 from dynexplore.engine.records import record
 
 Check = tuple[Any, str, Any]
@@ -117,7 +117,7 @@ def _names(expected_items: dict[Any, Any]) -> list[str]:
 
 def _short(value: Any) -> str:
     if is_a(value, type, FunctionType, BuiltinFunctionType):
-        return str(value.__qualname__)
+        return str(class_qualname(value) if is_a(value, type) else value.__qualname__)
     text = repr(value) if type(value) in (int, bool, float, str, tuple, type(None)) else f"a {type(value).__qualname__}"
     return text if len(text) <= 60 else text[:57] + "..."
 
@@ -161,8 +161,8 @@ class ClassFacts:
         """The facts in the form that `GuardWalk` takes; a class that the frame itself mutates has no stable tag."""
         checks = tuple(lookup.check() for lookup in self.lookups.values())
         if self.bases:
-            checks += (("__mro__", None, "mro", tuple(map(weakref.ref, self.cls.__mro__))),)
-        by_name = any(cls is base for cls in written for base in self.cls.__mro__)
+            checks += (("__mro__", None, "mro", tuple(map(weakref.ref, class_mro(self.cls)))),)
+        by_name = any(cls is base for cls in written for base in class_mro(self.cls))
         return self.cls, self.tag, by_name, checks
 
     def is_shown(self) -> bool:
@@ -172,17 +172,17 @@ class ClassFacts:
     def places(self) -> dict[str, str]:
         """The displayed path of each name."""
         owners = {lookup.name: self.cls if lookup.owner is None else lookup.owner for lookup in self.lookups.values()}
-        return {name: f"{owner.__qualname__}.{name}" for name, owner in owners.items()}
+        return {name: f"{class_qualname(owner)}.{name}" for name, owner in owners.items()}
 
     def __str__(self) -> str:
         """The facts as text: `scale is 3; `K` has no attribute `cache``."""
         explicit = [lookup for lookup in self.lookups.values() if lookup.is_explicit]
         words = [f"{lookup.name} is {_short(lookup.expected[0])}" for lookup in explicit
                  if lookup.expected is not ABSENT and lookup.expected is not None]
-        words += [f"{lookup.name} stands in {lookup.owner.__qualname__}" for lookup in explicit
+        words += [f"{lookup.name} stands in {class_qualname(lookup.owner)}" for lookup in explicit
                   if lookup.expected is None and lookup.owner is not None]
         missing = ", ".join(f"`{lookup.name}`" for lookup in explicit if lookup.expected is ABSENT)
-        words += [f"`{self.cls.__qualname__.rpartition('<locals>.')[2]}` has no attribute {missing}"] * bool(missing)
+        words += [f"`{class_qualname(self.cls).rpartition('<locals>.')[2]}` has no attribute {missing}"] * bool(missing)
         return "; ".join(words) or "the bases that it had"
 
 
@@ -251,7 +251,7 @@ class ModuleGuards:
         is_explicit: bool = False,
     ) -> None:
         """Guard that looking `name` up (after the class `after` in the MRO) ends at this very value, or is ABSENT."""
-        if cls.__flags__ & IMMUTABLE:
+        if class_flags(cls) & IMMUTABLE:
             return
         lookups = self._class_facts(cls).lookups
         lookup = lookups.get((name, after))
@@ -263,12 +263,12 @@ class ModuleGuards:
 
     def guard_on_owner(self, cls: type[Any], name: str, owner: type[Any], *, after: type[Any] | None = None) -> None:
         """Guard that looking `name` up through the class ends in this class of its MRO; the value there is guarded separately."""
-        if not cls.__flags__ & IMMUTABLE:
+        if not class_flags(cls) & IMMUTABLE:
             self._class_facts(cls).lookups.setdefault((name, after), Lookup(name, after, None, owner, True))
 
     def guard_on_bases(self, cls: type[Any]) -> None:
         """Guard the bases of the class."""
-        if not cls.__flags__ & IMMUTABLE:
+        if not class_flags(cls) & IMMUTABLE:
             self._class_facts(cls).bases = True
 
     def writes_to(self, cls: type[Any]) -> None:
@@ -373,7 +373,7 @@ class ModuleGuards:
     def owners(self) -> list[tuple[Any, str]]:
         """The held objects, whose death makes the cache entry useless, and their paths."""
         owner_of_id = {id(facts.value): (facts.value, facts.label) for facts in self._facts.values()}
-        owner_of_id |= {id(cls): (cls, cls.__qualname__) for cls in self._classes}
+        owner_of_id |= {id(cls): (cls, class_qualname(cls)) for cls in self._classes}
         owner_of_id |= {id(function): (function, function.__qualname__) for function in self._functions.values()}
         return list(owner_of_id.values())
 
@@ -381,7 +381,7 @@ class ModuleGuards:
         """The facts as displayed guards; the walk checks them."""
         guards = [Guard(facts.source, "MODULE_STATE", str(facts), 0) for facts in self.facts()]
         shown = [facts for facts in self.class_facts() if facts.is_shown()]
-        return guards + [Guard(NamedSource(facts.cls.__qualname__), "MODULE_STATE", str(facts), 0) for facts in shown]
+        return guards + [Guard(NamedSource(class_qualname(facts.cls)), "MODULE_STATE", str(facts), 0) for facts in shown]
 
     def guarded_objects(self) -> list[Any]:
         """The object that each of `guards()` is about."""
@@ -402,7 +402,7 @@ class ModuleGuards:
         rows = [
             *(StateRow(entry.label, number) for number, entry in enumerate(facts)),
             *(StateRow(entry.label, None, {}, {key: _short(value) for key, value in entry.same.items()}) for entry in unshown),
-            *(StateRow(entry.cls.__qualname__, len(facts) + number if entry.is_shown() else None, entry.places())
+            *(StateRow(class_qualname(entry.cls), len(facts) + number if entry.is_shown() else None, entry.places())
               for number, entry in enumerate(classes)),
             *(StateRow(function.__qualname__, None) for function in functions),
         ]

@@ -47,6 +47,7 @@ from dynexplore.engine.variables.objects.class_ import ClassVariable
 from dynexplore.engine.variables.objects.frame_class import FrameClassVariable
 from dynexplore.engine.variables.objects.new_descriptor import NewDescriptorVariable
 from dynexplore.engine.variables.objects.type_lookup import peek, raw_lookup
+from dynexplore.engine.variables.objects.user_object import UserObjectVariable
 from dynexplore.engine.variables.rules import rule
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
 from dynexplore.engine.variables.scalars.enumeration import EnumClassVariable
@@ -110,7 +111,10 @@ class ClassStatement:
         """The tracker of the new class."""
         ctx = self.ctx
         classcell = self.namespace.get("__classcell__")
-        real = {name: self._class_attribute(name, value) for name, value in self.namespace.items() if name != "__classcell__"}
+        members = dict(self.namespace)
+        if isinstance(classcell, CellVariable):  # anything else is for `type` to refuse
+            del members["__classcell__"]
+        real = {name: self._class_attribute(name, value) for name, value in members.items()}
         for base in self.bases:
             ctx.module_guards.guard_on_bases(base.value)
         try:
@@ -215,6 +219,10 @@ def _default_of_twin(value: VariableTracker) -> object:
 class EnumStatement(ClassStatement):
     """Creates the trace-time class of an enumeration."""
 
+    def __init__(self, *parts: Any) -> None:
+        super().__init__(*parts)
+        self._automatic: dict[UserObjectVariable, enum.auto] = {}
+
     @staticmethod
     def can_derive(ctx: Interpreter, bases: list[Any], keywords: Kwargs) -> bool:
         """Whether such a class can have a trace-time class, by its bases."""
@@ -226,10 +234,23 @@ class EnumStatement(ClassStatement):
         return new_enumeration(self.name, bases, namespace, {name: value.as_constant() for name, value in self.keywords.items()})
 
     def _tracker(self, cls: type[Any]) -> ClassVariable:
+        for tracker, automatic in self._automatic.items():
+            tracker.store_own(self.ctx, "value", ConstantVariable(automatic.value))
         return EnumClassVariable(cls, None)
 
     def _class_attribute(self, name: str, value: VariableTracker) -> object:
-        return enum.auto() if is_auto(value) else super()._class_attribute(name, value)
+        if not is_auto(value):
+            return super()._class_attribute(name, value)
+        assert isinstance(value, UserObjectVariable)
+        if value not in self._automatic:  # `first = second = auto()` is one object: the second is an alias
+            initial = value.own_attribute(self.ctx, "value")
+            assert initial is not None
+            try:
+                live = initial.as_constant() if initial.is_constant() else initial.live_value()
+            except NotConstant:
+                self.ctx.break_graph("DX315")
+            self._automatic[value] = enum.auto(live)  # type: ignore[call-arg]
+        return self._automatic[value]
 
     def _twin_of_cell(self, tracker: CellVariable) -> types.CellType:
         self.ctx.break_graph("DX315")

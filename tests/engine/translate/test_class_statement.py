@@ -384,7 +384,46 @@ def of_an_enumeration_by_call(x):
     return x * level.HIGH, color.GREEN.value, color.__module__, (pair.A | pair.B).value, table.Q + 1, table.__module__, refused
 
 
+def members_of(cls):
+    return [(name, member.name, member.value) for name, member in cls.__members__.items()]
+
+
+def with_an_alias_of_an_automatic_value(x):
+    class Color(enum.Enum):
+        FIRST = UNO = enum.auto()
+        SECOND = enum.auto()
+
+    class Access(enum.Flag):
+        READ = SEE = enum.auto()
+        WRITE = enum.auto()
+
+    return x * Color.SECOND.value, members_of(Color), members_of(Access), len(Color)
+
+
+def with_an_automatic_value_that_is_given(x):
+    class Color(enum.Enum):
+        FIRST = enum.auto(5)
+        SECOND = enum.auto()
+
+    return x * Color.SECOND.value, members_of(Color)
+
+
+def with_one_automatic_value_for_two_enumerations(x):
+    value = enum.auto()
+
+    class Color(enum.Enum):
+        FIRST = 3
+        SECOND = value
+
+    class Level(enum.Enum):
+        LOW = value
+        HIGH = enum.auto()
+
+    return x * Color.SECOND.value, members_of(Color), members_of(Level), value.value
+
+
 WHOLE = [
+    with_an_alias_of_an_automatic_value, with_an_automatic_value_that_is_given, with_one_automatic_value_for_two_enumerations,
     of_an_enumeration_by_call,
     of_an_enumeration, of_numbers_by_name, of_mixed_enumerations,
     of_constants, with_methods, with_closures, with_super, with_descriptors, with_a_list, with_a_tensor, with_special_methods,
@@ -596,3 +635,29 @@ def test_a_bound_method_of_c_leads_to_its_class(how: str) -> None:
     """It is no constant of the first call: the class that it is bound to is another one in each call."""
     assert_same_as_eager(lambda x: bound_method_of_c(x, how), X, calls=3, setup=KEPT.clear, observe=lambda: list(KEPT))
     KEPT.clear()
+
+
+CELLS = {
+    "a number": "__classcell__ = 42",
+    "None": "__classcell__ = None",
+    "a list": "__classcell__ = []",
+    "a slot": "__slots__ = ['__classcell__']",
+    "a number and a slot": "__classcell__ = 42; __slots__ = ['__classcell__']",
+    "deleted": "__classcell__ = 42; del __classcell__",
+    "used": "f = lambda self: __class__",
+    "used, after a number": "__classcell__ = 42; f = lambda self: __class__",
+}
+
+
+@pytest.mark.parametrize("body", CELLS.values(), ids=CELLS)
+def test_a_class_cell_that_is_none(body):
+    """`type` refuses what is no cell under the name where the compiler leaves the cell of `super()`."""
+    namespace: dict[str, Any] = {}
+    exec(
+        f"def program(x):\n    try:\n        class Made:\n            {body}\n        made = Made()\n"
+        "        names = [name for name in vars(Made) if name[:2] != '__']\n"
+        "        result = names, hasattr(made, '__classcell__'), 'f' in names and made.f() is Made\n"
+        "    except TypeError as error:\n        result = str(error)\n    return x + 1, result\n",
+        namespace,
+    )
+    assert_same_as_eager(namespace["program"], X, calls=2, graphs=range(1, 9))

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.bytecode import Step
+from dynexplore.engine.raw_attributes import class_flags
 from dynexplore.engine.translate.dispatch import handles
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
 from dynexplore.engine.variables.containers.sequence import TupleVariable
@@ -47,7 +48,7 @@ def _has_flag(ctx: Interpreter, subject: VariableTracker, flag: int) -> bool:
     cls = subject.python_type()
     for collection in (Sequence, Mapping):  # registering the class with one of them changes its flags
         ctx.module_guards.subclass_answers.note(cls, collection, issubclass(cls, collection))
-    return bool(cls.__flags__ & flag)
+    return bool(class_flags(cls) & flag)
 
 
 @handles("MATCH_KEYS")
@@ -108,7 +109,7 @@ def _positional_names(ctx: Interpreter, cls: type[Any], pattern: VariableTracker
     if not count:
         return ()
     match_args = _match_args(ctx, cls, pattern)
-    takes_subject = match_args is None and bool(cls.__flags__ & _MATCH_SELF)
+    takes_subject = match_args is None and bool(class_flags(cls) & _MATCH_SELF)
     allowed = 1 if takes_subject else len(match_args or ())
     if allowed < count:
         plural = "" if allowed == 1 else "s"

@@ -27,10 +27,10 @@ from dynexplore.engine.policy.external_effects import kind_of_break
 from dynexplore.engine.policy.markers import RUNS
 from dynexplore.engine.provenance.guards import Identity
 from dynexplore.engine.provenance.sources import Source
-from dynexplore.engine.raw_attributes import is_a
+from dynexplore.engine.raw_attributes import is_a, name_in_messages
 from dynexplore.engine.variables.callables.assume_constant_result import call_once
 from dynexplore.engine.variables.containers.mapping import DictVariable
-from dynexplore.engine.variables.contract.base import Args, Kwargs, VariableTracker
+from dynexplore.engine.variables.contract.base import Args, Kwargs, NotConstant, VariableTracker
 from dynexplore.engine.variables.contract.build import builds, builds_when
 from dynexplore.engine.variables.contract.hash_keys import MethodKey
 from dynexplore.engine.variables.numpy_.array_rules import call_numpy
@@ -622,6 +622,8 @@ class BuiltinVariable(LiveCallableVariable):
         return super().get_attribute(ctx, name)
 
     def call(self, ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
+        if isinstance(self.function, types.ClassMethodDescriptorType):
+            return self._call_class_method(ctx, args, kwargs)
         row = rule_for(self.function)
         if row is not None:
             return row.call(ctx, self.function, args, kwargs)
@@ -642,6 +644,28 @@ class BuiltinVariable(LiveCallableVariable):
         if isinstance(module, str) and module != "builtins" and "." not in name:
             name = f"{module}.{name}"  # `time.sleep`: a bare `sleep` would be ambiguous
         ctx.break_graph(kind_of_break(self.function, "DX204" if module == "builtins" else "DX201"), function=name)
+
+    def _call_class_method(self, ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
+        """`vars(dict)["fromkeys"](cls, ...)`: the first argument is the class to which it binds (classmethoddescr_call in
+        descrobject.c).
+        """
+        method: Any = self.function
+        function, owner = method.__name__, name_in_messages(method.__objclass__)
+        if not args:
+            ctx.raise_exception(TypeError, f"descriptor {function!r} of {owner!r} object needs an argument")
+        kind = args[0].python_type()
+        if not issubclass(kind, type):
+            wrong = f"needs a type, not a {name_in_messages(kind)!r} as arg 2"
+            ctx.raise_exception(TypeError, f"descriptor {function!r} for type {owner!r} {wrong}")
+        try:
+            bound = method.__get__(None, args[0].live_value())
+        except NotConstant:
+            ctx.break_graph("DX201", function=self.text())
+        except TypeError as error:  # the class is none that extends the method's
+            ctx.raise_exception(TypeError, *error.args)
+        if rule_for(self.function) is not None:
+            return ClassMethodOfCVariable(bound, args[0]).call(ctx, args[1:], kwargs)
+        return ctx.build(bound, None).call(ctx, args[1:], kwargs)
 
     def _method_row(self) -> MethodAnswer | None:
         """The rule of a class method written in C: `dict.fromkeys`, a new object at each access."""

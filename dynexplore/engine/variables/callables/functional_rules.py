@@ -336,7 +336,7 @@ def _update_wrapper(
 ) -> VariableTracker:
     """`functools.wraps`: copy names and attributes of the wrapped function, then set `__wrapped__`."""
     for name in functools.WRAPPER_ASSIGNMENTS if assigned is None else _texts(ctx, assigned):
-        metadata = _metadata(ctx, wrapped, name)
+        metadata = _metadata(ctx, wrapper, wrapped, name)
         if metadata is not None:
             wrapper.set_attribute(ctx, name, metadata)
     for name in functools.WRAPPER_UPDATES if updated is None else _texts(ctx, updated):
@@ -371,13 +371,16 @@ def _own_names(wrapped: VariableTracker) -> list[str] | None:
     return list(wrapped.function.__dict__) if isinstance(wrapped, FunctionVariable) else None
 
 
-def _metadata(ctx: TraceContext, wrapped: VariableTracker, name: str) -> VariableTracker | None:
-    """An attribute of the wrapped function; empty annotations of a live one are omitted."""
-    if name == "__type_params__":
-        return wrapped.attributes.get(name) if isinstance(wrapped, NestedFunctionVariable) else None
-    if isinstance(wrapped, FunctionVariable):
-        if name == "__annotate__" and getattr(wrapped.function, name, None) is None:
+def _metadata(ctx: TraceContext, wrapper: VariableTracker, wrapped: VariableTracker, name: str) -> VariableTracker | None:
+    """An attribute of the wrapped function; what a live one lacks is omitted where the wrapper lacks it, too."""
+    if name == "__type_params__" and isinstance(wrapped, NestedFunctionVariable):
+        return wrapped.attributes.get(name)
+    if isinstance(wrapped, FunctionVariable) and isinstance(wrapper, NestedFunctionVariable):
+        is_plain = wrapper.annotate is None and wrapper.annotations is None and name not in wrapper.attributes
+        if name == "__type_params__" and not getattr(wrapped.function, name, ()):
+            return None  # nor has the wrapper any: making a function that has some is a graph break
+        if is_plain and name == "__annotate__" and getattr(wrapped.function, name, None) is None:
             return None
-        if name == "__annotations__" and not is_unevaluated(wrapped.function) and not wrapped.function.__annotations__:
+        if is_plain and name == "__annotations__" and not is_unevaluated(wrapped.function) and not wrapped.function.__annotations__:
             return None
     return attribute_or_none(ctx, wrapped, name)

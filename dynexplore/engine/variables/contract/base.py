@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 from dynexplore.engine.policy.external_effects import kind_of_break
-from dynexplore.engine.raw_attributes import is_c_type, name_in_messages, tells_its_class
+from dynexplore.engine.raw_attributes import class_dict, class_mro, is_c_type, name_in_messages, tells_its_class
 from dynexplore.engine.variables.contract.inspection import Inspection
 
 if TYPE_CHECKING:
@@ -255,7 +255,7 @@ class VariableTracker(Inspection):
             python_type = self.python_type()
         except NotImplementedError:
             ctx.break_graph(self.kind_or_external_effect("DX212"), callee=self.describe())
-        if not any("__call__" in vars(base) for base in python_type.__mro__):
+        if not any("__call__" in class_dict(base) for base in class_mro(python_type)):
             ctx.raise_exception(TypeError, f"{name_in_messages(python_type)!r} object is not callable")
         ctx.break_graph(self.kind_or_external_effect("DX212"), callee=self.describe())
 

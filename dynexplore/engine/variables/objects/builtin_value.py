@@ -106,7 +106,7 @@ def mutating_method(python_type: type[Any], *names: str) -> Callable[[Callable[.
 
 def method_row(python_type: type[Any], name: str) -> MethodAnswer | None:
     """The rule of a method, looked up along the type's bases."""
-    for base in python_type.__mro__:
+    for base in class_mro(python_type):
         row = METHODS.get((base, name))
         if row is not None:
             return row

@@ -18,9 +18,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.policy.external_effects import kind_of_break
+from dynexplore.engine.provenance.guards import Identity
 from dynexplore.engine.provenance.module_guards import IMMUTABLE
 from dynexplore.engine.provenance.sources import Source
-from dynexplore.engine.raw_attributes import class_dict, class_mro, is_c_type, is_subtype
+from dynexplore.engine.raw_attributes import class_dict, class_flags, class_mro, class_name, class_qualname, is_c_type, is_subtype
 from dynexplore.engine.variables.contract.base import Args, Kwargs, NotConstant, VariableTracker
 from dynexplore.engine.variables.contract.build import builds, builds_when
 from dynexplore.engine.variables.contract.write_back import write_attributes
@@ -102,7 +103,7 @@ class ClassVariable(VariableTracker):
         return isinstance(other, ClassVariable) and self.value is other.value
 
     def text(self) -> str:
-        return f"class {self.value.__qualname__}"
+        return f"class {class_qualname(self.value)}"
 
     def as_proxy(self) -> Any:
         return self.value
@@ -116,7 +117,7 @@ class ClassVariable(VariableTracker):
         metaclass = type(self.value)
         guard_on_plain_access(ctx, metaclass, name)
         fixed = _FIXED_ATTRIBUTES.get(name)
-        if fixed is not None:
+        if fixed is not None and peek(metaclass, name) is peek(type, name):
             return fixed(ctx, self)
         if name in _CONSTANT_ATTRIBUTES and name not in self.stored:
             return self._text_attribute(ctx, name)
@@ -132,7 +133,7 @@ class ClassVariable(VariableTracker):
         guard_on_absence(ctx, self.value, name)
         if hook is not None:
             return bind(ctx, hook, self, metaclass).call(ctx, [ConstantVariable(name)], {})
-        ctx.raise_exception(AttributeError, f"type object {self.value.__name__!r} has no attribute {name!r}")
+        ctx.raise_exception(AttributeError, f"type object {class_name(self.value)!r} has no attribute {name!r}")
 
     def _text_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
         """`__name__` and similar attributes: kept by the type itself, or in the class's `__dict__`."""
@@ -140,8 +141,8 @@ class ClassVariable(VariableTracker):
         if above is not peek(type, name) and hasattr(type(above), "__get__"):
             ctx.break_graph("DX303", name=name, type=self.text())  # the metaclass computes it, perhaps in user code
         value = getattr(self.value, name)
-        if not self.value.__flags__ & IMMUTABLE:
-            source = ctx.module_guards.source_of(self.value, self.value.__qualname__).attribute(name, "getattr")
+        if not class_flags(self.value) & IMMUTABLE:
+            source = ctx.module_guards.source_of(self.value, class_qualname(self.value)).attribute(name, "getattr")
             return ctx.build(value, source)
         return ctx.build(value, None)
 
@@ -158,7 +159,7 @@ class ClassVariable(VariableTracker):
         if name not in self.stored:
             find(ctx, self.value, name)  # for its guard
         if self.stored.get(name) is None and (name in self.stored or name not in class_dict(self.value)):
-            ctx.raise_exception(AttributeError, f"type object {self.value.__name__!r} has no attribute {name!r}")
+            ctx.raise_exception(AttributeError, f"type object {class_name(self.value)!r} has no attribute {name!r}")
         self._note_change(ctx, name)
         if name in self.stored:
             self._set_before_deleted.add(name)
@@ -167,13 +168,13 @@ class ClassVariable(VariableTracker):
     def _note_change(self, ctx: TraceContext, name: str) -> None:
         """Record that an attribute is about to change."""
         ctx.module_guards.writes_to(self.value)
-        ctx.journal.must_replay(self, f"{self.value.__qualname__}.{name}")
+        ctx.journal.must_replay(self, f"{class_qualname(self.value)}.{name}")
 
     def _check_assignable(self, ctx: TraceContext, name: str) -> None:
         guard_on_names(ctx, type(self.value), "__setattr__", "__delattr__", name)
         plain = type(self.value).__setattr__ is type.__setattr__ and not (name.startswith("__") and name.endswith("__"))  # type: ignore[comparison-overlap]
         if is_fixed_class(self.value) or not plain:
-            ctx.break_graph("DX314", what=f"{self.value.__qualname__}.{name}")
+            ctx.break_graph("DX314", what=f"{class_qualname(self.value)}.{name}")
 
     # -- special methods of the metaclass
 
@@ -213,7 +214,7 @@ class ClassVariable(VariableTracker):
     def _special(self, ctx: TraceContext, name: str, question: str) -> VariableTracker:
         method = find(ctx, type(self.value), name)
         if method is None or not method.is_python_function:
-            ctx.break_graph("DX302", question=question, type=f"class {self.value.__qualname__}")
+            ctx.break_graph("DX302", question=question, type=f"class {class_qualname(self.value)}")
         return bind(ctx, method, self, type(self.value))
 
     # -- calls
@@ -264,7 +265,7 @@ def _refuse_finalized(ctx: TraceContext, cls: type[Any]) -> None:
     for real. C types without external effects are exempt.
     """
     if raw_lookup(ctx, cls, "__del__") is not None and not (is_c_type(cls) and kind_of_break(cls, "DX209") == "DX209"):
-        ctx.break_graph("DX321", type=cls.__qualname__)
+        ctx.break_graph("DX321", type=class_qualname(cls))
 
 
 _IS_ABSTRACT = 1 << 20  # Py_TPFLAGS_IS_ABSTRACT, as in object_new: `__abstractmethods__` could call a metaclass's `__getattr__`
@@ -274,9 +275,9 @@ def new_instance(ctx: TraceContext, cls: ClassVariable, args: Args, kwargs: Kwar
     """object.__new__, or that of the C base type."""
     _refuse_finalized(ctx, cls.value)
     if layout_of(cls.value) not in (object, types.SimpleNamespace) or (cls.value is object and (args or kwargs)):
-        ctx.break_graph(kind_of_break(cls.value, "DX209"), type=cls.value.__qualname__)
-    if cls.value.__flags__ & _IS_ABSTRACT:
-        ctx.break_graph(kind_of_break(cls.value, "DX209"), type=cls.value.__qualname__)  # Python raises its TypeError
+        ctx.break_graph(kind_of_break(cls.value, "DX209"), type=class_qualname(cls.value))
+    if class_flags(cls.value) & _IS_ABSTRACT:
+        ctx.break_graph(kind_of_break(cls.value, "DX209"), type=class_qualname(cls.value))  # Python raises its TypeError
     return UserObjectVariable(cls.value, class_variable=cls)
 
 
@@ -290,7 +291,7 @@ def initialize(ctx: TraceContext, instance: VariableTracker, args: Args, kwargs:
         if not (returned.is_constant() and returned.as_constant() is None):
             ctx.raise_exception(TypeError, f"__init__() should return None, not {returned.python_type().__name__!r}")
     elif (args or kwargs) and raw_lookup(ctx, cls, "__new__") is object.__new__:
-        ctx.raise_exception(TypeError, f"{cls.__name__}() takes no arguments")
+        ctx.raise_exception(TypeError, f"{class_name(cls)}() takes no arguments")
 
 
 @rule(object.__new__)
@@ -309,7 +310,7 @@ def _refuse_arguments(ctx: TraceContext, cls: type[Any]) -> None:
     if raw_lookup(ctx, cls, "__new__") is not object.__new__:
         ctx.raise_exception(TypeError, "object.__new__() takes exactly one argument (the type to instantiate)")
     if raw_lookup(ctx, cls, "__init__") is object.__init__:
-        ctx.raise_exception(TypeError, f"{cls.__name__}() takes no arguments")
+        ctx.raise_exception(TypeError, f"{class_name(cls)}() takes no arguments")
 
 
 @rule(object)
@@ -339,7 +340,11 @@ def _classes(which: str) -> Callable[[Any, ClassVariable], VariableTracker]:
         ctx.module_guards.guard_on_bases(cls.value)
         for base in class_mro(cls.value):
             class_tracker(ctx, base)
-        return ctx.build(getattr(cls.value, which), None)
+        classes = getattr(cls.value, which)
+        if which == "__bases__" and not is_fixed_class(cls.value):  # new already while a metaclass's `mro` runs, the MRO is not
+            source = ctx.module_guards.source_of(cls.value, class_qualname(cls.value)).attribute("__bases__", "getattr")
+            ctx.guard(source, "ID_MATCH", Identity(classes, keep=True))
+        return ctx.build(classes, None)
 
     return give
 
@@ -364,7 +369,7 @@ def _bind_nested_class(
 def build_class(ctx: TraceContext, value: type[Any], source: Source | None) -> VariableTracker:
     """A class, guarded by identity; attributes read later are guarded if they can change."""
     if class_mro(value) is None:
-        ctx.break_graph("DX302", type=f"a class that has no MRO yet ({value.__name__})")  # its metaclass's `mro` runs
+        ctx.break_graph("DX302", type=f"a class that has no MRO yet ({class_name(value)})")  # its metaclass's `mro` runs
     guard_identity(ctx, value, source)
     hold_class(ctx, value)
     return ClassVariable(value, source)
@@ -373,4 +378,4 @@ def build_class(ctx: TraceContext, value: type[Any], source: Source | None) -> V
 def hold_class(ctx: TraceContext, cls: type[Any]) -> None:
     """Guard the metaclass of a user-defined class, which can be reassigned."""
     if not is_fixed_class(cls):
-        ctx.module_guards.hold(cls, cls.__qualname__)
+        ctx.module_guards.hold(cls, class_qualname(cls))

@@ -15,6 +15,7 @@ import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from dynexplore.engine.raw_attributes import class_dict, class_mro
 from dynexplore.engine.variables.callables.function import BoundCMethodVariable
 from dynexplore.engine.variables.containers.builtin_subclass import new_subclass_instance
 from dynexplore.engine.variables.contract.base import VariableTracker
@@ -90,7 +91,7 @@ def _is_default(value: UserObjectVariable, name: str, answer: VariableTracker) -
 
 
 def _slots(cls: type[object]) -> bool:
-    return any("__slots__" in vars(base) and vars(base)["__slots__"] not in ((), [], "") for base in cls.__mro__)
+    return any("__slots__" in class_dict(base) and class_dict(base)["__slots__"] not in ((), [], "") for base in class_mro(cls))
 
 
 def _copy_state(ctx: TraceContext, value: UserObjectVariable, copy: UserObjectVariable, copy_part: CopyPart) -> None:

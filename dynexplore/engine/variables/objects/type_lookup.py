@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from dynexplore.engine.provenance.guards import Identity
 from dynexplore.engine.provenance.module_guards import ABSENT, IMMUTABLE
 from dynexplore.engine.provenance.sources import Source
-from dynexplore.engine.raw_attributes import class_dict, class_mro
+from dynexplore.engine.raw_attributes import class_dict, class_flags, class_mro, class_qualname
 from dynexplore.engine.records import record
 from dynexplore.engine.variables.contract.base import VariableTracker
 
@@ -62,7 +62,7 @@ def is_python_class(cls: type[Any]) -> bool:
     """Whether a class was created by Python code (a class statement or a call of a metaclass), not in C."""
     _, is_python = _PYTHON_CLASSES.get(id(cls), (None, None))
     if is_python is None:
-        is_python = bool(cls.__flags__ & _HEAP_TYPE) and not any(
+        is_python = bool(class_flags(cls) & _HEAP_TYPE) and not any(
             isinstance(value, _MADE_BY_C) and value.__objclass__ is cls and name not in ("__dict__", "__weakref__")
             for name, value in class_dict(cls).items()
         )
@@ -163,7 +163,7 @@ def _guard_on_lookup(ctx: TraceContext, cls: type[Any], after: type[Any] | None,
     if is_matched_by_identity(ctx, owner, name, raw):
         is_program_class = not is_fixed_class(owner)
         ctx.module_guards.guard_on_lookup(cls, name, raw, owner=owner, after=after, is_explicit=is_program_class)
-        _guard_on_binding(ctx, raw, f"{owner.__qualname__}.{name}")
+        _guard_on_binding(ctx, raw, f"{class_qualname(owner)}.{name}")
     else:
         ctx.module_guards.guard_on_owner(cls, name, owner, after=after)
 
@@ -183,14 +183,14 @@ def is_matched_by_identity(ctx: TraceContext, owner: type[Any], name: str, raw: 
 
 
 def _source_in(ctx: TraceContext, owner: type[Any], name: str) -> Source:
-    return ctx.module_guards.source_of(owner, owner.__qualname__).attribute(name, "getattr")
+    return ctx.module_guards.source_of(owner, class_qualname(owner)).attribute(name, "getattr")
 
 
 def source_in(ctx: TraceContext, attribute: ClassAttribute) -> Source:
     """The source of a class attribute; one for which `owner.name` would call a descriptor is read from the class's `__dict__`."""
     if not isinstance(peek(type(attribute.raw), "__get__"), types.FunctionType):
         return _source_in(ctx, attribute.owner, attribute.name)
-    owner = ctx.module_guards.source_of(attribute.owner, attribute.owner.__qualname__)
+    owner = ctx.module_guards.source_of(attribute.owner, class_qualname(attribute.owner))
     return owner.attribute("__dict__", "getattr").item(attribute.name)
 
 
@@ -204,7 +204,7 @@ def _guard_on_absence_in(ctx: TraceContext, classes: Sequence[type[Any]], name: 
     """Guard that none of these classes has the name, so the value that the frame stored in a later class is found."""
     for owner in classes:
         if not is_fixed_class(owner):
-            ctx.module_guards.hold(owner, owner.__qualname__)
+            ctx.module_guards.hold(owner, class_qualname(owner))
             ctx.module_guards.guard_on_absence(owner, name)
 
 
@@ -230,7 +230,7 @@ SPECIAL_NAMES = tuple(
 
 def guard_on_names(ctx: TraceContext, cls: type[Any], *names: str) -> None:
     """Guard the lookup of these names through the class, for a tracker that implements the class's behavior itself."""
-    if not cls.__flags__ & IMMUTABLE:
+    if not class_flags(cls) & IMMUTABLE:
         for name in names:
             find(ctx, cls, name)
 
@@ -244,8 +244,8 @@ def guard_on_class_of(ctx: TraceContext, value: object, source: Source) -> None:
 
 def guard_on_name_of(ctx: TraceContext, cls: type[Any]) -> None:
     """Guard a class's `__name__`: the version tag does not always cover it (3.13)."""
-    if not cls.__flags__ & IMMUTABLE:
-        source = ctx.module_guards.source_of(cls, cls.__qualname__).attribute("__name__", "getattr")
+    if not class_flags(cls) & IMMUTABLE:
+        source = ctx.module_guards.source_of(cls, class_qualname(cls)).attribute("__name__", "getattr")
         ctx.guard(source, "EQUALS", cls.__name__)
 
 
@@ -255,7 +255,7 @@ def guard_on_plain_access(ctx: TraceContext, cls: type[Any], name: str) -> None:
     """
     guard_on_names(ctx, cls, "__getattribute__", name)
     if isinstance(peek(cls, "__getattribute__"), types.FunctionType):
-        ctx.break_graph("DX303", name=name, type=cls.__qualname__)
+        ctx.break_graph("DX303", name=name, type=class_qualname(cls))
 
 
 def refuse_missing(ctx: TraceContext, cls: type[Any], name: str) -> None:
@@ -263,7 +263,7 @@ def refuse_missing(ctx: TraceContext, cls: type[Any], name: str) -> None:
     guard_on_absence(ctx, cls, name)
     guard_on_names(ctx, cls, "__getattr__")
     if isinstance(peek(cls, "__getattr__"), types.FunctionType):
-        ctx.break_graph("DX303", name=name, type=cls.__qualname__)
+        ctx.break_graph("DX303", name=name, type=class_qualname(cls))
 
 
 def attribute_source(ctx: TraceContext, attribute: ClassAttribute) -> Source | None:

@@ -22,6 +22,7 @@ import torch
 
 from dynexplore.engine.provenance.guards import Identity
 from dynexplore.engine.provenance.sources import Source
+from dynexplore.engine.raw_attributes import name_in_messages
 from dynexplore.engine.variables.callables.function import BuiltinVariable, FunctionVariable
 from dynexplore.engine.variables.containers.deque import DequeVariable
 from dynexplore.engine.variables.containers.list_items import fast_items
@@ -142,7 +143,8 @@ def text_of(ctx: TraceContext, value: VariableTracker, name: str, *spec: str) ->
         own = any(isinstance(peek(python_type, part), types.FunctionType) for part in ("__str__", "__format__"))
         if own:
             ctx.break_graph("DX205", function=name, arguments=value.type_name())
-        return run_now(ctx, format, _class_text(ctx, value), *spec)  # type: ignore[no-any-return]
+        words = _class_text(ctx, value)
+        return _own_format(ctx, python_type, words, *spec) if name == "__format__" else words
     if isinstance(value, BuiltinVariable) and not _is_python(python_type, "__repr__"):  # guarded to be the same object
         return run_now(ctx, _TEXT_FUNCTIONS[name], value.live_value(), *spec)  # type: ignore[no-any-return]
     if isinstance(value, FunctionVariable) and not value.by_code:
@@ -152,7 +154,7 @@ def text_of(ctx: TraceContext, value: VariableTracker, name: str, *spec: str) ->
     if name == "__str__" and python_type.__str__ is object.__str__:
         name = "__repr__"
     if name == "__format__" and python_type.__format__ is object.__format__:
-        return run_now(ctx, format, text_of(ctx, value, "__str__"), *spec)  # type: ignore[no-any-return]
+        return _own_format(ctx, python_type, text_of(ctx, value, "__str__"), *spec)
     if getattr(python_type, name) is getattr(object, name) or not _is_python(python_type, name):
         ctx.break_graph("DX205", function=name, arguments=value.type_name())  # contains the object's address
     arguments = [ConstantVariable(part) for part in spec]
@@ -163,6 +165,13 @@ def text_of(ctx: TraceContext, value: VariableTracker, name: str, *spec: str) ->
     if not is_specializable(text):
         ctx.break_graph("DX205", function=name, arguments=value.type_name())
     return specialize(text)  # type: ignore[no-any-return]
+
+
+def _own_format(ctx: TraceContext, cls: type[Any], text: str, spec: str = "") -> str:
+    """object.__format__, which takes no format specification."""
+    if spec:
+        ctx.raise_exception(TypeError, f"unsupported format string passed to {name_in_messages(cls)}.__format__")
+    return text
 
 
 _TEXT_FUNCTIONS: dict[str, Any] = {"__str__": str, "__repr__": repr, "__format__": format}

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
+import datetime
 import functools
+import itertools
+import types
 from typing import Any
 
 import pytest
@@ -157,3 +161,70 @@ def puts_a_descriptor_into_a_class(x: Any) -> Any:
 def test_a_cached_property_is_kept_under_the_name_that_it_was_given(fn: Any) -> None:
     """Under its first name; without one it raises."""
     assert_same_as_eager(fn, torch.ones(2), calls=2)
+
+
+def with_annotations(a: int) -> str: ...
+
+
+def without_annotations(a): ...  # type: ignore[no-untyped-def]
+
+
+class Callable_:
+    __name__ = "callable"
+
+    def __call__(self) -> None: ...
+
+
+WRAPPED = {"annotated": with_annotations, "bare": without_annotations, "object": Callable_(), "len": len, "method": dict.keys}
+
+
+@pytest.mark.parametrize("is_annotated", [True, False])
+@pytest.mark.parametrize("wrapped", WRAPPED)
+def test_a_wrapper_loses_the_annotations_that_the_wrapped_function_lacks(wrapped: str, is_annotated: bool) -> None:
+    """An attribute that is empty is taken, too; one that is missing is not."""
+    given = WRAPPED[wrapped]
+
+    def program(x: Any) -> Any:
+        if is_annotated:
+
+            def outer(b: float) -> None: ...
+
+        else:
+
+            def outer(b): ...  # type: ignore[no-untyped-def,misc]
+
+        functools.update_wrapper(outer, given)  # type: ignore[arg-type]
+        shown = [str(part) for part in _shown(outer)]
+        return x + 1, shown, outer.__wrapped__ is given, getattr(outer, "__type_params__", None)  # type: ignore[attr-defined]
+
+    assert_same_as_eager(program, torch.ones(2), calls=2, graphs=range(1, 4))
+
+
+OF_C = {
+    f"{cls.__name__}.{name}": raw
+    for cls in (dict, int, float, bytes, str, collections.OrderedDict, itertools.chain, datetime.date, list, set, object, type)
+    for name, raw in vars(cls).items()
+    if isinstance(raw, types.ClassMethodDescriptorType | classmethod | staticmethod) and (cls, name) != (datetime.date, "today")
+}
+RECEIVERS: list[Any] = [
+    (), (None,), (3,), (int,), (bool,), (dict,), ({},), ("text",), (object,), (type,), (collections.Counter,), ([1],), (dict, "ab"),
+    ({}, "ab"),
+    (collections.Counter, "ab"), (int, b"a", "big"), (3, b"a", "big"), (object, 1), (3, 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_C)
+def test_a_class_method_of_c_binds_to_its_first_argument(name: str) -> None:
+    """`vars(dict)["fromkeys"](cls, ...)`: for another first argument it raises what CPython raises."""
+    raw: Any = OF_C[name]
+
+    def program(x: Any, *args: Any) -> Any:
+        y = x + 1
+        try:
+            result = raw(*args)
+        except (TypeError, ValueError) as error:
+            result = type(error), str(error)
+        return y * 2, result
+
+    for args in RECEIVERS:
+        assert_same_as_eager(program, torch.ones(2), *args, calls=2, graphs=range(1, 4))

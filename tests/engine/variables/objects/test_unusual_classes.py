@@ -493,3 +493,98 @@ def test_a_class_without_an_mro_is_looked_at(kind):
         return y * made().size(), [base.__name__ for base in made.__mro__]
 
     assert_same_as_eager(program, X, calls=2, observe=lambda: [str(item) for item in seen], setup=seen.clear)
+
+
+READS = {
+    "__bases__": lambda cls: cls.__bases__,
+    "__mro__": lambda cls: cls.__mro__,
+    "__base__": lambda cls: cls.__base__,
+    "__class__": lambda cls: cls.__class__,
+    "__dict__": lambda cls: type(cls.__dict__),
+    "__name__": lambda cls: cls.__name__,
+    "__qualname__": lambda cls: cls.__qualname__,
+    "__module__": lambda cls: cls.__module__,
+    "__doc__": lambda cls: cls.__doc__,
+    "its own": lambda cls: cls.own,
+    "a name": lambda cls: said(lambda: cls.missing),
+    "an instance": lambda cls: cls().own,
+    "isinstance": lambda cls: said(lambda: isinstance(3, cls)),
+    "issubclass": lambda cls: said(lambda: issubclass(bool, cls)),
+    "a match": lambda cls: matched(cls),
+    "a text": lambda cls: said(lambda: f"{cls:>3}"),
+}
+
+
+def matched(cls):
+    match 3:
+        case cls():
+            return True
+    return False
+
+
+class Computes(type):
+    """Computes what every class has."""
+
+    __bases__ = property(lambda cls: 1)
+    __mro__ = property(lambda cls: 2)
+    __base__ = property(lambda cls: 3)
+    __name__ = property(lambda cls: "four")
+    __class__ = property(lambda cls: 5)
+    __dict__ = property(lambda cls: 6)
+    __flags__ = property(lambda cls: 7)
+
+
+class Answers(type):
+    """Answers each question itself."""
+
+    def __getattribute__(cls, name):
+        return ("asked", name)
+
+
+class Plain(type):
+    """Has plain values under the names of every class."""
+
+    __bases__ = 1
+    __base__ = 2
+    __doc__ = "three"
+
+
+OF_METACLASSES = {meta.__name__: meta("Made", (), {"own": 3, "__doc__": "text"}) for meta in (Computes, Answers, Plain)}
+
+
+@pytest.mark.parametrize("kind", READS)
+@pytest.mark.parametrize("meta", OF_METACLASSES)
+def test_a_metaclass_that_defines_what_every_class_has(meta, kind):
+    """What it computes is what the program reads; the engine itself reads the class as CPython does."""
+    cls, read = OF_METACLASSES[meta], READS[kind]
+    assert_same_as_eager(lambda x: (x + 1, said(lambda: read(cls))), X, calls=2, graphs=range(1, 4))
+
+
+def test_the_bases_are_read_while_an_mro_is_made():
+    """`cls.__bases__` is new already when `mro` runs, and the MRO is not: the frame of `mro` is compiled for each."""
+    seen = []
+
+    class Meta(type):
+        def mro(cls):
+            seen.append(tuple(base.__name__ for base in cls.__bases__))
+            return super().mro()
+
+    class A(metaclass=Meta):
+        pass
+
+    class B(A):
+        pass
+
+    class D(A):
+        pass
+
+    class C(A):
+        pass
+
+    def program(x):
+        y = x + 1
+        for bases in ((B,), (D,), (A,), (B,)):
+            C.__bases__ = bases
+        return y * 2, [base.__name__ for base in C.__mro__]
+
+    assert_same_as_eager(program, X, calls=2, graphs=range(1, 4), observe=lambda: list(seen), setup=seen.clear)

@@ -138,3 +138,67 @@ def test_a_format_method_is_looked_up_on_the_class() -> None:
     own: Any = Own()
     own.__format__ = lambda spec: "object"
     assert_same_as_eager(fn, torch.ones(3), own)
+
+
+class Named:
+    def __str__(self) -> str:
+        return "named"
+
+
+class Shown:
+    def __repr__(self) -> str:
+        return "shown"
+
+
+class Metaclass(type):
+    pass
+
+
+FORMATTED: dict[str, Any] = {
+    "an object with __str__": Named(), "an object with __repr__": Shown(), "its class": Named,
+    "a class of a metaclass": Metaclass("C", (), {}),
+    "int": int, "None": None, "list": [1], "tuple": (1,), "dict": {1: 2}, "bytes": b"", "range": range(3), "slice": slice(3),
+    "frozenset": frozenset(), "a function of C": len, "a dtype": torch.float32, "a number": 3, "a text": "t",
+    "an error": ValueError("v"),
+}  # fmt: skip
+FORMATS: dict[str, Callable[[Any], str]] = {
+    "str.format": lambda value: "{0:^10}".format(value),
+    "an f-string": lambda value: f"{value:^10}",
+    "format()": lambda value: format(value, "^10"),
+    "its own": lambda value: type(value).__format__(value, "^10"),
+    "a nested specification": lambda value: "{:{}}".format(value, "^10"),
+    "converted": lambda value: f"{value!s:^10}",
+    "empty": lambda value: format(value, ""),
+}
+
+
+@pytest.mark.parametrize("how", FORMATS)
+@pytest.mark.parametrize("what", FORMATTED)
+def test_only_a_type_with_a_format_of_its_own_takes_a_specification(what: str, how: str) -> None:
+    """object.__format__ refuses one, and names the type."""
+    formatted = FORMATS[how]
+
+    def told(value: Any) -> str:
+        try:
+            return formatted(value)
+        except TypeError as error:
+            return str(error)
+
+    value = FORMATTED[what]
+    assert_same_as_eager(lambda x: (x + 1, told(value)), torch.ones(2), calls=2, graphs=range(1, 4))
+
+
+@pytest.mark.parametrize("cls", [Named, Shown])
+@pytest.mark.parametrize("how", FORMATS.keys() - {"its own"})
+def test_an_object_of_the_frame_takes_no_specification(how: str, cls: Any) -> None:
+    """The same for one made in the frame."""
+    formatted = FORMATS[how]
+
+    def program(x: torch.Tensor) -> Any:
+        try:
+            text = formatted(cls())
+        except TypeError as error:
+            text = str(error)
+        return x + 1, text
+
+    assert_same_as_eager(program, torch.ones(2), calls=2, graphs=1, breaks=0)
