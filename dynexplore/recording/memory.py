@@ -143,14 +143,14 @@ class GraphMemory:
             yield f"inputs and parameters {bytes_text(self.inputs)}; nothing is computed"
             return
         yield self._peak_line(peak)
-        yield f"inputs and parameters {bytes_text(self.inputs)}, all the while"
+        yield f"inputs and parameters {bytes_text(self.inputs)} throughout"
         if not self.knows_backward:
-            yield "kept for backward: autograd decides as it runs (backend aot_eager with artifact memory knows)"
+            yield "saved for backward: decided by autograd at run time (known with backend aot_eager and the artifact memory)"
         elif self.saved:
-            more = f"{bytes_text(self.extra_saved_bytes)} of them besides" if self.extra_saved_bytes else "all of them"
-            yield f"kept for backward {bytes_text(self.saved_bytes)}, {more} inputs and parameters"
+            more = f"{bytes_text(self.extra_saved_bytes)} of them beyond" if self.extra_saved_bytes else "all of them"
+            yield f"saved for backward {bytes_text(self.saved_bytes)}, {more} inputs and parameters"
         else:
-            yield "nothing is kept for backward"
+            yield "nothing is saved for backward"
         yield from self._unmeasured_lines()
 
     def _unmeasured_lines(self) -> Iterator[str]:

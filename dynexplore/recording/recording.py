@@ -276,8 +276,8 @@ class Recording(EventLog):
         >>> print(explain(lambda x: (x + 1).relu(), torch.ones(4)).recording.memory)
         __compiled_fn_0
           peak 48 B at relu (<doctest ...>:1)
-          inputs and parameters 16 B, all the while
-          kept for backward: autograd decides as it runs (backend aot_eager with artifact memory knows)
+          inputs and parameters 16 B throughout
+          saved for backward: decided by autograd at run time (known with backend aot_eager and the artifact memory)
         """
         return memory_of(self.of(ev.MemoryPlanned))
 

@@ -139,7 +139,7 @@ def _after(then: tuple[PredictedResume, ...]) -> str:
     """The prediction for the first resume function about which something is known."""
     predicted = [resume for resume in then if resume.fate != "not known"]
     if not predicted:
-        return "what follows is not known: it depends on values that exist only when the graphs have run"
+        return "the rest is unknown: it depends on values that exist only after the graphs have run"
     where = "" if len(then) == 1 else "if the call reaches it, "
     return f"with the arguments as they are now, {where}{_FATES[predicted[0].fate].format(predicted[0])}"
 

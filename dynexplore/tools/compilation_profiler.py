@@ -156,8 +156,8 @@ class ProfileReport(str):
         compiled = f"{plural(frames, 'frame was', 'frames were')} compiled to {plural(graphs, 'graph')}"
         lines = [f"{compiled} with {plural(operators, 'operator')}"]
         lines += _part("Graph breaks", list(_causes_of_breaks(breaks)))
-        lines += _part("Recompiles that would have been", list(_causes_of_recompiles(recompiles)))
-        lines += _part("Left to plain Python", list(_reasons(skipped)))
+        lines += _part("Suppressed recompiles", list(_causes_of_recompiles(recompiles)))
+        lines += _part("Running as plain Python", list(_reasons(skipped)))
         report = super().__new__(cls, "\n".join(ev.wrapped(line, 10) for line in lines))
         report.frames, report.graphs, report.operators = frames, graphs, operators
         report.breaks, report.recompiles, report.skipped = breaks, recompiles, skipped
@@ -176,8 +176,8 @@ class ProfileReport(str):
         again = [(str(row.count), row.function, row.source, row.kind, row.expected, row.actual) for row in self.recompiles]
         parts = (
             ("Graph breaks", ("times", "where", "kind", "why", "how to fix"), broken),
-            ("Recompiles that would have been", ("times", "function", "source", "guard", "expected", "found"), again),
-            ("Left to plain Python", ("function", "why"), list(self.skipped)),
+            ("Suppressed recompiles", ("times", "function", "source", "guard", "expected", "found"), again),
+            ("Running as plain Python", ("function", "why"), list(self.skipped)),
         )
         tables = (
             html_report.rows(head, rows, title) if rows else html_report.line(f"{title}: none") for title, head, rows in parts

@@ -58,15 +58,15 @@ Compile = Callable[[Any, "bool | None"], Any]
 
 _NEXT = {
     "plain Python": "The program fails without any compiler: fix it first.",
-    "capture": "The engine itself is at fault. dynexplore.explain(f, ...) shows where its trace departs from the program;"
+    "capture": "The bug is in dynexplore's engine. dynexplore.explain(f, ...) shows where its trace differs from the program;"
     " dynexplore.record_frame(f, ...) saves the frame for a report. Please report it.",
-    "capture by torch.compile": "torch.compile's capture is at fault. dynexplore.explain(f, ..., engine='torch.compile') shows its"
-    " steps. Please report it to PyTorch.",
-    "lowering": "A pass of the engine between capture and backend (engine/aliasing/lowerings.py) is at fault. Please report it.",
-    "AOTAutograd": "The captured graphs are right, their forward and backward graphs are not:"
-    " dynexplore.minify(f, ..., backend='aot_eager') makes a small program that fails the same way.",
-    "backend": "The graphs are right and what the backend makes of them is not:"
-    " dynexplore.minify(f, ..., backend={backend}{after}) makes a small program that fails the same way.",
+    "capture by torch.compile": "The bug is in torch.compile's capture. dynexplore.explain(f, ..., engine='torch.compile') shows"
+    " its steps. Please report it to PyTorch.",
+    "lowering": "The bug is in a pass between capture and backend (engine/aliasing/lowerings.py). Please report it.",
+    "AOTAutograd": "The captured graphs are correct, but AOTAutograd's forward or backward graphs are not."
+    " dynexplore.minify(f, ..., backend='aot_eager') reduces the problem to a small program.",
+    "backend": "The graphs are correct, but the backend's result is not."
+    " dynexplore.minify(f, ..., backend={backend}{after}) reduces the problem to a small program.",
 }
 
 
@@ -137,7 +137,9 @@ class Diagnosis:
         """What was not tried, in words; sizes become symbols automatically once a call has different ones."""
         if self.calls > 1 or self.dynamic:
             return []
-        return ["One input was tried, with constant sizes: calls=[...] tries further ones, dynamic=True symbolic sizes."]
+        return [
+            "Only one input was tested, with constant sizes. Pass calls=[...] to test more, or dynamic=True for symbolic sizes."
+        ]
 
     def _rows(self) -> Iterator[tuple[str, ...]]:
         for stage in self.stages:
@@ -145,16 +147,16 @@ class Diagnosis:
             yield stage.layer, stage.backend, stage.verdict, *times, as_text(stage.memory)
 
     def _conclusion(self) -> list[str]:
-        steady = [f"Values could not be compared: plain Python itself gives something else each time ({self.unsteady})."]
+        steady = [f"Values could not be compared: plain Python returns a different value each time ({self.unsteady})."]
         steady = ["", *steady] if self.unsteady else []
         if self.failing is None:
-            tried = "Every layer that could be tried" if self._missing() else "Every layer"
-            agree = f"{tried} {'runs' if steady else 'gives what plain Python gives'}."
+            tested = "Every layer that could be tested" if self._missing() else "Every layer"
+            agree = f"{tested} {'runs' if steady else 'matches plain Python'}."
             return [*steady, "", agree, *self._not_tried(), *self._missing(), *self._memory()]
         return [*steady, "", f"First failing layer: {self.failing.layer}", f"  {self.failing.failure}", f"  next: {self.advice}"]
 
     def _missing(self) -> list[str]:
-        return [f"{stage.layer} was not tried. {stage.missing}" for stage in self.stages if stage.missing]
+        return [f"{stage.layer} was not tested. {stage.missing}" for stage in self.stages if stage.missing]
 
     def _memory(self) -> list[str]:
         """The graph with the largest memory, in one line."""

@@ -123,7 +123,7 @@ def _breaks(pairs: Sequence[Pair]) -> Iterator[Divergence]:
             continue
         name, other = (TORCH, DYNEXPLORE) if broke else (DYNEXPLORE, TORCH)
         is_met = pair.torch_side is not None and pair.engine_side is not None
-        then = f"{other} goes on" if is_met else f"{other} does not come there"
+        then = f"{other} continues" if is_met else f"{other} does not reach it"
         message = f"{name} ends the graph here ({graph_break.kind} {graph_break.title}), {then}"
         yield Divergence("break", f"only {name} breaks: {graph_break.title}", message, _where(pair.any), at)
 
@@ -192,8 +192,8 @@ def _stretch(pairs: Sequence[Pair], at: int, alone: Sequence[Pair]) -> Divergenc
         cause = f"only {name} reads a function of {whose}: {first.function}"
         message = f"{name} reads {first.function} ({count}), {other} does not"
     else:
-        cause = f"only {name} takes this way through a function of {whose}: {first.function}"
-        message = f"{name} goes on in {first.function} ({count}) where {other} does not"
+        cause = f"only {name} takes this path through a function of {whose}: {first.function}"
+        message = f"{name} continues in {first.function} ({count}) where {other} does not"
     return Divergence("step", cause, message, _where(first), at)
 
 

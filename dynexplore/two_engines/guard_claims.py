@@ -32,25 +32,25 @@ _FACTS: dict[str, tuple[str, ...]] = {
         "EQUALS", "SET_CONTENT", "CONSTANT_MATCH", "EQUALS_MATCH", "BOOL_MATCH", "NONE_MATCH", "CONSTANT_SUBCLASS_MATCH",
         "RANGE_ITERATOR_MATCH", "COUNT_ITERATOR_MATCH",
     ),
-    "which object it is": (
+    "its identity": (
         "ID_MATCH", "FUNCTION_MATCH", "NN_MODULE", "CLASS_MATCH", "BUILTIN_MATCH", "MODULE_MATCH", "WEAKREF_ALIVE",
     ),
     "its code": ("CODE_MATCH", "CLOSURE_MATCH"),
-    "the properties of the tensor": (
+    "its tensor properties": (
         "TENSOR_MATCH", "SUBCLASS_METADATA", "TENSOR_SUBCLASS_METADATA_MATCH", "DISPATCH_KEY_SET_MATCH", "DTENSOR_SPEC_MATCH",
     ),
-    "how many items it has": ("LIST_LENGTH", "SEQUENCE_LENGTH"),
+    "its length": ("LIST_LENGTH", "SEQUENCE_LENGTH"),
     "its keys": ("DICT_KEYS", "DICT_KEYS_MATCH", "MAPPING_KEYS_CHECK"),
-    "that a name is there or not": (
+    "whether a name exists": (
         "NAME_ABSENT", "ATTRIBUTE_ABSENT", "HASATTR", "NOT_PRESENT_IN_GENERIC_DICT", "DICT_CONTAINS", "DICT_NOT_CONTAINS",
         "SET_CONTAINS", "SET_NOT_CONTAINS",
     ),
-    "that it hides no method": ("NO_INSTANCE_OVERRIDE",),
+    "that no attribute hides a method": ("NO_INSTANCE_OVERRIDE",),
     "that it is not None": ("NOT_NONE_MATCH",),
-    "which values are one object": (
+    "which values are the same object": (
         "ALIAS", "DISTINCT", "NO_ATTRIBUTE_ALIAS", "NO_DICT_ALIAS", "NOT_INSTANCE_DICT", "DUPLICATE_INPUT",
     ),
-    "where an iterator stands": ("ITERATOR_REMAINING", "ITERATOR_HAS_MORE", "TUPLE_ITERATOR_LEN"),
+    "the position of an iterator": ("ITERATOR_REMAINING", "ITERATOR_HAS_MORE", "TUPLE_ITERATOR_LEN"),
     "relations of sizes": ("SHAPE_ENV",),
     "which inputs share memory": ("STORAGE_OVERLAP",),
     "the state of the module tree": ("MODULE_STATE", "EMPTY_NN_MODULE_HOOKS_DICT"),
@@ -63,11 +63,11 @@ _MODES = (
 """Guards of both engines about the state of the process, which each groups in its own way."""
 
 _HOLDS = {
-    "which object it is": ("its class", "its code", "that it is not None"),
-    "its value": ("its class", "how many items it has", "its keys", "that it is not None"),
-    "the properties of the tensor": ("its class", "that it is not None"),
+    "its identity": ("its class", "its code", "that it is not None"),
+    "its value": ("its class", "its length", "its keys", "that it is not None"),
+    "its tensor properties": ("its class", "that it is not None"),
     "its class": ("that it is not None",),
-    "its keys": ("how many items it has",),
+    "its keys": ("its length",),
     "the state of the module tree": ("its class", "that it is not None"),
 }
 """Fact -> weaker ones that follow from it."""
@@ -99,13 +99,13 @@ class GuardDifference:
     def cause(self) -> str:
         """What kind of difference it is."""
         sides = [(TORCH, self.only_torch), (DYNEXPLORE, self.only_engine)]
-        clauses = [f"{name} relies on {_listed(facts)}" for name, facts in sides if facts]
+        clauses = [f"{name} checks {_listed(facts)}" for name, facts in sides if facts]
         return ", ".join(clauses) if len(clauses) > 1 else f"only {clauses[0]}"
 
     @property
     def message(self) -> str:
         """The same, of this place."""
-        return f"about `{self.place[1]}` {self.cause}" if self.place[1] else self.cause
+        return f"`{self.place[1]}`: {self.cause}" if self.place[1] else self.cause
 
 
 _TREE = frozenset(("the state of the module tree", "its class", "that it is not None"))

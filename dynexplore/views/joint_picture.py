@@ -73,7 +73,7 @@ def joint_text(recording: Recording, graph: int = 0) -> str:
         return NOTHING
     once_more = f" ({', '.join(graph_halves.again)} once more)" if graph_halves.again else ""
     return (
-        f"forward: {', '.join(graph_halves.forward.reads)}\nkept for backward: {_saved_words(graph_halves)}\n"
+        f"forward: {', '.join(graph_halves.forward.reads)}\nsaved for backward: {_saved_words(graph_halves)}\n"
         f"backward: {', '.join(graph_halves.backward.reads)}{once_more}"
     )
 

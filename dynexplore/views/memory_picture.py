@@ -40,7 +40,7 @@ def html(memory: Memory) -> str:
     for graph in memory:
         parts.append(html_report.line(f"Memory of {graph.graph}: {'; '.join(graph.lines())}"))
         parts.append(picture(graph) if graph.nodes else "")
-        parts.append(html_report.rows(("kept for backward", "bytes", ""), saved_rows(graph)) if graph.saved else "")
+        parts.append(html_report.rows(("saved for backward", "bytes", ""), saved_rows(graph)) if graph.saved else "")
     return html_report.report(*parts) if memory.graphs else html_report.report(html_report.line(str(memory)))
 
 
@@ -94,7 +94,7 @@ def _legend(graph: GraphMemory) -> list[str]:
     shapes, x = [], WIDTH - RIGHT
     for name, words, is_drawn in (
         ("inside", "only while an operator runs", any(node.inside for node in graph.nodes)),
-        ("kept", "kept for backward", bool(graph.saved)),
+        ("kept", "saved for backward", bool(graph.saved)),
         ("inputs", "inputs and parameters", True),
     ):
         if is_drawn:

@@ -531,7 +531,7 @@ def frame_place(recording: Recording, entered: ev.FrameEntered) -> str:
 def _frame_line(recording: Recording, entered: ev.FrameEntered) -> str:
     frame = entered.frame
     parts = [f"frame {frame}: {frame_place(recording, entered)}"]
-    parts += [f"goes on at {chain_words(entered.chain)}"] if entered.chain else []
+    parts += [f"resumes at {chain_words(entered.chain)}"] if entered.chain else []
     parts += [event.outcome for event in recording.of_frame(frame, ev.FrameFinished)]
     graphs = recording.of_frame(frame, ev.SubgraphCompiled)
     parts += [f"{graph.graph} ({plural(graph.op_count, 'operator')}{_skip_mark(graph)})" for graph in graphs]

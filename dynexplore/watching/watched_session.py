@@ -103,7 +103,7 @@ class WatchedSession:
             return "torch.compile serves it with an entry from before the watch"
         name = f"torch.compile serves it with entry {served.entry}"
         breaks = self._watch.recording.of_frame(served.frame, ev.GraphBroke)
-        return f"{name}, up to its graph break; what follows is not known" if breaks else f"{name}, and nothing is compiled"
+        return f"{name}, up to its graph break; the rest is unknown" if breaks else f"{name}, and nothing is compiled"
 
     def _shown(self, verdict: TorchVerdict) -> EntryVerdict:
         failed = verdict.failed

@@ -41,7 +41,7 @@ def test_the_pointer_and_the_arrows_name_the_operator(opened: Opened, theme: str
     page.keyboard.press("End")
     expect(picture).to_have_attribute("aria-valuenow", "6")
     expect(words).to_contain_text("b2 = aten.sum")
-    shown.get_by_text("What is kept for backward: 1").click()
+    shown.get_by_text("Saved for backward: 1").click()
     expect(shown.locator("details li")).to_have_text(f"{NASTY}: 100 B")
     assert shown.locator("svg img").count() == 0 and opened.errors == [] == opened.requests
 

@@ -114,7 +114,7 @@ def _what_follows(foretold: Any, recording: Any) -> list[str]:
     sure = [one for one in foretold.then if one.fate != "not known"]
     for one in sure:
         assert frames.get(one.function, one.fate) == one.fate, (foretold, frames)
-    assert sure or "what follows is not known" in str(foretold)
+    assert sure or "the rest is unknown" in str(foretold)
     return [one.fate for one in sure if one.function in frames]
 
 

@@ -44,8 +44,8 @@ def test_halves_answer_for_a_graph_where_they_are_known() -> None:
     assert str(memory).splitlines() == [
         "g",
         "  peak 5 MiB at aten.mm, backward",
-        "  inputs and parameters 1 MiB, all the while",
-        "  kept for backward 3 MiB, 2 MiB of them besides inputs and parameters",
+        "  inputs and parameters 1 MiB throughout",
+        "  saved for backward 3 MiB, 2 MiB of them beyond inputs and parameters",
     ]
 
 
@@ -58,7 +58,7 @@ def test_a_peak_that_varies_has_its_expression() -> None:
 def test_a_captured_graph_says_what_it_cannot_know() -> None:
     """Autograd decides what it keeps as it runs."""
     (graph,) = told(CAPTURED).memory
-    assert not graph.knows_backward and list(graph.lines())[-1].startswith("kept for backward: autograd decides")
+    assert not graph.knows_backward and list(graph.lines())[-1].startswith("saved for backward: decided by autograd")
 
 
 @pytest.mark.parametrize("events", ((), (CAPTURED, FORWARD, BACKWARD)))
@@ -77,8 +77,8 @@ def test_a_half_that_ran_on_a_gpu_is_told_again() -> None:
     assert graph.peak is not None and (graph.peak.bytes, graph.is_measured) == (7 * MB, False)
     assert list(graph.lines()) == [
         "peak 7 MiB (1048576*s0 + 1048576 + 4194304) at aten.mm (model.py:4), forward, 4 MiB of them only while it runs (measured)",
-        "inputs and parameters 1 MiB, all the while",
-        "kept for backward 3 MiB, 2 MiB of them besides inputs and parameters",
+        "inputs and parameters 1 MiB throughout",
+        "saved for backward 3 MiB, 2 MiB of them beyond inputs and parameters",
         "what operators take only while they run is not counted in backward, which did not run",
     ]
     (whole,) = told(FORWARD, BACKWARD, ran, dataclasses.replace(BACKWARD, measured=True)).memory

@@ -28,7 +28,7 @@ def session() -> Any:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({}, "; what follows is not known: it depends on values that exist only when the graphs have run"),
+        ({}, "; the rest is unknown: it depends on values that exist only after the graphs have run"),
         (
             {"n": 3},
             "; with the arguments as they are now, {0}, which resumes at line 15, recompiles: n EQUALS: expected 2, found 3",

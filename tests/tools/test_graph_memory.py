@@ -166,7 +166,7 @@ def test_without_gradients_nothing_is_kept() -> None:
     """Inference has a forward alone; so has a graph that was only captured."""
     memory = memory_of(lambda x: x.cos().sin(), torch.ones(3))
     assert [stage.stage for stage in memory.stages] == ["forward"] and memory.saved == ()
-    assert "nothing is kept for backward" in list(memory.lines())
+    assert "nothing is saved for backward" in list(memory.lines())
 
 
 def test_what_forward_keeps_is_not_counted_twice_in_backward() -> None:

@@ -53,7 +53,7 @@ def test_the_same_facts_by_other_checks_are_no_difference(theirs: Guards, ours: 
 def test_a_stronger_fact_is_a_difference_and_names_both_sides() -> None:
     """Who relies on the very object compiles again for another one; who relies on its class does not."""
     theirs, ours = capture(("f", "TYPE_MATCH"), engine="torch.compile"), capture(("f", "ID_MATCH"))
-    assert said(theirs, ours) == ["about `f` only dynexplore relies on which object it is"]
+    assert said(theirs, ours) == ["`f`: only dynexplore checks its identity"]
     theirs, ours = capture(("d", "DICT_KEYS_MATCH"), engine="torch.compile"), capture(("d", "ID_MATCH"))
     [told] = said(theirs, ours)
-    assert told == "about `d` torch.compile relies on its keys, dynexplore relies on which object it is"
+    assert told == "`d`: torch.compile checks its keys, dynexplore checks its identity"

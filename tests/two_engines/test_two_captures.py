@@ -89,7 +89,7 @@ def test_the_first_break_that_only_one_has_is_the_headline() -> None:
     assert first is not None
     assert (first.kind, first.where.split(" in ")[1]) == ("break", "asks_for_a_break")
     assert first.message.startswith("dynexplore ends the graph here (DX208")
-    assert first.message.endswith("torch.compile goes on")
+    assert first.message.endswith("torch.compile continues")
     pair = captures.comparison.pairs[first.at]
     assert pair.torch_side is not None
     assert pair.engine_side is not None

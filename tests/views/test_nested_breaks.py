@@ -58,7 +58,7 @@ def test_the_break_is_one_and_has_its_chain() -> None:
     assert f"called at {CHAIN.rpartition(' > ')[0]}" in explanation
     first, second = recording.frames
     assert not first.chain and chain_words(second.chain) == CHAIN
-    assert f"goes on at {CHAIN}" in text.frames(recording)
+    assert f"resumes at {CHAIN}" in text.frames(recording)
 
 
 def test_the_line_of_the_callee_is_marked() -> None:

@@ -102,7 +102,7 @@ def test_frames_of_other_functions_are_refused_in_a_sentence() -> None:
                 asked(explanation, "what_if", changes={}, frame=frame.frame)
         else:
             said = asked(explanation, "what_if", changes={}, frame=frame.frame)["said"]
-            assert said == "torch.compile serves it with entry 1, up to its graph break; what follows is not known"
+            assert said == "torch.compile serves it with entry 1, up to its graph break; the rest is unknown"
     assert len(explanation.recording.frames) == 4
 
 

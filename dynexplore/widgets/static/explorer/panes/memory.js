@@ -1,6 +1,6 @@
 // @ts-check
 /**
- * The memory of the graphs: bytes over the nodes as a step line, the peak marked, what is kept for backward shaded. The pointer, or
+ * The memory of the graphs: bytes over the nodes as a step line, the peak marked, what is saved for backward shaded. The pointer, or
  * the arrows while the picture has the focus, name the operator at hand; the step at hand is marked where it made a node.
  *
  * In:  `memory` of the data (views/memory_picture.py): the picture as text, its edges, and a row for each node.
@@ -112,6 +112,6 @@ class Chart {
 /** @param {GraphMemory} graph */
 function keptList({ kept }) {
   const items = kept.map(({ name, bytes, what }) => make("li", "", `${name}: ${bytes}${what ? ` · ${what}` : ""}`));
-  const list = make("details", "dynx-memory-kept", "", make("summary", "", `What is kept for backward: ${kept.length}`), make("ul", "", "", ...items));
+  const list = make("details", "dynx-memory-kept", "", make("summary", "", `Saved for backward: ${kept.length}`), make("ul", "", "", ...items));
   return list;
 }
