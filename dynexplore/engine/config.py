@@ -262,7 +262,7 @@ def check_parts(parts: tuple[str, ...]) -> None:
     """Raise ConfigError for a name that is not in ARTIFACT_PARTS."""
     for part in parts:
         if part not in ARTIFACT_PARTS:
-            raise ConfigError(f"there is no artefact {part!r}{instead(part, ARTIFACT_PARTS)}")
+            raise ConfigError(f"there is no artifact {part!r}{instead(part, ARTIFACT_PARTS)}")
 
 
 def type_text(name: str) -> str:

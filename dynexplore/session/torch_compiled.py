@@ -65,7 +65,9 @@ def has_compiled_part(target: Any) -> bool:
 def refuse(target: Any, tool: str) -> None:
     """Raise TypeError, in one sentence, for a target wrapped by torch.compile, in a tool that does not support it."""
     if is_compiled(target):
-        raise TypeError(f"{tool} is about what dynexplore captures, and this is compiled by torch.compile: pass what is inside it")
+        raise TypeError(
+            f"{tool} only supports dynexplore's captures. This is compiled by torch.compile: pass the original function"
+        )
 
 
 def original_of(target: Any) -> Any:

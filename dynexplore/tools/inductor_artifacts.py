@@ -101,7 +101,7 @@ def inductor_artifacts(
     2
     """
     if backend not in BACKENDS:
-        raise ValueError(f"artefacts are known only of the backends {' and '.join(BACKENDS)}, not of {backend!r}")
+        raise ValueError(f"artifacts are available only for the backends {' and '.join(BACKENDS)}, not for {backend!r}")
     torch_compiled.refuse(fn, "inductor_artifacts")
     artifacts = InductorArtifacts(explain(fn, engine=DYNEXPLORE, backend=backend).__enter__().explanation)
     with config.patch(artifacts=tuple(parts)):

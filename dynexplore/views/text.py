@@ -157,7 +157,7 @@ def artifacts(recording: Recording) -> str:
     artifact_events = recording.of(ev.ArtifactEmitted)
     return (
         "\n\n".join(f"== {artifact_title(artifact)} of {artifact.graph}\n{artifact.text}" for artifact in artifact_events)
-        or "no artefacts"
+        or "no artifacts"
     )
 
 

@@ -48,7 +48,7 @@ def test_a_backend_that_is_not_known_is_left_alone() -> None:
 @pytest.mark.plain("refused before anything is captured")
 def test_an_unknown_part_is_one_sentence() -> None:
     """It names those there are."""
-    with pytest.raises(ConfigError, match="there is no artefact 'colour'; there are: joint, graph, ir"):
+    with pytest.raises(ConfigError, match="there is no artifact 'colour'; there are: joint, graph, ir"):
         dynexplore.config.patch(artifacts=("colour",))
 
 

@@ -106,9 +106,9 @@ def test_each_graph_of_a_broken_function() -> None:
 
 def test_bad_input_is_one_sentence() -> None:
     """Backend, part and stage that there are not."""
-    with pytest.raises(ValueError, match="artefacts are known only of the backends inductor and aot_eager, not of 'eager'"):
+    with pytest.raises(ValueError, match="artifacts are available only for the backends inductor and aot_eager, not for 'eager'"):
         inductor_artifacts(cosines, torch.ones(3), backend="eager")
-    with pytest.raises(ConfigError, match="there is no artefact 'colour'"):
+    with pytest.raises(ConfigError, match="there is no artifact 'colour'"):
         inductor_artifacts(cosines, torch.ones(3), backend="aot_eager", parts=("colour",))
     found = inductor_artifacts(cosines, torch.ones(3), backend="aot_eager")
     with pytest.raises(ValueError, match="there is no graph of backward of graph 0; there are: forward graph of graph 0"):

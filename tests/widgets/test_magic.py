@@ -166,7 +166,7 @@ def test_artifacts(notebook: Notebook) -> None:
     assert "torch.ops.aten.sin" in notebook.shown[0]["text/plain"]
     assert {made.part for made in notebook["rec"].of(ArtifactEmitted)} <= {"graph", "times"}
     notebook.run("%%dynamo --view artifacts\nx = a.sin()")
-    assert notebook.shown[0]["text/plain"] == "no artefacts"
+    assert notebook.shown[0]["text/plain"] == "no artifacts"
 
 
 def test_a_name_that_is_never_called(notebook: Notebook) -> None:

@@ -16,7 +16,7 @@ const MEANINGS = {
   breaks: ["Graph break", "A point where the capture cannot continue, so the graph ends and Python runs the instruction."],
   frames: ["Frame", "One execution of a function: its code, its local variables, and the instruction that runs next."],
   real: ["Real run", "The call as it actually ran, with values, next to the capture, which had none."],
-  artefacts: ["Artefact", "A text that a compiler produces between the graph and the machine code, such as the joint graph or generated code."],
+  artefacts: ["Artifact", "A text that a compiler produces between the graph and the machine code, such as the joint graph or generated code."],
   "what-if": ["What-if", "Shows whether another input would hit the cache or trigger a recompile, and which guard decides."],
   recompile: ["Recompile", "Another capture of a function that was already compiled, because no cache entry matches the call."],
   break: ["Graph break", "A point where the capture cannot continue, so the graph ends and Python runs the instruction."],
