@@ -2,8 +2,8 @@
 
     python -m dynexplore bench accuracy [--quick] [--models bert unet] [--device cuda] [--json OUT]
 
-Backends eager (must be equal bit by bit) and aot_eager (up to rounding); "ok", or where it first differs. On a GPU only
-deterministic kernels are used, else plain PyTorch differs from itself.
+The backends are "eager" (results must be equal bit by bit) and "aot_eager" (equal up to rounding). The table shows "ok", or the
+first difference. On a GPU, only deterministic kernels are used, because plain PyTorch would otherwise differ from itself.
 """
 
 from __future__ import annotations

@@ -2,9 +2,10 @@
 
     python -m dynexplore bench breaks [--quick] [--programs item "in a Sequential"] [--json OUT]
 
-Each program breaks in its own way, backend "eager", no gradients. CPU time of a warm call, the smallest of the repeats, the engines
-taking turns. "ratio" is ours over torch.compile's, "above" the same of what is left without plain Python's time. torch.compile
-leaves a frame to Python whose loop breaks: there it has no graph, and its column is nearly plain Python's.
+Each program breaks in a different way; the backend is "eager", without gradients. Times are the CPU time of a warm call, the
+minimum over the repeats, with the engines taking turns. "ratio" is dynexplore's time over torch.compile's, and "above" is the
+same after subtracting plain Python's time. torch.compile runs a frame as plain Python if it breaks in a loop: there it has no
+graph, so its column is nearly that of plain Python.
 """
 
 from __future__ import annotations

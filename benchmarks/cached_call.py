@@ -2,8 +2,8 @@
 
     python benchmarks/cached_call.py [--json OUT]
 
-CPU time of the process on one thread; each figure is the smallest of several repeats, the three variants taking
-turns, because the machine may be shared. Microseconds a call.
+Times are CPU time of the process on one thread, in microseconds per call. Each is the minimum of several repeats, with the
+three variants taking turns, because the machine may be shared.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
     python -m dynexplore bench callbacks [--quick] [--functions list cell] [--count 3000]
 
-`qsort` sorts integers with a comparison written in Python (ctypes), in a compiled function: nothing in it is worth a graph, and
-each engine leaves it to Python in its own way. The comparisons differ in what they do besides: nothing, or a note of how often they
-were called. CPU time of a warm call, the smallest of the repeats, the engines taking turns.
+In a compiled function, `qsort` sorts integers with a comparison written in Python (ctypes). Nothing in it is worth a graph, and
+each engine runs it as plain Python in its own way. The comparisons differ in their side effects: none, or counting their calls.
+Times are the CPU time of a warm call, the minimum over the repeats, with the engines taking turns.
 """
 
 from __future__ import annotations

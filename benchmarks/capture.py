@@ -2,8 +2,8 @@
 
     python benchmarks/capture.py [--json OUT] [--sizes 10,100,1000,5000]
 
-CPU time of the process on one thread, first call less a warm call; microseconds an operator. The growth exponent
-says how time grows with N (1 is linear).
+Times are CPU time of the process on one thread, in microseconds per operator: the first call minus a warm call. The growth
+exponent shows how the time grows with N (1 is linear).
 """
 
 from __future__ import annotations

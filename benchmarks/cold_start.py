@@ -2,16 +2,16 @@
 
     python -m dynexplore bench cold_start [--quick] [--repeats N] [--limit SECONDS] [--json OUT]
 
-CPU time of each stage of a program: `import torch`, `import torch._dynamo`, and then the first call with all that it imports. Fake
-tensors import torch._dynamo (its configuration and symbolic shapes), so that much is paid by any capture: the figure is what the
-first call costs above the two, as a share of `import torch` in the same process, which the machine treated alike. Of `explain` the
-explorer is shown in IPython's shell, which is loaded before the clock starts, as in a kernel. The programs take turns; the figures
-are medians over the turns, and the least. Each turn is told when it ends, and none begins behind the limit (two minutes, unless
-another is given).
+Measures the CPU time of each stage of a program: `import torch`, `import torch._dynamo`, and the first call with everything that it
+imports. Fake tensors import torch._dynamo (its configuration and symbolic shapes), so every capture pays for that. The result is
+the cost of the first call beyond these two imports, as a share of `import torch` in the same process, which ran under the same
+conditions. `explain` shows its explorer in IPython's shell, which is loaded before the clock starts, as in a kernel. The programs
+take turns; the figures are the median and the minimum over the turns. Each turn is reported when it ends, and no turn starts after
+the limit (two minutes by default).
 
-Modules are loaded from cached bytecode, as an installed package has it: a round that is not counted writes it, even where
-PYTHONDONTWRITEBYTECODE is set. `--from-source` leaves it set and compiles dynexplore's own files each time; it needs a checkout in
-which no `__pycache__` lies.
+Modules are loaded from cached bytecode, as in an installed package: a round that does not count writes the cache, even if
+PYTHONDONTWRITEBYTECODE is set. `--from-source` does not write it, and compiles dynexplore's own files each time; it needs a
+checkout without `__pycache__`.
 """
 
 from __future__ import annotations

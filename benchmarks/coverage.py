@@ -2,8 +2,8 @@
 
     python -m dynexplore bench coverage [--quick] [--models bert unet] [--json OUT]
 
-"operators" and "time" are the shares inside dynexplore's graphs of what a call runs, as PyTorch's profiler sees it;
-graphs and calls (call nodes in all graphs) stand beside those of torch.compile with backend "eager".
+"operators" and "time" are the shares of a call that run inside dynexplore's graphs, according to PyTorch's profiler. Graphs and
+calls (call nodes in all graphs) appear next to those of torch.compile with backend "eager".
 """
 
 from __future__ import annotations

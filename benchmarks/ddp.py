@@ -2,14 +2,14 @@
 
     python -m dynexplore bench ddp [--quick] [--backends eager inductor] [--processes N] [--json OUT]
 
-Each process has a GPU of its own (NCCL) where there are as many, else all share the CPU (gloo). The model is a stack of
-transformer blocks whose parameters fill several of DDP's buckets. A row is one backend:
+Each process has its own GPU (NCCL) if there are enough; otherwise all share the CPU (gloo). The model is a stack of transformer
+blocks whose parameters fill several of DDP's buckets. A row is one backend:
 
     dynexplore, torch.compile    wall time of a step over that of DDP alone, best of the repeats; a step waits for all processes
-    ... overlap %                how much of the time of all-reduce kernels other kernels are running (GPUs only)
-    ... difference               the largest of a gradient from DDP alone, over the largest gradient
+    ... overlap %                the share of the time of all-reduce kernels during which other kernels run (GPUs only)
+    ... difference               the largest difference of a gradient from DDP alone, over the largest gradient
 
-What would need two machines (slow links between them) is not measured here.
+What requires two machines (slow links between them) is not measured.
 """
 
 from __future__ import annotations

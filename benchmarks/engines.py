@@ -2,8 +2,8 @@
 
     python -m dynexplore bench engines [--quick] [--models bert unet] [--json OUT]
 
-For each model whether the graphs are the same, and how many differences there are of each kind (dynexplore.compare_engines); below
-the table every cause with its count. With --json the causes of each model.
+For each model, shows whether the graphs are the same, and the number of differences of each kind (dynexplore.compare_engines);
+below the table, every cause with its count. --json contains the causes of each model.
 """
 
 from __future__ import annotations

@@ -2,19 +2,20 @@
 
     python -m dynexplore bench explorer [--quick] [--models 2000 10000 vit bert bert-12] [--jupyterlab] [--json OUT]
 
-The models: functions of 2,000 and 10,000 bytecode instructions, and the whole of a ViT and a BERT, of 2 layers and of 12.
-`explain` is its CPU time over that of a plain capture. In the browser, milliseconds from the key or the letter to the painted
-page (medians), and from opening the file to the first painted step. Budgets: step 50, first view 1,000, explain 3; the file
-500 KB at 2,000 instructions, 1,400 KB with graphviz for a BERT of 12 layers (KB is 1,000 bytes). On a shared machine `step CPU
-ms`, what the page itself does for a step, says more. Needs Chromium and playwright.
+The models are functions of 2,000 and 10,000 bytecode instructions, and a whole ViT and BERT with 2 and with 12 layers.
+`explain` is its CPU time over that of a plain capture. In the browser, times are in milliseconds: from a key press to the
+painted page (medians), and from opening the file to the first painted step. The budgets are 50 for a step, 1,000 for the first
+view, and 3 for `explain`; a file may have 500 KB at 2,000 instructions, and 1,400 KB with graphviz for a BERT of 12 layers (a
+KB is 1,000 bytes). On a shared machine, `step CPU ms`, the page's own share of a step, is more reliable. Needs Chromium and
+playwright.
 
-With `--jupyterlab` the same in a real JupyterLab, 1440 x 900 with its sidebar (that of tests/browser): `first view ms` is from
-running the cell that shows a finished recording, the first of its page, to the painted first step: the kernel makes the data and
-sends it (`of it kernel ms`, of CPU time `kernel CPU ms`), JupyterLab loads the widget, the explorer is built. Of a
-large recording that is the first view (views/first_view.py); all steps follow when the cell has ended, which is not counted.
-`again` is the same for the second explorer of the page. `step ms` is from the key, pressed in the browser, to the painted page,
-beginning where the explorer opened. Neither contains the capture. These are medians of the repeats, and of the steps. The kernel
-loads modules from cached bytecode, as an installed package has it: a turn that is not counted writes it, into a folder of its own.
+`--jupyterlab` measures a real JupyterLab, 1440 x 900 with its sidebar (the one in tests/browser). `first view ms` is the time
+from running the cell that shows a finished recording, the first one of its page, to the first painted step: the kernel computes
+and sends the data (`of it kernel ms`; in CPU time `kernel CPU ms`), JupyterLab loads the widget, and the explorer is built. For
+a large recording, this is the first view (views/first_view.py); the remaining steps follow after the cell has ended, and are
+not counted. `again` is the same for the second explorer of the page. `step ms` is the time from a key press to the painted
+page, from the step at which the explorer opened. Neither includes the capture. All are medians. The kernel loads modules from
+cached bytecode, as in an installed package: a turn that does not count writes the cache, into a separate folder.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
     python -m dynexplore bench families [--quick] [--device cuda] [--models llama "t5, beam"] [--json OUT]
 
-Each phase (forward, gradients, decode with the model's own cache, static cache, generate greedy, sampling, beam) runs over three
-lengths with the forward compiled, backend "eager". "right" is "ok", or where the first difference from plain PyTorch is;
-"graphs" are the backend's calls, "recompiles" those behind the first of 64 steps; "cpu" is the CPU time of the whole phase,
-torch.compile's = 1.
+Each phase (forward, gradients, decoding with the model's own cache or a static cache, and generate with greedy search, sampling
+or beam search) runs over three lengths with the forward compiled, with backend "eager". "right" is "ok" or the first difference
+from plain PyTorch; "graphs" counts the backend's calls, "recompiles" those after the first of 64 steps; "cpu" is the CPU time
+of the whole phase, with torch.compile's as 1.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
     python -m dynexplore bench guarded_items [--quick] [--hosts globals cells] [--values float] [--count 400]
 
-A host is where the values stand: items of a dict or list, attributes of an instance, a class or submodules, globals, cells. A
-function reads each of them once; its graph is replaced by what it gave in the first call, so that what remains of a warm call is
-the frame hook, the guards and the modified code. CPU time, the smallest of the repeats, the engines taking turns.
+A host is the place of the values: items of a dict or list, attributes of an instance, a class or submodules, globals, or cells.
+A function reads each value once. Its graph is replaced by its first result, so a warm call consists of the frame hook, the
+guards and the modified code. Times are CPU time, the minimum over the repeats, with the engines taking turns.
 """
 
 from __future__ import annotations

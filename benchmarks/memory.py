@@ -2,9 +2,9 @@
 
     python -m dynexplore bench memory [--models bert unet] [--json OUT]
 
-"told" is the peak of `recording.memory` after a step ran once: what the graphs say lives, and what their operators took inside and
-gave back (a workspace of cuDNN, the parts of a composite kernel), as it was measured; "planned" is what was known before anything
-ran. "allocator" is the most that was allocated at a time during a step after the first, parameters and inputs included.
+"reported" is the peak of `recording.memory` after a step has run once: the storages of the graphs, and the measured temporary
+memory of their operators (a workspace of cuDNN, the parts of a composite kernel). "planned" is what was known before anything
+ran. "allocator" is the peak of the allocator during a later step, including parameters and inputs.
 """
 
 from __future__ import annotations

@@ -2,9 +2,10 @@
 
     python -m dynexplore bench nested_breaks [--quick] [--json OUT]
 
-A function breaks so many calls deep; depth 0 never breaks. Graphs return the results of their first run, so that only the engines'
-own part is timed. CPU microseconds of a warm call, the smallest of the repeats, the engines taking turns. "chain" is dynexplore
-by default, "frames" with `nested_graph_breaks=False`; torch.compile runs with its own option of that name, off by default.
+A function breaks a number of calls deep; depth 0 never breaks. Graphs return the results of their first run, so that only the
+engines' own work is timed. Times are CPU microseconds of a warm call, the minimum over the repeats, with the engines taking
+turns. "chain" is dynexplore's default, and "frames" has `nested_graph_breaks=False`; torch.compile runs with its own option of
+that name, which is off by default.
 """
 
 from __future__ import annotations

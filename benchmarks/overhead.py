@@ -2,8 +2,8 @@
 
     python -m dynexplore bench overhead [--quick] [--models bert unet] [--json OUT]
 
-Both with backend "eager": capture is the CPU time of the first call less a plain one, warm the time of a later call over a
-plain call's (below 1: faster).
+Both use backend "eager". The capture is the CPU time of the first call minus that of a plain call; warm is the time of a later
+call over that of a plain call (below 1 is faster).
 """
 
 from __future__ import annotations

@@ -2,12 +2,12 @@
 
     python -m dynexplore bench pythons [--quick] [--json OUT]
 
-- call: a warm call of a function of one operator, and of the same function without an engine
-- layer: what a warm call takes for each layer of a Sequential of 200 linear ones, whose graph gives its first result again
-- item: the same for each of 400 numbers in a list that is an argument
-- capture: what capturing takes for each of 100 operators in a straight line
+- call: a warm call of a function with one operator, and of the same function without an engine
+- layer: the cost in a warm call of each layer of a Sequential of 200 linear layers, whose graph returns its first result
+- item: the same for each of 400 numbers in a list argument
+- capture: the cost of capturing each of 100 operators in a straight line
 
-CPU time on one thread, backend "eager", the smallest of the repeats, the engines taking turns.
+Times are CPU time on one thread, with backend "eager", the minimum over the repeats, with the engines taking turns.
 """
 
 from __future__ import annotations

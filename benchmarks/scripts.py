@@ -4,25 +4,25 @@
     python benchmarks/scripts.py --sources DIR --no-target [--repeats 3] [--only NAME ...]
     python benchmarks/scripts.py --sources DIR --interrupts 10 [--signal SIGTERM] [--only NAME ...] [--seed N]
 
-DIR has a checkout of each repository under its own name (DIR/nanoGPT, DIR/examples, ...): karpathy/nanoGPT, karpathy/minGPT,
-karpathy/nanochat, pytorch-labs/gpt-fast, vwxyzjn/cleanrl and pytorch/examples, at the commits in support/scripts.py. The command
-`whisper` and transformers come from packages. What is missing here is named, and its script left out. Packages: a torchvision that
-loads beside this torch, tiktoken, sentencepiece, rustbpe, openai-whisper (and ffmpeg on the PATH), gymnasium 0.29.1 with mujoco
-2.3.7 (cleanrl is written for them), tyro, tensorboard, transformers, accelerate.
+DIR contains a checkout of each repository under its own name (DIR/nanoGPT, DIR/examples, ...): karpathy/nanoGPT,
+karpathy/minGPT, karpathy/nanochat, pytorch-labs/gpt-fast, vwxyzjn/cleanrl and pytorch/examples, at the commits in
+support/scripts.py. The command `whisper` and transformers come from packages. Scripts whose requirements are missing are
+skipped with a message. Packages: a torchvision that loads with this torch, tiktoken, sentencepiece, rustbpe, openai-whisper
+(and ffmpeg on the PATH), gymnasium 0.29.1 with mujoco 2.3.7 (for cleanrl), tyro, tensorboard, transformers, accelerate.
 
-Each script has a working folder with its files and random data (support/script_data.py), laid anew before each run: once as Python
-runs it, once under `python -m dynexplore explain --html`, once with its targets captured as `optimize` does it
-(dynexplore/session/plain_capture.py). CPU seconds are those of the process and of the children that it waited for; of the capture,
-those of translation alone. `bound` is what the command may cost, twice the plain run and three times the capture; `over` marks
-what is above it. A run past the limit is interrupted as by Ctrl-C, and ended if that does not do it. Where the report begins is
-seen by what the plain run printed, for the script prints first; so no wording of a report matters here.
+Each script has a working folder with its files and random data (support/script_data.py), which is recreated before each run. It
+runs once as plain Python, once under `python -m dynexplore explain --html`, and once with its targets captured as `optimize`
+does it (dynexplore/session/plain_capture.py). CPU seconds include child processes; those of the capture include only the
+translation. `bound` is the budget of the command: twice the plain run plus three times the capture. `over` marks a run above
+it. A run that exceeds the limit is interrupted as by Ctrl-C, and killed if that does not end it. The start of the report is
+found by comparison with the output of the plain run, which comes first, so the wording of a report does not matter.
 
-With --no-target nothing is captured, because `--only` names a function that no script has: what is left is the price of running a
-script under the command. Plain runs and such runs take turns, and the ratio is that of the medians of their CPU seconds.
+With --no-target nothing is captured, because `--only` names a function that no script has. This measures the cost of running a
+script under the command. Plain runs and these runs take turns, and the ratio compares the medians of their CPU seconds.
 
-With --interrupts each script is also ended by Ctrl-C, or another signal, at so many random moments, and a line says what each run
-left: a report, a page, one sentence where nothing had begun yet, and whether a traceback shows a line of dynexplore. Its process
-has to end by the signal, unless it came too late.
+With --interrupts, each script is also ended by Ctrl-C, or another signal, at N random moments. A line lists what each run left:
+a report, a page, one sentence if nothing had started yet, and whether a traceback contains a line of dynexplore. The process
+must end by the signal, unless the signal came too late.
 """
 
 from __future__ import annotations

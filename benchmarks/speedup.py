@@ -2,9 +2,10 @@
 
     python -m dynexplore bench speedup [--quick] [--models bert unet] [--device cuda] [--json OUT]
 
-Backend "inductor" (needs a C++ compiler): CPU time of a plain call over that of a compiled one; above 1 is faster. On a GPU (needs
-Triton) larger models are run in bfloat16, trained under autocast, and run with a batch of 1; there it is wall time up to the end of
-the kernels, and kernels, peak memory and first calls stand beside it: "cold" fills an empty cache on disk, "warm" finds it full.
+The backend is "inductor", which needs a C++ compiler. The ratio is the CPU time of a plain call over that of a compiled call;
+above 1 is faster. On a GPU (which needs Triton), larger models run in bfloat16, in training under autocast, and with a batch of
+1. There the ratio is of wall time until the kernels have finished, and the table also shows kernels, peak memory and first
+calls: "cold" starts with an empty cache on disk, "warm" with a full one.
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 
     python -m dynexplore bench training_step [--quick] [--models bert unet] [--json OUT]
 
-Backend "aot_eager": no kernel is made faster, so what is seen is the Python around the operators. A step is forward, the sum of all
-outputs, and backward, with dropout where the model has it; CPU time, below 1 is faster than plain PyTorch.
+Backend "aot_eager" does not make kernels faster, so the result shows the cost of Python around the operators. A step is
+forward, the sum of all outputs, and backward, with dropout if the model has it. The ratio is of CPU time; below 1 is faster
+than plain PyTorch.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
     python -m dynexplore bench warm_start [--quick] [--repeats N] [--cases NAME ...] [--json OUT]
 
-For inference, training and a size that varies: one process of each engine fills a cache folder of its own; then fresh processes
-take turns. Time runs from the wrapping of the model to the end of its first call (and of its backward): what both need before,
-torch, its _dynamo and the model, is there already. CPU time, and wall clock beside it; a row whose processes compiled again is
-marked.
+The cases are inference, training, and a size that changes. One process of each engine fills its own cache folder; then fresh
+processes take turns. The time runs from wrapping the model to the end of its first call (and backward). Whatever both engines
+need before that (torch, torch._dynamo and the model) is already loaded. The table shows CPU time and wall time, and marks a row
+whose processes compiled again.
 """
 
 from __future__ import annotations

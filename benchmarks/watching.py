@@ -1,17 +1,14 @@
 """Time compilations by torch.compile that are watched, with and without steps, over unwatched ones.
 
-It also checks that torch does the same when watched.
-
     python -m dynexplore bench watching [--quick] [--models bert unet] [--repeats N] [--backend eager] [--json OUT]
 
-Backend "eager": what torch.compile itself does, and no compiler behind it, so that a watch costs the greatest share; `--backend`
-takes another one. Each repeat compiles the model once in each way, from nothing, in another order each time; a ratio is that of the
-shortest times, for what else a machine does can only add to them.
-"unwatched again" is nothing other than "unwatched", measured as the ways beside it are: how far it is from 1 is what the
-measurement itself is worth, and a ratio no further from 1 than that says nothing.
-"unchanged": whether torch's counters, the graphs that its backend is given and the text of its guards are the same in all of these
-ways, to the letter, but for the numbers that torch gives in passing (of a compile, of an object). This is looked at apart from the
-times.
+It also checks that torch does the same when it is watched. With backend "eager" there is no compiler, so the share of a watch
+is largest; `--backend` selects another one. Each repeat compiles the model from scratch once in each way, in a different order
+each time. A ratio compares the shortest times, because other work on the machine can only add time.
+
+"unwatched again" repeats "unwatched". Its distance from 1 is the error of the measurement: a ratio that is no further from 1 is
+not significant. "unchanged" checks, separately from the times, that torch's counters, the graphs that its backend receives and
+the text of its guards are identical in all of these ways, except for ids of compilations and objects.
 """
 
 from __future__ import annotations

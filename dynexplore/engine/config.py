@@ -86,7 +86,7 @@ class Config:
     instruction_limit: int = 1_000_000
     """The maximum number of instructions that one attempt interprets before the graph breaks (DX502)."""
     translation_seconds: float = 120.0
-    """The CPU time of one attempt, and a fortieth without a tensor operation; then the frame runs as plain Python (DX505)."""
+    """The maximum CPU time of one attempt, or a fortieth of it without a tensor operation (DX505: plain Python from then on)."""
 
     optimize_ddp: bool = True
     """Split graphs at the bucket boundaries of DistributedDataParallel, so that all-reduce overlaps with backward."""
