@@ -37,7 +37,7 @@ def measure(model: Model, options: argparse.Namespace) -> Row:
     seen = cuda.highest_mib(step)
     planned = max(node.live for node in memory.nodes)
     return {
-        "told MiB": memory.peak.bytes / cuda.MIB,
+        "reported MiB": memory.peak.bytes / cuda.MIB,
         "inside MiB": memory.peak.node.inside / cuda.MIB,
         "at": memory.peak.place,
         "kept for backward MiB": (memory.saved_bytes or 0) / cuda.MIB,
