@@ -138,7 +138,7 @@ def f(x):
         "DX105",
         "the truth value of a tensor",
         "`bool(t)`, `not t`, and `all(...)` or `any(...)` over tensors need data that exists only when the graph runs.",
-        "Use torch.logical_not, torch.all or torch.any, which return tensors.",
+        "Use torch.logical_not, torch.all or torch.any, which return tensors, or compute the value outside the compiled function.",
         example="""
 def f(x):
     return x + (not x.any())
@@ -1201,7 +1201,7 @@ args = (torch.ones(3, requires_grad=True),)
     ),
     Kind(
         "DX412",
-        "an operator whose result is not a tensor",
+        "an operator with an argument or a result that a graph cannot hold",
         "A graph can contain only tensors, sizes and numbers derived from sizes.",
         "Call it outside the compiled function.",
         example="""

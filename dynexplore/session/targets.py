@@ -85,6 +85,8 @@ _STEPS = "it steps an optimizer or an environment"
 _LOADS = "it makes a data loader"
 _USES_FILES = "it reads or writes files"
 _READS_ARGUMENTS = "it reads the command line"
+_SWITCHES = "it switches a model between training and evaluation"
+_TAKES_GRADIENTS = "it calls torch.autograd.grad"
 
 NAMES_OF_DRIVERS: Mapping[str, str] = {
     "backward": _CALLS_BACKWARD,
@@ -98,7 +100,7 @@ NAMES_OF_DRIVERS: Mapping[str, str] = {
 }
 """A name that a function uses -> why the function drives a program and is not part of a model."""
 
-METHODS_OF_DRIVERS: Mapping[str, str] = {"step": _STEPS}
+METHODS_OF_DRIVERS: Mapping[str, str] = {"step": _STEPS, "eval": _SWITCHES, "train": _SWITCHES}
 """The same for names that are called as methods; as plain attributes they have another meaning."""
 
 _FILLS_PARAMETERS = frozenset(name for name in vars(torch.nn.init) if name.endswith("_") and not name.startswith("_"))
@@ -132,13 +134,27 @@ def facts_of(function: types.FunctionType, is_own: Callable[[str], bool] = is_of
     'it calls backward()'
     """
     own = _own_facts(function.__code__)
-    drives = own.drives or next((reason for reason in map(_drives, callees_of(function, is_own)) if reason), "")
+    drives = _own_reason(function) or next((reason for reason in map(_drives, callees_of(function, is_own)) if reason), "")
     return CodeFacts(drives, own.fills_parameters, own.loops, own.calls_itself)
 
 
 def _drives(function: types.FunctionType) -> str:
-    why = _own_facts(function.__code__).drives
+    why = _own_reason(function)
     return f"{why}, in {function.__qualname__}" if why else ""
+
+
+def _own_reason(function: types.FunctionType) -> str:
+    """Why the function drives a program, without its callees; "" if nothing indicates that."""
+    return _own_facts(function.__code__).drives or (_TAKES_GRADIENTS if _takes_gradients(function) else "")
+
+
+def _takes_gradients(function: types.FunctionType) -> bool:
+    """Whether it calls `torch.autograd.grad`, as `grad` or as `autograd.grad`; `torch.func.grad` is another function."""
+    return any(
+        function.__globals__.get(name) is torch.autograd.grad or (name == "grad" and "autograd" in code.co_names)
+        for code in with_nested(function.__code__)
+        for name in code.co_names
+    )
 
 
 @functools.lru_cache(_MOST_CODES)

@@ -334,7 +334,17 @@ def _relation_change(failed: ev.GuardFailed) -> Change:
     excluded = _EXCLUDED.fullmatch(failed.expected)
     if excluded is not None:
         return Change(f"`{excluded[1]}`", f"has size {excluded[3]} in dimension {excluded[2]}, which the compiled version excludes")
-    return Change(f"`{failed.expected}`", f"no longer holds{f': {failed.actual}' if failed.actual else ''}")
+    return Change(f"`{failed.expected}`", f"no longer holds{f': {_of_both(failed.actual)}' if failed.actual else ''}")
+
+
+def _of_both(sizes: str) -> str:
+    """Two sizes of a relation, which may be the same.
+
+    >>> _of_both("x.size()[0] is 35, y.size()[0] is 35"), _of_both("x.size()[0] is 3, y.size()[0] is 4")
+    ('both are 35', 'x.size()[0] is 3, y.size()[0] is 4')
+    """
+    parts = [part.rpartition(" is ")[2] for part in sizes.split(", ")]
+    return f"both are {parts[0]}" if len(parts) == 2 and parts[0] == parts[1] and " is " in sizes else sizes
 
 
 _EXCLUDED = re.compile(r"(\S+)\.size\(\)\[(\d+)\] != (\d+)")

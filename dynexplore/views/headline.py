@@ -247,7 +247,7 @@ def _engine_bug(recording: Recording) -> Headline | None:
 
 # -- breaks ------------------------------------------------------------------------------------------------------------
 
-_TELLING = ("function", "operation", "type", "name", "method", "module")
+_TELLING = ("function", "operation", "type", "name", "method", "module", "argument")
 """The facts of a break that belong to its cause: which function, which type."""
 
 
@@ -258,15 +258,17 @@ def _graph_break(recording: Recording) -> Headline | None:
     place = place_of_break(recording, costly)
     places = [place_of_break(recording, broke) for broke in recording.breaks]
     others = [other for other in dict.fromkeys(places) if other[:2] != place[:2]]
-    chain = _in_parentheses(chain_words(costly.user_stack)) if costly.nested else ""
-    where_it_is = _place_words(place) + _line_of_break(recording, costly) + chain
+    calls = chain_words(costly.user_stack) if costly.nested else ""
+    chain = _in_parentheses(calls) if " > " in calls else ""  # a line alone has been named
+    where_it_is = _place_words(place) + _line_of_break(recording, costly)
     matters_most = others and place[:2] != places[0][:2]
     breaks = "The graph break that matters most is" if matters_most else f"The graph breaks{' first' if others else ''}"
     also = f" Also {_listed(others, place[0])}." if others else ""
     explained = also.removesuffix(".") + _cause_there(recording, costly, others) + also[-1:]
     # the line itself shows what it is about; the other locations are listed only here
     shorter = ((cause_of(costly), explained), (cause_of(costly), also), (_title(costly), also))
-    candidates = [f"{breaks} {where_it_is}: {cause}.{more}" for cause, more in shorter]
+    # and the cause matters more than the calls that lead to it
+    candidates = [f"{breaks} {where_it_is}{way}: {cause}.{more}" for way in (chain, "") for cause, more in shorter]
     where = next((sentence for sentence in candidates if len(sentence) <= LONGEST), candidates[-1])
     limit = _and_limit(recording)
     again, remedy = ("", "") if limit else _and_recompile(recording)

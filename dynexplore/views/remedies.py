@@ -337,10 +337,24 @@ def advice_on_all(reasons: Sequence[Reason], room: int, of_one: Callable[[Reason
         return next(iter(subjects), UNKNOWN)
     expected = [_on(subject, text) for text, subject in subjects.items() if text.startswith(NO_ACTION)]
     changes = [_on(subject, text) for text, subject in subjects.items() if not text.startswith(NO_ACTION)]
+    if not changes:  # that no action is needed is said once
+        expected = _without_repetition(expected)
     short = [re.split(r"(?<=\.) (?=[A-Z])", text)[0] for text in expected + changes]
     last = [EACH_COMBINATION] if expected else [_keep_all(list(dict.fromkeys(subjects.values())))]
     attempts = (expected + changes, short, short[: len(expected)] if changes and expected else last, last)
     return next((words for words in map(" ".join, attempts) if len(words) <= room), last[0])
+
+
+def _without_repetition(expected: Sequence[str]) -> list[str]:
+    """Advice to do nothing: first on which condition, then what is so without one.
+
+    >>> _without_repetition(["No action needed: any size is accepted.", "No action needed if you use both."])
+    ['No action needed if you use both.', 'Any size is accepted.']
+    """
+    always = f"{NO_ACTION}: "
+    ordered = sorted(expected, key=lambda text: text.startswith(always))
+    rest = [text.removeprefix(always) for text in ordered[1:]]
+    return [*ordered[:1], *(text[0].upper() + text[1:] for text in rest)]
 
 
 def _keep_all(names: Sequence[str]) -> str:

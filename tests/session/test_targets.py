@@ -108,6 +108,32 @@ def fit_all(layers, x):
 fit_all([Fitting(), Fitting()], x)""",
         "Fitting.forward",
     ),
+    "driver, for it takes gradients": (
+        """
+def penalty(net, x):
+    x = x.clone().requires_grad_()
+    return torch.autograd.grad(net(x).sum(), x)[0].norm()
+penalty(net, x)""",
+        "Net.forward",
+    ),
+    "driver, for it takes gradients by another name": (
+        """
+from torch.autograd import grad as gradient
+def penalty(net, x):
+    x = x.clone().requires_grad_()
+    return gradient(net(x).sum(), x)[0].norm()
+penalty(net, x)""",
+        "Net.forward",
+    ),
+    "driver, for it evaluates": (
+        """
+def test(net, x):
+    net.eval()
+    with torch.no_grad():
+        return net(x).sum().item()
+test(net, x)""",
+        "Net.forward",
+    ),
     "parameters": ("def fill(w):\n    nn.init.ones_(w)\nfill(x)", ""),
     "around": (
         """

@@ -429,6 +429,47 @@ def test_a_break_inside_a_library() -> None:
     assert headline(again) == headline(recording)
 
 
+def reads_far_inside(x: torch.Tensor) -> torch.Tensor:
+    return x * x.sum().item()
+
+
+def calls_it_by_a_name_that_is_long_enough_to_fill_the_line(x: torch.Tensor, depth: int = 6) -> torch.Tensor:
+    if depth == 0:
+        return reads_far_inside(x)
+    return calls_it_by_a_name_that_is_long_enough_to_fill_the_line(x, depth - 1)
+
+
+def test_a_break_far_inside() -> None:
+    """The cause is whole, even where the calls that lead to it have no room."""
+    where = lines(explain(calls_it_by_a_name_that_is_long_enough_to_fill_the_line)(X))[1]
+    cause = "a tensor converted to a Python number (Tensor.item())."
+    assert where == f"The graph breaks at {place(reads_far_inside, 1)}: {cause}"
+
+
+def encodes(encoder: nn.Module, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    out: torch.Tensor = encoder(x, mask=mask)
+    return out
+
+
+def test_a_value_that_a_library_reads_out_of_a_tensor() -> None:
+    """The cause is that Python needs the value, not that an operator got it; a line that is named is named once."""
+    encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2, 8, 0.0), 1, enable_nested_tensor=False)
+    where, remedy = lines(explain(encodes)(encoder, torch.randn(3, 2, 4), torch.ones(3, 3).tril().log()))[1:]
+    cause = "the truth value of a tensor (bool(), for multi_head_attention_forward) in MultiheadAttention.forward"
+    assert where.startswith(f"The graph breaks at {place(encodes, 1)}: {cause} (activation.py:"), where
+    assert "outside the compiled function" in remedy
+
+
+def test_an_argument_that_a_graph_cannot_hold_is_named() -> None:
+    """What kind of object it is belongs to the cause."""
+
+    def draws(x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+        return x + torch.rand(3, generator=generator)
+
+    where = lines(explain(draws)(torch.ones(3), torch.Generator()))[1]
+    assert where.endswith(": an operator with an argument or a result that a graph cannot hold (Generator)."), where
+
+
 def test_a_function_that_is_not_captured() -> None:
     """Without tensors there is nothing to compile, and nothing to do."""
 
@@ -889,7 +930,7 @@ DTYPE_AND_ROWS = "`x` was float32, now float64, and had 8 rows, now 9"
 @pytest.mark.parametrize(
     ("changed", "causes", "advice"),
     [
-        (("x",), [DTYPE_AND_ROWS], ["if you use both: each gets", "the new version accepts any such size"]),
+        (("x",), [DTYPE_AND_ROWS], ["if you use both: each gets", ". The new version accepts any such size"]),
         (("x", "flag"), [DTYPE_AND_ROWS, "`flag` was True, now False"], ["if you use all of these: each combination gets"]),
         (("n", "flag"), ["`n` was 2, now 3", "`flag` was True, now False"], ["any value of `n`", "both values of `flag`"]),
         (("n", "keys"), ["`n` was 2, now 3", "the keys of `keys` now include `b`"], ["Use the same keys in `keys`"]),

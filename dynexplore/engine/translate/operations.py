@@ -33,7 +33,7 @@ from dynexplore.engine.graph.torch_function_probe import TorchFunctionDispatched
 from dynexplore.engine.translate.stack_traces import FrameLine
 from dynexplore.engine.variables.containers.named_tuple import namedtuple_of
 from dynexplore.engine.variables.containers.sequence import ListVariable, SizeVariable, TupleVariable
-from dynexplore.engine.variables.contract.base import Args, Kwargs, NotProxyable, VariableTracker
+from dynexplore.engine.variables.contract.base import Args, Kwargs, NotProxyable, TruthNotProxyable, VariableTracker
 from dynexplore.engine.variables.numpy_.array_rules import holds_numpy_number
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
 from dynexplore.engine.variables.scalars.symint import SymbolicNumberVariable, wrap_number
@@ -171,6 +171,7 @@ def describe(ctx: Interpreter, node: torch.fx.Node) -> None:
 def proxy_of(ctx: Interpreter, value: VariableTracker, target: Any) -> Any:
     """A tracker as an argument of a node; breaks the graph if it cannot be one."""
     value.read_items(ctx)
+    name = target if isinstance(target, str) else getattr(target, "__name__", str(target))
     try:
         proxy = value.as_proxy()
         if not isinstance(proxy, type):
@@ -178,8 +179,9 @@ def proxy_of(ctx: Interpreter, value: VariableTracker, target: Any) -> Any:
         if proxy in _DTYPES and not isinstance(target, types.FunctionType):
             return _DTYPES[proxy]
         raise NotProxyable(value.type_name())  # FX has no code for a class
+    except TruthNotProxyable:
+        ctx.break_graph("DX105", operation=f"bool(), for {name}")
     except NotProxyable:
-        name = target if isinstance(target, str) else getattr(target, "__name__", str(target))
         ctx.break_graph("DX412", operator=name, argument=value.type_name())
 
 

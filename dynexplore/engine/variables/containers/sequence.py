@@ -309,8 +309,11 @@ class TupleVariable(SequenceVariable):
     def as_proxy(self) -> Any:
         return tuple([item.as_proxy() for item in self.items])
 
+    def is_unguarded(self) -> bool:
+        return any(item.is_unguarded() for item in self.items)
+
     def reconstruct(self, build: Reconstruction) -> None:
-        if self.is_constant() and is_literal(constant := self.as_constant()):
+        if not self.is_unguarded() and self.is_constant() and is_literal(constant := self.as_constant()):
             constant = constant if self.live is None else self.live
             if build.may_be_constant(constant):
                 build.writer.load_const(constant)

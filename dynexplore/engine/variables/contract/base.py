@@ -42,6 +42,10 @@ class NotProxyable(Exception):
     """`as_proxy` was called on a tracker that cannot be an argument of an FX node; the message names its type."""
 
 
+class TruthNotProxyable(NotProxyable):
+    """The same for the truth value of a tensor, which no graph computes."""
+
+
 class _StepInside(int):
     """The step of a call whose body is traced separately: equal to the call's step, but a distinct object, so values made inside
     it can be recognized by identity.
@@ -139,6 +143,10 @@ class VariableTracker(Inspection):
         except NotConstant:
             return False
         return True
+
+    def is_unguarded(self) -> bool:
+        """Whether its value is one that no guard relies on yet; `as_constant` would add the guard."""
+        return False
 
     def varying_key(self) -> tuple[object, Source] | None:
         """This call's value and the source of an index or key that differs from call to call; None: specialize on its value."""

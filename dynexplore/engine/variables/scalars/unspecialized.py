@@ -70,6 +70,9 @@ class UnspecializedVariable(ConstantVariable):
             self._guard_value()
         return self.current
 
+    def is_unguarded(self) -> bool:
+        return not self.relied_on
+
     def _guard_value(self) -> None:
         self.relied_on = True
         self.ctx.guard(self.source, "EQUALS", self.current)

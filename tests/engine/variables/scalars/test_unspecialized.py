@@ -53,3 +53,45 @@ def test_a_float_relied_on_behind_a_break_stays_right():
 
     then = [(X, factor) for factor in (2.0, 3.5, 0.0, -0.0, float("inf"), float("nan"), 2, 3.5)]
     assert_same_as_eager(scaled, X, 2.0, then=then)
+
+
+def alone_in_a_tuple(x, factor):
+    parts = (factor, 1)
+    return parts, x * 2
+
+
+def first_of_a_tuple(x, factor):
+    return factor, x * 2
+
+
+def in_nested_tuples(x, factor):
+    return {"both": (factor, (factor, "a"))}, x * 2
+
+
+def in_the_graph_too(x, factor):
+    y = x * factor
+    return (factor, 1), y
+
+
+@pytest.mark.parametrize("program", [alone_in_a_tuple, first_of_a_tuple, in_nested_tuples])
+def test_a_number_that_is_only_put_into_a_tuple_is_not_relied_on(program):
+    """The tuple is made again in each call: one recompile, when the number is first seen to vary."""
+    then = [(X, factor) for factor in (0.5, 2.5, 0.0, -0.0, float("nan"), float("inf"))]
+    assert_same_as_eager(program, X, 1.5, then=then, graphs=2, recompiles=1)
+
+
+def test_a_number_in_a_tuple_may_be_in_the_graph_too():
+    """It is an input of the graph then, and no guard relies on it."""
+    then = [(X, factor) for factor in (0.5, 2.5, 3.5)]
+    assert_same_as_eager(in_the_graph_too, X, 1.5, then=then, graphs=2, recompiles=1)
+
+
+def test_numbers_read_out_of_tensors_are_only_passed_on():
+    """What `item()` gave behind a graph break may differ in each call without another version of the rest."""
+
+    def evaluates(x, y):
+        loss, right = (x * 2).sum(), (y * 3).sum()
+        return loss.item(), right.item()
+
+    then = [(X * k, X + k) for k in (2, 3, 4, 5)]
+    assert_same_as_eager(evaluates, X, X + 1, then=then, graphs=1, recompiles=0, breaks=["DX101", "DX101"])

@@ -29,7 +29,7 @@ from dynexplore.engine.raw_attributes import class_dict, instance_dict
 from dynexplore.engine.specialization.shape_env import is_never_negative
 from dynexplore.engine.variables.containers.ranges import SliceVariable
 from dynexplore.engine.variables.containers.sequence import TupleVariable
-from dynexplore.engine.variables.contract.base import VariableTracker, type_tracker
+from dynexplore.engine.variables.contract.base import TruthNotProxyable, VariableTracker, type_tracker
 from dynexplore.engine.variables.contract.build import builds_when
 from dynexplore.engine.variables.contract.write_back import write_attributes
 from dynexplore.engine.variables.objects.type_lookup import (
@@ -379,6 +379,9 @@ class DeferredBoolVariable(VariableTracker):
         if self is other:
             return True
         return None if other.python_type() is bool else False
+
+    def as_proxy(self) -> Any:
+        raise TruthNotProxyable(self.type_name())
 
     def reconstruct(self, build: Reconstruction) -> None:
         build.push(self.value)
