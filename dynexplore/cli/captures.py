@@ -70,7 +70,8 @@ def add_to(commands: Any) -> None:
     command = commands.add_parser(
         "watch",
         help="run a script that uses torch.compile and report what torch.compile did",
-        usage=f"dynexplore watch [--only NAME] [--not NAME] [--all] {_OUTPUTS} [--artifacts] [--no-steps] [--check] [--full] "
+        usage=f"dynexplore watch [--only NAME] [--not NAME] [--all] {_OUTPUTS} [--artifacts] [--no-steps] [--check] "
+        "[--guard-prices] [--full] "
         f"[--for SECONDS] [--engine NAME] [--ranks OUT] {tools.PROGRAM}",
         description="Run SCRIPT.py unchanged and report what torch.compile did: graphs, guards, graph breaks, recompiles, and each "
         "step of its capture." + _ANYWHERE,
@@ -83,6 +84,7 @@ def add_to(commands: Any) -> None:
     command.add_argument(
         "--check", action="store_true", help="also run compiled calls in eager mode, on copies of their inputs, and compare"
     )
+    command.add_argument("--guard-prices", action="store_true", help="measure what guards cost, and what guard filters would save")
     tools.add_engine(
         command, "the engine: torch.compile, or dynexplore, which captures what the script passes to torch.compile", TORCH
     )
@@ -182,7 +184,14 @@ def _run_under_engine(program: Program, names: list[str], arguments: argparse.Na
         arguments.no_real, arguments.calls, arguments.all = True, 0, False
         capture, _ = _captured(program, names, arguments)
         return capture.recording, capture.notices, False
-    watch = _watched(program, arguments, steps=not arguments.no_steps, artifacts=arguments.artifacts, check=arguments.check)
+    watch = _watched(
+        program,
+        arguments,
+        steps=not arguments.no_steps,
+        artifacts=arguments.artifacts,
+        check=arguments.check,
+        guard_prices=arguments.guard_prices,
+    )
     return _narrowed(watch.recording, program, names, arguments), watch.notices, bool(watch.wrong_calls)
 
 

@@ -422,7 +422,7 @@ OWN_OPTIONS = {
         ("--redact", "--graphviz", "--no-real", "--all", "--full"), (*_FILES, *_TARGETS, "--engine", "--for", "--calls"),
     ),
     "watch": (
-        ("--redact", "--graphviz", "--artifacts", "--no-steps", "--check", "--all", "--full"),
+        ("--redact", "--graphviz", "--artifacts", "--no-steps", "--check", "--guard-prices", "--all", "--full"),
         (*_FILES, *_TARGETS, "--engine", "--ranks", "--for"),
     ),
     "diagnose": (("--dynamic", "--all"), ("--html", "--summary-json", "--backend", "--tolerance", "--engine", *_TARGETS)),

@@ -567,6 +567,27 @@ class CodeEmitted(Event):
 # -- calls ---------------------------------------------------------------------------------------------------
 
 
+@record()
+class GuardPrice:
+    """The part of a value in one check of an entry's guards: its source, how many guards lie below it, and seconds per check."""
+
+    source: str
+    guards: int
+    seconds: float
+
+
+@record()
+class FilterPrice:
+    """One check of an entry's guards with a documented guard filter: its name in torch.compiler, how many of how many guards it
+    keeps, and seconds per check.
+    """
+
+    name: str
+    kept: int
+    guards: int
+    seconds: float
+
+
 @record(kw_only=True)
 class CallBegan(Event):
     """The explained function is called, for the `call`-th time; `arguments` are named by position or keyword.
@@ -641,6 +662,32 @@ class CacheEntryAdded(Event):
     position: int = 0
     guard_count: int = 0
     check: str = ""
+
+
+@record(kw_only=True)
+class GuardsTimed(Event):
+    """What one check of an entry's guards costs, measured on the check itself: all of it, the part of each value, and what it costs
+    with each documented guard filter.
+    """
+
+    entry: int
+    seconds: float
+    values: tuple[GuardPrice, ...] = ()
+    filters: tuple[FilterPrice, ...] = ()
+
+
+@record(kw_only=True)
+class CudaGraphLogged(Event):
+    """What torch's log says of a CUDA graph: `outcome` is "recorded", "skipped", "warmed up", "re-recorded" or "warned".
+
+    `function` is torch's name for the compiled part, `reason` why it was skipped, recorded again or warned about, `place` the line
+    of the program if the log has it. The frame is that of the compilation, 0 if the log does not say which.
+    """
+
+    outcome: str
+    function: str = ""
+    reason: str = ""
+    place: UserFrame | None = None
 
 
 EARLIER = -1
@@ -899,7 +946,8 @@ EVENTS: dict[str, type[Event]] = {
 
 PIECES: dict[str, type] = {
     cls.__name__: cls
-    for cls in (ValueView, StepView, ListingRow, CodeView, UserFrame, NodeRow, SkipReason, GraphPiece, NodeMemory, SavedStorage)
+    for cls in (ValueView, StepView, ListingRow, CodeView, UserFrame, NodeRow, SkipReason, GraphPiece, NodeMemory, SavedStorage,
+                GuardPrice, FilterPrice)
 }
 """The nested records by name."""
 

@@ -16,6 +16,7 @@ from typing import Any
 from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording
 from dynexplore.views import cache_timeline, text
+from dynexplore.views.guard_prices import entry_lines, microseconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +75,20 @@ def anatomy_data(recording: Recording) -> dict[str, Any]:
                 "frame": frame,
                 "function": names.get(frame, ""),
                 "asked": [text.instruction_text(recording, guard) for guard in _guards(recording, frame)],
+                **_prices(recording, entry),
             }
             for entry, frame in owners.items()
         ],
         "calls": _calls(recording),
     }
+
+
+def _prices(recording: Recording, entry: int) -> dict[str, Any]:
+    """What one check of an entry costs, and of what that consists, if it was measured."""
+    timed = next((event for event in recording.of(ev.GuardsTimed) if event.entry == entry), None)
+    if timed is None:
+        return {}
+    return {"price": microseconds(timed.seconds), "parts": entry_lines(timed)}
 
 
 def _calls(recording: Recording) -> list[dict[str, Any]]:

@@ -17,6 +17,8 @@ from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording
 from dynexplore.views import text
 from dynexplore.views.counts import plural
+from dynexplore.views.cuda_graphs import cuda_graph_lines
+from dynexplore.views.guard_prices import price_lines
 from dynexplore.views.headline import headline
 from dynexplore.views.names import is_library, plain_name, short_file
 from dynexplore.views.ranked_costs import block, costs_of
@@ -40,6 +42,7 @@ def report(recording: Recording, width: int = ev.WIDTH, most_lines: int = MOST_L
     functions = functions_of(recording)
     functions = [function for function in functions if function.graphs or function.breaks or function.recompiles] or functions
     tail = [*_passed(recording, bool(functions), width), *_skipped(recording, width), *_left_out(recording), *_stopped(recording)]
+    tail += [*price_lines(recording), *cuda_graph_lines(recording)]
     table = (
         _functions(functions) if len(functions) > 1 or any(sentence.breaks or sentence.recompiles for sentence in functions) else []
     )

@@ -17,15 +17,19 @@ from typing import Any, get_args
 from dynexplore.engine import events as ev
 from dynexplore.recording.engines import ENGINES
 from dynexplore.recording.recording import Recording
+from dynexplore.views.cuda_graphs import cuda_graphs_of
+from dynexplore.views.guard_prices import prices_of
 from dynexplore.views.headline import headline
 from dynexplore.views.ranked_costs import Cost, costs_of, plain, tried_remedies
 from dynexplore.views.remedies import How
 
-VERSION = 1
+VERSION = 2
 MOST_BYTES = 8_000
 _LONGEST = 300
 _MOST_REASONS = 4
 _MOST_CALLERS = 3
+_MOST_PRICED = 3
+_MOST_CUDA_GRAPHS = 6
 
 Plain = dict[str, Any]
 
@@ -67,9 +71,21 @@ def summary(recording: Recording) -> Plain:
             {"function": event.function, "file": event.file, "line": event.line, "reason": _clipped(event.reason)}
             for event in recording.of(ev.FrameSkipped)[:_MOST_CALLERS]
         ],
+        "guards": _guard_prices(recording),
+        "cuda_graphs": [{**row, "reason": _clipped(row["reason"])} for row in cuda_graphs_of(recording)[:_MOST_CUDA_GRAPHS]],
         "left_out": 0,
     }
     return fitted(data)
+
+
+def _guard_prices(recording: Recording) -> list[Plain]:
+    """The costliest entries, each with its costliest values; none unless prices were measured."""
+    rows = prices_of(recording)[:_MOST_PRICED]
+    for row in rows:
+        values = sorted(row["values"], key=lambda value: -value["us"])[:_MOST_PRICED]
+        row["values"] = [{**value, "source": _clipped(value["source"])} for value in values]
+        row["function"] = _clipped(row["function"])
+    return rows
 
 
 def _cost(cost: Plain) -> Plain:
@@ -187,6 +203,13 @@ _COST = _object(
     reasons=_list(_object(source=_TEXT, kind=_TEXT, expected=_TEXT, found=_TEXT, needed_at=_TEXT)),
     remedies=_list(_object(id=_TEXT, text=_TEXT, how={"enum": list(get_args(How))}, costs=_TEXT, tried=_TEXT)),
 )
+_PRICES = _object(
+    entry=_COUNT,
+    function=_TEXT,
+    us=_SECONDS,
+    values=_list(_object(source=_TEXT, guards=_COUNT, us=_SECONDS)),
+    filters=_list(_object(name=_TEXT, kept=_COUNT, guards=_COUNT, saves_us={"type": "number"})),
+)
 _COUNTS = ("graphs", "breaks", "recompiles", "limits", "wrong_values", "backend_failures", "engine_errors")
 
 SCHEMA: Plain = {
@@ -208,6 +231,8 @@ SCHEMA: Plain = {
             error=_TEXT,
             costs=_list(_COST),
             plain=_list(_object(function=_TEXT, file=_TEXT, line=_COUNT, reason=_TEXT)),
+            guards=_list(_PRICES),
+            cuda_graphs=_list(_object(outcome=_TEXT, reason=_TEXT, file=_TEXT, line=_COUNT, times=_COUNT)),
             left_out=_COUNT,
         ),
         _object(

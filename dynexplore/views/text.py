@@ -22,6 +22,8 @@ from dynexplore.views import real_run
 from dynexplore.views.break_places import own_line
 from dynexplore.views.compile_seconds import seconds_of_breaks
 from dynexplore.views.counts import plural
+from dynexplore.views.cuda_graphs import cuda_graph_lines
+from dynexplore.views.guard_prices import price_lines
 from dynexplore.views.headline import headline
 from dynexplore.views.names import ENTRY_FILE, chain_words, frame_code, frame_name, goes_on, is_library, skipped_name
 from dynexplore.views.ranked_costs import block, costs_of
@@ -371,12 +373,13 @@ def explanation(recording: Recording, width: int = ev.WIDTH, most_lines: int = 0
     head += [f"Dynamo produced {plural(len(graphs), 'graph')}, with {plural(len(breaks), 'graph break')} and {plural(ops, 'op')}"]
     places, tail = _by_place(recording), _tail(recording, width)
     plain = [*_recompile_lines(recording, width), *_skipped_backends(recording, width), *_skipped_lines(recording, width)]
-    lines = [*head, *_break_lines(recording, places, width), *plain, *tail]
+    lines = [*head, *_break_lines(recording, places, width), *plain, *_prices(recording, 0), *tail]
     if most_lines and len(lines) > most_lines:
         plain = [
             *_recompile_lines(recording, width, 1), *_skipped_backends(recording, width, 1),
             *_skipped_lines(recording, width, _MOST_SKIPPED),
         ]  # fmt: skip
+        tail = [*_prices(recording, 1), *tail]
         room = max(most_lines - len(head) - len(plain) - len(tail), 1)
         lines = [*head, *_costliest_lines(recording, places, width, room), *plain, *tail]
     return "\n".join(lines)
@@ -426,6 +429,12 @@ def _tail(recording: Recording, width: int) -> list[str]:
     if recording.cut:
         lines += ["", f"The recording was {recording.cut}."]
     return lines
+
+
+def _prices(recording: Recording, most: int) -> list[str]:
+    """Prices of guards and outcomes of CUDA graphs, for at most `most` entries and reasons (0: all)."""
+    paragraphs = price_lines(recording, most), cuda_graph_lines(recording, most)
+    return [line for lines in paragraphs if lines for line in ("", *lines)]
 
 
 Place = tuple[ev.GraphBroke, int]

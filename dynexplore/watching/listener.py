@@ -26,10 +26,11 @@ from dynexplore.engine.policy.calling_line import calling_line
 from dynexplore.engine.runtime.backend_failures import node_in_hand, raised_at
 from dynexplore.recording.recording import Recording
 from dynexplore.traces import recompile_reasons, torch_words
-from dynexplore.watching import break_causes, private_torch
+from dynexplore.watching import break_causes, guard_prices, private_torch
 from dynexplore.watching.attempt import Attempt
 from dynexplore.watching.codes import Codes, resume_codes
 from dynexplore.watching.compiler_output import CompilerOutput
+from dynexplore.watching.cuda_graph_log import CudaGraphLog
 from dynexplore.watching.failing_guards import failing_checks
 from dynexplore.watching.guard_tree import GuardTree
 from dynexplore.watching.private_torch import Replacements
@@ -50,6 +51,7 @@ class FrameWatch:
         self.causes: list[break_causes.LoggedCause] = []
         self.tree: GuardTree | None = None
         self.guard_count = 0
+        self.prices: Callable[..., ev.Event] | None = None
         self.reasons: list[str] | None = None
         self.caller: ev.UserFrame | None = None
         self.described = 0
@@ -64,7 +66,13 @@ class Listener:
     """The wrappers of one watch; see the module docstring. `steps`: whether each instruction is observed, too."""
 
     def __init__(
-        self, recording: Recording, *, steps: bool = True, keep_graphs: bool = False, artifacts: bool = False
+        self,
+        recording: Recording,
+        *,
+        steps: bool = True,
+        keep_graphs: bool = False,
+        artifacts: bool = False,
+        guard_prices: bool = False,
     ) -> None:
         self.recording = recording
         self.frames_seen = self.frames_without_tensors = 0
@@ -74,6 +82,8 @@ class Listener:
         self.codes = Codes(self._look)
         self._steps = steps
         self._output = CompilerOutput(recording, self._frame_number, self._look.notice) if artifacts else None
+        self._cuda_graphs = CudaGraphLog(recording, self._frame_number)
+        self._guard_prices = guard_prices
         self._is_on = False
         self._frames: list[FrameWatch] = []
         self._replaced = Replacements()
@@ -99,6 +109,7 @@ class Listener:
             lost = ", ".join(f"{name.gives} ({name.full})" for name in absent)
             self._look.notice(f"This torch has no longer what a watch needs for: {lost}; the rest is shown.")
         self._is_on = True
+        self._cuda_graphs.begin()
         if self._output is not None:
             self._output.begin()
         for name, wrapper in wrappers.items():
@@ -108,6 +119,7 @@ class Listener:
     def end(self) -> None:
         """Restore all replaced functions."""
         self._is_on = False
+        self._cuda_graphs.end()
         if self._output is not None:
             self._output.end()
         self._replaced.take_back()
@@ -239,6 +251,8 @@ class Listener:
         self._modified[id(code)] = code, frame, self._entries
         self.recording.note((self._code_emitted, frame, len(frame.attempts), code, graphs, resume_functions))
         self.recording.note((self._entry_added, frame, self._entries))
+        if frame.prices is not None:
+            self.recording.record(frame.prices(frame=frame.number, entry=self._entries))
         self.recording.record(ev.FrameFinished(frame=frame.number, outcome="compiled", seconds=seconds))
 
     def _code_emitted(
@@ -422,10 +436,13 @@ class Listener:
             original(manager, code, output, *args, **kwargs)
             if self._frame is not None and self._frame.attempts:
                 self._look(self._built, self._frame, manager, output)
+                if self._guard_prices:
+                    self._frame.prices = self._look(guard_prices.measured, manager, code, output, original)
 
         return build
 
     def _built(self, frame: FrameWatch, manager: Any, output: Any) -> None:
+        self._cuda_graphs.compiling(private_torch.compilation_of(output), frame.number)
         frame.attempts[-1].add_guards(output.guards)
         frame.guard_count = sum(bool(guard.code_list) for guard in output.guards)
         frame.tree = frame.attempts[-1].tree = self._look(GuardTree, manager.guard_manager)

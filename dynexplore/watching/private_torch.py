@@ -98,6 +98,17 @@ def missing() -> list[PrivateName]:
 TRACE_LOG = "torch.__trace"
 """The logger of torch's structured trace."""
 
+CUDA_GRAPH_LOGS = tuple(
+    f"torch._inductor.{module}.__cudagraphs" for module in ("compile_fx", "cudagraph_trees", "cudagraph_utils")
+)
+"""The loggers that say what became of CUDA graphs."""
+
+
+def compilation_of(output: Any) -> str:
+    """The compile id of an output graph, as torch's logs have it; "" if there is none."""
+    return str(getattr(output, "dynamo_compile_id", None) or "")
+
+
 INTERNED = PrivateName("torch._logging.structured", "INTERN_TABLE", "the strings of torch's log")
 
 

@@ -37,11 +37,20 @@ class Watch:
     """
 
     def __init__(
-        self, *, steps: bool = True, title: str = "", keep_graphs: bool = False, artifacts: bool = False, check: bool = False
+        self,
+        *,
+        steps: bool = True,
+        title: str = "",
+        keep_graphs: bool = False,
+        artifacts: bool = False,
+        check: bool = False,
+        guard_prices: bool = False,
     ) -> None:
         self.recording = Recording(title=title, engine="torch.compile")
         self.recording.versions = f"Python {PYTHON}, torch {torch.__version__}"
-        self._listener = Listener(self.recording, steps=steps, keep_graphs=keep_graphs, artifacts=artifacts)
+        self._listener = Listener(
+            self.recording, steps=steps, keep_graphs=keep_graphs, artifacts=artifacts, guard_prices=guard_prices
+        )
         self._calls = _checked_calls(self._listener) if check else None
 
     @property
@@ -135,9 +144,10 @@ def _code(fn: Any) -> types.CodeType | None:
     return code
 
 
-def watch(*, steps: bool = True, artifacts: bool = False, check: bool = False) -> Watch:
+def watch(*, steps: bool = True, artifacts: bool = False, check: bool = False, guard_prices: bool = False) -> Watch:
     """Watch torch.compile in a `with` block. `steps=False` leaves out the symbolic stack after each instruction, and is faster;
     `artifacts=True` adds the output of AOTAutograd and Inductor (forward and backward graphs, generated code, times).
     `check=True` runs each compiled call in eager mode as well, on copies, and compares the results.
+    `guard_prices=True` measures one check of each entry's guards, the part of each value in it, and what guard filters would save.
     """
-    return Watch(steps=steps, artifacts=artifacts, check=check)
+    return Watch(steps=steps, artifacts=artifacts, check=check, guard_prices=guard_prices)

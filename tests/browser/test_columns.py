@@ -73,6 +73,18 @@ def test_a_row_has_what_its_headings_say(opened: Opened, table: str) -> None:
     assert ROWS[table] in table_rows(opened(toy()), table)
 
 
+def test_the_price_of_an_entry_stands_above_its_guards(opened: Opened) -> None:
+    """Where guards were measured, the pane says what one check takes, and what a filter would save."""
+    recording = toy()
+    entry = recording.of(ev.CacheEntryAdded)[0]
+    filters = (ev.FilterPrice("skip_all_guards_unsafe", 0, 5, 1e-7),)
+    recording.record(ev.GuardsTimed(frame=entry.frame, entry=entry.entry, seconds=2e-6, filters=filters))
+    page = opened(recording)
+    tab(page, "guards")
+    said = page.locator(".dynx-guard-price").inner_text().strip()
+    assert said == "One check takes 2.00 us; skip_all_guards_unsafe saves 1.90 us (keeps 0 of 5 guards)."
+
+
 def wide() -> Recording:
     """Long names, long paths of modules, many recompiles, and an instruction with a long argument."""
     names = ((f"encoder.layer.{at}.attention.output.dense", "weight_" * 6 + str(at)) for at in range(40))

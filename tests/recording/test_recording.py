@@ -183,6 +183,17 @@ def test_files_of_the_schema_before_all_reasons_load() -> None:
     assert again["schema"] == SCHEMA and Recording.from_plain(again) == r
 
 
+def test_files_of_the_schema_before_prices_load() -> None:
+    """A file of schema 6, saved by the version that wrote it: no guards are timed, no CUDA graph is known."""
+    saved = (Path(__file__).parent / "saved" / "schema_6.json").read_text(encoding="utf-8")
+    assert json.loads(saved)["schema"] == 6
+    r = Recording.from_json(saved)
+    assert not r.of(ev.GuardsTimed) and not r.of(ev.CudaGraphLogged)
+    assert headline(r).summary.startswith("halved: ") and len(r.of(ev.Recompiled)) == 1
+    again = json.loads(r.to_json())
+    assert again["schema"] == SCHEMA and Recording.from_plain(again) == r
+
+
 def test_renamed_kinds_of_guards_are_read_under_their_new_names() -> None:
     """A file of schema 4, saved by the version that wrote it: each of its guards has the kind that it has today."""
     saved = (Path(__file__).parent / "saved" / "schema_4.json").read_text(encoding="utf-8")

@@ -51,6 +51,21 @@ def test_a_long_recording_fits() -> None:
     assert read["counts"]["breaks"] == 300
 
 
+@pytest.mark.plain("events made by hand are summarized")
+def test_prices_of_guards_and_cuda_graphs_are_in_the_summary() -> None:
+    """What was measured of guards and what became of CUDA graphs is there, within the schema and the limit."""
+    recording = Recording(title="priced")
+    values = tuple(ev.GuardPrice(f"layers[{number}]." + "w" * 400, 3, number * 1e-6) for number in range(24))
+    for entry in range(1, 9):
+        filters = (ev.FilterPrice("skip_all_guards_unsafe", 0, 42, 1e-7),)
+        recording.record(ev.GuardsTimed(frame=0, entry=entry, seconds=entry * 1e-5, values=values, filters=filters))
+        recording.record(ev.CudaGraphLogged(frame=0, outcome="skipped", reason=f"cpu device {entry}"))
+    read = checked(summary(recording))
+    assert [row["entry"] for row in read["guards"]] == [8, 7, 6] and len(read["guards"][0]["values"]) == 3
+    assert read["guards"][0]["filters"][0]["saves_us"] == 79.9
+    assert read["cuda_graphs"][0] == {"outcome": "skipped", "reason": "cpu device 1", "file": "", "line": 0, "times": 1}
+
+
 def test_ids_are_the_same_in_every_run() -> None:
     """A program may remember what it has mended."""
     fn = breaks_at(3)

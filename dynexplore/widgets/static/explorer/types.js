@@ -52,7 +52,7 @@
  *   lines: [string, string, string][], with?: number, difference?: Record<string, Differing[]>}} Miss
  * @typedef {{entries: {entry: number, frame: number, function: string}[], calls: Call[], misses: Record<string, Miss>,
  *   seconds?: Record<string, number>}} Timeline
- * @typedef {{entry: number, frame: number, function: string, asked: string[]}} Entry
+ * @typedef {{entry: number, frame: number, function: string, asked: string[], price?: string, parts?: string[]}} Entry
  * @typedef {{label: string, frame: number, tried: Record<string, number>,
  *   found: Record<string, {expected: string, actual: string}>}} TriedCall
  * @typedef {{entries: Entry[], calls: TriedCall[]}} Anatomy

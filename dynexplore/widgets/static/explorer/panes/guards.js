@@ -111,7 +111,8 @@ function aboutEntry(explorer, entry, said) {
     const there = data.frames.find(({ id }) => id === one.frame);
     return makeButton(`entry ${one.entry}`, () => there && explorer.show(there, explorer.states(there).first), { name: "dynx-frame" });
   });
-  return [make("span", "", ` entry ${entry.entry}, compiled as frame ${entry.frame}${fits} `), ...buttons];
+  const price = make("span", "dynx-guard-price", entry.price ? ` One check takes ${[entry.price, ...(entry.parts ?? [])].join("; ")}. ` : "");
+  return [make("span", "", ` entry ${entry.entry}, compiled as frame ${entry.frame}${fits} `), price, ...buttons];
 }
 
 /**

@@ -1,0 +1,154 @@
+"""What one check of an entry's guards costs, measured: all of it, the part of each value, and what remains with a guard filter.
+
+The idea: the guard tree of a new entry is checked many times against the locals of the call that it was compiled for, which it
+matches. To price a value, torch copies the tree without its source, and the copy is checked in the same way: the difference is
+the price. To price a filter, torch builds the guards again from the ones that the filter keeps. Nothing is modeled: torch checks
+unchanged modules by one tag on their dictionaries, so that a sum over guards would be far from the truth.
+
+The fastest of several rounds counts, and the cost of calling a check without guards is subtracted. It is opt-in
+(`watch(guard_prices=True)`), because a filter costs as much as building the guards.
+
+In: torch's `CheckFunctionManager` for an entry, its class's constructor, and the arguments of that.
+Out: `measured(...)`: a function that returns `GuardsTimed` once the number of the entry is known.
+
+PyTorch's counterpart: "Guard latency" in TORCH_LOGS=guards, of all guards, with a cold cache.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import CodeType
+from typing import Any
+
+import torch
+
+from dynexplore.engine import events as ev
+from dynexplore.traces.torch_words import plain_source
+
+FILTERS = (
+    "skip_guard_on_inbuilt_nn_modules_unsafe",
+    "skip_guard_on_all_nn_modules_unsafe",
+    "skip_guard_on_globals_unsafe",
+    "keep_tensor_guards_unsafe",
+    "skip_all_guards_unsafe",
+)
+"""The guard filters that torch.compiler documents, from the safest to the least safe one."""
+
+ROUNDS = 5
+SECONDS_OF_A_ROUND = 0.0005
+SECONDS = 2.0
+"""The time limit for one entry; values and filters that are not reached are left out."""
+
+MOST_VALUES = 24
+
+Check = Callable[[Mapping[str, Any]], object]
+
+
+def measured(manager: Any, code: CodeType, output: Any, build: Callable[..., None]) -> Callable[..., ev.Event]:
+    """Measure the guards of an entry; `build` is the constructor of the manager's class, as torch has it."""
+    root, values, until = manager.guard_manager.root, output.local_scope, time.perf_counter() + SECONDS
+    empty = seconds_of(type(root)().check, values)
+    whole = root.clone_manager(lambda _: True)
+    seconds = max(seconds_of(whole.check, values) - empty, 0.0)
+    return functools.partial(
+        ev.GuardsTimed,
+        seconds=max(seconds_of(root.check, values) - empty, 0.0),
+        values=tuple(_values(root, values, seconds + empty, until)),
+        filters=tuple(_filters(manager, code, output, build, empty, until)),
+    )
+
+
+def seconds_of(check: Check, values: Mapping[str, Any]) -> float:
+    """The duration of one check, that of the fastest round."""
+    runs, best = 1, float("inf")
+    for _ in range(ROUNDS):
+        began = time.perf_counter()
+        for _ in range(runs):
+            check(values)
+        best = min(best, (time.perf_counter() - began) / runs)
+        runs = max(int(SECONDS_OF_A_ROUND / max(best, 1e-8)), 1)
+    return best
+
+
+def _values(root: Any, values: Mapping[str, Any], whole: float, until: float) -> Iterator[ev.GuardPrice]:
+    """The price of each value that the guards begin at: an argument, a global name."""
+    for source, guards in _beginnings(root)[:MOST_VALUES]:
+        if time.perf_counter() > until:
+            return
+        without = root.clone_manager(lambda manager, source=source: manager.get_source() != source)
+        yield ev.GuardPrice(_shown(source), guards, max(whole - seconds_of(without.check, values), 0.0))
+
+
+def _shown(source: str) -> str:
+    """A source as users write it.
+
+    >>> _shown("L['x']"), _shown("G['__builtins_dict___0']"), _shown("")
+    ('x', 'builtins', 'the process')
+    """
+    plain = plain_source(source)
+    return "builtins" if plain.startswith("__builtins_dict") else plain or "the process"
+
+
+def _beginnings(root: Any) -> list[tuple[str, int]]:
+    """The sources that guards begin at, each with the number of guards below it, the largest first."""
+    found: dict[str, int] = {}
+    for manager in root.get_child_managers():
+        if manager.get_source() == "G":
+            for child in _children(manager):
+                found[child.get_source()] = found.get(child.get_source(), 0) + _guards_below(child)
+        else:
+            found[manager.get_source()] = found.get(manager.get_source(), 0) + _guards_below(manager)
+    return sorted(found.items(), key=lambda pair: -pair[1])
+
+
+def _children(manager: Any) -> Iterator[Any]:
+    yield from manager.get_child_managers()
+    for pair in getattr(manager, "get_key_value_managers", dict)().values():
+        yield from filter(None, pair)
+
+
+def _guards_below(manager: Any) -> int:
+    return len(manager.get_leaf_guards()) + sum(map(_guards_below, _children(manager)))
+
+
+def _filters(
+    manager: Any, code: CodeType, output: Any, build: Callable[..., None], empty: float, until: float
+) -> Iterator[ev.FilterPrice]:
+    for name in FILTERS:
+        guard_filter = getattr(torch.compiler, name, None)
+        if guard_filter is None:
+            continue
+        if time.perf_counter() > until:
+            return
+        kept: list[bool] = []
+
+        def noted(entries: Any, guard_filter: Any = guard_filter, kept: list[bool] = kept) -> list[bool]:
+            kept[:] = guard_filter(entries)
+            return kept
+
+        rebuilt = object.__new__(type(manager))
+        with _unchanged(output.guards):
+            build(rebuilt, code, output, None, None, noted)
+        seconds = max(seconds_of(rebuilt.guard_manager.root.check, output.local_scope) - empty, 0.0)
+        del rebuilt.guard_manager  # weak references to guarded objects keep its owner
+        yield ev.FilterPrice(name, sum(kept), len(kept), seconds)
+
+
+@contextlib.contextmanager
+def _unchanged(guards: Iterable[Any]) -> Iterator[None]:
+    """Restore guards after the block: building them again notes on each which checks it became, a second time."""
+    before = [(guard, {field.name: _copied(getattr(guard, field.name)) for field in dataclasses.fields(guard)}) for guard in guards]
+    try:
+        yield
+    finally:
+        for guard, attributes in before:
+            for name, value in attributes.items():
+                setattr(guard, name, value)
+
+
+def _copied(value: Any) -> Any:
+    return list(value) if type(value) is list else value

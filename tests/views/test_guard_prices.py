@@ -1,0 +1,49 @@
+"""views/guard_prices.py: prices of guards in a few lines, and as plain data."""
+
+from __future__ import annotations
+
+import pytest
+
+from dynexplore.engine import events as ev
+from dynexplore.recording.recording import Recording
+from dynexplore.views.guard_prices import price_lines, prices_of
+
+pytestmark = pytest.mark.plain("events made by hand are shown")
+
+
+def recording(*seconds: float) -> Recording:
+    """A recording with an entry for each price."""
+    made = Recording(title="made")
+    for number, price in enumerate(seconds, 1):
+        values = ev.GuardPrice("self", 40, 0.8 * price), ev.GuardPrice("x", 2, 0.01 * price)
+        filters = ev.FilterPrice("skip_a", 10, 42, 0.25 * price), ev.FilterPrice("skip_b", 41, 42, 0.99 * price)
+        made.record(ev.GuardsTimed(frame=number, entry=number, seconds=price, values=values, filters=filters))
+    return made
+
+
+def test_the_costliest_come_first_and_the_rest_is_counted() -> None:
+    """Entries are ranked by their price; small values and filters that save little are left out."""
+    assert price_lines(recording(1e-6, 4e-6), most=1) == [
+        "Guards, measured: the costliest checks, which each call of the function makes:",
+        "   4.00 us  entry 2",
+        "            most of it: `self` 3.20 us",
+        "            skip_a saves 3.00 us (keeps 10 of 42 guards)",
+        "... and 1 more entry (--full)",
+    ]
+    assert price_lines(recording()) == []
+
+
+def test_a_filter_that_saves_nothing_is_said_to() -> None:
+    """Where no filter saves a tenth, one line says so."""
+    made = Recording(title="made")
+    filters = (ev.FilterPrice("skip_b", 41, 42, 1e-6),)
+    made.record(ev.GuardsTimed(frame=1, entry=1, seconds=1e-6, filters=filters))
+    assert price_lines(made)[-1].strip() == "no guard filter saves a tenth of it"
+
+
+def test_plain_data_is_in_microseconds() -> None:
+    """Everything measured is there, the costliest entry first."""
+    first, second = prices_of(recording(1e-6, 4e-6))
+    assert (first["entry"], first["us"], second["us"]) == (2, 4.0, 1.0)
+    assert first["values"][0] == {"source": "self", "guards": 40, "us": 3.2}
+    assert first["filters"][0] == {"name": "skip_a", "kept": 10, "guards": 42, "saves_us": 3.0}
