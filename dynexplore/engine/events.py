@@ -583,7 +583,7 @@ class FilterPrice:
     """
 
     name: str
-    kept: int
+    remaining: int
     guards: int
     seconds: float
 

@@ -25,7 +25,7 @@ _RAN = re.compile(
 )
 _MANY = re.compile(r"CUDAGraph supports dynamic shapes .*?observed (?P<count>\d+) distinct sizes", re.DOTALL)
 _PLACE = re.compile(r'\s*File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>.+)\n\s*(?P<code>.*)')
-_FOUND = re.compile(r"\.?\s*Found from\s*:")
+_STACK_HEAD = re.compile(r"\.?\s*Found from\s*:")
 
 _OUTCOMES = {"Recording": "recorded", "Re-recording": "re-recorded", "Running warmup": "warmed up"}
 
@@ -60,7 +60,7 @@ def cuda_graph(message: str) -> Logged | None:
     if (ran := _RAN.match(message)) is not None:
         return Logged(_OUTCOMES[ran["what"]], ran["id"] or "", ran["function"], (ran["reason"] or "").strip())
     if (skipped := _SKIPPED.match(message)) is not None:
-        reason = _FOUND.split(skipped["reason"])[0].strip()
+        reason = _STACK_HEAD.split(skipped["reason"])[0].strip()
         return Logged("skipped", reason=_PLACE.sub("", reason).strip(), place=_place(message))
     if (many := _MANY.match(message)) is not None:
         return Logged("warned", reason=f"{many['count']} sizes of the inputs, each with a CUDA graph")

@@ -56,7 +56,7 @@ def entry_lines(timed: ev.GuardsTimed) -> list[str]:
     for price in timed.filters:
         saved = timed.seconds - price.seconds
         if saved >= _WORTH * timed.seconds:
-            lines.append(f"{price.name} saves {microseconds(saved)} (keeps {price.kept} of {plural(price.guards, 'guard')})")
+            lines.append(f"{price.name} saves {microseconds(saved)} (keeps {price.remaining} of {plural(price.guards, 'guard')})")
     if timed.filters and len(lines) == len(costly[:1]):
         lines.append("no guard filter saves a tenth of it")
     return lines
@@ -87,7 +87,7 @@ def prices_of(recording: Recording) -> list[dict[str, Any]]:
             "filters": [
                 {
                     "name": price.name,
-                    "kept": price.kept,
+                    "remaining": price.remaining,
                     "guards": price.guards,
                     "saves_us": round((timed.seconds - price.seconds) * 1e6, 3),
                 }

@@ -208,7 +208,7 @@ _PRICES = _object(
     function=_TEXT,
     us=_SECONDS,
     values=_list(_object(source=_TEXT, guards=_COUNT, us=_SECONDS)),
-    filters=_list(_object(name=_TEXT, kept=_COUNT, guards=_COUNT, saves_us={"type": "number"})),
+    filters=_list(_object(name=_TEXT, remaining=_COUNT, guards=_COUNT, saves_us={"type": "number"})),
 )
 _COUNTS = ("graphs", "breaks", "recompiles", "limits", "wrong_values", "backend_failures", "engine_errors")
 

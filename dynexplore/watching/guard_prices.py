@@ -95,14 +95,14 @@ def _shown(source: str) -> str:
 
 def _beginnings(root: Any) -> list[tuple[str, int]]:
     """The sources that guards begin at, each with the number of guards below it, the largest first."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for manager in root.get_child_managers():
         if manager.get_source() == "G":
             for child in _children(manager):
-                found[child.get_source()] = found.get(child.get_source(), 0) + _guards_below(child)
+                counts[child.get_source()] = counts.get(child.get_source(), 0) + _guards_below(child)
         else:
-            found[manager.get_source()] = found.get(manager.get_source(), 0) + _guards_below(manager)
-    return sorted(found.items(), key=lambda pair: -pair[1])
+            counts[manager.get_source()] = counts.get(manager.get_source(), 0) + _guards_below(manager)
+    return sorted(counts.items(), key=lambda pair: -pair[1])
 
 
 def _children(manager: Any) -> Iterator[Any]:
@@ -124,18 +124,18 @@ def _filters(
             continue
         if time.perf_counter() > until:
             return
-        kept: list[bool] = []
+        answers: list[bool] = []
 
-        def noted(entries: Any, guard_filter: Any = guard_filter, kept: list[bool] = kept) -> list[bool]:
-            kept[:] = guard_filter(entries)
-            return kept
+        def counting_filter(entries: Any, guard_filter: Any = guard_filter, answers: list[bool] = answers) -> list[bool]:
+            answers[:] = guard_filter(entries)
+            return answers
 
         rebuilt = object.__new__(type(manager))
         with _unchanged(output.guards):
-            build(rebuilt, code, output, None, None, noted)
+            build(rebuilt, code, output, None, None, counting_filter)
         seconds = max(seconds_of(rebuilt.guard_manager.root.check, output.local_scope) - empty, 0.0)
         del rebuilt.guard_manager  # weak references to guarded objects keep its owner
-        yield ev.FilterPrice(name, sum(kept), len(kept), seconds)
+        yield ev.FilterPrice(name, sum(answers), len(answers), seconds)
 
 
 @contextlib.contextmanager

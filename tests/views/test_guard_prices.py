@@ -46,4 +46,4 @@ def test_plain_data_is_in_microseconds() -> None:
     first, second = prices_of(recording(1e-6, 4e-6))
     assert (first["entry"], first["us"], second["us"]) == (2, 4.0, 1.0)
     assert first["values"][0] == {"source": "self", "guards": 40, "us": 3.2}
-    assert first["filters"][0] == {"name": "skip_a", "kept": 10, "guards": 42, "saves_us": 3.0}
+    assert first["filters"][0] == {"name": "skip_a", "remaining": 10, "guards": 42, "saves_us": 3.0}

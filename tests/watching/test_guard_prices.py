@@ -35,8 +35,8 @@ def test_each_entry_has_a_price() -> None:
         assert not any("__" in price.source and "[" in price.source for price in one.values)
         filters = {price.name: price for price in one.filters}
         assert list(filters) == [name for name in FILTERS if hasattr(torch.compiler, name)]
-        assert filters["skip_all_guards_unsafe"].kept == 0 and filters["skip_all_guards_unsafe"].seconds < one.seconds
-        assert 0 < filters["keep_tensor_guards_unsafe"].kept < filters["skip_guard_on_globals_unsafe"].kept
+        assert filters["skip_all_guards_unsafe"].remaining == 0 and filters["skip_all_guards_unsafe"].seconds < one.seconds
+        assert 0 < filters["keep_tensor_guards_unsafe"].remaining < filters["skip_guard_on_globals_unsafe"].remaining
         assert len({price.guards for price in one.filters}) == 1
 
 
