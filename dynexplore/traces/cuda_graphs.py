@@ -15,7 +15,6 @@ import re
 from dataclasses import dataclass
 
 from dynexplore.engine import events as ev
-from dynexplore.engine.display_paths import shown_file
 
 _SKIPPED = re.compile(r"(?:skipping|disabling) cudagraphs? due to (?P<reason>.*)", re.DOTALL)
 _RAN = re.compile(
@@ -73,4 +72,4 @@ def _place(message: str) -> ev.UserFrame | None:
     if not places:
         return None
     last = places[-1]
-    return ev.UserFrame(shown_file(last["file"]), int(last["line"]), last["function"].strip(), last["code"].strip())
+    return ev.UserFrame(last["file"], int(last["line"]), last["function"].strip(), last["code"].strip())
