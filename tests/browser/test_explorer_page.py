@@ -41,6 +41,37 @@ def test_steps_go_both_ways(opened: Opened) -> None:
     assert rows(page, "state", "gone") == ["− popped truediv: float32[10] cpu"]
 
 
+def test_a_graph_break_is_between_the_instructions_around_it(opened: Opened) -> None:
+    """With discarded attempts hidden, the step before a break is the last instruction of the kept attempt."""
+    page = opened(toy())
+    page.evaluate("dynexplore.stepper.showAttempts(false)")
+    assert ": graph break: `if` on a tensor value" in status(page)
+    frame = page.evaluate("dynexplore.frame.id")
+    page.keyboard.press("ArrowLeft")
+    before = status(page)
+    assert page.evaluate("dynexplore.frame.id") == frame
+    assert page.evaluate("dynexplore.frame.states[dynexplore.position].attempt") == 2
+    assert page.evaluate("dynexplore.frame.states[dynexplore.position].kind ?? ''") == ""
+    page.keyboard.press("ArrowRight")
+    assert "graph break" in status(page)
+    page.keyboard.press("ArrowRight")
+    after = status(page)
+    assert page.evaluate("dynexplore.frame.id") == frame
+    assert page.evaluate("dynexplore.frame.states[dynexplore.position].attempt") == 2
+    page.keyboard.press("ArrowLeft")
+    assert "graph break" in status(page)
+    page.keyboard.press("ArrowLeft")
+    assert status(page) == before != after
+    page.keyboard.press("Home")
+    seen = [status(page)]
+    while len(seen) < 80 and (page.keyboard.press("ArrowRight") or status(page) != seen[-1]):
+        seen.append(status(page))
+    back = [seen[-1]]
+    while len(back) < 80 and (page.keyboard.press("ArrowLeft") or status(page) != back[-1]):
+        back.append(status(page))
+    assert back[::-1] == seen and len(set(seen)) == len(seen)
+
+
 @pytest.mark.parametrize("name", SAMPLES)
 def test_links_are_those_of_the_table(opened: Opened, name: str) -> None:
     """For every item the browser finds what Links.related finds."""

@@ -30,11 +30,30 @@ export class States {
     this.made = undefined;
     /** @type {Map<string, number> | undefined} step -> its state */
     this.steps = undefined;
+    /** @type {number | undefined} */
+    this.ends = undefined;
+    /** @type {number[] | undefined} */
+    this.breaks = undefined;
   }
 
   /** The first instruction of the last attempt, 0 when there is none. */
   get first() {
     return Math.max(this.states.findIndex((state) => !state.kind && (state.attempt ?? 0) === this.lastAttempt), 0);
+  }
+
+  /** The last instruction of the last attempt, -1 when there is none. */
+  get lastInstruction() {
+    this.ends ??= this.states.findLastIndex((state) => !state.kind && (state.attempt ?? 0) === this.lastAttempt);
+    return this.ends;
+  }
+
+  /** The graph breaks that discarded attempts met; none where the kept one has no instruction. @returns {number[]} */
+  get discardedBreaks() {
+    if (!this.breaks) {
+      const isDiscarded = (/** @type {State} */ state) => state.kind === "GraphBroke" && (state.attempt ?? this.lastAttempt) !== this.lastAttempt;
+      this.breaks = this.lastInstruction < 0 ? [] : [...this.states.keys()].filter((at) => isDiscarded(this.states[at]));
+    }
+    return this.breaks;
   }
 
   /**

@@ -160,15 +160,31 @@ export class Stepper {
     this.pause();
     const { explorer, unit } = this;
     if (unit === "instruction" && this.withAttempts) return explorer.step(by);
-    const is = unit === "instruction" ? this.isWalked() : by > 0 ? this.beginsAnother() : this.beginsBefore();
-    const to = explorer.near(by, is);
+    const to = unit === "instruction" ? this.walked(by) : explorer.near(by, by > 0 ? this.beginsAnother() : this.beginsBefore());
     if (to) explorer.show(to.frame, to.position);
     else explorer.go(by > 0 ? Infinity : 0);
   }
 
-  /** Whether a state is walked though discarded attempts are not: it was kept, or is a graph break, which only they have. */
-  isWalked() {
-    return (/** @type {import("./types.js").State} */ state, /** @type {Frame} */ frame) => state.kind === "GraphBroke" || this.isKept(frame, state);
+  /**
+   * The state one instruction on, or back, where discarded attempts are not seen. A graph break, which only they have, stands behind
+   * the last instruction of the kept attempt, which ends where the break was met.
+   * @param {number} by
+   */
+  walked(by) {
+    const { explorer } = this;
+    const { frame, position } = explorer;
+    const { lastInstruction, discardedBreaks } = explorer.states(frame);
+    const isKept = (/** @type {import("./types.js").State} */ state, /** @type {Frame} */ of) => this.isKept(of, state);
+    const at = position === lastInstruction ? -1 : discardedBreaks.indexOf(position);
+    if (at >= 0 || (by > 0 && position === lastInstruction)) {
+      const next = at + by;
+      if (next in discardedBreaks) return { frame, position: discardedBreaks[next] };
+      return by > 0 ? explorer.order.near(frame, lastInstruction, 1, isKept) : { frame, position: lastInstruction };
+    }
+    const to = explorer.near(by, isKept);
+    const there = to && by < 0 ? explorer.states(to.frame) : undefined;
+    if (to && there && there.lastInstruction === to.position && there.discardedBreaks.length) return { frame: to.frame, position: there.discardedBreaks[there.discardedBreaks.length - 1] };
+    return to;
   }
 
   /** Whether a state begins another line, or another call, than the one at hand; discarded attempts have none. */
