@@ -64,9 +64,10 @@ class BreakCost:
         return ev.page_of_kind(self.broke.kind)
 
     def __str__(self) -> str:
-        outside = f"{plural(len(self.operators), 'operator')} outside ({self.seconds * 1e6:.0f} us)"
+        hits = "once" if self.count == 1 else f"{self.count} times"
+        outside = f"{plural(len(self.operators), 'operator')} ran outside graphs ({self.seconds * 1e6:.0f} us)"
         lines = [
-            f"{self.broke.kind} {self.cause}, {self.count} x, {outside}",
+            f"{self.broke.kind} {self.cause}: hit {hits}, {outside}",
             f"   at  {self.place}",
             ev.wrapped(f"   fix {self.broke.fix}", 7),
             *([f"   see {self.page}"] if self.page else []),

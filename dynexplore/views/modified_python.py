@@ -126,7 +126,7 @@ def python_of_frame(recording: Recording, frame: int) -> str:
         return f"# {entered.code.qualname} has no form in Python: {module.why}"
     steps = {step.index: step.arg for row in view.rows for step in row.steps}
     names = dict(recording.of_frame(frame, ev.CodeEmitted)[-1].objects) | HELPERS
-    names["__must_run_again"] = "whether an operator failed, so that the original code is to show how"
+    names["__must_run_again"] = "True if an operator failed; the original code then runs again to raise the real error"
     names |= {name: steps[number] for name, number in module.constants.items() if name.startswith(("___const", "___code"))}
     used = {node.id for node in ast.walk(ast.parse(module.text)) if isinstance(node, ast.Name)}
     return "\n".join([*(f"# {name}: {meaning}" for name, meaning in names.items() if name in used), module.text])
