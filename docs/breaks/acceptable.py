@@ -71,6 +71,7 @@ ACCEPTABLE: dict[str, str] = {
     "DX418": "Always: the module inside is captured on its own.",
     "DX419": "The mode is a debugging aid, such as one that counts operators.",
     "DX421": "The function is not recomputed in your program, and you can do without the operator.",
+    "DX422": "The operator raises rarely or never, and the function runs seldom.",
     "DX501": "Each level of the recursion does much more work than a break costs.",
     "DX502": "The loop runs a compiled function in each iteration and does little else.",
     "DX505": "The function runs once.",

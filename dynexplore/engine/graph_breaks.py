@@ -1347,6 +1347,34 @@ def f(x):
 args = (torch.ones(3, requires_grad=True),)
 """,
     ),
+    Kind(
+        "DX422",
+        "an operator that may raise after a write into an input's autograd history",
+        "If an operator raises, the engine undoes the graph's writes and runs the code again in Python. A write of a tensor that "
+        "requires grad into an input with a grad_fn, or into a view, cannot be undone: it would be in the autograd graph twice. So "
+        "where a `try` or a side effect makes the second run necessary, an operator that may raise after the write runs in Python.",
+        "Use the out-of-place operator (`x = x * w` instead of `x.mul_(w)`), or take the operator out of the `try` block.",
+        example="""
+def f(x, w, index):
+    x.mul_(w)
+    try:
+        return x.index_select(0, index)
+    except IndexError:
+        return x
+
+args = (torch.ones(3).view(3), torch.ones(3, requires_grad=True), torch.tensor([0]))
+""",
+        fixed="""
+def f(x, w, index):
+    x = x * w
+    try:
+        return x.index_select(0, index)
+    except IndexError:
+        return x
+
+args = (torch.ones(3).view(3), torch.ones(3, requires_grad=True), torch.tensor([0]))
+""",
+    ),
     # -- DX5xx: limits of the engine -------------------------------------------------------------------------------
     Kind(
         "DX501",

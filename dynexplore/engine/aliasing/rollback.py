@@ -24,6 +24,7 @@ from typing import Any, Protocol
 import torch
 import torch.fx
 
+from dynexplore.engine.aliasing.input_history import has_restorable_history, restore_history
 from dynexplore.engine.aliasing.mutation import mutated_args, operator_name, storages_of
 from dynexplore.engine.aliasing.overlap_guard import StorageOverlap, has_fixed_sizes, has_memory
 from dynexplore.engine.aliasing.storage import are_alone_in_their_storages
@@ -75,6 +76,10 @@ def _restoring(function: Callable[..., Any], graph: FinishedGraph, segment: Segm
     idempotent = inputs_that_need_no_copy(graph.module.graph, [graph.inputs[place].node for place in mutated], segment.in_order)
     uncopied = [place for place in mutated if graph.inputs[place].node in idempotent]
     copied = [place for place in mutated if place not in uncopied]
+    counted = [place for place in mutated if not graph.meta.inputs[place].is_inference]
+    new_history = [
+        place for place in mutated if graph.meta.inputs[place].gains_grad_fn and has_restorable_history(graph.inputs[place].example)
+    ]
     are_alone = _alias_check(graph, uncopied)
 
     def run(*inputs: Any) -> Any:
@@ -82,6 +87,7 @@ def _restoring(function: Callable[..., Any], graph: FinishedGraph, segment: Segm
         if uncopied and not are_alone(inputs):
             places = mutated
         undo = [_copy_of(inputs[place]) for place in places]
+        versions = [inputs[place]._version for place in counted]
         states = _random_states(inputs) if draws_rng else ()
         try:
             return function(*inputs)
@@ -89,6 +95,10 @@ def _restoring(function: Callable[..., Any], graph: FinishedGraph, segment: Segm
             if segment.runs_again(raised):
                 for put_back in (*undo, *states):
                     put_back()
+                for place in new_history:
+                    restore_history(inputs[place])
+                for place, version in zip(counted, versions, strict=True):
+                    torch._C._autograd._unsafe_set_version_counter((inputs[place],), (version,))
             raise
 
     return run

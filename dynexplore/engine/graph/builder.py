@@ -36,6 +36,7 @@ from torch.fx.node import map_arg
 
 from dynexplore.engine.aliasing.autograd_graph import grad_fn_of
 from dynexplore.engine.aliasing.collect import collect_metadata
+from dynexplore.engine.aliasing.input_history import InputHistory
 from dynexplore.engine.aliasing.metadata import GraphMetadata
 from dynexplore.engine.aliasing.mutation import operator_name, outside_storages, tensors_of
 from dynexplore.engine.aliasing.stale_views import StaleGradFnUnread, has_stale_grad_fn
@@ -136,6 +137,7 @@ class GraphBuilder:
         self.fake_mode = EffectTrackingFakeMode()
         self._attribute_nodes: dict[int, torch.fx.Node] = {}
         self._names: set[str] = set()
+        self.input_history = InputHistory()
         self._made_at: dict[int, int] = {}  # the version counter of each input's fake tensor at its creation, by id
         self._bases: dict[int, torch.Tensor] = {}  # the fake tensors of bases of views, by the id of the real base
         self._last_input: torch.fx.Node | None = None
@@ -175,6 +177,7 @@ class GraphBuilder:
             self.fake_mode.stale_views.append(fake)  # the view itself has no grad_fn until something reads it
             return fake
         fake = self._twin(value, source, symbolic_context)
+        self.input_history.note_input(value, fake)
         if has_stale_grad_fn(value):
             self.fake_mode.stale_views.append(fake)
         self._bases[id(value if value._base is None else value._base)] = fake if fake._base is None else fake._base

@@ -59,6 +59,16 @@ class Verdict(enum.Enum):
     REPLAY = enum.auto()
 
 
+def must_run_again_on_failure(ctx: Interpreter) -> bool:
+    """Whether the segment would rerun if an operator that is added now raised: a handler or side effects precede it."""
+    frames = ctx.frames.running or [ctx.frames.innermost]
+    return any(frame.current.handler is not None for frame in frames) or _has_side_effects(ctx)
+
+
+def _has_side_effects(ctx: Interpreter) -> bool:
+    return bool(ctx.journal.changed or ctx.effects.draws or ctx.graph.sets_modes)
+
+
 class Failure:
     """One exception of one graph call, and what was decided about it."""
 
@@ -83,10 +93,12 @@ class Segment:
 
     def __init__(self, ctx: Interpreter, graph: FinishedGraph, *, in_order: bool) -> None:
         self.in_order = in_order
+        nodes = graph.module.graph.nodes
         self.locations = node_locations(graph.module.graph)
+        self.cannot_repeat = {self.locations.get(node.name) for node in nodes if node.meta.get("extended_history")} - {None}
         self.has_program_code = graph.meta.runs_program_code or ctx.function_modes.has_wrappers
-        in_a_block = any(node.meta.get("in_a_block") for node in graph.module.graph.nodes)
-        self.has_side_effects = bool(ctx.journal.changed or ctx.effects.draws or in_a_block or ctx.graph.sets_modes)
+        in_a_block = any(node.meta.get("in_a_block") for node in nodes)
+        self.has_side_effects = in_a_block or _has_side_effects(ctx)
 
     def with_hook_notes(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """The compiled graph, wrapped to record what user code does; unchanged if the record is not needed."""
@@ -125,6 +137,8 @@ class Segment:
             return Verdict.PROPAGATE
         if failure.notes.operators or failure.notes.packed:
             return Verdict.REPLAY
+        if self.cannot_repeat and self._location_of(failure) in self.cannot_repeat:
+            return Verdict.PROPAGATE
         is_once = self.in_order and not self.has_side_effects and self.may_run_program_code()
         return Verdict.PROPAGATE if is_once else Verdict.RERUN
 

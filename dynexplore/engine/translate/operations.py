@@ -30,6 +30,7 @@ from dynexplore.engine.graph.fake_mode import GIVE_OTHER_MEMORY
 from dynexplore.engine.graph.operator_warnings import at_call
 from dynexplore.engine.graph.set_data import take_data
 from dynexplore.engine.graph.torch_function_probe import TorchFunctionDispatched
+from dynexplore.engine.translate.graph_failure import must_run_again_on_failure
 from dynexplore.engine.translate.stack_traces import FrameLine
 from dynexplore.engine.variables.containers.named_tuple import namedtuple_of
 from dynexplore.engine.variables.containers.sequence import ListVariable, SizeVariable, TupleVariable
@@ -68,6 +69,10 @@ def add(ctx: Interpreter, op: str, target: Any, args: Args, kwargs: Kwargs) -> V
         _break_on(ctx, failure)
     if not mode.written_last and fake is not None and not is_graph_value(fake):
         return ctx.build(fake, None)
+    extended = ctx.graph.input_history.is_extended
+    if extended and mode.may_fail_last and must_run_again_on_failure(ctx):
+        ctx.break_graph("DX422", operator=name)
+    ctx.graph.input_history.note_mutation(mode.written_last)
     if mode.written_last and mode.data_aliases:
         ctx.graph.check_hidden_mutation_of_saved()
     if mode.assigned and target is not take_data and mode.is_view_of_assigned(fake, [tensor.fake for tensor in tensors]):
@@ -83,6 +88,8 @@ def add(ctx: Interpreter, op: str, target: Any, args: Args, kwargs: Kwargs) -> V
         node.meta["writes"] = frozenset(mode.written_last)
     if mode.may_fail_last:
         node.meta["may_fail"] = True
+    if extended:
+        node.meta["extended_history"] = True
     if ctx.emitter is not None:
         ctx.emitter.node_added(node, ctx)
     describe(ctx, node)
