@@ -1469,6 +1469,7 @@ class GraphBreak(Exception):
         self.kind: Kind = KINDS[kind]
         self.facts: dict[str, str] = {name: one_line(value) for name, value in facts.items()}
         self.user_stack: tuple[UserFrame, ...] = ()
+        self.is_callees = False  # the frame only forwards a call: the callee breaks there itself, and reports it
         super().__init__(self.reason)
 
     @property

@@ -83,7 +83,7 @@ class BreakWriter:
         with self.writer.at(self.broken, self.parsed.nearest_with_line(self.broken).position):
             slots = self._leave_state()
             self._write_original(slots)
-        return self.generator.finish([self.graph_break])
+        return self.generator.finish([] if self.graph_break.is_callees else [self.graph_break])
 
     def _refuse_idle_loop(self) -> None:
         """Skip a frame whose loop iterates through resume functions without any tensor in reach."""

@@ -21,6 +21,7 @@ from torch import nn
 from dynexplore.engine.bytecode import Instruction, ParsedCode, argument_slots
 from dynexplore.engine.display_paths import shown_file
 from dynexplore.engine.events import UserFrame
+from dynexplore.engine.native import ENTRY_FILE
 from dynexplore.engine.provenance.sources import LocalSource, Scope
 from dynexplore.engine.specialization.module_classes import ModuleClasses
 from dynexplore.engine.translate.nested_frames import up_to_copied_call, up_to_repeated_block
@@ -74,6 +75,11 @@ class FrameStack:
     def stopping(self) -> SymbolicFrame:
         """The frame in which the graph ends if it breaks here."""
         return next(frame for frame in reversed(self.joined(self.chain)) if frame.allows_partial_graph)
+
+    def is_entry_of_a_frame(self) -> bool:
+        """Whether the root is an entry that forwards the call to a function that will be a frame of its own, and break there."""
+        is_entry = self.root.parsed.code.co_filename == ENTRY_FILE and self.root_only_forwards
+        return is_entry and any(frame.allows_partial_graph for frame in self.chain[1:])
 
     def joined(self, frames: Sequence[SymbolicFrame]) -> Sequence[SymbolicFrame]:
         """Those of these frames, each called by the one before, whose graphs are one if it breaks in the last frame."""

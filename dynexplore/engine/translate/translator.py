@@ -498,7 +498,9 @@ class Translator:
         frames = self.frames.unwound_by(error)
         graph_break.user_stack = tuple(map(user_frame, frames or [self.frames.root]))
         self.request.module_classes.note(filter(None, map(module_called, frames[1:])), self.frames.scope)
-        if self.emitter is not None:
+        if self.frames.is_entry_of_a_frame() and not self.request.nopython and not breaks_are_errors():
+            graph_break.is_callees = True
+        elif self.emitter is not None:
             nested = any(frame.allows_partial_graph for frame in self.frames.joined(frames)[1:])
             self.emitter.broke(graph_break, self.frames.root, nested=nested)
         return graph_break

@@ -275,3 +275,56 @@ def takes_an_item(watched: Any, x: Any) -> Any:
 def test_a_method_of_a_base_that_raises_is_not_looked_up_again(program: Any, held: dict[str, int]) -> None:
     """`super().__getitem__` is dict's behind a break, too: neither the program's own, nor read through its `__getattribute__`."""
     assert_same_as_eager(program, Watched(held), X, calls=2, setup=LOG.clear, observe=lambda: LOG)
+
+
+class Prints(torch.nn.Module):
+    """Breaks in `forward`, in a line of its own."""
+
+    def forward(self, x):
+        y = x.sin()
+        print("forward")
+        return y.cos()
+
+
+class PrintsBelow(torch.nn.Module):
+    """Breaks in a module that `forward` calls."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = Prints()
+
+    def forward(self, x):
+        return self.inner(x.exp()) + 1
+
+
+def with_hooks() -> torch.nn.Module:
+    module = Prints()
+    module.register_forward_hook(lambda module, args, output: output * 2)
+    return module
+
+
+class PrintsInACall:
+    """An object that is called: `__call__` breaks."""
+
+    def __call__(self, x):
+        y = x.sin()
+        print("called")
+        return y.cos()
+
+
+@pytest.mark.parametrize("make", [Prints, PrintsBelow, with_hooks, PrintsInACall])
+def test_an_entry_does_not_report_the_break_of_its_callee(make):
+    """Optimized directly, a module reports one break, at its own line, as does a function that calls it; the values are eager's."""
+    target = make()
+    for call in (target, lambda x: target(x)):
+        dynexplore.reset()
+        (broke,) = dynexplore.explain(call)(X).recording.breaks
+        assert (broke.kind, broke.user_stack[-1].code.strip()[:6]) == ("DX206", "print(")
+        assert torch.equal(dynexplore.optimize("eager")(call)(X), target(X))
+        assert dynexplore.counters["graph_break"] == {"printing or logging (function: print)": 1}
+
+
+def test_an_entry_reports_what_its_callee_does_not():
+    """With `nopython` the exception names the break, and so does the recording."""
+    with pytest.raises(dynexplore.exc.Unsupported, match="printing or logging"):
+        dynexplore.optimize("eager", nopython=True)(Prints())(X)
