@@ -41,7 +41,7 @@ LAYERS = {
     **dict.fromkeys((f"dynexplore.engine.aliasing.{name}" for name in ("storage", "stale_views")), 11),
     **dict.fromkeys((f"dynexplore.engine.aliasing.{name}" for name in ("mutation", "autograd_graph", "metadata")), 12),
     "dynexplore.engine.graph.custom_operators": 12,
-    "dynexplore.engine.aliasing.collect": 13,
+    **dict.fromkeys((f"dynexplore.engine.aliasing.{name}" for name in ("collect", "input_history")), 13),
     "dynexplore.engine.policy": 20,
     "dynexplore.engine.provenance": 20,
     "dynexplore.engine.graph": 21,
