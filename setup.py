@@ -48,7 +48,7 @@ setup(
                 f"{NATIVE}/{name}.c"
                 for name in (
                     "c_stack", "cache", "dict_guard", "dict_versions", "frame_hook", "guard_walk", "lookup_rows", "region",
-                    "sequence_guard", "tail_call", "type_guard", "warning_filters",
+                    "sequence_guard", "set_table", "tail_call", "type_guard", "warning_filters",
                 )
             ],
             depends=[f"{NATIVE}/compat.h", f"{NATIVE}/dict_check.h", f"{NATIVE}/native.h"],

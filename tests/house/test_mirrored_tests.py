@@ -253,6 +253,7 @@ OF_A_ROOM = {
     "engine/variables/test_model_code": "all rooms: what the code of models does around its layers",
     "engine/variables/containers/test_c_methods_of_subclasses": "what C code of a container asks of a subclass",
     "engine/variables/containers/test_changes_during_iteration": "containers that change while they are walked",
+    "engine/variables/containers/test_set_order": "the order of members of sets that change, combine and leave the frame",
     "engine/variables/containers/test_container_styles": "containers as models use them",
     "engine/variables/containers/test_containers": "all containers: one table of programs",
     "engine/variables/containers/test_growing_dicts": "mapping.py: dicts that grow between calls",

@@ -363,5 +363,14 @@ def type_version(cls: type, /) -> int:
 def filters_version() -> int:
     """The version of the warnings filters, with which every `__warningregistry__` is compared."""
 
+def set_with_table_of(other: set[Any] | frozenset[Any], /) -> set[Any]:
+    """A set of the same members in the same table, so that both have one order now and after the same changes."""
+
+def set_table_of(set: set[Any] | frozenset[Any], /) -> tuple[int, int, tuple[int, ...], tuple[int, ...]]:
+    """The size of a set's table, where the next `pop` begins, the places of its members in order, and of discarded ones."""
+
+def set_in_table(set: Any, members: tuple[Any, ...], table: tuple[Any, ...], /) -> Any:
+    """The set, which holds these members in such a table and nothing else; None: a new frozenset."""
+
 def set_filters_version(number: int, /) -> None:
     """Set the version of the warnings filters."""

@@ -917,6 +917,7 @@ PyInit__frame_hook(void)
     }
     if (PyModule_AddFunctions(module, cache_functions) < 0 || PyModule_AddFunctions(module, region_functions) < 0
         || PyModule_AddFunctions(module, warning_functions) < 0
+        || PyModule_AddFunctions(module, set_functions) < 0
         || init_frame_hook(module) < 0 || init_cache(module) < 0 || init_region(module) < 0
         || init_tail_call(module) < 0 || init_guard_walk(module) < 0 || init_dict_versions(module) < 0) {
         Py_DECREF(module);

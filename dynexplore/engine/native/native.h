@@ -255,6 +255,10 @@ extern PyTypeObject DictGuard_Type;
 
 extern PyTypeObject SequenceGuard_Type;
 
+/* -- set_table.c ------------------------------------------------------------------------------------------------ */
+
+extern PyMethodDef set_functions[];
+
 /* -- type_guard.c ------------------------------------------------------------------------------------------------- */
 
 extern PyTypeObject TypeGuard_Type;

@@ -24,7 +24,7 @@ from dynexplore.engine.variables.containers.lazy import LazyVariable
 from dynexplore.engine.variables.containers.list_items import tuple_items
 from dynexplore.engine.variables.containers.mapping import DictVariable, OrderedDictVariable, become, pairs_of
 from dynexplore.engine.variables.containers.sequence import ListVariable, TupleVariable
-from dynexplore.engine.variables.containers.set_ import SetVariable
+from dynexplore.engine.variables.containers.set_ import SetVariable, fill_set
 from dynexplore.engine.variables.contract.base import Args, Kwargs, VariableTracker
 from dynexplore.engine.variables.contract.build import builds_when
 from dynexplore.engine.variables.objects.class_ import ClassVariable, initialize, makes
@@ -146,7 +146,7 @@ class BuiltinSubclassVariable(UserObjectVariable):
             build.writer.pop_top()
         elif isinstance(storage, SetVariable):
             refuse_collisions(storage.members)
-            build.call_object(set.update, self, ListVariable(storage.in_building_order()))
+            fill_set(build, self, storage)
             build.writer.pop_top()
         super().fill(build)
 

@@ -1,10 +1,11 @@
 """Sets: set and frozenset.
 
 The idea: a set's tracker keeps a real set of hash keys (the constant itself, a tuple of hash keys, the tracker of an object that
-hashes by identity) and applies the program's operations to it. So equality and, for constants, iteration order are Python's own.
-Members that hash by identity are iterated in insertion order.
+hashes by identity) and applies the program's operations to it, with operands of the same types: a set copies another set's table,
+and makes room for all keys of a dict at once. So equality and, for constants, iteration order are Python's own. Members that hash
+by identity are iterated in insertion order.
 
-For a set that existed before the frame, type and content are guarded, and the order only when it is iterated.
+For a set that existed before the frame, type and content are guarded, and the order only when something depends on it.
 
 In: live sets, BUILD_SET and similar instructions. Out: members, new sets. PyTorch's counterpart: `SetVariable` in
 torch/_dynamo/variables/sets.py.
@@ -16,6 +17,7 @@ import itertools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from dynexplore.engine.native import set_in_table, set_table_of, set_with_table_of
 from dynexplore.engine.provenance.guards import Identity
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.variables.containers.hashable import set_hash_key
@@ -66,9 +68,14 @@ class SetVariable(BuiltinValueVariable):
 
     def ordered(self, ctx: TraceContext) -> list[VariableTracker]:
         """The members in Python's iteration order, guarded."""
+        self.table(ctx)
+        return self.in_order()
+
+    def table(self, ctx: TraceContext) -> set[object]:
+        """The hash keys, for an operation whose result is in an order that depends on theirs, which is guarded."""
         if self._order_guard is not None and self.source is not None:
             ctx.guard(self.source, "DICT_KEYS", self._order_guard)
-        return self.in_order()
+        return self.places
 
     def in_order(self) -> list[VariableTracker]:
         """The members in order, without a guard."""
@@ -76,12 +83,12 @@ class SetVariable(BuiltinValueVariable):
             return list(self.members.values())
         return [self.members[place] for place in self.places]
 
-    def in_building_order(self) -> list[VariableTracker]:
-        """The members in an order in which a set with this iteration order is built: of colliding keys, the first one added takes
-        the place.
+    def building(self) -> tuple[list[VariableTracker], tuple[Any, ...] | None]:
+        """The members in an order in which such a set is built: of colliding keys, the first one added takes the place. Where that
+        does not give the table that the program's operations gave, in iteration order, with the table.
         """
         if any(map(is_by_identity, self.places)):
-            return self.in_order()
+            return self.in_order(), None
         order = list(self.places)
         added, built = list(order), list(set(order))
         for _ in range(_TRIES):
@@ -91,12 +98,16 @@ class SetVariable(BuiltinValueVariable):
             added.remove(displaced)
             added.insert(0, displaced)
             built = list(set(added))
-        return [self.members[place] for place in (added if built == order else order)]
+        table = set_table_of(self.places)
+        is_built_so = built == order and table == set_table_of(set(added))
+        if is_built_so or not all(item.is_constant() for item in self.members.values()):
+            return [self.members[place] for place in (added if built == order else order)], None
+        return self.in_order(), table
 
     def put(self, ctx: TraceContext, item: VariableTracker) -> None:
         """Add a member. The caller records the mutation."""
         place = set_hash_key(ctx, item)
-        self.places.add(place)
+        self.table(ctx).add(place)
         self.members.setdefault(place, item)
 
     def take(self, place: object) -> VariableTracker | None:
@@ -145,14 +156,22 @@ class SetVariable(BuiltinValueVariable):
 
     def reconstruct(self, build: Reconstruction) -> None:
         refuse_collisions(self.members)
-        for item in self.in_building_order():
+        items, table = self.building()
+        if table is not None:
+            build.call_object(set_in_table, SetVariable(), TupleVariable(items), ConstantVariable(table))
+            return
+        for item in items:
             build.push(item)
         build.writer.build_set(len(self.members))
 
     def write_back(self, build: Reconstruction) -> None:
         """`real.clear(); real.update(members)`."""
         refuse_collisions(self.members)
-        refill(build, self, TupleVariable(self.in_building_order()), clear=set.clear, fill=set.update)
+        items, table = self.building()
+        if table is None:
+            refill(build, self, TupleVariable(items), clear=set.clear, fill=set.update)
+        else:
+            refill(build, self, TupleVariable([TupleVariable(items), ConstantVariable(table)]), clear=None, fill=_fill)
 
     @nested_text
     def text(self) -> str:
@@ -160,6 +179,19 @@ class SetVariable(BuiltinValueVariable):
         first = itertools.islice(self.members.values(), 4) if many else self.in_order()[:4]
         shown = ", ".join(item.text() for item in first)
         return f"{self.type_name()} of {len(self.members)}: {shown}{', ...' if len(self.members) > 4 else ''}"
+
+
+def _fill(real: set[Any], content: tuple[tuple[Any, ...], tuple[Any, ...]]) -> None:
+    set_in_table(real, *content)
+
+
+def fill_set(build: Reconstruction, target: VariableTracker, content: SetVariable) -> None:
+    """Fill a new instance of a subclass of set with the members of its storage."""
+    items, table = content.building()
+    if table is None:
+        build.call_object(set.update, target, TupleVariable(items))
+    else:
+        build.call_object(set_in_table, target, TupleVariable(items), ConstantVariable(table))
 
 
 _TRIES = 8  # to find the order of adding: each moves a member that was displaced by a later one to the front
@@ -173,7 +205,9 @@ class FrozenSetVariable(SetVariable):
     container_type = frozenset
 
     def as_constant(self) -> Any:
-        return frozenset(item.as_constant() for item in self.members.values())
+        if any(map(is_by_identity, self.places)):
+            return frozenset(item.as_constant() for item in self.members.values())
+        return set_in_table(None, tuple(item.as_constant() for item in self.in_order()), set_table_of(self.places))
 
     def hash_key(self, ctx: TraceContext) -> object:
         return frozenset(self.places)
@@ -183,7 +217,11 @@ class FrozenSetVariable(SetVariable):
         if self.is_constant() and is_literal(self.as_constant()):
             build.writer.load_const(self.as_constant())
         else:
-            build.call_object(frozenset, TupleVariable(self.in_building_order()))
+            items, table = self.building()
+            if table is None:
+                build.call_object(frozenset, TupleVariable(items))
+            else:
+                build.call_object(set_in_table, ConstantVariable(None), TupleVariable(items), ConstantVariable(table))
 
 
 class SetIteratorVariable(IteratorVariable):
@@ -221,10 +259,27 @@ def is_by_identity(place: object) -> bool:
     return isinstance(place, VariableTracker)
 
 
+Operand = set[object] | dict[object, None] | list[object]
+
+
+def _operand(ctx: TraceContext, items: VariableTracker) -> tuple[Operand, Members]:
+    """The hash keys of an operand in a container that CPython's set operations treat as they do the operand; its members."""
+    if isinstance(items, SetVariable):
+        return items.table(ctx), items.members
+    members: Members = {}
+    places: list[object] = []
+    for item in each_item(ctx, items):
+        place = set_hash_key(ctx, item)
+        places.append(place)
+        members.setdefault(place, item)
+    return (dict.fromkeys(places) if items.python_type() is dict else places), members
+
+
 def members_of(ctx: TraceContext, items: VariableTracker) -> SetVariable:
     """`set(items)`."""
-    if isinstance(items, SetVariable):
-        return SetVariable(items.members, places=set(items.places))
+    if isinstance(items, SetVariable) or items.python_type() is dict:
+        operand, members_of_operand = _operand(ctx, items)
+        return SetVariable(members_of_operand, places=set(operand))
     members = SetVariable({})
     for item in items.unpack(ctx):
         members.put(ctx, item)
@@ -238,7 +293,7 @@ def _common(ctx: TraceContext, lhs: SetVariable, rhs: VariableTracker) -> SetVar
     if isinstance(rhs, SetVariable):
         smaller, other = (lhs, rhs) if len(rhs.members) > len(lhs.members) else (rhs, lhs)
         members = {place: item for place, item in smaller.members.items() if place in other.members}
-        return SetVariable(members, places=lhs.places & rhs.places)
+        return SetVariable(members, places=lhs.table(ctx) & rhs.table(ctx))
     common = SetVariable({})
     for item in each_item(ctx, rhs):
         if item.hash_key(ctx) in lhs.members:  # whose TypeError does not name the set, as that of `add` does from Python 3.14 on
@@ -258,9 +313,11 @@ def _existing(ctx: TraceContext, value: Any, source: Source | None, tracker: typ
         ctx.guard(source, "LIST_LENGTH", len(value))
         items = [_member(ctx, item, source.key(index)) for index, item in enumerate(value)]
     built = tracker({item.hash_key(ctx): item for item in items}, source)
+    if source is None and all(map(is_plain_value, value)):
+        built.places = set_with_table_of(value)
     if source is not None and all(map(is_plain_value, value)):
         ctx.guard(source, "SET_CONTENT", frozenset(value))
-        built.places = value.copy() if isinstance(value, set) else set(value)
+        built.places = set_with_table_of(value)
         built.guard_order(tuple(value))
     return built
 
@@ -299,19 +356,31 @@ def compare_sets(ctx: TraceContext, symbol: str, lhs: SetVariable, rhs: SetVaria
 @binary_rule(SetVariable, SetVariable, *_ALGEBRA)
 def combine(ctx: TraceContext, symbol: str, lhs: SetVariable, rhs: SetVariable) -> VariableTracker:
     """Union, intersection, difference, symmetric difference; the result has the left operand's type."""
-    result_set = type(lhs)(lhs.members, places=set(lhs.places))
-    _combine(ctx, symbol, result_set, rhs)
+    if symbol == "&":
+        return _of_type(lhs, _common(ctx, lhs, rhs))
+    result_set = type(lhs)(lhs.members, places=set())
+    result_set.keep(BINARY[symbol](lhs.table(ctx), rhs.table(ctx)), rhs.members)
     return result_set
 
 
+def _of_type(example: SetVariable, members: SetVariable) -> SetVariable:
+    return type(example)(members.members, places=members.places)
+
+
+_IN_PLACE: dict[str, Callable[[Any, Any], object]] = {
+    "|=": set.update, "-=": set.difference_update, "^=": set.symmetric_difference_update,
+}  # fmt: skip
+
+
 def _combine(ctx: TraceContext, symbol: str, self: SetVariable, other: VariableTracker) -> None:
-    """`self = self <symbol> other` for any iterable, which is copied: `s -= s` empties it. The caller records the mutation."""
-    if symbol.startswith("&"):
+    """`self <symbol>= other` for any iterable; `s -= s` empties it. The caller records the mutation."""
+    if symbol == "&=":
         common = _common(ctx, self, other)
         self.members, self.places = common.members, common.places
     else:
-        added = members_of(ctx, other)
-        self.keep(BINARY[symbol](self.places, added.places), added.members)
+        operand, members = _operand(ctx, other)
+        _IN_PLACE[symbol](self.table(ctx), operand)
+        self.keep(self.places, members)
 
 
 @binary_rule(SetVariable, SetVariable, *(f"{symbol}=" for symbol in _ALGEBRA))
@@ -329,12 +398,28 @@ def combine_in_place(ctx: TraceContext, symbol: str, lhs: SetVariable, rhs: SetV
 
 def _combining(symbol: str) -> Callable[..., VariableTracker]:
     def row(ctx: TraceContext, self: SetVariable, *others: VariableTracker) -> VariableTracker:
-        combined = type(self)(self.members, places=set(self.places))
+        combined = self
         for other in others:
-            _combine(ctx, symbol, combined, other)
-        return combined
+            combined = _combined(ctx, symbol, combined, other, is_copy=combined is not self)
+        return combined if others else type(self)(self.members, places=set(self.table(ctx)))
 
     return row
+
+
+def _combined(ctx: TraceContext, symbol: str, self: SetVariable, other: VariableTracker, *, is_copy: bool) -> SetVariable:
+    """`self.union(other)` and its like, for the next of several others: the first makes a set, which the rest change."""
+    if symbol == "&":
+        return _of_type(self, _common(ctx, self, other))
+    if symbol == "|" and not is_copy:
+        self, is_copy = type(self)(self.members, places=set(self.table(ctx))), True
+    if is_copy:
+        _update(ctx, f"{symbol}=", self, other)
+        return self
+    operand, members = _operand(ctx, other)
+    made_by = set.difference if symbol == "-" else set.symmetric_difference
+    combined = type(self)(self.members, places=set())
+    combined.keep(made_by(self.table(ctx), operand), members)
+    return combined
 
 
 _ONE_BY_ONE: dict[str, Callable[[TraceContext, SetVariable, VariableTracker], object]] = {
@@ -346,13 +431,20 @@ _ONE_BY_ONE: dict[str, Callable[[TraceContext, SetVariable, VariableTracker], ob
 def _updating(symbol: str) -> Callable[..., None]:
     def row(ctx: TraceContext, self: SetVariable, *others: VariableTracker) -> None:
         for other in others:
-            if symbol in _ONE_BY_ONE and not isinstance(other, SetVariable):
-                for item in each_item(ctx, other):
-                    _ONE_BY_ONE[symbol](ctx, self, item)
-            else:
-                _combine(ctx, symbol, self, other)
+            _update(ctx, symbol, self, other)
 
     return row
+
+
+def _update(ctx: TraceContext, symbol: str, self: SetVariable, other: VariableTracker) -> None:
+    """One of `update` and its like; an iterable is read while the set changes. The caller records the mutation."""
+    if symbol not in _ONE_BY_ONE or isinstance(other, SetVariable) or other.python_type() is dict:
+        _combine(ctx, symbol, self, other)
+        return
+    for item in each_item(ctx, other):
+        _ONE_BY_ONE[symbol](ctx, self, item)
+    if symbol == "-=":
+        self.table(ctx).difference_update(())  # which closes the places of what was discarded
 
 
 for _symbol, _name in zip("|&-", ("union", "intersection", "difference"), strict=True):
@@ -379,11 +471,13 @@ def _add(ctx: TraceContext, self: SetVariable, item: VariableTracker, /) -> None
 
 @mutating_method(set, "discard")
 def _discard(ctx: TraceContext, self: SetVariable, item: VariableTracker, /) -> None:
+    self.table(ctx)
     self.take(self.place_of(ctx, item))
 
 
 @mutating_method(set, "remove")
 def _remove(ctx: TraceContext, self: SetVariable, item: VariableTracker, /) -> None:
+    self.table(ctx)
     if self.take(self.place_of(ctx, item)) is None:
         ctx.raise_exception(KeyError, item.as_constant() if item.is_constant() else item)
 
@@ -434,5 +528,5 @@ for _type in (set, frozenset):
 
 
 def frozen(items: SetVariable) -> FrozenSetVariable:
-    """`frozenset(items)`."""
-    return FrozenSetVariable(items.members, places=set(items.places))
+    """`frozenset(items)`, of a set that was made for it."""
+    return FrozenSetVariable(items.members, places=items.places)

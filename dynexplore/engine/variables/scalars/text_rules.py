@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from dynexplore.engine.native import set_in_table
 from dynexplore.engine.provenance.guards import Identity
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.raw_attributes import name_in_messages
@@ -255,7 +256,11 @@ def _sequence(ctx: TraceContext, value: SequenceVariable, around: Sequence[Watch
 
 def _set(ctx: TraceContext, value: SetVariable, around: Sequence[Watched]) -> Any:
     value.ordered(ctx)  # which guards the order
-    return value.value_type([shape_of(ctx, item, around) for item in value.in_building_order()])
+    items, table = value.building()
+    shapes = [shape_of(ctx, item, around) for item in items]
+    if table is None:
+        return value.value_type(shapes)
+    return set_in_table(set() if value.value_type is set else None, tuple(shapes), table)
 
 
 _REBUILT: tuple[tuple[type[VariableTracker], Callable[[Any, Any, Any], Any]], ...] = (
