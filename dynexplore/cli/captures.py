@@ -327,7 +327,7 @@ def _tell(recording: Recording, program: Program, notices: list[str], *, full: b
     from dynexplore.views import program_report, text
 
     most_lines = text.MOST_LINES - len(notices)
-    print(text.explanation(recording) if full else program_report.report(recording, most_lines=most_lines))
+    print(program_report.whole_report(recording) if full else program_report.report(recording, most_lines=most_lines))
     for notice in notices:
         print(notice)
 

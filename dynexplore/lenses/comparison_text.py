@@ -102,8 +102,8 @@ def graph_table(graph: Graph) -> str:
     return text.table(*columns(graph))
 
 
-LONG = 200
-"""The most lines that a comparison prints without being asked for all."""
+LONG = text.MOST_LINES
+"""The most lines that a comparison prints without being asked for all: one screen."""
 
 _REMARKS = 2
 
@@ -119,16 +119,20 @@ def comparison(compared: Compared, most_lines: int = 0) -> str:
     whole = "\n\n".join([*blocks, *map(_about, compared.outcomes)])
     if not most_lines or whole.count("\n") < most_lines:
         return whole
-    short = [line for outcome in compared.outcomes for line in _in_short(outcome)]
-    return "\n\n".join([*blocks, "\n".join(short), "All remarks and the graphs: --full, in Python comparison.text()"])
+    for most in range(_REMARKS, -1, -1):
+        about = [line for outcome in compared.outcomes for line in _in_short(outcome, most)]
+        short = "\n\n".join([*blocks, "\n".join(about), "All remarks and the graphs: --full, in Python comparison.text()"])
+        if short.count("\n") < most_lines:
+            break
+    return short
 
 
-def _in_short(outcome: Outcome) -> Iterator[str]:
+def _in_short(outcome: Outcome, most: int) -> Iterator[str]:
     """The method, its first remarks, and the number of the others."""
     worded = list(remarks(outcome))
-    cut = worded[_REMARKS:]
+    cut = worded[most:]
     yield f"{outcome.name}, {plural(len(cut), 'more remark')}" if cut else outcome.name
-    yield from (f"  {label:<8} {ev.clip(words, ev.WIDTH)}" for label, words in worded[:_REMARKS])
+    yield from (f"  {label:<8} {ev.clip(words, ev.WIDTH)}" for label, words in worded[:most])
 
 
 def _has_another_path(compared: Compared) -> bool:

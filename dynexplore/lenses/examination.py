@@ -70,14 +70,15 @@ def _cached_seconds(run: Callable[..., Any], trial: Trial, count: Callable[[], i
     """The shortest time of several calls that captured nothing; None if each of them did.
 
     A call that starts from the state of before may be captured anew each time (torch.compile and an optimizer whose state is gone).
-    Then the calls go on from where the last one ended, as in a training loop.
+    Then the calls go on from where the last one ended, as in a training loop, until as many captured nothing: the first of them may
+    still fill caches.
     """
     seconds: list[float] = []
     args, kwargs = trial.start.fresh()
-    for number in range(2 * repeats):
+    for number in range(3 * repeats):
         if 0 < number < repeats:
             args, kwargs = trial.start.fresh()
-        if number >= repeats and seconds:
+        if len(seconds) >= repeats:
             break
         before = count()
         start = time.perf_counter()

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from dynexplore.engine import events as ev
 from dynexplore.ranks.compilations import Compilation
 from dynexplore.ranks.differences import Difference, rank_words
 from dynexplore.ranks.side_by_side import Row, SideBySide
@@ -19,6 +20,7 @@ from dynexplore.views import text
 from dynexplore.views.counts import plural
 from dynexplore.views.headline import Headline
 from dynexplore.views.names import plain_name
+from dynexplore.views.ranked_costs import Cost, block, costs_of
 
 MOST_COLUMNS = 8
 """The maximum number of columns; with more ranks, equal ones share a column."""
@@ -28,6 +30,11 @@ MOST_ROWS = 60
 
 MOST_DIFFERENCES = 30
 """The maximum number of differences in the text."""
+
+MOST_COSTS = 12
+"""The maximum number of graph breaks and recompiles in the text."""
+
+_SHOWN = 0.005
 
 _LEVELS = {"collectives": "bad", "failure": "bad", "recompile": "break", "graph": "break", "break": "break"}
 
@@ -65,7 +72,7 @@ def report(comparison: SideBySide) -> str:
         remaining = len(comparison.differences) - MOST_DIFFERENCES
         if remaining > 0:
             parts[-1] += f"\n  and {remaining} more"
-    parts += filter(None, [buckets(comparison)])
+    parts += filter(None, ["\n".join(costs(comparison)), buckets(comparison)])
     return "\n\n".join(parts)
 
 
@@ -124,6 +131,27 @@ def _result_words(compilation: Compilation) -> str:
         return compilation.failure
     words = plural(compilation.operators, "operator") if compilation.graphs else "no graph"
     return f"{words}, {plural(len(compilation.breaks), 'break')}" if compilation.breaks else words
+
+
+def costs(comparison: SideBySide) -> list[str]:
+    """Graph breaks and recompiles of all ranks in one list: each once, with its ranks, ordered by the slowest of them."""
+    of_ranks: dict[str, dict[int, Cost]] = {}
+    for rank, recording in comparison.recordings.items():
+        for cost in costs_of(recording):
+            of_ranks.setdefault(cost.id, {})[rank] = cost
+    slowest = {key: max(of_rank.values(), key=lambda cost: cost.seconds) for key, of_rank in of_ranks.items()}
+    ranked = sorted(slowest, key=lambda key: (slowest[key].is_expected, -slowest[key].seconds))
+    lines = ["Graph breaks and recompiles, costliest first"] if ranked else []
+    shown_advice: set[str] = set()
+    for number, key in enumerate(ranked[:MOST_COSTS], 1):
+        cost, seconds = slowest[key], [cost.seconds for cost in of_ranks[key].values()]
+        lines += [f"  {line}" for line in block(number, cost, ev.WIDTH - 2, shown_advice)]
+        spent = f", {min(seconds):.2f} s to {max(seconds):.2f} s" if len(seconds) > 1 and max(seconds) >= _SHOWN else ""
+        lines.append(f"     on {rank_words(tuple(of_ranks[key]))}{spent}")
+        shown_advice |= {cost.advice, cost.page}
+    if len(ranked) > MOST_COSTS:
+        lines.append(f"  and {len(ranked) - MOST_COSTS} more")
+    return lines
 
 
 def buckets(comparison: SideBySide) -> str:

@@ -52,6 +52,30 @@ def report(recording: Recording, width: int = ev.WIDTH, most_lines: int = MOST_L
     return _cut("\n\n".join("\n".join(block) for block in blocks), most_lines)
 
 
+def whole_report(recording: Recording, width: int = ev.WIDTH) -> str:
+    """The whole report of a program (--full): every function, and all graph breaks and recompiles in one list, costliest first."""
+    sentences = headline(recording).lines
+    head = [line for sentence in sentences for line in ev.wrapped(sentence, 2, width).split("\n")]
+    functions = functions_of(recording)
+    blocks = [head, _functions(functions, len(functions)) if functions else [], _all_places(recording, width, set(sentences))]
+    rest = "\n".join(text.besides_costs(recording, width)).strip("\n")
+    tail = [*_passed(recording, bool(functions), width), *_stopped(recording)]
+    return "\n\n".join(filter(None, [*map("\n".join, blocks), rest, "\n".join(tail)]))
+
+
+def _all_places(recording: Recording, width: int, shown_advice: set[str]) -> list[str]:
+    """All costs in one list; a graph break with the reason why it is one, which the short report leaves to its page."""
+    lines = []
+    for number, cost in enumerate(costs_of(recording), 1):
+        lines += ["", *block(number, cost, width, shown_advice)]
+        shown_advice |= {cost.advice, cost.page}
+        why = next((broke.why for frame in cost.frames for broke in recording.of_frame(frame, ev.GraphBroke) if broke.why), "")
+        if cost.kind == "graph break" and why and why not in shown_advice:
+            lines += ev.wrapped(f"   why: {why}", 8, width).split("\n")
+            shown_advice.add(why)
+    return ["Graph breaks and recompiles, costliest first:", *lines] if lines else []
+
+
 def _cut(words: str, most_lines: int) -> str:
     """A text shortened to `most_lines` lines, with a count of the rest: names and reasons may have any length.
 
@@ -68,7 +92,7 @@ def _cut(words: str, most_lines: int) -> str:
 # -- captured functions -----------------------------------------------------------------------------------------------
 
 
-def _functions(functions: Sequence[Function]) -> list[str]:
+def _functions(functions: Sequence[Function], most: int = _MOST_FUNCTIONS) -> list[str]:
     ranked = sorted(functions, key=lambda function: (-function.seconds, function.name))
     rows = [
         (
@@ -81,12 +105,12 @@ def _functions(functions: Sequence[Function]) -> list[str]:
             str(function.operators),
             f"{function.seconds:.2f} s",
         )
-        for function in ranked[:_MOST_FUNCTIONS]
+        for function in ranked[:most]
     ]
     header = ("captured", "where", "calls", "graphs", "breaks", "recompiles", "operators", "compile time")
     lines = text.table(header, rows).split("\n")
-    if len(ranked) > _MOST_FUNCTIONS:
-        lines.append(f"... and {plural(len(ranked) - _MOST_FUNCTIONS, 'more function')} (--full)")
+    if len(ranked) > most:
+        lines.append(f"... and {plural(len(ranked) - most, 'more function')} (--full)")
     return lines
 
 

@@ -385,6 +385,16 @@ def explanation(recording: Recording, width: int = ev.WIDTH, most_lines: int = 0
     return "\n".join(lines)
 
 
+def besides_costs(recording: Recording, width: int = ev.WIDTH) -> list[str]:
+    """What a whole report says after its list of costs: decisions after recompiles, graphs and functions that run uncompiled,
+    prices of guards, and problems of the capture itself.
+    """
+    decided = [line for sentence in recompiled_because(recording) for line in _lines(f"- {sentence}", 2, width)]
+    after = ["", "After the recompiles:", *decided] if decided else []
+    plain = [*_skipped_backends(recording, width), *_skipped_lines(recording, width)]
+    return [*after, *plain, *_prices(recording, 0), *_tail(recording, width)]
+
+
 def _lines(sentence: str, indent: int, width: int) -> list[str]:
     return ev.wrapped(sentence, indent, width).split("\n")
 

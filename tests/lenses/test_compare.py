@@ -418,3 +418,32 @@ def test_the_time_of_a_call_is_that_of_one_that_captures_nothing() -> None:
     assert examination._cached_seconds(step, trial, lambda: len(captures)) is not None
     assert len(captures) == 3
     assert examination._cached_seconds(lambda: captures.append("always"), trial, lambda: len(captures)) is None
+
+
+def test_a_report_is_one_screen() -> None:
+    """All ways to capture a function in 40 lines at most: the table, the first remarks, and where the graphs are."""
+    comparison = dynexplore.compare(lambda x: [torch.relu(x + number) for number in range(12)], torch.ones(3))
+    shown, whole = str(comparison).split("\n"), comparison.text().split("\n")
+    assert len(shown) <= 40 < len(whole)
+    assert shown[-1].startswith("All remarks and the graphs") and any(line.startswith("dynexplore ") for line in shown)
+
+
+@pytest.mark.plain("a function is called, and nothing is captured")
+def test_a_call_that_captures_is_followed_by_warm_ones() -> None:
+    """Where each call from a fresh state is captured again, the time is that of three calls that captured nothing."""
+    calls: list[int] = []
+
+    class Start:
+        def fresh(self) -> tuple[tuple[()], dict[str, object]]:
+            return (), {}
+
+    def run() -> None:
+        calls.append(len(calls))
+
+    class Trial:
+        start = Start()
+
+    trial: Any = Trial()
+    assert examination._cached_seconds(run, trial, lambda: min(len(calls), 3)) is not None
+    assert len(calls) == 6
+    assert examination._cached_seconds(run, trial, lambda: len(calls)) is None

@@ -47,6 +47,19 @@ def test_a_rank_that_recompiles_alone_makes_the_others_wait() -> None:
     ]
 
 
+def test_costs_of_all_ranks_are_one_list() -> None:
+    """A recompile that two of three ranks have is listed once, with both and their seconds; the costliest comes first."""
+    other = ev.CodeView(2, "score", "/jobs/train.py", 30, "def score(x):\n    return x\n", ())
+    first = MadeUp(0, world_size=3).compiled(0.0).compiled(1.0, 0.2, rows=6, cause="4")
+    second = MadeUp(1, world_size=3).compiled(0.0).compiled(1.0, 0.5, rows=6, cause="4")
+    third = MadeUp(2, world_size=3).compiled(0.0, code=other).compiled(1.0, 0.3, rows=8, cause="4", code=other)
+    lines = str(ranks_of(first, second, third)).split("\n")
+    start = lines.index("Graph breaks and recompiles, costliest first")
+    assert lines[start + 1].startswith("  1. recompile of step (train.py:12), 0.50 s of compile time: `x` had 4 rows, now 6")
+    assert "     on ranks 0 and 1, 0.20 s to 0.50 s" in lines[start:] and "     on rank 2" in lines[start:]
+    assert sum("recompile of step" in line for line in lines[start:]) == 1
+
+
 def test_ranks_that_are_alike_are_called_so() -> None:
     """No difference: the headline says that all compiled the same."""
     ranks = ranks_of(MadeUp(0).compiled(0), MadeUp(1).compiled(0.2))

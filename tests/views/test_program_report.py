@@ -13,7 +13,7 @@ from dynexplore.recording.recording import Recording
 from dynexplore.session.program_capture import ProgramCapture
 from dynexplore.session.targets import Pattern, Targets
 from dynexplore.views.headline import headline
-from dynexplore.views.program_report import MOST_LINES, report
+from dynexplore.views.program_report import MOST_LINES, report, whole_report
 from dynexplore.views.ranked_costs import block, costs_of
 from dynexplore.views.targets_table import functions_of
 
@@ -286,3 +286,28 @@ def test_a_program_that_died_says_so_first() -> None:
     recording = Recording(title="train.py")
     recording.record(ev.ProgramEnded(frame=0, status=1, error="ValueError: mine", file="/src/train.py", line=7))
     assert report(recording) == "train.py ended with ValueError: mine at train.py:7.\nNothing was captured before that."
+
+
+def test_the_whole_report_has_one_list() -> None:
+    """With --full, graph breaks and recompiles are in one list by seconds, each once, a break with the reason why it is one."""
+
+    def program() -> None:
+        breaks_often(torch.ones(2))
+        for size in (2, 3):
+            grows(torch.ones(size))
+
+    recording = captured(program)
+    whole = whole_report(recording).split("\n")
+    start = whole.index("Graph breaks and recompiles, costliest first:")
+    listed = [line for line in whole[start:] if line[:1].isdigit()]
+    costs = costs_of(recording)
+    assert [line.split(" ", 2)[1] for line in listed] == [cost.kind.split(" ")[0] for cost in costs]
+    assert {cost.kind for cost in costs} == {"graph break", "recompile"}
+    assert any(line.startswith("   why: ") for line in whole[start:])
+    assert not any(line.startswith(("Break reasons", "Recompiles with several")) for line in whole)
+
+
+@pytest.mark.plain("nothing is captured")
+def test_the_whole_report_of_nothing() -> None:
+    """Where nothing was captured, the headline says so."""
+    assert whole_report(Recording(title="train.py")).startswith("train.py: nothing was captured.")
