@@ -119,12 +119,14 @@ def comparison(compared: Compared, most_lines: int = 0) -> str:
     whole = "\n\n".join([*blocks, *map(_about, compared.outcomes)])
     if not most_lines or whole.count("\n") < most_lines:
         return whole
-    for most in range(_REMARKS, -1, -1):
-        about = [line for outcome in compared.outcomes for line in _in_short(outcome, most)]
-        short = "\n\n".join([*blocks, "\n".join(about), "All remarks and the graphs: --full, in Python comparison.text()"])
-        if short.count("\n") < most_lines:
-            break
-    return short
+    texts = (_in_screen(compared, blocks, most) for most in range(_REMARKS, -1, -1))
+    return next((short for short in texts if short.count("\n") < most_lines), _in_screen(compared, blocks, 0))
+
+
+def _in_screen(compared: Compared, blocks: list[str], most: int) -> str:
+    """The table, and at most so many remarks of each method."""
+    about = [line for outcome in compared.outcomes for line in _in_short(outcome, most)]
+    return "\n\n".join([*blocks, "\n".join(about), "All remarks and the graphs: --full, in Python comparison.text()"])
 
 
 def _in_short(outcome: Outcome, most: int) -> Iterator[str]:
