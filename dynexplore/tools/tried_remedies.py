@@ -22,7 +22,7 @@ from dynexplore.recording.recording import Recording
 from dynexplore.tools.scratch_runs import CannotTry, Run, ScratchRuns, same_values
 from dynexplore.views.counts import plural
 from dynexplore.views.ranked_costs import Cost, costs_of, remedies_of
-from dynexplore.views.remedies import Remedy, limit_remedy, verdict
+from dynexplore.views.remedies import NO_PLACE, Remedy, limit_remedy, verdict
 
 MOST_REMEDIES = 8
 """The maximum number of remedies tried: each is a run of the program."""
@@ -44,7 +44,8 @@ class Trial:
         lines = [f"{self.script}: {counts} in {calls}."]
         lines += [f"It raised {self.before.error}"] if self.before.error else []
         if not self.tried and not self.before.error:
-            nothing = "No remedy of the table fits." if self.costs else "Nothing to try: there is no recompile or graph break."
+            elsewhere = f"No remedy of the table fits. `dynexplore fix {self.script}` looks for a change of the code."
+            nothing = elsewhere if self.costs else "Nothing to try: there is no recompile or graph break."
             lines.append(nothing)
         for number, (cost, remedy, event) in enumerate(self.tried, 1):
             lines += ["", *_lines_of(number, cost, remedy, event)]
@@ -97,7 +98,7 @@ def _tried(runs: ScratchRuns, before: Run, cost: Cost | None, remedy: Remedy, so
         return ev.RemedyTried(**words)  # type: ignore[arg-type]
     changed, environment = applied(remedy, cost, source, runs.script.name)
     if changed == source and not environment:
-        return ev.RemedyTried(**words, error="there is no place for it in the script")  # type: ignore[arg-type]
+        return ev.RemedyTried(**words, error=NO_PLACE)  # type: ignore[arg-type]
     after = runs.run({runs.script.name: changed}, environment)
     same = same_values(before, after)
     fewer = sum(after.counts[1:]) < sum(before.counts[1:])

@@ -514,12 +514,18 @@ def limit_remedy(limit: int, versions: int, source: str) -> Remedy | None:
 # -- results -----------------------------------------------------------------------------------------------------------
 
 
+NO_PLACE = "there is no place for it in the script"
+"""The error of a remedy that could not be applied: the program was not run with it."""
+
+
 def verdict(tried: ev.RemedyTried) -> str:
     """The result of a remedy, in one sentence.
 
     >>> verdict(ev.RemedyTried(frame=0, row="r", text="t", before=(8, 0, 7), after=(2, 0, 1), same_values=True, helped=True))
     'Tried: 1 recompile instead of 7; same values.'
     """
+    if tried.error == NO_PLACE:
+        return "Not tried: no call in the script passes it by this name; apply it where the value is computed."
     if tried.error:
         return f"Tried: does not help; the program then raises {ev.clip(tried.error.splitlines()[0], 160)}"
     changes = [

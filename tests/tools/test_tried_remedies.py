@@ -93,6 +93,10 @@ def test_where_a_text_goes(how: str, text: str, source: str, changed: str | None
         ({"before": (2, 0, 1), "after": (2, 0, 1), "same_values": True},
          "Tried: no effect on graph breaks and recompiles; same values."),
         ({"error": "ValueError: no"}, "Tried: does not help; the program then raises ValueError: no"),
+        (
+            {"error": "there is no place for it in the script"},
+            "Not tried: no call in the script passes it by this name; apply it where the value is computed.",
+        ),
     ],
 )  # fmt: skip
 def test_the_verdict_is_a_sentence(event: dict[str, object], said: str) -> None:
