@@ -290,7 +290,7 @@ class Call:
     @functools.cached_property
     def around(self) -> str:
         """Why nothing below the frames on this stack is a target; "" if it may be."""
-        return why_around(sys._getframe(1))
+        return why_around(sys._getframe(1), self.targets.is_own)
 
     @functools.cached_property
     def has_tensor(self) -> bool:
@@ -359,10 +359,11 @@ DRIVING_TYPES: tuple[type, ...] = (
 """A function that takes one of these drives a program, reads data, or belongs to a custom autograd function."""
 
 
+_OPTIMIZES = "an optimizer runs it"
 _AROUND: tuple[tuple[str, str], ...] = (
     (f"{os.sep}torch{os.sep}utils{os.sep}data{os.sep}", "a data loader runs it"),
     (f"{os.sep}torch{os.sep}autograd{os.sep}", "autograd runs it"),
-    (f"{os.sep}torch{os.sep}optim{os.sep}", "an optimizer runs it"),
+    (f"{os.sep}torch{os.sep}optim{os.sep}", _OPTIMIZES),
     (f"{os.sep}torch{os.sep}export{os.sep}", "torch.export runs it"),
     (f"{os.sep}torch{os.sep}onnx{os.sep}", "torch.onnx runs it"),
     (f"{os.sep}torch{os.sep}jit{os.sep}", "torch.jit runs it"),
@@ -384,11 +385,13 @@ def _why_below(file: str) -> str:
     return next((why for part, why in _AROUND if part in file), "")
 
 
-def why_around(frame: types.FrameType | None) -> str:
+def why_around(innermost: types.FrameType | None, is_own: Callable[[str], bool] = is_of_the_program) -> str:
     """Why nothing called below this frame is a target; "" if it may be."""
+    frame = innermost
     while frame is not None:
         code = frame.f_code
-        if why := _why_below(code.co_filename):
+        why = _why_below(code.co_filename)
+        if why and not (why == _OPTIMIZES and _is_in_closure(innermost, frame, is_own)):
             return why
         if code.co_name in _STATE_DICT and code.co_filename == _MODULE_FILE:
             return "a state dict is loaded or saved"
@@ -398,6 +401,20 @@ def why_around(frame: types.FrameType | None) -> str:
             return "a class is being defined"
         frame = frame.f_back
     return ""
+
+
+def _is_in_closure(inner: types.FrameType | None, optimizer: types.FrameType, is_own: Callable[[str], bool]) -> bool:
+    """Whether a function of the program that is no method of an optimizer runs between the two frames: `step(closure)` calls it,
+    and it calls the model.
+    """
+    outermost = None
+    while inner is not None and inner is not optimizer:
+        outermost = inner if is_own(inner.f_code.co_filename) else outermost
+        inner = inner.f_back
+    if outermost is None:
+        return False
+    names = outermost.f_code.co_varnames[: outermost.f_code.co_argcount]
+    return not names or not isinstance(outermost.f_locals.get(names[0]), torch.optim.Optimizer)
 
 
 def _is_class_body(code: types.CodeType) -> bool:

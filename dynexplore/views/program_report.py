@@ -147,7 +147,8 @@ def _passed(recording: Recording, has_targets: bool, width: int) -> list[str]:
     functions.
     """
     passed = sorted(recording.of(ev.TargetPassed), key=lambda target: (-_likelihood(target), -target.calls))
-    if has_targets:  # then nobody is looking for a helper without tensors
+    has_died = any(ended.error for ended in recording.of(ev.ProgramEnded))
+    if has_targets or has_died:  # then nobody is looking for a helper without tensors
         passed = [target for target in passed if target.row in _LIKELY and target.row != "no tensor"]
     if not passed:
         return []

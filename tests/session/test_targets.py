@@ -57,6 +57,17 @@ TARGETS = {
     "a method of a module": ("net.encode = lambda y: y + 1\nnet.encode(x)", ["<lambda>"]),
     "two functions": ("def f(x):\n    return x + 1\ndef g(x):\n    return x * 2\ng(f(x))", ["f", "g"]),
     "a decorated function": ("@torch.no_grad()\ndef f(x):\n    return net(x)\nf(x)", ["f"]),
+    "a model that an optimizer runs by a closure": (
+        """
+opt = torch.optim.LBFGS(net.parameters(), max_iter=1)
+def closure():
+    opt.zero_grad()
+    loss = net(x).square().sum()
+    loss.backward()
+    return loss
+opt.step(closure)""",
+        ["Net.forward"],
+    ),
     "a function named like a loop's variable": ("def step(x):\n    return x + 1\nstep(x)", ["step"]),
 }
 """What is captured of a line of a script, by what it is about."""
@@ -148,6 +159,19 @@ for one in torch.utils.data.DataLoader([(x, x)], collate_fn=collate):
 y = torch.ones(2, requires_grad=True)
 y.register_hook(lambda g: g * 2)
 (y * 2).sum().backward()""",
+        "",
+    ),
+    "around, in a step of the program's own optimizer": (
+        """
+def halved(g):
+    return g / 2
+class Halving(torch.optim.Optimizer):
+    def __init__(self, parameters):
+        super().__init__(parameters, {})
+    def step(self):
+        for w in self.param_groups[0]["params"]:
+            w.data -= halved(w)
+Halving(net.parameters()).step()""",
         "",
     ),
     "around, in a constructor": (

@@ -288,6 +288,7 @@ def test_a_program_that_died_says_so_first() -> None:
     assert report(recording) == "train.py ended with ValueError: mine at train.py:7.\nNothing was captured before that."
 
 
+<<<<<<< HEAD
 def test_the_whole_report_has_one_list() -> None:
     """With --full, graph breaks and recompiles are in one list by seconds, each once, a break with the reason why it is one."""
 
@@ -311,3 +312,14 @@ def test_the_whole_report_has_one_list() -> None:
 def test_the_whole_report_of_nothing() -> None:
     """Where nothing was captured, the headline says so."""
     assert whole_report(Recording(title="train.py")).startswith("train.py: nothing was captured.")
+=======
+@pytest.mark.plain("a recording without captures")
+def test_a_program_that_died_has_no_helper_as_a_candidate() -> None:
+    """What got no tensor before the end explains nothing; a function that drives the program may be the place to look at."""
+    recording = Recording(title="train.py")
+    for name, row in (("half", "no tensor"), ("fit", "driver")):
+        why = {"no tensor": "it gets no tensor", "driver": "it calls backward()"}[row]
+        recording.record(ev.TargetPassed(frame=0, name=name, row=row, why=why, file="/src/train.py", line=3, calls=1))
+    recording.record(ev.ProgramEnded(frame=0, status=1, error="ValueError: mine", file="/src/train.py", line=7))
+    assert "fit (train.py:3)" in report(recording) and "half" not in report(recording)
+>>>>>>> 57defd2b (targets: the model that an optimizer's closure calls is captured)
