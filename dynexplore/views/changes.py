@@ -178,6 +178,7 @@ FROM_BEFORE = "a value from before the graph break"
 _PART_OF_A_DICT = re.compile(r"((?:key|value) \d+) of \((?!(?:[^:()]+:)?___stack)([^()]*)\)(.*)")
 _ITEM_OF_A_LOOP = re.compile(r"item (\d+) of \((?:[^:()]+:)?___stack\d+\)(.*)")
 _OF_A_CALLEE = re.compile(r"([\w. ]+):(\w.*)")
+_CALLEE_IN_A_RELATION = re.compile(r"(?<=[( ])([A-Za-z_][\w.]*):(?=[A-Za-z_])")
 """A variable of a callee in which a resume function resumes (engine/translate/nested_resume.py)."""
 
 
@@ -188,12 +189,17 @@ def _name(source: str) -> str:
     ('`x`', "`[1]` of the loop's next item", 'the item that the loop comes to 2 rounds later')
     >>> _name("Block.forward:x.shape"), _name("leaf:___stack0")
     ('`x.shape` in `Block.forward`', 'a value from before the graph break')
+    >>> _name("(forward:self.layer == (forward:cache.layers - 1))")
+    '`(self.layer == (cache.layers - 1))` in `forward`'
     """
     ahead = _ITEM_OF_A_LOOP.fullmatch(source)
     if entry := _PART_OF_A_DICT.fullmatch(source):
         return f"{entry[1]} of `{entry[2]}`{f' at `{entry[3]}`' if entry[3] else ''}"
     if ahead is None:
         without_a_name = re.fullmatch(r"argument \d+", source)
+        callees = set(_CALLEE_IN_A_RELATION.findall(source))
+        if source.startswith("(") and len(callees) == 1:
+            return f"`{_CALLEE_IN_A_RELATION.sub('', source)}` in `{callees.pop()}`"
         of_callee = _OF_A_CALLEE.fullmatch(source)
         if of_callee and not _ON_THE_STACK.search(source):
             return f"`{of_callee[2]}` in `{of_callee[1]}`"

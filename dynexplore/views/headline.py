@@ -557,7 +557,7 @@ def _advice(recording: Recording, again: ev.Recompiled) -> str:
 
 def _costliest_first(recording: Recording, again: Sequence[ev.Recompiled]) -> Sequence[ev.Recompiled]:
     """For a program those first that an action removes, then those of the function that took longest to recompile; for a single
-    function in order.
+    function in order. Where nothing has to be done, the program's functions come before modules of libraries that it calls.
     """
     if not recording.of(ev.TargetChosen):
         return again
@@ -565,7 +565,12 @@ def _costliest_first(recording: Recording, again: Sequence[ev.Recompiled]) -> Se
     for event in again:
         finished = recording.of_frame(event.frame, ev.FrameFinished)
         spent[_code_of(recording, event)] += sum(int(1e6 * ended.seconds) for ended in finished)
-    return sorted(again, key=lambda event: (_advice(recording, event).startswith(NO_ACTION), -spent[_code_of(recording, event)]))
+
+    def rank(event: ev.Recompiled) -> tuple[bool, bool, int]:
+        is_expected = _advice(recording, event).startswith(NO_ACTION)
+        return is_expected, is_expected and not _stand(recording, event.frame), -spent[_code_of(recording, event)]
+
+    return sorted(again, key=rank)
 
 
 def _changed_too(recording: Recording, again: Sequence[ev.Recompiled], first: ev.Recompiled, causes: Sequence[Reason]) -> str:

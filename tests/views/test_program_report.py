@@ -288,7 +288,6 @@ def test_a_program_that_died_says_so_first() -> None:
     assert report(recording) == "train.py ended with ValueError: mine at train.py:7.\nNothing was captured before that."
 
 
-<<<<<<< HEAD
 def test_the_whole_report_has_one_list() -> None:
     """With --full, graph breaks and recompiles are in one list by seconds, each once, a break with the reason why it is one."""
 
@@ -312,7 +311,8 @@ def test_the_whole_report_has_one_list() -> None:
 def test_the_whole_report_of_nothing() -> None:
     """Where nothing was captured, the headline says so."""
     assert whole_report(Recording(title="train.py")).startswith("train.py: nothing was captured.")
-=======
+
+
 @pytest.mark.plain("a recording without captures")
 def test_a_program_that_died_has_no_helper_as_a_candidate() -> None:
     """What got no tensor before the end explains nothing; a function that drives the program may be the place to look at."""
@@ -322,4 +322,17 @@ def test_a_program_that_died_has_no_helper_as_a_candidate() -> None:
         recording.record(ev.TargetPassed(frame=0, name=name, row=row, why=why, file="/src/train.py", line=3, calls=1))
     recording.record(ev.ProgramEnded(frame=0, status=1, error="ValueError: mine", file="/src/train.py", line=7))
     assert "fit (train.py:3)" in report(recording) and "half" not in report(recording)
->>>>>>> 57defd2b (targets: the model that an optimizer's closure calls is captured)
+
+
+def test_where_nothing_has_to_be_done_the_programs_own_function_is_named() -> None:
+    """A module of a library that took longer to compile again is in the list."""
+    layers = torch.nn.Sequential(*[torch.nn.Linear(2, 2) for _ in range(12)])
+
+    def program() -> None:
+        for rows in (2, 3):
+            layers(torch.ones(rows, 2))
+            grows(torch.ones(rows))
+
+    recording = captured(program)
+    assert headline(recording).where.startswith("grows (test_program_report.py:")
+    assert [cost.place.partition(" ")[0] for cost in costs_of(recording)] == ["Sequential.forward", "grows"]
