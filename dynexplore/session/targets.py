@@ -66,12 +66,18 @@ class Pattern:
         """Whether it matches this function: by qualified name, last component, a line inside it, or, for a module's call, the
         class.
         """
-        path, _, line = self.text.rpartition(":")
-        if path and line.isdigit():
-            return first_line <= int(line) <= last_line and _ends_with(file, path)
-        owner, _, last = name.rpartition(".")
-        names = (name, last, owner) if is_module else (name, last)
-        return any(fnmatch.fnmatchcase(candidate, self.text) for candidate in names if candidate)
+        return _fits(self.text, name, file, first_line, last_line, is_module)
+
+
+@functools.lru_cache(4096)
+def _fits(text: str, name: str, file: str, first_line: int, last_line: int, is_module: bool) -> bool:
+    """The same for the text of a pattern. Each call of a module asks it."""
+    path, _, line = text.rpartition(":")
+    if path and line.isdigit():
+        return first_line <= int(line) <= last_line and _ends_with(file, path)
+    owner, _, last = name.rpartition(".")
+    names = (name, last, owner) if is_module else (name, last)
+    return any(fnmatch.fnmatchcase(candidate, text) for candidate in names if candidate)
 
 
 def _ends_with(file: str, path: str) -> bool:
@@ -577,7 +583,11 @@ class Targets:
 
     def _forward_of(self, owner: type) -> _Named:
         """The name, the file and the lines of the `forward` of a module class: each call of a module needs them."""
-        forward = next((vars(base)["forward"] for base in owner.__mro__ if "forward" in vars(base)), None)
+        forward = None
+        for base in owner.__mro__:
+            if "forward" in (own := vars(base)):
+                forward = own["forward"]
+                break
         cached = self._forwards.get(owner)
         if cached is None or cached[0] is not forward:
             code = getattr(inspect.unwrap(forward) if isinstance(forward, types.FunctionType) else forward, "__code__", None)
