@@ -8,7 +8,8 @@ DIR contains a checkout of each repository under its own name (DIR/nanoGPT, DIR/
 karpathy/minGPT, karpathy/nanochat, pytorch-labs/gpt-fast, vwxyzjn/cleanrl and pytorch/examples, at the commits in
 support/scripts.py. The command `whisper` and transformers come from packages. Scripts whose requirements are missing are
 skipped with a message. Packages: a torchvision that loads with this torch, tiktoken, sentencepiece, rustbpe, openai-whisper
-(and ffmpeg on the PATH), gymnasium 0.29.1 with mujoco 2.3.7 and imageio (for cleanrl), tyro, tensorboard, transformers and accelerate.
+(and ffmpeg on the PATH), gymnasium 0.29.1 with mujoco 2.3.7 and imageio (for cleanrl), tyro, tensorboard,
+transformers and accelerate.
 
 Each script has a working folder with its files and random data (support/script_data.py), which is recreated before each run. It
 runs once as plain Python, once under `python -m dynexplore explain --html`, and once with its targets captured as `optimize`
