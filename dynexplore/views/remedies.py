@@ -335,8 +335,12 @@ def advice_on_all(reasons: Sequence[Reason], room: int, of_one: Callable[[Reason
         subjects.setdefault(of_one(reason), reason.change.name)
     if len(subjects) <= 1:
         return next(iter(subjects), UNKNOWN)
-    expected = [_on(subject, text) for text, subject in subjects.items() if text.startswith(NO_ACTION)]
-    changes = [_on(subject, text) for text, subject in subjects.items() if not text.startswith(NO_ACTION)]
+    if len(set(subjects.values())) == 1:
+        texts = list(subjects)
+    else:
+        texts = [_on(subject, text) for text, subject in subjects.items()]
+    expected = [text for text in texts if text.startswith(NO_ACTION)]
+    changes = [text for text in texts if not text.startswith(NO_ACTION)]
     if not changes:  # that no action is needed is said once
         expected = _without_repetition(expected)
     short = [re.split(r"(?<=\.) (?=[A-Z])", text)[0] for text in expected + changes]
@@ -374,11 +378,14 @@ def _on(subject: str, text: str) -> str:
     """A piece of advice, with its subject if it does not name it.
 
     >>> _on("`x`", "No action needed if you use both."), _on("the keys of `d`", "Use the same keys in `d`.")
-    ('For `x`: no action needed if you use both.', 'Use the same keys in `d`.')
+    ('No action needed for `x` if you use both.', 'Use the same keys in `d`.')
     """
     named = re.search("`.*?`", subject)
-    is_plain = named is None or named[0] in text or text.startswith(f"{NO_ACTION}:")
-    return text if is_plain else f"For {subject}: {text[0].lower()}{text[1:]}"
+    if named is None or named[0] in text or text.startswith(f"{NO_ACTION}:"):
+        return text
+    if text.startswith(NO_ACTION):
+        return text.replace(NO_ACTION, f"{NO_ACTION} for {subject}", 1)
+    return f"For {subject}: {text[0].lower()}{text[1:]}"
 
 
 def advice_for_many(reason: Reason | None) -> str:

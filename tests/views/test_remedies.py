@@ -509,7 +509,7 @@ def f(x, s, d, t): return x * len(s) + len(d) + len(t)
 calls = [(torch.ones(2), [1], {"k": 1}, [2]), (torch.ones(2), [1, 2], {"k": 1, "j": 2}, [])]
 """
 COMBINED = {
-    MODE_AND_KEYS: "For `m.training`: no action needed if you run the model in both train() and eval() mode: each mode gets its "
+    MODE_AND_KEYS: "No action needed for `m.training` if you run the model in both train() and eval() mode: each mode gets its "
     "own compiled version.",
     TWO_TO_CHANGE: "Keep the length of `s` the same in every call: pad it, or stack it into a tensor. Use the same keys in `d` in "
     "every call, or compile a separate function for each set of keys.",
