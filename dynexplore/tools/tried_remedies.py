@@ -12,6 +12,7 @@ PyTorch's counterpart: none.
 from __future__ import annotations
 
 import ast
+import builtins
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -141,6 +142,15 @@ def _first_line(tree: ast.Module) -> int:
     return line
 
 
+def _calls_of_program(tree: ast.Module, statement: ast.stmt, name: str) -> list[ast.Call]:
+    """The calls in a statement that may be of the compiled function: by its name; if none, by other names of the program."""
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    foreign = {*dir(builtins), *((alias.asname or alias.name).partition(".")[0] for node in imports for alias in node.names)}
+    calls = [(call, ast.unparse(call.func)) for call in ast.walk(statement) if isinstance(call, ast.Call)]
+    by_name = [call for call, path in calls if path.rpartition(".")[2] == name]
+    return by_name or [call for call, path in calls if path.partition(".")[0] not in foreign]
+
+
 def _with_line(source: str, line: int, text: str, column: int = 0) -> str:
     lines = source.splitlines(keepends=True)
     return "".join([*lines[: line - 1], f"{' ' * column}{text}\n", *lines[line - 1 :]])
@@ -196,9 +206,7 @@ def _passed(tree: ast.Module, statement: ast.stmt, parameter: str, cost: Cost | 
     if len(functions) != 1:
         return None
     parameters = [argument.arg for argument in functions[0].args.args if argument.arg != "self"]
-    for call in ast.walk(statement):
-        if not isinstance(call, ast.Call) or parameter not in parameters:
-            continue
+    for call in _calls_of_program(tree, statement, name) if parameter in parameters else ():
         named: list[ast.expr] = [word.value for word in call.keywords if word.arg == parameter]
         value = named[0] if named else call.args[place] if (place := parameters.index(parameter)) < len(call.args) else None
         if isinstance(value, ast.Name):

@@ -10,6 +10,7 @@ import pytest
 from dynexplore.cli import main
 from dynexplore.engine import events as ev
 from dynexplore.tools.tried_remedies import applied, try_remedies
+from dynexplore.views.ranked_costs import Cost
 from dynexplore.views.remedies import Remedy, verdict
 
 pytestmark = pytest.mark.plain("what is tried are programs of torch.compile")
@@ -82,6 +83,31 @@ def test_where_a_text_goes(how: str, text: str, source: str, changed: str | None
     result, environment = applied(Remedy("row", text, how, ""), None, source, "s.py")  # type: ignore[arg-type]
     compile(result, "s.py", "exec")
     assert not environment and (changed is None or result == changed) and (changed is not None or "dynamic=True" in result)
+
+
+@pytest.mark.parametrize(
+    ("call", "passed"),
+    [
+        ("f(x)", "x"),
+        ("f(y, n)", "y"),
+        ("print(f(x))", "x"),
+        ("g(x)", "x"),
+        ("model.g(x).sum()", "x"),
+        ("f(torch.ones(n, 3))", None),
+        ("f(make(n))", None),
+        ("print(f(torch.ones(n, 3)))", None),
+        ("g(torch.ones(n, 3))", None),
+        ("g(F.pad(n, 3))", None),
+        ("g(range(n))", None),
+    ],
+)
+def test_the_argument_of_the_call(call: str, passed: str | None) -> None:
+    """A line is put before the call about the variable that it passes; what a call in an argument is given is another value."""
+    source = f"import torch\nimport torch.nn.functional as F\ndef f(x):\n    return x\nfor n in (2, 3):\n    {call}\n"
+    cost = Cost("recompile", "f (s.py:3)", "", "", callers={"s.py:6": 1})
+    result, _ = applied(Remedy("mark-dynamic", "mark_dynamic(x, 0)", "call", "", source="x"), cost, source, "s.py")
+    lines = source.splitlines()
+    assert result.splitlines() == ([*lines[:5], f"    mark_dynamic({passed}, 0)", *lines[5:]] if passed else lines)
 
 
 @pytest.mark.parametrize(

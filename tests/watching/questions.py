@@ -193,7 +193,7 @@ def f(x):
     return x * 3
 for n in (4, 6, 5, 7, 5):
     f(torch.ones(n, 3))
-""", "`x` has size 5 in dimension 0, which the compiled version excludes", "if such sizes are rare: they get their own compiled version"),
+""", "`x` has size 5 in dimension 0, which the compiled version excludes", "if such sizes are rare"),
     "slice of an input": _calls("pytorch/pytorch#129798", """
 @torch.compile(backend="eager")
 def f(x):
