@@ -111,7 +111,12 @@ set_in_table(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t coun
         return NULL;
     }
     PySetObject *set = (PySetObject *)object;
-    if (PySet_Check(object) ? PySet_Clear(object) < 0 : set->fill != 0 || Py_REFCNT(object) != 1) {
+    if (PySet_Check(object)) {
+        if (PySet_Clear(object) < 0) {
+            goto failed;
+        }
+    } else if (set->fill != 0 || Py_REFCNT(object) != 1) {
+        PyErr_SetString(PyExc_TypeError, "set_in_table: a frozenset that exists is not filled");
         goto failed;
     }
     if (set->table != set->smalltable || PyTuple_GET_SIZE(places) != used) {
