@@ -68,6 +68,7 @@ def anatomy_data(recording: Recording) -> dict[str, Any]:
     """
     names = {entered.frame: entered.code.qualname for entered in recording.frames}
     owners = cache_timeline.entry_frames(recording)
+    timed = {event.entry: event for event in recording.of(ev.GuardsTimed)}
     return {
         "entries": [
             {
@@ -75,7 +76,7 @@ def anatomy_data(recording: Recording) -> dict[str, Any]:
                 "frame": frame,
                 "function": names.get(frame, ""),
                 "asked": [text.instruction_text(recording, guard) for guard in _guards(recording, frame)],
-                **_prices(recording, entry),
+                **_price(timed.get(entry)),
             }
             for entry, frame in owners.items()
         ],
@@ -83,9 +84,8 @@ def anatomy_data(recording: Recording) -> dict[str, Any]:
     }
 
 
-def _prices(recording: Recording, entry: int) -> dict[str, Any]:
+def _price(timed: ev.GuardsTimed | None) -> dict[str, Any]:
     """What one check of an entry costs, and of what that consists, if it was measured."""
-    timed = next((event for event in recording.of(ev.GuardsTimed) if event.entry == entry), None)
     if timed is None:
         return {}
     return {"price": microseconds(timed.seconds), "parts": entry_lines(timed)}

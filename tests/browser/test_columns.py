@@ -81,8 +81,8 @@ def test_the_price_of_an_entry_stands_above_its_guards(opened: Opened) -> None:
     recording.record(ev.GuardsTimed(frame=entry.frame, entry=entry.entry, seconds=2e-6, filters=filters))
     page = opened(recording)
     tab(page, "guards")
-    said = page.locator(".dynx-guard-price").inner_text().strip()
-    assert said == "One check takes 2.00 us; skip_all_guards_unsafe saves 1.90 us (keeps 0 of 5 guards)."
+    price = page.locator(".dynx-guard-price").inner_text().strip()
+    assert price == "One check takes 2.00 us; skip_all_guards_unsafe saves 1.90 us (keeps 0 of 5 guards)."
     parts = page.evaluate("dynexplore.data.anatomy.entries[0].parts")
     assert parts == ["skip_all_guards_unsafe saves 1.90 us (keeps 0 of 5 guards)"]
 

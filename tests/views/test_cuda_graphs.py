@@ -13,24 +13,24 @@ pytestmark = pytest.mark.plain("events made by hand are shown")
 
 def logged(*outcomes: tuple[str, str]) -> Recording:
     """A recording with an event for each outcome and reason."""
-    made = Recording(title="made")
+    recording = Recording(title="made by hand")
     for outcome, reason in outcomes:
-        made.record(ev.CudaGraphLogged(frame=0, outcome=outcome, reason=reason))
-    return made
+        recording.record(ev.CudaGraphLogged(frame=0, outcome=outcome, reason=reason))
+    return recording
 
 
 def test_reasons_are_counted() -> None:
     """The first line counts, each reason follows once, the most frequent first."""
     many = ("warned", "9 sizes")
-    made = logged(("recorded", ""), ("skipped", "cpu device"), many, many, ("re-recorded", "moved"))
-    assert cuda_graph_lines(made) == [
+    recording = logged(("recorded", ""), ("skipped", "cpu device"), many, many, ("re-recorded", "moved"))
+    assert cuda_graph_lines(recording) == [
         "CUDA graphs: 1 recorded, 1 skipped.",
         "  Expensive: 9 sizes (2 times)",
         "  Skipped: cpu device",
         "  Recorded again: moved",
     ]
-    assert cuda_graph_lines(made, 1)[-1] == "  ... and 2 more reasons (--full)"
-    assert [(row["outcome"], row["times"]) for row in cuda_graphs_of(made)] == [
+    assert cuda_graph_lines(recording, 1)[-1] == "  ... and 2 more reasons (--full)"
+    assert [(row["outcome"], row["times"]) for row in cuda_graphs_of(recording)] == [
         ("recorded", 1), ("skipped", 1), ("warned", 2), ("re-recorded", 1),
     ]  # fmt: skip
 

@@ -13,12 +13,12 @@ pytestmark = pytest.mark.plain("events made by hand are shown")
 
 def recording(*seconds: float) -> Recording:
     """A recording with an entry for each price."""
-    made = Recording(title="made")
+    recording = Recording(title="made by hand")
     for number, price in enumerate(seconds, 1):
         values = ev.GuardPrice("self", 40, 0.8 * price), ev.GuardPrice("x", 2, 0.01 * price)
         filters = ev.FilterPrice("skip_a", 10, 42, 0.25 * price), ev.FilterPrice("skip_b", 41, 42, 0.99 * price)
-        made.record(ev.GuardsTimed(frame=number, entry=number, seconds=price, values=values, filters=filters))
-    return made
+        recording.record(ev.GuardsTimed(frame=number, entry=number, seconds=price, values=values, filters=filters))
+    return recording
 
 
 def test_the_costliest_come_first_and_the_rest_is_counted() -> None:
@@ -35,10 +35,10 @@ def test_the_costliest_come_first_and_the_rest_is_counted() -> None:
 
 def test_a_filter_that_saves_nothing_is_said_to() -> None:
     """Where no filter saves a tenth, one line says so."""
-    made = Recording(title="made")
+    recording = Recording(title="made by hand")
     filters = (ev.FilterPrice("skip_b", 41, 42, 1e-6),)
-    made.record(ev.GuardsTimed(frame=1, entry=1, seconds=1e-6, filters=filters))
-    assert price_lines(made)[-1].strip() == "no guard filter saves a tenth of it"
+    recording.record(ev.GuardsTimed(frame=1, entry=1, seconds=1e-6, filters=filters))
+    assert price_lines(recording)[-1].strip() == "no guard filter saves a tenth of it"
 
 
 def test_plain_data_is_in_microseconds() -> None:

@@ -143,8 +143,7 @@ def _refuse_other_promotion(ctx: Interpreter, op: str, target: Any, fake: Any, a
     except OperatorFailed as failure:
         _break_on(ctx, failure)
     if [_type_of(value) for value in pytree.tree_leaves(fake)] != [_type_of(value) for value in pytree.tree_leaves(other)]:
-        name = target if isinstance(target, str) else getattr(target, "__name__", str(target))
-        ctx.break_graph("DX412", operator=name, argument="a scalar of numpy")
+        ctx.break_graph("DX412", operator=_shown_name(target), argument="a scalar of numpy")
 
 
 def _python_value(value: VariableTracker) -> Any:
@@ -178,7 +177,6 @@ def describe(ctx: Interpreter, node: torch.fx.Node) -> None:
 def proxy_of(ctx: Interpreter, value: VariableTracker, target: Any) -> Any:
     """A tracker as an argument of a node; breaks the graph if it cannot be one."""
     value.read_items(ctx)
-    name = target if isinstance(target, str) else getattr(target, "__name__", str(target))
     try:
         proxy = value.as_proxy()
         if not isinstance(proxy, type):
@@ -187,9 +185,14 @@ def proxy_of(ctx: Interpreter, value: VariableTracker, target: Any) -> Any:
             return _DTYPES[proxy]
         raise NotProxyable(value.type_name())  # FX has no code for a class
     except TruthNotProxyable:
-        ctx.break_graph("DX105", operation=f"bool(), for {name}")
+        ctx.break_graph("DX105", operation=f"bool(), for {_shown_name(target)}")
     except NotProxyable:
-        ctx.break_graph("DX412", operator=name, argument=value.type_name())
+        ctx.break_graph("DX412", operator=_shown_name(target), argument=value.type_name())
+
+
+def _shown_name(target: Any) -> str:
+    """What an operation calls, in a report."""
+    return target if isinstance(target, str) else str(getattr(target, "__name__", target))
 
 
 def is_graph_value(value: Any) -> bool:
@@ -271,7 +274,7 @@ def _break_on(ctx: Interpreter, failure: OperatorFailed) -> NoReturn:
 def kind_of_failure(failure: OperatorFailed) -> tuple[str, dict[str, object]]:
     """The kind of graph break, and its facts, for an exception of an operator on fake tensors."""
     cause = failure.cause
-    name = failure.target if isinstance(failure.target, str) else getattr(failure.target, "__name__", str(failure.target))
+    name = _shown_name(failure.target)
     facts: dict[str, object] = {"operator": name}
     if isinstance(cause, InputResized):
         return "DX408", {"operation": f"{name} with an out= of another size"}

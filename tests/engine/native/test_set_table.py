@@ -9,27 +9,18 @@ from typing import Any
 import pytest
 
 from dynexplore.engine import native
+from grown_sets import grown_set
 
 pytestmark = pytest.mark.plain("functions of C, which no frame calls here")
-
-
-def after(*changes: tuple[list[int], list[int]]) -> set[int]:
-    """A set to which numbers were added, and from which some were discarded, in turn."""
-    members: set[int] = set()
-    for added, discarded in changes:
-        members.update(added)
-        for member in discarded:
-            members.discard(member)
-    return members
 
 
 SETS: dict[str, Any] = {
     "empty": set(),
     "small": {1, 2, 3},
-    "colliding": after(([8, 16, 0, 24], [])),
-    "with a gap": after(([8, 16, 0, 24], [16])),
+    "colliding": grown_set(([8, 16, 0, 24], [])),
+    "with a gap": grown_set(([8, 16, 0, 24], [16])),
     "large": set(range(0, 400, 8)),
-    "once large": after((list(range(0, 400, 8)), list(range(0, 380, 8)))),
+    "once large": grown_set((list(range(0, 400, 8)), list(range(0, 380, 8)))),
     "frozen": frozenset([8, 16, 0]),
 }
 

@@ -654,9 +654,9 @@ def test_a_class_cell_that_is_none(body):
     """`type` refuses what is no cell under the name where the compiler leaves the cell of `super()`."""
     namespace: dict[str, Any] = {}
     exec(
-        f"def program(x):\n    try:\n        class Made:\n            {body}\n        made = Made()\n"
+        f"def program(x):\n    try:\n        class Made:\n            {body}\n        instance = Made()\n"
         "        names = [name for name in vars(Made) if name[:2] != '__']\n"
-        "        result = names, hasattr(made, '__classcell__'), 'f' in names and made.f() is Made\n"
+        "        result = names, hasattr(instance, '__classcell__'), 'f' in names and instance.f() is Made\n"
         "    except TypeError as error:\n        result = str(error)\n    return x + 1, result\n",
         namespace,
     )

@@ -182,7 +182,7 @@ WRAPPED = {"annotated": with_annotations, "bare": without_annotations, "object":
 @pytest.mark.parametrize("wrapped", WRAPPED)
 def test_a_wrapper_loses_the_annotations_that_the_wrapped_function_lacks(wrapped: str, is_annotated: bool) -> None:
     """An attribute that is empty is taken, too; one that is missing is not."""
-    given = WRAPPED[wrapped]
+    original = WRAPPED[wrapped]
 
     def program(x: Any) -> Any:
         if is_annotated:
@@ -193,9 +193,9 @@ def test_a_wrapper_loses_the_annotations_that_the_wrapped_function_lacks(wrapped
 
             def outer(b): ...  # type: ignore[no-untyped-def,misc]
 
-        functools.update_wrapper(outer, given)  # type: ignore[arg-type]
+        functools.update_wrapper(outer, original)  # type: ignore[arg-type]
         shown = [str(part) for part in _shown(outer)]
-        return x + 1, shown, outer.__wrapped__ is given, getattr(outer, "__type_params__", None)  # type: ignore[attr-defined]
+        return x + 1, shown, outer.__wrapped__ is original, getattr(outer, "__type_params__", None)  # type: ignore[attr-defined]
 
     assert_same_as_eager(program, torch.ones(2), calls=2, graphs=range(1, 4))
 

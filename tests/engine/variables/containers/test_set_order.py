@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from typing import Any
 
@@ -9,20 +10,12 @@ import pytest
 import torch
 
 import dynexplore
+from grown_sets import grown_set
 
 
 def filled(*changes: tuple[Any, Any]) -> Any:
-    """Make a set to which members were added, and from which some were discarded, in turn."""
-
-    def make() -> set[Any]:
-        members: set[Any] = set()
-        for added, discarded in changes:
-            members.update(added)
-            for member in discarded:
-                members.discard(member)
-        return members
-
-    return make
+    """A function that makes such a set anew in each call."""
+    return functools.partial(grown_set, *changes)
 
 
 MADE = {
