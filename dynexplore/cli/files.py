@@ -47,6 +47,9 @@ def add_to(commands: Any) -> None:
     command.add_argument(
         "--dump", type=Path, metavar="DIR", help="write each graph to DIR as a text file grouped by module, and an index"
     )
+    command.add_argument(
+        "--stacks", action="store_true", help="print which callers led to which compilations (TORCH_TRACE folders)"
+    )
     command.add_argument("--text", action="store_true", help="print text instead of opening the browser")
     output_files.add_to(command)
     command.set_defaults(command=open_recording, passes_on=False)
@@ -83,6 +86,8 @@ def open_recording(arguments: argparse.Namespace) -> int:
         print(RecordingDiff(_read(arguments.against, arguments.rank, None), recording))
     elif arguments.dump is not None:
         _dump(recording, arguments)
+    elif arguments.stacks:
+        print(_stacks(recording, arguments))
     elif outputs or arguments.summary_json is not None or arguments.perfetto is not None:
         output_files.write(outputs, recording, arguments)
     elif arguments.text or not sys.stdout.isatty():
@@ -122,6 +127,14 @@ def _dump(recording: Recording, arguments: argparse.Namespace) -> None:
     print(f"wrote {len(files)} files; begin with {files[0]}")
 
 
+def _stacks(recording: Recording, arguments: argparse.Namespace) -> str:
+    from dynexplore.recording.recording import redacted
+    from dynexplore.views.stack_trie import trie_lines
+
+    lines = trie_lines(redacted(recording) if arguments.redact else recording)
+    return "\n".join(lines) or "This recording has no stacks: only TORCH_TRACE folders contain them."
+
+
 def _holds_ranks(path: Path, run: int | None) -> bool:
     from dynexplore.ranks.folder import holds_ranks
 
@@ -148,8 +161,8 @@ def _open_ranks(path: Path, outputs: Outputs, arguments: argparse.Namespace) -> 
     output_files.check_forms_of_ranks(outputs)
     if arguments.summary_json is not None:
         raise Mistake(f"{path} has several ranks: --rank N chooses the one that --summary-json is about")
-    if arguments.dump is not None or arguments.against is not None:
-        raise Mistake(f"{path} has several ranks: --rank N chooses the one that --dump and --against are about")
+    if arguments.dump is not None or arguments.against is not None or arguments.stacks:
+        raise Mistake(f"{path} has several ranks: --rank N chooses the one that --dump, --against and --stacks are about")
     bar = _ProgressBar(path.name)
     try:
         ranks = open_ranks(path, progress=bar, run=arguments.run)

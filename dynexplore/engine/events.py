@@ -240,7 +240,8 @@ class FrameEntered(Event):
 
     `parent` is the frame in whose modified code this one was called, None at the top. `caller` is the line of user code that made
     the call (None: unknown, as in recordings older than the field). If a resume function continues in a callee, `chain` has the
-    lines at which its frames continue, outermost first.
+    lines at which its frames continue, outermost first. `stack` has all callers, outermost first; only logs of torch.compile
+    record them.
     """
 
     parent: int | None
@@ -248,6 +249,7 @@ class FrameEntered(Event):
     arguments: tuple[tuple[str, ValueView], ...] = ()
     caller: UserFrame | None = None
     chain: tuple[UserFrame, ...] = ()
+    stack: tuple[UserFrame, ...] = ()
 
 
 @record(kw_only=True)
@@ -519,13 +521,13 @@ times: seconds of each phase; memory: what is alive at each node of forward and 
 
 
 TRACE_PARTS = (
-    "captured", "joint", "graph", "code", "guards", "reasons", "failure", "metrics", "symbols", "bytecode", "passes", "settings",
-    "cache", "runtime", "runnable", "other",
+    "captured", "joint", "graph", "code", "provenance", "guards", "reasons", "failure", "metrics", "symbols", "bytecode", "passes",
+    "settings", "cache", "runtime", "runnable", "other",
 )  # fmt: skip
 """Parts of the artifacts in torch.compile's own logs, the most informative first: captured: the graph as printed by Dynamo;
-guards: the tree; reasons: of breaks and recompiles; failure: tracebacks; metrics: counts and times; symbols: dynamic sizes;
-bytecode; passes: graphs before and after Inductor's passes; settings, cache, runtime: torch's own; runnable: a program that runs
-the graph; other.
+provenance: the operators in each kernel; guards: the tree; reasons: of breaks and recompiles; failure: tracebacks; metrics: counts
+and times; symbols: dynamic sizes; bytecode; passes: graphs before and after Inductor's passes; settings, cache, runtime: torch's
+own; runnable: a program that runs the graph; other.
 """
 
 
@@ -752,6 +754,15 @@ class PhaseTimed(Event):
     """The duration of a phase ("translate", "backend", "guards", ...), in seconds."""
 
     phase: str
+    seconds: float
+
+
+@record(kw_only=True)
+class PhaseSpan(Event):
+    """A phase of torch.compile as its log times it: it began `begin` seconds after the first phase of the compilation."""
+
+    phase: str
+    begin: float
     seconds: float
 
 

@@ -2,7 +2,7 @@
 
 The idea: a recording may be opened on another machine, so no file is accessed.
 
-In: the path of a file, as stored in a recording. Out: `is_installed(file)`. PyTorch's counterpart: none;
+In: the path of a file, as stored in a recording. Out: `is_installed(file)`, `is_torch(file)`. PyTorch's counterpart: none;
 torch/_dynamo/trace_rules.py lists the modules that Dynamo skips.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 
 _LIBRARY = re.compile(r"[/\\](site-packages|dist-packages)[/\\]|[/\\]lib[/\\]python3[.\d]*[/\\]")
+_TORCH = re.compile(r"[/\\](site-packages|dist-packages)[/\\]torch[/\\]")
 _LAUNCHER = re.compile(
     r"[/\\](bin|Scripts)[/\\](accelerate|deepspeed|dynexplore|i?python|jupyter|py\.?test|torchrun)[^/\\.]*(\.exe)?$"
 )
@@ -23,3 +24,12 @@ def is_installed(file: str) -> bool:
     (True, True, False)
     """
     return file.startswith("<frozen ") or bool(_LIBRARY.search(file) or _LAUNCHER.search(file))
+
+
+def is_torch(file: str) -> bool:
+    """Whether a file is one of PyTorch's own, by its path.
+
+    >>> is_torch("/x/site-packages/torch/nn/modules/conv.py"), is_torch("/x/site-packages/transformers/modeling_utils.py")
+    (True, False)
+    """
+    return bool(_TORCH.search(file))

@@ -45,11 +45,12 @@ T = TypeVar("T")
 _GZIP = b"\x1f\x8b"
 """What a packed file begins with."""
 
-SCHEMA = 7
+SCHEMA = 8
 """Version of the JSON form. A reader accepts this version and older ones. 2: the real run beside the symbolic one. 3: engine,
 process and rank, and the clock. 4: the targets of a program, how it ended, and why a graph's backend was skipped. 5: guard kinds
 by their standard names (upgrades.py), and how sizes, numbers and objects are specialized. 6: every guard that fails in a miss, the
 line of the caller, seconds of each operator in a replay, and remedies that were tried. 7: prices of guards, and CUDA graphs.
+8: the callers of a compilation, and the phases in logs.
 """
 
 _SCHEMA_OF_ORIGIN = 3

@@ -53,9 +53,11 @@ def described(artefact: Artefact, compile_: Compile | None = None) -> tuple[str,
     """Stage, part and language of a text."""
     kind, name = artefact.kind, artefact.name
     if kind == "inductor_output_code":
-        return _stage_of_code(artefact, compile_), "code", "python"
+        return _stage_of(artefact, compile_), "code", "python"
     if kind == "metrics":
         return name, "metrics", "text"
+    if name == "inductor_provenance_tracking_node_mappings":
+        return _stage_of(artefact, compile_), "provenance", "text"
     if kind in _KINDS:
         stage, part, language = _KINDS[kind]
         return stage or name, part, language
@@ -78,15 +80,16 @@ def _by_name(name: str) -> tuple[str, str, str]:
     return name.replace("_", " "), "other", "text"
 
 
-def _stage_of_code(artefact: Artefact, compile_: Compile | None) -> str:
-    """The stage of generated code, which does not name its graph: the first is forward's, and the next backward's if there is a
-    joint graph.
+def _stage_of(artefact: Artefact, compile_: Compile | None) -> str:
+    """The stage of generated code and of its provenance, which do not name their graph: the first is forward's, and the next
+    backward's if there is a joint graph.
     """
     if compile_ is None:
         return "generated"
     if not compile_.of("aot_joint_graph"):
         return "inference"
-    return "forward" if compile_.of("inductor_output_code")[0] is artefact else "backward"
+    alike = compile_.of(artefact.kind, "" if artefact.kind == "inductor_output_code" else artefact.name)
+    return "forward" if alike[0] is artefact else "backward"
 
 
 def that_fit(contents: Contents, room: int) -> set[Payload]:

@@ -47,7 +47,8 @@ class Compile:
     """One compilation; see the module docstring.
 
     `name` is torch's compile id, with `#2` appended if the id occurs a second time. `stack` is the user's stack, with the compiled
-    function last; `began` and `ended` are microseconds since the start of the year.
+    function last; `began` and `ended` are microseconds since the start of the year. `phases` are the
+    texts in which phases begin and end, with their times.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Compile:
     backward: dict[str, Any] = field(default_factory=dict)
     artefacts: list[Artefact] = field(default_factory=list)
     symbols: list[str] = field(default_factory=list)
+    phases: list[tuple[int, Payload]] = field(default_factory=list)
     inputs: dict[str, None] = field(default_factory=dict)
 
     def of(self, kind: str, name: str = "") -> list[Artefact]:
@@ -85,8 +87,11 @@ def compiles_of(entries: Iterable[Entry]) -> Contents:
     return fold.contents
 
 
-_PASSED_OVER = frozenset(("chromium_event", "describe_tensor", "describe_storage", "str", "link"))
-"""Kinds without additional information: events of the trace viewer, descriptions of fake tensors, the string table."""
+_PASSED_OVER = frozenset(("describe_tensor", "describe_storage", "str", "link"))
+"""Kinds without additional information: descriptions of fake tensors, the string table."""
+
+MOST_PHASES = 400
+"""The maximum number of begins and ends of phases kept for one compilation."""
 
 _RELEVANT_METRICS = (
     "co_name", "co_filename", "co_firstlineno", "guard_count", "shape_env_guard_count", "graph_op_count", "graph_node_count",
@@ -122,6 +127,10 @@ class _Fold:
             self._other(entry)
             return
         compile_ = self._latest.get(entry.compilation)
+        if entry.kind == "chromium_event":
+            if compile_ is not None and entry.payload is not None and len(compile_.phases) < MOST_PHASES:
+                compile_.phases.append((entry.microseconds, entry.payload))
+            return
         if compile_ is None or (compile_.metrics and _begins(entry)):
             compile_ = self._begun(entry)
         if not compile_.metrics:  # a backward graph is compiled much later, when it is first needed

@@ -22,9 +22,18 @@ from typing import Any
 
 from dynexplore.engine import events as ev
 from dynexplore.recording.clock import Clock
-from dynexplore.recording.installed_files import is_installed
+from dynexplore.recording.installed_files import is_installed, is_torch
 from dynexplore.recording.recording import Recording
-from dynexplore.traces import artefact_kinds, entry_limits, graph_text, guard_text, recompile_reasons, torch_words
+from dynexplore.traces import (
+    artefact_kinds,
+    entry_limits,
+    graph_text,
+    guard_text,
+    phases,
+    provenance,
+    recompile_reasons,
+    torch_words,
+)
 from dynexplore.traces.compiles import Artefact, Compile, Contents
 from dynexplore.traces.contradictions import contradictions
 from dynexplore.traces.sources import Sources
@@ -77,7 +86,10 @@ class _LogConverter:
         code, function = self._code_of_frame[_number_of(compile_)] = self._code_of(compile_)
         parent = self._last.get((code.file, function)) if code.resumes >= 0 else None
         self._last[code.file, function] = frame
-        self._record(compile_.began, ev.FrameEntered(frame=frame, parent=parent, code=code, caller=_caller(compile_)))
+        self._record(
+            compile_.began,
+            ev.FrameEntered(frame=frame, parent=parent, code=code, caller=_caller(compile_), stack=_stack(compile_)),
+        )
         self._recompiled(compile_, frame)
         last = compile_.attempts
         for attempt in range(1, last):
@@ -280,6 +292,8 @@ class _LogConverter:
         if payload not in self._fits:
             return f"not read, for the texts of this log are too many: {place}"
         text = self._text(artefact)
+        if part == "provenance":
+            return provenance.as_text(text)
         return text if payload.size <= LONGEST else f"{text}\n... cut here: {place}"
 
     def _facts(self, compile_: Compile, frame: int) -> None:
@@ -291,6 +305,8 @@ class _LogConverter:
         for metrics, stage in ((compile_.metrics, "compile"), (compile_.backward, "backward compile")):
             if metrics:
                 self._artefact(frame, compile_.name, Artefact("metrics", stage, 0, text=_table(metrics)), compile_)
+        for span in phases.spans_of(self._log, compile_):
+            self._record(compile_.ended, ev.PhaseSpan(frame=frame, phase=span.phase, begin=span.begin, seconds=span.seconds))
         if compile_.symbols:
             symbols = Artefact("symbols", "", 0, text="\n".join(compile_.symbols))
             self._artefact(frame, compile_.name, symbols, compile_)
@@ -415,6 +431,11 @@ def _caller(compile_: Compile) -> ev.UserFrame | None:
     """The line of the program that called the compiled function: the stack ends in the function itself."""
     own = [place for place in compile_.stack[:-1] if place.line and not is_installed(place.file)]
     return _plain_frame(own[-1]) if own else None
+
+
+def _stack(compile_: Compile) -> tuple[ev.UserFrame, ...]:
+    """The callers, without torch's own frames and the function itself."""
+    return tuple(_plain_frame(place) for place in compile_.stack[:-1] if place.line and not is_torch(place.file))
 
 
 def _torch_name(compile_: Compile) -> str:

@@ -30,6 +30,7 @@ from dynexplore.views import (
     memory_picture,
     overview,
     real_run,
+    stack_trie,
     story,
     text,
 )
@@ -76,6 +77,7 @@ def explorer_data(recording: Recording, timeline: Timeline | None = None) -> Pla
         "anatomy": anatomy.anatomy_data(recording),
         "inspection": break_inspection.inspection_data(recording),
         "memory": memory_picture.memory_data(recording),
+        **_stacks(recording),
         **_artifacts(recording, 0),
         "values": values.rows,
         "links": _links(links.Links(recording)),
@@ -120,6 +122,12 @@ class Values:
 
     def named(self, pairs: Iterable[tuple[str, ev.ValueView | None]]) -> list[list[Any]]:
         return [[name, self.number(view)] for name, view in pairs]
+
+
+def _stacks(recording: Recording) -> Plain:
+    """The trie of stacks, where a recording has any."""
+    rows = stack_trie.trie_data(recording)
+    return {"stacks": rows} if rows else {}
 
 
 # -- code --------------------------------------------------------------------------------------------------------------

@@ -2,8 +2,9 @@
 
 The idea: to compare two jobs, or to search a model of a hundred layers, people write a script that prints every graph. Here each
 graph becomes one file, named after the user's function, with its operators below the module that computes them and the line of the
-program beside them. The index lists them with their sizes, breaks and files. The texts contain no times or addresses, so that two
-dumps can be compared with `diff -r`.
+program beside them; another one has its kernels, if the log relates them to operators. The index lists them with their sizes,
+breaks and files. `stacks.txt` has the callers of all compilations. The texts contain no times or addresses, so that two dumps can
+be compared with `diff -r`.
 
 In: a Recording, a folder. Out: `dump(recording, folder)`, the files written, the index first; `graph_text(graph)`.
 
@@ -22,6 +23,7 @@ from dynexplore.recording.recording import GraphView, Recording
 from dynexplore.views import text
 from dynexplore.views.counts import plural
 from dynexplore.views.names import frame_name, short_file
+from dynexplore.views.stack_trie import trie_lines
 
 _LONGEST_NAME = 60
 
@@ -36,17 +38,31 @@ def dump(recording: Recording, folder: Path) -> list[Path]:
     files: list[Path] = []
     for number, graph in enumerate(recording.graphs, 1):
         function = names.get(graph.frame, "")
-        file = folder / f"{number:03}_{_as_file_name(function)}.txt"
+        name = f"{number:03}_{_as_file_name(function)}.txt"
+        file = folder / name
         file.write_text(f"{function}, graph {graph.name}\n\n{graph_text(graph)}\n", encoding="utf-8")
         files.append(file)
+        if kernels := _kernels_of(recording, graph):
+            file = file.with_suffix(".kernels.txt")
+            file.write_text(f"{function}, graph {graph.name}\n\n{kernels}\n", encoding="utf-8")
+            files.append(file)
         broke = next(iter(recording.of_frame(graph.frame, ev.GraphBroke)), None)
         modules = len({node.module for node in graph.nodes if node.module})
-        rows.append((file.name, function, graph.name, str(graph.op_count), str(modules), broke.title if broke else ""))
+        rows.append((name, function, graph.name, str(graph.op_count), str(modules), broke.title if broke else ""))
+    if stacks := trie_lines(recording):
+        files.append(folder / "stacks.txt")
+        files[-1].write_text("\n".join(stacks) + "\n", encoding="utf-8")
     index = folder / "index.txt"
     header = ("file", "function", "graph", "operators", "modules", "ends with a break")
     table = text.table(header, rows) if rows else "Nothing was captured."
     index.write_text(f"{recording.title}: {plural(len(rows), 'graph')}\n\n{table}\n", encoding="utf-8")
     return [index, *files]
+
+
+def _kernels_of(recording: Recording, graph: GraphView) -> str:
+    """Which operators each kernel of a graph computes, stage by stage; "" if the recording does not contain it."""
+    texts = [event for event in recording.of_frame(graph.frame, ev.ArtifactEmitted) if event.part == "provenance"]
+    return "\n\n".join(f"{event.stage}\n{event.text}" for event in texts if event.graph == graph.name)
 
 
 def _as_file_name(function: str) -> str:

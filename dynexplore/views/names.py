@@ -6,7 +6,7 @@ function that it continues. A decorator puts a function called `wrapper` in fron
 A file is known by its base name, a library by its installation directory.
 
 In: a Recording and parts of it. Out: `argument_behind`, `calling_line`, `decorator_of`, `frame_code`, `frame_name`, `goes_on`,
-`input_names`, `is_entry`, `is_library`, `is_torch`, `is_torchs_entry`, `module_name`, `plain_name`, `short_file`,
+`input_names`, `is_entry`, `is_library`, `is_torchs_entry`, `module_name`, `plain_name`, `short_file`,
 `skipped_name`, `user_codes`. PyTorch's counterpart: none.
 """
 
@@ -26,7 +26,6 @@ ENTRY_FILE = "<dynexplore entry>"
 _ON_THE_STACK = re.compile(r"\b___stack(\d+)\b")
 """A parameter of a resume function, for what was on the stack at the graph break."""
 
-_TORCH = re.compile(r"[/\\](site-packages|dist-packages)[/\\]torch[/\\]")
 _WRAPS = re.compile(r"\s*(?:@.*\n\s*)*?@(?:\w+\.)*wraps\((\w+)\)")
 
 
@@ -49,15 +48,6 @@ def is_library(file: str) -> bool:
     (True, False)
     """
     return file == ENTRY_FILE or is_installed(file)
-
-
-def is_torch(file: str) -> bool:
-    """Whether a file is one of PyTorch's own, by its path.
-
-    >>> is_torch("/x/site-packages/torch/nn/modules/conv.py"), is_torch("/x/site-packages/transformers/modeling_utils.py")
-    (True, False)
-    """
-    return bool(_TORCH.search(file))
 
 
 def short_file(file: str) -> str:

@@ -1,8 +1,9 @@
 """Compile time by function as a trace for Perfetto: each frame, the functions inlined in it, and the backend.
 
 The idea: a flame chart shows whose code is slow to trace. A frame is a slice from its first event to its last; an inlined
-function is a nested slice, and so is the backend's compilation of a graph. Each slice has a source location. The format is
-Chrome's trace event JSON, which Perfetto (https://ui.perfetto.dev) and chrome://tracing read.
+function is a nested slice, and so is the backend's compilation of a graph, or each phase that a log of torch.compile times. Each
+slice has a source location. The format is Chrome's trace event JSON, which Perfetto (https://ui.perfetto.dev) and chrome://tracing
+read.
 
 In: a Recording; without times, as from a log, compilations are laid out one after the other. Out: `trace(recording)`, plain
 data; `as_json(recording)`, its text. PyTorch's counterpart: `ChromiumEventLogger` in torch/_dynamo/utils.py, which records
@@ -12,8 +13,8 @@ phases, but no function of the program.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dynexplore.engine import events as ev
@@ -78,7 +79,25 @@ def _named(kind: str, name: str, thread: int) -> Plain:
 def slices_of(recording: Recording) -> list[Slice]:
     """Every slice, outer ones before those they contain."""
     slices = [each for _, frame in sorted(_frames(recording).items()) for each in frame.slices()]
-    return sorted(slices, key=lambda each: (each.thread, each.begin, -each.end))
+    threads: dict[str, list[Slice]] = {}
+    for each in slices:
+        threads.setdefault(each.thread, []).append(each)
+    return [each for _, own in sorted(threads.items()) for each in nested(own)]
+
+
+def nested(slices: Sequence[Slice]) -> list[Slice]:
+    """Slices of one thread, each cut off where one that began before it ends: clocks of a log differ by a millisecond, and a
+    viewer drops slices that overlap without nesting.
+    """
+    around: list[Slice] = []
+    shown = []
+    for each in sorted(slices, key=lambda each: (each.begin, -each.end)):
+        while around and around[-1].end <= each.begin:
+            around.pop()
+        end = min(each.end, around[-1].end) if around else each.end
+        shown.append(replace(each, end=end))
+        around.append(shown[-1])
+    return shown
 
 
 class _Frame:
@@ -92,6 +111,7 @@ class _Frame:
         self.facts: Plain = {"place": self.place, "frame": entered.frame}
         self.inside: list[Slice] = []
         self._open: dict[tuple[int, int], Slice] = {}
+        self._phases: list[Slice] = []
 
     def take(self, event: ev.Event, moment: float) -> None:
         """Add one more event of this frame; events after its end belong to the real run."""
@@ -106,6 +126,9 @@ class _Frame:
         elif isinstance(event, ev.InlineLeft):
             if (event.attempt, event.callee) in self._open:
                 self._open.pop((event.attempt, event.callee)).end = moment
+        elif isinstance(event, ev.PhaseSpan):
+            begin = self.begin + event.begin
+            self._phases.append(Slice(event.phase, "phase", begin, begin + event.seconds, self.thread, {"place": self.place}))
         elif isinstance(event, ev.SubgraphCompiled):
             self._leave(moment - event.seconds)
             begin = max(moment - event.seconds, self.begin)
@@ -126,7 +149,7 @@ class _Frame:
         """The slice of the frame, and the nested ones."""
         self._leave(self.end)
         yield Slice(self.name, "frame", self.begin, self.end, self.thread, self.facts)
-        yield from self.inside
+        yield from self._phases or self.inside  # with phases, it is known when the backend ran
 
 
 def _frames(recording: Recording) -> dict[int, _Frame]:
@@ -143,6 +166,8 @@ def _frames(recording: Recording) -> dict[int, _Frame]:
             frame = frames[event.frame]
             if moment is None:  # only the duration of the whole is known
                 frame.end = max(frame.end, frame.begin + seconds.get(event.frame, 0.0))
+                if isinstance(event, ev.PhaseSpan) and frame.begin + event.begin >= frame.end:
+                    continue  # of a backward graph, compiled while others were
             if moment is not None or not isinstance(event, ev.InlineEntered | ev.InlineLeft):
                 frame.take(event, moment.seconds if moment is not None else frame.end)
     return frames

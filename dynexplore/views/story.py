@@ -16,10 +16,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dynexplore.engine import events as ev
+from dynexplore.recording.installed_files import is_torch
 from dynexplore.recording.recording import Recording
 from dynexplore.views.annotated import Annotations
 from dynexplore.views.headline import headline, in_its_function, worst_break
-from dynexplore.views.names import frame_name, input_names, is_entry, is_library, is_torch
+from dynexplore.views.names import frame_name, input_names, is_entry, is_library
 from dynexplore.views.timeline import State
 
 Plain = dict[str, Any]

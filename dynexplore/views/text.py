@@ -28,6 +28,7 @@ from dynexplore.views.headline import headline
 from dynexplore.views.names import ENTRY_FILE, chain_words, frame_code, frame_name, goes_on, is_library, skipped_name
 from dynexplore.views.ranked_costs import block, costs_of
 from dynexplore.views.specializations import decisions, recompiled_because, specialized_by
+from dynexplore.views.stack_trie import trie_lines
 from dynexplore.views.timeline import State, Timeline
 
 
@@ -684,6 +685,8 @@ def captured_otherwise(event: ev.CapturedOtherwise) -> str:
 def report(recording: Recording, width: int = ev.WIDTH) -> str:
     """Everything: explanation, frames, calls, and the debug printout of each frame; `width` as in `events.wrapped`."""
     blocks = [explanation(recording, width), "FRAMES\n" + frames(recording), "CALLS\n" + calls(recording)]
+    if stacks := trie_lines(recording):
+        blocks.append("STACKS\n" + "\n".join(stacks))
     if real_run_text := real_run.report(recording):
         blocks.append("REAL RUN\n" + real_run_text)
     blocks += [f"FRAME {entered.frame}\n\n{debug_printout(recording, entered.frame, width=width)}" for entered in recording.frames]

@@ -194,6 +194,17 @@ def test_files_of_the_schema_before_prices_load() -> None:
     assert again["schema"] == SCHEMA and Recording.from_plain(again) == r
 
 
+def test_files_of_the_schema_before_stacks_load() -> None:
+    """A file of schema 7, saved by the version that wrote it: no callers and no phases are known."""
+    saved = (Path(__file__).parent / "saved" / "schema_7.json").read_text(encoding="utf-8")
+    assert json.loads(saved)["schema"] == 7
+    r = Recording.from_json(saved)
+    assert [entered.stack for entered in r.frames] == [()] and not r.of(ev.PhaseSpan)
+    assert headline(r).summary.startswith("torch.compile of trace makes one graph of 2 operators")
+    again = json.loads(r.to_json())
+    assert again["schema"] == SCHEMA and Recording.from_plain(again) == r
+
+
 def test_renamed_kinds_of_guards_are_read_under_their_new_names() -> None:
     """A file of schema 4, saved by the version that wrote it: each of its guards has the kind that it has today."""
     saved = (Path(__file__).parent / "saved" / "schema_4.json").read_text(encoding="utf-8")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
+from views.trace_format import problems_of
 
 import dynexplore
 from dynexplore.cli import main
@@ -26,17 +26,13 @@ def outer(x: torch.Tensor) -> torch.Tensor:
     return inner(y)
 
 
-def nested(events: list[dict[str, Any]]) -> bool:
-    """Whether no slice of a thread overlaps another without lying in it."""
-    open_until: list[float] = []
-    for event in sorted((event for event in events if event["ph"] == "X"), key=lambda event: (event["ts"], -event["dur"])):
-        while open_until and open_until[-1] <= event["ts"] + 1e-3:
-            open_until.pop()
-        end = event["ts"] + event["dur"]
-        if open_until and end > open_until[-1] + 1:
-            return False
-        open_until.append(end)
-    return True
+def test_the_check_notices_what_a_viewer_drops() -> None:
+    """Overlapping slices, numbers that are text, an unknown kind of event."""
+    row = {"name": "a", "ph": "X", "ts": 0, "dur": 10, "pid": 1, "tid": 1}
+    assert problems_of({"traceEvents": [row, {**row, "ts": 5, "dur": 5}, {**row, "ts": 10}]}) == []
+    for wrong in ({"ts": 5}, {"ts": "0"}, {"dur": -1}, {"ph": "Q"}, {"tid": "1"}, {"name": ""}):
+        assert problems_of({"traceEvents": [row, {**row, **wrong}]})
+    assert problems_of([row]) == ["no object with traceEvents"]
 
 
 @pytest.mark.parametrize("engine", ["dynexplore", pytest.param("torch.compile", marks=pytest.mark.lenses)])
@@ -50,8 +46,7 @@ def test_functions_lie_in_their_frames(engine: str) -> None:
     assert all(any(frame.begin <= each.begin <= each.end <= frame.end for frame in frames) for each in callees)
     assert callees[0].facts["place"].startswith("test_perfetto.py:")
     data = json.loads(as_json(recording))
-    assert nested(data["traceEvents"])
-    assert all(event["dur"] >= 0 for event in data["traceEvents"] if event["ph"] == "X")
+    assert problems_of(data) == []
 
 
 def test_a_recording_without_times_has_its_frames_one_after_the_other() -> None:

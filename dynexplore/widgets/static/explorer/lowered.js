@@ -16,6 +16,7 @@ const FILE = /^\s*# File: .*?:(\d+) in /;
 const ATEN = /^\s*(\w+)(?:: ?"[^"]*")? = torch\.ops\.\w+\.(\w+)/;
 const BODY = /^(op\d+(?:_op\d+)*)\b/;
 const ORIGINS = /\b(op\d+(?:_op\d+)*): ([\w, ]+)/g;
+const ORIGIN = /^ +\w+ +from ([\w, ]+)$/;
 const NODES = /Source Nodes: \[([^\]]*)\]/;
 const KERNEL = /\b(\w+_fused_(\w+?)_\d+)\b/;
 
@@ -30,6 +31,7 @@ export function loweredOf(artifacts, nodes) {
   for (const { part, text } of artifacts) if (part === "diagram") names.readDiagram(text);
   const readers = /** @type {Record<string, (lines: string[]) => number[][]>} */ ({
     "joint": ofGraph, "graph": ofGraph, "ir": (lines) => names.ofBodies(lines), "fused ir": (lines) => names.ofBodies(lines),
+    "provenance": (lines) => lines.map((line) => joined((ORIGIN.exec(line)?.[1] ?? "").split(", ").map((name) => names.nodes.get(name) ?? []))),
     "kernels": (lines) => names.ofKernels(lines), "code": (lines) => names.ofKernels(lines),
   });
   return artifacts.map(({ part, text }) => {

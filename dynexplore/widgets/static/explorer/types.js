@@ -78,7 +78,7 @@
  *   rules: Record<string, string>, real: RealRun, versions: string, timeline: Timeline, anatomy: Anatomy,
  *   inspection: Record<string, Inspected>, values: Value[],
  *   links: {places: string[][], items: Record<string, number[]>},
- *   memory?: GraphMemory[], artifacts?: Artefact[], colours?: Record<string, string[]>,
+ *   memory?: GraphMemory[], stacks?: {depth: number, text: string, code: string, frame: number}[], artifacts?: Artefact[], colours?: Record<string, string[]>,
  *   diagrams?: Record<number, string[]>}} Data
  *
  * @typedef {{stack: number[], locals: Map<string, number>}} Hand  a function's stack and locals, as numbers of values

@@ -19,6 +19,7 @@ const PARTS = new Map([
   ["diagram", ["kernel diagram", "The kernels, and the buffers they read and write"]],
   ["kernels", ["kernels", "The generated C++ or Triton"]],
   ["code", ["output code", "The whole generated module: kernels, allocations and kernel launches"]],
+  ["provenance", ["operators in kernels", "Which operators each kernel computes, and which operators of the captured graph they come from"]],
   ["times", ["times", "Compile time of each phase, in seconds"]],
   ["captured", ["captured graph", "The graph as torch.compile's Dynamo printed it"]],
   ["guards", ["guards", "The tree of guards, as torch.compile printed it"]],
@@ -36,7 +37,7 @@ const PARTS = new Map([
 ]);
 
 /** What is on show when the page opens; all else is a click away. */
-const SHOWN = new Set(["graph", "fused ir", "kernels", "captured", "reasons", "failure", "metrics"]);
+const SHOWN = new Set(["graph", "fused ir", "kernels", "captured", "reasons", "failure", "metrics", "provenance"]);
 
 /** @param {import("../types.js").Data} data @returns {Set<string>} */
 function partsIn(data) {

@@ -1,6 +1,9 @@
 // @ts-check
 /**
- * The tree of frames: resume functions below the frame that made them, and the inlined callees of each.
+ * The tree of frames: resume functions below the frame that made them, and the inlined callees of each. Below it, for a log of
+ * torch.compile, the callers of all compilations as a trie.
+ *
+ * In:  `data.stacks`, made by views/stack_trie.py.
  */
 
 import { make, makeButton, plural, withoutCode } from "../dom.js";
@@ -38,6 +41,7 @@ export const framesPane = {
     }
     if (buttons.size > MANY) body.append(filterOf(top));
     body.append(top);
+    if (explorer.data.stacks) body.append(make("h4", "", "Callers of the compilations"), trieOf(explorer, explorer.data.stacks));
     /** @type {HTMLElement | undefined} the call of a callee that is at hand */
     let inside;
     for (const button of /** @type {NodeListOf<HTMLElement>} */ (top.querySelectorAll(".dynx-frame"))) button.tabIndex = -1;
@@ -62,6 +66,24 @@ export const framesPane = {
     };
   },
 };
+
+/**
+ * The callers, each with the compilations that its line began.
+ * @param {Explorer} explorer @param {NonNullable<import("../types.js").Data["stacks"]>} rows
+ */
+function trieOf(explorer, rows) {
+  const items = rows.map(({ depth, text, code, frame }) => {
+    const found = explorer.data.frames.find(({ id }) => id === frame);
+    const item = found
+      ? make("li", "dynx-stack-frame", "", makeButton(text, () => explorer.show(found, explorer.states(found).first), { name: "dynx-frame" }))
+      : make("li", "dynx-stack-caller", "", make("span", "", text), make("code", "dynx-facts", code ? ` ${code}` : ""));
+    item.style.marginLeft = `${depth * 12}px`;
+    return item;
+  });
+  const list = make("ul", "dynx-stacks", "", ...items);
+  list.setAttribute("aria-label", "Callers of the compilations");
+  return list;
+}
 
 /** From so many frames on the tree has a filter. */
 const MANY = 5;

@@ -1,0 +1,75 @@
+"""traces/provenance.py: from each kernel to the operators that it computes, and to the captured ones."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from traces.traced_jobs import GRAPH, entry, line
+
+from dynexplore.cli import main
+from dynexplore.engine import events as ev
+from dynexplore.recording.recording import Recording, redacted
+from dynexplore.traces.folder import open_traces
+from dynexplore.traces.provenance import NONE, as_text, kernels_in
+from dynexplore.views.explorer_data import explorer_data
+
+pytestmark = pytest.mark.plain("it reads logs of torch.compile")
+
+TABLES = json.dumps({
+    "cppCodeToPost": {"cpp_fused_mul_relu_0:2": ["mul_1", "relu", "le"], "extern_kernels.mm:1": ["mm"]},
+    "postToPre": {"mul_1": ["mul"], "relu": ["relu"], "mm": ["linear"]},
+    "preToPost": {}, "postToCppCode": {}, "version": 2.0,
+})  # fmt: skip
+TEXT = """launch 1: extern_kernels.mm
+  mm  from linear
+launch 2: cpp_fused_mul_relu_0
+  mul_1  from mul
+  relu   from relu
+  le     from no captured operator"""
+
+
+def job(folder: Path) -> Recording:
+    """A log of a function that was trained: two tables, the second empty."""
+    log = line({"str": ["/jobs/model.py", 0]})
+    log += entry("dynamo_start", {"stack": [{"line": 11, "name": "scaled", "filename": 0}]})
+    log += entry("dynamo_output_graph", {"sizes": {}}, GRAPH) + entry("aot_joint_graph", {}, GRAPH)
+    name = {"name": "inductor_provenance_tracking_node_mappings", "encoding": "json"}
+    log += entry("artifact", name, TABLES) + entry("compilation_metrics", {"co_name": "scaled", "guard_count": 1})
+    log += entry("artifact", name, '{"version": 2.0}')
+    folder.mkdir(exist_ok=True)
+    (folder / "dedicated_log_torch_trace_a.log").write_text(log, encoding="utf-8")
+    return open_traces(folder).recording
+
+
+def test_kernels_are_listed_in_the_order_of_their_launch() -> None:
+    """Each with its operators, and with the captured operators that these come from, if there are any."""
+    assert as_text(TABLES) == TEXT
+    assert [kernel.kernel for kernel in kernels_in(TABLES)] == ["extern_kernels.mm", "cpp_fused_mul_relu_0"]
+    assert [kernel.launch for kernel in kernels_in(TABLES)] == [1, 2]
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"cppCodeToPost": 3}', '{"cppCodeToPost": {"k": "add"}}'])
+def test_another_form_is_shown_as_it_is(text: str) -> None:
+    """A table of a later torch is not understood, and is still there to be read."""
+    assert as_text(text) == text
+
+
+def test_each_stage_has_its_kernels(tmp_path: Path) -> None:
+    """The first table is forward's, the second backward's, which names no kernel here; the page has both, and no JSON."""
+    recording = job(tmp_path / "trace")
+    told = [event for event in recording.of(ev.ArtifactEmitted) if event.part == "provenance"]
+    assert [(event.stage, event.text) for event in told] == [("forward", TEXT), ("backward", NONE)]
+    shown = [text for frame in explorer_data(recording)["frames"] for graph in frame["graphs"] for text in graph["artifacts"]]
+    assert TEXT in [text["text"] for text in shown if text["part"] == "provenance"]
+    assert TEXT in [event.text for event in redacted(recording).of(ev.ArtifactEmitted)]  # names and numbers
+
+
+def test_a_dump_has_them_beside_the_graph(tmp_path: Path) -> None:
+    """`open --dump` writes one more file for such a graph."""
+    job(tmp_path / "trace")
+    assert main(["open", str(tmp_path / "trace"), "--dump", str(tmp_path / "graphs")]) == 0
+    files = sorted(file.name for file in (tmp_path / "graphs").iterdir())
+    assert files == ["001_scaled.kernels.txt", "001_scaled.txt", "index.txt"]
+    assert TEXT in (tmp_path / "graphs" / "001_scaled.kernels.txt").read_text(encoding="utf-8")
