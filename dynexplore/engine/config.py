@@ -31,7 +31,7 @@ from typing import Any, TypeVar
 
 from dynexplore.engine.errors import ConfigError
 from dynexplore.engine.events import ARTIFACT_PARTS
-from dynexplore.engine.nearest_name import instead
+from dynexplore.engine.nearest_name import did_you_mean
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -231,7 +231,7 @@ def as_named_here(name: str, value: Any) -> tuple[str, Any]:
 
 
 def _no_option(name: str) -> str:
-    return f"there is no option {name!r}{instead(name, [*OPTIONS, *NAMES_IN_TORCH])}"
+    return f"there is no option {name!r}{did_you_mean(name, [*OPTIONS, *NAMES_IN_TORCH])}"
 
 
 def _tell(sentence: str) -> None:
@@ -247,7 +247,7 @@ def check(name: str, value: object) -> None:
     if name in _TUPLES and not all(isinstance(item, _TUPLES[name][0]) for item in typing.cast("tuple[object]", value)):
         raise ConfigError(f"option {name!r} takes {type_text(name)}, not {value!r}")
     if name == "logs" and (wrong := [part for part in typing.cast("tuple[str, ...]", value) if part not in LOG_PARTS]):
-        raise ConfigError(f"there is no part {wrong[0]!r} of logs{instead(wrong[0], [*LOG_PARTS, *_PARTS_IN_TORCH])}")
+        raise ConfigError(f"there is no part {wrong[0]!r} of logs{did_you_mean(wrong[0], [*LOG_PARTS, *_PARTS_IN_TORCH])}")
     if name == "artifacts":
         check_parts(typing.cast("tuple[str, ...]", value))
     if name == "log_level" and value not in LOG_LEVELS:
@@ -262,7 +262,7 @@ def check_parts(parts: tuple[str, ...]) -> None:
     """Raise ConfigError for a name that is not in ARTIFACT_PARTS."""
     for part in parts:
         if part not in ARTIFACT_PARTS:
-            raise ConfigError(f"there is no artifact {part!r}{instead(part, ARTIFACT_PARTS)}")
+            raise ConfigError(f"there is no artifact {part!r}{did_you_mean(part, ARTIFACT_PARTS)}")
 
 
 def type_text(name: str) -> str:
@@ -318,7 +318,7 @@ def _logs(words: str, tell: Callable[[str], None]) -> dict[str, Any]:
         elif part in LOG_PARTS:
             parts.append(part)
         else:
-            tell(f"DYNEXPLORE_LOGS names {word!r}, which is left out{instead(word, (*LOG_LEVELS, *LOG_PARTS))}")
+            tell(f"DYNEXPLORE_LOGS names {word!r}, which is left out{did_you_mean(word, (*LOG_LEVELS, *LOG_PARTS))}")
     return options | ({"logs": tuple(parts)} if parts else {})
 
 

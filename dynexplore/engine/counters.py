@@ -55,7 +55,7 @@ class Counters(Mapping[str, "Counter[str]"]):
         """Return a copy as plain dicts, without empty groups."""
         return {group: dict(self[group]) for group in self}
 
-    def put_back(self, counted: Mapping[str, Mapping[str, int]]) -> None:
+    def restore(self, counted: Mapping[str, Mapping[str, int]]) -> None:
         """Restore all counts to those of the `snapshot` that returned `counted`."""
         self.clear()
         for group, counts in counted.items():

@@ -12,10 +12,10 @@ import difflib
 from collections.abc import Iterable
 
 
-def instead(name: str, candidates: Iterable[str]) -> str:
+def did_you_mean(name: str, candidates: Iterable[str]) -> str:
     """The end of a sentence that began with the error.
 
-    >>> instead("egaer", ["eager", "inductor"]), instead("zzz", ["eager", "inductor"])
+    >>> did_you_mean("egaer", ["eager", "inductor"]), did_you_mean("zzz", ["eager", "inductor"])
     ("; did you mean 'eager'?", '; there are: eager, inductor')
     """
     names = list(candidates)

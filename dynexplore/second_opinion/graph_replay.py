@@ -240,7 +240,7 @@ class Replay:
             planned.has_expected = True
         except Exception:  # the instruction raises on real values: so does the graph, which reports it
             planned.has_expected = False
-        state.put_back()
+        state.restore()
 
     def _compare(self, planned: PlannedCheck) -> None:
         try:

@@ -168,7 +168,7 @@ class GraphRunCheck:
         except Exception as error:  # see above
             self._leave_out(f"the check failed: {type(error).__name__}: {error}")
         finally:
-            reached.put_back()
+            reached.restore()
             self.snapshot = None
             self.graph.diverged |= self.divergences > 0
             if not self.records_values:
@@ -205,7 +205,7 @@ class GraphRunCheck:
         plan = self.graph.plan
         self._record_values("output", plan.outputs, result)
         assert self.snapshot is not None
-        self.snapshot.random.put_back()
+        self.snapshot.random.restore()
         replay = Replay(plan, self.graph.planned_checks, self.snapshot.inputs(), self, records_values=self.records_values)
         replay.run()
         compared, notes = self._compare(replay, inputs, result, replay_draws_alike=reached == self.snapshot.random.now())

@@ -77,7 +77,7 @@ class RandomState:
         self._cpu = torch.get_rng_state()
         self._cuda = {device: torch.cuda.get_rng_state(device) for device in devices}
 
-    def put_back(self) -> None:
+    def restore(self) -> None:
         """Restore the state of the generators."""
         torch.set_rng_state(self._cpu)
         for device, state in self._cuda.items():
@@ -119,7 +119,7 @@ def quiet() -> Iterator[None]:
     try:
         yield
     finally:
-        modes.put_back()
+        modes.restore()
         warnings.showwarning = shown
         native.leave(outer)
 

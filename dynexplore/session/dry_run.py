@@ -147,4 +147,4 @@ def _leaving_no_trace() -> Iterator[None]:
         try:
             yield
         finally:
-            counters.put_back(counted)
+            counters.restore(counted)

@@ -89,7 +89,7 @@ class Gate:
 
     def park(self) -> None:
         """Block until resumed; meanwhile the counters have their values from outside the run."""
-        counters.put_back(self._counted)
+        counters.restore(self._counted)
         self.arrive()
         self._go.acquire()
         self.is_parked = False
@@ -107,7 +107,7 @@ class Gate:
 
     def end(self) -> None:
         """Mark the run as finished."""
-        counters.put_back(self._counted)
+        counters.restore(self._counted)
         self.arrive()
 
     # -- called by the owner's thread

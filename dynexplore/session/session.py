@@ -123,7 +123,7 @@ class Session:
         try:
             return self._run(*args, **kwargs)
         finally:
-            counters.put_back(counted)
+            counters.restore(counted)
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:
         runs, recorder = self._runs(), self._store.observers.recorder

@@ -200,7 +200,7 @@ def _engine_report(fn: Callable[..., Any], start: CallSnapshot, options: Options
     finally:
         native.leave(outer)
         start.fresh()
-        counters.put_back(counted)
+        counters.restore(counted)
     return _report(recording, _costs(recording, ran), ran)
 
 

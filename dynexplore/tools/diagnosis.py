@@ -256,7 +256,7 @@ class _Search:
         agree = self.engine == DYNEXPLORE and not stages[-1].failure and ran_aot
         memory = _memory_of(self.fn, self.starts[0]) if agree else Memory()
         self.starts[0].fresh()
-        counters.put_back(counted)
+        counters.restore(counted)
         failing = stages[-1].layer if stages[-1].failure else ""
         by_torch = failing == "capture" and self.engine == TORCH
         advice = _advice("capture by torch.compile" if by_torch else failing, self.backend)

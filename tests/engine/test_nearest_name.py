@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import dynexplore
-from dynexplore.engine.nearest_name import instead
+from dynexplore.engine.nearest_name import did_you_mean
 
 PLAIN = pytest.mark.plain("refused before anything is captured")
 
@@ -17,8 +17,8 @@ PLAIN = pytest.mark.plain("refused before anything is captured")
 @PLAIN
 def test_a_near_name_is_said_and_else_all() -> None:
     """The end of the sentence: a question, or the list."""
-    assert instead("indutor", ["eager", "inductor"]) == "; did you mean 'inductor'?"
-    assert instead("zzz", ["eager", "inductor"]) == "; there are: eager, inductor"
+    assert did_you_mean("indutor", ["eager", "inductor"]) == "; did you mean 'inductor'?"
+    assert did_you_mean("zzz", ["eager", "inductor"]) == "; there are: eager, inductor"
 
 
 @pytest.mark.parametrize(("call", "says"), [

@@ -13,7 +13,17 @@ from source_tree import ROOT
 
 ABOVE = ("recording", "views", "second_opinion", "session", "tools", "watch", "lenses", "widgets")
 FIRST_CALL = """
-import json, sys, torch, dynexplore
+import json, sys, torch
+importers = set()
+class Importers:
+    def find_spec(self, name, path=None, target=None):
+        if name.startswith("torch._dynamo"):
+            frame = sys._getframe(1)
+            while "importlib" in frame.f_code.co_filename:
+                frame = frame.f_back
+            importers.add(frame.f_globals["__name__"])
+sys.meta_path.insert(0, Importers())
+import dynexplore
 def f(x):
     return (x + 1).sin() * 2
 graphs = []
@@ -22,9 +32,9 @@ def backend(graph, inputs):
     return graph
 dynexplore.optimize("eager")(f)(torch.ones(3))
 dynexplore.optimize(backend)(f)(torch.ones(3))
-loaded = sorted(sys.modules)
+loaded, importers = sorted(sys.modules), sorted(importers)
 import dynexplore.widgets.display
-print(json.dumps([len(graphs), [loaded, sorted(sys.modules)]]))
+print(json.dumps([len(graphs), [loaded, sorted(sys.modules), importers]]))
 """
 COLLECT = """
 import json, sys, pytest
@@ -62,9 +72,10 @@ def loaded(code: str, *words: str) -> tuple[int, Any]:
 
 
 def test_who_starts_loads_what_is_needed_and_no_more() -> None:
-    """A first optimized call loads no room that looks at the engine, and of torch no minifier; a first explorer loads neither what
-    shows several ranks nor what shows two engines."""
-    graphs, (names, shown) = loaded(FIRST_CALL)
+    """A first optimized call loads no room that looks at the engine, and of torch no minifier; what it loads of torch._dynamo is
+    asked for by torch's own modules (FakeTensorMode reads its configuration). A first explorer loads neither what shows several
+    ranks nor what shows two engines."""
+    graphs, (names, shown, importers) = loaded(FIRST_CALL)
     others = ("dynexplore.ranks", "dynexplore.two_engines", "dynexplore.watching", "dynexplore.lenses")
     assert [name for name in shown if name.startswith(others)] == [] and "dynexplore.widgets.explorer" in shown
     assert graphs == 1
@@ -72,6 +83,8 @@ def test_who_starts_loads_what_is_needed_and_no_more() -> None:
     assert [name for name in names if name.startswith(above)] == []
     assert [name for name in names if name.startswith("dynexplore.cli")] == []
     assert "torch._functorch.fx_minifier" not in names
+    assert "torch._subclasses.fake_tensor" in importers
+    assert [name for name in importers if not name.startswith("torch.")] == []
 
 
 @pytest.mark.parametrize("file", ["tests/views/test_text.py", "tests/engine/variables/modes/test_protocol.py"])

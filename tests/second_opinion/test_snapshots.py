@@ -44,7 +44,7 @@ def test_random_numbers_are_put_back() -> None:
     state = RandomState()
     first = torch.rand(3)
     reached = state.now()
-    state.put_back()
+    state.restore()
     assert torch.equal(torch.rand(3), first)
     assert state.now() == reached
     assert state != reached

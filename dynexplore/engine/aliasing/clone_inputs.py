@@ -35,15 +35,15 @@ def can_read_clones(graph: torch.fx.Graph, written: torch.fx.Node) -> bool:
         return False
     storage = storage_of(value)
     aliases = [node for node in graph.nodes if node.op in ("placeholder", "get_attr") and aliases_storage(node, storage)]
-    return aliases == [written] and _stretches(graph, written) is not None
+    return aliases == [written] and _readers_between_mutations(graph, written) is not None
 
 
 def with_cloned_inputs(module: torch.fx.GraphModule, names: Sequence[str]) -> torch.fx.GraphModule:
     """A copy of the graph that reads the inputs of these names from clones, where a mutation follows."""
     copied = torch.fx.GraphModule(module, copy.deepcopy(module.graph))  # shares the parameters
     for written in _inputs_named(copied.graph, names):
-        for readers in _stretches(copied.graph, written) or ():
-            _read_a_copy(copied.graph, written, readers)
+        for readers in _readers_between_mutations(copied.graph, written) or ():
+            _clone_for_readers(copied.graph, written, readers)
     copied.recompile()
     return copied
 
@@ -65,7 +65,7 @@ def _writes_to(graph: torch.fx.Graph, storage: int) -> list[torch.fx.Node]:
     return [node for node in graph.nodes if any(aliases_storage(argument, storage) for argument in mutated_args(node))]
 
 
-def _read_a_copy(graph: torch.fx.Graph, written: torch.fx.Node, readers: Sequence[torch.fx.Node]) -> None:
+def _clone_for_readers(graph: torch.fx.Graph, written: torch.fx.Node, readers: Sequence[torch.fx.Node]) -> None:
     with graph.inserting_before(readers[0]):
         clone = graph.call_method("clone", (written,))
     clone.meta["example_value"] = example_value(written)
@@ -74,7 +74,7 @@ def _read_a_copy(graph: torch.fx.Graph, written: torch.fx.Node, readers: Sequenc
         reader.replace_input_with(written, clone)
 
 
-def _stretches(graph: torch.fx.Graph, written: torch.fx.Node) -> list[list[torch.fx.Node]] | None:
+def _readers_between_mutations(graph: torch.fx.Graph, written: torch.fx.Node) -> list[list[torch.fx.Node]] | None:
     """For each section before a mutation, the nodes that are to read a clone of the input; None if that is impossible."""
     storage = storage_of(example_value(written))
     place = {node: number for number, node in enumerate(graph.nodes)}
@@ -84,7 +84,7 @@ def _stretches(graph: torch.fx.Graph, written: torch.fx.Node) -> list[list[torch
         later = [write for write in writes if place[write] >= place[user]]
         if user in writes or not later:
             continue
-        seen = _all_that_look(user, storage)
+        seen = _transitive_readers(user, storage)
         views = [node for node in seen if aliases_storage(node, storage)]
         if len(views) == len(seen) or (views and seen <= {*views, *writes}):
             continue  # only mutates it, reads nothing
@@ -94,7 +94,7 @@ def _stretches(graph: torch.fx.Graph, written: torch.fx.Node) -> list[list[torch
     return list(stretches.values())
 
 
-def _all_that_look(node: torch.fx.Node, storage: int) -> set[torch.fx.Node]:
+def _transitive_readers(node: torch.fx.Node, storage: int) -> set[torch.fx.Node]:
     """A node that reads a storage, and if it returns a view, the transitive users of that view."""
     observers: set[torch.fx.Node] = set()
     pending: list[torch.fx.Node] = [node]
@@ -102,9 +102,9 @@ def _all_that_look(node: torch.fx.Node, storage: int) -> set[torch.fx.Node]:
         observer = pending.pop()
         if observer not in observers:
             observers.add(observer)
-            pending += _those_who_get(observer, storage)
+            pending += _aliasing_users(observer, storage)
     return observers
 
 
-def _those_who_get(node: torch.fx.Node, storage: int) -> Iterable[torch.fx.Node]:
+def _aliasing_users(node: torch.fx.Node, storage: int) -> Iterable[torch.fx.Node]:
     return node.users if aliases_storage(node, storage) else ()

@@ -31,7 +31,7 @@ def disable_cse() -> AbstractContextManager[Any]:
     return block
 
 
-def hands_out_equal_calls(graph: torch.fx.Graph) -> bool:
+def returns_equal_calls(graph: torch.fx.Graph) -> bool:
     """Whether two nodes are equal calls and results of both are outputs, one of which requires grad."""
     outputs = _tensors_of_all(next(node for node in graph.nodes if node.op == "output").all_input_nodes)
     if not any(value.requires_grad for value in outputs):

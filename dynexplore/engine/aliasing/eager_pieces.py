@@ -40,10 +40,10 @@ def pieces_of(graph: FinishedGraph) -> list[Piece]:
     module = graph.module
     if not has_eager_node(module) or graph.meta.has_mutation or has_blocks(module) or not can_be_cut(module):
         return []
-    return cut(module, _borders(module))
+    return cut(module, _piece_starts(module))
 
 
-def _borders(module: torch.fx.GraphModule) -> list[torch.fx.Node]:
+def _piece_starts(module: torch.fx.GraphModule) -> list[torch.fx.Node]:
     """The nodes at which a piece begins: an eager node, and the node after the last one that unpacks its result.
 
     A piece cannot pass a tuple on, so a layer that begins before that node moves the end of the piece after its own last item.

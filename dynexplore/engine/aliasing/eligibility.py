@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Sequence
 import torch
 
 from dynexplore.engine.aliasing import aotautograd_limits as limits
-from dynexplore.engine.aliasing.float_inputs import are_drawn, floats_of
+from dynexplore.engine.aliasing.float_inputs import are_random, floats_of
 from dynexplore.engine.aliasing.lowerings import (
     DATA,
     FUNCTION,
@@ -729,7 +729,7 @@ args = (torch.ones(3), w)
             "torch's backends accept tensors and integers. A float becomes a 0-d tensor, or, if an operator accepts no tensor "
             "there (`alpha=`), a constant with a guard on its value. A random number is different in each call.",
             "Multiply by the number instead of passing it as `alpha=`, or draw it outside the compiled function.",
-            lambda candidate: are_drawn(*floats_of(candidate.graph)),
+            lambda candidate: are_random(*floats_of(candidate.graph)),
             FAILED,
             example="""
 import random

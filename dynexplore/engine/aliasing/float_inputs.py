@@ -37,12 +37,12 @@ _COMMUTE = frozenset({operator.add, operator.mul, operator.truediv, torch.add, t
 _METHODS = frozenset({"add", "sub", "mul", "div", "add_", "sub_", "mul_", "div_"})
 
 
-def are_served(backend_name: str) -> bool:
+def supports_symfloats(backend_name: str) -> bool:
     """Whether this backend of torch handles floats this way."""
     return backend_name in _THROUGH_AOT
 
 
-def places(examples: Sequence[object]) -> list[int]:
+def float_indices(examples: Sequence[object]) -> list[int]:
     """The indices of the float inputs."""
     return [place for place, example in enumerate(examples) if isinstance(example, torch.SymFloat)]
 
@@ -50,7 +50,7 @@ def places(examples: Sequence[object]) -> list[int]:
 def floats_of(graph: FinishedGraph) -> tuple[list[Any], list[int]]:
     """The inputs of a graph as captured, and which of them are floats."""
     examples = [example_value(entry.node) for entry in graph.inputs]
-    return examples, places(examples)
+    return examples, float_indices(examples)
 
 
 def computes_floats(module: Any) -> bool:
@@ -79,7 +79,7 @@ def with_hints(examples: Sequence[Any], floats: Sequence[int]) -> list[Any]:
 _ANY_NUMBER = 0.6180339887
 
 
-def are_drawn(examples: Sequence[Any], floats: Sequence[int]) -> bool:
+def are_random(examples: Sequence[Any], floats: Sequence[int]) -> bool:
     """Whether the program draws one of the floats in the call: then its value cannot be guarded."""
     return any(examples[place].node.hint is None for place in floats)
 
@@ -105,7 +105,7 @@ def compile_as_tensors(
     examples = with_hints(examples, floats)
     are_symbolic = require_symbolic_floats(examples, floats)
     module, tensors = as_tensors(module, examples, floats, fake_mode)
-    return taking_floats(compile_module(module, tensors, are_symbolic), floats)
+    return wrap_float_inputs(compile_module(module, tensors, are_symbolic), floats)
 
 
 def compile_for_values(
@@ -118,7 +118,7 @@ def compile_for_values(
         _make_constant(inputs[place], examples[place].node.hint)
     copied.recompile()
     others = [place for place in range(len(examples)) if place not in floats]
-    compiled = compile_module(copied, [examples[place] for place in others], without_restart(fake_mode.shape_env))
+    compiled = compile_module(copied, [examples[place] for place in others], without_recapture(fake_mode.shape_env))
     for place in floats:
         specialize_float(examples[place])
     return lambda *inputs: compiled(*(inputs[place] for place in others))
@@ -144,14 +144,14 @@ def as_tensors(
         with fake_mode:
             tensors[place] = torch.empty((), dtype=torch.float64, device="cpu")
         tensors[place].item_memo = examples[place]
-        _read_out(copied.graph, inputs[place], inputs[-1])
+        _insert_item_call(copied.graph, inputs[place], inputs[-1])
         inputs[place].meta["example_value"] = tensors[place]
-    float_operators.give_tensors(copied.graph)
+    float_operators.replace_floats_by_tensors(copied.graph)
     copied.recompile()
     return copied, tensors
 
 
-def _read_out(graph: torch.fx.Graph, tensor: torch.fx.Node, after: torch.fx.Node) -> None:
+def _insert_item_call(graph: torch.fx.Graph, tensor: torch.fx.Node, after: torch.fx.Node) -> None:
     with graph.inserting_after(after):
         number = graph.call_method("item", (tensor,))
     number.meta = dict(tensor.meta)
@@ -184,14 +184,14 @@ def require_symbolic_floats(examples: Sequence[Any], floats: Sequence[int]) -> I
     symbols = {examples[place].node._expr for place in floats}
     env = examples[floats[0]].node.shape_env
     relied_on = len(env.guards)
-    with without_restart(env):
+    with without_recapture(env):
         yield
     if symbols & env.replacements.keys() or any(symbols & guard.expr.free_symbols for guard in env.guards[relied_on:]):
         raise TypeError("a float among the inputs is needed as a number")
 
 
 @contextlib.contextmanager
-def without_restart(shape_env: Any) -> Iterator[None]:
+def without_recapture(shape_env: Any) -> Iterator[None]:
     """Let the pass specialize a float that it cannot handle, without requesting a re-capture of the frame.
 
     It checks every float of the frame, also those that the graph, or the piece of it, does not have.
@@ -216,7 +216,7 @@ def _float_symbols(shape_env: Any) -> list[Any]:
     return [symbol for symbol in shape_env.backed_var_to_val if symbol_is_type(symbol, SymT.FLOAT)]
 
 
-def taking_floats(compiled: Callable[..., Any], floats: Sequence[int]) -> Callable[..., Any]:
+def wrap_float_inputs(compiled: Callable[..., Any], floats: Sequence[int]) -> Callable[..., Any]:
     """The backend's callable, called with floats again."""
 
     def call(*inputs: Any) -> Any:

@@ -66,21 +66,21 @@ def _is_plain_arithmetic(number: Any) -> bool:
     return number.target in _MAKES_A_FLOAT and not number.kwargs and all(_is_plain_arithmetic(argument) for argument in number.args)
 
 
-def give_tensors(graph: torch.fx.Graph) -> None:
+def replace_floats_by_tensors(graph: torch.fx.Graph) -> None:
     """Replace the float operands of all such operators of the graph by tensors."""
     conversions: dict[torch.fx.Node, torch.fx.Node] = {}
     for node in list(graph.nodes):
         target = same_with_a_tensor(node)
         if target is not None:
-            _give(graph, node, target, conversions)
+            _replace_operands(graph, node, target, conversions)
 
 
-def _give(
+def _replace_operands(
     graph: torch.fx.Graph, node: torch.fx.Node, target: Callable[..., Any], conversions: dict[torch.fx.Node, torch.fx.Node]
 ) -> None:
     other = next(value for value in map(_tensor_of, node.args[-2:]) if value is not None)
     arguments = [
-        _counted_as_a_float(graph, node, _as_tensor(graph, argument, conversions), other) if is_float(argument) else argument
+        _cast_as_float_operand(graph, node, _as_tensor(graph, argument, conversions), other) if is_float(argument) else argument
         for argument in node.args
     ]
     node.target, node.args = target, tuple(arguments)
@@ -99,7 +99,7 @@ def _as_tensor(graph: torch.fx.Graph, number: Any, conversions: dict[torch.fx.No
     return conversions[number]
 
 
-def _counted_as_a_float(graph: torch.fx.Graph, before: torch.fx.Node, tensor: Any, other: torch.Tensor) -> Any:
+def _cast_as_float_operand(graph: torch.fx.Graph, before: torch.fx.Node, tensor: Any, other: torch.Tensor) -> Any:
     """Cast `tensor` to a dtype that affects type promotion no more than the float would."""
     counts = other.dtype.is_floating_point or other.dtype.is_complex
     if counts and other.dim() > 0:

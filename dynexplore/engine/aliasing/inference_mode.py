@@ -49,11 +49,11 @@ def without_gradients(module: torch.fx.GraphModule) -> torch.fx.GraphModule:
             before[node] = grad_enabled
             open_blocks.append(mode)
             grad_enabled = not mode
-            _set_before(copied.graph, node, grad_enabled)
+            _insert_set_grad_mode(copied.graph, node, grad_enabled)
         elif node.target is _EXIT:
             grad_enabled = before[node.args[0]]
             open_blocks.pop()
-            _set_before(copied.graph, node, grad_enabled)
+            _insert_set_grad_mode(copied.graph, node, grad_enabled)
             copied.graph.erase_node(node)
         elif node.target in _SETTERS:
             grad_enabled = node.args[0] and True not in open_blocks[-1:]
@@ -62,12 +62,12 @@ def without_gradients(module: torch.fx.GraphModule) -> torch.fx.GraphModule:
         if not entered.users:
             copied.graph.erase_node(entered)
     if grad_enabled is not began:
-        _set_before(copied.graph, copied.graph.output_node(), began)  # the graph ends inside a block, which the frame exits
+        _insert_set_grad_mode(copied.graph, copied.graph.output_node(), began)  # it ends inside a block, which the frame exits
     copied.recompile()
     return copied
 
 
-def _set_before(graph: torch.fx.Graph, node: torch.fx.Node, enabled: bool) -> None:
+def _insert_set_grad_mode(graph: torch.fx.Graph, node: torch.fx.Node, enabled: bool) -> None:
     with graph.inserting_before(node):
         graph.call_function(torch._C._set_grad_enabled, (enabled,))
 
@@ -79,13 +79,13 @@ def wrap_inference_outputs(compiled: Callable[..., Any], outputs: Sequence[Outpu
     def call(*inputs: Any) -> Any:
         results = list(compiled(*inputs))
         for place in places:
-            results[place] = _marked(results[place])
+            results[place] = _as_inference_tensor(results[place])
         return tuple(results)
 
     return call
 
 
-def _marked(tensor: torch.Tensor) -> torch.Tensor:
+def _as_inference_tensor(tensor: torch.Tensor) -> torch.Tensor:
     if tensor.is_inference():
         return tensor
     with torch.inference_mode():

@@ -26,13 +26,13 @@ import torch
 
 from dynexplore.engine.aliasing import float_inputs
 from dynexplore.engine.aliasing.aotautograd_limits import inputs_recomputed_after_mutation
-from dynexplore.engine.aliasing.cse_safety import disable_cse, hands_out_equal_calls
+from dynexplore.engine.aliasing.cse_safety import disable_cse, returns_equal_calls
 from dynexplore.engine.aliasing.eager_pieces import compile_pieces, has_eager_node, pieces_of
 from dynexplore.engine.aliasing.eligibility import CAPTURED, FAILED, GUARDED, RECURRENT, SPLIT, Candidate, skip_backend
 from dynexplore.engine.aliasing.lowerings import has_eager_nodes, lower_captured
 from dynexplore.engine.aliasing.overlap_guard import InstallGuard, Varies
 from dynexplore.engine.aliasing.passes import run_passes
-from dynexplore.engine.aliasing.synthetic_bases import taking_views, with_bases
+from dynexplore.engine.aliasing.synthetic_bases import with_bases, wrap_synthetic_bases
 from dynexplore.engine.aliasing.wrappers import CALL, OUTPUTS, VIEWS, Compiled, apply_wrappers, rows_of
 from dynexplore.engine.counters import counters
 from dynexplore.engine.errors import BackendCompilerError
@@ -164,7 +164,7 @@ def _compile_whole(
         candidate.runs_as_captured = True
         return compiler.run_as_captured(graph.module)
     if candidate.bases:
-        function = taking_views(function, graph, candidate.bases)
+        function = wrap_synthetic_bases(function, graph, candidate.bases)
     return apply_wrappers(function, rows_of(OUTPUTS), candidate, candidate.wrappers)
 
 
@@ -175,7 +175,7 @@ def _compile_module(
     if candidate.runs_as_captured:
         counters["backend"][compiler.name if compiler.is_eager else "eager"] += 1
         return compiler.run_as_captured(module)
-    is_unsafe = hands_out_equal_calls(module.graph)
+    is_unsafe = returns_equal_calls(module.graph)
     if is_unsafe:
         candidate.passes.append("no CSE")
 
@@ -183,10 +183,10 @@ def _compile_module(
         blocks = [disable_cse(), *around] if is_unsafe else around
         return compiler.compile_module(module, examples, name, fake_mode, blocks)
 
-    floats = float_inputs.places(examples)
+    floats = float_inputs.float_indices(examples)
     if not floats:
-        return compile_module(module, examples, float_inputs.without_restart(fake_mode.shape_env))
-    is_drawn = float_inputs.are_drawn(examples, floats)
+        return compile_module(module, examples, float_inputs.without_recapture(fake_mode.shape_env))
+    is_drawn = float_inputs.are_random(examples, floats)
     failure: BackendCompilerError | None = None
     for names, compile_floats in _ways_to_pass_floats(compiler, module, is_drawn):
         try:

@@ -237,7 +237,7 @@ def _subscripts(module: torch.fx.GraphModule) -> Iterator[tuple[torch.fx.GraphMo
     """The subscripts for which torch would read a tensor's integer, with the graph that each is in."""
     for owner in _graph_modules(module):
         for node in owner.graph.nodes:
-            is_subscript = node.target in (operator.getitem, operator.setitem) and any(map(_is_read, _items(node)))
+            is_subscript = node.target in (operator.getitem, operator.setitem) and any(map(_reads_integer, _items(node)))
             is_narrow = node.op == "call_method" and node.target == "narrow" and _holds_one_integer(node.args[2])
             if is_narrow or (is_subscript and isinstance(_fake_of(node.args[0]), torch.Tensor)):
                 yield owner, node
@@ -252,7 +252,7 @@ def _graph_modules(module: torch.nn.Module) -> list[torch.fx.GraphModule]:
     return [inner for inner in module.modules() if isinstance(inner, torch.fx.GraphModule)]
 
 
-def _is_read(item: Any) -> bool:
+def _reads_integer(item: Any) -> bool:
     """Whether torch reads an integer from an item of a subscript."""
     return _holds_one_integer(item) or _has_tensor_end(item)
 
@@ -290,8 +290,8 @@ def _can_be_lowered(graph: torch.fx.Graph, node: torch.fx.Node) -> bool:
         tensor_indices = [item for item in items if _holds_one_integer(item)]
         return (
             len(tensor_indices) == 1
-            and all(item in tensor_indices or _is_whole(item) for item in items)
-            and _can_be_put(tensor, node.args[2])
+            and all(item in tensor_indices or _is_full_slice(item) for item in items)
+            and _fits_index_put(tensor, node.args[2])
         )
     if tensor.is_conj() or tensor.is_neg():
         return False
@@ -318,10 +318,10 @@ def dimension_of_each(takes: Sequence[int | None], ndim: int) -> list[int] | Non
 
 def _dimensions(items: Sequence[Any], ndim: int) -> list[int] | None:
     """The dimension of each item; see `dimension_of_each`."""
-    return dimension_of_each([_takes(item) for item in items], ndim)
+    return dimension_of_each([_dimensions_consumed(item) for item in items], ndim)
 
 
-def _takes(item: Any) -> int | None:
+def _dimensions_consumed(item: Any) -> int | None:
     """How many dimensions an item consumes: -1 for `...`, None if it is not a basic index."""
     fake = _fake_of(item)
     if item is Ellipsis:
@@ -337,11 +337,11 @@ def _is_number(item: Any) -> bool:
     return type(_fake_of(item)) is int or isinstance(_fake_of(item), torch.SymInt)
 
 
-def _is_whole(item: Any) -> bool:
+def _is_full_slice(item: Any) -> bool:
     return item is Ellipsis or (isinstance(item, slice) and item == slice(None))
 
 
-def _can_be_put(tensor: torch.Tensor, value: Any) -> bool:
+def _fits_index_put(tensor: torch.Tensor, value: Any) -> bool:
     """Whether `index_put_` accepts the assigned value."""
     fake = _fake_of(value)
     if type(fake) in (bool, int, float, complex):
@@ -359,7 +359,7 @@ def _can_be_filled_by_mask(tensor: torch.Tensor, items: Sequence[Any], value: An
         return False
     ends = [end for item in items if isinstance(item, slice) for end in (item.start, item.stop)]
     devices = {fake.device for fake in map(_fake_of, [*ends, value]) if isinstance(fake, torch.Tensor)}
-    if not devices <= {tensor.device, torch.device("cpu")} or not _can_be_put(tensor, value):
+    if not devices <= {tensor.device, torch.device("cpu")} or not _fits_index_put(tensor, value):
         return False
     dims = _dimensions(items, tensor.dim())
     return dims is not None and all(_has_plain_ends(item, tensor.shape[dim]) for item, dim in zip(items, dims, strict=True))

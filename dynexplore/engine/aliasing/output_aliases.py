@@ -39,7 +39,7 @@ def wrap_output_aliases(compiled: Callable[..., Any], graph: FinishedGraph) -> C
     copied = _mutated_intermediates(graph) if graph.meta.has_mutation else []
     views = [(place, _kind(value), _viewed(values, place)) for place, value in enumerate(values) if _is_bare_view(value)]
     apart = _views_of_dead_bases(values, [place for place, _, viewed in views if viewed is None])
-    cut_off = [place for place, value in enumerate(values) if _is_cut_off(value)]
+    cut_off = [place for place, value in enumerate(values) if _is_no_grad_view_of_grad_tensor(value)]
     if not (copied or views or cut_off):
         return compiled
 
@@ -47,7 +47,7 @@ def wrap_output_aliases(compiled: Callable[..., Any], graph: FinishedGraph) -> C
         outputs = list(compiled(*inputs))
         with torch.enable_grad():  # even if the graph ends in a no_grad block: a copy has the history of its original
             for places in copied:
-                if any(_is_unlike(outputs[place], values[place]) for place in places):
+                if any(_differs_from_captured(outputs[place], values[place]) for place in places):
                     _copy(outputs, values, places)
             for places in apart:
                 _rebase_views(outputs, places)
@@ -71,7 +71,7 @@ def _is_bare_view(value: Any) -> bool:
     return _is_plain(value) and value._is_view() and not value.requires_grad and not value.is_inference()
 
 
-def _is_cut_off(value: Any) -> bool:
+def _is_no_grad_view_of_grad_tensor(value: Any) -> bool:
     """Whether it is a view without history, created with grad mode off, of a base that has one."""
     return _is_plain(value) and value.requires_grad and is_no_grad_view(value) and grad_fn_of(value) is None
 
@@ -134,13 +134,13 @@ def cut_history(compiled: Callable[..., Any], graph: FinishedGraph) -> Callable[
     def call(*inputs: Any) -> Sequence[Any]:
         outputs = list(compiled(*inputs))
         for place, value in cut.items():
-            outputs[place] = _replayed(outputs[place], value)
+            outputs[place] = _replay_views(outputs[place], value)
         return outputs
 
     return call
 
 
-def _replayed(output: torch.Tensor, captured: Any) -> torch.Tensor:
+def _replay_views(output: torch.Tensor, captured: Any) -> torch.Tensor:
     """The program's views, replayed on a detached view of the base."""
     base: Any = output._base
     if base is None or storage_of(base) != storage_of(output):  # `.data` was assigned: its base has other memory
@@ -170,16 +170,16 @@ def _mutated_intermediates(graph: FinishedGraph) -> list[list[int]]:
     return list(groups.values())
 
 
-def _is_unlike(output: torch.Tensor, captured: torch.Tensor) -> bool:
+def _differs_from_captured(output: torch.Tensor, captured: torch.Tensor) -> bool:
     """Whether its strides differ, only it is a view, or autograd refuses to mutate it but not the program's."""
-    if _is_laid_out_otherwise(output, captured):
+    if _has_other_strides(output, captured):
         return True
     if not output._is_view():
         return False
     return not captured._is_view() or (_kind(output) != DEFAULT_CREATION_META and _kind(captured) == DEFAULT_CREATION_META)
 
 
-def _is_laid_out_otherwise(output: torch.Tensor, captured: torch.Tensor) -> bool:
+def _has_other_strides(output: torch.Tensor, captured: torch.Tensor) -> bool:
     return all(type(step) is int for step in captured.stride()) and output.stride() != captured.stride()
 
 
@@ -189,12 +189,12 @@ def _copy(outputs: list[Any], values: Sequence[Any], places: Sequence[int]) -> N
     if not base_places:
         if len({values[place].dtype for place in places}) > 1:
             return
-        _place_in_one_memory(outputs, values, places)
+        _rebase_on_one_storage(outputs, values, places)
         return
     base = outputs[base_places[0]]
     if any(values[place].dtype not in (base.dtype, base.dtype.to_real()) for place in places):
         return
-    copied = _copied(base, values[base_places[0]])
+    copied = _clone_with_strides(base, values[base_places[0]])
     if len(places) > 1 and copied.stride() != base.stride():
         return
     bases = {id(values[base_places[0]]): copied}
@@ -210,7 +210,7 @@ def _copy(outputs: list[Any], values: Sequence[Any], places: Sequence[int]) -> N
             outputs[place] = bases.setdefault(id(captured._base), copied.detach()).as_strided(*layout)
 
 
-def _place_in_one_memory(outputs: list[Any], values: Sequence[Any], places: Sequence[int]) -> None:
+def _rebase_on_one_storage(outputs: list[Any], values: Sequence[Any], places: Sequence[int]) -> None:
     """Place views of a base that is not an output in one new storage, laid out as in the program."""
     layouts = [(values[place].shape, values[place].stride(), values[place].storage_offset()) for place in places]
     if any(torch._debug_has_internal_overlap(values[place]) == 1 for place in places):
@@ -226,10 +226,10 @@ def _place_in_one_memory(outputs: list[Any], values: Sequence[Any], places: Sequ
         outputs[place] = memory.as_strided(*layout)
 
 
-def _copied(output: torch.Tensor, captured: torch.Tensor) -> torch.Tensor:
+def _clone_with_strides(output: torch.Tensor, captured: torch.Tensor) -> torch.Tensor:
     """A copy with the strides that it has in the program."""
     copied = output.clone()
-    if not _is_laid_out_otherwise(copied, captured):
+    if not _has_other_strides(copied, captured):
         return copied
     return torch.empty_strided(output.shape, captured.stride(), dtype=output.dtype, device=output.device).copy_(output)
 

@@ -31,9 +31,9 @@ from dynexplore.engine.aliasing.storage import (
     begins_its_storage,
     extent,
     fills_its_storage,
-    fits_between,
     groups_that_alias,
     groups_that_overlap,
+    is_disjoint_from,
     storage_begin,
     storage_of,
 )
@@ -99,15 +99,15 @@ class StorageOverlap:
         """Whether no two overlap. Tensors held by the cache entry (parameters) are sorted once, as long as none of them moves."""
         addresses = [address_of(tensors[place]) for place in self._pinned]
         if self._last is None:
-            return self._lie_apart(tensors, addresses)
+            return self._are_disjoint_uncached(tensors, addresses)
         others = [address_of(tensors[place]) for place in self._others]
         pinned_then, others_then, answer = self._last
         if others != others_then or addresses != pinned_then:
-            answer = self._lie_apart(tensors, addresses)
+            answer = self._are_disjoint_uncached(tensors, addresses)
             self._last = addresses, others, answer
         return answer
 
-    def _lie_apart(self, tensors: Sequence[torch.Tensor], addresses: list[int]) -> bool:
+    def _are_disjoint_uncached(self, tensors: Sequence[torch.Tensor], addresses: list[int]) -> bool:
         """`_are_disjoint`, computed without the cache; `addresses` are those of the tensors held by the cache entry."""
         if addresses != self._pinned_addresses or self._pinned_spans is None:
             self._pinned_addresses, self._pinned_spans = addresses, None
@@ -118,7 +118,7 @@ class StorageOverlap:
                 return False
             self._pinned_spans = spans
         others = sorted(self._span(tensors, place, address_of(tensors[place])) for place in self._others)
-        if not are_disjoint(others) or not all(fits_between(span, self._pinned_spans) for span in others):
+        if not are_disjoint(others) or not all(is_disjoint_from(span, self._pinned_spans) for span in others):
             return False
         if not self.whole_storages:
             return True

@@ -27,7 +27,7 @@ import torch.fx
 from dynexplore.engine.aliasing.input_history import has_restorable_history, restore_history
 from dynexplore.engine.aliasing.mutation import mutated_args, operator_name, storages_of
 from dynexplore.engine.aliasing.overlap_guard import StorageOverlap, has_fixed_sizes, has_memory
-from dynexplore.engine.aliasing.storage import are_alone_in_their_storages
+from dynexplore.engine.aliasing.storage import alias_no_others
 from dynexplore.engine.graph.builder import FinishedGraph
 
 
@@ -43,7 +43,7 @@ class Segment(Protocol):
     def runs_again(self, raised: BaseException) -> bool:
         """Whether the segment runs again after this exception."""
 
-    def note_half_done(self, raised: BaseException) -> None:
+    def note_inputs_mutated(self, raised: BaseException) -> None:
         """Record that the graph had already mutated its inputs: the exception propagates."""
 
 
@@ -65,7 +65,7 @@ def with_rollback(function: Callable[..., Any], graph: FinishedGraph, segment: S
         try:
             return function(*inputs)
         except BaseException as raised:
-            segment.note_half_done(raised)
+            segment.note_inputs_mutated(raised)
             raise
 
     return run
@@ -80,11 +80,11 @@ def _restoring(function: Callable[..., Any], graph: FinishedGraph, segment: Segm
     new_history = [
         place for place in mutated if graph.meta.inputs[place].gains_grad_fn and has_restorable_history(graph.inputs[place].example)
     ]
-    are_alone = _alias_check(graph, uncopied)
+    alias_nothing = _alias_check(graph, uncopied)
 
     def run(*inputs: Any) -> Any:
         places: Sequence[int] = copied
-        if uncopied and not are_alone(inputs):
+        if uncopied and not alias_nothing(inputs):
             places = mutated
         undo = [_copy_of(inputs[place]) for place in places]
         versions = [inputs[place]._version for place in counted]
@@ -93,8 +93,8 @@ def _restoring(function: Callable[..., Any], graph: FinishedGraph, segment: Segm
             return function(*inputs)
         except BaseException as raised:
             if segment.runs_again(raised):
-                for put_back in (*undo, *states):
-                    put_back()
+                for restore in (*undo, *states):
+                    restore()
                 for place in new_history:
                     restore_history(inputs[place])
                 for place, version in zip(counted, versions, strict=True):
@@ -112,7 +112,7 @@ def _alias_check(graph: FinishedGraph, places: Sequence[int]) -> Callable[[Seque
     tensors = [place for place, entry in enumerate(graph.inputs) if isinstance(entry.example, torch.Tensor)]
     entries = [graph.inputs[place] for place in tensors]
     if not all(type(entry.example) in (torch.Tensor, torch.nn.Parameter) and has_memory(entry) for entry in entries):
-        return lambda inputs: are_alone_in_their_storages(inputs, places)
+        return lambda inputs: alias_no_others(inputs, places)
     overlap = StorageOverlap(
         [entry.source for entry in entries], [entry.example for entry in entries], list(map(has_fixed_sizes, entries)),
         map(tensors.index, places), whole_storages=bool(graph.meta.as_strided_inputs),
@@ -120,29 +120,29 @@ def _alias_check(graph: FinishedGraph, places: Sequence[int]) -> Callable[[Seque
     if overlap.overlap or overlap.groups:
         return lambda inputs: False
 
-    def are_alone(inputs: Sequence[Any]) -> bool:
+    def alias_nothing(inputs: Sequence[Any]) -> bool:
         with torch._C.DisableTorchFunctionSubclass():  # do not run the user's TorchFunctionModes in guards
             return overlap.holds(*[inputs[place] for place in tensors])
 
-    return are_alone
+    return alias_nothing
 
 
 def _copy_of(tensor: torch.Tensor) -> Callable[[], object]:
     """Copy a tensor; returns a function that restores the data and the layout."""
     data = tensor.detach()
-    copy, layout = _each_place_once(data).clone(), (data.size(), data.stride(), data.storage_offset())
+    copy, layout = _without_expanded_dims(data).clone(), (data.size(), data.stride(), data.storage_offset())
 
-    def put_back() -> None:
+    def restore() -> None:
         detached = tensor.detach()
         if (detached.size(), detached.stride(), detached.storage_offset()) != layout:
             with torch.no_grad():
                 tensor.as_strided_(*layout)
-        _each_place_once(tensor.data).copy_(copy)
+        _without_expanded_dims(tensor.data).copy_(copy)
 
-    return put_back
+    return restore
 
 
-def _each_place_once(tensor: torch.Tensor) -> torch.Tensor:
+def _without_expanded_dims(tensor: torch.Tensor) -> torch.Tensor:
     """The part of an expanded tensor that holds each of its places once: `copy_` refuses the whole."""
     strides = tensor.stride()
     return tensor[tuple([slice(1 if stride == 0 else None) for stride in strides])] if 0 in strides else tensor
@@ -218,7 +218,7 @@ class _DataflowState:
     def _fails_before(self, write: torch.fx.Node) -> bool:
         """Whether a mutation cannot happen if an earlier operator fails, in whatever order a backend runs them."""
         needed = self.depends_on[write]
-        return all(needed >> bit & 1 or _fail_alike(raising, write) for bit, raising in enumerate(self.may_raise))
+        return all(needed >> bit & 1 or _raise_together(raising, write) for bit, raising in enumerate(self.may_raise))
 
 
 def _overwrites(node: torch.fx.Node) -> bool:
@@ -228,7 +228,7 @@ def _overwrites(node: torch.fx.Node) -> bool:
     return name in _OVERWRITE and not accumulates
 
 
-def _fail_alike(raising: torch.fx.Node, write: torch.fx.Node) -> bool:
+def _raise_together(raising: torch.fx.Node, write: torch.fx.Node) -> bool:
     """Whether the mutation raises exactly when this operator does: both access one element with the same index and range."""
     if not operator_name(raising) == operator_name(write) == "index_copy_" or raising.kwargs or write.kwargs:
         return False

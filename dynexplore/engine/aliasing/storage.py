@@ -133,16 +133,16 @@ def check_in_bounds_for_storage(operator: torch._ops.OpOverload, args: Sequence[
 # -- two tensors -------------------------------------------------------------------------------------------------------
 
 
-def share_places_otherwise(written: torch.Tensor, read: torch.Tensor) -> bool:
+def overlap_in_other_elements(written: torch.Tensor, read: torch.Tensor) -> bool:
     """Whether two tensors share memory, but not as the same elements: what an operator that writes to one of them reads from the
     other depends on the order of its writes. Operators refuse some of these (aten/src/ATen/MemoryOverlap.cpp).
 
     Symbolic sizes are evaluated with their hints, without installing a guard.
 
     >>> x = torch.ones(6)
-    >>> share_places_otherwise(x[:3], x[1:4]), share_places_otherwise(x[:2], x[2:]), share_places_otherwise(x, x)
+    >>> overlap_in_other_elements(x[:3], x[1:4]), overlap_in_other_elements(x[:2], x[2:]), overlap_in_other_elements(x, x)
     (True, False, False)
-    >>> share_places_otherwise(x[::2], x[1::2]), share_places_otherwise(x[::2], x[1:4])
+    >>> overlap_in_other_elements(x[::2], x[1::2]), overlap_in_other_elements(x[::2], x[1:4])
     (False, True)
     """
     layouts = []
@@ -156,7 +156,7 @@ def share_places_otherwise(written: torch.Tensor, read: torch.Tensor) -> bool:
     if written.itemsize != read.itemsize:
         ends = [_end(*layout) for layout in layouts]
         return bool(begin * written.itemsize < ends[1] * read.itemsize and other_begin * read.itemsize < ends[0] * written.itemsize)
-    return layouts[0] != layouts[1] and _share_places(begin, dims, other_begin, other_dims)
+    return layouts[0] != layouts[1] and _addresses_intersect(begin, dims, other_begin, other_dims)
 
 
 _Dims = Sequence[tuple[int, int]]
@@ -169,7 +169,7 @@ def _end(begin: int, dims: _Dims) -> int:
     return begin + sum((size - 1) * step for size, step in dims) + 1
 
 
-def _share_places(begin: int, dims: _Dims, other_begin: int, other_dims: _Dims) -> bool:
+def _addresses_intersect(begin: int, dims: _Dims, other_begin: int, other_dims: _Dims) -> bool:
     """Whether two sets of addresses intersect; for very large sets, whether they may."""
     first, last = max(begin, other_begin), min(_end(begin, dims), _end(other_begin, other_dims))
     if first >= last:
@@ -206,7 +206,7 @@ def _hint_of(number: Any) -> Any:
 # -- many tensors ------------------------------------------------------------------------------------------------------
 
 
-def are_alone_in_their_storages(values: Sequence[Any], places: Sequence[int]) -> bool:
+def alias_no_others(values: Sequence[Any], places: Sequence[int]) -> bool:
     """Whether the tensors at these indices alias none of the others, in this call."""
     with torch._C.DisableTorchFunctionSubclass():  # do not run `__torch_function__` of user subclasses in guards
         storages = [storage_of(value) for value in values if isinstance(value, torch.Tensor)]
@@ -255,7 +255,7 @@ def are_disjoint(spans: Sequence[Span]) -> bool:
     return True
 
 
-def fits_between(span: Span, others: Sequence[Span]) -> bool:
+def is_disjoint_from(span: Span, others: Sequence[Span]) -> bool:
     """Whether a span overlaps none of the others, which are sorted, not empty, and disjoint."""
     start, stop, _ = span
     if start == stop:

@@ -114,12 +114,14 @@ def with_bases(
     nodes = [node for node in copied.graph.nodes if node.op == "placeholder"][len(placeholders) :]
     for base, (places, *_) in zip(nodes, bases, strict=True):
         for place in places:
-            last = _take_of_base(copied.graph, base, placeholders[place], last)
+            last = _replace_by_view_of_base(copied.graph, base, placeholders[place], last)
     copied.recompile()
-    return copied, [examples[place] for place in _places_that_stay(len(placeholders), bases)] + fake_bases
+    return copied, [examples[place] for place in _inputs_without_base(len(placeholders), bases)] + fake_bases
 
 
-def _take_of_base(graph: torch.fx.Graph, base: torch.fx.Node, placeholder: torch.fx.Node, after: torch.fx.Node) -> torch.fx.Node:
+def _replace_by_view_of_base(
+    graph: torch.fx.Graph, base: torch.fx.Node, placeholder: torch.fx.Node, after: torch.fx.Node
+) -> torch.fx.Node:
     """Replace an input by a view of the base; returns the node of the view."""
     sizes, strides, offset = layout_of(example_value(placeholder))
     with graph.inserting_after(after):
@@ -130,9 +132,9 @@ def _take_of_base(graph: torch.fx.Graph, base: torch.fx.Node, placeholder: torch
     return view
 
 
-def taking_views(compiled: Callable[..., Any], graph: FinishedGraph, bases: Sequence[Base]) -> Callable[..., Any]:
+def wrap_synthetic_bases(compiled: Callable[..., Any], graph: FinishedGraph, bases: Sequence[Base]) -> Callable[..., Any]:
     """The backend's callable for the graph with bases, called with the program's inputs."""
-    unchanged = _places_that_stay(len(graph.inputs), bases)
+    unchanged = _inputs_without_base(len(graph.inputs), bases)
     firsts = [(places[0], count, has_one_base) for places, _, count, has_one_base in bases]
     own = [place for places, *_, has_one_base in bases if not has_one_base for place in places]  # counters that no base shares
     bumped = [place for place in own if graph.meta.inputs[place].bumps_version]
@@ -154,6 +156,6 @@ def _flat(tensor: torch.Tensor, count: int, is_view: bool) -> torch.Tensor:
     return tensor.new_empty(0).set_(tensor.untyped_storage(), 0, (count,), (1,))
 
 
-def _places_that_stay(count: int, bases: Sequence[Base]) -> list[int]:
+def _inputs_without_base(count: int, bases: Sequence[Base]) -> list[int]:
     replaced = {place for places, *_ in bases for place in places}
     return [place for place in range(count) if place not in replaced]

@@ -122,7 +122,7 @@ _origins: dict[int, tuple[weakref.ref[CodeType], dict[int, tuple[Instruction | N
 _names: dict[int, tuple[weakref.ref[CodeType], str]] = {}
 
 
-def _forgetter(table: dict[int, Any], key: int) -> Callable[[Any], None]:
+def _remover(table: dict[int, Any], key: int) -> Callable[[Any], None]:
     def forget(_: Any) -> None:
         table.pop(key, None)
 
@@ -139,7 +139,7 @@ def read(code: CodeType) -> ParsedCode:
     key = id(code)
     reading = _readings.get(key)
     if reading is None or reading.reference() is not code:
-        reading = _Reading(weakref.ref(code, _forgetter(_readings, key)), (*_parse(code), {}))
+        reading = _Reading(weakref.ref(code, _remover(_readings, key)), (*_parse(code), {}))
         _readings[key] = reading
     parsed = reading.facade() if reading.facade is not None else None
     if parsed is None:
@@ -151,13 +151,13 @@ def read(code: CodeType) -> ParsedCode:
 def remember_origins(code: CodeType, origins: dict[int, tuple[Instruction | None, str]]) -> None:
     """Record each instruction's origin and role (by final offset) for later reads of an emitted code object."""
     key = id(code)
-    _origins[key] = (weakref.ref(code, _forgetter(_origins, key)), origins)
+    _origins[key] = (weakref.ref(code, _remover(_origins, key)), origins)
 
 
 def remember_name(code: CodeType, name: str) -> None:
     """Give an emitted code object a name for views, other than the one in tracebacks."""
     key = id(code)
-    _names[key] = (weakref.ref(code, _forgetter(_names, key)), name)
+    _names[key] = (weakref.ref(code, _remover(_names, key)), name)
 
 
 def name_of_code(code: CodeType) -> str:
@@ -349,14 +349,14 @@ def _lower(code: CodeType, instructions: list[Instruction]) -> tuple[list[Step],
         if instruction.target is not None:
             jumps.append(steps[-1])
     for step in jumps:
-        step.target = first_step[_landing(step, instructions)]
+        step.target = first_step[_jump_target(step, instructions)]
     return steps, first_step
 
 
 _LOWER = {decoding.opname: decoding.lower for decoding in DECODE if decoding is not None}
 
 
-def _landing(step: Step, instructions: list[Instruction]) -> int:
+def _jump_target(step: Step, instructions: list[Instruction]) -> int:
     """The index of the raw instruction at which a jump arrives: the interpreter skips END_FOR and END_SEND."""
     target = step.origin.target
     assert target is not None

@@ -91,7 +91,7 @@ _fake_log = logging.getLogger("torch._subclasses.fake_tensor")
 _NOT_WORD = re.compile(r"\W+")
 
 
-def _refuse_history(target: Any, outs: Iterable[tuple[torch.Tensor, object]]) -> None:
+def _refuse_grad_out(target: Any, outs: Iterable[tuple[torch.Tensor, object]]) -> None:
     """Refuse an `out=` tensor that requires grad: operators do, but not the Python decompositions that replace them here.
 
     Operators that write to a tensor that does not require grad, or that run with grad mode off, give it none.
@@ -101,19 +101,19 @@ def _refuse_history(target: Any, outs: Iterable[tuple[torch.Tensor, object]]) ->
         raise RuntimeError(f"{name}(): functions with out=... don't support automatic differentiation")
 
 
-def _first_row(key: Any, slices_are_whole: bool) -> Any:
+def _with_row_zero(key: Any, slices_are_whole: bool) -> Any:
     """A subscript with 0 for each one-element integer tensor; with `slices_are_whole`, also with None for a slice's bound."""
     if isinstance(key, tuple):
-        return tuple(_first_row(item, slices_are_whole) for item in key)
+        return tuple(_with_row_zero(item, slices_are_whole) for item in key)
     if isinstance(key, slice) and slices_are_whole:
         return slice(*(None if isinstance(part, torch.Tensor) else part for part in (key.start, key.stop, key.step)))
-    return 0 if _chooses_row(key) else key
+    return 0 if _has_integer_tensor(key) else key
 
 
-def _chooses_row(key: Any) -> bool:
+def _has_integer_tensor(key: Any) -> bool:
     """Whether a subscript is a one-element integer tensor, or contains one."""
     if isinstance(key, tuple):
-        return any(map(_chooses_row, key))
+        return any(map(_has_integer_tensor, key))
     return isinstance(key, torch.Tensor) and key.dim() == 0 and key.dtype not in (torch.bool, torch.uint8)
 
 
@@ -146,9 +146,9 @@ class GraphBuilder:
         self._first_row_at = 0
         self._slices_are_whole = False
         if captures_unbacked_symbols():
-            self.need_shape_env()
+            self.ensure_shape_env()
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Release the mapping from real to fake tensors after compilation. It consists of weak references, and
         `torch.utils.swap_tensors` refuses tensors that have any.
         """
@@ -158,7 +158,7 @@ class GraphBuilder:
 
     # -- values
 
-    def need_shape_env(self) -> Any:
+    def ensure_shape_env(self) -> Any:
         """The ShapeEnv, created when the first symbolic size needs it (importing it is slow)."""
         if self.shape_env is None:
             self.shape_env = self._make_shape_env()
@@ -197,7 +197,7 @@ class GraphBuilder:
         with ExitStack() as stack:  # the fake view is created by `as_strided`, which the program did not call
             stack.callback(setattr, self.fake_mode, "as_strided_storages", self.fake_mode.as_strided_storages.copy())
             if symbolic_context is not None:  # operators cannot trace the origin of an unbacked size
-                stack.enter_context(self.need_shape_env().ignore_fresh_unbacked_symbols())
+                stack.enter_context(self.ensure_shape_env().ignore_fresh_unbacked_symbols())
                 stack.enter_context(running_operator(self.shape_env))
             if torch._C._functorch.peek_interpreter_stack() is not None:  # inside vmap it would become a batched tensor
                 stack.enter_context(torch._C._DisableFuncTorch())
@@ -215,8 +215,8 @@ class GraphBuilder:
 
     def placeholder(self, hint: str, source: Source, example: Any, fake: Any) -> torch.fx.Node:
         """Add a graph input; placeholders precede every other node."""
-        name = self._fresh(hint)
-        with self.graph.inserting_after(self._last_input) if self._last_input else self._at_start():
+        name = self._unique_name(hint)
+        with self.graph.inserting_after(self._last_input) if self._last_input else self._inserting_at_start():
             node = self.graph.create_node("placeholder", name, (), {}, name=name)
         node.meta["example_value"] = fake
         node.meta["source"] = source.text()
@@ -224,7 +224,7 @@ class GraphBuilder:
         self.inputs.append(GraphInput(node, source, example))
         return node
 
-    def _at_start(self) -> Any:
+    def _inserting_at_start(self) -> Any:
         first = next(iter(self.graph.nodes), None)
         return self.graph.inserting_before(first) if first is not None else ExitStack()
 
@@ -233,10 +233,10 @@ class GraphBuilder:
         existing = self._attribute_nodes.get(id(value))
         if existing is not None:
             return existing
-        name = self._fresh(hint)
+        name = self._unique_name(hint)
         self.attributes[name] = value
         _register(self.root, name, value)
-        with self.graph.inserting_after(self._last_input) if self._last_input else self._at_start():
+        with self.graph.inserting_after(self._last_input) if self._last_input else self._inserting_at_start():
             node = self.graph.create_node("get_attr", name, (), {}, name=name)
         node.meta["example_value"] = fake
         self._attribute_nodes[id(value)] = node
@@ -244,12 +244,12 @@ class GraphBuilder:
 
     def submodule(self, hint: str, module: torch.nn.Module) -> str:
         """Register a module (the body of a higher-order operator) and return its attribute name."""
-        name = self._fresh(hint)
+        name = self._unique_name(hint)
         self.attributes[name] = module
         self.root.add_module(name, module)
         return name
 
-    def _fresh(self, hint: str) -> str:
+    def _unique_name(self, hint: str) -> str:
         base = _NOT_WORD.sub("_", hint).strip("_") or "value"
         if base[0].isdigit():
             base = "_" + base
@@ -275,7 +275,9 @@ class GraphBuilder:
         return node
 
     @contextlib.contextmanager
-    def any_row_is_the_first(self, tensor: torch.Tensor, place: int = 1, slices_are_whole: bool = False) -> Iterator[None]:
+    def integer_tensors_index_row_zero(
+        self, tensor: torch.Tensor, place: int = 1, slices_are_whole: bool = False
+    ) -> Iterator[None]:
         """While active, a one-element integer tensor selects row 0 on fake values, since no fake value knows the row.
 
         `place`: the index of the argument that selects. `slices_are_whole`: a slice with a tensor bound selects everything.
@@ -296,8 +298,8 @@ class GraphBuilder:
         fake_kwargs = map_arg(dict(kwargs), example_value)
         if self._first_row_at:
             key = fake_args[at := self._first_row_at]
-            fake_args = (*fake_args[:at], _first_row(key, self._slices_are_whole), *fake_args[at + 1 :])
-            if _chooses_row(key):  # the integer may be out of range
+            fake_args = (*fake_args[:at], _with_row_zero(key, self._slices_are_whole), *fake_args[at + 1 :])
+            if _has_integer_tensor(key):  # the integer may be out of range
                 self.fake_mode.may_fail = self.fake_mode.may_fail_last = True
         outs = [(out, layout_of(out)) for out in pytree.tree_leaves(fake_kwargs.get("out")) if isinstance(out, torch.Tensor)]
         quiet, _fake_log.disabled = _fake_log.disabled, True  # torch also logs its exceptions, and the caller reports them
@@ -315,7 +317,7 @@ class GraphBuilder:
                 result = target(*fake_args, **fake_kwargs)
             if outs:
                 self._refuse_resized(outs)
-                _refuse_history(target, outs)
+                _refuse_grad_out(target, outs)
             return result
         except Exception as error:  # any operator may raise anything: the caller decides how to handle it
             for out, layout in outs:
@@ -367,12 +369,12 @@ class GraphBuilder:
         """
         self._recompute_inputs += [(value, value._version) for value in values if isinstance(value, torch.Tensor)]
 
-    def note_replaced(self, tensor: torch.fx.Node) -> None:
+    def note_data_replaced(self, tensor: torch.fx.Node) -> None:
         """Record that the data of a leaf is replaced: eager's backward uses the new data if autograd saved the leaf."""
         memory = {storage_of(example_value(tensor))}
         self._saved_data_is_mutated |= any(_is_recorded(user, memory) for user in tensor.users)
 
-    def changes_of(self, tensor: torch.Tensor) -> int | None:
+    def version_of(self, tensor: torch.Tensor) -> int | None:
         """`_version` of a fake tensor created in this graph; None for one from outside, or where fake tensors count differently.
 
         The version bumps of `_foreach` operators vary by device. Operators on an inference tensor bump those of their results: the

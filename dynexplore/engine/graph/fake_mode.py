@@ -26,11 +26,16 @@ from torch._subclasses.fake_tensor import (
     disable_fake_tensor_cache,
 )
 
-from dynexplore.engine.aliasing.storage import check_in_bounds_for_storage, has_internal_overlap, share_places_otherwise, storage_of
+from dynexplore.engine.aliasing.storage import (
+    check_in_bounds_for_storage,
+    has_internal_overlap,
+    overlap_in_other_elements,
+    storage_of,
+)
 from dynexplore.engine.graph import fake_dispatch_cache
 from dynexplore.engine.graph.device_asserts import is_checked_on_the_device
-from dynexplore.engine.graph.inplace_shape_checks import refuse_what_does_not_fit
-from dynexplore.engine.graph.kernel_support_probe import is_worth_a_trial, refuse_what_a_trial_refuses
+from dynexplore.engine.graph.inplace_shape_checks import check_inplace_shape
+from dynexplore.engine.graph.kernel_support_probe import needs_probe, probe_kernel_support
 from dynexplore.engine.graph.unbacked_symints import captures_dynamic_output_shapes
 from dynexplore.engine.records import record
 
@@ -162,7 +167,7 @@ class EffectTrackingFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
         self.may_fail = False
         self.may_fail_last = False  # whether an operator may raise since this was last set to False
 
-    def assigned_are_written(self) -> bool:
+    def has_mutated_assigned_data(self) -> bool:
         """Whether data that was assigned to a tensor has been mutated since."""
         return any(data._version != version for data, version in self.assigned)
 
@@ -215,12 +220,12 @@ class EffectTrackingFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
         facts = facts_of(func)
         self._refuse(facts, func, args, kwargs)
         if facts.written:
-            refuse_what_does_not_fit(func, args, kwargs)
+            check_inplace_shape(func, args, kwargs)
             self._note_written(facts, args, kwargs)
         if facts.in_storage and not self.inside and isinstance(args[0], FakeTensor):
             check_in_bounds_for_storage(func, args, kwargs)
             self.as_strided_storages.add(storage_of(args[0]))
-        self.draws_random_numbers |= facts.random and not _leaves_nothing_out(func, args, kwargs)
+        self.draws_random_numbers |= facts.random and not _is_attention_without_dropout(func, args, kwargs)
         too_large = any(isinstance(_argument(place, args, kwargs), _VARIES) for place in facts.converted)
         may_fail = facts.may_fail and not is_checked_on_the_device(func, args, kwargs)
         if may_fail or too_large or not (facts.promotes or _are_of_one_dtype([*args, *kwargs.values()])):
@@ -232,10 +237,10 @@ class EffectTrackingFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
             raise UnsupportedFakeTensorException("a quantized tensor")  # its fake form would be a float tensor
         if func in _PUTS and _reads_masked_gradients(args, kwargs):
             raise DynamicOutputShapeException(func)
-        if facts.random and any(map(_is_no_number, (*args, *kwargs.values()))):
+        if facts.random and any(map(_is_nan, (*args, *kwargs.values()))):
             raise RuntimeError(f"{func}: a chance that is no number")  # NaN passes every range comparison
-        if not facts.random and not self.inside and is_worth_a_trial(func, args, kwargs):
-            refuse_what_a_trial_refuses(func, args, kwargs, on_gpus=not facts.may_fail)
+        if not facts.random and not self.inside and needs_probe(func, args, kwargs):
+            probe_kernel_support(func, args, kwargs, on_gpus=not facts.may_fail)
 
     def _note_written(self, facts: OperatorFacts, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
         storages: list[int] = []
@@ -251,7 +256,7 @@ class EffectTrackingFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
                     others = _aliases_among(tensor, [*args, *kwargs.values()])
                     is_twice = has_internal_overlap(tensor)
                     self.may_fail |= is_twice or bool(others)
-                    self.has_overlapping_write |= is_twice or any(share_places_otherwise(tensor, other) for other in others)
+                    self.has_overlapping_write |= is_twice or any(overlap_in_other_elements(tensor, other) for other in others)
         self.written.update(storages)
         self.has_overlapping_write |= len(set(storages)) < len(storages)
 
@@ -265,7 +270,7 @@ _QUANTIZED = frozenset({torch.quint8, torch.qint8, torch.qint32, torch.quint4x2,
 _VARIES = (torch.SymInt, torch.SymFloat)
 
 
-def _leaves_nothing_out(func: Any, args: Sequence[object], kwargs: Mapping[str, object]) -> bool:
+def _is_attention_without_dropout(func: Any, args: Sequence[object], kwargs: Mapping[str, object]) -> bool:
     """Whether this is an attention without dropout, as in any model in eval mode: it draws no random numbers."""
     place = _dropout(func)
     chance = None if place is None else _argument(place, args, kwargs, 0.0)
@@ -278,7 +283,7 @@ def _dropout(operator: Any) -> tuple[int, str] | None:
     return (names.index("dropout_p"), "dropout_p") if "dropout_p" in names else None
 
 
-def _is_no_number(value: object) -> bool:
+def _is_nan(value: object) -> bool:
     """Whether this is `nan`. For a symbolic number, the answer is guarded."""
     return isinstance(value, float | torch.SymFloat) and not (value <= 1 or value > 1)
 

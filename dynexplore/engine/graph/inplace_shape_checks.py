@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 
-def refuse_what_does_not_fit(operator: Any, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
+def check_inplace_shape(operator: Any, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
     """Raise an in-place operator's error if its result has another shape than the mutated tensor."""
     shapes_beside = _shapes_of_result(operator)
     if shapes_beside is None:

@@ -28,7 +28,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 
-def refuse_what_a_trial_refuses(
+def probe_kernel_support(
     operator: Any, args: Sequence[object], kwargs: Mapping[str, object], on_gpus: bool = True
 ) -> None:
     """Raise what one-element real tensors raise because of their dtypes, or of the numbers among the arguments."""
@@ -45,7 +45,7 @@ def refuse_what_a_trial_refuses(
         raise type(error)(str(error))
 
 
-def is_worth_a_trial(operator: Any, args: Sequence[object], kwargs: Mapping[str, object]) -> bool:
+def needs_probe(operator: Any, args: Sequence[object], kwargs: Mapping[str, object]) -> bool:
     """Whether an operator is one of torch's own that computes, with arguments other than floats of one common dtype."""
     if not _computes(operator):
         return False

@@ -133,7 +133,7 @@ class Modes:
     >>> import torch
     >>> before = Modes.now()
     >>> _ = torch.set_grad_enabled(False)
-    >>> before.put_back()
+    >>> before.restore()
     >>> torch.is_grad_enabled()
     True
     """
@@ -160,7 +160,7 @@ class Modes:
             _function_modes(), default_device.CURRENT_DEVICE,
         )  # fmt: skip
 
-    def put_back(self) -> None:
+    def restore(self) -> None:
         """Restore the modes; exits autocast blocks that were entered since."""
         torch._C._set_grad_enabled(self.grad)
         for name, enabled in zip(_KERNELS, self.kernels, strict=True):

@@ -24,30 +24,30 @@ from dynexplore.engine.native import skip_code_recursively
 _NUMBERS = (int, float, complex, torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
-def gives_numbers(node: torch.fx.Node) -> bool:
+def computes_scalars(node: torch.fx.Node) -> bool:
     """Whether a node computes a number, or several."""
     leaves = pytree.tree_leaves(node.meta.get("example_value"))
     return bool(leaves) and all(isinstance(leaf, _NUMBERS) for leaf in leaves)
 
 
-def gives_numbers_alone(graph: FinishedGraph) -> bool:
+def is_scalar_only(graph: FinishedGraph) -> bool:
     """Whether a graph computes and returns only numbers."""
     computed = [node for node in graph.module.graph.nodes if node.op not in ("placeholder", "output")]
-    return bool(graph.outputs) and all(map(gives_numbers, (*computed, *graph.outputs)))
+    return bool(graph.outputs) and all(map(computes_scalars, (*computed, *graph.outputs)))
 
 
-def takes_rows_alone(graph: FinishedGraph) -> bool:
+def only_unbinds_rows(graph: FinishedGraph) -> bool:
     """Whether a graph only unpacks tensors into rows and compares an element, as a loop over them does."""
     computed = [node for node in graph.module.graph.nodes if node.op not in ("placeholder", "output")]
     has_rows = any(_is_unbind(node) for node in computed)
-    return has_rows and all(_takes_rows(node) or _looks_at_element(node) or gives_numbers(node) for node in computed)
+    return has_rows and all(_unbinds_rows(node) or _looks_at_element(node) or computes_scalars(node) for node in computed)
 
 
 def _is_unbind(node: torch.fx.Node) -> bool:
     return node.op == "call_method" and node.target == "unbind"
 
 
-def _takes_rows(node: torch.fx.Node) -> bool:
+def _unbinds_rows(node: torch.fx.Node) -> bool:
     """Whether a node unpacks rows, or reads a part of a tensor or of rows at a constant index."""
     is_item = node.op == "call_function" and node.target is operator.getitem
     return _is_unbind(node) or (is_item and len(node.all_input_nodes) == 1)
@@ -61,7 +61,7 @@ def _looks_at_element(node: torch.fx.Node) -> bool:
     if node.op != "call_function" or node.target not in _COMPARISONS or len(node.all_input_nodes) != 1:
         return False
     value, of = node.meta.get("example_value"), node.all_input_nodes[0]
-    return isinstance(value, torch.Tensor) and value.dim() == 0 and _takes_rows(of)
+    return isinstance(value, torch.Tensor) and value.dim() == 0 and _unbinds_rows(of)
 
 
 def run_by_python(graph: FinishedGraph) -> Callable[..., Any]:

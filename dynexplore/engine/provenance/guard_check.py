@@ -122,7 +122,7 @@ class TensorMatch:
         """Create the guard that explains a mismatch, while the tensor is alive."""
         self._alone = _tensor_guards([self])
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Drop the tensor after translation: `torch.utils.swap_tensors` refuses tensors that are still referenced."""
         self._example = None
 

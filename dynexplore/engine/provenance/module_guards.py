@@ -281,7 +281,7 @@ class ModuleGuards:
 
     # -- recording: objects
 
-    def hold(self, value: Any, label: str, source: Source | None = None) -> ObjectFacts | None:
+    def track(self, value: Any, label: str, source: Source | None = None) -> ObjectFacts | None:
         """Allow facts to be recorded about `value`, whose identity is guarded. Returns None if it cannot be weakly referenced.
 
         `source`: a path to it that does not keep it alive, if there is one.
@@ -331,12 +331,12 @@ class ModuleGuards:
 
     # -- sources whose object is fixed by a fact
 
-    def know(self, source: Source) -> None:
+    def note_identity(self, source: Source) -> None:
         """Record that a fact fixes which object is at `source`."""
         self._recorded[id(source)] = source
 
-    def know_value(self, source: Source) -> None:
-        """Like `know`, including what a function or method refers to: its code, its function, its receiver."""
+    def note_value_identity(self, source: Source) -> None:
+        """Like `note_identity`, including what a function or method refers to: its code, its function, its receiver."""
         for place in (source, source.attribute("__func__", "getattr"), source.attribute("__self__", "getattr")):
             self._recorded[id(place)] = place
             code = place.attribute("__code__", "getattr")
@@ -350,7 +350,7 @@ class ModuleGuards:
             source.runs_code = has_python_getattribute(type(value))
         return source
 
-    def knows(self, source: Source) -> bool:
+    def fixes_identity(self, source: Source) -> bool:
         """Whether a fact fixes which object is at `source`."""
         return id(source) in self._recorded
 

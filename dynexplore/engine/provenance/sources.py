@@ -331,7 +331,7 @@ class PinnedSource(ObjectSource):
         self.origin = origin
         self.reference: weakref.ref[Any] | None = weakref.ref(value)
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Drop the object after translation: from now on it is fetched through its path."""
         self.reference = None
 

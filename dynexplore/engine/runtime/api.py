@@ -23,7 +23,7 @@ from dynexplore.engine import native
 from dynexplore.engine.config import config
 from dynexplore.engine.counters import counters
 from dynexplore.engine.errors import Unsupported
-from dynexplore.engine.nearest_name import instead
+from dynexplore.engine.nearest_name import did_you_mean
 from dynexplore.engine.phases import times
 from dynexplore.engine.policy.constant_functions import is_compiling
 from dynexplore.engine.policy.markers import REASON, RUNS, Mark, assume_constant_result, graph_break, mark, unmark
@@ -278,7 +278,7 @@ def _backend_arguments(
 def _mode_options(mode: str | None, dynamic: bool | None) -> dict[str, Any]:
     modes = importlib.import_module("torch._inductor").list_mode_options(dynamic=dynamic)
     if mode not in modes:
-        raise ValueError(f"there is no mode {mode!r}{instead(str(mode), modes)}")
+        raise ValueError(f"there is no mode {mode!r}{did_you_mean(str(mode), modes)}")
     return dict(modes[mode])
 
 
@@ -287,7 +287,7 @@ def _inductor_option(name: str, value: Any) -> str:
     inductor_options = importlib.import_module("torch._inductor.config").get_config_copy()
     full = name.replace("-", "_")
     if full not in inductor_options:
-        raise ValueError(f"inductor has no option {name!r}{instead(full, sorted(inductor_options))}")
+        raise ValueError(f"inductor has no option {name!r}{did_you_mean(full, sorted(inductor_options))}")
     option_type = type(inductor_options[full])
     if inductor_options[full] is not None and not isinstance(value, option_type | int if option_type is float else option_type):
         raise ValueError(f"inductor's option {name!r} takes {option_type.__name__}, not {value!r}")
@@ -357,7 +357,7 @@ def _run_only_call(fn: Any) -> Any:
             return (wrapped or target)(*args, **kwargs)
 
     vars(call)[RUNS] = wrapped or target
-    return optimized.dressed(call, target)
+    return optimized.copy_metadata(call, target)
 
 
 def _run_only_module(module: torch.nn.Module, wrapped: Any) -> Any:

@@ -39,7 +39,7 @@ from dynexplore.engine.graph.builder import FinishedGraph
 from dynexplore.engine.graph.custom_operators import with_recorded_results
 from dynexplore.engine.graph.modes import default_devices_off
 from dynexplore.engine.graph.operator_warnings import without_node_warnings
-from dynexplore.engine.nearest_name import instead
+from dynexplore.engine.nearest_name import did_you_mean
 from dynexplore.engine.recorder import Recorder
 from dynexplore.engine.records import record
 from dynexplore.engine.runtime import backend_failures, distributed
@@ -48,7 +48,7 @@ from dynexplore.engine.runtime.direct_calls import with_compilers
 from dynexplore.engine.runtime.foreign_modes import modes_off
 from dynexplore.engine.runtime.lazy_inductor_templates import lazy_templates
 from dynexplore.engine.runtime.missing_compiler import missing_compiler
-from dynexplore.engine.runtime.preserve_global_state import hooks_away
+from dynexplore.engine.runtime.preserve_global_state import saved_tensor_hooks_hidden
 from dynexplore.engine.runtime.profiler_ranges import GRAPH, ranged
 from dynexplore.engine.runtime.torch_key_cache import keep_hash_of_sources
 from dynexplore.engine.specialization.shape_env import make_shape_env
@@ -132,7 +132,7 @@ def lookup(name: str) -> CompilerFn:
         if name in _DECLARED_IN:
             importlib.import_module(_DECLARED_IN[name])
         elif name not in (names := list_backends()):
-            raise InvalidBackend(f"there is no backend {name!r}{instead(name, names)}")
+            raise InvalidBackend(f"there is no backend {name!r}{did_you_mean(name, names)}")
         compiler: CompilerFn = _registry().lookup_backend(name)
     return compiler
 
@@ -212,7 +212,7 @@ class GraphBackend:
         self.name = backend.name
         self.is_eager = backend.function is eager
         self.is_of_torch = _is_of_torch(backend)
-        self.takes_floats_as_tensors = float_inputs.are_served(backend.name)
+        self.takes_floats_as_tensors = float_inputs.supports_symfloats(backend.name)
         self.buckets = distributed.pieces_of
         self.run_as_captured = eager
 
@@ -248,7 +248,7 @@ class GraphBackend:
             with released(), torch_backend_lock if self.is_of_torch else contextlib.nullcontext(), contextlib.ExitStack() as blocks:
                 for block in around:
                     blocks.enter_context(block)
-                for block in (tracing(TracingContext(fake_mode)), modes_off(), hooks_away(), default_devices_off()):
+                for block in (tracing(TracingContext(fake_mode)), modes_off(), saved_tensor_hooks_hidden(), default_devices_off()):
                     blocks.enter_context(block)
                 if any("warnings" in node.meta for node in module.graph.nodes):
                     blocks.enter_context(without_node_warnings())

@@ -98,11 +98,11 @@ def add_entry(cache: CodeCache, translation: Translation, frame: int, number: in
     entry.owners = _watch(translation.weak_owners, entry, cache)
     entry.left_to_python = translation.left_to_python
     entry.may_be_numbers_only = translation.may_be_numbers_only
-    cache.entries = tuple(sorted((entry, *(old for old in cache.entries if old.valid)), key=is_left_to_python))
+    cache.entries = tuple(sorted((entry, *(old for old in cache.entries if old.valid)), key=is_skipped))
     return entry
 
 
-def is_left_to_python(entry: Entry) -> bool:
+def is_skipped(entry: Entry) -> bool:
     """Whether an entry makes the frame run as plain Python."""
     return isinstance(entry, CompiledEntry) and entry.left_to_python
 

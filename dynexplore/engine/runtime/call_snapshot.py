@@ -106,7 +106,7 @@ class _ModuleState:
         own = [registry for child in children for registry in (vars(child), child._parameters, child._buffers, child._modules)]
         self._bindings = [rebind(registry) for registry in own]
         inner = (refill(value) for child in module.modules() for name, value in vars(child).items() if not name.startswith("_"))
-        self._contents = [put_back for put_back in inner if put_back is not None]
+        self._contents = [restore for restore in inner if restore is not None]
         self._saved_tensors = [
             (tensor, tensor.detach().clone(), tensor.grad.detach().clone() if tensor.grad is not None else None)
             for _, tensor in self.tensors()
@@ -119,8 +119,8 @@ class _ModuleState:
 
     def restore(self) -> None:
         """Restore the saved values, and the attributes bound to them."""
-        for put_back in (*self._bindings, *self._contents):
-            put_back()
+        for restore in (*self._bindings, *self._contents):
+            restore()
         with torch.no_grad():
             for tensor, content, gradient in self._saved_tensors:
                 tensor.copy_(content)

@@ -51,7 +51,7 @@ from dynexplore.engine.runtime.cache import (
     CompiledEntry,
     Miss,
     add_entry,
-    is_left_to_python,
+    is_skipped,
     remove_entry,
     scope_of,
     slot_values,
@@ -89,7 +89,7 @@ def convert(store: Store, state: FrameState) -> Entry | None:
     facts = facts_of(store, state.code, function_of(state), state.cache)
     decision = decide(facts)
     if decision.kind != "ask the entries":
-        _leave_alone(store, state, decision)
+        _skip_code(store, state, decision)
         return None
     try:
         return _entry_for(store, state, facts)
@@ -111,16 +111,16 @@ def _raise_in_resume_function(state: FrameState, error: BaseException) -> Entry 
     return None if code is None else Entry(None, code, (error,), len(resume.parameters))
 
 
-def _leave_alone(store: Store, state: FrameState, decision: Decision) -> None:
+def _skip_code(store: Store, state: FrameState, decision: Decision) -> None:
     """Skip the frame, whatever its arguments are, and record that if it is of interest."""
     if decision.rule == "policy":
-        _never_ask_again(state, function_of(state))
+        _mark_for_hook(state, function_of(state))
         reports.skipped_by_policy(store, state, decision.reason)
     elif decision.rule == "tracer":
         reports.skipped(store.observers.recorder, state.code, decision.reason)
 
 
-def _never_ask_again(state: FrameState, function: FunctionType) -> None:
+def _mark_for_hook(state: FrameState, function: FunctionType) -> None:
     """Mark skipped code for the hook, so that it does not call the engine for its next frame."""
     alone = skip.runs_alone(state.code) or skip.makes_a_module(state.code, state.values)
     if skip.is_about_one_function(function) and not alone:
@@ -235,7 +235,7 @@ class Conversion:
             request = self._request()
             translation = self._translated_with_fewer_symbols(request)
             self._note_idle(translation, time.thread_time() - began)
-            return self._keep(translation)
+            return self._entry_of_translation(translation)
         except SkipFrame as skipped:
             return self._skip_frame(skipped)
         except SkipFrameOnce as reason:
@@ -327,12 +327,12 @@ class Conversion:
             for guard in failed:
                 profile.note_failed_when_skipped(guard.source.text(), guard.kind)
 
-    def _keep(self, translation: Translation) -> tuple[Entry | None, str]:
+    def _entry_of_translation(self, translation: Translation) -> tuple[Entry | None, str]:
         """Turn a translation into an entry, or into None if there is nothing to compile."""
         for graph_break in translation.breaks:
             reports.count_break(graph_break)
         if translation.left_to_python:
-            return self._leave_to_python(translation)
+            return self._skip_frame_under_guards(translation)
         entry = add_entry(self.state.cache, translation, self.frame, entry_number(self.recorder))
         if self.recorder is not None:
             self._record_entry(entry)
@@ -342,19 +342,19 @@ class Conversion:
         reports.entry_added(self.recorder, self.frame, self.code, entry)
         self.store.observers.modified_codes[id(entry.code)] = (entry.code, self.frame)
 
-    def _leave_to_python(self, translation: Translation) -> tuple[Entry | None, str]:
+    def _skip_frame_under_guards(self, translation: Translation) -> tuple[Entry | None, str]:
         """Run the frame, and calls like it, as plain Python; code that never had anything worth a graph is finally skipped."""
         reports.skipped(self.recorder, self.code, ev.NO_TENSORS, self.frame)
         entries = self.state.cache.entries
-        if len(entries) >= entry_limit(self.store) and all(map(is_left_to_python, entries)):
+        if len(entries) >= entry_limit(self.store) and all(map(is_skipped, entries)):
             self.state.cache.skip = True
             return None, "skipped"
         entry = add_entry(self.state.cache, translation, self.frame, entry_number(self.recorder))
         reports.entry_added(self.recorder, self.frame, self.code, entry)
-        self._look_again_at_what_broke()
+        self._drop_entries_of_broken_frame()
         return entry, "skipped"
 
-    def _look_again_at_what_broke(self) -> None:
+    def _drop_entries_of_broken_frame(self) -> None:
         """Drop the entries of the frame that broke, if it had only numbers, so that it may be skipped like this resume function."""
         if self.state.resumed_from is None:
             return

@@ -117,10 +117,10 @@ def decide(facts: FrameFacts) -> Decision:
     >>> decide(FrameFacts(entries=EntriesVerdict(), tracer="torch.fx is tracing"))
     Decision(kind='plain Python', rule='tracer', reason='torch.fx is tracing')
     """
-    return _by_the_hook(facts) or _left_alone(facts) or _missed(facts)
+    return _decide_in_hook(facts) or _decide_to_skip(facts) or _missed(facts)
 
 
-def _by_the_hook(facts: FrameFacts) -> Decision | None:
+def _decide_in_hook(facts: FrameFacts) -> Decision | None:
     """The rules of the frame hook."""
     if facts.marked:
         return Decision("plain Python", "mark", facts.policy or "it is marked to be skipped")
@@ -133,7 +133,7 @@ def _by_the_hook(facts: FrameFacts) -> Decision | None:
     return Decision("hit" if facts.entries.fitting is not None else "not known", "entry")
 
 
-def _left_alone(facts: FrameFacts) -> Decision | None:
+def _decide_to_skip(facts: FrameFacts) -> Decision | None:
     """The rules that skip a frame whatever its arguments are."""
     why = facts.entries.why if facts.entries is not None else ""
     if facts.run_only or facts.disabled:

@@ -56,7 +56,7 @@ def pieces_of(graph: FinishedGraph) -> list[Piece]:
         return []
     uses = _first_uses(graph, ddp)
     assignment = _buckets(ddp, [use.parameter for use in uses])
-    starts = _borders(uses, assignment)
+    starts = _piece_starts(uses, assignment)
     if not starts:
         return []
     pieces = cut(graph.module, starts)
@@ -153,7 +153,7 @@ def _sparse(ddp: DistributedDataParallel) -> set[int]:
 # -- boundaries ---------------------------------------------------------------------------------------------
 
 
-def _borders(uses: Sequence[_Use], buckets: Iterable[Sequence[int]]) -> list[Node]:
+def _piece_starts(uses: Sequence[_Use], buckets: Iterable[Sequence[int]]) -> list[Node]:
     """The nodes that begin a piece: where a bucket is complete, and parameters remain for the previous piece."""
     by_place = {use.place: use for use in uses}
     borders = {}

@@ -20,7 +20,7 @@ from dynexplore.engine.policy import skip
 from dynexplore.engine.provenance.sources import Scope
 from dynexplore.engine.records import quick, record
 from dynexplore.engine.runtime import foreign_modes, stance
-from dynexplore.engine.runtime.cache import Miss, Slots, fits, is_left_to_python, misses
+from dynexplore.engine.runtime.cache import Miss, Slots, fits, is_skipped, misses
 from dynexplore.engine.runtime.decision import WAITS, EntriesVerdict, FrameFacts
 from dynexplore.engine.runtime.stores import Store
 from dynexplore.engine.translate.resume import original_of
@@ -86,7 +86,7 @@ class CheckedEntries:
 def check_entries(cache: CodeCache, slots: Slots, scope: Callable[[], Scope]) -> CheckedEntries:
     """Try the entries in order, as the frame hook does. `scope` is called only if none fits."""
     entries = cache.entries
-    compiled = sum(not is_left_to_python(entry) for entry in entries)
+    compiled = sum(not is_skipped(entry) for entry in entries)
     for position, entry in enumerate(entries):
         if fits(entry, slots):
             return CheckedEntries(EntriesVerdict(compiled, position), entry, [])

@@ -44,8 +44,8 @@ class Surroundings:
 
     def restore(self) -> None:
         """Restore all bindings and values."""
-        for put_back in (*self._bindings, *self._contents):
-            put_back()
+        for restore in (*self._bindings, *self._contents):
+            restore()
 
     def tensors(self) -> Iterator[tuple[str, torch.Tensor]]:
         """The tensors in the snapshot, by name."""
@@ -65,9 +65,9 @@ class Surroundings:
     def _note_content(self, name: str, value: Any) -> None:
         if is_a(value, torch.Tensor) and not isinstance(value, torch.nn.Parameter):
             self._tensors.append((name, value))
-        put_back = refill(value)
-        if put_back is not None:
-            self._contents.append(put_back)
+        restore = refill(value)
+        if restore is not None:
+            self._contents.append(restore)
 
 
 def refill(value: Any) -> Callable[[], None] | None:
@@ -84,7 +84,7 @@ def rebind(container: Any) -> Callable[[], None]:
     """A function that restores the keys and objects of a dict or set if they have changed."""
     saved = container.copy()
 
-    def put_back() -> None:
+    def restore() -> None:
         if isinstance(container, dict):
             is_same = len(container) == len(saved)
             is_same = is_same and all(name in container and container[name] is value for name, value in saved.items())
@@ -94,20 +94,20 @@ def rebind(container: Any) -> Callable[[], None]:
             container.clear()
             container.update(saved)
 
-    return put_back
+    return restore
 
 
 def _refill_tensor(tensor: torch.Tensor) -> Callable[[], None]:
     content = tensor.detach().clone()
     gradient = tensor.grad.detach().clone() if tensor.is_leaf and tensor.grad is not None else None
 
-    def put_back() -> None:
+    def restore() -> None:
         if tensor.shape != content.shape or not torch.equal(tensor.detach(), content):
             tensor.detach().copy_(content)
         if tensor.is_leaf:
             tensor.grad = gradient.clone() if gradient is not None else None
 
-    return put_back
+    return restore
 
 
 def copy_of_tensor(tensor: torch.Tensor) -> torch.Tensor:

@@ -50,10 +50,10 @@ def wrap(target: Any, region: Region | None, *, entry: bool = True) -> Any:
         raise TypeError(f"a function, a method or a module is expected, not {type(target).__qualname__}")
     target = original_of(target)
     called = entry_of(target) if entry and needs_entry(target) else target
-    return dressed(RegionCall(called, region), target)
+    return copy_metadata(RegionCall(called, region), target)
 
 
-def dressed(call: Any, target: Any) -> Any:
+def copy_metadata(call: Any, target: Any) -> Any:
     """Give a wrapper the name, docstring, signature and attributes of the wrapped object."""
     functools.update_wrapper(call, target)
     return call

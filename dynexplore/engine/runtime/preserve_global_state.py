@@ -6,9 +6,9 @@ next `torch.rand` returns the same numbers whether or not a frame was compiled i
 The program's hooks for saved tensors (`torch.autograd.graph.saved_tensors_hooks`) must not be called for fake tensors, and no
 backend may compile them in: the hooks of a later call may differ.
 
-In: `with preserved():` around a translation, `with paused():` where one pauses, `with hooks_away():` around a backend. Out: the
-random number generators (torch's, each CUDA device's, Python's, numpy's) and global modes (grad mode, autocast, default dtype,
-deterministic algorithms, dispatch modes, hooks), restored. PyTorch's counterpart: `preserve_global_state` in
+In: `with preserved():` around a translation, `with paused():` where one pauses, `with saved_tensor_hooks_hidden():` around
+a backend. Out: the random number generators (torch's, each CUDA device's, Python's, numpy's) and global modes (grad mode, autocast,
+default dtype, deterministic algorithms, dispatch modes, hooks), restored. PyTorch's counterpart: `preserve_global_state` in
 torch/_dynamo/convert_frame.py.
 """
 
@@ -62,7 +62,7 @@ def _set_deterministic(state: tuple[bool, bool]) -> None:
 _DETERMINISTIC: Keeper = (_deterministic, _set_deterministic)
 
 
-def _hooks_asleep() -> bool:
+def _are_hooks_disabled() -> bool:
     """Whether autograd's hooks for saved tensors are disabled in this thread; torch returns it only when setting it."""
     asleep: bool = _saved_tensors._saved_tensors_hooks_set_tracing(False)
     _saved_tensors._saved_tensors_hooks_set_tracing(asleep)
@@ -80,7 +80,7 @@ _ALWAYS: tuple[Keeper, ...] = (
     (lambda: [(name, getattr(python_dispatch, name)) for name in _MODE_FLAGS], _flags),
     (torch._C._only_lift_cpu_tensors, torch._C._set_only_lift_cpu_tensors),
     (torch._C._meta_in_tls_dispatch_include, torch._C._set_meta_in_tls_dispatch_include),
-    (_hooks_asleep, _saved_tensors._saved_tensors_hooks_set_tracing),
+    (_are_hooks_disabled, _saved_tensors._saved_tensors_hooks_set_tracing),
 )
 """How to read and restore each piece of state."""
 
@@ -119,7 +119,7 @@ def set_plain_modes(modes: Mapping[str, Any]) -> None:
         _PLAIN[name][1](state)
 
 
-def _keepers() -> Iterator[Keeper]:
+def _state_accessors() -> Iterator[Keeper]:
     yield from _ALWAYS
     yield from _AUTOCAST
     if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
@@ -145,7 +145,7 @@ _open = _Open()
 @contextlib.contextmanager
 def preserved() -> Iterator[None]:
     """Restore every piece of state at the end of the block, however it ends; inside, autograd calls no hooks for saved tensors."""
-    saved = _read(_keepers())
+    saved = _read(_state_accessors())
     _open.saved.append(saved)
     try:
         _saved_tensors._saved_tensors_hooks_set_tracing(True)
@@ -172,7 +172,7 @@ def paused() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def hooks_away() -> Iterator[None]:
+def saved_tensor_hooks_hidden() -> Iterator[None]:
     """While active, the program's hooks for saved tensors are hidden: AOTAutograd looks for those that it can compile."""
     hooks = []
     try:

@@ -97,8 +97,8 @@ def count_break(graph_break: GraphBreak) -> None:
         log("WARNING", break_line(graph_break))
     elif len(_places_of_breaks) == PRINTED_PLACES + 1 and _is_logged("WARNING"):
         log("WARNING", _FURTHER)
-        atexit.unregister(_tell_how_many)
-        atexit.register(_tell_how_many)
+        atexit.unregister(_log_break_total)
+        atexit.register(_log_break_total)
 
 
 def break_line(graph_break: GraphBreak) -> str:
@@ -125,7 +125,7 @@ def _short(file: str) -> str:
     return file
 
 
-def _tell_how_many() -> None:
+def _log_break_total() -> None:
     """Log the last line of a process whose breaks were not all printed."""
     places = len(_places_of_breaks)
     if places > PRINTED_PLACES and not config.verbose:

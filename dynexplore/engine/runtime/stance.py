@@ -32,7 +32,7 @@ from typing import Any, Literal, TypeVar, cast, get_args
 
 from dynexplore.engine import display_hooks, native
 from dynexplore.engine.errors import RecompileError
-from dynexplore.engine.nearest_name import instead
+from dynexplore.engine.nearest_name import did_you_mean
 from dynexplore.engine.runtime.backends import Backend, resolve
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -100,7 +100,7 @@ class stance:  # lower case, like torch.compiler.set_stance
 
     def __init__(self, name: Name = "default", *, force_backend: str | Callable[..., Any] | None = None) -> None:
         if name not in NAMES:
-            raise ValueError(f"there is no stance {name!r}{instead(name, NAMES)}")
+            raise ValueError(f"there is no stance {name!r}{did_you_mean(name, NAMES)}")
         if force_backend is not None and name != "default":
             raise ValueError(f"a backend can be forced in the stance 'default' only, not in {name!r}")
         self.name = name

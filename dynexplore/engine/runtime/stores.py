@@ -96,12 +96,12 @@ class _Owned:
         return _nothing_owned()
 
 
-class _Nobody:
+class _NoOwner:
     pass
 
 
 def _nothing_owned() -> _Owned:
-    return _Owned(_Nobody())
+    return _Owned(_NoOwner())
 
 
 _ATTRIBUTE = "__dynexplore_stores__"

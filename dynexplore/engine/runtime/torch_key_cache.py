@@ -43,7 +43,7 @@ def keep_hash_of_sources() -> None:
     settings = importlib.import_module("torch._inductor.config")
     if _asks_for_hash(settings) and is_tested(torch.__version__) and _is_torchs_own(codecache.torch_key):
         folder = importlib.import_module("torch._inductor.runtime.cache_dir_utils").cache_dir()
-        know_hash(codecache.torch_key, Path(torch.__file__).parent, Path(folder) / "dynexplore" / "torch_sources.json")
+        load_or_compute_hash(codecache.torch_key, Path(torch.__file__).parent, Path(folder) / "dynexplore" / "torch_sources.json")
 
 
 def _asks_for_hash(settings: Any) -> bool:
@@ -56,7 +56,7 @@ def _is_torchs_own(torch_key: Any) -> bool:
     return hasattr(torch_key, "set") and any(getattr(value, "__module__", None) == _CODECACHE for value in cell_values)
 
 
-def know_hash(torch_key: Any, sources: Path, file: Path) -> None:
+def load_or_compute_hash(torch_key: Any, sources: Path, file: Path) -> None:
     """Set the hash of `torch_key` from `file` if the sources are unchanged, else compute it and write the file."""
     state, changed = state_of(sources)
     cached = _read(file)

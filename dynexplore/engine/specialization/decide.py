@@ -104,13 +104,13 @@ class Specializer:
         """Record that a number was specialized because it is an attribute of an object that is guarded by identity."""
         if type(value) in (int, float):
             self.profile.note_constant(source.text(), value)
-            self.tell(source.text(), Specialization(OF_GUARDED_OBJECT))
+            self.emit_specialized(source.text(), Specialization(OF_GUARDED_OBJECT))
 
     def note_value_needed(self, source: Source, value: object) -> None:
         """Record that an unspecialized number was specialized because Python needs its value."""
         if type(value) in (int, float):
             self.profile.note_constant(source.text(), value)
-            self.tell(source.text(), Specialization(VALUE_NEEDED))
+            self.emit_specialized(source.text(), Specialization(VALUE_NEEDED))
 
     @property
     def has_unstable_variables(self) -> bool:
@@ -141,7 +141,7 @@ class Specializer:
     def decide_tensor(self, source: Source, tensor: torch.Tensor, fixed_layout: str = "") -> TensorSpecialization:
         """How the sizes and strides of a tensor are specialized; `fixed_layout`: see SizeFacts."""
         if isinstance(source, PinnedSource):
-            self.tell(f"{source.text()}.size()", PARAMETER)
+            self.emit_specialized(f"{source.text()}.size()", PARAMETER)
             return NO_SYMBOLS
         option = self._options.dynamic if self._options.dynamic is not None else config.dynamic_shapes
         where, sizes, strides = source.text(), tuple(tensor.shape), tensor.stride()
@@ -165,7 +165,7 @@ class Specializer:
                 for dim, stride in enumerate(strides)
             ],
         )  # fmt: skip
-        self._tell_layout(where, decided)
+        self._emit_layout(where, decided)
         return decided
 
     def decide_number(self, source: Source, value: object, *, in_graph: bool = False) -> Specialization:
@@ -184,11 +184,11 @@ class Specializer:
             takes_symbols=options.takes_symbols,
         )  # fmt: skip
         decision = first(NUMBER_ROWS, facts)
-        self._learn(source, where, facts, decision.reason)
-        self.tell(where, decision)
+        self._record_in_profile(source, where, facts, decision.reason)
+        self.emit_specialized(where, decision)
         return decision
 
-    def _learn(self, source: Source, where: str, facts: NumberFacts, reason: str) -> None:
+    def _record_in_profile(self, source: Source, where: str, facts: NumberFacts, reason: str) -> None:
         """Record a decision in the profile, and for sources computed from the number."""
         if reason in COMPARED:
             if not facts.changes:
@@ -223,7 +223,7 @@ class Specializer:
         """Whether the object at `source` may be guarded by identity: not if another one has been, or will be, seen there."""
         decision = self.decide_object(source)
         if decision is not STABLE and decision.kind is Kind.UNSTABLE:
-            self.tell(source.text(), decision)
+            self.emit_specialized(source.text(), decision)
             return False
         return True
 
@@ -243,7 +243,7 @@ class Specializer:
 
     # -- events
 
-    def tell(self, where: str, decision: Specialization) -> None:
+    def emit_specialized(self, where: str, decision: Specialization) -> None:
         """Announce a decision to observers."""
         if self.on_decision is not None:
             self.on_decision(where, decision)
@@ -253,21 +253,21 @@ class Specializer:
         if self.on_decision is not None and isinstance(symbol, torch.SymInt):
             self._symbols.append((where, symbol))
 
-    def tell_specialized_symbols(self) -> None:
+    def emit_specialized_symbols(self) -> None:
         """Announce, at the end of the frame, which symbols were specialized."""
         for where, symbol in self._symbols:
             number = specialized_size(symbol)
             if number is not None:
-                self.tell(where, Specialization(SPECIALIZED_SYMBOL, number))
+                self.emit_specialized(where, Specialization(SPECIALIZED_SYMBOL, number))
 
-    def _tell_layout(self, where: str, decided: TensorSpecialization) -> None:
+    def _emit_layout(self, where: str, decided: TensorSpecialization) -> None:
         """Announce the decisions about a tensor: a single one if all sizes agree; strides only if they are symbols."""
         if self.on_decision is None:
             return
         if len({size.because for size in decided.sizes}) == 1:
-            self.tell(f"{where}.size()", decided.sizes[0])
+            self.emit_specialized(f"{where}.size()", decided.sizes[0])
         else:
             for dim, size in enumerate(decided.sizes):
-                self.tell(f"{where}.size()[{dim}]", size)
+                self.emit_specialized(f"{where}.size()[{dim}]", size)
         for dim in decided.dynamic_strides:
-            self.tell(f"{where}.stride()[{dim}]", decided.strides[dim])
+            self.emit_specialized(f"{where}.stride()[{dim}]", decided.strides[dim])

@@ -119,7 +119,7 @@ class Profile:
 
     # -- storage overlap
 
-    def overlaps_otherwise(self, where: str, layout: object) -> bool:
+    def observe_overlap(self, where: str, layout: object) -> bool:
         """Record how tensors overlap in memory; returns whether they overlapped differently when a graph was compiled before."""
         return self._overlaps.setdefault(where, layout) != layout
 

@@ -165,7 +165,7 @@ def dynamic_number(graph: GraphBuilder, value: float, source: Source) -> Any:
     """A symbol for a numeric input; 0 and 1 are not specialized."""
     from torch.fx.experimental.symbolic_shapes import DimDynamic
 
-    env = graph.need_shape_env()
+    env = graph.ensure_shape_env()
     symbol = env.create_unspecified_symbol(value, source=source, dynamic_dim=DimDynamic.DYNAMIC)
     node = env.create_symintnode if type(value) is int else env.create_symfloatnode
     return node(symbol, hint=value, source=source)
@@ -173,7 +173,7 @@ def dynamic_number(graph: GraphBuilder, value: float, source: Source) -> Any:
 
 def unbacked_number(graph: GraphBuilder, value: float) -> Any:
     """A symbol without a hint: only the number's type is known."""
-    env = graph.need_shape_env()
+    env = graph.ensure_shape_env()
     with env.ignore_fresh_unbacked_symbols():  # no operator creates it, so none must bind it
         return env.create_unbacked_symint() if type(value) is int else env.create_unbacked_symfloat()
 
@@ -243,14 +243,14 @@ def _reference(source: Any, variable: Callable[[Source], str]) -> str:
     """Python text for a size, a stride or a number: `v3.size()[0]`."""
     if isinstance(source, Source):
         return variable(source)
-    base = variable(_own(source.base))  # torch's TensorPropertySource
+    base = variable(_engine_source(source.base))  # torch's TensorPropertySource
     method = {"SIZE": "size()", "STRIDE": "stride()", "STORAGE_OFFSET": "storage_offset()"}[source.prop.name]
     return f"{base}.{method}" if source.idx is None else f"{base}.{method}[{source.idx}]"
 
 
-def _own(source: Any) -> Source:
+def _engine_source(source: Any) -> Source:
     """Our source for one that ShapeEnv derived from ours: the sizes of a view's base belong to its `_base`."""
-    return source if isinstance(source, Source) else _own(source.base).attribute(source.member, "getattr")
+    return source if isinstance(source, Source) else _engine_source(source.base).attribute(source.member, "getattr")
 
 
 def is_never_negative(value: torch.SymInt) -> bool:

@@ -65,17 +65,17 @@ def validate_size_oblivious(graph: GraphBuilder) -> None:
     hints = {size: int(env.backed_var_to_val[size]) for size in sizes}
     if len(sizes) > _MOST:
         for number in (0, 1):
-            _exclude(env, dict.fromkeys(sizes, number))
+            _guard_not_equal(env, dict.fromkeys(sizes, number))
         return
     for case in _cases(hints):
-        if _admits(env, case) and not _is_as_captured(graph, case):
-            _exclude(env, {size: number for size, number in case.items() if number < 2})
+        if _guards_admit(env, case) and not _is_as_captured(graph, case):
+            _guard_not_equal(env, {size: number for size, number in case.items() if number < 2})
 
 
 def guards_admit_current_hints(graph: GraphBuilder) -> bool:
     """Whether the guards so far accept this call, whose sizes 0 and 1 were overridden by other hints."""
     env = graph.shape_env
-    return env is None or not env.hint_overrides or _admits(env, env.hint_overrides)
+    return env is None or not env.hint_overrides or _guards_admit(env, env.hint_overrides)
 
 
 def _cases(hints: dict[sympy.Symbol, int]) -> list[dict[sympy.Symbol, int]]:
@@ -86,7 +86,7 @@ def _cases(hints: dict[sympy.Symbol, int]) -> list[dict[sympy.Symbol, int]]:
     return sorted(small, key=lambda case: sum(number < 2 for number in case.values()))
 
 
-def _exclude(env: Any, case: dict[sympy.Symbol, int]) -> None:
+def _guard_not_equal(env: Any, case: dict[sympy.Symbol, int]) -> None:
     """Guard that none of these sizes has this value."""
     import sympy
 
@@ -94,7 +94,7 @@ def _exclude(env: Any, case: dict[sympy.Symbol, int]) -> None:
         env.evaluate_expr(sympy.Ne(size, number))
 
 
-def _admits(env: Any, case: dict[sympy.Symbol, int]) -> bool:
+def _guards_admit(env: Any, case: dict[sympy.Symbol, int]) -> bool:
     """Whether the guards so far accept a call with these sizes."""
     if any(env.var_to_range[size].lower > number for size, number in case.items()):
         return False
@@ -153,7 +153,7 @@ class _Trial:
         seen_leaves, leaves = (pytree.tree_leaves([pair[side] for pair in pairs]) for side in (0, 1))
         if len(seen_leaves) != len(leaves) or not all(map(self._is_same, seen_leaves, leaves)):
             return False
-        return _alias_alike(seen_leaves, leaves)
+        return _have_same_aliasing(seen_leaves, leaves)
 
     def _carried_out(self, node: torch.fx.Node) -> Any:
         args = map_aggregate(node.args, self._argument)
@@ -219,7 +219,7 @@ def _memory_formats(tensor: torch.Tensor) -> list[torch.memory_format]:
     return [torch.contiguous_format, *others.get(tensor.dim(), [])]
 
 
-def _alias_alike(captured: list[Any], values: list[Any]) -> bool:
+def _have_same_aliasing(captured: list[Any], values: list[Any]) -> bool:
     """Whether the same tensors share storages in both lists."""
     tensors = [pair for pair in zip(captured, values, strict=True) if isinstance(pair[0], torch.Tensor)]
     storages = {(storage_of(before), storage_of(after)) for before, after in tensors}

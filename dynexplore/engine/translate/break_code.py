@@ -23,7 +23,7 @@ from dynexplore.engine.translate.codegen import CodeGenerator
 from dynexplore.engine.translate.contract.request import SkipFrame, Translation
 from dynexplore.engine.translate.handlers.names import guard_on_binding
 from dynexplore.engine.translate.resume_call import ResumeCalls, Slot
-from dynexplore.engine.translate.skip_frames import is_numbers_so_far, leave_to_python_at_break
+from dynexplore.engine.translate.skip_frames import is_scalar_only_so_far, skip_frame_at_break
 from dynexplore.engine.translate.stack_shape import Shape, shape_after
 from dynexplore.engine.translate.symbolic_frame import NULL
 from dynexplore.engine.variables.containers.iterator import IteratorVariable
@@ -40,9 +40,9 @@ def finish_with_break(
     ctx: Interpreter, graph_break: GraphBreak, writer: Callable[[Interpreter, GraphBreak], BreakWriter] | None = None
 ) -> Translation:
     """Finish a frame that breaks before the current instruction: run it for real, then call resume functions; or skip the frame."""
-    numbers_only = is_numbers_so_far(ctx)
+    numbers_only = is_scalar_only_so_far(ctx)
     if numbers_only and ctx.request.profile.resume_was_skipped:
-        return leave_to_python_at_break(ctx)
+        return skip_frame_at_break(ctx)
     translation = (writer or BreakWriter)(ctx, graph_break).finish()
     translation.may_be_numbers_only = numbers_only
     return translation
@@ -105,7 +105,7 @@ class BreakWriter:
                 if value is NULL:
                     slots.append(None)
                 elif isinstance(value, IteratorVariable):
-                    generator.hold_walked(value)
+                    generator.store_iterator_parts(value)
                     late.append((len(slots), value))
                     slots.append("")
                 else:
@@ -141,7 +141,7 @@ class BreakWriter:
             if name not in needed or is_in_place or name in self.resumes.shadowed:
                 continue
             if isinstance(value, IteratorVariable):
-                self.generator.hold_walked(value)
+                self.generator.store_iterator_parts(value)
                 self.late_locals.append((name, value))
             else:
                 self.generator.push(value)

@@ -30,7 +30,7 @@ from dynexplore.engine.aliasing.wrappers import apply_wrappers
 from dynexplore.engine.bytecode import Instruction, Writer, assemble
 from dynexplore.engine.gc_control import gc_enabled
 from dynexplore.engine.graph.builder import FinishedGraph
-from dynexplore.engine.graph.scalar_only_graphs import gives_numbers_alone, run_by_python, takes_rows_alone
+from dynexplore.engine.graph.scalar_only_graphs import is_scalar_only, only_unbinds_rows, run_by_python
 from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.native import GuardWalk
 from dynexplore.engine.provenance.data_parallel import guard_on_no_ddp, relies_on_no_ddp
@@ -47,7 +47,7 @@ from dynexplore.engine.translate.graph_call import (
 from dynexplore.engine.translate.graph_failure import Segment
 from dynexplore.engine.translate.guard_compilation import compile_guards
 from dynexplore.engine.translate.injected_locals import InjectedLocals
-from dynexplore.engine.translate.skip_frames import is_left_to_python, leave_to_python
+from dynexplore.engine.translate.skip_frames import should_skip_frame, skip_frame
 from dynexplore.engine.translate.symbolic_frame import NULL
 from dynexplore.engine.translate.unique_names import NUMBERS
 from dynexplore.engine.variables.callables.function import NestedFunctionVariable
@@ -155,11 +155,11 @@ class CodeGenerator:
         """Pop the top of the stack, which holds `value`, into a local; later pushes load it from there."""
         self._built[value] = self.store_temporary()
 
-    def hold_walked(self, iterator: IteratorVariable) -> None:
+    def store_iterator_parts(self, iterator: IteratorVariable) -> None:
         """Create an iterator after the side effects, which may mutate what it iterates over; load its parts before them."""
         for part in iterator.parts():
             if isinstance(part, IteratorVariable):
-                self.hold_walked(part)
+                self.store_iterator_parts(part)
             elif part not in self._built and not (
                 isinstance(part, ConstantVariable) and isinstance(part.source, LocalSource | None)  # side effects leave it as it is
             ):
@@ -293,7 +293,7 @@ class CodeGenerator:
             self.outputs = dict(sorted(self.outputs.items(), key=lambda output: order[output[0]]))
             self._refuse_shared_parameters()
             graph = ctx.graph.finish(list(self.outputs), name)
-            is_for_python = gives_numbers_alone(graph) or (bool(breaks) and takes_rows_alone(graph))
+            is_for_python = is_scalar_only(graph) or (bool(breaks) and only_unbinds_rows(graph))
             if is_for_python and not (ctx.function_modes.has_wrappers or ctx.function_modes.has_subclasses):
                 function = run_by_python(graph)
             else:
@@ -334,7 +334,7 @@ class CodeGenerator:
         guards_before = len(env.guards) if env is not None else 0
         with gc_enabled():
             lowered = lower(
-                graph, name, ctx.request.compiler, ctx.graph.fake_mode, breaks, ctx.guard, ctx.request.profile.overlaps_otherwise
+                graph, name, ctx.request.compiler, ctx.graph.fake_mode, breaks, ctx.guard, ctx.request.profile.observe_overlap
             )
         if env is not None and env.oblivious_sizes:
             ctx.request.backend_size_guards.note(env, guards_before)
@@ -373,8 +373,8 @@ class CodeGenerator:
 
 def finish_with_return(ctx: Interpreter) -> Translation:
     """Finish a frame that returned: push the value, replay side effects, return; or skip the frame."""
-    if is_left_to_python(ctx):
-        return leave_to_python(ctx)
+    if should_skip_frame(ctx):
+        return skip_frame(ctx)
     leave_in_graph(ctx, ctx.active_modes)
     generator = CodeGenerator(ctx)
     assert ctx.frames.root.returned is not None

@@ -112,7 +112,7 @@ class Segment:
         """Whether the segment reruns after this exception."""
         return self.decide(raised).verdict is not Verdict.PROPAGATE
 
-    def note_half_done(self, raised: BaseException) -> None:
+    def note_inputs_mutated(self, raised: BaseException) -> None:
         """Note that the graph that raised had already mutated its inputs."""
         note_partial_mutation(raised)
 

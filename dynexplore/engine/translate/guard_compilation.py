@@ -36,14 +36,14 @@ def compile_guards(ctx: Interpreter) -> GuardCheck:
 
 
 def compile_relaxed_guards(
-    ctx: Interpreter, relaxed: Callable[[list[Guard]], list[Guard]]
+    ctx: Interpreter, relax_guards: Callable[[list[Guard]], list[Guard]]
 ) -> tuple[GuardCheck, StateWalk | None]:
     """The check and the walk of a skipped frame, whose guards may be weaker."""
     walk = None
     if not ctx.request.profile.has_failed_when_skipped("", "MODULE_STATE"):
         _add_state_guards(ctx)
         walk = ctx.module_guards.walk(cast("Callable[..., Any]", GuardWalk))
-    ctx.guards.guards = relaxed(ctx.guards.guards)
+    ctx.guards.guards = relax_guards(ctx.guards.guards)
     return _compiled_check(ctx, _shape_expressions(ctx)), walk
 
 
@@ -71,7 +71,7 @@ def _shape_expressions(ctx: Interpreter) -> ShapeExpressions | None:
     if ctx.graph.shape_env is None:
         return None
     _check_dynamic_constraints(ctx)
-    ctx.specializer.tell_specialized_symbols()
+    ctx.specializer.emit_specialized_symbols()
     return shape_guards(ctx.graph)
 
 

@@ -78,7 +78,7 @@ class CalleeAtBreak(ResumeCalls):
 
     def _leave(self, value: VariableTracker, note: Callable[[str], None]) -> None:
         if isinstance(value, IteratorVariable):
-            self.generator.hold_walked(value)
+            self.generator.store_iterator_parts(value)
             self._late.append((note, value))
             note("")
         else:
@@ -193,7 +193,7 @@ class NestedBreakWriter(BreakWriter):
             writer.emit("NOP")
             self._call_carriers(outcomes, slots, untouched)
         with writer.role("resume"):
-            self._go_on_after(outcomes, slots, untouched)
+            self._dispatch_on_outcome(outcomes, slots, untouched)
         if handler is not None:
             writer.mark(failed)
             self.resumes.resume_handler(slots)
@@ -250,7 +250,7 @@ class NestedBreakWriter(BreakWriter):
         lowest = max(untouched, handler.depth if handler is not None else 0)
         return {slot for slot in self.leaf.slots[lowest:] if slot is not None}
 
-    def _go_on_after(self, outcomes: Sequence[Outcome], slots: list[Slot], untouched: int) -> None:
+    def _dispatch_on_outcome(self, outcomes: Sequence[Outcome], slots: list[Slot], untouched: int) -> None:
         """Dispatch on the outcome that the carriers returned, which is on the stack: call its resume function."""
         writer = self.writer
         if not outcomes:
@@ -278,11 +278,11 @@ class NestedBreakWriter(BreakWriter):
             values = [self.generator.store_temporary() for _ in range(count)]
             writer.load_const(None)
             writer.store_fast(outcome_name)
-            self._go_on(outcome, values, slots, untouched)
+            self._return_resume_call(outcome, values, slots, untouched)
             if index < len(outcomes) - 1:
                 writer.mark(following)
 
-    def _go_on(self, outcome: Outcome, values: list[str], slots: list[Slot], untouched: int) -> None:
+    def _return_resume_call(self, outcome: Outcome, values: list[str], slots: list[Slot], untouched: int) -> None:
         """Return the call of the resume function of the chain up to the frame that continues."""
         writer = self.writer
         innermost = self.callees[outcome.level - 1]

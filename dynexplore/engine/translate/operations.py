@@ -77,7 +77,7 @@ def add(ctx: Interpreter, op: str, target: Any, args: Args, kwargs: Kwargs) -> V
         ctx.graph.check_hidden_mutation_of_saved()
     if mode.assigned and target is not take_data and mode.is_view_of_assigned(fake, [tensor.fake for tensor in tensors]):
         ctx.break_graph("DX408", operation="a view of a tensor whose .data was assigned")
-    if mode.written_last and mode.assigned_are_written():
+    if mode.written_last and mode.has_mutated_assigned_data():
         ctx.break_graph("DX408", operation="a write to a tensor whose .data was assigned, or to that data")
     if mode.written_last and ctx.function_modes.has_wrappers:
         traceable_wrapper_subclass.break_on_wrapper_writes(ctx, *tensors)

@@ -130,7 +130,7 @@ class Replay:
                 self.modes.append(_pop_mode())
             hooks = innermost_hooks()
             if hooks is not None:
-                stack.enter_context(_hooks(*self._answer_from_notes(*hooks)))
+                stack.enter_context(_hooks(*self._replayed_hooks(*hooks)))
             kind = self.notes.raised[0] if self.notes.raised is not None else ""
             if self.notes.operators or kind == "operator":
                 stack.enter_context(_RecordedOperators(self))
@@ -155,7 +155,7 @@ class Replay:
         while self.modes:
             _push_mode(self.modes.pop())
 
-    def _answer_from_notes(
+    def _replayed_hooks(
         self, pack: Callable[..., Any], unpack: Callable[..., Any]
     ) -> tuple[Callable[..., Any], Callable[..., Any]]:
         packed, raised = self.notes.packed, self.notes.raised

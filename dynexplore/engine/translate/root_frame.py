@@ -133,10 +133,10 @@ class RootFrame:
         for name in resume.shadowed:
             frame.locals[name] = passed(f"___slot_{name}")
         frame.stack = [NULL if name is None else passed(name) for name in resume.stack_parameters]
-        self._note_what_varies(frame, resume, callee)
+        self._note_varying_locals(frame, resume, callee)
         frame.pc = frame.parsed.step_of(resume.target)
 
-    def _note_what_varies(self, frame: SymbolicFrame, resume: ResumeCode, callee: str) -> None:
+    def _note_varying_locals(self, frame: SymbolicFrame, resume: ResumeCode, callee: str) -> None:
         """Note which locals and stack values are other numbers, other objects, or data-dependent sizes in the next iteration."""
         specializer = self._specializer
         loop_carried = loop_carried_locals(frame.parsed)

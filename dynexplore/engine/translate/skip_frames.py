@@ -5,9 +5,9 @@ graph, and CPython runs them faster than any modified code. So a translation tha
 code is the frame's own. It is guarded like any other entry: a call with a tensor misses it, and is captured.
 
 Running plain is correct whatever the guards say; they only decide when another translation may find tensor work. So a guard that
-has failed for a frame which still had no tensor work is weakened (`relaxed`): for a number that varies only the type is guarded, a
-condition is dropped. What remains for a function of numbers is usually the types of its arguments and of the values that it reads
-from them (`key=lambda o: o.cost`) or counts (`calls[0] += 1`), which C compares (`TypeGuard`).
+has failed for a frame which still had no tensor work is weakened (`relax_guards`): for a number that varies only the type is
+guarded, a condition is dropped. What remains for a function of numbers is usually the types of its arguments and of the values that
+it reads from them (`key=lambda o: o.cost`) or counts (`calls[0] += 1`), which C compares (`TypeGuard`).
 
 A frame that breaks is also skipped if everything before the break is work on numbers, no tensor is in reach (neither an argument
 nor a global or cell that it names, nor torch itself), and its resume function was skipped too: comparison functions that read
@@ -24,7 +24,7 @@ from typing import Any
 
 import torch
 
-from dynexplore.engine.graph.scalar_only_graphs import gives_numbers
+from dynexplore.engine.graph.scalar_only_graphs import computes_scalars
 from dynexplore.engine.native import TypeGuard
 from dynexplore.engine.provenance.guards import OF_SEVERAL_SOURCES, Guard, is_empty
 from dynexplore.engine.provenance.sources import (
@@ -46,13 +46,13 @@ from dynexplore.engine.variables.scalars.symint import SymbolicNumberVariable
 from dynexplore.engine.variables.torch_.nn.nn_module import NNModuleVariable
 
 
-def is_left_to_python(ctx: Interpreter) -> bool:
+def should_skip_frame(ctx: Interpreter) -> bool:
     """Whether an attempt that reached the frame's end has met nothing worth a graph.
 
     If a tensor is in reach (the method of a module), this holds only for a frame that read no tensor and returns a number, or a
     module that it has looked up: `ModuleList.__getitem__`.
     """
-    if not _computes_numbers_alone(ctx):
+    if not _computes_only_scalars(ctx):
         return False
     if not has_tensor(tuple(ctx.request.values.values())):
         return True
@@ -61,23 +61,23 @@ def is_left_to_python(ctx: Interpreter) -> bool:
     return gives_no_tensor and not looked_at and not ctx.effects.observed_is_compiling
 
 
-def is_numbers_so_far(ctx: Interpreter) -> bool:
+def is_scalar_only_so_far(ctx: Interpreter) -> bool:
     """Whether an attempt that stopped at a break has met nothing worth a graph, and the frame has no tensor in reach."""
-    return _computes_numbers_alone(ctx) and not _reaches_tensor(ctx.request)
+    return _computes_only_scalars(ctx) and not _reaches_tensor(ctx.request)
 
 
-def _computes_numbers_alone(ctx: Interpreter) -> bool:
-    return all(gives_numbers(node) for node in ctx.graph.graph.nodes if node.op not in ("placeholder", "get_attr"))
+def _computes_only_scalars(ctx: Interpreter) -> bool:
+    return all(computes_scalars(node) for node in ctx.graph.graph.nodes if node.op not in ("placeholder", "get_attr"))
 
 
-def leave_to_python_at_break(ctx: Interpreter) -> Translation:
+def skip_frame_at_break(ctx: Interpreter) -> Translation:
     """The skipping translation of a frame that breaks: the rest may read arguments that are not guarded so far."""
     request = ctx.request
     guards = {guard.source.local for guard in ctx.guards.guards if isinstance(guard.source, LocalSource) and guard.kind in _OF_TYPE}
     for slot, name in enumerate(request.slot_names):
         if name in request.values and name not in guards:
             ctx.guard(LocalSource(name, slot), "TYPE_MATCH", type(request.values[name]))
-    return leave_to_python(ctx)
+    return skip_frame(ctx)
 
 
 _OF_TYPE = ("TYPE_MATCH", "NUMBER", "EQUALS")
@@ -111,9 +111,9 @@ def has_tensor(values: Any, depth: int = 2) -> bool:
     return has_tensor(own, depth - 1)
 
 
-def leave_to_python(ctx: Interpreter) -> Translation:
+def skip_frame(ctx: Interpreter) -> Translation:
     """The skipping translation: the frame's own code, under the guards that are worth checking."""
-    check, walk = compile_relaxed_guards(ctx, lambda guards: relaxed(guards, ctx.request))
+    check, walk = compile_relaxed_guards(ctx, lambda guards: relax_guards(guards, ctx.request))
     request = ctx.request
     types = type_guard(check.guards, request.slot_names) if not check.subclass_answers else None
     owners = ctx.module_guards.owners() if walk is not None else []
@@ -122,11 +122,11 @@ def leave_to_python(ctx: Interpreter) -> Translation:
     )  # fmt: skip
 
 
-def relaxed(guards: list[Guard], request: TranslationRequest) -> list[Guard]:
+def relax_guards(guards: list[Guard], request: TranslationRequest) -> list[Guard]:
     """The guards of a skipped frame, without those that have failed for it, and then also without those on modes."""
     if not (request.profile.has_failures_when_skipped() or request.profile.resume_was_skipped):
         return guards
-    weaker = (_relaxed(guard, request) for guard in guards if guard.kind not in _OF_MODIFIED_CODE)
+    weaker = (_relax_guard(guard, request) for guard in guards if guard.kind not in _OF_MODIFIED_CODE)
     return [guard for guard in weaker if guard is not None]
 
 
@@ -134,7 +134,7 @@ def relaxed(guards: list[Guard], request: TranslationRequest) -> list[Guard]:
 _OF_MODIFIED_CODE = ("GLOBAL_STATE", "ID_MATCH", "DICT_KEYS", "NOT_INSTANCE_DICT", *OF_SEVERAL_SOURCES)
 
 
-def _relaxed(guard: Guard, request: TranslationRequest) -> Guard | None:
+def _relax_guard(guard: Guard, request: TranslationRequest) -> Guard | None:
     source = guard.source
     failed = request.profile.has_failed_when_skipped(source.text(), guard.kind)
     if guard.kind == "TYPE_MATCH" or not (failed or guard.kind == "NUMBER"):

@@ -173,8 +173,8 @@ class Translator:
             break_cycle()
         for guard in self.guards.guards:
             if guard.kind == "TENSOR_MATCH":
-                guard.expected.let_go()
-        self.graph.let_go()
+                guard.expected.release()
+        self.graph.release()
         self.specializer.on_decision = None  # ShapeEnv, which holds it, may stay alive
         for part in (self.calls, self.values, self.frames, self):
             vars(part).clear()

@@ -138,8 +138,8 @@ def test_inputs_that_share_memory_in_a_later_call():
 def test_storages_are_compared_anew_only_when_an_input_has_moved(monkeypatch):
     """A cache that stays where it is costs a list of addresses a call; new memory is looked at."""
     asked = []
-    real = StorageOverlap._lie_apart
-    monkeypatch.setattr(StorageOverlap, "_lie_apart", lambda *given: asked.append(1) or real(*given))
+    real = StorageOverlap._are_disjoint_uncached
+    monkeypatch.setattr(StorageOverlap, "_are_disjoint_uncached", lambda *given: asked.append(1) or real(*given))
     compiled = dynexplore.optimize("eager")(a_step_of_a_cache)
     given = inputs(IN_RANGE, IN_RANGE)
     for _ in range(3):

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import dynexplore
-from dynexplore.engine.aliasing.storage import check_in_bounds_for_storage, share_places_otherwise
+from dynexplore.engine.aliasing.storage import check_in_bounds_for_storage, overlap_in_other_elements
 from engine_checks import assert_same_as_eager
 
 aten = torch.ops.aten
@@ -61,7 +61,7 @@ def test_places_that_two_tensors_share() -> None:
         plain = [numbers.as_strided(*layout).squeeze() for layout in (first, second)]
         is_same = plain[0].shape == plain[1].shape and torch.equal(*plain)
         expected = bool(places[0] & places[1]) and not is_same
-        assert share_places_otherwise(base.as_strided(*first), base.as_strided(*second)) == expected, (first, second)
+        assert overlap_in_other_elements(base.as_strided(*first), base.as_strided(*second)) == expected, (first, second)
 
 
 def reads_what_it_writes(x: torch.Tensor) -> torch.Tensor:

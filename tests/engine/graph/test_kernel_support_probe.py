@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from dynexplore.engine.graph.kernel_support_probe import is_worth_a_trial, refuse_what_a_trial_refuses
+from dynexplore.engine.graph.kernel_support_probe import needs_probe, probe_kernel_support
 from engine_checks import assert_same_as_eager
 
 X = torch.tensor([1 + 2j, 3 - 1j])
@@ -128,16 +128,16 @@ def test_operators_of_others_are_not_tried() -> None:
     def not_tried(x: torch.Tensor) -> torch.Tensor:
         return x.clone()
 
-    assert not is_worth_a_trial(torch.ops.dynexplore_tests.not_tried.default, [X], {})
-    assert is_worth_a_trial(torch.ops.aten.remainder.Scalar, [X, 2], {})
-    assert not is_worth_a_trial(torch.ops.aten.remainder.Scalar, [X.real, 2], {})
+    assert not needs_probe(torch.ops.dynexplore_tests.not_tried.default, [X], {})
+    assert needs_probe(torch.ops.aten.remainder.Scalar, [X, 2], {})
+    assert not needs_probe(torch.ops.aten.remainder.Scalar, [X.real, 2], {})
 
 
 @pytest.mark.plain("it asks the function that keeps what trials raised")
 def test_trials_are_kept_by_the_class_of_a_number() -> None:
     """What a trial with 1 showed does not answer for True."""
     x = torch.tensor([True, False])
-    refuse_what_a_trial_refuses(torch.ops.aten.rsub.Scalar, [x.int(), 1], {})
+    probe_kernel_support(torch.ops.aten.rsub.Scalar, [x.int(), 1], {})
     with pytest.raises(RuntimeError, match="bool"):
-        refuse_what_a_trial_refuses(torch.ops.aten.rsub.Scalar, [x.int(), True], {})
-    refuse_what_a_trial_refuses(torch.ops.aten.rsub.Scalar, [x.int(), 1.0], {})
+        probe_kernel_support(torch.ops.aten.rsub.Scalar, [x.int(), True], {})
+    probe_kernel_support(torch.ops.aten.rsub.Scalar, [x.int(), 1.0], {})

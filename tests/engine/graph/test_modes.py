@@ -18,7 +18,7 @@ def as_before() -> Iterator[None]:
     """Whatever a failing test leaves open is closed."""
     before = Modes.now()
     yield
-    before.put_back()
+    before.restore()
 
 
 def test_settings_are_put_back() -> None:
@@ -27,7 +27,7 @@ def test_settings_are_put_back() -> None:
     autocast_mode._enter_autocast("cpu", torch.float16, True, False)
     torch.set_grad_enabled(False)
     assert Modes.now() != before
-    before.put_back()
+    before.restore()
     assert Modes.now() == before and torch.is_grad_enabled() and not torch.is_autocast_enabled("cpu")
 
 
@@ -35,7 +35,7 @@ def test_a_block_left_open_does_not_keep_weights_that_were_cast() -> None:
     """With one level too many, the end of a later block would not throw its casts away."""
     before = Modes.now()
     autocast_mode._enter_autocast("cpu", torch.bfloat16, True, True)
-    before.put_back()
+    before.restore()
     weight = torch.nn.Parameter(torch.ones(2, 2))
     results = []
     for value in (1.0, 2.0):
@@ -50,6 +50,6 @@ def test_blocks_that_were_open_before_stay_open() -> None:
     with torch.autocast("cpu", dtype=torch.bfloat16):
         inside = Modes.now()
         autocast_mode._enter_autocast("cpu", torch.float16, True, True)
-        inside.put_back()
+        inside.restore()
         assert torch.is_autocast_enabled("cpu") and torch.get_autocast_dtype("cpu") is torch.bfloat16
         assert Modes.now().depth == inside.depth

@@ -63,15 +63,15 @@ def test_fillers() -> None:
     """A list, a dict, a set and a tensor, in place; nothing for anything else."""
     for value, change in (([1], lambda v: v.clear()), ({1: 2}, lambda v: v.clear()), ({1}, lambda v: v.add(3))):
         before = value.copy()  # type: ignore[attr-defined]
-        put_back = refill(value)
+        restore = refill(value)
         change(value)
-        put_back()  # type: ignore[misc]
+        restore()  # type: ignore[misc]
         assert value == before
     assert refill(3) is None and refill(torch.nn.Parameter(torch.ones(1))) is None
     held: dict[str, Any] = {"x": CONTENT}
-    put_back = rebind(held)
+    restore = rebind(held)
     held["x"] = torch.ones(2)
-    put_back()
+    restore()
     assert held["x"] is CONTENT
 
 

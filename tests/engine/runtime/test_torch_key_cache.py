@@ -15,7 +15,7 @@ import torch._inductor.config
 from torch._inductor.codecache import torch_key
 
 from dynexplore.engine.runtime import backends, torch_key_cache
-from dynexplore.engine.runtime.torch_key_cache import keep_hash_of_sources, know_hash, state_of
+from dynexplore.engine.runtime.torch_key_cache import keep_hash_of_sources, load_or_compute_hash, state_of
 
 pytestmark = pytest.mark.plain("nothing is captured")
 
@@ -57,8 +57,8 @@ def settled(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_second_process_hashes_nothing(sources: Path, tmp_path: Path) -> None:
     """The first one hashes and leaves the answer, the second one is told."""
     first, second, file = Hasher(), Hasher(), tmp_path / "kept" / "torch_sources.json"
-    know_hash(first, sources, file)
-    know_hash(second, sources, file)
+    load_or_compute_hash(first, sources, file)
+    load_or_compute_hash(second, sources, file)
     assert (first.asked, second.asked, second.told) == (1, 0, A_HASH)
     assert [one.name for one in file.parent.iterdir()] == ["torch_sources.json"]
 
@@ -96,11 +96,11 @@ def _another_kind(root: Path) -> None:
 def test_a_change_of_the_sources_is_noticed(sources: Path, tmp_path: Path, change: Callable[[Path], None]) -> None:
     """Whatever torch hashes may have changed: it hashes again, and the new answer is kept."""
     file = tmp_path / "kept.json"
-    know_hash(Hasher(), sources, file)
+    load_or_compute_hash(Hasher(), sources, file)
     change(sources)
     again, third = Hasher(), Hasher()
-    know_hash(again, sources, file)
-    know_hash(third, sources, file)
+    load_or_compute_hash(again, sources, file)
+    load_or_compute_hash(third, sources, file)
     assert (again.asked, again.told, third.asked) == (1, b"", 0)
 
 
@@ -116,7 +116,7 @@ def test_what_torch_does_not_hash_does_not_matter(sources: Path) -> None:
 def test_files_that_changed_just_now_are_not_relied_on(sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another change in the same moment could not be told from the first: nothing is kept."""
     monkeypatch.setattr(torch_key_cache, "_STABLE_SECONDS", 60.0)
-    know_hash(Hasher(), sources, tmp_path / "kept.json")
+    load_or_compute_hash(Hasher(), sources, tmp_path / "kept.json")
     assert not (tmp_path / "kept.json").exists()
 
 
@@ -126,7 +126,7 @@ def test_a_damaged_file_is_as_good_as_none(sources: Path, tmp_path: Path, damage
     file = tmp_path / "kept.json"
     file.write_text(damage.replace("STATE", state_of(sources)[0]))
     hasher = Hasher()
-    know_hash(hasher, sources, file)
+    load_or_compute_hash(hasher, sources, file)
     assert hasher.asked == 1
     assert json.loads(file.read_text())["hash"] == A_HASH.hex()
 
@@ -135,7 +135,7 @@ def test_a_folder_that_cannot_be_written_is_no_error(sources: Path, tmp_path: Pa
     """Then each process hashes."""
     (tmp_path / "file").write_text("")
     hasher = Hasher()
-    know_hash(hasher, sources, tmp_path / "file" / "kept.json")
+    load_or_compute_hash(hasher, sources, tmp_path / "file" / "kept.json")
     assert hasher.asked == 1
 
 
@@ -165,7 +165,7 @@ def test_a_function_that_a_package_put_in_its_place_is_left_alone() -> None:
 def test_the_key_is_torchs_own(tmp_path: Path) -> None:
     """What a process of ours leaves is what torch computes itself."""
     file = tmp_path / "kept.json"
-    know_hash(torch_key, Path(torch.__file__).parent, file)
+    load_or_compute_hash(torch_key, Path(torch.__file__).parent, file)
     assert json.loads(file.read_text())["hash"] == torch_key().hex()
 
 

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.plain("works on a graph that is made by hand, without a
 def _with_rows(count: int, method: str) -> GraphBuilder:
     """A graph of one method of a tensor of so many rows, a number that only data told."""
     builder = GraphBuilder(lambda: make_shape_env(depends_on_data=lambda source: True, is_size_oblivious=True))
-    builder.need_shape_env()
+    builder.ensure_shape_env()
     source = LocalSource("x", 0)
     rows = torch.ones(count, 4)
     node = builder.placeholder("x", source, rows, builder.fake_tensor(rows, source, dynamic_context(rows, [0])))

@@ -20,8 +20,8 @@ from dynexplore.engine.variables.containers.mapping import DictVariable, pairs_o
 from dynexplore.engine.variables.containers.sequence import ListVariable, TupleVariable
 from dynexplore.engine.variables.containers.set_ import SetVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.error_messages import too_many_values
 from dynexplore.engine.variables.objects.type_lookup import defines
-from dynexplore.engine.variables.sentences import too_many_values
 from dynexplore.engine.variables.type_errors import type_of
 
 if TYPE_CHECKING:

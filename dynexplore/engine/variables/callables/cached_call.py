@@ -107,7 +107,7 @@ def _is_counted(function: Any, key: Any) -> bool:
 # -- numbers that vary: the wrapped function in the cache's place --------------------------------------------------------
 
 
-def call_with_numbers_that_vary(
+def call_with_varying_numbers(
     ctx: TraceContext,
     function: Any,
     wrapped: VariableTracker,

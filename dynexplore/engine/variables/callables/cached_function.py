@@ -31,7 +31,7 @@ from dynexplore.engine.variables.callables.cached_call import (
     CachedCall,
     Hit,
     call_while_tracing,
-    call_with_numbers_that_vary,
+    call_with_varying_numbers,
     hashes_by_identity,
 )
 from dynexplore.engine.variables.callables.function import BoundMethodVariable
@@ -156,7 +156,7 @@ class CachedFunctionVariable(BuiltinValueVariable):
         """The result of the wrapped function, traced instead of reading the cache."""
         wrapped = self._wrapped(ctx)
         if wrapped is not None:
-            result = call_with_numbers_that_vary(ctx, self.value, wrapped, _parts_of(self.value)[0], args, kwargs)
+            result = call_with_varying_numbers(ctx, self.value, wrapped, _parts_of(self.value)[0], args, kwargs)
             if result is not None:
                 return result
         self._left_to_python(ctx, because)
@@ -176,7 +176,7 @@ class CachedFunctionVariable(BuiltinValueVariable):
     def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
         if name in vars(self.value):
             return ctx.build(vars(self.value)[name], self._own_source(ctx).attribute(name))
-        if ctx.module_guards.hold(self.value, self.text()) is not None:
+        if ctx.module_guards.track(self.value, self.text()) is not None:
             ctx.module_guards.guard_on_absence(self.value, name)
         return super().get_attribute(ctx, name)
 

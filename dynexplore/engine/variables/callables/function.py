@@ -278,7 +278,7 @@ class FunctionVariable(LiveCallableVariable):
         if self.by_code:
             assert self.source is not None
             ctx.guard(self.source, "ATTRIBUTE_ABSENT", name)
-        elif ctx.module_guards.hold(self.function, self.function.__qualname__) is not None:
+        elif ctx.module_guards.track(self.function, self.function.__qualname__) is not None:
             ctx.module_guards.guard_on_absence(self.function, name)
 
     def as_proxy(self) -> Any:
@@ -752,7 +752,7 @@ def build_function(ctx: TraceContext, value: types.FunctionType, source: Source 
         if "<locals>" in value.__qualname__ and rule_for(value) is None and skip.how_to_call(value) == "inline":
             ctx.guard(source, "TYPE_MATCH", types.FunctionType)
             ctx.guard(source.attribute("__code__", "getattr"), "CODE_MATCH", value.__code__)
-            return FunctionVariable(value, source, by_code=not ctx.module_guards.knows(source))
+            return FunctionVariable(value, source, by_code=not ctx.module_guards.fixes_identity(source))
         else:
             ctx.guard(source, "FUNCTION_MATCH", Identity(value, keep=skip.is_permanent(value)))
     return FunctionVariable(value, source)

@@ -321,7 +321,7 @@ def build_extended(ctx: TraceContext, value: Any, source: Source | None) -> Vari
     """An instance of a class that extends a builtin type: its type and the content of its storage are guarded."""
     if source is None:
         source = ctx.module_guards.source_of(value, f"a {type(value).__qualname__}")
-        ctx.module_guards.know(source)
+        ctx.module_guards.note_identity(source)
     guard_on_class_of(ctx, value, source)
     guard_on_names(ctx, type(value), *SPECIAL_NAMES)
     storage = _existing(ctx, value, layout_of(type(value)), source)

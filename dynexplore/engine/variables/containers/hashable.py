@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.raw_attributes import class_dict
 from dynexplore.engine.variables.contract.context import ObservedException
-from dynexplore.engine.variables.sentences import NAMES_CONTAINER, no_key, no_member
+from dynexplore.engine.variables.error_messages import NAMES_CONTAINER, no_key, no_member
 from dynexplore.engine.variables.type_errors import type_of
 
 if TYPE_CHECKING:

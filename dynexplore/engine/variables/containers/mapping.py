@@ -34,13 +34,13 @@ from dynexplore.engine.variables.contract.context import ObservedException
 from dynexplore.engine.variables.contract.inspection import Contents
 from dynexplore.engine.variables.contract.nested_text import nested_text
 from dynexplore.engine.variables.contract.write_back import write_attributes
+from dynexplore.engine.variables.error_messages import no_update_element
 from dynexplore.engine.variables.objects.builtin_value import NONE, BuiltinValueVariable, mutating_method
 from dynexplore.engine.variables.objects.type_lookup import defines
 from dynexplore.engine.variables.objects.user_hash_key import refuse_collisions
 from dynexplore.engine.variables.operators import binary_rule
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, is_numpy_number, is_plain_value
 from dynexplore.engine.variables.scalars.specialize import equal, specialize_bool
-from dynexplore.engine.variables.sentences import no_update_element
 from dynexplore.engine.variables.signatures import builtin_method
 
 if TYPE_CHECKING:
@@ -349,13 +349,13 @@ def put_values(kind: Any, target: dict[Any, Any], entries: dict[Any, Any]) -> No
 _MISSING = object()
 
 
-def become_anew(kind: Any, target: dict[Any, Any], entries: dict[Any, Any]) -> None:
+def become_after_clear(kind: Any, target: dict[Any, Any], entries: dict[Any, Any]) -> None:
     """`become` for a dict that the program cleared: its positions start from zero again."""
     kind.clear(target)
     kind.update(target, entries)
 
 
-def become_and_stop_walks(kind: Any, target: OrderedDict[Any, Any], entries: dict[Any, Any]) -> None:
+def become_and_invalidate_iterators(kind: Any, target: OrderedDict[Any, Any], entries: dict[Any, Any]) -> None:
     """`become` for an OrderedDict whose order was changed: iterators over it raise, even if the order is the original one again."""
     become(kind, target, entries)
     kind.__setitem__(target, _MISSING, None)
@@ -382,8 +382,8 @@ class OrderedDictVariable(DictVariable):
     @property
     def becoming(self) -> Callable[..., None]:
         if "mutated" in complaint_of(self._since_then):  # `clear` changes only the size
-            return become_and_stop_walks
-        return become_anew if any(step == "clear" for step, _ in self.steps) else become
+            return become_and_invalidate_iterators
+        return become_after_clear if any(step == "clear" for step, _ in self.steps) else become
 
     def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
         stored = self.attributes.get(name)

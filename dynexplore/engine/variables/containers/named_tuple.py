@@ -179,7 +179,7 @@ def _defaults(ctx: TraceContext, cls: type[Any], names: Sequence[str]) -> dict[s
     place = ctx.module_guards.source_of(maker, f"{cls.__qualname__}.__new__").attribute("__defaults__", "getattr")
     values = []
     for index, value in enumerate(maker.__defaults__ or ()):
-        ctx.module_guards.know(place.item(index))
+        ctx.module_guards.note_identity(place.item(index))
         values.append((value, place.item(index)))
     return dict(zip(names[len(names) - len(values) :], values, strict=True))
 

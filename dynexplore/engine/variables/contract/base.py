@@ -320,5 +320,5 @@ def type_tracker(ctx: TraceContext, value: VariableTracker) -> VariableTracker:
     if ctx.journal.tracker_of(cls) is not None or is_c_type(cls):
         return ctx.build(cls, None)
     source = ctx.module_guards.source_of(cls, cls.__qualname__)
-    ctx.module_guards.know(source)
+    ctx.module_guards.note_identity(source)
     return ctx.build(cls, source)

@@ -67,7 +67,7 @@ def restoring_modes(function: Callable[..., Any]) -> Callable[..., Any]:
         except BaseException as raised:
             _transforms.pop_dynamic_layer_stack_and_undo_to_depth(depth)
             leave_inference_modes(raised)
-            modes.put_back()
+            modes.restore()
             raise
 
     return run

@@ -378,4 +378,4 @@ def build_class(ctx: TraceContext, value: type[Any], source: Source | None) -> V
 def hold_class(ctx: TraceContext, cls: type[Any]) -> None:
     """Guard the metaclass of a user-defined class, which can be reassigned."""
     if not is_fixed_class(cls):
-        ctx.module_guards.hold(cls, class_qualname(cls))
+        ctx.module_guards.track(cls, class_qualname(cls))

@@ -70,7 +70,7 @@ def _binder_of(descriptor_type: type[Any]) -> Binder | None:
 def constant_source(ctx: TraceContext, attribute: ClassAttribute) -> Source | None:
     """A source for an object in a fixed class: it is the same in every call."""
     source = source_in(ctx, attribute)
-    ctx.module_guards.know(source)
+    ctx.module_guards.note_identity(source)
     return source
 
 
@@ -104,7 +104,7 @@ def _bind_class_method(
     source = attribute_source(ctx, attribute)
     if source is not None:
         source = source.attribute("__func__", "getattr")
-        ctx.module_guards.know_value(source)
+        ctx.module_guards.note_value_identity(source)
     if not isinstance(attribute.raw.__func__, types.FunctionType):
         ctx.break_graph("DX303", name=attribute.name, type=cls.__qualname__)
     return BoundMethodVariable(ctx.build(attribute.raw.__func__, source), class_tracker(ctx, cls))
@@ -113,7 +113,7 @@ def _bind_class_method(
 def class_tracker(ctx: TraceContext, cls: type[Any]) -> VariableTracker:
     """The tracker of a class whose identity is already guarded."""
     source = ctx.module_guards.source_of(cls, cls.__qualname__)
-    ctx.module_guards.know(source)
+    ctx.module_guards.note_identity(source)
     return ctx.build(cls, source)
 
 
@@ -136,7 +136,7 @@ def accessor(ctx: TraceContext, attribute: ClassAttribute, which: str) -> Variab
     source = attribute_source(ctx, attribute)
     if source is not None:
         source = source.attribute(which, "getattr")
-        ctx.module_guards.know_value(source)
+        ctx.module_guards.note_value_identity(source)
     return ctx.build(getattr(attribute.raw, which), source)
 
 

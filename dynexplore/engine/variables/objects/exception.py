@@ -430,6 +430,6 @@ def build_exception(ctx: TraceContext, value: BaseException, source: Source | No
     """A live exception: its type is guarded."""
     if source is None:
         source = ctx.module_guards.source_of(value, f"a {type(value).__qualname__}")
-        ctx.module_guards.know(source)
+        ctx.module_guards.note_identity(source)
     guard_on_class_of(ctx, value, source)
     return ExceptionVariable(type(value), value=value, source=source)

@@ -45,7 +45,7 @@ def read_instance_attribute(ctx: TraceContext, owner: Any, source: Source, name:
         return ctx.build(value, None)
     if is_guardable_by_identity(value):
         ctx.module_guards.guard_on_value(owner, name, value)
-        ctx.module_guards.know_value(path)
+        ctx.module_guards.note_value_identity(path)
     return ctx.build(value, path)
 
 

@@ -171,7 +171,7 @@ def read_fixed(ctx: TraceContext, module: ModuleType, source: Source, name: str,
     if not ctx.specializer.is_stable(source):
         return ctx.build(value, source)
     ctx.module_guards.guard_on_process(module, module.__name__, name, value)
-    ctx.module_guards.know(source)
+    ctx.module_guards.note_identity(source)
     return ctx.build(value, None if needs_no_source(value) else source)
 
 

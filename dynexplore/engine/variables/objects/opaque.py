@@ -119,6 +119,6 @@ def build_opaque(ctx: TraceContext, value: Any, source: Source | None) -> Variab
 
 def guard_identity(ctx: TraceContext, value: Any, source: Source | None, kind: str = "ID_MATCH") -> None:
     """Guard that a value is this very object, which is referenced weakly."""
-    if source is not None and not ctx.module_guards.knows(source):
+    if source is not None and not ctx.module_guards.fixes_identity(source):
         ctx.guard(source, kind, Identity(value, keep=False))
-        ctx.module_guards.know(source)
+        ctx.module_guards.note_identity(source)

@@ -103,7 +103,7 @@ class PythonModuleVariable(VariableTracker):
         if value is not _MISSING:
             source = self.source.attribute(name, "getattr")
             if not hasattr(type(self.value), name):  # `torch.backends.cudnn.benchmark` is computed at each read
-                ctx.module_guards.know(source)
+                ctx.module_guards.note_identity(source)
             return ctx.build(value, source)
         if not self.fixed and name not in self.stored:
             ctx.module_guards.guard_on_absence(self.value, name)
@@ -155,7 +155,7 @@ def build_python_module(ctx: TraceContext, value: types.ModuleType, source: Sour
     label = module_name(value) or "module"
     if source is None:
         source = ctx.module_guards.source_of(value, label)
-        ctx.module_guards.know(source)
+        ctx.module_guards.note_identity(source)
     guard_identity(ctx, value, source)
-    ctx.module_guards.hold(value, label)
+    ctx.module_guards.track(value, label)
     return PythonModuleVariable(value, source)

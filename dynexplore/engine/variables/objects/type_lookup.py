@@ -172,7 +172,7 @@ def _guard_on_binding(ctx: TraceContext, raw: Any, label: str) -> None:
     """Guard the attribute's type, which determines whether it is a descriptor and takes precedence over the instance dict."""
     cls = type(raw)
     if not is_fixed_class(cls):
-        ctx.module_guards.hold(raw, label)
+        ctx.module_guards.track(raw, label)
         for method in ("__get__", "__set__", "__delete__"):
             raw_lookup(ctx, cls, method)
 
@@ -204,7 +204,7 @@ def _guard_on_absence_in(ctx: TraceContext, classes: Sequence[type[Any]], name: 
     """Guard that none of these classes has the name, so the value that the frame stored in a later class is found."""
     for owner in classes:
         if not is_fixed_class(owner):
-            ctx.module_guards.hold(owner, class_qualname(owner))
+            ctx.module_guards.track(owner, class_qualname(owner))
             ctx.module_guards.guard_on_absence(owner, name)
 
 
@@ -238,7 +238,7 @@ def guard_on_names(ctx: TraceContext, cls: type[Any], *names: str) -> None:
 def guard_on_class_of(ctx: TraceContext, value: object, source: Source) -> None:
     """Guard an existing object's class, even if its identity is known: `__class__` can be assigned."""
     ctx.guard(source, "TYPE_MATCH", type(value))
-    if ctx.module_guards.knows(source) and ctx.module_guards.hold(value, source.text(), source) is None:
+    if ctx.module_guards.fixes_identity(source) and ctx.module_guards.track(value, source.text(), source) is None:
         ctx.guard(source.type(), "ID_MATCH", Identity(type(value), keep=False))
 
 
@@ -273,5 +273,5 @@ def attribute_source(ctx: TraceContext, attribute: ClassAttribute) -> Source | N
         return None
     source = source_in(ctx, attribute)
     if by_identity:
-        ctx.module_guards.know_value(source)
+        ctx.module_guards.note_value_identity(source)
     return source

@@ -31,6 +31,7 @@ from dynexplore.engine.variables.contract.build import builds_when
 from dynexplore.engine.variables.contract.context import ObservedException
 from dynexplore.engine.variables.contract.hash_keys import FieldsKey
 from dynexplore.engine.variables.contract.write_back import write_attributes
+from dynexplore.engine.variables.error_messages import no_boolean, no_container
 from dynexplore.engine.variables.objects.descriptors import accessor, bind, binds, class_tracker
 from dynexplore.engine.variables.objects.instance_attribute_guards import instance_attribute_source, read_instance_attribute
 from dynexplore.engine.variables.objects.opaque import guard_identity
@@ -49,7 +50,6 @@ from dynexplore.engine.variables.objects.user_hash_key import user_hash_key
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, run_now
 from dynexplore.engine.variables.scalars.special_results import call_length_hint, checked_iterator, checked_result, checked_truth
 from dynexplore.engine.variables.scalars.specialize import equal
-from dynexplore.engine.variables.sentences import no_boolean, no_container
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
@@ -309,7 +309,7 @@ class UserObjectVariable(VariableTracker):
         if self.value is None:
             del self.stored[name]
 
-    def really_has(self, name: str) -> bool:
+    def had_at_entry(self, name: str) -> bool:
         """Whether the live object had this attribute when the frame began, in its `__dict__` or in a slot."""
         if name in (self.live_dictionary() or {}):
             return True
@@ -630,7 +630,7 @@ _C_SPECIAL = (types.WrapperDescriptorType, types.MethodDescriptorType, types.Bui
 def bind_raw(ctx: TraceContext, attribute: ClassAttribute) -> VariableTracker:
     """The raw descriptor object in a class's `__dict__`."""
     source = ctx.module_guards.source_of(attribute.raw, f"{attribute.owner.__qualname__}.{attribute.name}")
-    ctx.module_guards.know(source)
+    ctx.module_guards.note_identity(source)
     return ctx.build(attribute.raw, source)
 
 
@@ -720,11 +720,11 @@ def hold_if_fixed(ctx: TraceContext, value: Any, source: Source | None) -> bool:
     """Track an object as a fact if its identity is known, or if its source is one that rarely changes; returns whether it did."""
     if source is None:
         return False
-    if not ctx.module_guards.knows(source):
+    if not ctx.module_guards.fixes_identity(source):
         if source.base is not None or not ctx.specializer.is_stable(source) or type(source).__name__ not in _LASTING:
             return False
         guard_identity(ctx, value, source)
-    return ctx.module_guards.hold(value, source.text(), source) is not None
+    return ctx.module_guards.track(value, source.text(), source) is not None
 
 
 _LASTING = frozenset({"GlobalSource", "ClosureSource", "ObjectSource"})
@@ -735,7 +735,7 @@ def build_user_object(ctx: TraceContext, value: Any, source: Source | None) -> V
     """An instance of a class written in Python: its type is guarded, and later each attribute that is read."""
     if source is None:
         source = ctx.module_guards.source_of(value, f"a {type(value).__qualname__}")
-        ctx.module_guards.know(source)
+        ctx.module_guards.note_identity(source)
     if not hold_if_fixed(ctx, value, source):
         guard_on_class_of(ctx, value, source)
     return UserObjectVariable(type(value), value=value, source=source)

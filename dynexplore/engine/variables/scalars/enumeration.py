@@ -84,7 +84,7 @@ class EnumVariable(ConstantVariable):
         """Guard that the member itself has no such attribute; an int member cannot be
         weakly referenced, so its guard runs in Python.
         """
-        if ctx.module_guards.hold(self.value, self.text()) is not None:
+        if ctx.module_guards.track(self.value, self.text()) is not None:
             ctx.module_guards.guard_on_absence(self.value, name)
         else:
             ctx.guard(ctx.module_guards.source_of(self.value, self.text()), "ATTRIBUTE_ABSENT", name)
@@ -100,11 +100,11 @@ class EnumVariable(ConstantVariable):
         """An attribute in the member's own `__dict__`; only a mutable value needs a source."""
         value = instance_dict(self.value)[name]
         source = ctx.module_guards.source_of(self.value, self.text()).attribute(name)
-        if ctx.module_guards.hold(self.value, self.text()) is not None and ctx.specializer.is_stable(source):
+        if ctx.module_guards.track(self.value, self.text()) is not None and ctx.specializer.is_stable(source):
             ctx.module_guards.guard_on_value(self.value, name, value)
             if is_literal(value):
                 return ConstantVariable(value)
-            ctx.module_guards.know(source)
+            ctx.module_guards.note_identity(source)
         return ctx.build(value, source)
 
     def call_method(self, ctx: TraceContext, name: str, args: Args, kwargs: Kwargs) -> VariableTracker:
@@ -208,7 +208,7 @@ class EnumClassVariable(ClassVariable):
 def build_member(ctx: TraceContext, value: enum.Enum, source: Source | None) -> VariableTracker:
     """A member, guarded by identity."""
     guard_identity(ctx, value, source)
-    ctx.module_guards.hold(value, f"{type(value).__qualname__}.{instance_dict(value)['_name_']}", source)
+    ctx.module_guards.track(value, f"{type(value).__qualname__}.{instance_dict(value)['_name_']}", source)
     guard_on_names(ctx, type(value), *SPECIAL_NAMES)
     return EnumVariable(value)
 

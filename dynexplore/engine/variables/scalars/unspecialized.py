@@ -192,7 +192,7 @@ class DrawnVariable(UnspecializedVariable):
                 self.ctx.break_graph("DX219", value=self.source.text())
             graph, where = self.ctx.graph, self.source.text()
             self._proxy = graph.placeholder(where, self.source, self.current, unbacked_number(graph, self.current))
-            self.ctx.specializer.tell(where, DRAWN)
+            self.ctx.specializer.emit_specialized(where, DRAWN)
         return self._proxy
 
     def text(self) -> str:

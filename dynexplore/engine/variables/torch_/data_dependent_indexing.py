@@ -93,7 +93,7 @@ def _reads_integer(ctx: TraceContext, tensor: TensorTracker, index: VariableTrac
 
 def data_dependent_getitem(ctx: TraceContext, tensor: TensorTracker, key: VariableTracker) -> VariableTracker:
     """`tensor[key]` with a tensor as an integer index."""
-    with ctx.graph.any_row_is_the_first(tensor.fake):
+    with ctx.graph.integer_tensors_index_row_zero(tensor.fake):
         return ctx.operation("call_function", operator.getitem, [tensor, key], {})
 
 
@@ -101,7 +101,7 @@ def data_dependent_setitem(
     ctx: TraceContext, tensor: TensorTracker, key: VariableTracker, value: VariableTracker, slices_are_whole: bool = False
 ) -> None:
     """`tensor[key] = value` with a tensor as an integer index. `slices_are_whole`: the value fits a slice of any length."""
-    with ctx.graph.any_row_is_the_first(tensor.fake, slices_are_whole=slices_are_whole):
+    with ctx.graph.integer_tensors_index_row_zero(tensor.fake, slices_are_whole=slices_are_whole):
         ctx.operation("call_function", operator.setitem, [tensor, key, value], {})
 
 
@@ -128,7 +128,7 @@ def _narrow(
     dim, start, length = _named(args, kwargs, "dim", "start", "length")
     if start is None or length is None or not _reads_integer(ctx, tensor, start):
         return ctx.operation("call_method", "narrow", [tensor, *args], kwargs)
-    with ctx.graph.any_row_is_the_first(tensor.fake, place=2):
+    with ctx.graph.integer_tensors_index_row_zero(tensor.fake, place=2):
         return ctx.operation("call_method", "narrow", [tensor, dim, start, length], {})
 
 

@@ -11,9 +11,9 @@ from engine.variables.fake_context import FakeContext, plain, raised
 
 from dynexplore.engine.variables.containers.mapping import DictVariable
 from dynexplore.engine.variables.contract.context import ObservedException
+from dynexplore.engine.variables.error_messages import no_key
 from dynexplore.engine.variables.operators import binary, compare
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
-from dynexplore.engine.variables.sentences import no_key
 
 pytestmark = pytest.mark.plain("asks trackers in a context without translator")
 

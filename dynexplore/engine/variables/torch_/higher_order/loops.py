@@ -50,7 +50,7 @@ def _call_as_compiled(ctx: TraceContext, args: Sequence[VariableTracker], kwargs
 def _while_loop(
     ctx: TraceContext, cond_fn: VariableTracker, body_fn: VariableTracker, carried: VariableTracker, more: VariableTracker, /
 ) -> VariableTracker:
-    ctx.graph.need_shape_env()  # torch reads it
+    ctx.graph.ensure_shape_env()  # torch reads it
     state = carried.unpack(ctx)
     bodies = [_trace_step(ctx, "torch.while_loop", function, state, more.unpack(ctx)) for function in (cond_fn, body_fn)]
     condition, step = bodies

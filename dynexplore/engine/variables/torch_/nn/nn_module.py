@@ -192,11 +192,11 @@ class NNModuleVariable(UserObjectVariable):
             self.guard_on_names(ctx, registry)
             return ctx.build(value, source)
         ctx.module_guards.guard_on_item(self.value, registry, name)
-        ctx.module_guards.know(source)
+        ctx.module_guards.note_identity(source)
         if isinstance(value, torch.Tensor):
             pinned = source.child("pinned", lambda: PinnedSource(value, source))
-            ctx.effects.cleanup_callbacks.append(pinned.let_go)
-            ctx.module_guards.know(pinned)
+            ctx.effects.cleanup_callbacks.append(pinned.release)
+            ctx.module_guards.note_identity(pinned)
             return ctx.build(value, pinned)
         return ctx.build(value, source)
 
@@ -295,11 +295,11 @@ class NNModuleVariable(UserObjectVariable):
 
     def forget(self, ctx: TraceContext, name: str) -> None:
         super().forget(ctx, name)
-        if not self.really_has(name):
+        if not self.had_at_entry(name):
             self.stored.pop(name, None)
 
-    def really_has(self, name: str) -> bool:
-        return super().really_has(name) or (self.value is not None and live_registry(self.value, name) is not None)
+    def had_at_entry(self, name: str) -> bool:
+        return super().had_at_entry(name) or (self.value is not None and live_registry(self.value, name) is not None)
 
     def how_to_delete(self, name: str) -> Any:
         return super().how_to_delete(name) if live_registry(self.value, name) is None else delete_registered
@@ -381,7 +381,7 @@ class NNModuleVariable(UserObjectVariable):
 
     def guard_on_lazy_init(self, ctx: TraceContext) -> None:
         """Guard that the lazy module has no weights yet, so that this break's entry misses once it has."""
-        if ctx.module_guards.hold(self.value, self.text(), self.source) is not None:
+        if ctx.module_guards.track(self.value, self.text(), self.source) is not None:
             ctx.module_guards.guard_on_keys(self.value, "_forward_pre_hooks")
 
     def guard_on_no_hooks(self, ctx: TraceContext) -> bool:
@@ -453,7 +453,7 @@ def _empty_module(cls: type[nn.Module], has_registries: bool) -> nn.Module:
 
 
 def _guard_on_no_global_hooks(ctx: TraceContext) -> None:
-    if ctx.module_guards.hold(torch_module, "torch.nn.modules.module") is None:
+    if ctx.module_guards.track(torch_module, "torch.nn.modules.module") is None:
         return
     for name in GLOBAL_HOOKS:
         if getattr(torch_module, name):
@@ -672,10 +672,10 @@ def build_module(ctx: TraceContext, value: nn.Module, source: Source | None) -> 
     """A module: guarded by identity, and tracked as a fact; or by type, if the instance changes between calls."""
     if source is None:
         source = ctx.module_guards.source_of(value, type(value).__qualname__)
-        ctx.module_guards.know(source)
-    if ctx.module_guards.knows(source) or ctx.specializer.is_stable(source):
+        ctx.module_guards.note_identity(source)
+    if ctx.module_guards.fixes_identity(source) or ctx.specializer.is_stable(source):
         guard_identity(ctx, value, source, "NN_MODULE")
-        ctx.module_guards.hold(value, source.text(), source)
+        ctx.module_guards.track(value, source.text(), source)
     else:
         ctx.guard(source, "TYPE_MATCH", type(value))
     return NNModuleVariable(type(value), value=value, source=source)

@@ -39,7 +39,7 @@ def _set_data(ctx: TraceContext, tensor: TensorVariable, value: VariableTracker)
         ctx.break_graph("DX408", attribute="data", because=because)
     before = tensor.before_set_data or TensorVariable(tensor.node, tensor.fake, tensor.source, tensor.real)
     if tensor.before_set_data is None:
-        ctx.graph.note_replaced(tensor.node)
+        ctx.graph.note_data_replaced(tensor.node)
     result = ctx.operation("call_function", take_data, [before, value], {})
     assert isinstance(result, TensorVariable)
     ctx.journal.must_replay(tensor, f"{tensor.describe()}.data")

@@ -499,7 +499,7 @@ def _get_data(ctx: TraceContext, tensor: TensorVariable) -> VariableTracker:
 @attribute(torch.Tensor, "_version")
 def _get_version(ctx: TraceContext, tensor: TensorVariable) -> VariableTracker:
     """The version counter: how often the tensor was mutated in place."""
-    changes = ctx.graph.changes_of(tensor.fake)
+    changes = ctx.graph.version_of(tensor.fake)
     if changes is None:
         ctx.break_graph("DX411", attribute="_version")
     return ConstantVariable(changes)

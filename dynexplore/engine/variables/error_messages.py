@@ -21,7 +21,7 @@ class _Probe:
     __bool__ = None
 
 
-def _provoked(mistake: Callable[[], Any]) -> str:
+def _message_of(mistake: Callable[[], Any]) -> str:
     try:
         mistake()
     except (TypeError, ValueError) as error:
@@ -29,11 +29,11 @@ def _provoked(mistake: Callable[[], Any]) -> str:
     raise AssertionError("Python takes what was a mistake")
 
 
-_KEY = _provoked(lambda: {}[[]])  # type: ignore[index]
-_MEMBER = _provoked(lambda: {[]})
-_CONTAINER = _provoked(lambda: 0 in object())  # type: ignore[operator]
-_BOOLEAN = _provoked(lambda: bool(_Probe()))
-_UPDATE_ELEMENT = _provoked(lambda: dict([0]))  # type: ignore[list-item]
+_KEY = _message_of(lambda: {}[[]])  # type: ignore[index]
+_MEMBER = _message_of(lambda: {[]})
+_CONTAINER = _message_of(lambda: 0 in object())  # type: ignore[operator]
+_BOOLEAN = _message_of(lambda: bool(_Probe()))
+_UPDATE_ELEMENT = _message_of(lambda: dict([0]))  # type: ignore[list-item]
 
 #: whether Python wraps the message of a failing hash() with the container's name (3.14 and later)
 NAMES_CONTAINER = _KEY != _PLAIN
@@ -67,4 +67,4 @@ def no_update_element(index: int) -> str:
 def too_many_values(expected: int, count: int, kind: type[Any]) -> str:
     """The message of `a, b = value` if a value of this type has more items."""
     value: Any = kind(zip(range(count), range(count), strict=True)) if kind is dict else kind(range(count))
-    return _provoked(lambda: exec(f"{'_, ' * expected} = value", {"value": value}))
+    return _message_of(lambda: exec(f"{'_, ' * expected} = value", {"value": value}))

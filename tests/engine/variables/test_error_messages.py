@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dynexplore.engine.variables import sentences
+from dynexplore.engine.variables import error_messages
 
 pytestmark = pytest.mark.plain("compares texts with what Python raises")
 
@@ -26,17 +26,17 @@ def said(source: str, **values: Any) -> str:
 
 def test_they_are_what_python_says() -> None:
     """A key, a member, a container, a truth, an element of an update, too many values."""
-    name = f"{Refusing.__module__}.Refusing" if sentences.NAMES_CONTAINER else "Refusing"
+    name = f"{Refusing.__module__}.Refusing" if error_messages.NAMES_CONTAINER else "Refusing"
     reason = "unhashable type: 'Refusing'"
-    assert sentences.no_key(name, reason) == said("{}[r]", r=Refusing())
-    assert sentences.no_member(name, reason) == said("{r}", r=Refusing())
-    assert sentences.no_container("Refusing") == said("1 in r", r=Refusing())
-    assert sentences.no_boolean("Refusing") == said("bool(r)", r=Refusing())
-    assert sentences.no_update_element(1) == said("dict([(1, 2), 3])")
+    assert error_messages.no_key(name, reason) == said("{}[r]", r=Refusing())
+    assert error_messages.no_member(name, reason) == said("{r}", r=Refusing())
+    assert error_messages.no_container("Refusing") == said("1 in r", r=Refusing())
+    assert error_messages.no_boolean("Refusing") == said("bool(r)", r=Refusing())
+    assert error_messages.no_update_element(1) == said("dict([(1, 2), 3])")
 
 
 @pytest.mark.parametrize("value", [[1, 2, 3], (1, 2, 3, 4), {1: 2, 3: 4, 5: 6}])
 def test_too_many_values_are_counted_where_python_counts_them(value: Any) -> None:
     """Of a list, a tuple and a dict, from Python 3.14 on."""
-    assert sentences.too_many_values(2, len(value), type(value)) == said("a, b = value", value=value)
-    assert sentences.too_many_values(2, len(value), enumerate) == said("a, b = iter(value)", value=value)
+    assert error_messages.too_many_values(2, len(value), type(value)) == said("a, b = value", value=value)
+    assert error_messages.too_many_values(2, len(value), enumerate) == said("a, b = iter(value)", value=value)
