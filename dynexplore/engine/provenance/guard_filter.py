@@ -6,7 +6,7 @@ fields of torch's own, so the filters in `torch.compiler` (`skip_guard_on_all_nn
 work here as well.
 
 GLOBAL_STATE has no entry and is always checked, as in torch. With a filter, the translator treats no object as fixed
-(`specializes_by_identity`): a module whose guard was dropped is still read through its source in each call, so two instances that share a cache
+(`specializes`): a module whose guard was dropped is still read through its source in each call, so two instances that share a cache
 entry use their own parameters.
 
 In: guards, the captured call, the program's function. Out: the guards to keep. PyTorch's counterpart: `CheckFunctionManager` in

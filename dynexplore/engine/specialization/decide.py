@@ -198,7 +198,7 @@ class Specializer:
 
     def _is_of_unstable_instance(self, source: Source) -> bool:
         """Whether a number is an attribute of one of several instances: the index of a layer differs in each."""
-        return not self._options.has_guard_filter and not self.specializes_by_identity(source)
+        return not self._options.has_guard_filter and not self.specializes(source)
 
     def decide_object(self, source: Source) -> Specialization:
         """Whether the object at `source` may be guarded by identity, or changes from call to call."""
@@ -219,7 +219,7 @@ class Specializer:
         )
         return first(OBJECT_ROWS, facts)
 
-    def specializes_by_identity(self, source: Source) -> bool:
+    def specializes(self, source: Source) -> bool:
         """Whether the object at `source` may be guarded by identity: not if another one has been, or will be, seen there."""
         decision = self.decide_object(source)
         if decision is not STABLE and decision.kind is Kind.UNSTABLE:
@@ -237,7 +237,7 @@ class Specializer:
             visited.add(operand)
             if isinstance(operand, ComputedSource):
                 pending += (operand.base, *operand.others)
-            elif self.change_of(operand) or (isinstance(operand, AttributeSource) and not self.specializes_by_identity(operand)):
+            elif self.change_of(operand) or (isinstance(operand, AttributeSource) and not self.specializes(operand)):
                 return True
         return False
 

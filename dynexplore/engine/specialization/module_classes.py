@@ -4,7 +4,7 @@ The idea: a module that is an argument of a frame is guarded by identity at firs
 recompiled once, for all instances. If a model is one graph this never happens, since its blocks are inlined. But if a block breaks,
 Python calls each block separately, and the first block's frame would be compiled twice. So at a break the stack is inspected: if a
 method of a block was being interpreted, and the model through which it was reached has another block of the same class, then frames
-that take this class as an argument do not guard which instance it is (`Specializer.specializes_by_identity`).
+that take this class as an argument do not guard which instance it is (`Specializer.specializes`).
 
 In: the modules whose methods are being interpreted at a break. Out: `ModuleClasses`, one per store, which each translation uses.
 PyTorch's counterpart: `inline_inbuilt_nn_modules`, with which no module is guarded by identity, at a cost in each call.

@@ -202,7 +202,7 @@ def _hashable_argument(ctx: TraceContext, arg: VariableTracker) -> Any:
     """An argument that can be part of a cache key: a constant, or an object that compares by identity. Raises NotConstant."""
     if isinstance(arg, TupleVariable):
         return tuple([_hashable_argument(ctx, item.read(ctx)) for item in arg.items])
-    if not arg.is_constant() and arg.source is not None and hashes_by_identity(arg) and ctx.specializer.specializes_by_identity(arg.source):
+    if not arg.is_constant() and arg.source is not None and hashes_by_identity(arg) and ctx.specializer.specializes(arg.source):
         value = arg.live_value()
         ctx.guard(arg.source, "ID_MATCH", Identity(value, keep=False))
         return value

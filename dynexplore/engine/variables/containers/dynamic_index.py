@@ -3,7 +3,7 @@
 The idea: the arguments of a resume function inside a loop change in each iteration, and so does the item selected by such an index.
 Specializing on the index would recompile in each iteration. Instead the index is not guarded, the item's source records how it is
 reached (`ChosenItemSource`), and guards on the item are checked at the current index: items with equal properties share one cache
-entry. Nothing reached this way is guarded by identity (`Specializer.specializes_by_identity`).
+entry. Nothing reached this way is guarded by identity (`Specializer.specializes`).
 
 In: an unmodified live container, its source, an index or key. Out: the item's tracker, or None if the index is specialized.
 PyTorch's counterpart: none; Dynamo does not resume inside loops.

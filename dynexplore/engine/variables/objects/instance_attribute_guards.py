@@ -6,8 +6,8 @@ reachable from it needs a Python guard. Otherwise the value gets a source, `obj.
 through that source.
 
 A value that changes between calls (a counter, a cache) is not stable: after its identity guard has failed, the frame is recompiled
-with the second kind of guard (`specializes_by_identity`). Numbers are recorded (`Specializer.note_constant`): one that changes is unspecialized,
-a graph input, from then on.
+with the second kind of guard (`specializes`). Numbers are recorded (`Specializer.note_constant`): one that changes is from then on
+unspecialized, a graph input.
 
 In: a live object, its source, a name. Out: the tracker of the value. PyTorch's counterpart: `UserDefinedObjectVariable.var_getattr`
 in torch/_dynamo/variables/user_defined.py.
@@ -37,7 +37,7 @@ _DEEPEST = 4  # constants nested deeper are guarded item by item
 def read_instance_attribute(ctx: TraceContext, owner: Any, source: Source, name: str, value: Any) -> VariableTracker:
     """The tracker of `owner.__dict__[name]`, whose current value is `value`."""
     path = instance_attribute_source(owner, source, name)
-    if not ctx.module_guards.has_facts_of(owner) or not ctx.specializer.specializes_by_identity(path):
+    if not ctx.module_guards.has_facts_of(owner) or not ctx.specializer.specializes(path):
         return ctx.build(value, path)
     if is_immutable(value):
         ctx.module_guards.guard_on_value(owner, name, value)

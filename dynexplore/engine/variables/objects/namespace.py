@@ -168,7 +168,7 @@ class NamespaceVariable(VariableTracker):
 
 def read_fixed(ctx: TraceContext, module: ModuleType, source: Source, name: str, value: Any) -> VariableTracker:
     """A global of a library: its identity is a process-wide fact, its content may change."""
-    if not ctx.specializer.specializes_by_identity(source):
+    if not ctx.specializer.specializes(source):
         return ctx.build(value, source)
     ctx.module_guards.guard_on_process(module, module.__name__, name, value)
     ctx.module_guards.note_identity(source)

@@ -179,7 +179,7 @@ def _guard_on_binding(ctx: TraceContext, raw: Any, label: str) -> None:
 
 def is_matched_by_identity(ctx: TraceContext, owner: type[Any], name: str, raw: Any) -> bool:
     """Whether a class attribute is guarded by identity: not if it is a plain value that has changed before (`K.count += 1`)."""
-    return hasattr(type(raw), "__get__") or name.startswith("__") or ctx.specializer.specializes_by_identity(_source_in(ctx, owner, name))
+    return hasattr(type(raw), "__get__") or name.startswith("__") or ctx.specializer.specializes(_source_in(ctx, owner, name))
 
 
 def _source_in(ctx: TraceContext, owner: type[Any], name: str) -> Source:

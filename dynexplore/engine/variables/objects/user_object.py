@@ -721,7 +721,7 @@ def hold_if_fixed(ctx: TraceContext, value: Any, source: Source | None) -> bool:
     if source is None:
         return False
     if not ctx.module_guards.fixes_identity(source):
-        if source.base is not None or not ctx.specializer.specializes_by_identity(source) or type(source).__name__ not in _LASTING:
+        if source.base is not None or not ctx.specializer.specializes(source) or type(source).__name__ not in _LASTING:
             return False
         guard_identity(ctx, value, source)
     return ctx.module_guards.track(value, source.text(), source) is not None

@@ -46,7 +46,6 @@ TORCH_CONSTANTS: tuple[type[Any], ...] = (
     torch.iinfo,
 )
 # Attributes of constants are evaluated at trace time; these are excluded.
-_NO_FOLD = frozenset({"__class__", "__dict__", "__doc__"})
 
 
 class ConstantVariable(VariableTracker):

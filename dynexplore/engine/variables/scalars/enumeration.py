@@ -100,7 +100,7 @@ class EnumVariable(ConstantVariable):
         """An attribute in the member's own `__dict__`; only a mutable value needs a source."""
         value = instance_dict(self.value)[name]
         source = ctx.module_guards.source_of(self.value, self.text()).attribute(name)
-        if ctx.module_guards.track(self.value, self.text()) is not None and ctx.specializer.specializes_by_identity(source):
+        if ctx.module_guards.track(self.value, self.text()) is not None and ctx.specializer.specializes(source):
             ctx.module_guards.guard_on_value(self.value, name, value)
             if is_literal(value):
                 return ConstantVariable(value)

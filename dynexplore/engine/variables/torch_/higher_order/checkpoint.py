@@ -164,7 +164,7 @@ def _guard_on_policy(ctx: TraceContext, value: VariableTracker) -> Any:
         live = value.live_value()
     except NotConstant:
         live = None
-    if not callable(live) or (value.source is not None and not ctx.specializer.specializes_by_identity(value.source)):
+    if not callable(live) or (value.source is not None and not ctx.specializer.specializes(value.source)):
         refuse(ctx, _FUNCTION, "context_fn has a policy that is made anew in each call")
     guard_identity(ctx, live, value.source)
     return live

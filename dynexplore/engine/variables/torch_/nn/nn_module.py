@@ -9,8 +9,8 @@ Guards: the root module is guarded by identity once. Everything below it is reac
 inputs; while their identity is guarded, modified code and tensor guards refer to them directly (`PinnedSource`), without
 attribute reads.
 
-When another instance of the same class is called (`Specializer.specializes_by_identity` is false), the module is reached through ordinary sources and
-guarded by type and content, so that one more cache entry serves every instance.
+When another instance of the same class is called (`Specializer.specializes` is false), the module is reached through ordinary
+sources and guarded by type and content, so that one more cache entry serves every instance.
 
 In: live modules. Out: attributes, graph inputs, inlined calls. PyTorch's counterpart: torch/_dynamo/variables/nn_module.py.
 """
@@ -188,7 +188,7 @@ class NNModuleVariable(UserObjectVariable):
         assert self.source is not None
         value = instance_dict(self.value)[registry][name]
         source: Source = self.source.attribute(registry).item(name)
-        if not ctx.module_guards.has_facts_of(self.value) or not ctx.specializer.specializes_by_identity(source):
+        if not ctx.module_guards.has_facts_of(self.value) or not ctx.specializer.specializes(source):
             self.guard_on_names(ctx, registry)
             return ctx.build(value, source)
         ctx.module_guards.guard_on_item(self.value, registry, name)
@@ -673,7 +673,7 @@ def build_module(ctx: TraceContext, value: nn.Module, source: Source | None) -> 
     if source is None:
         source = ctx.module_guards.source_of(value, type(value).__qualname__)
         ctx.module_guards.note_identity(source)
-    if ctx.module_guards.fixes_identity(source) or ctx.specializer.specializes_by_identity(source):
+    if ctx.module_guards.fixes_identity(source) or ctx.specializer.specializes(source):
         guard_identity(ctx, value, source, "NN_MODULE")
         ctx.module_guards.track(value, source.text(), source)
     else:
