@@ -97,7 +97,11 @@ def _node_text(node: ev.NodeAdded) -> str:
     if node.op == "output":
         return f"output {node.args}"
     keywords = f", {node.kwargs}" if node.kwargs not in ("", "{}") else ""
-    return f"{node.name} = {node.target}{node.args}{keywords}{result}"
+    return f"{node.name} = {node.target}{_ONE_ARGUMENT.sub(')', node.args)}{keywords}{result}"
+
+
+_ONE_ARGUMENT = re.compile(r",\)$")
+"""The end of a tuple of one argument: a call has no comma there."""
 
 
 def _input_names(recording: Recording, frame: int) -> dict[str, str]:

@@ -683,7 +683,7 @@ def _nothing(recording: Recording) -> Headline | None:
             return stopped
         if recording.engine != DYNEXPLORE and recording.of(ev.ProgramEnded):
             never = f"{recording.title} never called {recording.engine}, so there is nothing to show."
-            return Headline(never, f"To see how it would be captured: {explain_command(recording.title)}")
+            return Headline(never, f"To see how it would be captured: {explain_command(recording.title)}", "", "note")
         cell = next((event for event in recording.of(ev.TargetPassed) if event.name == _CELL), None)
         if recording.engine != DYNEXPLORE and cell is not None:
             where = f"It runs as plain Python ({cell.why}), and calls nothing that {recording.engine} compiles."

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from dynexplore.engine import events as ev
+from dynexplore.recording.engines import TORCH
 from dynexplore.recording.installed_files import is_installed
 from dynexplore.recording.recording import Recording, resumed_at
 
@@ -24,6 +25,21 @@ ENTRY_FILE = "<dynexplore entry>"
 """The file name of the engine's wrappers, as in native/native.h."""
 
 _ON_THE_STACK = re.compile(r"\b___stack(\d+)\b")
+_OF_NUMPY = re.compile(r"(?:___|torch\.)from_numpy\((.+)\)")
+_OF_CALLEE = re.compile(r"([\w.<>]+):(\w+)")
+_OF_TORCH = re.compile(r"[lL]_(?!self_)(\w+?)_")
+
+
+def _of_program(source: str) -> str:
+    """A source without what an engine added to the program's name.
+
+    >>> _of_program("___from_numpy(w)"), _of_program("forward:x"), _of_program("self.weight")
+    ('w', 'x of forward', 'self.weight')
+    """
+    inner = _OF_NUMPY.fullmatch(source)
+    name = _ON_THE_STACK.sub(r"stack slot \1", inner[1] if inner else source)
+    callee = _OF_CALLEE.fullmatch(name)
+    return f"{callee[2]} of {callee[1]}" if callee else name
 """A parameter of a resume function, for what was on the stack at the graph break."""
 
 _WRAPS = re.compile(r"\s*(?:@.*\n\s*)*?@(?:\w+\.)*wraps\((\w+)\)")
@@ -273,7 +289,9 @@ def input_names(recording: Recording, entered: ev.FrameEntered) -> dict[str, str
         for view in step.stack
         if view.source and view.node in inputs
     }
-    sources = {node: _ON_THE_STACK.sub(r"stack slot \1", source) for node, source in sources.items()}
+    sources = {node: _of_program(source) for node, source in sources.items()}
+    if recording.engine == TORCH:  # a graph that no backend compiled has torch's names of its inputs only
+        sources = {node: name[1] for node in inputs if (name := _OF_TORCH.fullmatch(node))} | sources
     names = {node: source.removeprefix("target.") if wraps else source for node, source in sources.items()}
     names |= {node: name for node, name in parameters.items() if node in inputs}
     return {node: name for node, name in names.items() if name != node}

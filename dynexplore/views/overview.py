@@ -381,7 +381,9 @@ def _first(row: Plain) -> str:
         return _one_line(f"Fix first: {row['cause']}, so {row['function']} recompiled{spent}.")
     if row["kind"] == "break":
         cost = f", {seconds_text(row['seconds'])}" if row["seconds"] else ""
-        return _one_line(f"Fix first: the graph break in {row['function']}{where}{cost}.")
+        code = row["code"].strip()
+        line = f"`{code}`{where}" if code and "`" not in code and len(code) < _LONGEST_LINE // 2 else f"the line{where}"
+        return _one_line(f"Fix first: {line} breaks the graph of {row['function']}{cost}.")
     return _one_line(f"{row['function']}{where}: {row['cause']}")
 
 

@@ -5,12 +5,15 @@ The sizes are those of a page, of a JupyterLab cell, and of narrow windows.
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import torch
 from playwright.sync_api import expect
 
 import dynexplore
 from browser.pages import Opened, resize, tab
+from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording
 from sample_recordings import toy, watched
 
@@ -36,6 +39,11 @@ CUT = """() => {
 
 INTERNAL = r"/___\w+|\b[A-Z]+_(?:MATCH|ENV|STATE)\b|\b[lg]_[a-z]\w*_\b|\b(?:DX|GB)\d{3,4}\b|\w+Variable\b/"
 """Names that the engine, PyTorch's guards and its graphs use, and that no person wrote."""
+
+
+OPCODES = """() => [...document.querySelectorAll('.dynx-original tbody td:nth-child(3)')]
+  .filter((cell) => cell.scrollWidth > cell.clientWidth).map((cell) => cell.textContent)"""
+"""Opcodes that are cut."""
 
 
 LEVELS = {"small": 1, "large": 2}
@@ -89,3 +97,128 @@ def test_no_internal_name_is_seen(opened: Opened) -> None:
     expect(page.locator(".dynx-differs")).to_contain_text("a value from before the graph break == 'small'")
     tab(page, "guards")
     assert page.locator(".dynx-guards").evaluate(seen) == []
+
+
+def branching(x: torch.Tensor) -> torch.Tensor:
+    if x.sum() > 0:
+        return x + 1
+    return x - 1
+
+
+def test_no_opcode_is_cut(opened: Opened) -> None:
+    """The names of opcodes are whole at each size, the longest, too: the arguments have what they leave."""
+    with dynexplore.config.patch(log_level="ERROR"):
+        recording = dynexplore.explain(branching)(torch.ones(4)).recording
+    page = opened(recording)
+    for size in SIZES:
+        resize(page, *size)
+        tab(page, "original")
+        expect(page.locator(".dynx-original tbody td").first).to_be_visible()
+        assert page.evaluate(OPCODES) == [], size
+
+
+BREAKS = """() => dynexplore.walk.flatMap(({ states }, frame) => states.flatMap(({ kind }, position) =>
+  kind === 'GraphBroke' ? [[frame, position]] : []))"""
+"""Frame and position of each graph break."""
+
+
+class Printing(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = torch.nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        h = self.fc(x)
+        print("h", h.mean().item())
+        return x + h
+
+
+class Outer(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.blocks = torch.nn.ModuleList(Printing() for _ in range(2))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for block in self.blocks:
+            x = block(x)
+        return x
+
+
+def doubled(model: torch.nn.Module, x: torch.Tensor) -> torch.Tensor:
+    result: torch.Tensor = model(x) * 2
+    return result
+
+
+def test_a_break_in_a_module_shows_locals_of_the_program_only(opened: Opened, capsys: pytest.CaptureFixture[str]) -> None:
+    """After a break in a module that a module calls, the state has the locals of both, and none of what torch calls in between."""
+    with dynexplore.config.patch(log_level="ERROR"):
+        recording = dynexplore.explain(doubled)(Outer(), torch.ones(2, 4)).recording
+    capsys.readouterr()
+    page = opened(recording)
+    seen = set()
+    breaks = page.evaluate(BREAKS)
+    assert breaks
+    for frame, position in breaks:
+        page.evaluate("([frame, position]) => dynexplore.show(dynexplore.walk[frame], position)", [frame, position])
+        seen |= set(page.locator(".dynx-boxes .dynx-box b").all_inner_texts())
+        assert page.locator(".dynx-boxes").evaluate(f"view => [...(view.innerText.match({INTERNAL}g) ?? [])]") == []
+    assert any("of forward" in name for name in seen), seen
+    assert not any("call_impl" in name or ":" in name for name in seen), seen
+
+
+def test_the_bar_of_the_verdict_is_filled(opened: Opened) -> None:
+    """Also of less than a second: its parts together are as wide as the bar."""
+    page = opened(recompiled(), view="overview")
+    bar = page.locator(".dynx-spent-bar")
+    whole, parts = bar.evaluate("bar => [bar.clientWidth, [...bar.children].reduce((sum, one) => sum + one.offsetWidth, 0)]")
+    assert parts >= whole - 2 * bar.locator("span").count()
+
+
+def test_where_nothing_was_compiled_no_pane_is_blank(opened: Opened) -> None:
+    """Each view says why there is nothing and what next, with a command to copy; no key is offered that has nothing to act on."""
+    recording = Recording(title="train.py", engine="torch.compile")
+    recording.record(ev.ProgramEnded(frame=0, status=0))
+    page = opened(recording, view="")
+    assert page.locator(".dynx-cost-detail").inner_text().startswith("What appears here")
+    assert page.locator(".dynx-sign").inner_text() == "i"
+    for key in "1234":
+        page.keyboard.press(key)
+        expect(page.locator(".dynx-panel:visible")).to_contain_text("dynexplore explain train.py")
+    assert " ".join(page.locator(".dynx-hints").inner_text().split()) == "1 to 5 switch views"
+
+
+def test_compilations_are_not_called_calls(opened: Opened) -> None:
+    """torch.compile does not report calls that hit its cache: nothing is said of how many calls there were."""
+    with dynexplore.config.patch(log_level="ERROR"), dynexplore.explain(branching_free) as fn:
+        fn(torch.ones(4))
+        fn(torch.ones(5))
+    page = opened(watched(fn.explanation.recording), view="recompiles")
+    head = page.locator(".dynx-timeline .dynx-verdict-head")
+    expect(head.locator("h2")).to_have_text(re.compile(r"^branching_free: 1 recompile\b"))
+    expect(head).to_contain_text("Calls that hit the cache are not in this recording.")
+    expect(page.locator(".dynx-miss h3")).to_have_text("Compilation 2 of branching_free")
+
+
+def branching_free(x: torch.Tensor) -> torch.Tensor:
+    return (x * 0.12345678912345).sum()
+
+
+def test_compare_has_lines_of_the_function_and_short_numbers(opened: Opened) -> None:
+    """An operator of a module stands at the line that calls the module, numbers have six digits, and a single argument no comma."""
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU())
+
+    def scaled(x: torch.Tensor) -> torch.Tensor:
+        return model(x) * 0.12345678912345
+
+    line = scaled.__code__.co_firstlineno + 1
+    with dynexplore.config.patch(log_level="ERROR"), dynexplore.explain(scaled) as fn:
+        fn(torch.ones(2, 4))
+        fn(torch.ones(3, 4))
+    page = opened(fn.explanation.recording, view="compare")
+    page.get_by_role("button", name="Only differences").click()
+    rows = page.locator(".dynx-sides tbody tr")
+    texts = [" ".join(text.split()) for text in rows.all_inner_texts()]
+    operators = texts[texts.index(next(text for text in texts if text.startswith("Operators"))) + 1 :]
+    assert any("0.123457)" in text for text in operators) and any("relu(linear)" in text for text in operators), operators
+    places = {cell for cell in rows.locator("td:nth-child(2)").all_inner_texts() if cell} - {str(line - 1)}
+    assert places == {str(line)}

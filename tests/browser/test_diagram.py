@@ -458,6 +458,55 @@ def test_a_clean_recording_shows_its_graph_beside_the_verdict(opened: Opened) ->
     assert graph and below and graph["height"] > 200 and graph["y"] + graph["height"] <= below["y"]
 
 
+def silent(x: torch.Tensor) -> torch.Tensor:
+    y = x + 1
+    print("a")
+    print("b")
+    return (y * 2).sum()
+
+
+def test_a_part_without_a_graph_shows_the_nearest_one(opened: Opened, capsys: pytest.CaptureFixture[str]) -> None:
+    """Between two breaks nothing is captured: Graph draws the graph before, says so, and lists all graphs to choose from."""
+    with dynexplore.config.patch(log_level="ERROR"):
+        recording = dynexplore.explain(silent)(torch.ones(3)).recording
+    capsys.readouterr()
+    page = opened(recording, view="")
+    page.evaluate("dynexplore.show(dynexplore.walk.find(({ numbers }) => !numbers.length), 0)")
+    page.keyboard.press("3")
+    figure, chooser = page.locator(".dynx-figure"), page.locator(".dynx-graph-chooser")
+    assert figure.locator(".dynx-first-line").all_text_contents() == ["x", "add", "output"]
+    expect(page.locator(".dynx-diagram .dynx-bar [role=status]")).to_contain_text("has no graph; this one is of silent")
+    names = chooser.locator("option").all_inner_texts()
+    assert len(names) == 2 and names[0] == "Graph 1: silent, 1 operator" and names[1].startswith("Graph 2: silent, from line")
+    chooser.select_option(index=1)
+    assert figure.locator(".dynx-first-line").all_text_contents() == ["y", "mul", "sum", "output"]
+    expect(chooser.locator("option:checked")).to_have_text(names[1])
+
+
+def test_the_ranking_by_line_has_its_code_and_its_color(opened: Opened) -> None:
+    """Each row of "Operators by line" holds the line's source and the color of its band, and all bars begin at one place."""
+    page = opened(dynexplore.explain(silent_twin)(torch.ones(3)).recording, view="")
+    page.keyboard.press("3")
+    rows = page.locator(".dynx-shares .dynx-share")
+    assert rows.locator("code").all_inner_texts() == ["return (y * 2).sum()", "y = x + 1"]
+    bars = rows.locator(".dynx-share-bar")
+    assert len(set(bars.evaluate_all("all => all.map((bar) => getComputedStyle(bar).backgroundColor)"))) == 2
+    assert len(set(bars.evaluate_all("all => all.map((bar) => bar.getBoundingClientRect().left)"))) == 1
+
+
+def silent_twin(x: torch.Tensor) -> torch.Tensor:
+    y = x + 1
+    return (y * 2).sum()
+
+
+def test_where_no_graph_is_there_the_cause_is_said(opened: Opened) -> None:
+    """A function of which nothing was captured has no ranking beside an empty page, but the reason and the way to it."""
+    page = opened(dynexplore.explain(lambda x: x)(torch.ones(3)).recording, view="")
+    page.keyboard.press("3")
+    expect(page.locator(".dynx-diagram .dynx-empty")).to_contain_text("No graph was captured")
+    expect(page.locator(".dynx-aside")).to_be_hidden()
+
+
 BEHIND = """() => {
   const svg = document.querySelector('.dynx-figure svg');
   const boxes = [...svg.querySelectorAll('.dynx-node > rect')].map((e) => e.getBBox());

@@ -87,7 +87,7 @@ export function note(text) {
  * @param {string} text
  */
 export function withoutCode(text) {
-  return text.replace(/\b(graph break) (?:DX|GB)\d+/gi, "$1").replace(/^(?:DX|GB)\d+: /, "");
+  return text.replace(/\b(graph break) (?:DX|GB)\d+/gi, "$1").replace(/^(?:DX|GB)\d+: /, "").replaceAll("`", "");
 }
 
 /**
@@ -111,6 +111,22 @@ export function push(map, key, value) {
   const there = map.get(key);
   if (there) there.push(value);
   else map.set(key, [value]);
+}
+
+/**
+ * The arguments of a node as a call has them: without the comma behind a single one, and with numbers of six digits.
+ * @param {string} args @returns {string}
+ */
+export function asCall(args) {
+  return args.replace(/,\)$/, ")").replace(/(?<![\w.])-?\d+\.\d{7,}(?:e-?\d+)?/g, (number) => String(Number(Number(number).toPrecision(6))));
+}
+
+/** A text as a sentence: with a capital, unless code begins it, and a full stop. @param {string} text @returns {string} */
+export function sentence(text) {
+  const trimmed = text.trim();
+  if (!trimmed) return "";
+  const begin = /^[a-z]+(?:[ ,;:]|$)/.test(trimmed) ? trimmed[0].toUpperCase() + trimmed.slice(1) : trimmed;
+  return /[.!?:]$/.test(begin) ? begin : `${begin}.`;
 }
 
 /** A place whose long name goes on below itself behind a sign, not within a word. @param {string} text @returns {Node[]} */

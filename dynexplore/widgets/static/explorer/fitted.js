@@ -19,6 +19,9 @@ const WIDEST = 56;
 /** So many of a column's texts say how wide it should be: one that is far longer does not take the place of other columns. */
 const MOST = 0.9;
 
+/** Columns that are never cut: the others have what these leave. */
+const WHOLE = ["line", "offset", "opcode"];
+
 /** How a table is fitted into a pane. @type {WeakMap<Element, (room: Room) => void>} */
 const FITS = new WeakMap();
 
@@ -39,7 +42,8 @@ const ROOMS = new WeakMap();
 export function fitTable(scroller, table, header, rows) {
   const lengths = header.map((name, at) => [name.length, ...rows.map(({ cells }) => cells[at].length)].sort((one, other) => one - other));
   const longest = lengths.map((some) => some[some.length - 1]);
-  fit(scroller, table, lengths.map((some, at) => Math.max(header[at].length, some[Math.floor(MOST * (some.length - 1))])), longest);
+  const usual = lengths.map((some, at) => (WHOLE.includes(header[at]) ? longest[at] : Math.max(header[at].length, some[Math.floor(MOST * (some.length - 1))])));
+  fit(scroller, table, usual, longest, header.map((name) => WHOLE.includes(name)));
 }
 
 /**
@@ -61,8 +65,9 @@ export function fitting(table) {
  * @param {HTMLElement} table
  * @param {number[]} usual of each column: what it has first
  * @param {number[]} longest what it has where there is more
+ * @param {boolean[]} [isWhole] whether it has that in any case
  */
-function fit(scroller, table, usual, longest) {
+function fit(scroller, table, usual, longest, isWhole = []) {
   const columns = usual.map(() => make("col"));
   /** @type {Room | undefined} */
   let fitted;
@@ -72,7 +77,11 @@ function fit(scroller, table, usual, longest) {
     const { width, paddings } = room;
     const space = paddings.reduce((sum, padding) => sum + Math.max(0, padding), 0);
     const only = (/** @type {number[]} */ some) => some.map((letters, at) => (paddings[at] < 0 ? 0 : letters));
-    const widths = shared(only(usual), only(longest), (width - space) / LETTER);
+    const letters = (width - space) / LETTER;
+    const whole = usual.map((some, at) => (isWhole[at] && paddings[at] >= 0 ? some : 0));
+    const taken = whole.reduce((sum, some) => sum + some, 0);
+    const others = (/** @type {number[]} */ some) => only(some).map((one, at) => (whole[at] ? 0 : one));
+    const widths = shared(others(usual), others(longest), Math.max(0, letters - taken)).map((some, at) => whole[at] || some);
     columns.forEach((column, at) => {
       column.style.width = `${widths[at] * LETTER + paddings[at]}px`;
       table.classList.toggle(`dynx-clips-${at + 1}`, longest[at] > widths[at]); // a cell that clips is painted by itself: not all do

@@ -52,6 +52,9 @@ const FEET = {
   compare: [["↑ ↓", "function"], ["n", "next difference"], ["p", "previous"], ["s", "swap A and B"], ["1 to 5", "switch views"]],
 };
 
+/** What a page without a compilation can do. @type {[string, string][]} */
+const SWITCH = [["1 to 5", "switch views"]];
+
 /** One explorer on the page. */
 export class Explorer {
   /**
@@ -150,7 +153,8 @@ export class Explorer {
 
   /** The keys of a view, at the foot of the page. @param {string} view */
   foot(view) {
-    const hints = (FEET[view] ?? []).map(([key, does]) => make("span", "", "", make("kbd", "", key), make("span", "", ` ${does}`)));
+    const keys = this.frame ? (FEET[view] ?? []) : SWITCH;
+    const hints = keys.map(([key, does]) => make("span", "", "", make("kbd", "", key), make("span", "", ` ${does}`)));
     this.hints.replaceChildren(...hints);
   }
 
@@ -254,8 +258,9 @@ export class Explorer {
 
   /** Why a view is empty where nothing was captured. @returns {Node[]} */
   nothing() {
-    const { explanation, overview } = this.data;
-    return [make("p", "", overview.empty?.why ?? ""), make("pre", "dynx-note", explanation)];
+    const { why = "", next = "", command = "" } = this.data.overview.empty ?? {};
+    const copy = command ? [make("span", "dynx-change-code", "", make("code", "", command), copyButton(this, "command", () => command, "Copy"))] : [];
+    return [make("p", "", why), ...(next ? [make("p", "dynx-facts", next)] : []), ...copy];
   }
 
   /** The bar above the story, the strip of time below it, and the edges between its panes. */

@@ -14,7 +14,8 @@ import { isView } from "./folded.js";
 /**
  * @typedef {import("./types.js").Graph} Graph
  * @typedef {"line" | "time" | "bytes"} By  what colors a diagram
- * @typedef {{name: string, times: number, cost: number, keys: string[]}} Share  operators of one name, and what they cost together
+ * @typedef {{name: string, times: number, cost: number, keys: string[], line: number | undefined}} Share  operators of one name or of
+ *   one line, and what they cost together
  */
 
 /** Dtype -> bytes of an element. @type {Record<string, number>} */
@@ -83,8 +84,8 @@ export function ranked(by, { nodes }, costs, lineOf) {
     const cost = by === "line" ? Number(op.startsWith("call_")) : costs.get(number);
     if (!cost) continue;
     const name = by === "line" ? (line ? `line ${line}` : "no line") : [target.split(".").at(-1), ofModule(module)].filter(Boolean).join(" ");
-    const share = shares.get(name) ?? { name, times: 0, cost: 0, keys: [] };
-    shares.set(name, { name, times: share.times + 1, cost: share.cost + cost, keys: [...share.keys, key] });
+    const share = shares.get(name) ?? { name, times: 0, cost: 0, keys: [], line: by === "line" ? line : undefined };
+    shares.set(name, { ...share, times: share.times + 1, cost: share.cost + cost, keys: [...share.keys, key] });
   }
   return [...shares.values()].sort((one, other) => other.cost - one.cost);
 }

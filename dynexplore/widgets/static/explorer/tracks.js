@@ -38,6 +38,24 @@ function roundStep(least) {
 /** The part of the track that two dots of cache hits need. */
 const DOTS = 9;
 
+/** A dot behind this part of the track, in percent, would stand beyond its end. */
+const MOST = 97;
+
+/** So much of a track, in percent, lies between two dots at least: nearer ones are one dot, which counts them together. */
+const BETWEEN = 4;
+
+/** @param {[number, number][]} dots part of the track and count of each, in order @returns {[number, number][]} */
+export function apart(dots) {
+  /** @type {[number, number][]} */
+  const found = [];
+  for (const [at, count] of dots) {
+    const last = found.at(-1);
+    if (last && at - last[0] < BETWEEN) last[1] += count;
+    else found.push([at, count]);
+  }
+  return found;
+}
+
 /** A function's compilations and hits. */
 export class Track {
   /**
@@ -60,9 +78,9 @@ export class Track {
       this.spans.set(frame, span);
       line.append(span);
     }
-    for (const [at, count] of track.hits) {
+    for (const [at, count] of apart(track.hits.map(([at, count]) => [Math.min(part(at), MOST), count]))) {
       const dot = make("span", "dynx-hit-dot", count > 1 ? String(count) : "");
-      dot.style.left = `${Math.min(part(at), 99)}%`;
+      dot.style.left = `${at}%`;
       dot.title = plural(count, "cache hit");
       line.append(dot);
     }

@@ -73,11 +73,12 @@ export const boxesPane = {
         const received = restored[position] ? [] : [...after.locals].filter(isSlot).map(([name, value]) => box(value, "", name));
         const stacked = [...slots, ...popped, ...received];
         stand(stack, stacked.length ? stacked : [note(none[0])]);
-        const names = [...after.locals].filter((one) => !isSlot(one)).map(([name, value]) => {
+        const isShown = (/** @type {[string, number]} */ one) => !isSlot(one) && !OF_LIBRARY.test(one[0]);
+        const names = [...after.locals].filter(isShown).map(([name, value]) => {
           const old = before?.locals.get(name);
           return box(value, !before || old === value ? "" : old === undefined ? "+" : "~", name);
         });
-        const gone = [...(before?.locals ?? [])].filter((one) => !after.locals.has(one[0]) && !isSlot(one)).map(([name, value]) => box(value, "−", name));
+        const gone = [...(before?.locals ?? [])].filter((one) => !after.locals.has(one[0]) && isShown(one)).map(([name, value]) => box(value, "−", name));
         stand(locals, names.length || gone.length ? [...names, ...gone] : [note(none[1])]);
         diverges.replaceChildren(...real.said(position));
         const where = state.kind ? "" : (state.rule ?? explorer.data.rules?.[state.text.split(" ")[0]] ?? "");
@@ -175,7 +176,7 @@ function boxOf(explorer, { value, sign, name, really }) {
   const title = ofProgram(name || (origin && origin !== text ? origin : ""));
   const box = make("div", `dynx-box ${SIGNS[sign] ?? ""}`);
   if (title) box.append(make("b", "", clipped(`${sign}${title}`)));
-  box.append(make("span", "dynx-kind", clipped(`${title ? "" : sign}${shortType(text).replace(/( cpu)?( \(not looked at yet\))?$/, "")}`)));
+  box.append(make("span", "dynx-kind", clipped(`${title ? "" : sign}${shortType(text).replace(/( cpu)?( \(not looked at yet\))?$/, "").replace(/^([A-Z]\w*)Variable$/, (_, words) => words.replace(/(?<=[a-z])(?=[A-Z])/g, " ").toLowerCase())}`)));
   const shown = really && really.provenance !== "not observed" ? shortOf(really.elements || really.text.replace(/, as it came in$/, ""), text) : "";
   if (shown && shown.replace(/^an? /, "") !== text) box.append(make("span", "dynx-really", clipped(shown)));
   box.title = [`${kind} ${explorer.value(value)}`, really?.text, really?.elements, really?.why].filter(Boolean).join("; ");
@@ -185,9 +186,12 @@ function boxOf(explorer, { value, sign, name, really }) {
 /** A parameter of a resume function that is no local of the program: what the stack held at the graph break. */
 const SLOT = /^___stack\d+$/;
 
+/** A parameter of a resume function that holds a function, or a local of one that no person wrote: what a module's call runs through. */
+const OF_LIBRARY = /(?:^|\.)_\w+:|:<function>$|:___/;
+
 /** Such a parameter by a name of the program's terms. @param {string} name */
 function ofProgram(name) {
-  return name.replace(/\b___stack(\d+)\b/, "stack slot $1");
+  return name.replace(/\b___stack(\d+)\b/, "stack slot $1").replace(/^([\w.<>]+):(\w+)$/, "$2 of $1");
 }
 
 /**

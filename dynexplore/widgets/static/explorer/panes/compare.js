@@ -9,7 +9,7 @@
 import { BESIDE_COLUMNS, PAIR_COLUMNS } from "../columns.js";
 import { aligned } from "../compared.js";
 import { copyButton } from "../copying.js";
-import { make, makeButton, makeTable, plural } from "../dom.js";
+import { asCall, make, makeButton, makeTable, plural, withoutCode } from "../dom.js";
 import { NoRecording, dataIn, fileButton, takesFiles } from "../files.js";
 import { secondsOf } from "../seconds.js";
 import { badge } from "./summary.js";
@@ -153,7 +153,7 @@ class Compare {
       head.setAttribute("colspan", "5");
       body.append(make("tr", "dynx-part", "", head));
       const different = rows.find(({ sign }) => sign !== "=");
-      if (different && !first) first = `First difference: line ${different.before?.line ?? different.after?.line}`;
+      if (different && !first) first = `First difference: ${placeOf(/** @type {Item} */ (different.before ?? different.after))}`;
       this.fill(body, rows);
     }
     const all = makeButton("Only differences", () => {
@@ -167,7 +167,7 @@ class Compare {
     box.tabIndex = 0;
     box.setAttribute("role", "group");
     box.setAttribute("aria-label", "Source and operators side by side");
-    this.shown?.replaceChildren(make("h3", "dynx-pane-title", "", make("span", "", `${name}. ${first || "Nothing differs"}. `), make("span", "dynx-order dynx-buttons", "", ...buttons)), box);
+    this.shown?.replaceChildren(make("h3", "dynx-pane-title", "", make("span", "", `${name}. ${first || (this.sides.length > 1 ? "Nothing differs" : "Source and operators are the same; the guards differ (see Recompiles)")}. `), make("span", "dynx-order dynx-buttons", "", ...buttons)), box);
     this.at = 0;
     this.count();
   }
@@ -230,15 +230,19 @@ function pairsOfVersions(data) {
   return Object.entries(timeline.misses).flatMap(([id, miss]) => {
     const [before, after] = [miss.with, Number(id)].map((wanted) => frames.find((frame) => frame.id === wanted));
     return before && after ? [{ name: after.title, before: side(before), after: side(after) }] : [];
-  });
+  }).sort((one, other) => changeOf(other) - changeOf(one));
+}
+
+/** By how much the compile time of a pair changed. @param {Pair} pair */
+function changeOf({ before, after }) {
+  return before && after ? Math.abs(after.seconds - before.seconds) : -1;
 }
 
 /** The functions of both, those first whose compile time changed most. @param {Data} a @param {Data} b @returns {Pair[]} */
 function pairsOfFiles(a, b) {
   const sides = [a, b].map((data) => new Map(data.overview.functions.map((one) => [one.name, sideOf(data, one)])));
   const names = [...new Set(sides.flatMap((side) => [...side.keys()]))];
-  const change = (/** @type {Pair} */ { before, after }) => (before && after ? Math.abs(after.seconds - before.seconds) : -1);
-  return names.map((name) => ({ name, before: sides[0].get(name), after: sides[1].get(name) })).sort((one, other) => change(other) - change(one));
+  return names.map((name) => ({ name, before: sides[0].get(name), after: sides[1].get(name) })).sort((one, other) => changeOf(other) - changeOf(one));
 }
 
 /** The first versions of a function and of its resume functions. @param {Data} data @param {Data["overview"]["functions"][0]} of @returns {Side} */
@@ -254,16 +258,38 @@ function linesOf({ data, frames }) {
 }
 
 /** @param {Side} side @returns {Item[]} */
-function operatorsOf({ frames }) {
-  return frames.flatMap(({ graphs, breaks, inputs }) => [
-    ...graphs.flatMap(({ nodes }) => nodes.filter(({ op }) => op !== "output").map((node) => operatorOf(node, inputs ?? {}))),
-    ...breaks.slice(0, 1).map(({ title }) => ({ text: `◆ graph break: ${title.replace(/^(?:DX|GB)\d+:? /, "")}`, key: "◆", line: 0, mark: "break" })),
-  ]);
+function operatorsOf({ data, frames }) {
+  return frames.flatMap((frame) => {
+    const { graphs, breaks, inputs = {} } = frame;
+    const lines = ownLines(data, frame);
+    return [
+      ...graphs.flatMap(({ nodes }) => nodes.filter(({ op }) => op !== "output").map((node) => operatorOf(node, inputs, lines.get(node.key) ?? 0))),
+      ...breaks.slice(0, 1).map(({ title }) => ({ text: `◆ ${withoutCode(`graph break: ${title}`).replace(/: (?:DX|GB)\d+:? /, ": ")}`, key: "◆", line: 0, mark: "break" })),
+    ];
+  });
 }
 
-/** @param {import("../types.js").GraphNode} node @param {Record<string, string>} inputs what the program calls the inputs @returns {Item} */
-function operatorOf({ op, name, target, args, result, line }, inputs) {
-  const named = args.replace(/\b[A-Za-z_]\w*/g, (word) => (Object.hasOwn(inputs, word) ? inputs[word] : word));
+/** The line of the function itself from which each node comes, also where it was added in a module that the line calls. @param {Data} data @param {Frame} frame */
+function ownLines(data, frame) {
+  const offsets = new Map((data.codes[frame.code]?.rows ?? []).flatMap(({ offset, line }) => (line ? [[offset, line]] : [])));
+  /** @type {Map<string, number>} */
+  const lines = new Map();
+  let here = 0;
+  for (const { kind, calls = [], code = frame.code, offset, line = 0, nodes = [] } of frame.states) {
+    if (!kind && !calls.length && code === frame.code) here = offsets.get(offset) ?? line;
+    for (const key of nodes) lines.set(key, here);
+  }
+  return lines;
+}
+
+/** Where a row stands: on its line; what has none is named. @param {Item} item */
+function placeOf({ line, text }) {
+  return line ? `line ${line}` : text.replace(/^◆ /, "");
+}
+
+/** @param {import("../types.js").GraphNode} node @param {Record<string, string>} inputs what the program calls the inputs @param {number} line @returns {Item} */
+function operatorOf({ op, name, target, args, result }, inputs, line) {
+  const named = asCall(args).replace(/\b[A-Za-z_]\w*/g, (word) => (Object.hasOwn(inputs, word) ? inputs[word] : word));
   const short = op === "placeholder" ? `input ${inputs[name] ?? name}` : `${target.split(".").at(-1)}${named}`;
   return { text: `${short}  ${result}`, key: op === "placeholder" ? `input ${target}` : target, line };
 }

@@ -6,6 +6,7 @@
  */
 
 import { make, makeButton, note, plural } from "../dom.js";
+import { graphsOf } from "./graph.js";
 import { percentOf, textOf } from "../shares.js";
 
 /**
@@ -37,8 +38,11 @@ export class CostsAside {
   /**
    * The ranking.
    * @param {By} by @param {Share[]} shares @param {number} all what they cost together @param {number} runs of the graphs
+   * @param {import("../types.js").Frame} frame whose graphs they are
    */
-  rank(by, shares, all, runs) {
+  rank(by, shares, all, runs, frame) {
+    this.frame = frame;
+    this.element.hidden = !graphsOf(frame).length;
     const whole = all ? ` ${textOf(by, all)}` : "";
     const rows = [...shares.slice(0, MOST), ...rest(shares.slice(MOST))].map((share) => this.row(by, share, shares[0].cost, all));
     const list = make("ol", "", "", ...rows);
@@ -47,19 +51,25 @@ export class CostsAside {
   }
 
   /** @param {By} by @param {Share} share @param {number} most @param {number} all */
-  row(by, { name, times, cost, keys }, most, all) {
+  row(by, { name, times, cost, keys, line }, most, all) {
     const bar = make("i", "dynx-share-bar");
+    const { explorer, frame } = this;
+    const code = frame && explorer.data.codes[frame.code];
+    const text = line && code ? (code.lines[line - code.first] ?? "").trim() : "";
+    if (frame) explorer.bands.dress(bar, frame.code, line);
     bar.style.width = `${Math.min(100, (100 * cost) / most)}%`;
     const value = by === "line" ? plural(cost, "operator") : percentOf(cost, all);
     const choose = makeButton("", () => keys[0] && this.explorer.choose(keys[0]), { name: "dynx-share", label: `${name}${times > 1 ? `, ${times} times` : ""}: ${value}` });
     choose.append(make("span", "dynx-share-name", "", make("b", "", name), make("span", "dynx-facts", by !== "line" && times > 1 ? ` × ${times}` : "")), make("span", "dynx-share-room", "", bar), make("span", "dynx-share-value", value));
+    if (text) choose.append(make("code", "dynx-share-code", text));
     choose.title = by === "line" ? "" : textOf(by, cost);
     return make("li", "", "", choose);
   }
 
   /** Why there is nothing to rank, and how to get it. @param {By} by @returns {HTMLElement} */
   none(by) {
-    if (by !== "time") return note("The sizes of these tensors are not known.");
+    if (by === "line") return note("This graph has no operator.");
+    if (by === "bytes") return note("The sizes of these tensors are not known.");
     const { title, engine } = this.explorer.data;
     const script = title.endsWith(".py") ? title : "SCRIPT.py";
     const command = `dynexplore explain ${script}${engine === "dynexplore" ? "" : " --engine dynexplore"}`;
@@ -85,5 +95,5 @@ export class CostsAside {
 function rest(shares) {
   if (!shares.length) return [];
   const sum = (/** @type {(share: Share) => number} */ of) => shares.reduce((all, share) => all + of(share), 0);
-  return [{ name: "all other", times: sum(({ times }) => times), cost: sum(({ cost }) => cost), keys: [] }];
+  return [{ name: "all other", line: undefined, times: sum(({ times }) => times), cost: sum(({ cost }) => cost), keys: [] }];
 }

@@ -8,7 +8,7 @@
  */
 
 import { NODE_COLUMNS, cellsOf } from "../columns.js";
-import { make, makeButton, note, plural } from "../dom.js";
+import { asCall, make, makeButton, note, plural } from "../dom.js";
 import { dotOf } from "../dot.js";
 import { graphviz, hasGraphviz } from "../graphviz.js";
 import { folded } from "../folded.js";
@@ -23,9 +23,13 @@ import { adopted, shape } from "../svg.js";
 import { CostsAside } from "./costs.js";
 import { graphsOf, isFailing } from "./graph.js";
 import { isParameter } from "./growing.js";
+import { prose } from "./summary.js";
 
 /** How much a button changes the size. */
 const ZOOM = 1.25;
+
+/** A small diagram opens this much larger than drawn, at most. */
+const LARGEST = 1.25;
 
 /** Letters are drawn 13 pixels tall; below this scale nobody reads them, and the map shows the whole. */
 const SMALLEST = 0.75;
@@ -40,6 +44,7 @@ const COLORS = [["line", "Line"], ["time", "Time"], ["bytes", "Bytes"]];
 const MOST = 45;
 
 /**
+ * @typedef {import("../types.js").Frame} Frame
  * @typedef {import("../groups.js").Group} Group
  * @typedef {import("../types.js").Marks} Marks
  * @typedef {import("../shares.js").By} By
@@ -127,15 +132,34 @@ function pixels(svg, name) {
   return (Number.parseFloat(length) || 0) * (length.endsWith("pt") ? 4 / 3 : 1);
 }
 
-/** What stands in place of the graph of a part that has none: the graphs that there are. @param {import("../page.js").Explorer} explorer @returns {HTMLElement[]} */
+/** Whether a frame has a graph, be it one that its backend did not compile. @param {Frame} frame */
+function hasGraph(frame) {
+  return graphsOf(frame).length > 0;
+}
+
+/**
+ * The frame whose graphs are drawn: the one on show, else the nearest one before it that has a graph, else the first one behind it.
+ * @param {import("../page.js").Explorer} explorer @param {Frame} frame
+ */
+function drawnFor({ walk }, frame) {
+  const at = walk.indexOf(frame);
+  return hasGraph(frame) ? frame : walk.slice(0, Math.max(at, 0)).reverse().find(hasGraph) ?? walk.slice(at + 1).find(hasGraph) ?? frame;
+}
+
+/** The name of the graphs of a frame, and how many operators they have. @param {Frame} frame */
+function graphName(frame) {
+  const { numbers, title } = frame;
+  const operators = graphsOf(frame).reduce((sum, { calls }) => sum + calls, 0);
+  return `${numbers.length ? `Graph ${numbers.join(", ")}: ` : ""}${title}, ${plural(operators, "operator")}${numbers.length ? "" : ", not compiled"}`;
+}
+
+/** Why a recording has no graph at all, and what next. @param {import("../page.js").Explorer} explorer @returns {HTMLElement} */
 function withoutGraph(explorer) {
-  const others = explorer.walk.filter(({ numbers, failed }) => numbers.length || failed);
-  const open = others.map((frame) => {
-    const title = frame.numbers.length ? `Graph ${frame.numbers.join(", ")}: ${frame.title}` : frame.title;
-    return makeButton(title, () => explorer.show(frame, explorer.states(frame).first), { name: "dynx-tool" });
-  });
-  const why = others.length ? "has no graph. Others have one:" : "has no graph.";
-  return [note(`${explorer.frame.title} ${why}`), make("div", "dynx-buttons", "", ...open)];
+  const { rows, empty } = explorer.data.overview;
+  const [row] = rows;
+  const cause = row ? [row.cause.replace(/[.]?$/, "."), row.where ? ` (${row.function || "the program"}, ${row.where})` : ""].join("") : (empty?.why ?? "");
+  const open = row ? [makeButton("Open the overview", () => explorer.tabs.openAgain("overview"), { name: "dynx-tool" })] : [];
+  return make("div", "dynx-empty", "", make("p", "", "No graph was captured, so there is nothing to draw."), ...(cause ? [make("p", "", "", ...prose(cause))] : []), ...open);
 }
 
 /** The least width of a picture with a frame, and what is left and right of the boxes, in pixels. */
@@ -173,6 +197,8 @@ class Diagram {
     this.rows = new Boxes();
     /** @type {Figure[]} */
     this.figures = [];
+    /** the frame whose graphs are drawn */
+    this.frame = explorer.frame;
     this.scale = 1;
     this.inView = false;
     this.waits = false;
@@ -198,6 +224,7 @@ class Diagram {
       "div",
       "dynx-bar",
       "",
+      ...this.chooser(),
       makeButton("−", () => this.zoom(1 / ZOOM), { label: "Smaller (-)" }),
       makeButton("+", () => this.zoom(ZOOM), { label: "Larger (+)" }),
       makeButton("Fit", () => this.fit(), { label: "Fit the whole diagram (f)" }),
@@ -218,6 +245,21 @@ class Diagram {
     bar.setAttribute("role", "toolbar");
     bar.setAttribute("aria-label", "Diagram");
     return bar;
+  }
+
+  /** The graphs of the recording, to choose from. @returns {HTMLElement[]} */
+  chooser() {
+    const { explorer } = this;
+    const frames = explorer.walk.filter(hasGraph);
+    if (frames.length < 2) return [];
+    this.select = /** @type {HTMLSelectElement} */ (make("select", "dynx-graph-chooser"));
+    this.select.setAttribute("aria-label", "Graph");
+    this.select.append(...frames.map((frame) => new Option(graphName(frame), String(frame.id))));
+    this.select.addEventListener("change", ({ target }) => {
+      const frame = frames.find(({ id }) => String(id) === /** @type {HTMLSelectElement} */ (target).value);
+      if (frame) explorer.show(frame, explorer.states(frame).first);
+    });
+    return [this.select];
   }
 
   /** What colors the boxes: a button for each. */
@@ -251,13 +293,13 @@ class Diagram {
     this.all = costs.reduce((sum, cost) => sum + cost, 0);
     const shares = this.figures.flatMap(({ graph, costs }) => ranked(this.by, graph, costs, (node) => this.lineOf(node))).sort((one, other) => other.cost - one.cost);
     const runs = Math.max(0, ...this.figures.map(({ graph }) => graph.runs ?? 0));
-    this.aside.rank(this.by, shares, this.all, runs);
+    this.aside.rank(this.by, shares, this.all, runs, this.frame);
   }
 
   /** The line of the function on show from which a node comes. @param {import("../types.js").GraphNode} node */
   lineOf({ key }) {
-    const { frame, bands } = this.explorer;
-    return bands.linesOf(frame).get(key)?.get(frame.code);
+    const { frame } = this;
+    return this.explorer.bands.linesOf(frame).get(key)?.get(frame.code);
   }
 
   /** The operator that is chosen, beside the diagram. */
@@ -298,13 +340,15 @@ class Diagram {
   /** @param {import("../types.js").Frame} frame */
   showFrame(frame) {
     this.rows.clear();
-    this.figures = graphsOf(frame).map((graph, at) => {
+    this.frame = drawnFor(this.explorer, frame);
+    if (this.select) this.select.value = String(this.frame.id);
+    this.figures = graphsOf(this.frame).map((graph, at) => {
       const holder = make("div", "dynx-figure", "", note("drawing ..."));
       return { graph, at, root: graph.group, closed: new Set(graph.startClosed), holder, width: 0, height: 0, costs: new Map() };
     });
     this.measure();
     this.body.replaceChildren(...this.figures.map(({ holder }) => holder));
-    if (!this.figures.length) this.body.append(...withoutGraph(this.explorer));
+    if (!this.figures.length) this.body.append(withoutGraph(this.explorer));
     this.map.draw();
     this.status.textContent = "";
     this.waits = this.figures.length > 0;
@@ -320,7 +364,7 @@ class Diagram {
   /** Draw every graph of the frame. */
   async draw() {
     this.waits = false;
-    const isUndrawn = this.isStatic && this.explorer.frame.failed; // a file has drawings of compiled graphs only
+    const isUndrawn = this.isStatic && this.frame.failed; // a file has drawings of compiled graphs only
     if (this.isFolded || isUndrawn) return this.explorer.keepFocus(() => this.putFolded());
     const { figures } = this;
     try {
@@ -337,7 +381,8 @@ class Diagram {
 
   /** The text of a graph's SVG. @param {Figure} figure @returns {Promise<string>} */
   async drawing({ graph, at, root, closed }) {
-    const { data, live, frame } = this.explorer;
+    const { frame } = this;
+    const { data, live } = this.explorer;
     if (data.diagrams) return data.diagrams[frame.id][at];
     if (!hasGraphviz(live)) throw new Error("This page was exported without diagrams.");
     return (await graphviz(live)).dot(dotOf(graph.name, root, graph.nodes, closed, frame.inputs, "LR"));
@@ -351,7 +396,7 @@ class Diagram {
     drawings.forEach((text, at) => {
       const figure = this.figures[at];
       const svg = adopted(text);
-      const { boxes } = drawn(figure.root, figure.graph.nodes, figure.closed, this.explorer.frame.inputs);
+      const { boxes } = drawn(figure.root, figure.graph.nodes, figure.closed, this.frame.inputs);
       [shown, all] = [shown + boxes.size, all + figure.graph.nodes.length];
       [figure.width, figure.height] = [pixels(svg, "width"), pixels(svg, "height")];
       svg.setAttribute("role", "group");
@@ -388,17 +433,17 @@ class Diagram {
       figure.holder.replaceChildren(element);
     }
     this.body.replaceChildren(...this.figures.map(({ holder }) => holder));
-    const { failed, raised } = this.explorer.frame;
+    const { failed, raised, title } = this.frame;
     const error = failed ? "✕ The backend failed: " : raised ? `✕ ${raised.error}. ` : "";
-    this.status.textContent = `${error}${plural(all, "operator")} in ${plural(shown, "box", "boxes")}`;
+    const shownFor = this.explorer.frame === this.frame ? "" : `${this.explorer.frame.title} has no graph; this one is of ${title}: `;
+    this.status.textContent = `${error}${shownFor}${plural(all, "operator")} in ${plural(shown, "box", "boxes")}`;
     this.status.title = `${this.status.textContent}; parameters are left out`;
     this.finish();
   }
 
   /** @param {Figure} figure */
   foldedFigure(figure) {
-    const { explorer } = this;
-    const { frame } = explorer;
+    const { explorer, frame } = this;
     const { boxes, frames } = folded(figure.graph.nodes, figure.graph.group, (node) => isParameter(explorer, frame, node));
     for (const box of boxes) if (box.kind === "placeholder") box.lines[0] = frame.inputs?.[box.node.name] ?? box.lines[0];
     const most = this.mostOf(boxes.map(({ numbers }) => numbers), figure);
@@ -428,7 +473,7 @@ class Diagram {
       if (!box) continue;
       const line = kind === "placeholder" ? undefined : this.lineOf(node);
       const look = kind === "placeholder" || kind === "output" ? "dynx-input" : lines[0]?.endsWith(" views") ? "dynx-pill" : "dynx-operator";
-      const element = boxShape(box, { lines, title: `${node.name} = ${node.target}${node.args}: ${node.result}`, kind: `dynx-row ${look}`, line });
+      const element = boxShape(box, { lines, title: `${node.name} = ${node.target}${asCall(node.args)}: ${node.result}`, kind: `dynx-row ${look}`, line });
       if (this.by === "line") explorer.bands.dress(element, frame.code, line);
       else this.heat(element, costOf(numbers, figure), most);
       element.classList.toggle("dynx-failed", isFailing(frame, keys));
@@ -453,7 +498,7 @@ class Diagram {
     element.setAttribute("tabindex", "-1");
     element.setAttribute("role", "button");
     element.setAttribute("aria-label", isClosed ? `open ${box.tooltip}: ${box.lines[1]}` : [...box.lines, box.result].join(", "));
-    element.classList.toggle("dynx-failed", isFailing(this.explorer.frame, box.keys));
+    element.classList.toggle("dynx-failed", isFailing(this.frame, box.keys));
     if (this.by !== "line") this.heat(element, costOf(numbersOf(figure, box.keys), figure), this.most ?? 0);
     this.rows.under(element, box.keys, isClosed ? "" : box.keys[0]);
     const nodes = isClosed ? figure.graph.nodes.filter(({ key }) => box.keys.includes(key)) : [];
@@ -498,12 +543,12 @@ class Diagram {
 
   // -- size ------------------------------------------------------------------------------------------------------------
 
-  /** The whole where it fits, else as wide as the pane, but neither larger than drawn nor too small to read; as it was, once somebody chose a size. */
+  /** The whole where it fits, else as wide as the pane, but neither much larger than drawn nor too small to read; as it was, once somebody chose a size. */
   startScale() {
     if (this.sized) return this.scale;
     const width = Math.max(1, ...this.figures.map((figure) => figure.width));
     const height = this.figures.reduce((sum, figure) => sum + figure.height, 1);
-    const fits = Math.min(1, (this.body.clientWidth - 16) / width, (this.body.clientHeight - 16) / height);
+    const fits = Math.min(this.isFolded ? LARGEST : 1, (this.body.clientWidth - 16) / width, (this.body.clientHeight - 16) / height);
     return fits >= (this.isFolded ? SMALLEST : LEAST) ? fits : Math.min(1, Math.max(SMALLEST, (this.body.clientWidth - 16) / width));
   }
 

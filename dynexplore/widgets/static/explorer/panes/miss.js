@@ -7,7 +7,7 @@
  */
 
 import { copyButton } from "../copying.js";
-import { make, makeButton, makeTable, note, plural } from "../dom.js";
+import { make, makeButton, makeTable, note, plural, sentence } from "../dom.js";
 import { CALL_CHOSEN } from "./timeline.js";
 import { prose } from "./summary.js";
 
@@ -22,12 +22,13 @@ export const missPane = {
     let report = "";
     let change = "";
     explorer.root.addEventListener(CALL_CHOSEN, (event) => {
-      const { called, of, cost } = /** @type {CustomEvent} */ (event).detail;
+      const { called, of, cost, isUncounted } = /** @type {CustomEvent} */ (event).detail;
       const { frame, first, last } = called;
       const miss = explorer.data.timeline.misses[frame.frame];
       report = Object.values(miss?.reports ?? {}).join("\n");
       change = cost && !cost.isExpected ? cost.change || cost.remedies?.[0]?.text || "" : cost?.change ?? "";
-      heading.textContent = `Call ${first === last ? first : `${first} to ${last}`} of ${of.name}`;
+      const noun = isUncounted ? "Compilation" : "Call";
+      heading.textContent = `${noun} ${first === last ? first : `${first} to ${last}`} of ${of.name}`;
       body.replaceChildren(...(miss ? partsOf(explorer, miss, of, cost, change) : fits(explorer, called, of)));
       body.scrollTop = 0;
     });
@@ -65,7 +66,7 @@ function partsOf(explorer, { failed, lines }, { versions }, cost, change) {
     copy.dataset.change = change;
     const where = cost?.remedies?.find(({ text }) => text === change);
     parts.push(make("h4", "", cost?.isExpected ? "Optional change" : "Change"), make("pre", "dynx-added", `+ ${change}`));
-    if (where) parts.push(make("p", "dynx-facts", `${where.where}. ${where.tried} ${where.price}`));
+    if (where) parts.push(make("p", "dynx-facts", "", ...prose([where.where, where.tried, where.price].map(sentence).filter(Boolean).join(" "))));
     parts.push(make("div", "dynx-buttons", "", copy, whatIf(explorer)));
   }
   if (cost?.remedy) parts.push(make("p", "", "", ...prose(cost.remedy)));

@@ -50,6 +50,7 @@ export const sourcePane = {
         const code = codes[id];
         const list = made.get(id) ?? sourceOf(String(id), code, explorer.data.colours?.[id] ?? [], body, shapes);
         made.set(id, list);
+        shapes.follow(body);
         heading.replaceChildren(...titleOf(explorer, state, code));
         edit.hidden = Boolean(editing?.editor);
         if (editing?.editor) {
@@ -78,6 +79,8 @@ class Shapes {
     this.explorer = explorer;
     /** @type {Map<string, string> | undefined} */
     this.at = undefined;
+    /** @type {import("../types.js").Frame | undefined} whose shapes go before those of others */
+    this.frame = undefined;
   }
 
   /** @param {string} line its key @returns {string} */
@@ -86,15 +89,24 @@ class Shapes {
     return this.at.get(line) ?? "";
   }
 
+  /** The frame on show has shapes of its own: another version of the same lines has others. @param {HTMLElement} body */
+  follow(body) {
+    const { frame } = this.explorer;
+    if (this.frame === frame) return;
+    [this.frame, this.at] = [frame, undefined];
+    for (const shape of /** @type {NodeListOf<HTMLElement>} */ (body.querySelectorAll(".dynx-shape"))) shape.textContent = this.of(shape.dataset.line ?? "");
+  }
+
   read() {
-    const { data, links } = this.explorer;
+    const { data, links, frame } = this.explorer;
     /** @type {Map<string, string>} instruction -> its line */
     const lines = new Map();
     for (const [id, { rows }] of Object.entries(data.codes)) {
       for (const { offset, line } of rows) if (line) lines.set(`instruction:${id}:${offset}`, `line:${id}:${line}`);
     }
     const at = new Map();
-    for (const { key, op, result } of data.frames.flatMap(({ graphs }) => graphs.flatMap(({ nodes }) => nodes))) {
+    const others = data.frames.filter((one) => one !== frame).reverse(); // what is told later holds: the first version, and the frame on show
+    for (const { key, op, result } of [...others, frame].flatMap(({ graphs }) => graphs.flatMap(({ nodes }) => nodes))) {
       if (!op.startsWith("call_") || !result) continue;
       for (const place of links.items.get(key) ?? []) {
         for (const instruction of links.places[place]) if (lines.has(instruction)) at.set(lines.get(instruction), shortType(result));
@@ -119,7 +131,9 @@ function sourceOf(id, code, colours, scroller, shapes) {
       const row = make("div", `dynx-line ${breaks.length ? "dynx-broken" : ""}`, "", number, gutter);
       shapes.explorer.bands.dress(row, Number(id), line);
       const shape = shapes.of(`line:${id}:${line}`);
-      if (shape) row.append(make("span", "dynx-shape", shape)); // it stands at the right edge, before the code that may need two lines
+      const end = make("span", "dynx-shape", shape);
+      end.dataset.line = `line:${id}:${line}`;
+      if (shape) row.append(end); // it stands at the right edge, before the code that may need two lines
       row.append(...segments([...code.lines[index]], parts[index], kindsOf(colours[index]), rows));
       if (code.lines.length < LONG) row.append(...once(breaks).map((broke) => breakNote(broke, rows)));
       else row.title = breaks.map(({ cause, remedy }) => `${cause}. ${remedy}`).join(" ");

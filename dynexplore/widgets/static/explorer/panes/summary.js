@@ -9,7 +9,7 @@
  */
 
 import { copyText } from "../copying.js";
-import { breakable, make, makeButton, note } from "../dom.js";
+import { breakable, make, makeButton, note, plural, sentence } from "../dom.js";
 import { meaningOf } from "../glossary.js";
 import { KINDS } from "../kinds.js";
 import { secondsOf } from "../seconds.js";
@@ -61,6 +61,12 @@ export function prose(text) {
 function isOf({ kind, recompiles = 0 }, wanted) {
   return !wanted || kind === wanted || (wanted === "recompile" && recompiles > 0);
 }
+
+/** What the page has once something was compiled. */
+const EMPTY = [
+  "Once something is compiled: what each graph break and recompile costs, the code that causes it, and the change that removes it.",
+  "The other views then show the source with its graphs, the operators, and the guards of each compiled version.",
+];
 
 class Summary {
   /** @param {Explorer} explorer */
@@ -120,9 +126,10 @@ class Summary {
   bar(seconds) {
     const parts = ["compile", "recompile", "run"].filter((name) => seconds[name] > 0);
     if (!parts.length) return [];
+    const all = parts.reduce((sum, name) => sum + seconds[name], 0);
     const pieces = parts.map((name) => {
       const piece = make("span", `dynx-spent dynx-spent-${name}`);
-      piece.style.flexGrow = String(seconds[name]);
+      piece.style.flexGrow = String((100 * seconds[name]) / all); // parts of less than 1 would leave room
       return piece;
     });
     const legend = parts.map((name) => make("span", "", "", make("i", `dynx-swatch dynx-spent-${name}`), make("span", "", `${name} `), make("b", "", secondsOf(seconds[name]))));
@@ -164,8 +171,8 @@ class Summary {
   row(cost, at) {
     const { kind, function: name, where, cause, more = "", code = "", times, seconds, remedy, change } = cost;
     const head = makeButton("", () => this.choose(at), { name: "dynx-cost-head" });
-    head.append(badge(kind), make("b", "", name || "the program"), make("code", "dynx-where", "", ...breakable(where)));
-    const why = make("p", "dynx-cause", "", ...prose(more && !/[.!?]$/.test(cause) ? `${cause}.` : cause), ...(more ? [make("span", "dynx-facts", ` ${more}`)] : []));
+    head.append(badge(kind), make("b", "", "", ...breakable(name || "the program")), make("code", "dynx-where", "", ...breakable(where)));
+    const why = make("p", "dynx-cause", "", ...prose(sentence(cause)), ...(more ? [make("span", "dynx-facts", ` ${more}`)] : []));
     const line = code ? [make("code", "dynx-line-of-code", code)] : [];
     const often = make("span", "dynx-often dynx-facts", times > 1 ? `${times} times` : "once");
     const bar = make("i", `dynx-cost-bar dynx-k-${kind}`);
@@ -228,13 +235,13 @@ class Summary {
       if (how !== "line") terms.append(make("dt", "", label), make("dd", "", "", ...(how === "code" ? [make("code", "", text)] : prose(text))));
       else terms.lastElementChild?.append(make("div", "dynx-said-line", "", make("span", "dynx-number", label), make("code", "", text)));
     }
-    const parts = [title, make("p", "", "", ...prose(cause))];
+    const parts = [title, make("p", "", "", ...prose(sentence(cause)))];
     if (code) parts.push(make("div", "dynx-said-line", "", make("code", "", code)));
     if (terms.childElementCount) parts.push(terms);
     if (remedy && cost.isExpected) parts.push(make("p", "", "", ...prose(remedy)));
-    if (change) parts.push(make("h4", "", cost.isExpected ? "Optional change" : "Change"), make("pre", "dynx-added", `+ ${change}`));
+    if (change) parts.push(make("h4", "", cost.isExpected ? "Optional change" : "Change"), make("pre", "dynx-added", "", ...breakable(`+ ${change}`)));
     if (remedy && !cost.isExpected) parts.push(make("p", "dynx-facts", "", ...prose(remedy)));
-    for (const one of cost.remedies ?? []) parts.push(make("pre", "dynx-added", one.text), make("p", "dynx-facts", `${one.where}. ${one.tried} ${one.price}`));
+    for (const one of cost.remedies ?? []) parts.push(make("pre", "dynx-added", "", ...breakable(one.text)), make("p", "dynx-facts", "", ...prose([one.where, one.tried, one.price].map(sentence).filter(Boolean).join(" "))));
     const open = makeButton("Open the story", () => this.open(), { name: "dynx-first" });
     const guards = kind === "recompile" ? [makeButton("All failing guards", () => this.explorer.tabs.openAgain("recompiles"), { name: "dynx-tool" })] : [];
     const copy = change ? [makeButton("Copy", () => this.copy(change), { name: "dynx-tool", label: "Copy the change (c)" })] : [];
@@ -254,7 +261,7 @@ class Summary {
   /** What is said in place of a row where nothing was lost. @returns {Node[]} */
   checked() {
     const { real, overview, timeline } = this.explorer.data;
-    if (overview.empty) return [];
+    if (overview.empty) return [make("h3", "", "What appears here"), ...EMPTY.map((text) => make("p", "dynx-facts", text))];
     const calls = timeline.calls.length;
     const facts = ["No graph break", "No recompile", ...(calls > 1 ? [`${calls} calls, one version each`] : [])];
     if (real?.verdict && real.verdict.startsWith("Matches")) facts.push("The results match eager");
@@ -290,8 +297,8 @@ class Summary {
       };
       const button = makeButton("", go, { name: "dynx-frame", label: `Open the story of ${name}` });
       button.append(...breakable(name));
-      const row = make("div", "dynx-function", "", button, badge(kind, verdict));
-      row.append(make("span", "dynx-facts", operators ? `${operators} ${operators === 1 ? "operator" : "operators"}` : ""), make("span", "dynx-lost", secondsOf(seconds)));
+      const size = make("span", "dynx-facts", operators ? plural(operators, "operator") : "");
+      const row = make("div", "dynx-function", "", button, make("div", "dynx-verdict-of", "", badge(kind, verdict), size), make("span", "dynx-lost", secondsOf(seconds)));
       table.append(row);
     }
     if (!functions.length) table.append(note("No function was compiled."));
@@ -302,7 +309,13 @@ class Summary {
   timeline() {
     const { tracks, seconds } = this.given.timeline;
     const key = (/** @type {string} */ kind, /** @type {string} */ text) => make("span", "dynx-facts", "", make("i", `dynx-swatch dynx-spent-${kind}`), make("span", "", text));
-    const legend = make("span", "dynx-order dynx-legend", "", key("compile", "first compile"), key("recompile", "recompile"), key("hit", "cache hits"));
+    const kinds = new Set(tracks.flatMap(({ spans }) => spans.map(({ kind }) => kind)));
+    const keys = [
+      ...(kinds.has("compile") ? [key("compile", "first compile")] : []),
+      ...(kinds.has("recompile") ? [key("recompile", "recompile")] : []),
+      ...(tracks.some(({ hits }) => hits.length) ? [key("hit", "cache hits")] : []),
+    ];
+    const legend = make("span", "dynx-order dynx-legend", "", ...keys);
     const title = make("h3", "dynx-pane-title", "", make("span", "", "Timeline "), make("span", "dynx-facts", "seconds of compiling, in the order of calls"), legend);
     const go = (/** @type {number} */ id) => {
       const at = this.given.rows.findIndex(({ place }) => place[0] === id);
@@ -314,7 +327,7 @@ class Summary {
     box.tabIndex = 0;
     box.setAttribute("role", "group");
     box.setAttribute("aria-label", "Timeline");
-    return [title, tracks.length && seconds ? box : note(tracks.length ? "The recording has no compile times." : "Nothing was compiled.")];
+    return [title, tracks.length && seconds ? box : make("div", "dynx-empty", tracks.length ? "The recording has no compile times." : "Nothing was compiled.")];
   }
 
   /** @type {Record<string, () => void>} */

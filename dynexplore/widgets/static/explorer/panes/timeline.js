@@ -132,10 +132,19 @@ class Recompiles {
   said() {
     const { name, calls, hits, recompiles, lost } = this.of;
     const cost = this.costOf();
-    const first = [plural(calls, "call"), hits ? plural(hits, "cache hit") : "no cache hit", recompiles ? plural(recompiles, "recompile") : "no recompile"];
+    const { isUncounted } = this;
+    const again = recompiles ? plural(recompiles, "recompile") : "no recompile";
+    const first = isUncounted ? [again] : [plural(calls, "call"), hits ? plural(hits, "cache hit") : "no cache hit", again];
     const verdict = `${name}: ${first.join(", ")}${lost ? `, ${secondsOf(lost).replace(" ", "\u00a0")}` : ""}.`;
-    const why = cost ? [cost.cause, cost.more].filter(Boolean).map((text) => String(text).replace(/[.]?$/, ".")).join(" ") : recompiles ? "" : "Every call after the first one ran what was compiled.";
-    return make("div", "dynx-verdict-text", "", make("h2", "dynx-verdict-line", verdict), make("p", "", "", ...prose(calls > 1 || cost ? why : "It was called once.")));
+    const why = cost ? [cost.cause, cost.more].filter(Boolean).map((text) => String(text).replace(/[.]?$/, ".")).join(" ") : recompiles || isUncounted ? "" : "Every call after the first one ran what was compiled.";
+    const alone = isUncounted ? "" : "It was called once.";
+    const uncounted = isUncounted ? " Calls that hit the cache are not in this recording." : "";
+    return make("div", "dynx-verdict-text", "", make("h2", "dynx-verdict-line", verdict), make("p", "", "", ...prose(`${calls > 1 || cost ? why : alone}${uncounted}`.trim())));
+  }
+
+  /** Whether calls that hit the cache are not told: torch.compile does not say them, so that what is numbered are compilations. */
+  get isUncounted() {
+    return this.explorer.data.engine !== "dynexplore" && !this.functions.some(({ hits }) => hits);
   }
 
   /** The row of the overview that is about these recompiles. */
@@ -151,7 +160,8 @@ class Recompiles {
     const { versions, rows } = this.of;
     const isWide = versions.length <= MANY;
     const marked = isWide ? versions.map((_, at) => String(at + 1)) : ["versions"];
-    const { table, body } = makeTable("Calls and compiled versions", [CALL_COLUMNS[0], ...marked, ...CALL_COLUMNS.slice(1)]);
+    const first = this.isUncounted ? "no." : CALL_COLUMNS[0];
+    const { table, body } = makeTable("Calls and compiled versions", [first, ...marked, ...CALL_COLUMNS.slice(1)]);
     this.rows = new Map(rows.map((row) => [row, this.row(row, isWide)]));
     body.append(...this.rows.values());
     this.calls.replaceChildren(table);
@@ -163,7 +173,7 @@ class Recompiles {
     const { frame, first, last, seconds, given, call } = called;
     const [kind, word] = RESULTS[frame.outcome] ?? ["plain", frame.outcome];
     const number = first === last ? String(first) : `${first} to ${last}`;
-    const choose = makeButton(number, () => this.choose(called), { name: "dynx-frame", label: `Call ${number}: ${word}` });
+    const choose = makeButton(number, () => this.choose(called), { name: "dynx-frame", label: `${this.isUncounted ? "Compilation" : "Call"} ${number}: ${word}` });
     const marks = isWide ? this.of.versions.map((entry) => make("td", "dynx-cell", "", this.mark(frame, entry))) : [make("td", "", this.named(frame))];
     const result = make("td", "", "", badge(kind, word));
     const why = make("td", "dynx-wrapped dynx-why", "", ...prose(whyOf(called, this.of)));
@@ -214,7 +224,7 @@ class Recompiles {
     const { explorer } = this;
     const { frame } = called;
     this.differs.replaceChildren(...this.difference(frame));
-    const detail = { called, of: this.of, cost: this.costOf([frame.frame]) };
+    const detail = { called, of: this.of, cost: this.costOf([frame.frame]), isUncounted: this.isUncounted };
     explorer.root.dispatchEvent(new CustomEvent(CALL_CHOSEN, { detail }));
     const there = explorer.data.frames.find(({ id }) => id === frame.frame);
     if (isAsked && there && there !== explorer.frame && explorer.isTold(there, 0)) explorer.show(there, explorer.states(there).first);
