@@ -28,6 +28,10 @@ THEMES: dict[str, tuple[str, ...]] = {
     "engine/aliasing/passes": ("engine/aliasing/test_lower",),
     "engine/aliasing/wrappers": ("engine/aliasing/test_lower",),
     "engine/translate/call_wrappers": ("engine/aliasing/test_lower", "engine/translate/test_graph_call"),
+    **dict.fromkeys(
+        ("engine/bytecode/code_tables", "engine/bytecode/code_units", "engine/bytecode/stack_depths"),
+        ("engine/bytecode/test_assembler",),
+    ),
     "engine/bytecode/versions": ("engine/bytecode/test_versions", "engine/bytecode/test_reader"),
     "engine/graph/subgraphs": (
         "engine/variables/torch_/higher_order/test_checkpoint",

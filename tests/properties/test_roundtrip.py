@@ -18,8 +18,8 @@ from types import CodeType
 import pytest
 
 from dynexplore.engine.bytecode import FACTS, OPCODES, UNSUPPORTED, Instruction, ParsedCode, assemble, live_locals, read
-from dynexplore.engine.bytecode.assembler import stack_depths
 from dynexplore.engine.bytecode.opcodes import stack_effect
+from dynexplore.engine.bytecode.stack_depths import stack_depths
 
 pytestmark = pytest.mark.plain("reads and writes bytecode, and captures nothing")
 

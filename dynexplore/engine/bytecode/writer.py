@@ -283,14 +283,6 @@ class Writer:
         """value -- truth"""
         self._emit_rows("unary_not")
 
-    def unary_negative(self) -> None:
-        """value -- result"""
-        self.emit("UNARY_NEGATIVE")
-
-    def unary_invert(self) -> None:
-        """value -- result"""
-        self.emit("UNARY_INVERT")
-
     def unary_positive(self) -> None:
         """value -- result"""
         self._emit_rows("unary_positive")
@@ -363,16 +355,6 @@ class Writer:
         """Exchange the top with the n-th value from the top; n = 1 writes nothing."""
         if n > 1:
             self.emit("SWAP", n, n)
-
-    def rotate_up(self, n: int) -> None:
-        """Move the n-th value from the top to the top; those above it move down by one."""
-        for depth in range(2, n + 1):
-            self.swap(depth)
-
-    def rotate_down(self, n: int) -> None:
-        """Move the top to the n-th position from the top; those in between move up by one."""
-        for depth in range(n, 1, -1):
-            self.swap(depth)
 
     def push_null(self) -> None:
         """Push a NULL."""

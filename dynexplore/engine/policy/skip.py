@@ -278,12 +278,6 @@ def is_graph_callable(function: Any) -> bool:
 _OPERATORS: Any = torch._C._VariableFunctions
 
 
-def is_disallowed(function: Any) -> bool:
-    """Whether a callable is marked so that its call breaks the graph (`disable`, `skip`, `disallow_in_graph`)."""
-    mark = mark_of(function)
-    return mark is not None and _BY_MARK[mark] == "disabled"
-
-
 def is_numpy(function: Any) -> bool:
     """Whether a callable belongs to numpy: one of its functions, a ufunc, a method of an array, a dtype class.
 

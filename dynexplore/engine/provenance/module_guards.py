@@ -45,7 +45,6 @@ Check = tuple[Any, str, Any]
 LookupCheck = tuple[str, Any, str, Any]
 ClassSpec = tuple[type[Any], int, bool, tuple[LookupCheck, ...]]
 FunctionSpec = tuple[Any, Any, tuple[Check, ...] | None, tuple[Check, ...] | None]
-Spec = tuple[Any, type[Any], tuple[Check, ...]]
 
 # Guards of these kinds follow from identity, for the values that are recorded here (EQUALS: immutable constants only).
 IMPLIED_BY_IDENTITY = frozenset({"TYPE_MATCH", "ID_MATCH", "FUNCTION_MATCH", "NN_MODULE", "CODE_MATCH", "EQUALS"})

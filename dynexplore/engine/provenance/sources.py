@@ -351,15 +351,6 @@ class PinnedSource(ObjectSource):
         return value
 
 
-class FleetingSource(ObjectSource):
-    """An object that the program creates in each call and only uses (`CrossEntropyLoss()(x, y)`): the instance created while
-    tracing serves all calls, as long as none leaves the frame.
-    """
-
-    def load(self, writer: Writer, namer: Namer) -> None:
-        raise NotImplementedError("it would be the same object in every call")
-
-
 class ChainedSource(Source):
     """A step from a base."""
 

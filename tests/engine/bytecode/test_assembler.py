@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dynexplore.engine.bytecode import FACTS, Instruction, Label, Position, Writer, assemble, read
-from dynexplore.engine.bytecode.assembler import stack_depths
+from dynexplore.engine.bytecode.stack_depths import stack_depths
 
 pytestmark = pytest.mark.plain("reads and writes bytecode, and captures nothing")
 

@@ -22,8 +22,8 @@ from typing import Any
 import pytest
 
 from dynexplore.engine.bytecode import FACTS, Label, Writer, argument_slots, listing, live_locals, name_of_code, read
-from dynexplore.engine.bytecode.assembler import stack_depths
 from dynexplore.engine.bytecode.reader import slot_names
+from dynexplore.engine.bytecode.stack_depths import stack_depths
 from dynexplore.engine.translate.resume import make_resume_code, resume_point
 
 pytestmark = pytest.mark.plain("writes resume functions for code made by hand, and runs them")

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.context import ObservedException
@@ -78,12 +78,6 @@ def item_or_end(ctx: TraceContext, step: Callable[[TraceContext], VariableTracke
         if issubclass(raised.exception.python_type(), StopIteration):
             return None
         raise
-
-
-class Itemized(Protocol):
-    """A tracker that keeps its items in a list."""
-
-    items: list[VariableTracker]
 
 
 class ItemsIteratorVariable(IteratorVariable):

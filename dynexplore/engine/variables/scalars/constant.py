@@ -45,7 +45,6 @@ TORCH_CONSTANTS: tuple[type[Any], ...] = (
     torch.finfo,
     torch.iinfo,
 )
-# Attributes of constants are evaluated at trace time; these are excluded.
 
 
 class ConstantVariable(VariableTracker):
