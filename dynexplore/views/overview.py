@@ -171,7 +171,7 @@ def _cost_rows(recording: Recording, states: States) -> list[Plain]:
                 "kind": kind,
                 "function": function,
                 "where": where,
-                "cause": cost.cause,
+                "cause": _cause(cost, first),
                 "code": cost.code,
                 "more": _more(recording, cost, splits=splits),
                 "times": cost.times,
@@ -186,6 +186,22 @@ def _cost_rows(recording: Recording, states: States) -> list[Plain]:
             }
         )
     return sorted(rows, key=lambda row: (not row["seconds"], row["isExpected"], row["remedy"] == NOTHING_TO_FIX, -row["seconds"]))
+
+
+_BRANCH = re.compile(r"(if|elif|while|assert)\b")
+_BUILTIN = re.compile(r"builtin (?:operator )?`(\w+)`")
+
+
+def _cause(cost: Cost, event: ev.GraphBroke | ev.Recompiled | None) -> str:
+    """The cause of a cost in terms of the program; torch.compile's own title of the most frequent breaks does not name the code."""
+    why = event.why if isinstance(event, ev.GraphBroke) else ""
+    if cost.cause == "Data-dependent branching" and (branch := _BRANCH.match(cost.code.strip())):
+        return f"`{branch[1]}` on a tensor value"
+    if cost.cause == "Failed to trace builtin operator" and (builtin := _BUILTIN.search(why)):
+        return f"Call of `{builtin[1]}`, which cannot be traced"
+    if cost.cause.startswith("Unsupported Tensor.item() call"):
+        return "`.item()` converts a tensor to a Python number"
+    return cost.cause
 
 
 _BREAK = re.compile(r"(?P<where>.+:\d+) in (?P<function>.+)")
@@ -248,6 +264,8 @@ def _facts(recording: Recording, cost: Cost, event: ev.GraphBroke | ev.Recompile
     if isinstance(event, ev.GraphBroke):
         if event.why:
             facts.append(["why", event.why, ""])
+        if recording.engine == TORCH and event.title not in _cause(cost, event):  # the words to search for
+            facts.append(["in the log", event.title, ""])
         # the context names torch's own objects; it appears in the copied report
         shown = [fact for fact in event.facts if not (recording.engine == TORCH and fact[0] == "context")]
         return facts + [[name, text, "code"] for name, text in shown[:_MOST_FACTS]]

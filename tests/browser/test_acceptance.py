@@ -222,3 +222,25 @@ def test_compare_has_lines_of_the_function_and_short_numbers(opened: Opened) -> 
     assert any("0.123457)" in text for text in operators) and any("relu(linear)" in text for text in operators), operators
     places = {cell for cell in rows.locator("td:nth-child(2)").all_inner_texts() if cell} - {str(line - 1)}
     assert places == {str(line)}
+
+
+def test_high_contrast_shows_what_is_pressed(opened: Opened) -> None:
+    """With forced colors the unit of stepping is read on its button, and boxes that come later have the edge of all text."""
+    page = opened(toy(), forced_colors="active")
+    looks = page.locator(".dynx-unit[aria-pressed='true']").evaluate(
+        "button => [getComputedStyle(button).color, getComputedStyle(button).backgroundColor]"
+    )
+    assert looks[0] != looks[1], looks
+    page.evaluate("dynexplore.go(0)")
+    edges = page.locator(".dynx-later:not(.dynx-lit) rect").evaluate_all("all => all.map((rect) => getComputedStyle(rect).stroke)")
+    ink = page.locator(".dynx-later text").first.evaluate("text => getComputedStyle(text).fill")
+    assert edges and set(edges) == {ink}
+
+
+def test_only_misses_is_in_sight_beside_many_functions(opened: Opened) -> None:
+    """However many functions there are to choose from, the switch stands before them."""
+    page = opened(recompiled(), view="recompiles")
+    chips = page.locator(".dynx-timeline .dynx-chips")
+    switch = chips.locator(".dynx-order").bounding_box()
+    function = chips.locator(".dynx-chip:not(.dynx-order)").first.bounding_box()
+    assert switch and function and (switch["y"], switch["x"]) < (function["y"] + 1, function["x"])

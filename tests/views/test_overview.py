@@ -200,6 +200,40 @@ def test_remedies_of_torch_compile_say_whether_they_were_tried() -> None:
     assert overview(recording)["rows"][0]["remedies"][0]["tried"] == "Tried: 0 graph breaks instead of 1; same values."
 
 
+@pytest.mark.plain("a recording written by hand needs no engine")
+@pytest.mark.parametrize(
+    ("title", "why", "code", "cause"),
+    [
+        ("Data-dependent branching", "", "if x.sum() > 0:", "`if` on a tensor value"),
+        ("Data-dependent branching", "", "while x.any():", "`while` on a tensor value"),
+        ("Data-dependent branching", "", "y = a and b", "Data-dependent branching"),
+        (
+            "Failed to trace builtin operator",
+            "Dynamo does not know how to trace builtin operator `print` with argument types ['str']",
+            "print('a')",
+            "Call of `print`, which cannot be traced",
+        ),
+        (
+            "Unsupported Tensor.item() call with capture_scalar_outputs=False",
+            "",
+            "n = x.item()",
+            "`.item()` converts a tensor to a Python number",
+        ),
+        ("Attempted to call function marked as skipped", "", "f(x)", "Attempted to call function marked as skipped"),
+    ],
+)
+def test_causes_of_torch_compile_name_the_code(title: str, why: str, code: str, cause: str) -> None:
+    """The most frequent breaks are said in terms of the program; the title in torch's log stands among the details."""
+    recording = Recording(title="f", engine="torch.compile")
+    recording.record(ev.FrameEntered(frame=1, parent=None, code=ev.CodeView(1, "f", "m.py", 1, f"{code}\n", ())))
+    stack = (ev.UserFrame("m.py", 1, "f", code),)
+    recording.record(ev.GraphBroke(frame=1, kind="torch", title=title, reason=title, why=why, user_stack=stack))
+    recording.record(ev.FrameFinished(frame=1, outcome="compiled", seconds=1.0))
+    (row,) = overview(recording)["rows"]
+    assert row["cause"] == cause
+    assert (["in the log", title, ""] in row["facts"]) == (cause != title)
+
+
 @pytest.mark.plain("words for seconds")
 @pytest.mark.parametrize(
     ("seconds", "text"), [(0, "0 s"), (0.0004, "1 ms"), (0.0482, "48 ms"), (0.5, "0.50 s"), (37.06, "37.1 s"), (130.2, "130 s")]
