@@ -30,7 +30,8 @@ class Kind:
     `example` is a program that triggers it: its function `f` breaks there when it is compiled and called with a tensor of three
     ones, or with the `args` that the program defines, under the `options` of config that it defines. `fixed` is the same program
     after the fix: one graph, and the same values and output (tests/engine/test_graph_break_examples.py). If it defines a function
-    `step`, that is what is compiled there, and `f`, which calls it, is plain Python.
+    `step`, that is what is compiled there, and `f`, which calls it, is plain Python. `differences`: the ids of known differences
+    from plain Python (docs/differences.md) that a program which breaks there may meet.
     """
 
     id: str
@@ -40,6 +41,7 @@ class Kind:
     fundamental: bool = False
     example: str = ""
     fixed: str = ""
+    differences: tuple[str, ...] = ()
 
     @property
     def status(self) -> str:
@@ -403,6 +405,7 @@ def step(x, scale):
 def f(x):
     return step(x, np.random.rand())
 """,
+        differences=("DIFF35",),
     ),
     Kind(
         "DX208",
@@ -462,6 +465,7 @@ def f(x):
     ones = numbers()
     return step(x), ones.gi_frame is None
 """,
+        differences=("DIFF05",),
     ),
     Kind(
         "DX211",
@@ -552,6 +556,7 @@ def f(x):
     return x * (1 + 1)
 """,
         fundamental=True,
+        differences=("DIFF01",),
     ),
     Kind(
         "DX218",
@@ -974,6 +979,7 @@ day = date(2020, 2, 29).isoformat()
 def f(x):
     return x * {day: 2}[day]
 """,
+        differences=("DIFF16",),
     ),
     # -- DX4xx: torch ----------------------------------------------------------------------------------------------
     Kind(
@@ -1001,6 +1007,7 @@ def f(x):
     return x * 2
 """,
         fundamental=True,
+        differences=("DIFF05", "DIFF06"),
     ),
     Kind(
         "DX401",
@@ -1018,6 +1025,7 @@ def f(x):
 def f(x):
     return x.reshape(99) if x.numel() == 99 else x * 2
 """,
+        differences=("DIFF39",),
     ),
     Kind(
         "DX402",
@@ -1061,6 +1069,7 @@ def f(x):
     return y
 args = (torch.ones(3, requires_grad=True),)
 """,
+        differences=("DIFF19", "DIFF22"),
     ),
     Kind(
         "DX405",
@@ -1101,6 +1110,7 @@ def f(x):
 
 args = (torch.ones(3, requires_grad=True),)
 """,
+        differences=("DIFF25",),
     ),
     Kind(
         "DX406",
@@ -1124,6 +1134,7 @@ def f(x):
 args = (torch.ones(3, requires_grad=True),)
 """,
         fundamental=True,
+        differences=("DIFF19", "DIFF20"),
     ),
     Kind(
         "DX407",
@@ -1198,6 +1209,7 @@ def f(x):
     return y, y.grad_fn is None
 args = (torch.ones(3, requires_grad=True),)
 """,
+        differences=("DIFF19", "DIFF29"),
     ),
     Kind(
         "DX412",
@@ -1249,6 +1261,7 @@ def f(x):
     return x.clone() * 2
 """,
         fundamental=True,
+        differences=("DIFF30",),
     ),
     Kind(
         "DX417",
@@ -1263,6 +1276,7 @@ def f(x):
 def f(x):
     return x.detach() * 2
 """,
+        differences=("DIFF32",),
     ),
     Kind(
         "DX418",
@@ -1346,6 +1360,7 @@ def f(x):
 
 args = (torch.ones(3, requires_grad=True),)
 """,
+        differences=("DIFF26",),
     ),
     Kind(
         "DX422",
@@ -1531,6 +1546,9 @@ def docs_page() -> str:
             if kind.id.startswith(prefix):
                 lines += ["", f'<a id="{kind.id.lower()}"></a>', f"### {kind.id}: {kind.title}", ""]
                 lines += [f"*{kind.status}*", "", f"**Why.** {kind.why}", "", f"**Fix.** {kind.fix}"]
+                if kind.differences:
+                    links = ", ".join(f"[{name}](differences.md#{name.lower()})" for name in kind.differences)
+                    lines += ["", f"**Known differences** from plain Python that may apply here: {links}."]
                 if kind.example:
                     lines += ["", "```python", kind.example.strip(), "```"]
                 if kind.fixed:

@@ -53,7 +53,7 @@ class LargeContainers:
     def twin_of(self, tracker: VariableTracker) -> Twin:
         """The twin of a large container before a step; NO_TWIN if there is none, and creating one is not due."""
         twin = self._twins.get(tracker)
-        if twin is not None and _has_as_many(twin, tracker):
+        if twin is not None and _has_same_length(twin, tracker):
             return twin
         self._twins.pop(tracker, None)
         waited = self._waited.get(tracker)
@@ -74,7 +74,7 @@ class LargeContainers:
         if twin.steps >= len(twin.real):
             twin.steps = 0
             return first_difference(twin.real, container_of(tracker, longest=None))
-        if not _has_as_many(twin, tracker):
+        if not _has_same_length(twin, tracker):
             return Mismatch(f"length of the {type(twin.real).__name__}", str(len(twin.real)), str(tracker.bulk()))
         return _difference_at(tracker, twin.real, touched)
 
@@ -109,7 +109,7 @@ class LargeContainers:
         return wrong
 
 
-def _has_as_many(twin: Twin, tracker: VariableTracker) -> bool:
+def _has_same_length(twin: Twin, tracker: VariableTracker) -> bool:
     """Whether the numbers of items are equal; unknown, so True, for a container with an unread part."""
     shown = tracker.contents(0)
     return shown is None or shown.live is not None or len(twin.real) == tracker.bulk()

@@ -63,6 +63,11 @@ class BreakCost:
         """
         return ev.page_of_kind(self.broke.kind)
 
+    @property
+    def differences(self) -> tuple[str, ...]:
+        """The ids of known differences from plain Python (docs/differences.md) that may apply at such a break."""
+        return KINDS[self.broke.kind].differences if self.broke.kind in KINDS else ()
+
     def __str__(self) -> str:
         hits = "once" if self.count == 1 else f"{self.count} times"
         outside = f"{plural(len(self.operators), 'operator')} ran outside graphs ({self.seconds * 1e6:.0f} us)"
@@ -71,6 +76,7 @@ class BreakCost:
             f"   at  {self.place}",
             ev.wrapped(f"   fix {self.broke.fix}", 7),
             *([f"   see {self.page}"] if self.page else []),
+            *(f"   see docs/differences.md#{name.lower()} (differs from plain Python)" for name in self.differences),
         ]
         return "\n".join(lines)
 

@@ -129,3 +129,13 @@ def test_the_docs_page_has_every_kind_under_its_anchor() -> None:
     page = docs_page()
     for kind in KINDS.values():
         assert f'<a id="{kind.id.lower()}"></a>' in page and f"### {kind.id}: {kind.title}" in page
+
+
+def test_known_differences_of_a_kind_have_an_anchor() -> None:
+    """Each id that a row names is an entry of docs/differences.md, and the docs of the kind link to it."""
+    entries, page = (DOCS.parent / "differences.md").read_text(), docs_page()
+    names = {name for kind in KINDS.values() for name in kind.differences}
+    assert "DIFF19" in names
+    for name in names:
+        assert f'<a id="{name.lower()}"></a>**{name} ' in entries
+        assert f"[{name}](differences.md#{name.lower()})" in page

@@ -40,6 +40,21 @@ def test_ordered_by_what_they_cost(capsys: Any) -> None:
     assert text.index("DX202") < text.index("DX206") and "<table>" in report._repr_html_()
 
 
+def test_known_differences_are_linked() -> None:
+    """A break at `backward` names the entries of docs/differences.md about autograd; one at an `if` names none."""
+
+    def trains(x: Any) -> Any:
+        loss = (x * 2).sum()
+        loss.backward()
+        return loss
+
+    (cost,) = dynexplore.all_breaks(trains, torch.ones(3, requires_grad=True))
+    assert (cost.broke.kind, cost.differences) == ("DX406", ("DIFF19", "DIFF20"))
+    assert "see docs/differences.md#diff19" in str(cost)
+    others = {cost.broke.kind: cost for cost in dynexplore.all_breaks(program, torch.ones(2))}
+    assert "differences.md" not in str(others["DX104"])
+
+
 def test_as_an_issue() -> None:
     """Versions, the break and the line."""
     issue = dynexplore.all_breaks(program, torch.ones(2))[0].as_issue()

@@ -22,6 +22,7 @@ from source_tree import ROOT
 
 ONES = torch.ones(3)
 LEAF = torch.ones(3, requires_grad=True)
+CALLS: list[int] = []
 
 
 def enters_inference_mode(x: torch.Tensor) -> Any:
@@ -45,6 +46,17 @@ def returns_a_no_grad_view(x: torch.Tensor) -> Any:
     with torch.no_grad():
         view = x[:2]
     return view, x * 2
+
+
+def returns_a_view_of_a_no_grad_view(x: torch.Tensor) -> Any:
+    with torch.no_grad():
+        view = x[:2]
+    return view.view(-1), x * 2
+
+
+def counts_its_calls(x: torch.Tensor) -> torch.Tensor:
+    CALLS.append(1)
+    return x * 2
 
 
 def mutates_data(x: torch.Tensor) -> torch.Tensor:
@@ -75,10 +87,12 @@ ROWS: list[tuple[str, Any, tuple[Any, ...]]] = [
     ("no CSE", returns_equal_calls, (LEAF,)),
     ("drop extra outputs", has_a_dead_index, (ONES, torch.tensor([1]))),
     ("detach no_grad views", returns_a_no_grad_view, (LEAF,)),
+    ("cut history at no_grad views", returns_a_view_of_a_no_grad_view, (LEAF,)),
     ("mark inference tensors", enters_inference_mode, (ONES,)),
     ("regenerate output aliases", mutates_what_it_makes, (ONES,)),
     ("preserve version counters", mutates_data, (ONES,)),
     ("rollback", draws, (ONES,)),
+    ("note program code", counts_its_calls, (ONES,)),
 ]
 
 
