@@ -92,6 +92,7 @@ ROWS: list[tuple[str, Any, tuple[Any, ...]]] = [
     ("regenerate output aliases", mutates_what_it_makes, (ONES,)),
     ("preserve version counters", mutates_data, (ONES,)),
     ("rollback", draws, (ONES,)),
+    ("restore modes", returns_a_no_grad_view, (LEAF,)),
     ("note program code", counts_its_calls, (ONES,)),
 ]
 
