@@ -169,6 +169,7 @@ def parsed(message: str, stack: tuple[ev.UserFrame, ...] = ()) -> Cause:
         title=title.strip().removeprefix("Unsupported: ").rstrip(".") or "torch.compile cannot go on",
         why=_joined(_part(r"^  Explanation: (.*?)(?=^  Hint:|^\s*$|\Z)", rest)),
         fix=_fix_of_varying(context)
+        or _fix_of_operator(context)
         or _fix_of_title(title)
         or " ".join(hint for hint in hints if _FUNDAMENTAL not in hint and "Dynamo bug" not in hint),
         context=context,
@@ -206,6 +207,19 @@ def _fix_of_title(title: str) -> str:
 
 
 _FIXES = (("Unsupported Tensor.backward() call", "Call `backward()` outside the compiled function, on what it returns."),)
+
+
+def _fix_of_operator(context: str) -> str:
+    """The fix for operators that return a bool, for which torch only suggests a custom operator; "" for others.
+
+    >>> _fix_of_operator("aten.equal.default")[:71]
+    'Compare elementwise instead, as `(a == b).all()`, and choose with torch'
+    """
+    instead = _COMPARISONS.get(context.strip())
+    return f"Compare elementwise instead, as `{instead}`, and choose with torch.where." if instead else ""
+
+
+_COMPARISONS = {"aten.equal.default": "(a == b).all()", "aten.allclose.default": "torch.isclose(a, b).all()"}
 
 
 def _fix_of_varying(context: str) -> str:

@@ -39,10 +39,10 @@ from dynexplore.views.changes import (
 from dynexplore.views.counts import plural
 from dynexplore.views.names import calling_line, is_library, short_file
 
-Fact = Literal["last round", "from before", "before a break", "another object", "accepts any", "varies"]
+Fact = Literal["last round", "from before", "before a break", "another object", "accepts any", "varies", "parameter"]
 """What a recording knows besides the guard: the loop is exhausted; the value is not an argument, but was computed before a graph
 break, with or without a name in the program; another object of the same class was passed, and the new entry accepts any; a size or
-number is an input of the new graph.
+number is an input of the new graph; the tensor is an nn.Parameter, whose sizes torch.compile keeps static.
 """
 
 
@@ -183,6 +183,7 @@ def reason_of(recording: Recording, failed: ev.GuardFailed) -> Reason:
         "another object": is_another_object(in_words),
         "accepts any": is_another_object(in_words) and _accepts_any(recording, in_words),
         "varies": in_words.kind in ("TENSOR_MATCH", "EQUALS", "NUMBER") and _varies(recording, failed),
+        "parameter": any(_OF_PARAMETER.search(guard.expression) for guard in _guards_of_entry(recording, failed)),
     }
     return Reason(
         source_alone(in_words.source), in_words.kind, in_words.expected, in_words.actual, changed,
@@ -233,18 +234,24 @@ def needed_at(recording: Recording, failed: ev.GuardFailed) -> ev.UserFrame | No
     """
     if failed.kind == "MODULE_STATE":
         return failed.needed_at
-    owner = next((added.frame for added in recording.of(ev.CacheEntryAdded) if added.entry == failed.entry), 0)
-    last = recording.final_attempt(owner) if owner else 0
-    guards = [guard for guard in recording.of_frame(owner, ev.GuardInstalled) if guard.attempt == last] if owner else []
-    same = [guard for guard in guards if guard.source == failed.source and guard.source]
-    same += [guard for guard in guards if guard.index == failed.index and guard.kind == failed.kind]
-    same.sort(key=lambda guard: guard.kind != failed.kind)
-    for guard in same:
+    for guard in _guards_of_entry(recording, failed):
         place = _line_of(recording, guard)
         if place is not None and not is_library(place.file):
             return place
     return failed.needed_at
 
+
+def _guards_of_entry(recording: Recording, failed: ev.GuardFailed) -> list[ev.GuardInstalled]:
+    """The guards that the entry has on the same value, those of the same kind first."""
+    owner = next((added.frame for added in recording.of(ev.CacheEntryAdded) if added.entry == failed.entry), 0)
+    last = recording.final_attempt(owner) if owner else 0
+    guards = [guard for guard in recording.of_frame(owner, ev.GuardInstalled) if guard.attempt == last] if owner else []
+    same = [guard for guard in guards if guard.source == failed.source and guard.source]
+    same += [guard for guard in guards if guard.index == failed.index and guard.kind == failed.kind]
+    return sorted(same, key=lambda guard: guard.kind != failed.kind)
+
+
+_OF_PARAMETER = re.compile(r"^check_tensor\(.*?, Parameter, DispatchKeySet\(")
 
 _LINE = re.compile(r"line (\d+) needs it")
 

@@ -170,8 +170,20 @@ def _is_length(reason: Reason) -> bool:
 
 
 def _torch_source(reason: Reason) -> str:
-    """A source as torch names a local: `L['self'].n` for `self.n`."""
-    head, dot, rest = reason.source.partition(".")
+    """A source as torch names a local: `L['self'].n` for `self.n`; a tensor of a module by the module's dictionaries:
+    `L['self']._modules['fc']._parameters['weight']`.
+    """
+    if _is_tensor(reason) and _is_attribute(reason):
+        name, *parts = re.findall(r"\w+", reason.source)
+        modules = "".join(f"._modules['{part}']" for part in parts[:-1])
+        if "parameter" in reason.facts:
+            return f"L['{name}']{modules}._parameters['{parts[-1]}']"
+        return f"{_of_local(reason.source)},L['{name}']{modules}._buffers['{parts[-1]}']"  # of an object, or of a module
+    return _of_local(reason.source)
+
+
+def _of_local(source: str) -> str:
+    head, dot, rest = source.partition(".")
     name, bracket, index = head.partition("[")
     return f"L['{name}']{bracket}{index}{dot}{rest}"
 
@@ -202,6 +214,10 @@ _OF_SIZE = (
            "the same; raises ConstraintViolationError if the program requires one size", _is_argument),
     Change("dynamic-option", "dynamic=True", "option", _ALL_VARY, _is_argument),
 )  # fmt: skip
+_OF_PARAMETER = (
+    Change("parameter-argument", _OF_SIZE[0].text, "top", _OF_SIZE[0].costs, setting=_OF_SIZE[0].setting),
+    Change("parameter-source", _dynamic_sources, "environment", _VARIES),
+)
 _OF_INT = (
     Change("module-int", "torch._dynamo.config.allow_unspec_int_on_nn_module = True", "top",
            "ints of modules become graph inputs; code that needs their value is still compiled for each value", _is_attribute,
@@ -282,6 +298,9 @@ ROWS: tuple[Row, ...] = (
     Row("size-before-break", lambda r: _is_tensor(r) and "before a break" in r.facts, BREAK_FIRST, BREAK_FIRST_OF_MANY),
     Row("dtype", _is_dtype, f"{NO_ACTION} if you use both: {_EACH}. Otherwise convert `SOURCE` to one dtype before the call.",
         "Convert `SOURCE` to one dtype before the call.", costs="a copy in each call with the other dtype"),
+    Row("parameter-size", lambda r: _is_size(r) and "parameter" in r.facts,
+        "Set `torch._dynamo.config.force_parameter_static_shapes = False`: otherwise sizes of parameters are static.",
+        "", _OF_PARAMETER),
     Row("one-size", _is_size, MARK, "", _OF_SIZE),
     Row("tensor", _is_tensor, ALIKE),
     # values

@@ -48,11 +48,43 @@ for k in range(2, 6):
     g(torch.ones(3))
 """
 
+PARAMETERS = """
+import torch
+def f(x): return (x * 2).sum()
+g = torch.compile(f, backend="eager")
+for n in (2, 3, 4, 5):
+    x = torch.nn.Parameter(torch.ones(n, 3))
+    g(x)
+"""
+BUFFERS = """
+import torch
+class M(torch.nn.Module):
+    def __init__(self): super().__init__(); self.register_buffer("w", torch.ones(2))
+    def forward(self, x): return x.sum() * self.w.sum()
+m = M(); g = torch.compile(m, backend="eager")
+for k in range(2, 6):
+    m.w = torch.ones(k)
+    g(torch.ones(3))
+"""
+
+HOLDER = """
+import torch
+class Holder: pass
+h = Holder()
+def f(x, h): return x.sum() * h.w.sum()
+g = torch.compile(f, backend="eager")
+for k in range(2, 6):
+    h.w = torch.ones(k)
+    g(torch.ones(3), h)
+"""
+
 TRIED: dict[str, str] = {
     "dynamic-source": SIZES, "mark-dynamic": SIZES, "dynamic-option": SIZES,
     "dynamic-number": NUMBERS, "number-option": NUMBERS,
     "module-int": MODULE.format(first="1", uses="self.n", change="m.n = k"),
-    "parameter-sizes": MODULE.format(first="1", uses="1", change="m.w = torch.nn.Parameter(torch.ones(k))"),
+    "parameter-sizes": BUFFERS,
+    "parameter-argument": PARAMETERS,
+    "parameter-source": MODULE.format(first="1", uses="1", change="m.w = torch.nn.Parameter(torch.ones(k))"),
     "float": """
 import torch
 def f(x, s): return x * s
@@ -429,6 +461,25 @@ def offered(recording: Recording, row: str, source: str) -> tuple[Cost, Remedy]:
     pairs = [(cost, remedy) for cost in costs_of(recording) for remedy in remedies_of(cost, source) if remedy.row == row]
     assert pairs, [reason.line for cost in costs_of(recording) for reason in cost.reasons.values()]
     return pairs[0]
+
+
+@pytest.mark.parametrize("source", [BUFFERS, HOLDER], ids=["of a module", "of an object"])
+def test_the_source_of_an_attribute_is_named_as_torch_names_it(source: str) -> None:
+    """A buffer of a module and a tensor of another object, whose names differ in torch: the variable helps both."""
+    before = ran(source)
+    cost, remedy = offered(before, "dynamic-source", source)
+    changed, environment = applied(remedy, cost, source, "<program>")
+    assert counts(ran(changed, environment)) < counts(before)
+
+
+def test_marking_a_parameter_is_not_offered() -> None:
+    """`mark_dynamic` and dynamic=True change nothing for a parameter, so neither the advice nor a remedy names them."""
+    before = ran(PARAMETERS)
+    cost = costs_of(before)[0]
+    assert "mark_dynamic" not in cost.advice and "force_parameter_static_shapes" in cost.advice
+    assert [remedy.row for remedy in remedies_of(cost, PARAMETERS)] == ["parameter-argument", "parameter-source"]
+    for old, new in (("    g(x)", "    torch._dynamo.mark_dynamic(x, 0)\n    g(x)"), ('"eager"', '"eager", dynamic=True')):
+        assert counts(ran(PARAMETERS.replace(old, new))) == counts(before)
 
 
 @pytest.mark.parametrize("row", TRIED)

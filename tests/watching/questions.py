@@ -326,7 +326,7 @@ def post(x):
     return x * 2  # <-
 for n in (2, 3, 4, 5):
     post(torch.nn.Parameter(torch.ones(n, 3)))
-""", "`x` had 2 rows, now 3", "dynamic-source"),
+""", "`x` had 2 rows, now 3", "parameter-argument"),
     "default dtype": _calls("pytorch/pytorch#108624", """
 @torch.compile(backend="eager")
 def f(x):  # <-
@@ -482,7 +482,9 @@ def f(a, x):
         return x * x
     return x + 1
 f(torch.ones(3), torch.ones(3))
-""", ("Data dependent operator", "torch.equal"), ""),
+""", ("Data dependent operator", "torch.equal"), "`(a == b).all()`, and choose with torch.where",
+        ("    if torch.equal(a, x):  # <-\n        return x * x\n    return x + 1",
+         "    return torch.where((a == x).all(), x * x, x + 1)")),
     "print": _calls("pytorch/pytorch#93739", """
 @torch.compile(backend="eager")
 def f(x):
