@@ -125,6 +125,10 @@ def _words(check: str, scope: Scope) -> tuple[str, str, str, str]:
     ('mask', 'EQUALS', 'None', '2')
     >>> _words("GLOBAL_STATE changed: grad_mode ", ({}, {}))
     ('', 'GLOBAL_STATE', 'as it was', 'grad mode')
+    >>> _words("BACKEND_MATCH failure: torch.compile detected different backend callables.", ({}, {}))
+    ('', 'BACKEND_MATCH', 'the same backend', 'another backend')
+    >>> _words("___check_torch_function_mode_stack()", ({}, {}))
+    ('', 'TORCH_FUNCTION_MODE_STACK', 'as it was', 'another')
     >>> _words("Cache line invalidated because L['f'] got deallocated", ({}, {}))
     ('f', 'torch', 'alive', 'freed')
     >>> _words("___check_obj_id(L['fn'].__code__, 140346788737024), type=<class 'code'>", ({}, {}))
@@ -147,6 +151,10 @@ def _words(check: str, scope: Scope) -> tuple[str, str, str, str]:
         absent, key, source = match.groups()
         without, with_it = f"without the key {key}", f"with the key {key}"
         return plain_source(source), "DICT_CONTAINS", without if absent else with_it, with_it if absent else without
+    if check.startswith("BACKEND_MATCH failure"):
+        return "", "BACKEND_MATCH", "the same backend", "another backend"
+    if "___check_torch_function_mode_stack" in check:
+        return "", "TORCH_FUNCTION_MODE_STACK", "as it was", "another"
     if match := _STATE.match(check):
         return "", "GLOBAL_STATE", "as it was", match[1].strip().replace("_", " ") or "another"
     if match := _TYPE.match(check):

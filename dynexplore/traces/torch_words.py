@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dynexplore.engine import events as ev
+from dynexplore.recording.installed_files import is_torch
 from dynexplore.traces.short_reasons import UNTRACED, parse_short_reason
 
 PLAIN_TYPES = (int, float, bool, str, bytes, complex, type(None))
@@ -170,6 +171,7 @@ def parsed(message: str, stack: tuple[ev.UserFrame, ...] = ()) -> Cause:
         why=_joined(_part(r"^  Explanation: (.*?)(?=^  Hint:|^\s*$|\Z)", rest)),
         fix=_fix_of_varying(context)
         or _fix_of_operator(context)
+        or _fix_of_torchs_own(title, context, stack)
         or _fix_of_title(title)
         or " ".join(hint for hint in hints if _FUNDAMENTAL not in hint and "Dynamo bug" not in hint),
         context=context,
@@ -207,6 +209,25 @@ def _fix_of_title(title: str) -> str:
 
 
 _FIXES = (("Unsupported Tensor.backward() call", "Call `backward()` outside the compiled function, on what it returns."),)
+
+
+def _fix_of_torchs_own(title: str, context: str, stack: tuple[ev.UserFrame, ...]) -> str:
+    """The fix for a break that is in torch's own code, which a program cannot change; "" for others.
+
+    >>> _fix_of_torchs_own("", "module: torch.optim.adam, qualname: Adam.step, skip reason: <missing>", ())
+    "No action needed: the optimizer's step is compiled by itself."
+    """
+    if title.startswith("Call to `torch._dynamo.graph_break()`") and stack and is_torch(stack[-1].file):
+        return "No action needed: torch breaks the graph here on purpose."
+    return next((fix for pattern, fix in _FIXES_OF_TORCH if pattern.search(context)), "")
+
+
+_FIXES_OF_TORCH = (
+    (re.compile(r"^module: torch\.optim\.\w+, qualname: \w+\.step,"),
+     "No action needed: the optimizer's step is compiled by itself."),
+    (re.compile(r"qualname: .*(\b_inside_ddp_forward|\b_broadcast_coalesced),"),
+     "Compile the module before it is wrapped: DistributedDataParallel(torch.compile(module))."),
+)  # fmt: skip
 
 
 def _fix_of_operator(context: str) -> str:

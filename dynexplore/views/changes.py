@@ -267,6 +267,10 @@ def change(failed: ev.GuardFailed) -> Change:
         return Change("the loop", "is in its last round")
     if failed.kind == "GLOBAL_STATE" and failed.expected in ("as it was", "the state at capture"):  # no values are known
         return Change("the global state of torch", f"changed ({failed.actual.strip().replace('_', ' ')})")
+    if failed.kind == "BACKEND_MATCH":
+        return Change("the backend", "is another one now")
+    if failed.kind == "TORCH_FUNCTION_MODE_STACK":
+        return Change("the stack of torch function modes", "changed (`with torch.device(...)` is such a mode)")
     if is_another_object(failed):
         return Change(name, f"is another {failed.actual.removesuffix(' object')} now")
     if failed.kind == "torch tensor" and (part := _PROPERTY.fullmatch(failed.source)) is not None:

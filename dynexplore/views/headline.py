@@ -34,6 +34,7 @@ from dynexplore.views.changes import (
     is_last_round,
     loops_of,
 )
+from dynexplore.views.constraint_errors import explained
 from dynexplore.views.counts import plural
 from dynexplore.views.miss_reasons import Reason, causes_of, reasons_of, together
 from dynexplore.views.names import (
@@ -51,6 +52,7 @@ from dynexplore.views.names import (
 from dynexplore.views.real_run import raised_in_the_end
 from dynexplore.views.remedies import NO_ACTION, advice_at_limit, advice_on_all
 from dynexplore.views.targets_table import functions_of
+from dynexplore.views.unrolled_loops import longest_loop
 
 LONGEST = 180
 """The most characters of a line: a backend's error message may fill pages."""
@@ -95,7 +97,13 @@ def _headline(recording: Recording) -> Headline:
         _divergence, _died, _failed_backend, _engine_bug, _graph_break, _limit, _skipped_backend, _recompile, _plain, _nothing,
     )  # fmt: skip
     first = next((line for rule in rules if (line := rule(recording)) is not None), None)
-    return _after_its_end(recording, first or _clean(recording))
+    return _after_its_end(recording, first or _with_loop(recording, _clean(recording)))
+
+
+def _with_loop(recording: Recording, line: Headline) -> Headline:
+    """A clean headline, with the loop that makes most of a graph, if there is one."""
+    loop = longest_loop(recording) if not line.where else None
+    return line if loop is None else replace(line, where=loop.sentence, remedy=loop.remedy, level="note")
 
 
 def _after_its_end(recording: Recording, line: Headline) -> Headline:
@@ -185,8 +193,14 @@ def _died(recording: Recording) -> Headline | None:
     if ended is None:
         return None
     place = f" at {short_file(ended.file)}:{ended.line}" if ended.file else ""
-    summary = f"{_name(recording)} ended with {ev.clip(ended.error, LONGEST - 60).rstrip('.')}{place}."
     captured = f"Before that: {counted(recording)}." if recording.frames else "Nothing was captured before that."
+    violation = explained(ended.error)
+    if violation is not None:
+        needed = f" at {short_file(violation.file)}:{violation.line}" if violation.file else ""
+        summary = f"{_name(recording)} ended with ConstraintViolationError{place}."
+        return Headline(summary, f"{violation.sentence}{needed}.", violation.remedy, "bad", _position(recording, ended))
+    error = ended.error.strip().split("\n")[0]
+    summary = f"{_name(recording)} ended with {ev.clip(error, LONGEST - 60).rstrip('.')}{place}."
     return Headline(summary, captured, "", "bad", _position(recording, ended))
 
 

@@ -247,6 +247,10 @@ ROWS: tuple[Row, ...] = (
     Row("process-state", lambda r: _is_state(r, _OF_PROCESS.pattern),
         "Set the number of threads, the default dtype and deterministic mode once, before the first call."),
     Row("mode", lambda r: r.kind == "GLOBAL_STATE", f"{NO_ACTION} if you use both: {_EACH}.", costs=_TWO),
+    Row("backend", lambda r: r.kind == "BACKEND_MATCH",
+        f"{NO_ACTION} if you use both backends: {_EACH}. Otherwise compile the function once, and call the result.", costs=_TWO),
+    Row("function-modes", lambda r: r.kind == "TORCH_FUNCTION_MODE_STACK",
+        f"{NO_ACTION} if you call it inside and outside the mode: {_EACH}. Otherwise enter the mode for every call.", costs=_TWO),
     # relations between sizes, and memory layouts
     Row("any-layout", lambda r: _is_layout(r) and "varies" in r.facts,
         f"{NO_ACTION}: the new version accepts any such strides."),

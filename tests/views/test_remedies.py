@@ -165,6 +165,18 @@ g = torch.compile(lambda x: x * 2, backend="eager")
 for k in range(4):
     with torch.set_grad_enabled(k % 2 == 0): g(torch.ones(3))
 """, ""),
+    "backend": ("""
+import torch
+def f(x): return x * 2
+for k in range(4): torch.compile(f, backend=("eager", "aot_eager")[k % 2])(torch.ones(3))
+""", ""),
+    "function-modes": ("""
+import contextlib
+import torch
+g = torch.compile(lambda x: x * 2, backend="eager")
+for k in range(4):
+    with torch.device("cpu") if k % 2 else contextlib.nullcontext(): g(torch.ones(3))
+""", ""),
     "process-state": ("""
 import torch
 g = torch.compile(lambda x: x * 2, backend="eager")
@@ -346,6 +358,14 @@ def f(x, shape):
     filled = x.new_ones(shape)
     return filled * 2
 calls = [(torch.ones(2), (2,) * count) for count in (1, 2, 3)]
+"""),
+    "parameter-size": ("torch.compile", """
+def f(x): return (x * 2).sum()
+calls = [(torch.nn.Parameter(torch.ones(n, 3)),) for n in (2, 3, 4, 5)]
+""", """
+torch._dynamo.config.force_parameter_static_shapes = False
+def f(x): return (x * 2).sum()
+calls = [(torch.nn.Parameter(torch.ones(n, 3)),) for n in (2, 3, 4, 5)]
 """),
     "one-size": ("torch.compile", """
 def f(x): return x * (2 if x.shape[0] == 3 else 3 if x.shape[0] == 4 else 4)
@@ -535,7 +555,8 @@ def test_what_a_report_advises_is_true(row: str) -> None:
     assert row in {row_of(reason).id for reason in reasons}, [(row_of(reason).id, reason.line) for reason in reasons]
     sentence = next(advice(reason) for reason in reasons if row_of(reason).id == row)
     assert not re.search("SOURCE|OWNER|KIND", sentence)
-    assert not mended or len(called(engine, mended).of(ev.Recompiled)) < len(recompiles)
+    with settings({}):
+        assert not mended or len(called(engine, mended).of(ev.Recompiled)) < len(recompiles)
     assert mended or (sentence.startswith(NO_ACTION) and len(recompiles) == 1), sentence
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from views.test_remedies import counts, ran
+from watching.more_questions import MORE
 from watching.questions import BREAKS, QUESTIONS, Question
 
 from dynexplore.recording.recording import Recording
@@ -105,6 +106,38 @@ def test_the_advice_on_another_comparison_helps() -> None:
     old = "    if torch.allclose(a, x):  # <-\n        return x * x\n    return x + 1"
     assert old in source
     assert counts(ran(source.replace(old, "    return torch.where(torch.isclose(a, x).all(), x * x, x + 1)"))) < counts(before)
+
+
+ANSWERS = {
+    "one cycle": ("`self.param_groups[0]['betas'][0]` was 0.95", "No action needed: the new version accepts any value"),
+    "two backends": ("the backend is another one now", "No action needed if you use both backends"),
+    "device context": ("the stack of torch function modes changed", "No action needed if you call it inside and outside the mode"),
+    "buffers of DDP": ("_broadcast_coalesced", "Compile the module before it is wrapped"),
+    "plateau": ("`torch._dynamo.graph_break()` in _use_grad", "No action needed: torch breaks the graph here on purpose"),
+}
+"""Of the ten later questions those with another answer than when they were asked first: words of the cause and of the advice."""
+
+
+@pytest.mark.soak
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch's own optimizers
+@pytest.mark.parametrize("name", ANSWERS)
+def test_a_later_question_is_answered(name: str) -> None:
+    """Cause and advice stand together, at the marked line or at the function that contains it."""
+    cause, advice = ANSWERS[name]
+    source = MORE[name].source
+    costs = costs_of(ran(source))
+    assert [cost for cost in costs if cause in cost.cause and advice in cost.advice], [(c.cause, c.advice) for c in costs]
+
+
+@pytest.mark.soak
+def test_a_module_that_is_compiled_before_it_is_wrapped_does_not_break() -> None:
+    """What the advice about DistributedDataParallel says."""
+    source = MORE["buffers of DDP"].source
+    mended = source.replace("(torch.nn.BatchNorm1d(4))", '(torch.compile(torch.nn.BatchNorm1d(4), backend="eager"))')
+    mended = mended.replace('@torch.compile(backend="eager")\n', "")
+    assert mended.count("torch.compile") == 1
+    after = ran(mended)
+    assert counts(after) == 0 and len(after.graphs) == 1 and counts(ran(source)) > 0
 
 
 @pytest.mark.plain("about the table")
