@@ -41,7 +41,7 @@ class UnrolledLoop:
 
 def longest_loop(recording: Recording) -> UnrolledLoop | None:
     """The line that occurs most often, if lines like it have most operators of a graph."""
-    found = []
+    loops = []
     for graph in recording.graphs:
         calls = [node for node in graph.nodes if node.op.startswith("call_") and node.line > 0]
         times = Counter((node.file, node.line, node.target) for node in calls)
@@ -49,5 +49,5 @@ def longest_loop(recording: Recording) -> UnrolledLoop | None:
         operators = sum(often.values())
         if often and 2 * operators >= len(calls):
             file, line, _ = max(often, key=lambda key: often[key])
-            found.append(UnrolledLoop(file, line, max(often.values()), operators))
-    return max(found, key=lambda loop: loop.operators, default=None)
+            loops.append(UnrolledLoop(file, line, max(often.values()), operators))
+    return max(loops, key=lambda loop: loop.operators, default=None)
