@@ -26,7 +26,7 @@ from typing import NoReturn
 
 import dynexplore
 from dynexplore import early_signals
-from dynexplore.cli import captures, files, hunt, lab, remedies, tools
+from dynexplore.cli import captures, files, hunt, remedies, tools
 from dynexplore.cli.program import OWN_OPTIONS, Mistake, script_words_last
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
@@ -104,6 +104,8 @@ def parser() -> argparse.ArgumentParser:
 
 def open_lab(arguments: argparse.Namespace) -> NoReturn:
     """Start JupyterLab on the tutorials."""
+    from dynexplore.cli import lab
+
     lab.open_lab(arguments.others)
 
 

@@ -238,11 +238,13 @@ def _search(
     """The search for the targets of a program; the engine is imported for the first target, or with --all immediately."""
     targets = tools.targets_of(program, names, arguments, compile_targets=[] if arguments.engine == DYNEXPLORE else None)
     if arguments.all:
-        from dynexplore.session.program_capture import ProgramCapture
+        with importing():
+            from dynexplore.session.program_capture import ProgramCapture
 
         return ProgramCapture(program.name, targets, real=not arguments.no_real, captures_all=True)
-    from dynexplore.recording.recording import Recording
-    from dynexplore.session.target_search import TargetSearch
+    with importing():
+        from dynexplore.recording.recording import Recording
+        from dynexplore.session.target_search import TargetSearch
 
     path = list(sys.path)
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-import webbrowser
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -236,6 +235,8 @@ class _ProgressBar:
 
 def _open_in_browser(save: Callable[..., str], name: str, redact: bool) -> None:
     """Write the page to a temporary folder that outlives this process, because the browser reads it later."""
+    import webbrowser
+
     page = Path(tempfile.mkdtemp(prefix="dynexplore-")) / f"{name}.html"
     save(page, redact=redact)
     is_open = webbrowser.open(page.as_uri())

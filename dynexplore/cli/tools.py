@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import dynexplore
 from dynexplore.cli import output_files
 from dynexplore.cli.program import AS_MODULE, Mistake, Program, as_python_starts_it
+from dynexplore.engine.gc_control import importing
 from dynexplore.recording.engines import DYNEXPLORE, ENGINES, TORCH
 from dynexplore.views.text import MOST_LINES
 
@@ -132,7 +133,8 @@ def targets_of(
     program: Program, names: list[str], arguments: argparse.Namespace, *, compile_targets: list[Any] | None = None
 ) -> Targets:
     """The targets of the program."""
-    from dynexplore.session.targets import Pattern, Targets
+    with importing():  # and torch with it, which most programs import anyway
+        from dynexplore.session.targets import Pattern, Targets
 
     folder = str(program.file.resolve().parent) + os.sep if program.module else ""
     return Targets(tuple(map(Pattern, names)), tuple(map(Pattern, arguments.excluded)), compile_targets, folder)

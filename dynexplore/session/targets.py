@@ -541,6 +541,8 @@ class Targets:
     """Functions that were called but not captured, by name and place, for readers who look for them."""
 
     _forwards: dict[type, tuple[Any, _Named]] = field(default_factory=dict)
+    _not_named: dict[type, tuple[Any, Passed]] = field(default_factory=dict)
+    """Classes of modules that no pattern names, with their `forward`: each call of a module asks, and there are many."""
     _facts: dict[int, tuple[types.CodeType, CodeFacts]] = field(default_factory=dict)
 
     def is_own(self, file: str) -> bool:
@@ -559,11 +561,41 @@ class Targets:
 
     def decide(self, state: FrameState) -> Choice:
         """Decide whether this frame is a target."""
+        if state.code is MODULE_CALL and (known := self._known_refusal(state.values[0])) is not None:
+            return known
         call = Call(state, self)
         choice = self._of_module(call) if state.code is MODULE_CALL else self._of_function(call)
         if not choice.is_target and choice.row not in _UNINTERESTING and state.code.co_name not in _COMPREHENSIONS:
-            self.note(choice)
+            passed = self.note(choice)
+            if passed is not None and choice.row == _NOT_NAMED:
+                self._remember_refusal(state, passed)
         return choice
+
+    def _remember_refusal(self, state: FrameState, passed: Passed) -> None:
+        if state.code is MODULE_CALL:
+            owner = type(state.values[0])
+            self._not_named[owner] = type.__getattribute__(owner, "forward"), passed
+
+    def _known_refusal(self, module: torch.nn.Module) -> Choice | None:
+        """The earlier refusal of modules of this class, if the patterns name neither the class nor this module."""
+        known = self._not_named.get(type(module))
+        if known is None:
+            return None
+        forward, passed = known
+        # looked up as `type` does it, so that nothing of the program runs
+        if type.__getattribute__(type(module), "forward") is not forward or self._is_named_global(module):
+            return None
+        passed.calls += 1
+        return passed.choice
+
+    def _is_named_global(self, module: torch.nn.Module) -> bool:
+        """Whether a pattern is the name of a global variable of the script that has this module."""
+        of_the_script = vars(sys.modules["__main__"])
+        for patterns in (self.only, self.excluded):
+            for pattern in patterns:
+                if of_the_script.get(pattern.text) is module:
+                    return True
+        return False
 
     def selects(self, name: str, file: str, first_line: int, last_line: int) -> bool:
         """Whether the user's patterns include a function that another engine has compiled."""
@@ -625,7 +657,7 @@ class Targets:
             return None
         if any(map(is_named, self.only)):
             return "target", "only", "--only names it"
-        return "not now", "not named", "--only does not name it"
+        return "not now", _NOT_NAMED, "--only does not name it"
 
     def _names_library(self, named: _Named) -> bool:
         return any("." in pattern.text and pattern.fits(*named) for pattern in (*self.only, *self.excluded))
@@ -640,15 +672,15 @@ class Targets:
                 return "target", "given", "the script gives it to torch.compile"
         return "not now", "not compiled", "the script does not give it to torch.compile"
 
-    def note(self, choice: Choice) -> None:
-        """Record a function that was called but not captured."""
+    def note(self, choice: Choice) -> Passed | None:
+        """Record a function that was called but not captured; None if there are too many of them."""
         key = choice.name, choice.file, choice.line
         earlier = self.passed.get(key)
-        if earlier is None:
-            if len(self.passed) < _MOST_PASSED:
-                self.passed[key] = Passed(choice)
-        else:
+        if earlier is not None:
             earlier.calls += 1
+        elif len(self.passed) < _MOST_PASSED:
+            earlier = self.passed[key] = Passed(choice)
+        return earlier
 
 
 @dataclass
@@ -662,6 +694,7 @@ class Passed:
 _TYPED = ("<stdin>", "<ipython-input", "<cell")
 
 _UNINTERESTING = frozenset({"library", "special", "comprehension", "compiled", "not compiled"})
+_NOT_NAMED = "not named"
 _MOST_PASSED = 500
 _NOTHING = object()
 

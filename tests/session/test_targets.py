@@ -283,6 +283,24 @@ def test_names_of_a_person_come_before_the_tables(tmp_path: Path, monkeypatch: p
     assert [(one.name, one.row) for one in capture.recording.of(ev.TargetPassed) if one.row == "not"] == [("loss", "not")]
 
 
+def test_a_module_that_is_named_later_is_captured_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That a class was not named is remembered: one of its modules may still become the global that --only names, and the class
+    may get a `forward` in the line that it names.
+    """
+    source = """other = Net()
+for _ in range(3):
+    other(x)
+later = other
+later(x)
+def forward(self, x):
+    return x * 3
+Net.forward = forward
+net(x)"""
+    for only, calls in {"later": 1, "script.py:20": 1, "Net": 5}.items():
+        capture = captured(source, tmp_path, monkeypatch, Targets((Pattern(only),)))
+        assert capture.call_count == calls, only
+
+
 LOOPS_INSIDE = """
 class Deep(nn.Module):
     def __init__(self):
