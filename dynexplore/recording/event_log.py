@@ -112,6 +112,8 @@ class EventLog:
     def _settle(self) -> list[ev.Event]:
         """Create all deferred events, and return all events."""
         events = self._events
+        if self._materialized == len(events):  # as in most queries
+            return events
         with self._lock:
             for position in range(self._materialized, len(events)):
                 deferred = events[position]

@@ -129,6 +129,8 @@ class Recording(EventLog):
 
     def _catch_up(self) -> None:
         """Index the events recorded since the last query, so that recording itself is as cheap as possible."""
+        if self._indexed == len(self._events):
+            return
         events = self._settle()
         for position in range(self._indexed, len(events)):
             event = events[position]

@@ -178,7 +178,7 @@ def _cost_rows(recording: Recording, states: States) -> list[Plain]:
                 "recompiles": cost.recompiles,
                 "seconds": round(seconds, 4),
                 **remedy,
-                "place": place_of(recording, states, recording.events.index(first)) if first is not None else [],
+                "place": place_of(recording, states, _position(recording, first)) if first is not None else [],
                 "facts": _facts(recording, cost, first),
                 "remedies": remedies_data(recording, cost),
                 "frames": list(cost.frames) if kind == "recompile" else [],
@@ -224,6 +224,11 @@ def _first_of(recording: Recording, cost: Cost) -> ev.GraphBroke | ev.Recompiled
     return next(iter(here or breaks), None)
 
 
+def _position(recording: Recording, event: ev.Event) -> int:
+    """The position of an event of the recording that is no step."""
+    return next(position for position, other in recording.besides_steps if other is event)
+
+
 def _splits(recording: Recording, cost: Cost) -> bool:
     """Whether a graph follows one of these breaks: a break at the last operation of its function splits nothing."""
     parents = {entered.frame: entered.parent for entered in recording.frames}
@@ -250,12 +255,20 @@ def _more(recording: Recording, cost: Cost, *, splits: bool) -> str:
         if cost.recompiles:
             return f"The code after it recompiled {plural(cost.recompiles, 'time')}."
         return ""
-    codes = {recording.original_code(frame).id for frame in cost.frames if recording.of_frame(frame, ev.FrameEntered)}
+    limits = recording.once("limits that were reached", lambda: _limits_reached(recording))
+    codes = [recording.original_code(frame).id for frame in cost.frames if recording.of_frame(frame, ev.FrameEntered)]
+    limit = next((limits[key] for key in (_place(cost)[0], *codes) if key in limits), 0)
+    return f"After {plural(limit, 'version')} (the limit), later calls ran as plain Python." if limit else ""
+
+
+def _limits_reached(recording: Recording) -> dict[str | int, int]:
+    """Each function that reached its limit of entries, by name and by the number of its code: each of its later calls says so."""
+    limits: dict[str | int, int] = {}
     for reached in recording.of(ev.CacheLimitReached):
-        entered = recording.of_frame(reached.frame, ev.FrameEntered)
-        if reached.function == _place(cost)[0] or (entered and recording.original_code(reached.frame).id in codes):
-            return f"After {plural(reached.limit, 'version')} (the limit), later calls ran as plain Python."
-    return ""
+        limits.setdefault(reached.function, reached.limit)
+        if recording.of_frame(reached.frame, ev.FrameEntered):
+            limits.setdefault(recording.original_code(reached.frame).id, reached.limit)
+    return limits
 
 
 def _facts(recording: Recording, cost: Cost, event: ev.GraphBroke | ev.Recompiled | None) -> list[list[str]]:

@@ -635,13 +635,23 @@ def recompile_report(recording: Recording, failed: ev.GuardFailed) -> str:
     """A guard failure in the form of a break report: the guard, expected and actual value, its origin, the check."""
     lines = [f"Guard failed: {guard_failure(failed).split(':')[0]}"]
     lines += [f"  expected  {failed.expected}", f"  found     {failed.actual}"]
-    owner = next((e.frame for e in recording.of(ev.CacheEntryAdded) if e.entry == failed.entry), None)
-    for guard in _final_guards(recording, owner) if owner is not None else ():
-        if (guard.source, guard.kind) == (failed.source, failed.kind):
-            lines.append(f"  asked by  {instruction_text(recording, guard)}")
-            lines += [f"  check     {guard.expression}"] if guard.expression else []
-            lines += [f"  because   {guard.reason}"] if guard.reason else []
+    of_entries = recording.once("guards of each entry", lambda: _guards_of_entries(recording))
+    for guard in of_entries.get(failed.entry, {}).get((failed.source, failed.kind), ()):
+        lines.append(f"  asked by  {instruction_text(recording, guard)}")
+        lines += [f"  check     {guard.expression}"] if guard.expression else []
+        lines += [f"  because   {guard.reason}"] if guard.reason else []
     return "\n".join(lines)
+
+
+def _guards_of_entries(recording: Recording) -> dict[int, dict[tuple[str, str], list[ev.GuardInstalled]]]:
+    """The guards of each cache entry, by source and kind: a program whose calls miss often asks for them again and again."""
+    found: dict[int, dict[tuple[str, str], list[ev.GuardInstalled]]] = {}
+    for added in recording.of(ev.CacheEntryAdded):
+        if added.entry not in found:
+            guards = found[added.entry] = {}
+            for guard in _final_guards(recording, added.frame):
+                guards.setdefault((guard.source, guard.kind), []).append(guard)
+    return found
 
 
 # -- printouts ---------------------------------------------------------------------------------------------------------
