@@ -561,8 +561,8 @@ class Targets:
 
     def decide(self, state: FrameState) -> Choice:
         """Decide whether this frame is a target."""
-        if state.code is MODULE_CALL and (known := self._known_refusal(state.values[0])) is not None:
-            return known
+        if state.code is MODULE_CALL and (refused := self._refused_before(state.values[0])) is not None:
+            return refused
         call = Call(state, self)
         choice = self._of_module(call) if state.code is MODULE_CALL else self._of_function(call)
         if not choice.is_target and choice.row not in _UNINTERESTING and state.code.co_name not in _COMPREHENSIONS:
@@ -576,12 +576,11 @@ class Targets:
             owner = type(state.values[0])
             self._not_named[owner] = type.__getattribute__(owner, "forward"), passed
 
-    def _known_refusal(self, module: torch.nn.Module) -> Choice | None:
+    def _refused_before(self, module: torch.nn.Module) -> Choice | None:
         """The earlier refusal of modules of this class, if the patterns name neither the class nor this module."""
-        known = self._not_named.get(type(module))
-        if known is None:
+        forward, passed = self._not_named.get(type(module), (None, None))
+        if passed is None:
             return None
-        forward, passed = known
         # looked up as `type` does it, so that nothing of the program runs
         if type.__getattribute__(type(module), "forward") is not forward or self._is_named_global(module):
             return None
