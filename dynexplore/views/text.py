@@ -645,13 +645,13 @@ def recompile_report(recording: Recording, failed: ev.GuardFailed) -> str:
 
 def _guards_of_entries(recording: Recording) -> dict[int, dict[tuple[str, str], list[ev.GuardInstalled]]]:
     """The guards of each cache entry, by source and kind: a program whose calls miss often asks for them again and again."""
-    found: dict[int, dict[tuple[str, str], list[ev.GuardInstalled]]] = {}
+    by_entry: dict[int, dict[tuple[str, str], list[ev.GuardInstalled]]] = {}
     for added in recording.of(ev.CacheEntryAdded):
-        if added.entry not in found:
-            guards = found[added.entry] = {}
+        if added.entry not in by_entry:
+            guards = by_entry[added.entry] = {}
             for guard in _final_guards(recording, added.frame):
                 guards.setdefault((guard.source, guard.kind), []).append(guard)
-    return found
+    return by_entry
 
 
 # -- printouts ---------------------------------------------------------------------------------------------------------
