@@ -17,12 +17,11 @@ from typing import Any, NamedTuple
 
 from dynexplore.engine.bytecode.versions.rows import Facts, LowerRow
 from dynexplore.engine.bytecode.versions.supported import SUPPORTED, refusal
-from dynexplore.engine.errors import UnsupportedVersion
 
 __all__ = ["DECODE", "EMIT", "FACTS", "LOWER", "SUPPORTED", "UNSUPPORTED", "Decoding", "Facts"]
 
 if why_not := refusal():
-    raise UnsupportedVersion(why_not)
+    raise ImportError(why_not)
 
 _version: Any = import_module(f"{__name__}.py{sys.version_info[0]}{sys.version_info[1]}")
 
