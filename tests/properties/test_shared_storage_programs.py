@@ -189,9 +189,12 @@ def check(case: Case) -> Passed:
     """The case does under the engine what it does without.
 
     Not counted are lists of tensors on a GPU: one kernel writes all of them at a time, and which write to one place is the last
-    differs from call to call.
+    differs from call to call. Nor is a maximum before a graph break: AOTAutograd saves a mask of it, and does not notice that the
+    next graph writes to the tensor (DIFF24).
     """
     if runs_on_a_gpu() and any("_foreach_" in statement for statement in case.body):
+        return Passed(0)
+    if case.backend == "aot_eager" and "print('here')" in case.body and any(".max()" in statement for statement in case.body):
         return Passed(0)
     graphs = graphs_of_same_worlds(lambda: world_of(case), case.backend, f"{case.text}\n{case.kind}, calls: {case.calls}")
     return Passed(graphs, (case.backend, case.kind, *set(case.ways)))

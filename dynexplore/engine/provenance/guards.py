@@ -112,6 +112,14 @@ def _equals_condition(value: str, expected: Any, namer: Namer) -> str:
     return f"{namer.name(same_constant)}({value}, {namer.name(expected)})"
 
 
+_INT64 = range(-(2**63), 2**63)
+
+
+def is_float_or_int64(value: object) -> bool:
+    """Whether a number is a float, or an int so small that no operation with a float overflows."""
+    return type(value) is float or (type(value) is int and value in _INT64)
+
+
 def same_constant(value: Any, expected: Any) -> bool:
     """Equal and of the same type, recursively; NaN equals NaN, and the signs of zeros and NaNs must match (`math.copysign`)."""
     if type(value) is not type(expected):
@@ -254,8 +262,9 @@ _kind(
 )
 _kind("EQUALS", "the value equals this constant", _equals_condition, same_constant)
 _kind(
-    "NUMBER", "the value is an int or a float",
-    lambda v, e, n: f"(type({v}) is float or type({v}) is int)", lambda v, e: type(v) in (int, float), lambda e: "a number",
+    "NUMBER", "the value is a float, or an int of at most 64 bits",  # a float operation cannot overflow with such an int
+    lambda v, e, n: f"(type({v}) is float or type({v}) is int and {_INT64.start} <= {v} < {_INT64.stop})",
+    lambda v, e: is_float_or_int64(v), lambda e: "a number",
 )
 _kind(
     "LIST_LENGTH", "the sequence has this many items",

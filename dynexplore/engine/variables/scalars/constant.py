@@ -110,6 +110,8 @@ class ConstantVariable(VariableTracker):
         if name == "__class__":
             return ctx.build(type(self.value), None)
         try:
+            if isinstance(self.value, types.CodeType) and _warns(getattr, self.value, name):
+                ctx.break_graph("DX303", name=name, type="code")  # a deprecated attribute warns in each call
             value = getattr(self.value, name)
         except AttributeError as error:
             ctx.raise_exception(AttributeError, *error.args)

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch.fx
 
+from dynexplore.engine.provenance.guards import is_float_or_int64
 from dynexplore.engine.provenance.sources import CallSource, ComputedSource, LiteralSource, Source
 from dynexplore.engine.specialization.shape_env import unbacked_number
 from dynexplore.engine.specialization.tables import DRAWN
@@ -44,9 +45,9 @@ if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
 
 _ROWS = (builtin_rules, number_rules, text_rules)  # their rules for constants take precedence over the ones below
-_DEEPEST = 24  # maximum nesting of computed sources; beyond it the value is specialized
+_DEEPEST = 15  # maximum nesting of computed sources: a product of 16 ints of 64 bits still fits a float
 _NUMBERS = (int, float)
-_COMPUTABLE = (int, float, str, bool)
+_COMPUTABLE = (str, bool)
 _ALWAYS_WORKS = frozenset({"+", "-", "*"})
 _WORKS_UNLESS_ZERO = frozenset({"/", "//", "%"})
 
@@ -235,7 +236,7 @@ def _computable(operands: Sequence[VariableTracker]) -> bool:
 
 
 def _is_computable(value: Any) -> bool:
-    return type(value) in _COMPUTABLE or may_vary_as_numpy(value)
+    return is_float_or_int64(value) or type(value) in _COMPUTABLE or may_vary_as_numpy(value)
 
 
 def _is_number(value: Any) -> bool:
@@ -335,6 +336,8 @@ binary_rule(SymbolicNumberVariable, UnspecializedVariable, rank=5)(_with_symbol)
 def _unary(ctx: TraceContext, symbol: str, operand: UnspecializedVariable) -> VariableTracker:
     has_sign = symbol in ("neg", "pos") and type(operand.current) in _NUMBERS
     if (has_sign or (symbol == "invert" and type(operand.current) is int)) and _computable([operand]):
+        if symbol == "invert":
+            operand.python_type()  # a float has no `~`, so an integer has to stay one
         return deferred(ctx, UNARY[symbol], [operand], {"neg": "-{}", "pos": "+{}", "invert": "~{}"}[symbol])
     return computed(ctx, UNARY[symbol], operand.value)
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import types
+import warnings
 from typing import Any
 
 import pytest
 import torch
 from engine.variables.fake_context import FakeContext
 
+import dynexplore
 from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.variables.contract.context import ObservedException
 from dynexplore.engine.variables.scalars.constant import computed, run_now
@@ -66,3 +69,21 @@ def test_an_operator_that_python_warns_of_warns_in_each_call() -> None:
         return y, inverted
 
     assert_same_as_eager(fn, torch.ones(2), True, then=[(torch.ones(2), False)] * 2, graphs=None, breaks=None)
+
+
+@pytest.mark.filterwarnings("ignore:co_lnotab is deprecated:DeprecationWarning")
+@pytest.mark.parametrize("name", sorted(name for name in dir(types.CodeType) if name.startswith("co_")))
+def test_an_attribute_of_a_code_object_warns_in_each_call_if_python_does(name):
+    """From Python 3.12 on, `co_lnotab` is deprecated."""
+    namespace: dict[str, Any] = {}
+    exec(f"def program(x):\n    y = x + 1\n    r = (lambda: 0).__code__.{name}\n    return y * 2, r", namespace)
+    compiled = dynexplore.optimize("eager")(namespace["program"])
+    for _ in range(2):
+        seen = []
+        for function in (namespace["program"], compiled):
+            with warnings.catch_warnings(record=True) as warned:
+                warnings.simplefilter("always")
+                result = function(torch.ones(2))[1]
+            shown = type(result) if callable(result) else result
+            seen.append((shown if not hasattr(result, "__next__") else list(result), [str(w.message) for w in warned]))
+        assert seen[0] == seen[1]

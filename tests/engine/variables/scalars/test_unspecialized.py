@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import traceback
+from typing import Any
+
+import numpy as np
 import pytest
 import torch
 
+import dynexplore
 from engine_checks import assert_same_as_eager
 
 X = torch.arange(4.0)
@@ -95,3 +100,32 @@ def test_numbers_read_out_of_tensors_are_only_passed_on():
 
     then = [(X * k, X + k) for k in (2, 3, 4, 5)]
     assert_same_as_eager(evaluates, X, X + 1, then=then, graphs=1, recompiles=0, breaks=["DX101", "DX101"])
+
+
+OPERATIONS = ("~n", "-n", "+n", "abs(n)", "float(n)", "str(n)", "repr(n)", "format(n)", "format(n, '>3')", "f'{n} of 3'",
+              "max(n, 2)", "min(2, n)", "n + 2", "n - 2.5", "2 * n", "n / 3", "n // 2", "n % 2.5", "7 / n", "7 // n", "n < 2",
+              "n == 2", "2.5 >= n", "not n", "n + n", "n * 0.5 - n", "n + True")
+NUMBERS = (4, -3, True, 0, 1.5, -0.0, float("inf"), float("nan"), 10**400, "text", None, np.int64(3), np.float32(2.5))
+
+
+def outcome(function, *args):
+    """What a call returned, or what it raised and where."""
+    try:
+        return [repr(value) for value in function(*args)]
+    except Exception as error:
+        steps = [(step.name, step.lineno) for step in traceback.extract_tb(error.__traceback__)[1:]]
+        return type(error), str(error), steps
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+@dynexplore.config.patch(cache_size_limit=2 * len(NUMBERS))
+def test_an_operation_computed_again_in_each_call_raises_where_eager_does(operation):
+    """Behind a break, for each number first and each other one after it: the value, or the exception and its line."""
+    text = f"def program(x, n):\n    y = x * 2\n    print('here')\n    r = {operation}\n    return y, r\n"
+    for first in NUMBERS:
+        namespace: dict[str, Any] = {}
+        exec(compile(text, "<operation on a number>", "exec"), namespace)
+        function = namespace["program"]
+        compiled = dynexplore.optimize("eager")(function)
+        for number in (first, *NUMBERS):
+            assert outcome(compiled, X, number) == outcome(function, X, number), (operation, first, number)
