@@ -28,7 +28,7 @@ Guard = namedtuple("Guard", "source kind expected")
 
 
 class Value:
-    """What lies on the symbolic stack: a fake tensor or a real object, and where the value comes from."""
+    """An item of the symbolic stack: a fake tensor or a real object, and where the value comes from."""
 
     def __init__(self, example, guard=None, node=None, name="", method=None):
         self.example, self.guard, self.node, self.name, self.method = example, guard, node, name, method
@@ -40,7 +40,7 @@ NULL = Value(None, name="NULL")  # the empty slot that CPython pushes beside a c
 
 
 class Frame:
-    """A frame while it is captured: symbolic locals and stack, graph and guards so far, and the code that will run instead."""
+    """A frame that is being captured: symbolic locals and stack, graph and guards so far, and the lines of the generated code."""
 
     def __init__(self, code, names, arguments):
         self.code, self.names, self.parameters = code, names, code.co_varnames[: code.co_argcount]
@@ -49,7 +49,7 @@ class Frame:
         self.locals = {name: self.value_of(name, each) for name, each in zip(self.parameters, arguments, strict=True)}
 
     def value_of(self, source, thing):
-        """The value of an object that the program finds under `source`, with the guard that its use will need."""
+        """The `Value` of the object that `source` refers to, with the guard to install when it is used."""
         if source not in self.values:
             kind = "TENSOR_MATCH" if metadata(thing) else "EQUALS" if type(thing) in CONSTANTS else "ID_MATCH"
             example = self.fake_mode.from_tensor(thing) if metadata(thing) else thing
@@ -57,7 +57,7 @@ class Frame:
         return self.values[source]
 
     def use(self, value):
-        """Install the guard of a value. Returns what stands for it in the graph: a node, or a constant."""
+        """Install the guard of a value, and return its form in the graph: a node or a constant."""
         if value.guard and value.guard not in self.guards:
             self.guards.append(value.guard)
         if value.is_tensor and value.node is None:
@@ -68,7 +68,7 @@ class Frame:
 
 
 def metadata(thing):
-    """What a graph depends on: everything about a tensor except its numbers. None for any other object."""
+    """The properties of a tensor that a graph is valid for, but not its data. None for any other object."""
     if type(thing) in (torch.Tensor, torch.nn.Parameter) and thing.layout is torch.strided and not vars(thing):
         return type(thing), thing.dtype, thing.device, tuple(thing.shape), thing.stride(), thing.requires_grad
     return None
@@ -81,7 +81,7 @@ OPERATORS = {"+": "add", "-": "sub", "*": "mul", "/": "truediv", "//": "floordiv
 
 
 class Unsupported(Exception):
-    """There is no handler for an opcode: the frame runs as plain Python."""
+    """An opcode has no handler: the frame runs as plain Python."""
 
 
 def handles(*opcodes):
@@ -90,7 +90,7 @@ def handles(*opcodes):
 
 
 def interpret(frame):
-    """Run the bytecode on values, until `return` or a graph break has written the lines that run instead."""
+    """Interpret the bytecode symbolically, up to a `return` or a graph break, which sets `frame.lines`."""
     steps = {step.offset: step for step in dis.get_instructions(frame.code)}
     following = dict(zip(steps, [*steps][1:], strict=False))
     frame.next = 0
@@ -104,13 +104,13 @@ def interpret(frame):
 
 
 def operation(frame, kind, target, operands, write):
-    """Compute constants now, make a node for tensors, or break the graph and leave the operation to Python."""
+    """Compute constants now, add a node for tensors, or break the graph and leave the operation to Python."""
     function = getattr(torch.Tensor, target) if kind == "call_method" else target
     if function and all(each.is_tensor or each.is_constant for each in operands):
         try:
             with frame.fake_mode:
                 result = function(*(each.example for each in operands))
-        except Exception:  # Python will raise the same error, or can do what needs the numbers in the tensor
+        except Exception:  # Python will raise the same error, or the operation depends on the tensor's data
             return graph_break(frame, write)
         needs_no_node = target in ("size", "dim") or not any(each.is_tensor for each in operands)
         if isinstance(result, FakeTensor) or (needs_no_node and type(result) in CONSTANTS):
@@ -121,7 +121,7 @@ def operation(frame, kind, target, operands, write):
 
 
 def text_of(frame, value):
-    """The expression for a value in the lines that run instead."""
+    """The expression for a value in the generated code."""
     if value.name:
         return value.name
     if value.method:
@@ -132,7 +132,7 @@ def text_of(frame, value):
         frame.use(value)
         frame.outputs += [value] if value not in frame.outputs else []
         return f"__out_{frame.outputs.index(value)}"
-    if value.is_constant and not value.guard and repr(value.example)[0] not in "-int":  # not -1, inf, nan or torch.Size
+    if value.is_constant and not value.guard and repr(value.example)[0] not in "-int":  # a literal: not inf, nan or a torch.Size
         return repr(value.example)
     name = value.guard.source.replace(".", "_") if value.guard else f"__constant_{len(frame.injected)}"
     frame.injected[name] = value.example
@@ -143,7 +143,7 @@ def text_of(frame, value):
 def load_fast(frame, step):
     for name in step.argval if isinstance(step.argval, tuple) else (step.argval,):
         if name not in frame.locals:
-            raise Unsupported("a variable without a value")
+            raise Unsupported("an unbound local variable")
         frame.stack.append(frame.locals[name])
 
 
@@ -174,7 +174,7 @@ def binary_op(frame, step):
     right, left, symbol = frame.stack.pop(), frame.stack.pop(), step.argrepr or "[]"
     if symbol == "[]":
         return operation(frame, "call_function", operator.getitem, [left, right], lambda text: f"{text(left)}[{text(right)}]")
-    if symbol.endswith("=") and not left.is_constant:  # `x += 1` may write to an object that others see
+    if symbol.endswith("=") and not left.is_constant:  # `x += 1` may mutate an object that is referenced elsewhere
         return graph_break(frame, lambda text: f"{text(left)}\n__result {symbol} {text(right)}")
     function = getattr(operator, OPERATORS.get(symbol.removesuffix("="), ""), None)
     return operation(frame, "call_function", function, [left, right], lambda text: f"{text(left)} {symbol} {text(right)}")
@@ -207,7 +207,7 @@ def push_null(frame, step):
 @handles("LOAD_GLOBAL")
 def load_global(frame, step):
     if step.argval not in frame.names and not hasattr(builtins, step.argval):
-        raise Unsupported("a name without a value")
+        raise Unsupported("an undefined name")
     value = frame.value_of(step.argval, frame.names.get(step.argval, getattr(builtins, step.argval, None)))
     frame.use(value)
     push_callable(frame, value, step.arg & 1)
@@ -238,7 +238,7 @@ def call(frame, step):
     del frame.stack[base:]
     (callee,) = (each for each in pair if each is not NULL)
     function, name = callee.example, callee.method[1] if callee.method else getattr(callee.example, "__name__", "")
-    if name.endswith("_"):  # by PyTorch's convention a function that writes to a tensor: not captured here
+    if name.endswith("_"):  # by PyTorch's convention an in-place operator, which is not captured here
         kind, target, operands = "call_function", None, []
     elif callee.method and isinstance(getattr(torch.Tensor, name, None), types.MethodDescriptorType):
         kind, target, operands = "call_method", name, [callee.method[0], *arguments]
@@ -250,7 +250,7 @@ def call(frame, step):
 
 
 @handles("BUILD_TUPLE")
-def build_tuple(frame, step):  # of tensors it would belong in the graph's outputs; here Python makes it
+def build_tuple(frame, step):  # a tuple of tensors belongs in the graph's outputs; here Python builds it
     items = frame.stack[len(frame.stack) - step.arg :]
     del frame.stack[len(frame.stack) - step.arg :]
     graph_break(frame, lambda text: f"({''.join(f'{text(item)}, ' for item in items)})")
@@ -297,7 +297,7 @@ def jump_if(frame, step):
     if condition.is_constant:
         if bool(frame.use(condition)) == jumps_if:
             frame.next = step.argval
-    else:  # a graph break: only Python can decide it, and each side is a resume function
+    else:  # a graph break: only Python knows the condition, and each branch continues in a resume function
         on_true, on_false = (step.argval, frame.next) if jumps_if else (frame.next, step.argval)
         question = text_of(frame, condition)
         frame.lines = [f"if {question}:", f"    {resume_at(frame, on_true)}", resume_at(frame, on_false)]
@@ -309,7 +309,7 @@ ORIGINAL = {}  # the code of a resume function -> the code that it continues, an
 
 
 def graph_break(frame, write, push_result=True):
-    """End the graph here: Python does one operation for real, and a resume function continues with the result."""
+    """End the graph here: Python runs this one operation, and a resume function continues with the result."""
     result = f"__result = {write(lambda value: text_of(frame, value))}"
     if push_result:
         frame.stack.append(Value(None, name="__result"))
@@ -327,7 +327,7 @@ def resume_at(frame, offset):
 
 
 def resume_function(code, names, offset, nulls):
-    """The original bytecode after a prologue that pushes the stack and jumps: its arguments are all locals, then the stack."""
+    """A prologue that restores the stack and jumps, then the original bytecode. The parameters are all locals, then the stack."""
     pushed = [f"___stack{place}" for place in range(nulls.count(False))]
     variables = (*code.co_varnames, *pushed)
     slots = iter(range(len(code.co_varnames), len(variables)))
@@ -350,7 +350,7 @@ def resume_function(code, names, offset, nulls):
 
 
 def generated_code(frame, backend):
-    """Write a function that calls the graph and then runs `frame.lines`; what it needs beside the arguments is injected."""
+    """Write a function that calls the graph and then runs `frame.lines`; other objects that it needs are injected."""
     lines = frame.lines
     if frame.outputs or any(node.op != "placeholder" for node in frame.graph.nodes):
         inputs = [node.target for node in frame.graph.nodes if node.op == "placeholder"]
@@ -370,30 +370,30 @@ def generated_code(frame, backend):
 # -- the frame hook ----------------------------------------------------------------------------------------------------
 
 
-MOST_ENTRIES = 8  # further calls that no entry fits run as plain Python
+MAX_ENTRIES = 8  # further calls that match no entry run as plain Python
 
 
 def can_be_captured(code):
-    """Handlers of exceptions, keyword-only arguments, *args and **kwargs are not."""
+    """Code with exception handlers, keyword-only arguments, *args or **kwargs cannot."""
     return not (code.co_exceptiontable or code.co_kwonlyargcount or code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS))
 
 
 class MiniDynamo:
-    """Captures the frames of functions, and remembers each captured one in `frames`."""
+    """Captures the frames of functions, and keeps each captured frame in `frames`."""
 
     def __init__(self, backend=lambda module: module.forward):
         self.backend, self.frames, self.store = backend, [], native.CacheStore()
 
     def optimize(self, function):
-        """The same function; CPython asks `on_frame` about each frame inside that has no compiled code that fits."""
+        """The function with the frame hook turned on, which calls `on_frame` for each frame that matches no cache entry."""
         return native.RegionCall(function, native.Region(self.store, self.on_frame))
 
     def on_frame(self, state):
-        """Capture a frame that is about to run. Returns its new cache entry, or None: it runs as plain Python."""
+        """Capture a frame that is about to run. Returns its new cache entry, or None if it should run as plain Python."""
         code, module = state.code, state.globals.get("__name__", "").partition(".")[0]
         if module == "torch" or module in sys.stdlib_module_names - {"__main__"}:
             state.cache.skip = True
-        elif can_be_captured(code) and len(state.cache.entries) < MOST_ENTRIES:
+        elif can_be_captured(code) and len(state.cache.entries) < MAX_ENTRIES:
             with contextlib.suppress(Unsupported):
                 frame = interpret(Frame(code, state.globals, state.values))
                 new_code = generated_code(frame, self.backend)
