@@ -107,7 +107,7 @@ class Compiles:
         wrong += self._changed(counted_block.breaks_of(block)) if snapshot else []
         if wrong:
             pages = counted_block.save_pages(block, self._folder())
-            seen = [f"To look at it: {path}" for path in pages]
+            seen = [f"Explorer: {path}" for path in pages]
             pytest.fail("\n".join([*wrong, "", counted_block.report(block), "", *seen]).rstrip(), pytrace=False)
 
     def _folder(self) -> Path:

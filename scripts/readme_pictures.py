@@ -1,11 +1,12 @@
 """Draw the README's pictures.
 
-    python scripts/readme_pictures.py [--screenshot]
+    python scripts/readme_pictures.py [--screenshot [PAGE]]
 
 In:  examples/toy.py and the README's own programs, which are run and recorded; the table of `bench pythons` in
      docs/reference/benchmarks.md; with --screenshot, the script train.py of docs/guide/scripts.md.
 Out: docs/pictures/NAME.svg for each row of PICTURES, which a test compares with what this script draws today; with --screenshot,
-     docs/pictures/overview.png, the explorer's Overview of train.py in the system's Chromium.
+     docs/pictures/overview.png, the explorer's Overview of train.py in the system's Chromium. PAGE is the HTML page of an
+     earlier `dynexplore explain train.py`, from an idle machine: the picture shows times.
 """
 
 from __future__ import annotations
@@ -95,17 +96,18 @@ def as_file(svg: str) -> str:
     return styled.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1) + "\n"
 
 
-def screenshot() -> None:
-    """The Overview of a whole script, as a browser shows it."""
+def screenshot(explained: Path | None) -> None:
+    """The Overview of a whole script, as a browser shows it; `explained` is its page if it was explained before."""
     from playwright.sync_api import sync_playwright
 
     page_text = (ROOT / "docs" / "guide" / "scripts.md").read_text(encoding="utf-8")
     script = re.search(r'Path\("train\.py"\)\.write_text\("""\n(.*?)"""\)', page_text, re.S)
     assert script, "no such block"
     with tempfile.TemporaryDirectory() as folder:
-        train, html = Path(folder, "train.py"), Path(folder, "train.html")
+        train, html = Path(folder, "train.py"), explained or Path(folder, "train.html")
         train.write_text(script[1], encoding="utf-8")
-        subprocess.run([sys.executable, "-m", "dynexplore", "explain", train, "--html", html], check=True, cwd=folder)
+        if explained is None:
+            subprocess.run([sys.executable, "-m", "dynexplore", "explain", train, "--html", html], check=True, cwd=folder)
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"])
             page = browser.new_page(viewport={"width": 1100, "height": 620}, color_scheme="light")
@@ -130,4 +132,4 @@ if __name__ == "__main__":
     for name, draw in PICTURES.items():
         (FOLDER / f"{name}.svg").write_text(draw(), encoding="utf-8")
     if "--screenshot" in sys.argv[1:]:
-        screenshot()
+        screenshot(Path(sys.argv[2]).resolve() if sys.argv[2:] else None)

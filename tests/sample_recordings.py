@@ -304,7 +304,7 @@ def toy() -> Recording:
         )
     )
     r.record(ev.Recompiled(frame=miss, reason="local 'a' TENSOR_MATCH: dtype float64, expected float32", entries=1))
-    r.record(ev.FrameSkipped(frame=miss, function="toy", file="example.py", line=9, reason="cache limit 1 reached"))
+    r.record(ev.FrameSkipped(frame=miss, function="toy", file="example.py", line=9, reason="recompile limit (1) reached"))
     return r
 
 

@@ -285,7 +285,8 @@ def _announce(choice: Choice) -> None:
     if not _announced:
         _announced.append(choice.name)
         print(
-            f"dynexplore: capturing {choice.name} ({choice.shown_place}); --only NAME or --all chooses otherwise", file=sys.stderr
+            f"dynexplore: capturing {choice.name} ({choice.shown_place}); to capture something else, pass --only NAME or --all",
+            file=sys.stderr,
         )
 
 

@@ -247,7 +247,7 @@ def replay_frame(arguments: argparse.Namespace) -> int:
     """Show a saved frame; with --trust run it, and write the requested files. Status 1: its translation fails."""
     outputs = output_files.requested_files(arguments)
     if outputs and not arguments.trust:
-        raise Mistake("files are written of a run, and nothing runs without --trust")
+        raise Mistake("output files come from a run, and nothing runs without --trust")
     try:
         frame = dynexplore.replay(arguments.frame, trust=arguments.trust)
     except dynexplore.exc.ReplayError as error:

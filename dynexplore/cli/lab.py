@@ -99,7 +99,7 @@ def _as_committed(folder: Path) -> list[Path]:
     except OSError:
         raise _NotSigned("there is no git, which knows the project's own") from None
     if listing.returncode:
-        raise _NotSigned("git knows nothing of this folder")
+        raise _NotSigned("this folder is not in a git repository")
     lines = (line.partition("\t") for line in listing.stdout.split("\0"))
     committed = {name: about.split()[-1] for about, _, name in lines if name}
     return [path for path in sorted(folder.glob("*.ipynb")) if committed.get(path.name) == _git_hash(path.read_bytes())]

@@ -38,7 +38,7 @@ _WHICH = (
 def add_to(commands: Any) -> None:
     """Add the tools to the command line's parser."""
     by_layer = ("--backend NAME", _DYNAMIC, "--tolerance X", _ENGINE, "--html OUT", "--summary-json OUT")
-    command = _command(commands, "diagnose", "find the first layer that fails", _diagnose, *by_layer)
+    command = _command(commands, "diagnose", "find the first compiler stage that fails", _diagnose, *by_layer)
     _add_backend(command)
     output_files.add_summary(command)
 
@@ -169,7 +169,7 @@ def _add_backend(command: argparse.ArgumentParser) -> None:
 
 
 def _diagnose(arguments: argparse.Namespace) -> int:
-    """Run `diagnose`; status 1: a layer fails."""
+    """Run `diagnose`; status 1: a stage fails."""
     output_files.check_summary(arguments)
     options = _layer_options(arguments)
     status, diagnosis = _run_on_call(arguments, dynexplore.diagnose, options)

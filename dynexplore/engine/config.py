@@ -184,7 +184,7 @@ class Config:
             try:
                 setattr(self, name, value)
             except ConfigError as error:
-                _tell(f"{error}; the environment says so")
+                _tell(f"{error} (from an environment variable)")
 
 
 class Patch:
@@ -318,7 +318,7 @@ def _logs(words: str, tell: Callable[[str], None]) -> dict[str, Any]:
         elif part in LOG_PARTS:
             parts.append(part)
         else:
-            tell(f"DYNEXPLORE_LOGS names {word!r}, which is left out{did_you_mean(word, (*LOG_LEVELS, *LOG_PARTS))}")
+            tell(f"DYNEXPLORE_LOGS names {word!r}, which is ignored{did_you_mean(word, (*LOG_LEVELS, *LOG_PARTS))}")
     return options | ({"logs": tuple(parts)} if parts else {})
 
 

@@ -55,7 +55,7 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-_MARKS = {"same": "right", "same (captured anew)": "right", "failed": "failed", "refuses": "failed"}
+_MARKS = {"same": "right", "same (recaptured)": "right", "failed": "failed", "refuses": "failed"}
 
 
 def _cell(words: str) -> str:

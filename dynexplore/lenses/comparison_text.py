@@ -53,9 +53,9 @@ def _facts(outcome: Outcome, calls: int) -> Cells:
 
 
 def cell(verdict: Verdict) -> str:
-    """The text of a verdict in a table cell: `WRONG`, `same`, `same (captured anew)`."""
+    """The text of a verdict in a table cell: `WRONG`, `same`, `same (recaptured)`."""
     word = MARKS.get(verdict.outcome, verdict.outcome.upper() if verdict.outcome == "wrong" else verdict.outcome)
-    return f"{word} (captured anew)" if verdict.captured_anew else word
+    return f"{word} (recaptured)" if verdict.captured_anew else word
 
 
 def time(seconds: float | None) -> str:

@@ -31,7 +31,7 @@ class LazyTensors:
     key = "lazy"
     name = "lazy tensors"
     works_on = "deferred tensors"
-    how = "Runs the function on tensors that note operations instead of doing them; a graph is made when data is needed."
+    how = "Runs the function on tensors that record operations instead of executing them; a graph is built when data is needed."
     purpose = (
         "Devices that want whole graphs, without looking at Python: right for any program, at the price of tracing every call."
     )

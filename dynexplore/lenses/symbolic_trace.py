@@ -35,7 +35,7 @@ class SymbolicTrace:
         "Rewriting models: a graph of readable calls that is easy to change. No guards: what is not the same for all inputs fails."
     )
     reasons = (
-        ("control flow", f"{_PROXIES} a branch or loop that asks about data or sizes cannot be decided"),
+        ("control flow", f"{_PROXIES} a branch or loop that depends on data or sizes cannot be evaluated"),
         (
             "cannot be iterated|'len' is not supported|does not have a|object cannot be interpreted",
             f"{_PROXIES} it cannot know how many items there are",

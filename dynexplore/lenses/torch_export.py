@@ -27,11 +27,11 @@ class TorchExport:
     name = "torch.export.export"
     works_on = "trace with fake tensors"
     how = "Runs the function on fake tensors and keeps one functional aten graph; decisions on data are errors, sizes are checked."
-    purpose = "Deployment without Python: one whole graph with its state, or an error that says what stands in the way."
+    purpose = "Deployment without Python: one whole graph with its state, or an error that explains why not."
     reasons = (
         (
             "data-dependent|Dynamic control flow|DataDependent|Could not guard|Could not extract",
-            "the function decides on the data of a tensor, and a graph that has to work without Python cannot",
+            "control flow depends on tensor data, which a graph without Python cannot evaluate",
         ),
         (
             "Unsupported input type|unsupported.*type|Only tensors|pytree",

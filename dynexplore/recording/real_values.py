@@ -282,7 +282,7 @@ class Indexed:
         if frame in self._compared and frame not in self._ran:
             return RealValue("not observed", why=_NOT_KEPT)
         if not self.is_same_node(frame, attempt, view.node):
-            return RealValue("not observed", why="this attempt was given up, and its graph never ran")
+            return RealValue("not observed", why="this attempt was discarded, and its graph never ran")
         latest: RealValue | None = None
         for since, value in self.history(frame, view.node):
             if latest is None or since <= step:

@@ -396,8 +396,8 @@ class Recording(EventLog):
             left_out = "tensor elements, string constants and paths were left out"
             return f"The file contains source code, bytecode, names and shapes; {left_out}."
         return (
-            "Before sharing: the file contains source code, bytecode, names and shapes, file paths, constants, and values of the "
-            "recorded call."
+            "Before you share it: the file contains source code, bytecode, names and shapes, file paths, constants, and values of "
+            "the recorded call."
         )
 
     # -- JSON -----------------------------------------------------------------------------------------------

@@ -235,9 +235,9 @@ class GraphRunCheck:
             if name not in replay.values:
                 notes.append(f"{where} {name} was not compared: it has no replayed value")
             elif name in replay.uninitialized:
-                notes.append(f"{where} {name} was not compared: it comes from memory that nothing was written to")
+                notes.append(f"{where} {name} was not compared: it is uninitialized memory")
             elif name in replay.random_nodes and not replay_draws_alike:
-                notes.append(f"{where} {name} was not compared: the backend draws random numbers of its own")
+                notes.append(f"{where} {name} was not compared: the backend draws its own random numbers")
             else:
                 compared += 1
                 unlike = difference(replay.values[name], actual, exact=self.backend == "eager")

@@ -91,7 +91,7 @@ def plain_function(target: Any) -> types.FunctionType:
     if not isinstance(function, types.FunctionType):
         raise EditError(f"only a Python function can be edited here, not a {type(target).__qualname__}")
     if not function.__name__.isidentifier():  # a lambda, a cell
-        raise EditError(f"only a function that is made with `def` can be edited here, and {function.__qualname__} is not")
+        raise EditError(f"only a function defined with `def` can be edited here, and {function.__qualname__} is not")
     return function
 
 
@@ -119,7 +119,7 @@ def _lines_of(target: Any) -> tuple[list[str], int]:
         tree = ast.Module([], [])
     definition = next((node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == function.__name__), None)
     if definition is None:
-        raise EditError(f"only a function that is made with `def` can be edited here, and {function.__qualname__} is not")
+        raise EditError(f"only a function defined with `def` can be edited here, and {function.__qualname__} is not")
     return text.splitlines(), definition.lineno - 1
 
 

@@ -258,7 +258,7 @@ def explain(
     >>> print(explain(lambda x: x + x, torch.ones(2)))
     The lambda is one graph of 1 operator: no graph break, no recompile.
     <BLANKLINE>
-    Dynamo produced 1 graph, with 0 graph breaks and 1 op
+    1 graph, 0 graph breaks, 1 operator
     """
     options = Options(nopython, dynamic)
     chosen_engine = torch_compiled.chosen(engine, fn)
@@ -290,7 +290,7 @@ def _explanation_of(
 
 
 _TAKEN_OFF = (
-    "It is compiled by torch.compile: here stands what dynexplore captures of the function inside; "
+    "It is compiled by torch.compile. This is dynexplore's capture of the original function; "
     f'explain(..., engine="{TORCH}") shows what torch.compile does.'
 )
 

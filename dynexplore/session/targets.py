@@ -87,8 +87,8 @@ def _ends_with(file: str, path: str) -> bool:
 # -- facts of a code object -----------------------------------------------------------------------------------------------------
 
 _CALLS_BACKWARD = "it calls backward()"
-_STEPS = "it steps an optimizer or an environment"
-_LOADS = "it makes a data loader"
+_STEPS = "it calls step() of an optimizer or environment"
+_LOADS = "it creates a data loader"
 _USES_FILES = "it reads or writes files"
 _READS_ARGUMENTS = "it reads the command line"
 _SWITCHES = "it switches a model between training and evaluation"
@@ -463,7 +463,7 @@ def _is_method_of_driver(call: Call) -> bool:
 
 FUNCTION_ROWS: tuple[Row, ...] = (
     Row("library", _is_library, "never", "it is a function of a library"),
-    Row("special", _is_special, "never", "Python calls it by itself"),
+    Row("special", _is_special, "never", "Python calls it implicitly"),
     Row("comprehension", lambda call: call.code.co_name in _COMPREHENSIONS, "never", "it is part of another function"),
     Row("driver", lambda call: call.facts.drives, "never", "it drives the program"),
     Row("parameters", lambda call: call.facts.fills_parameters, "never", "it initializes parameters"),
@@ -656,7 +656,7 @@ class Targets:
             return None
         if any(map(is_named, self.only)):
             return "target", "only", "--only names it"
-        return "not now", _NOT_NAMED, "--only does not name it"
+        return "not now", _NOT_NAMED, "not selected by --only"
 
     def _names_library(self, named: _Named) -> bool:
         return any("." in pattern.text and pattern.fits(*named) for pattern in (*self.only, *self.excluded))

@@ -75,7 +75,7 @@ class EntryVerdict:
 
     def __str__(self) -> str:
         """The entry in one line, and a line for each guard."""
-        lines = [f"entry {self.entry}: {'hits' if self.hits else 'does not fit'}"]
+        lines = [f"entry {self.entry}: {'hit' if self.hits else 'guard fails'}"]
         for guard in self.guards:
             lines.append(f"  {guard.verdict:<11}  {guard.guard}")
             if guard.alone == "fail":
@@ -97,7 +97,8 @@ class Verdicts(list[EntryVerdict]):
         return "\n".join(map(str, self)) or "no entries: a call would be compiled"
 
     def _repr_html_(self) -> str:
-        hits = next((f"entry {entry.entry} hits" for entry in self if entry.hits), "no entry fits: a call would be compiled")
+        no_hit = "no entry matches: a call would be compiled"
+        hits = next((f"cache hit: entry {entry.entry}" for entry in self if entry.hits), no_hit)
         rows = [
             (str(entry.entry), guard.verdict, guard.guard, *((guard.expected, guard.actual) if guard.alone == "fail" else ("", "")))
             for entry in self

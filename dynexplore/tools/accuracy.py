@@ -31,7 +31,8 @@ class Difference:
     words: str
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.words}" if self.path else self.words
+        joint = " " if self.words.startswith("differs") else ": "
+        return f"{self.path}{joint}{self.words}" if self.path else self.words
 
 
 def first_difference(expected: Any, actual: Any, tolerance: float | None = None, path: str = "") -> Difference | None:
@@ -42,7 +43,7 @@ def first_difference(expected: Any, actual: Any, tolerance: float | None = None,
 
     >>> first_difference([1, torch.ones(2)], [1, torch.ones(2) + 1e-6])
     >>> print(first_difference({"loss": torch.ones(2)}, {"loss": torch.tensor([1.0, 1.01])}))
-    ["loss"]: differs by 0.01 at [1], where 0.0001 is allowed
+    ["loss"] differs by 0.01 at [1] (allowed: 0.0001)
     """
     return next(_differences(expected, actual, tolerance, path), None)
 
@@ -113,4 +114,4 @@ def _too_far_apart(reference: torch.Tensor, candidate: torch.Tensor, tolerance: 
     if largest <= allowed:
         return ""
     place = [int(index) for index in torch.unravel_index(apart.argmax(), apart.shape)]
-    return f"differs by {largest:.3g} at {place}, where {allowed:.3g} is allowed"
+    return f"differs by {largest:.3g} at {place} (allowed: {allowed:.3g})"

@@ -39,7 +39,7 @@ class CompileTimes:
             (function, *(f"{seconds * 1000:.1f}" for seconds in phases.values()), f"{sum(phases.values()) * 1000:.1f}")
             for function, phases in self.as_dict().items()
         ]
-        return [("function", *PHASES, "in all"), *rows]
+        return [("function", *PHASES, "total"), *rows]
 
     def __str__(self) -> str:
         rows = self._rows()

@@ -118,7 +118,7 @@ class Diagnosis:
         return next((stage for stage in self.stages if stage.failure), None)
 
     def __str__(self) -> str:
-        lines = [f"{'layer':<14}{'backend':<28}{'':<7}{'first call':>12}{'next call':>12}{'memory':>12}"]
+        lines = [f"{'stage':<14}{'backend':<28}{'':<7}{'first call':>12}{'next call':>12}{'memory':>12}"]
         lines += ["".join((f"{row[0]:<14}{row[1]:<28}{row[2]:<7}", *(f"{cell:>12}" for cell in row[3:]))) for row in self._rows()]
         conclusion = (wrapped(line, 4) for line in self._conclusion())
         return "\n".join([self._title, *(line.rstrip() for line in lines), *conclusion])
@@ -138,7 +138,7 @@ class Diagnosis:
         if self.calls > 1 or self.dynamic:
             return []
         return [
-            "Only one input was tested, with constant sizes. Pass calls=[...] to test more, or dynamic=True for symbolic sizes."
+            "Only one input was tested, with static shapes. Pass calls=[...] to test more, or dynamic=True to test dynamic shapes."
         ]
 
     def _rows(self) -> Iterator[tuple[str, ...]]:
@@ -150,10 +150,10 @@ class Diagnosis:
         steady = [f"Values could not be compared: plain Python returns a different value each time ({self.unsteady})."]
         steady = ["", *steady] if self.unsteady else []
         if self.failing is None:
-            tested = "Every layer that could be tested" if self._missing() else "Every layer"
+            tested = "Every stage that could be tested" if self._missing() else "Every stage"
             agree = f"{tested} {'runs' if steady else 'matches plain Python'}."
             return [*steady, "", agree, *self._not_tried(), *self._missing(), *self._memory()]
-        return [*steady, "", f"First failing layer: {self.failing.layer}", f"  {self.failing.failure}", f"  next: {self.advice}"]
+        return [*steady, "", f"First failing stage: {self.failing.layer}", f"  {self.failing.failure}", f"  next: {self.advice}"]
 
     def _missing(self) -> list[str]:
         return [f"{stage.layer} was not tested. {stage.missing}" for stage in self.stages if stage.missing]
@@ -170,7 +170,7 @@ class Diagnosis:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        head = ("layer", "backend", "", "first call", "next call", "memory")
+        head = ("stage", "backend", "", "first call", "next call", "memory")
         table = html_report.rows(head, self._rows(), self._title)
         return html_report.report(table, *map(html_report.line, self._conclusion()))
 

@@ -55,7 +55,7 @@ def read_frame(path: Path) -> tuple[dict[str, Any], bytes]:
         newer = int(words[1])
         raise ReplayError(f"{path} was saved by a newer dynexplore: it has format {newer}, and this one reads up to {FORMAT}")
     if len(words) != 3 or hashlib.sha256(body).hexdigest().encode() != words[2]:
-        raise ReplayError(f"{path} is damaged or cut off: its checksum does not fit what is in it")
+        raise ReplayError(f"{path} is damaged or cut off: its checksum does not match")
     text, _, packed = body.partition(b"\n")
     try:
         data = json.loads(text)

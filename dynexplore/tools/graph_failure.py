@@ -77,7 +77,7 @@ def failure_of(
     if difference is None:
         return None
     same_form = first_difference(expected, actual, math.inf) is None
-    return Failure("differs", "" if same_form else "form", f"differs from the graph run as it is: {difference}")
+    return Failure("differs", "" if same_form else "form", f"differs from the unmodified graph: {difference}")
 
 
 def _first_line(error: BaseException) -> str:

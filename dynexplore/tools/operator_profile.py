@@ -47,7 +47,7 @@ class ProfilerRunning(DynexploreError, RuntimeError):
 def profiled(call: Callable[[], Any], *, with_stack: bool = False) -> list[OperatorRun]:
     """Run the call once under the profiler. Raises ProfilerRunning if one is active."""
     if _profiler_enabled():
-        raise ProfilerRunning("operators are counted by torch's profiler, which is running already: ask after its block has ended")
+        raise ProfilerRunning("operators are counted by torch's profiler, which is already running: call this outside its block")
     with profile(with_stack=with_stack) as watching:  # type: ignore[no-untyped-call]
         call()
     events = sorted(watching.function_events, key=lambda event: event.time_range.start)

@@ -147,7 +147,7 @@ class _OnlyReads(TorchDispatchMode):  # type: ignore[no-untyped-call]
         call_kwargs = kwargs or {}
         written = [args[place] if place < len(args) else call_kwargs.get(name) for place, name in facts.written]
         if any(key not in self._allocated for key in _storages(written)):
-            raise RuntimeError(f"{func} writes into a tensor that was there before the trace")
+            raise RuntimeError(f"{func} mutates a tensor that existed before the trace")
         result = func(*args, **call_kwargs)
         before = _storages([args, call_kwargs])
         self._allocated |= {key: storage for key, storage in _storages(result).items() if key not in before}

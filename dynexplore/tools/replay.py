@@ -107,7 +107,7 @@ class Replay:
     def __str__(self) -> str:
         lines = [self._title(), *self._failure_lines(), "", "source"]
         lines += [f"{number:>6}  {text}" for number, text in enumerate(self.source.splitlines(), self.line)]
-        lines += ["", "it works on", *(f"  {row.where:<9} {row.name}: {row.text}" for row in self.holds)]
+        lines += ["", "inputs", *(f"  {row.where:<9} {row.name}: {row.text}" for row in self.holds)]
         if self.missing:
             lines += ["", "not saved (a placeholder stands in its place)"]
             lines += [f"  {path}: {why}" for path, why in self.missing]
@@ -119,7 +119,7 @@ class Replay:
         return f"Frame of {self.qualname} ({self.file}:{self.line}), saved with Python {self.python}, torch {self.torch_version}"
 
     def _failure_lines(self) -> list[str]:
-        return [] if self.failure is None else [f"when it was saved, {self.failure}"]
+        return [] if self.failure is None else [f"When it was saved: {self.failure}"]
 
     def _conclusion(self, width: int = 0) -> list[str]:
         if self.outcome is None:
@@ -185,7 +185,7 @@ def replay(path: str | Path, *, trust: bool = False, backend: Any = None, timeou
     if tuple(map(int, frame.python.split(".")[:2])) != _version():
         needed = ".".join(frame.python.split(".")[:2])
         raise ReplayError(
-            f"{place} holds bytecode of Python {frame.python}, and this is Python {PYTHON}: run it with Python {needed};"
+            f"{place} holds bytecode of Python {frame.python}, but this is Python {PYTHON}: run it with Python {needed};"
             " without trust=True (--trust) it is shown here"
         )
     with tempfile.TemporaryDirectory() as folder:
@@ -227,7 +227,7 @@ def _run(frame: Replay, backend: Any, timeout: float | None, folder: Path) -> Re
     except subprocess.TimeoutExpired:
         return _with(frame, {"outcome": "died", "message": f"it did not end within {timeout:g} seconds"}, "")
     if not out.is_file():
-        last = next((line for line in reversed(done.stderr.splitlines()) if line.strip()), "it said nothing")
+        last = next((line for line in reversed(done.stderr.splitlines()) if line.strip()), "no output")
         return _with(frame, {"outcome": "died", "message": f"with status {done.returncode}: {last.strip()}"}, done.stdout)
     answer = json.loads(out.read_text(encoding="utf-8"))
     if answer["outcome"] == "cannot":

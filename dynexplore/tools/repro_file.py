@@ -28,7 +28,7 @@ from dynexplore.tools.standalone_source import NoSource, source_of
 
 _HEAD = '''"""{title}
 
-Run it: python repro.py. It exits with status 1 as long as the failure is there.
+Run it: python repro.py. It exits with status 1 as long as the bug exists.
 """
 
 import base64

@@ -94,7 +94,7 @@ class _LogConverter:
         last = compile_.attempts
         for attempt in range(1, last):
             self._record(compile_.began, ev.AttemptStarted(frame=frame, attempt=attempt))
-            reasons = str(compile_.metrics.get("restart_reasons") or "torch.compile begins anew")
+            reasons = str(compile_.metrics.get("restart_reasons") or "torch.compile restarts")
             self._record(compile_.began, ev.AttemptRestarted(frame=frame, attempt=attempt, reason=ev.clip(reasons)))
         self._record(compile_.began, ev.AttemptStarted(frame=frame, attempt=last))
         graph = self._graph(compile_, frame, last)
@@ -393,7 +393,7 @@ class _LogConverter:
 _RAISED = re.compile(r"backend='(.*?)' raised:\s*(.*)", re.S)
 
 PHASES = {
-    "entire_frame_compile_time_s": "all of it", "dynamo_time_before_restart_s": "attempts that were given up",
+    "entire_frame_compile_time_s": "all of it", "dynamo_time_before_restart_s": "discarded attempts",
     "backend_compile_time_s": "backend", "inductor_compile_time_s": "Inductor", "code_gen_time_s": "code generation",
 }  # fmt: skip
 """Metric -> the phase whose duration it contains."""

@@ -152,7 +152,7 @@ class _Pairing:
         if is_other or has_counterpart or (mate is None and counterpart is None):
             torch_word, engine_word = self._torch_side.words(torch_key), self._engine_side.words(engine_key)
             message = f"{name} reads `{torch_word}` in {TORCH}, `{engine_word}` in {DYNEXPLORE}"
-            return f"another value is read: {name}", message
+            return f"different value read: {name}", message
         return None
 
     def _bear_other_names(self, torch_key: Key, engine_key: Key) -> bool:

@@ -242,12 +242,12 @@ def _runs(all_calls: list[Call]) -> Iterator[Run]:
 
 def _mark(frame: FrameCall, entry: int) -> str:
     if frame.entry == entry and (frame.outcome == "hit" or entry != ev.EARLIER):
-        return "hit" if frame.outcome == "hit" else "made"
+        return "hit" if frame.outcome == "hit" else "compiled"
     return "miss" if entry in frame.missed else ""
 
 
 def _marks(frame: FrameCall) -> str:
-    """The text of a table cell on a frame's entries: `miss 1, 2, made 5`."""
+    """The text of a table cell on a frame's entries: `miss 1, 2, compiled 5`."""
     missed = f"miss {', '.join(map(views_text.entry_name, frame.missed))}" if frame.missed else ""
     mark = _mark(frame, frame.entry)
     own = f"{mark} {views_text.entry_name(frame.entry)}" if mark else ""
@@ -302,7 +302,7 @@ def _miss_data(recording: Recording, frame: FrameCall) -> dict[str, Any]:
         "lines": [
             [title, f"{short_file(line.file)}:{line.line}", line.code.strip()]
             for title, line in (
-                ("Guard needed at", needed_at(recording, failures[-1])),
+                ("Guarded value used at", needed_at(recording, failures[-1])),
                 ("Called from", call_of_frame(recording, frame.frame)),
             )
             if line is not None and line.line

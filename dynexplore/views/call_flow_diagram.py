@@ -24,7 +24,7 @@ from dynexplore.views.svg import labelled
 STATIONS = {
     "hook": "CPython is about to run it",
     "cache": "what was compiled before",
-    "guards": "does it hold for this call?",
+    "guards": "do they hold for this call?",
     "capture": "bytecode becomes a graph",
     "code swap": "what CPython runs instead",
 }
@@ -82,7 +82,7 @@ def _cache(recording: Recording, frame: FrameCall) -> str:
 def _guards(recording: Recording, frame: FrameCall) -> str:
     if frame.outcome == "hit":
         count = next(added.guard_count for added in recording.of(ev.CacheEntryAdded) if added.entry == frame.entry)
-        return f"entry {frame.entry}: its guards hold ({count})"
+        return f"entry {frame.entry}: {plural(count, 'guard')} passed"
     refusals = (str(change(as_the_program_says(recording, failed))).replace("`", "") for failed in frame.missed.values())
     return "; ".join(f"entry {entry}: {why}" for entry, why in zip(frame.missed, refusals, strict=True))
 
@@ -92,7 +92,7 @@ def _capture(recording: Recording, frame: FrameCall) -> str:
         return ""
     read = plural(len(recording.of_frame(frame.frame, ev.InstructionStepped)), "instruction")
     operators = sum(graph.op_count for graph in recording.graphs if graph.frame == frame.frame)
-    return f"{read} read, a graph of {plural(operators, 'operator')}"
+    return f"read {read}, built a graph with {plural(operators, 'operator')}"
 
 
 def call_flow_text(recording: Recording) -> str:

@@ -1,7 +1,7 @@
-"""A picture of calls against cache entries: the entry that served each call, and the guards that rejected others.
+"""A picture of calls against cache entries: which entry each call hit, and which guard of the others failed.
 
-The idea: compiled code is stored in cache entries, and an entry serves the calls for which its guards pass. A row is a call, a
-column an entry, and a cell the outcome: the entry *serves* the call, rejects it (*no*, with the reason), or was *made* for it.
+The idea: compiled code is stored in cache entries, and an entry is reused for the calls for which its guards pass. A row is a call,
+a column an entry, and a cell the outcome: a *hit*, a *guard failed* (with the reason), or *compiled* for this call.
 A column is the history of an entry, a row is one cache lookup.
 
 In: a recording. Out: `rows(recording)`, the calls in order; `calls_picture(recording)`, an SVG; `calls_text(recording)`, the
@@ -29,16 +29,20 @@ _LETTERS, _LINES = 24, 3
 _STYLE = (
     "svg.calls { max-width: 100%; height: auto; font: 12px system-ui, sans-serif } .calls text { fill: currentColor }"
     " .calls .code { font-family: monospace; font-size: 11px } .calls .head { font-weight: 600 }"
-    " .calls rect { stroke-width: 1.5 } .calls .serves { fill: #1a7f3722; stroke: #1a7f37 }"
-    " .calls .made { fill: #0b63c522; stroke: #0b63c5 }"
-    " .calls .no { fill: #d1242f18; stroke: #d1242f; stroke-dasharray: 4 3 }"
+    " .calls rect { stroke-width: 1.5 } .calls .hit { fill: #1a7f3722; stroke: #1a7f37 }"
+    " .calls .compiled { fill: #0b63c522; stroke: #0b63c5 }"
+    " .calls .miss { fill: #d1242f18; stroke: #d1242f; stroke-dasharray: 4 3 }"
     " .calls path { stroke: #8886; stroke-width: 1 }"
 )
 
 
+_WORDS = {"hit": "cache hit", "miss": "guard failed", "compiled": "compiled"}
+"""The outcomes of an entry for a call, in words."""
+
+
 @dataclass(frozen=True)
 class Answer:
-    """The outcome of an entry for a call. `kind` is "serves", "no" or "made"; `why` describes the guard that failed."""
+    """The outcome of an entry for a call. `kind` is a key of `_WORDS`; `why` describes the guard that failed."""
 
     entry: int
     kind: str
@@ -66,10 +70,10 @@ def rows(recording: Recording, latest: int | None = None) -> list[Row]:
 
 
 def _answers(recording: Recording, frame: FrameCall) -> tuple[Answer, ...]:
-    refused = [Answer(entry, "no", str(change(as_the_program_says(recording, failed)))) for entry, failed in frame.missed.items()]
+    answers = [Answer(entry, "miss", str(change(as_the_program_says(recording, failed)))) for entry, failed in frame.missed.items()]
     if frame.entry >= 0:
-        refused.append(Answer(frame.entry, "serves" if frame.outcome == "hit" else "made"))
-    return tuple(refused)
+        answers.append(Answer(frame.entry, "hit" if frame.outcome == "hit" else "compiled"))
+    return tuple(answers)
 
 
 def calls_text(recording: Recording, latest: int | None = None) -> str:
@@ -77,13 +81,12 @@ def calls_text(recording: Recording, latest: int | None = None) -> str:
     lines = []
     for row in rows(recording, latest):
         lines.append(f"{row.title} ({row.detail})")
-        lines += [f"  entry {answer.entry} {_verb(answer)}" for answer in row.answers]
+        lines += [f"  entry {answer.entry}: {_outcome(answer)}" for answer in row.answers]
     return "\n".join(lines)
 
 
-def _verb(answer: Answer) -> str:
-    words = {"serves": "serves", "no": "says no", "made": "is made"}[answer.kind]
-    return f"{words}: {answer.why}" if answer.why else words
+def _outcome(answer: Answer) -> str:
+    return f"{_WORDS[answer.kind]}: {answer.why}" if answer.why else _WORDS[answer.kind]
 
 
 def calls_picture(recording: Recording, latest: int | None = None) -> str:
@@ -110,10 +113,9 @@ def _row(row: Row, number: int, entries: Sequence[int], width: int) -> str:
 
 
 def _answer(answer: Answer, x: int, top: int) -> str:
-    words = {"serves": "serves", "no": "no", "made": "made for this call"}[answer.kind]
     return (
         f'<rect class="{answer.kind}" x="{x + 3}" y="{top + 5}" width="{COLUMN - 8}" height="{ROW - 10}" rx="5"/>'
-        f'<text class="head" x="{x + 10}" y="{top + 20}">{words}</text>'
+        f'<text class="head" x="{x + 10}" y="{top + 20}">{_WORDS[answer.kind]}</text>'
         f"{_lines(answer.why.replace('`', ''), x + 10, top + 35)}"
     )
 

@@ -75,7 +75,7 @@ def capture_text(recording: Recording) -> str:
 
 def _line(step: Step) -> str:
     line = f"{step.instruction}: [{', '.join(step.stack)}]"
-    return f"{line} makes {'; '.join(step.nodes)}" if step.nodes else line
+    return f"{line}; new node {'; '.join(step.nodes)}" if step.nodes else line
 
 
 def capture_picture(recording: Recording) -> str:

@@ -192,7 +192,7 @@ def _died(recording: Recording) -> Headline | None:
     ended = next((event for event in recording.of(ev.ProgramEnded) if event.error), None)
     if ended is None:
         return None
-    place = f" at {short_file(ended.file)}:{ended.line}" if ended.file else ""
+    place = f" ({short_file(ended.file)}:{ended.line})" if ended.file else ""
     captured = f"Before that: {counted(recording)}." if recording.frames else "Nothing was captured before that."
     violation = explained(ended.error)
     if violation is not None:
@@ -390,7 +390,7 @@ def _and_recompile(recording: Recording) -> tuple[str, str]:
         changed_names = together(causes, LONGEST_CODE + 20)
     remedy = re.split(r"(?<=\.) (?=[A-Z])", _advice(recording, first))[0]
     remedy = (remedy[0].lower() + remedy[1:]).replace("no action needed: ", "no action needed, ")
-    return f"{count}{ev.clip(changed_names, LONGEST_CODE + 20)}", f"On the recompile: {remedy}"
+    return f"{count}{ev.clip(changed_names, LONGEST_CODE + 20)}", f"For the recompile: {remedy}"
 
 
 def _some(count: int, of: int) -> str:

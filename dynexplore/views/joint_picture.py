@@ -31,7 +31,7 @@ LEFT, RIGHT, CUT = 80, WIDTH - 80 - 170, WIDTH // 2
 LETTERS = 24
 """The most characters of a name in a box."""
 
-NOTHING = "No backward: nothing needs a gradient, or the graphs of AOTAutograd were not kept."
+NOTHING = "No backward: no input requires grad, or AOTAutograd's graphs were not saved."
 
 _STYLE = (
     "svg.joint { max-width: 100%; height: auto; font: 12px system-ui, sans-serif } .joint text { fill: currentColor }"

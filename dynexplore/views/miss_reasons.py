@@ -67,9 +67,9 @@ class Reason:
 
     @property
     def line(self) -> str:
-        """One line: "`n` was 1, now 5 (needed at model.py:14)"."""
+        """One line: "`n` was 1, now 5 (used at model.py:14)"."""
         place = self.needed_at
-        return f"{self.change}{f' (needed at {short_file(place.file)}:{place.line})' if place is not None else ''}"
+        return f"{self.change}{f' (used at {short_file(place.file)}:{place.line})' if place is not None else ''}"
 
 
 def reasons_of(recording: Recording, frame: int) -> list[Reason]:

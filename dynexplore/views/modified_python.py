@@ -36,8 +36,8 @@ from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording
 
 HELPERS = {
-    "___next": "next(iterator, ___end): what a `for` loop asks for",
-    "___end": "what ___next gives when there is no further item",
+    "___next": "next(iterator, ___end), the step of a `for` loop",
+    "___end": "returned by ___next when the iterator is exhausted",
     "___iter": "iter",
     "___slice": "slice",
     "___cell": "the cell of the one variable that a lambda reads",
@@ -167,7 +167,7 @@ class _Writer:
         self.parameters = [identifier(parameter) for parameter in parameters]
         steps = [step for step in _steps(view) if step.role != "prologue"]
         if not steps:
-            raise NoPython("the recording does not tell what its instructions do")
+            raise NoPython("the recording does not contain its instructions' effects")
         self.steps = [step for step in steps if step.role != "run again"]
         self.again = [step for step in steps if step.role == "run again"]
         self.places = {step.number: place for place, step in enumerate(self.steps)}
@@ -845,7 +845,7 @@ def _set_function_attribute(block: _Block, step: _Step) -> None:
     node = function.node
     name = next((name for flag, name in _FUNCTION_PARTS if flag == int(step.arg)), "")
     if not isinstance(node, ast.Call) or not name:
-        raise NoPython("it changes a function that was made earlier")
+        raise NoPython("it changes an existing function")
     block.push(ast.Call(node.func, node.args, [ast.keyword(name, value.node), *node.keywords]), value, function)
 
 
@@ -900,6 +900,6 @@ def _raise(block: _Block, step: _Step) -> None:
 @_carries_out("RERAISE")
 def _reraise(block: _Block, step: _Step) -> None:
     if not block.failure:
-        raise NoPython("it goes on raising what was raised before it began")
+        raise NoPython("it re-raises an exception from before it began")
     block.pop()
     block.end(ast.Raise())

@@ -291,7 +291,7 @@ def _facts(recording: Recording, cost: Cost, event: ev.GraphBroke | ev.Recompile
         elif number <= _MOST_FACTS:
             facts.append(["also", str(reason.change), ""])
         if number == 0 and (needed := reason.needed_at) is not None:
-            facts.append(["needed at", f"{short_file(needed.file)}:{needed.line}", ""])
+            facts.append(["used at", f"{short_file(needed.file)}:{needed.line}", ""])
             facts.append([str(needed.line), needed.code.strip(), "line"])
     line = call_of_frame(recording, event.frame) if event is not None else None
     if line is not None and line.line:
@@ -377,7 +377,7 @@ def _verdict(recording: Recording, rows: Sequence[Plain], functions: Sequence[Fu
     if not recompiles and not breaks:
         return _clean(recording, functions, seconds)
     total = seconds["compile"] + seconds["recompile"]
-    of = f" of {seconds_text(total)} of compiling" if total else ""
+    of = f" of {seconds_text(total)} compile time" if total else ""
     counted = []
     if recompiles:
         counted.append((seconds["recompile"], plural(recompiles, "recompile"), "took"))

@@ -107,7 +107,7 @@ def _functions(functions: Sequence[Function], most: int = _MOST_FUNCTIONS) -> li
         )
         for function in ranked[:most]
     ]
-    header = ("captured", "where", "calls", "graphs", "breaks", "recompiles", "operators", "compile time")
+    header = ("function", "location", "calls", "graphs", "breaks", "recompiles", "operators", "compile time")
     lines = text.table(header, rows).split("\n")
     if len(ranked) > most:
         lines.append(f"... and {plural(len(ranked) - most, 'more function')} (--full)")
@@ -124,7 +124,7 @@ def _places(recording: Recording, room: int, width: int, headline_lines: Sequenc
         return []
     is_mixed = len({cost.is_expected for cost in costs}) > 1
     shown_advice = set(headline_lines)
-    lines = ["Costliest first; what needs no action comes last:" if is_mixed else "Costliest first:"]
+    lines = ["Sorted by compile time; entries that need no action come last:" if is_mixed else "Sorted by compile time:"]
     shown = 0
     for number, cost in enumerate(costs[:_MOST_PLACES], 1):
         lines_of_cost = block(number, cost, width, shown_advice)

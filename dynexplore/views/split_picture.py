@@ -78,7 +78,7 @@ def split_text(recording: Recording) -> str:
     for station in stations(recording):
         lines.append(f"{station.title}: {station.detail}")
         if station.travels:
-            lines.append(f"  continues with {', '.join(station.travels)}")
+            lines.append(f"  resumes with {', '.join(station.travels)}")
     return "\n".join(lines)
 
 

@@ -371,7 +371,7 @@ def explanation(recording: Recording, width: int = ev.WIDTH, most_lines: int = 0
     graphs, breaks = recording.graphs, recording.breaks
     ops = sum(graph.op_count for graph in graphs)
     head = [line for sentence in headline(recording).lines for line in _lines(sentence, 2, width)] + [""]
-    head += [f"Dynamo produced {plural(len(graphs), 'graph')}, with {plural(len(breaks), 'graph break')} and {plural(ops, 'op')}"]
+    head += [f"{plural(len(graphs), 'graph')}, {plural(len(breaks), 'graph break')}, {plural(ops, 'operator')}"]
     places, tail = _by_place(recording), _tail(recording, width)
     plain = [*_recompile_lines(recording, width), *_skipped_backends(recording, width), *_skipped_lines(recording, width)]
     lines = [*head, *_break_lines(recording, places, width), *plain, *_prices(recording, 0), *tail]

@@ -77,7 +77,7 @@ class WatchedExplanation(Explanation):
         return contextlib.nullcontext() if self._is_a_part else torch_compiled.uncompiled(self._inside)
 
     def check(self, *args: Any, **kwargs: Any) -> TorchPrediction:
-        """Which entry would serve this call, and which guard of the others fails. Runs nothing, has no side effects."""
+        """Which entry this call would hit, and which guard of the others fails. Runs nothing, has no side effects."""
         return self.session.check(*args, **kwargs)
 
     def what_if(self, changes: Mapping[str, Any] | None = None, /, **more: Any) -> TorchPrediction:
@@ -118,7 +118,7 @@ class WatchedExplanation(Explanation):
     def _recognized(self) -> list[str]:
         other = f'explain(..., engine="{DYNEXPLORE}") shows what this engine captures.'
         if self._is_a_part:
-            return [f"Parts of it are compiled by torch.compile, and the call is watched as it is; {other}"]
+            return [f"Parts of it are compiled by torch.compile, so the call was watched unchanged; {other}"]
         if torch_compiled.is_compiled(self.function):
-            return [f"It is compiled by torch.compile, and here stands what that does; {other}"]
+            return [f"It is compiled by torch.compile, so this report is about torch.compile; {other}"]
         return []

@@ -149,7 +149,7 @@ class Listener:
         return WatchedEntry(number, frame.number, attempt.tensors, attempt.guard_numbers)
 
     def hit(self, code: types.CodeType | None, region: int = -1) -> None:
-        """Record that the first entry of a code object served a call."""
+        """Record that a call hit the first entry of a code object."""
         entries = self._look(private_torch.entries_of, code, region) if code is not None else None
         if code is None or not entries:
             return

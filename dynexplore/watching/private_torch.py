@@ -64,7 +64,7 @@ class PrivateName:
 COMPILE = PrivateName("torch._dynamo.convert_frame", "_compile", "frames, modified bytecode and cache entries")
 TENSORS = PrivateName("torch._dynamo.convert_frame", "has_tensor_in_frame", "how many frames have no tensor")
 ATTEMPT = PrivateName("torch._dynamo.convert_frame", "trace_frame", "attempts")
-REASONS = PrivateName("torch._dynamo.convert_frame", "get_and_maybe_log_recompilation_reasons", "why something is compiled again")
+REASONS = PrivateName("torch._dynamo.convert_frame", "get_and_maybe_log_recompilation_reasons", "recompile reasons")
 SUBGRAPH = PrivateName("torch._dynamo.output_graph", "OutputGraph.compile_subgraph", "graph breaks")
 BREAK = PrivateName("torch._dynamo.symbolic_convert", "InstructionTranslatorBase.log_graph_break", "the causes of graph breaks")
 BACKEND = PrivateName("torch._dynamo.output_graph", "OutputGraph.call_user_compiler", "graphs")

@@ -1,4 +1,4 @@
-"""Verdicts of torch's real guards on a call that is not made: which entry would serve it, and which guard of the others fails.
+"""Verdicts of torch's real guards on a call that is not made: which entry would hit, and which guard of the others fails.
 
 The idea: torch.compile attaches its cache entries to the code object, each with its guard tree. The tree itself is evaluated, with
 the locals that the frame of such a call would have; nothing is run or compiled, and the order of entries does not change. The
@@ -30,8 +30,8 @@ from dynexplore.watching import private_torch
 
 @dataclass(frozen=True, slots=True)
 class TorchVerdict:
-    """One entry: its number and frame in the recording (0: created before the watch began), whether it would serve the call, and
-    the failing guard, as printed by torch and in words.
+    """One entry: its number and frame in the recording (0: created before the watch began), whether it would hit, and the
+    failing guard, as printed by torch and in words.
     """
 
     entry: int
@@ -44,15 +44,15 @@ class TorchVerdict:
         """The entry in one line."""
         name = f"entry {self.entry}" if self.entry else "an entry from before the watch"
         if self.hits:
-            return f"{name}: hits"
-        return f"{name}: does not fit: {change(self.failed) if self.failed is not None else self.check}"
+            return f"{name}: hit"
+        return f"{name}: guard fails: {change(self.failed) if self.failed is not None else self.check}"
 
 
 @dataclass(frozen=True, slots=True)
 class TorchPrediction:
     """What torch.compile would do with a call: `outcome` is "hit", "recompile" or "compile" (there is no entry yet).
 
-    `entry` is the one that would serve it (-1: none), `entries` are all, in the order in which torch tries them.
+    `entry` is the one that would hit (-1: none), `entries` are all, in the order in which torch tries them.
     """
 
     outcome: str
@@ -104,7 +104,7 @@ def frame_locals(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) 
     """The locals of the frame that a call would begin with: parameters, `self`, and closure variables."""
     plain = getattr(function, "__func__", function)
     if not isinstance(plain, types.FunctionType):
-        raise TypeError(f"the guards of {type(plain).__name__} cannot be asked: it is no Python function")
+        raise TypeError(f"the guards of {type(plain).__name__} cannot be evaluated: it is not a Python function")
     owner = () if plain is function else (function.__self__,)
     slots = zip(argument_slots(plain.__code__), slot_values(plain, (*owner, *args), kwargs), strict=True)
     return {**dict(closure_values(plain)), **dict(slots)}
@@ -115,6 +115,6 @@ def _verdict(entry: Any, scope: recompile_reasons.Scope, entry_of: Callable[[Any
     hits, parts = private_torch.check_guards(entry, scope[0])
     if hits:
         return TorchVerdict(watched.number, watched.frame, True)
-    reason = parts[0] if parts else "torch does not say which guard"
+    reason = parts[0] if parts else "torch does not name the guard"
     failed = recompile_reasons.failed_guard(reason, scope, watched.tensors, watched.guards, watched.frame, watched.shown)
     return TorchVerdict(watched.number, watched.frame, False, recompile_reasons.plain_reason(reason), failed)

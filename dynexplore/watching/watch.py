@@ -103,22 +103,22 @@ class Watch:
         return display_hooks.connected().mimebundle(self.recording)
 
     def check(self, fn: Any, /, *args: Any, **kwargs: Any) -> TorchPrediction:
-        """Which entry of a compiled function would serve this call, and which guard of the others fails. Runs nothing.
+        """Which cache entry of a compiled function this call would hit, and which guard of the others fails. Runs nothing.
 
         >>> doubled = torch.compile(lambda x, n: x * n, backend="eager")
         >>> with watch() as seen:
         ...     result = doubled(torch.ones(2), 2)
         >>> print(seen.check(doubled, torch.ones(2), 2))
         hit
-          entry 1: hits
+          entry 1: hit
         >>> print(seen.check(doubled, torch.ones(2), 5))
         recompile
-          entry 1: does not fit: `n` was 2, now 5
+          entry 1: guard fails: `n` was 2, now 5
         """
         return predict(torch_compiled.original_of(fn), args, kwargs, self._listener.entry_of, private_torch.region_of(fn))
 
     def note_hit(self, fn: Any) -> None:
-        """Record that an entry served a call of `fn`: torch moves that entry to the front."""
+        """Record that a call of `fn` hit an entry: torch moves that entry to the front."""
         self._listener.hit(_code(fn), private_torch.region_of(fn))
 
     def code_of(self, fn: Any) -> int:

@@ -1,7 +1,7 @@
 """The session of a watched call: the verdicts of torch's own guards on changed inputs.
 
 The idea: the "What if" pane queries a session, whichever engine it belongs to. This one answers for torch.compile, in the same
-terms: which entry would serve the call, or which guard of each entry fails. torch's guards are evaluated up to the first failure,
+terms: which entry the call would hit, or which guard of each entry fails. torch's guards are evaluated up to the first failure,
 so one guard is reported per entry. A recompile is not attempted, because torch would really have to compile. Edited source and live
 runs are only supported by this project's engine.
 
@@ -26,8 +26,8 @@ from dynexplore.watching.real_guards import TorchPrediction, TorchVerdict
 from dynexplore.watching.watch import Watch
 
 _WORDS = {
-    "recompile": "torch.compile compiles it again: no entry fits",
-    "compile": "torch.compile compiles it: there is no entry yet",
+    "recompile": "Recompile: no cache entry matches",
+    "compile": "First compile: there is no cache entry yet",
 }
 
 
@@ -64,17 +64,17 @@ class WatchedSession:
     def of_frame(self, frame: int | None) -> WatchedSession:
         """This session, for frames of the explained function. Raises LookupError for frames of functions that it called."""
         if self._is_a_part:
-            raise LookupError("Only parts of this module are compiled by torch.compile: explain such a part to ask its guards.")
+            raise LookupError("Only parts of this module are compiled by torch.compile: explain one of them to check its guards.")
         code = self._watch.code_of(self._compiled)
         if frame is not None and self._watch.recording.original_code(frame).id != code:
             name = self._watch.recording.original_code(frame).qualname
-            raise LookupError(f"The inputs of {name} were not kept: explain {name} itself to ask its guards.")
+            raise LookupError(f"The inputs of {name} were not kept: explain {name} itself to check its guards.")
         return self
 
     to_edit = of_frame
 
     def check(self, *args: Any, **kwargs: Any) -> TorchPrediction:
-        """Which entry would serve this call, and which guard of the others fails. Runs nothing, has no side effects."""
+        """Which entry this call would hit, and which guard of the others fails. Runs nothing, has no side effects."""
         return self._watch.check(self._compiled, *args, **kwargs)
 
     def predict(self, changes: Mapping[str, Any]) -> TorchPrediction:
@@ -97,12 +97,12 @@ class WatchedSession:
     """Only torch's guards are evaluated: there is no slower, more complete answer."""
 
     def _describe_hit(self, prediction: TorchPrediction) -> str:
-        """The entry that serves the call, and its reach: guards of resume functions need values that do not exist yet."""
-        served = next(verdict for verdict in prediction.entries if verdict.hits)
-        if not served.entry:
-            return "torch.compile serves it with an entry from before the watch"
-        name = f"torch.compile serves it with entry {served.entry}"
-        breaks = self._watch.recording.of_frame(served.frame, ev.GraphBroke)
+        """The entry that the call hits, and its reach: guards of resume functions need values that do not exist yet."""
+        hit = next(verdict for verdict in prediction.entries if verdict.hits)
+        if not hit.entry:
+            return "Cache hit: torch.compile reuses an entry from before the watch"
+        name = f"Cache hit: torch.compile reuses entry {hit.entry}"
+        breaks = self._watch.recording.of_frame(hit.frame, ev.GraphBroke)
         return f"{name}, up to its graph break; the rest is unknown" if breaks else f"{name}, and nothing is compiled"
 
     def _shown(self, verdict: TorchVerdict) -> EntryVerdict:

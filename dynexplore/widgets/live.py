@@ -148,7 +148,7 @@ class Live:
                 return self._answer(name, question)
         if name == "rerun":
             return {"busy": True}
-        raise CannotAnswer("A cell is running: ask again when it has ended.")
+        raise CannotAnswer("A cell is running: try again when it has finished.")
 
     def _answer(self, name: str, question: Body) -> Body:
         frame = question.get("frame")

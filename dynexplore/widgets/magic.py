@@ -89,10 +89,10 @@ class DynamoMagics(Magics):
     @argument("-o", "--output", metavar="NAME", default="", help="bind the recording to this name")
     @argument("--view", default=SHOWN, help=f"what is shown: {', '.join(VIEWS)}")
     @argument("--artifacts", metavar="PARTS", default="", help=f"keep what Inductor makes of the graphs: all, or some of {_PARTS}")
-    @argument("--engine", default="dynexplore", help="whose capture is shown: dynexplore, or torch.compile, which is watched")
-    @argument("--diagnose", action="store_true", help="find the first layer that fails, up to the backend (inductor)")
+    @argument("--engine", default="dynexplore", help="the engine to show: dynexplore, or torch.compile (watched)")
+    @argument("--diagnose", action="store_true", help="find the first compiler stage that fails, up to the backend (inductor)")
     @argument("--no-real", action="store_true", help="do not record real values, and replay no graphs")
-    @argument("--no-run", action="store_true", help="show the bytecode of the cell, and run nothing")
+    @argument("--no-run", action="store_true", help="show the cell's bytecode without running it")
     @argument("code", nargs="...", help="the expression to run; a cell magic has its code below")
     @line_cell_magic
     def dynamo(self, line: str, cell: str | None = None) -> Any:

@@ -5,7 +5,7 @@ The idea: the explorer shows everything; a picture shows one thing, and its text
 In: a Recording, or anything with one.
 Out: the functions below, each of which returns a `Picture`:
 - `split(shown)`: where a function was split, and the values passed between the parts;
-- `calls(shown)`: which cache entry served each call, and which guard of the others failed;
+- `calls(shown)`: which cache entry each call hit, and which guard of the others failed;
 - `way(shown)`: the stations that each call went through;
 - `capture(shown)`: the instructions, and the nodes that they created;
 - `traffic(shown)`: memory reads and writes of operators and kernels;
@@ -60,7 +60,7 @@ def split(shown: Any) -> Picture:
 
 
 def calls(shown: Any) -> Picture:
-    """Which cache entry served each call, and which guard of the others failed.
+    """Which cache entry each call hit, and which guard of the others failed.
 
     >>> from dynexplore import Recording
     >>> calls(Recording())
@@ -114,7 +114,7 @@ def joint(shown: Any) -> Picture:
 
     >>> from dynexplore import Recording
     >>> joint(Recording())
-    No backward: nothing needs a gradient, or the graphs of AOTAutograd were not kept.
+    No backward: no input requires grad, or AOTAutograd's graphs were not saved.
     """
     return Picture(joint_picture, joint_text, recording_of(getattr(shown, "explanation", shown)))
 

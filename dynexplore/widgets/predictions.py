@@ -48,13 +48,13 @@ class Prediction:
         Raises ValueError if there is no such choice: then the tutorial no longer matches the program.
         """
         if fact not in self.choices:
-            raise ValueError(f"the recording says {fact!r}, which is none of the choices {list(self.choices)}")
+            raise ValueError(f"the recorded answer {fact!r} is none of the choices {list(self.choices)}")
         if self.choice is None:
-            verdict, chosen = f"No prediction made. The recording says: {fact}.", fact
+            verdict, chosen = f"No prediction made. The answer is {fact}.", fact
         elif self.choice == fact:
             verdict, chosen = f"Right, {fact}.", fact
         else:
-            verdict, chosen = f"You predicted {self.choice}. The recording says: {fact}.", self.choice
+            verdict, chosen = f"You predicted {self.choice}. The answer is {fact}.", self.choice
         print(textwrap.fill(f"{verdict} {self.choices[chosen]}".strip(), WIDTH))
 
     def __repr__(self) -> str:
@@ -74,7 +74,7 @@ def predict(question: str, choices: Mapping[Any, str]) -> Prediction:
     >>> graphs = predict("How many graphs?", {1: "The `if` depends on data.", 2: "One on each side of the break."})
     >>> graphs.choice = 1
     >>> graphs.judge(2)
-    You predicted 1. The recording says: 2. The `if` depends on data.
+    You predicted 1. The answer is 2. The `if` depends on data.
     """
     return Prediction(question, choices)
 

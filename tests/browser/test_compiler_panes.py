@@ -105,7 +105,7 @@ def test_a_line_leads_to_its_kernel_and_back(opened: Opened) -> None:
     """One click shows the kernel of the line at hand and each stage before it; a click on a kernel leads to its line."""
     page = opened(made_by_a_compiler(LOWERED))
     page.evaluate("dynexplore.go(dynexplore.frame.states.findLastIndex((state) => dynexplore.lineOf(state) === 11))")
-    page.locator(".dynx-source").get_by_role("button", name="What the compiler made").click()
+    page.locator(".dynx-source").get_by_role("button", name="Show the compiled code").click()
     chain = page.locator(".dynx-chain")
     expect(chain).to_contain_text("Line 11 became")
     assert chain.get_by_role("button").all_inner_texts() == ["forward graph", "forward kernels"]

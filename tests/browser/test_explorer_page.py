@@ -264,4 +264,4 @@ def test_without_scripts_the_static_text_is_there(opened: Opened) -> None:
 def test_data_of_another_version_is_refused(opened: Opened) -> None:
     """Data of another shape gives one sentence."""
     page = opened(toy(), change=(f"const SCHEMA = {SCHEMA};", "const SCHEMA = 99;"))
-    assert page.locator(".dynexplore").inner_text() == "This recording was made by another version of dynexplore."
+    assert page.locator(".dynexplore").inner_text() == "This recording was saved by a different version of dynexplore."

@@ -70,7 +70,7 @@ def test_own_options_may_stand_anywhere(words: list[str], ordered: list[str]) ->
         (["open", "README.md"], "dynexplore: README.md: "),
         (["open", "--save", "o.svg"], "dynexplore: without a recording, only a viewer page can be written: --html OUT"),
         (["replay", "README.md"], "dynexplore: README.md is not a frame saved by dynexplore"),
-        (["replay", "README.md", "--html", "o.html"], "dynexplore: files are written of a run, and nothing runs without --trust"),
+        (["replay", "README.md", "--html", "o.html"], "dynexplore: output files come from a run, and nothing runs without --trust"),
         (
             ["explain", "setup.py", "--html", "no/such/folder.html"],
             "dynexplore: no/such/folder.html cannot be written: ",
@@ -122,7 +122,7 @@ def test_the_readme_shows_what_is_printed() -> None:
     command = [sys.executable, "-m", "dynexplore", "explain", "examples/toy.py"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     assert is_as_said(shown, done.stdout)
-    assert done.stderr == "dynexplore: capturing toy (toy.py:6); --only NAME or --all chooses otherwise\n"
+    assert done.stderr == "dynexplore: capturing toy (toy.py:6); to capture something else, pass --only NAME or --all\n"
 
 
 def test_a_script_that_fails_keeps_its_traceback_and_status(script: Path) -> None:
@@ -132,7 +132,7 @@ def test_a_script_that_fails_keeps_its_traceback_and_status(script: Path) -> Non
     assert done.returncode == 1
     assert done.stderr.endswith("ValueError: mine\n")
     assert "runpy" not in done.stderr and "dynexplore/" not in done.stderr
-    assert "script.py ended with ValueError: mine at script.py:10.\nBefore that: 1 graph, 0 graph breaks" in done.stdout
+    assert "script.py ended with ValueError: mine (script.py:10).\nBefore that: 1 graph, 0 graph breaks" in done.stdout
 
 
 def test_a_script_may_exit(script: Path) -> None:

@@ -116,7 +116,7 @@ def test_what_cannot_be_signed_is_opened_all_the_same(
     begins = "dynexplore: the drawings of a tutorial are words until its cells are run, for "
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     cli.main(["lab"])
-    assert capsys.readouterr().err == f"{begins}git knows nothing of this folder\n"
+    assert capsys.readouterr().err == f"{begins}this folder is not in a git repository\n"
     with monkeypatch.context() as no_programs:
         no_programs.setenv("PATH", "")
         cli.main(["lab"])

@@ -43,14 +43,14 @@ def script_of(tmp_path: Path, source: str) -> Path:
 ENDING = [signal.SIGINT, signal.SIGTERM]
 GRAPH = "double (script.py:5) is one graph of 1 operator"
 ENDS = {
-    "raise ValueError('mine')": (1, "script.py ended with ValueError: mine at script.py:11."),
-    "raise KeyboardInterrupt": (-signal.SIGINT, "script.py ended with KeyboardInterrupt at script.py:11."),
-    "import no_such_module": (1, "script.py ended with ModuleNotFoundError: No module named 'no_such_module' at script.py:11."),
+    "raise ValueError('mine')": (1, "script.py ended with ValueError: mine (script.py:11)."),
+    "raise KeyboardInterrupt": (-signal.SIGINT, "script.py ended with KeyboardInterrupt (script.py:11)."),
+    "import no_such_module": (1, "script.py ended with ModuleNotFoundError: No module named 'no_such_module' (script.py:11)."),
     "sys.exit()": (0, GRAPH),
     "sys.exit('no')": (1, GRAPH),
     "sys.exit(7)": (7, GRAPH),
     "raise SystemExit": (0, GRAPH),
-    "raise BaseException('odd')": (1, "script.py ended with BaseException: odd at script.py:11."),
+    "raise BaseException('odd')": (1, "script.py ended with BaseException: odd (script.py:11)."),
 }
 """How a script ends -> its status as subprocess gives it, and a sentence of the report."""
 

@@ -47,10 +47,10 @@ def test_diagnose_names_the_failing_layer(script: Path, tmp_path: Path) -> None:
     page = tmp_path / "d.html"
     done = run("diagnose", f"{script}:wave", "3", "--lr", "1", "--backend", "no_sine", "--html", page)
     assert done.stdout.startswith("arguments ['3', '--lr', '1']\nthe first call of wave in "), done.stdout + done.stderr
-    assert "First failing layer: backend" in done.stdout and "no sines here" in done.stdout
+    assert "First failing stage: backend" in done.stdout and "no sines here" in done.stdout
     assert (done.returncode, done.stderr) == (1, "")
     assert "in wave 4\n" in done.stdout
-    assert page.read_text().startswith("<!doctype html>") and "First failing layer: backend" in page.read_text()
+    assert page.read_text().startswith("<!doctype html>") and "First failing stage: backend" in page.read_text()
 
 
 def test_minify_writes_the_program(script: Path, tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ WRONG: dict[str, list[tuple[int, str, str]]] = {
         (2, "lambda x: x.sum()", "and busy returns"),
     ],
     "08": [
-        (1, "wave", "something is cheap to compute again"),
+        (1, "wave", "something is cheap to recompute"),
         (1, "lambda x: torch.tanh(x)", "use two operators or more; it has 1"),
     ],
     "09": [

@@ -90,7 +90,7 @@ def test_what_is_not_supported_fails_at_import(pretended: str, told: str) -> Non
     code = f"{NO_EXTENSION}import platform; {pretended}\nimport dynexplore"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
     here = told.format(*sys.version_info[:2])
-    sentence = f"ImportError: dynexplore runs on Linux with CPython 3.11, 3.12, 3.13 or 3.14, and this is {here}."
+    sentence = f"ImportError: dynexplore runs on Linux with CPython 3.11, 3.12, 3.13 or 3.14, but this is {here}."
     assert (done.returncode, done.stderr.splitlines()[-1]) == (1, sentence)
 
 

@@ -109,7 +109,7 @@ def test_predictions_are_judged_by_a_recording(notebook: dict[str, Any]) -> None
         if asked := re.match(r"(\w+) = predict\(", source(cell)):
             judged = cells[place + 1]
             assert f"{asked[1]}.judge(" in source(judged), source(cell)
-            assert "No prediction made. The recording says: " in json.dumps(judged["outputs"])
+            assert "No prediction made. The answer is " in json.dumps(judged["outputs"])
 
 
 def test_a_tutorial_is_short(notebook: dict[str, Any]) -> None:

@@ -58,7 +58,7 @@ def test_another_system_is_refused_in_one_sentence() -> None:
     ):
         code = f"import sys, setuptools, platform; {pretended}; exec(open('setup.py').read())"
         done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
-        sentence = f"dynexplore runs on Linux with CPython 3.11, 3.12, 3.13 or 3.14, and this is {told}.\n"
+        sentence = f"dynexplore runs on Linux with CPython 3.11, 3.12, 3.13 or 3.14, but this is {told}.\n"
         assert (done.returncode, done.stderr) == (1, sentence)
 
 

@@ -119,7 +119,7 @@ def test_a_trace_bakes_a_branch_in(branch_comparison: Any) -> None:
 
 def test_methods_without_data_refuse_a_branch(branch_comparison: Any) -> None:
     """fx and export fail with one sentence of ours and their own message, and have no graph to show."""
-    for key, words in (("fx", "cannot be decided"), ("export", "decides on the data of a tensor")):
+    for key, words in (("fx", "cannot be evaluated"), ("export", "control flow depends on tensor data")):
         outcome = branch_comparison[key]
         assert outcome.failed and words in outcome.failure and "\n" not in outcome.failure
         assert outcome.message and len(outcome.message) <= 400

@@ -77,7 +77,7 @@ def test_chatty_explained() -> None:
     """The explanation counts, and names both reasons with file, line and code."""
     explanation = dynexplore.explain(chatty, POSITIVE, NEGATIVE)
     text = str(explanation)
-    assert "\n\nDynamo produced 3 graphs, with 2 graph breaks and 7 ops\nBreak reasons:\n" in text
+    assert "\n\n3 graphs, 2 graph breaks, 7 operators\nBreak reasons:\n" in text
     assert f'File "{__file__}", line {chatty.__code__.co_firstlineno + 2}, in chatty\n     print("woo")' in text
     assert f'File "{__file__}", line {chatty.__code__.co_firstlineno + 3}, in chatty\n     if b.sum() < 0:' in text
 

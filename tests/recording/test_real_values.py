@@ -84,7 +84,7 @@ def test_an_attempt_that_was_given_up() -> None:
     """What it shares with the graph that ran is known, nothing else: a node of the same name may be another one."""
     assert of(0, Y, attempt=1).provenance == "replayed"
     other = ev.ValueView(7, "TensorVariable", "", "", "other")
-    assert of(1, other, attempt=1).why == "this attempt was given up, and its graph never ran"
+    assert of(1, other, attempt=1).why == "this attempt was discarded, and its graph never ran"
 
 
 def test_another_run_has_other_values() -> None:

@@ -148,4 +148,4 @@ def test_a_backend_with_random_numbers_of_its_own_is_not_blamed() -> None:
     recording = recorded(lambda x: (x + torch.rand(3), x * 2), torch.ones(3), backend=draws)
     (run,) = recording.of(ev.RunCompared)
     assert (run.outputs, recording.divergences) == (1, ())
-    assert run.notes == ("output add was not compared: the backend draws random numbers of its own",)
+    assert run.notes == ("output add was not compared: the backend draws its own random numbers",)

@@ -62,7 +62,7 @@ def test_what_an_explanation_holds() -> None:
 def test_it_unpacks_as_the_early_api_did() -> None:
     """Iterating gives (explanation, out_guards, graphs, ops_per_graph)."""
     text, out_guards, graphs, ops_per_graph = dynexplore.explain(straight, X)
-    assert text.splitlines()[2:] == ["Dynamo produced 1 graph, with 0 graph breaks and 2 ops"]
+    assert text.splitlines()[2:] == ["1 graph, 0 graph breaks, 2 operators"]
     assert len(graphs) == len(ops_per_graph) == 1 and out_guards
 
 
@@ -72,7 +72,7 @@ def test_print_and_html() -> None:
     assert str(explanation) == repr(explanation)
     lines = str(explanation).splitlines()
     below_headline = lines.index("") + 1
-    assert lines[below_headline:][:2] == ["Dynamo produced 2 graphs, with 1 graph break and 3 ops", "Break reasons:"]
+    assert lines[below_headline:][:2] == ["2 graphs, 1 graph break, 3 operators", "Break reasons:"]
     assert "     dynexplore.graph_break()" in lines and any(line.startswith("   fix: ") for line in lines)
     shown = explanation._repr_mimebundle_()
     assert "two_parts" in shown["text/html"] and shown["text/plain"]

@@ -62,9 +62,9 @@ def test_verdicts_print_as_lines_and_are_a_table_in_a_notebook() -> None:
     verdicts = session.check(X, mode="relu")
     assert verdicts == list(verdicts) and repr(verdicts) == "\n".join(map(str, verdicts)) and not repr(verdicts).startswith("[")
     shown = verdicts._repr_html_()
-    assert "<strong>no entry fits: a call would be compiled</strong>" in shown
+    assert "<strong>no entry matches: a call would be compiled</strong>" in shown
     assert shown.count("<tr>") == 1 + sum(len(entry.guards) for entry in verdicts)
-    assert f"<strong>entry {verdicts[0].entry} hits</strong>" in session.check(X, 4)._repr_html_()
+    assert f"<strong>cache hit: entry {verdicts[0].entry}</strong>" in session.check(X, 4)._repr_html_()
 
 
 def test_a_verdict_leads_to_the_recorded_guard() -> None:
@@ -250,13 +250,13 @@ def test_another_source_is_explained_beside_the_recorded_one() -> None:
 
     def breaks(x: torch.Tensor) -> torch.Tensor:
         x.add_(1)
-        print("half way")
+        print("halfway")
         return x * SCALE + seen
 
     x = torch.zeros(4)
     session = session_of(breaks, x)
     before = x.clone()
-    done = session.rerun(session.source.replace('print("half way")', "pass"))
+    done = session.rerun(session.source.replace('print("halfway")', "pass"))
     assert (done.before.breaks, done.after.breaks) == (1, 0) and done.after.graphs == 1 and not done.error
     assert torch.equal(x, before)
     assert "breaks     1 -> 0" in str(done)

@@ -33,7 +33,7 @@ SAME = [
 ]
 
 DIFFERENT = [
-    (torch.ones(3), torch.ones(3) + 1e-2, "differs by 0.01 at [0], where 0.0001 is allowed"),
+    (torch.ones(3), torch.ones(3) + 1e-2, "differs by 0.01 at [0] (allowed: 0.0001)"),
     ([1, (2, 3)], [1, (2, 4)], "[1][1]: 3 expected, 4 found"),
     ({"a": 1}, {"b": 1}, "keys ['a'] expected, ['b'] found"),
     (Output(torch.ones(2)), Output(torch.ones(3)), ".loss: shape (2,) expected, (3,) found"),

@@ -119,4 +119,4 @@ def test_a_script_with_a_wrong_call(tmp_path: Path, capsys: pytest.CaptureFixtur
         "import torch\nf = torch.compile(lambda x: x + 1, backend=lambda graph, inputs: lambda x: (x + 2,))\nf(torch.ones(2))\n"
     )
     assert main(["watch", "--no-steps", str(script), "--check"]) == 1
-    assert "Call 1 of <lambda> differs from eager mode: the value: differs by 1 at [0]" in capsys.readouterr().out
+    assert "Call 1 of <lambda> differs from eager mode: the value differs by 1 at [0]" in capsys.readouterr().out

@@ -72,5 +72,5 @@ def test_causes_come_first() -> None:
     assert lines[at].startswith("  6 x DX208: ") and "        and 3 more places" in lines[at + 1 : at + 8]
     again = [line for line in lines if "TENSOR_MATCH" in line]
     assert len(again) == 1 and again[0].startswith("  6 x local 'x' TENSOR_MATCH: expected float32[2] cpu, found float64[2] cpu")
-    assert "  6 x cache limit 1 reached" in lines
+    assert "  6 x recompile limit (1) reached" in lines
     assert len(lines) <= 25

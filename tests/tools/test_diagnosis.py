@@ -74,7 +74,7 @@ def test_nothing_is_wrong() -> None:
     layer, text, found = diagnosed(model, X, backend="aot_eager")
     assert (
         layer is None
-        and "\n\nEvery layer matches plain Python.\nOnly one input was tested" in text
+        and "\n\nEvery stage matches plain Python.\nOnly one input was tested" in text
         and "\nMemory: peak " in text
     )
     assert [stage.layer for stage in found.stages] == ["plain Python", "capture", "AOTAutograd"]
@@ -89,8 +89,8 @@ def test_nothing_is_wrong() -> None:
     ("backend", "words"),
     [
         (crashes, "backend 'crashes' failed to compile"),
-        (is_off, 'the value["loss"]: differs by 0.12'),
-        (wrong_backward, "the gradient of argument[0]: differs by 0.0"),
+        (is_off, 'the value["loss"] differs by 0.12'),
+        (wrong_backward, "the gradient of argument[0] differs by 0.0"),
     ],
 )
 def test_a_faulty_backend(backend: Any, words: str) -> None:
@@ -154,8 +154,8 @@ def test_a_program_that_gives_something_else_each_time() -> None:
         return x * next(count)
 
     layer, text, found = diagnosed(unsteady, X)
-    assert layer is None and "returns a different value each time (the value: differs by" in text
-    assert "\n\nEvery layer runs.\n" in text
+    assert layer is None and "returns a different value each time (the value differs by" in text
+    assert "\n\nEvery stage runs.\n" in text
     layer, text, _ = diagnosed(lambda x: torch.sin(x) * next(count), X, backend=crashes)
     assert layer == "backend" and "a different value each time" in text
     assert "a different value each time" in found._repr_html_()

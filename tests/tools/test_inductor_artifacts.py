@@ -133,7 +133,7 @@ assert dynexplore.coverage(f, x, backend="inductor").notice == found.notice
 said = dynexplore.diagnose(f, x)
 assert said.failing is None and [stage.verdict for stage in said.stages] == ["ok", "ok", "ok", "absent"], said
 said_in_lines = str(said).replace("\\n    ", " ")
-assert found.notice in said_in_lines and "Every layer that could be tested matches plain Python." in said_in_lines
+assert found.notice in said_in_lines and "Every stage that could be tested matches plain Python." in said_in_lines
 assert "was not tested" in said._repr_html_()
 optimized = lambda f, x: dynexplore.optimize("inductor")(f)(x)
 for tool in (dynexplore.minify, lambda *args: dynexplore.minify(*args, after="aot"), optimized):

@@ -72,7 +72,7 @@ def calls() -> Recording:
             ev.GuardFailed(frame=frame, entry=entry, index=2, scope="local", source="n", kind="EQUALS", expected="3", actual="4")
         )
     r.record(ev.CacheLimitReached(frame=frame, function="f", limit=2, reason="n"))
-    r.record(ev.FrameSkipped(frame=frame, function="f", file="a.py", line=1, reason="cache limit 2 reached"))
+    r.record(ev.FrameSkipped(frame=frame, function="f", file="a.py", line=1, reason="recompile limit (2) reached"))
     r.record(ev.CallEnded(frame=0, call=4, error="ValueError"))
     return r
 
@@ -100,9 +100,9 @@ def test_the_timeline_as_text() -> None:
     lines = cache_timeline.text(calls()).splitlines()
     assert lines[0].split() == ["call", "function", "outcome", "entry", "1", "entry", "2"]
     assert [line.split() for line in lines[2:6]] == [
-        ["1", "f", "compile", "made"],
+        ["1", "f", "compile", "compiled"],
         ["2", "f", "hit", "hit"],
-        ["3", "f", "recompile", "miss", "made"],
+        ["3", "f", "recompile", "miss", "compiled"],
         ["4", "f", "limit", "reached", "miss", "miss"],
     ]
     assert lines[6] == "call 3, f: local 'x' TENSOR_MATCH: expected [4], found [5]"
@@ -154,7 +154,7 @@ def test_the_browsers_data_is_plain() -> None:
     assert data["timeline"]["misses"]["3"]["with"] == 1 and "difference" not in data["timeline"]["misses"]["4"]
     limit = data["timeline"]["misses"]["4"]
     assert limit["failed"][0] == {"entry": 2, "guard": "n == 3", "found": "4", "others": 0}
-    assert limit["lines"] == [["Guard needed at", "a.py:1", "def f(x): ..."]]
+    assert limit["lines"] == [["Guarded value used at", "a.py:1", "def f(x): ..."]]
     assert [call["tried"] for call in data["anatomy"]["calls"]] == [{"1": -1}, {"1": 1}, {"2": 2, "1": 2}]
     assert data["anatomy"]["entries"][0]["asked"] == ["RESUME (offset 0, line 1)"] * 3
 

@@ -26,8 +26,8 @@ def test_a_row_is_a_call_and_says_who_served_it_and_who_refused() -> None:
     made = rows(explained().recording)
     first, second = made[0].answers[0].entry, made[2].answers[-1].entry
     assert [row.title.partition(": ")[2] for row in made] == ["compile", "hit", "recompile", "hit"]
-    assert made[0].answers == (Answer(first, "made"),) and made[1].answers == made[3].answers == (Answer(first, "serves"),)
-    assert made[2].answers == (Answer(first, "no", "`mode` was '<b>', now 'times'"), Answer(second, "made"))
+    assert made[0].answers == (Answer(first, "compiled"),) and made[1].answers == made[3].answers == (Answer(first, "hit"),)
+    assert made[2].answers == (Answer(first, "miss", "`mode` was '<b>', now 'times'"), Answer(second, "compiled"))
 
 
 def test_the_picture_is_well_formed_and_says_itself_in_words() -> None:
@@ -36,7 +36,7 @@ def test_the_picture_is_well_formed_and_says_itself_in_words() -> None:
     root = ElementTree.fromstring(calls_picture(explanation.recording))
     shown = pictures.calls(explanation)
     assert root.get("aria-label") == str(shown).replace("\n", "; ")
-    assert [box.get("class") for box in root.findall("rect")] == ["made", "serves", "no", "made", "serves"]
+    assert [box.get("class") for box in root.findall("rect")] == ["compiled", "hit", "miss", "compiled", "hit"]
     assert "<b>" not in shown._repr_html_()
 
 

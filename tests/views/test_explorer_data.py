@@ -149,7 +149,8 @@ def test_the_facts_of_a_page() -> None:
     (call,) = data["timeline"]["calls"]
     assert call["arguments"] == "" and call["frames"][-1]["missed"]["1"].endswith("expected dtype float32, found dtype float64")
     assert data["timeline"]["misses"]["4"]["reports"]["1"].startswith("Guard failed: local 'a' TENSOR_MATCH\n")
-    assert [called["reason"] for call in data["timeline"]["calls"] for called in call["frames"]][-1] == "cache limit 1 reached"
+    called = [called for call in data["timeline"]["calls"] for called in call["frames"]]
+    assert called[-1]["reason"] == "recompile limit (1) reached"
 
 
 def test_what_a_compiler_made_stands_with_its_graph() -> None:

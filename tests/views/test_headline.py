@@ -135,7 +135,7 @@ def test_a_recompile_by_size() -> None:
     assert lines(explain(doubles).calls(torch.ones(8, 3), torch.ones(9, 3))) == [
         "doubles: 2 graphs, 0 graph breaks, 1 recompile.",
         f"doubles ({stands(doubles)}) recompiled in call 2: `x` had 8 rows, now 9.",
-        "No action needed: the new version accepts any such size. Pass dynamic=True to compile it on the first call.",
+        "No action needed: the new version accepts other sizes, too. With dynamic=True, the first call compiles that version.",
     ]
 
 
@@ -573,7 +573,7 @@ def test_a_recompile_beside_a_break() -> None:
     told = lines(explain(branches).calls((torch.ones(2), torch.ones(2)), (torch.ones(3), torch.ones(3))))
     assert "2 recompiles (`a` and `" in told[0] and told[0].endswith("` had 2 elements, now 3).")
     assert told[1].startswith("The graph breaks") and "`if` on a tensor value" in told[1]
-    assert told[2].endswith("On the recompile: no action needed, the new version accepts any such size.")
+    assert told[2].endswith("For the recompile: no action needed, the new version accepts other sizes, too.")
 
 
 def test_a_recompile_by_texts_with_backquotes_beside_a_break() -> None:
@@ -930,7 +930,7 @@ DTYPE_AND_ROWS = "`x` was float32, now float64, and had 8 rows, now 9"
 @pytest.mark.parametrize(
     ("changed", "causes", "advice"),
     [
-        (("x",), [DTYPE_AND_ROWS], ["if you use both: each gets", ". The new version accepts any such size"]),
+        (("x",), [DTYPE_AND_ROWS], ["if you use both: each gets", ". The new version accepts other sizes, too"]),
         (("x", "flag"), [DTYPE_AND_ROWS, "`flag` was True, now False"], ["if you use all of these: each combination gets"]),
         (("n", "flag"), ["`n` was 2, now 3", "`flag` was True, now False"], ["any value of `n`", "both values of `flag`"]),
         (("n", "keys"), ["`n` was 2, now 3", "the keys of `keys` now include `b`"], ["Use the same keys in `keys`"]),

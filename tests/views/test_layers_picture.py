@@ -20,7 +20,7 @@ def test_the_first_that_fails_is_marked_and_says_what_is_wrong() -> None:
     root = ElementTree.fromstring(shown._repr_html_())
     assert [box.get("class") for box in root.findall("rect")] == ["ok", "ok", "ok", "fails"]
     assert root.get("aria-label") == str(shown).replace("\n", "; ")
-    assert str(shown).splitlines()[-1].startswith("backend: fails: the value: differs by")
+    assert str(shown).splitlines()[-1].startswith("backend: fails: the value differs by")
 
 
 def test_where_nothing_fails_nothing_stands_below() -> None:

@@ -86,4 +86,4 @@ def test_a_line_that_torch_wrote_down_is_used_where_no_guard_is_known() -> None:
     recording.record(
         ev.GuardFailed(frame=9, index=0, scope="", source="n", kind="EQUALS", expected="3", actual="4", needed_at=line)
     )
-    assert [reason.line for reason in reasons_of(recording, 9)] == ["`n` was 3, now 4 (needed at model.py:4)"]
+    assert [reason.line for reason in reasons_of(recording, 9)] == ["`n` was 3, now 4 (used at model.py:4)"]

@@ -191,7 +191,7 @@ def test_it_is_said_why_there_is_no_python() -> None:
     """Without steps of the modified code, and where an instruction has no form in Python, a reason stands in its place."""
     view = ev.CodeView(1, "f", "f.py", 1, "", (ev.ListingRow(0, "NOP", steps=(ev.StepView(0, "PUSH_EXC_INFO"),)),))
     assert python_of(view, ["x"]).why == "PUSH_EXC_INFO has no form in Python"
-    assert python_of(dataclasses.replace(view, rows=()), []).why == "the recording does not tell what its instructions do"
+    assert python_of(dataclasses.replace(view, rows=()), []).why == "the recording does not contain its instructions' effects"
     assert modified_python(watched(toy())) == modified_python(Recording()) == ""
     recording = Recording()
     recording.record(ev.FrameEntered(frame=1, parent=None, code=view))

@@ -107,11 +107,11 @@ def branches(x: torch.Tensor) -> torch.Tensor:
 
 
 def test_a_size_that_changed_in_a_resume_function_is_told_as_one_of_the_function() -> None:
-    """Also where what continues has no operator: the new version accepts any such size, and nothing has to be made alike."""
+    """Also where what continues has no operator: the new version accepts other sizes, too, and nothing has to be made alike."""
     explained = dynexplore.explain(branches, torch.ones(32, 2))
     explained.call(torch.ones(4, 2))
     advice = {cost.place.partition(" (")[0]: cost.advice for cost in costs_of(explained.recording) if cost.kind == "recompile"}
-    assert len(advice) == 2 and all("accepts any such size" in words for words in advice.values()), advice
+    assert len(advice) == 2 and all("accepts other sizes, too" in words for words in advice.values()), advice
 
 
 def test_of_many_sizes_the_size_is_named_and_the_call_that_marks_it() -> None:

@@ -151,7 +151,7 @@ def test_the_steps_of_a_program(example: dict[str, Any], name: str, golden: Gold
 def test_chatty_is_explained_as_people_know_it(example: dict[str, Any]) -> None:
     """Three graphs, two breaks and seven ops, with the reasons."""
     lines = text.explanation(recording_of(example, "chatty")).splitlines()
-    assert lines[5] == "Dynamo produced 3 graphs, with 2 graph breaks and 7 ops"
+    assert lines[5] == "3 graphs, 2 graph breaks, 7 operators"
     assert "1. printing or logging (function: print)" in lines and '     print("woo")' in lines
     assert '   File "example.py", line 18, in chatty' in lines
 

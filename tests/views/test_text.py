@@ -58,7 +58,7 @@ def test_the_debug_printout_can_be_in_parts() -> None:
     assert text.debug_printout(r, 1, ["breaks"]).startswith("Graph break DX104")
     assert text.debug_printout(r, 1, ["steps"]) == text.steps(r, 1)
     assert "BYTECODE" not in text.debug_printout(r, 1, ["graph"])
-    assert "plain Python: cache limit 1 reached" in text.debug_printout(with_frame_of_skipped(r), 4)
+    assert "plain Python: recompile limit (1) reached" in text.debug_printout(with_frame_of_skipped(r), 4)
 
 
 def with_frame_of_skipped(r: Recording) -> Recording:
@@ -71,7 +71,7 @@ def test_the_first_line_of_an_explanation_is_the_known_one() -> None:
     lines = text.explanation(toy()).splitlines()
     assert lines[4] == ""  # the headline stands above, its remedy in two lines
     assert lines[5:13] == [
-        "Dynamo produced 2 graphs, with 1 graph break and 7 ops",
+        "2 graphs, 1 graph break, 7 operators",
         "Break reasons:",
         "",
         "1. `if` on a tensor value",
@@ -80,7 +80,7 @@ def test_the_first_line_of_an_explanation_is_the_known_one() -> None:
         "   why: The branch depends on data that exists only when the graph runs.",
         "   fix: Use torch.where, or move the `if` out of the compiled function.",
     ]
-    assert text.explanation(Recording()).splitlines()[3:] == ["Dynamo produced 0 graphs, with 0 graph breaks and 0 ops"]
+    assert text.explanation(Recording()).splitlines()[3:] == ["0 graphs, 0 graph breaks, 0 operators"]
 
 
 def test_an_explanation_names_failures_and_cuts() -> None:

@@ -169,7 +169,7 @@ def f(images):
     return images * 2  # <-
 for n in (8, 8, 5):
     f(torch.ones(n, 3))
-""", "`images` had 8 rows, now 5", "No action needed: the new version accepts any such size"),
+""", "`images` had 8 rows, now 5", "No action needed: the new version accepts other sizes, too"),
     "dynamic is off": _calls("pytorch/pytorch#105279", """
 @torch.compile(backend="eager", dynamic=False)
 def f(x):

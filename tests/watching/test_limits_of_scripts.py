@@ -127,7 +127,7 @@ SCRIPTS = {
         PARAMETERS, ("recompile of update (script.py:3), 8 times", "had size 8 in dimension 1, now 16"), status=1
     ),
     "an interrupted script": Script(
-        INTERRUPTED, ("ended with KeyboardInterrupt at script.py:8.", "graph break at script.py:4 in f"), status=-signal.SIGINT
+        INTERRUPTED, ("ended with KeyboardInterrupt (script.py:8).", "graph break at script.py:4 in f"), status=-signal.SIGINT
     ),
     "what a module beside it compiles": Script(
         "import torch\nimport beside_limits\nfor i in range(2):\n    beside_limits.g(torch.ones(3))\n",

@@ -40,12 +40,12 @@ def test_a_call_that_hits_is_told_with_its_entry(explained: WatchedExplanation) 
 @pytest.mark.parametrize(
     ("changes", "outcome", "says"),
     [
-        ({}, "hit", "entry 2: hits"),
-        ({"n": 7}, "hit", "entry 2: hits\n  entry 1: does not fit: `n` was 2, now 7"),
-        ({"n": "a"}, "recompile", "entry 2: does not fit: the type of `n` was int, now str"),
-        ({"x": {"shape": (5,)}}, "recompile", "entry 2: does not fit: `x` had 2 elements, now 5"),
-        ({"x": {"dtype": torch.float64}}, "recompile", "entry 2: does not fit: `x` was float32, now float64"),
-        ({"shift": 4}, "recompile", "entry 2: does not fit: `shift` was 1, now 4"),
+        ({}, "hit", "entry 2: hit"),
+        ({"n": 7}, "hit", "entry 2: hit\n  entry 1: guard fails: `n` was 2, now 7"),
+        ({"n": "a"}, "recompile", "entry 2: guard fails: the type of `n` was int, now str"),
+        ({"x": {"shape": (5,)}}, "recompile", "entry 2: guard fails: `x` had 2 elements, now 5"),
+        ({"x": {"dtype": torch.float64}}, "recompile", "entry 2: guard fails: `x` was float32, now float64"),
+        ({"shift": 4}, "recompile", "entry 2: guard fails: `shift` was 1, now 4"),
     ],
     ids=["nothing", "number", "type", "size", "dtype", "default"],
 )
@@ -73,7 +73,7 @@ def test_a_compiled_module_is_asked_as_it_is_called() -> None:
     compiled = torch.compile(net, backend="eager")
     with dynexplore.watch() as seen:
         compiled(torch.ones(2, 4))
-        assert str(seen.check(compiled, torch.ones(2, 4))) == "hit\n  entry 1: hits"
+        assert str(seen.check(compiled, torch.ones(2, 4))) == "hit\n  entry 1: hit"
     assert seen.check(compiled, torch.ones(2, 4).double()).outcome == "recompile"
     net.register_buffer("more", torch.ones(1))
     assert isinstance(seen.check(compiled, torch.ones(2, 4)), TorchPrediction)
@@ -101,7 +101,7 @@ def test_an_entry_from_before_the_watch_is_called_so() -> None:
     compiled(torch.ones(2), 2)
     seen = dynexplore.watch()
     said = str(seen.check(compiled, torch.ones(2), 5))
-    assert said == "recompile\n  an entry from before the watch: does not fit: `n` was 2, now 5"
+    assert said == "recompile\n  an entry from before the watch: guard fails: `n` was 2, now 5"
 
 
 def test_what_is_no_python_function_is_refused() -> None:

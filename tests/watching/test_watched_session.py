@@ -90,7 +90,7 @@ def test_the_guard_that_says_no_is_that_of_the_table_of_guards() -> None:
     assert (guard["expected"], guard["actual"], guard["alone"]) == ("2", "7", "fail")
     row = next(one for one in explanation.recording.guards if one.index == guard["index"])
     assert (row.source, entry["frame"]) == ("n", row.frame)
-    assert asked(explanation, "what_if", changes={"n": {"value": "7"}})["said"] == "torch.compile compiles it again: no entry fits"
+    assert asked(explanation, "what_if", changes={"n": {"value": "7"}})["said"] == "Recompile: no cache entry matches"
 
 
 def test_frames_of_other_functions_are_refused_in_a_sentence() -> None:
@@ -102,7 +102,7 @@ def test_frames_of_other_functions_are_refused_in_a_sentence() -> None:
                 asked(explanation, "what_if", changes={}, frame=frame.frame)
         else:
             said = asked(explanation, "what_if", changes={}, frame=frame.frame)["said"]
-            assert said == "torch.compile serves it with entry 1, up to its graph break; the rest is unknown"
+            assert said == "Cache hit: torch.compile reuses entry 1, up to its graph break; the rest is unknown"
     assert len(explanation.recording.frames) == 4
 
 

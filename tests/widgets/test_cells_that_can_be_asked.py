@@ -119,7 +119,7 @@ def test_a_running_cell_has_precedence(notebook: Notebook) -> None:
     notebook.run("from dynexplore.widgets import live\nlive.CELL_PATIENCE, patience = 0.05, live.CELL_PATIENCE")
     notebook.run("answers = in_another_thread()\nlive.CELL_PATIENCE = patience")
     assert notebook.error is None
-    assert notebook["answers"] == [{"busy": True, "seconds": ANY}, "A cell is running: ask again when it has ended."]
+    assert notebook["answers"] == [{"busy": True, "seconds": ANY}, "A cell is running: try again when it has finished."]
     assert in_another_thread()[0]["said"] == ""
     order: list[str] = []
     notebook.shell.user_ns["order"] = order

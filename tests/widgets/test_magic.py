@@ -81,10 +81,10 @@ def test_the_explorer_is_shown(notebook: Notebook) -> None:
 @pytest.mark.parametrize(
     ("view", "said"),
     [
-        ("summary", "Dynamo produced 2 graphs, with 1 graph break"),
+        ("summary", "2 graphs, 1 graph break"),
         ("frames", "frame 1: "),
         ("calls", "entry added"),
-        ("timeline", "made"),
+        ("timeline", "compiled"),
         ("graphs", "operator.add"),
         ("bytecode", "MODIFIED BYTECODE"),
         ("guards", "TENSOR_MATCH"),

@@ -21,14 +21,14 @@ def test_the_recording_answers_a_wrong_choice(capsys: pytest.CaptureFixture[str]
     question.choice = 2
     question.judge(2)
     assert capsys.readouterr().out == (
-        "You predicted 1. The recording says: 2. The `if` needs a number.\nRight, 2. One on each side.\n"
+        "You predicted 1. The answer is 2. The `if` needs a number.\nRight, 2. One on each side.\n"
     )
 
 
 def test_nobody_needs_to_choose(capsys: pytest.CaptureFixture[str]) -> None:
     """Run without a reader, the answer is printed and nothing is said to be right."""
     graphs().judge(2)
-    assert capsys.readouterr().out == "No prediction made. The recording says: 2. One on each side.\n"
+    assert capsys.readouterr().out == "No prediction made. The answer is 2. One on each side.\n"
 
 
 def test_a_click_is_a_choice() -> None:
@@ -40,7 +40,7 @@ def test_a_click_is_a_choice() -> None:
 
 def test_a_fact_without_a_choice_is_the_tutorials_fault() -> None:
     """A program that came to mean something else does not pass unseen."""
-    with pytest.raises(ValueError, match=r"the recording says 3, which is none of the choices \[1, 2\]"):
+    with pytest.raises(ValueError, match=r"the recorded answer 3 is none of the choices \[1, 2\]"):
         graphs().judge(3)
 
 

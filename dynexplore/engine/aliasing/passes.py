@@ -68,8 +68,8 @@ PASSES: dict[str, Pass] = {
     for row in (
         Pass(
             NO_GRAD,
-            "AOTAutograd traces on functional tensors, of which inference mode can make no views. A graph needs no more of "
-            "inference mode than that nothing is recorded.",
+            "AOTAutograd traces on functional tensors, and inference mode cannot create views of them. All that a graph "
+            "needs from inference mode is that autograd records nothing.",
             _enters_inference_mode,
             lambda module, candidate: without_gradients(module),
         ),
@@ -82,7 +82,7 @@ PASSES: dict[str, Pass] = {
         ),
         Pass(
             RAISING,
-            "A compiler drops an operator whose result nobody uses, and with it the error that eager raises. An output stays.",
+            "A compiler removes an operator whose result is unused, and with it the error that eager raises. Outputs are kept.",
             _has_dead_raising_ops,
             lambda module, candidate: with_raising_ops_as_outputs(module),
         ),

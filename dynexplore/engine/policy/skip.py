@@ -232,7 +232,7 @@ def why_not_inlined(function: types.FunctionType) -> str:
     if mark is not None:
         return words_of(function, mark)
     if type(function.__globals__) is not dict:
-        return f"its globals are of class {type(function.__globals__).__qualname__}, which may answer for names itself"
+        return f"its globals are of class {type(function.__globals__).__qualname__}, whose lookups may run code"
     return rule_of(function.__code__.co_filename).why
 
 

@@ -85,7 +85,7 @@ def apply_guard_filter(
     answers = list(guard_filter(entries))
     if len(answers) != len(entries) or not all(type(answer) is bool for answer in answers):
         mismatch = f"{len(answers)} answers for {len(entries)} guards"
-        raise GuardFilterError(f"guard_filter_fn gave {mismatch}: it is to give one bool for each")
+        raise GuardFilterError(f"guard_filter_fn returned {mismatch}; it must return one bool per guard")
     answer_of = {id(guard): answer for guard, answer in zip(checked, answers, strict=False)}
     return [guard for guard in guards if answer_of.get(id(guard), True)], answers[-1] if shapes else True
 

@@ -178,7 +178,7 @@ class ClassFacts:
         explicit = [lookup for lookup in self.lookups.values() if lookup.is_explicit]
         words = [f"{lookup.name} is {_short(lookup.expected[0])}" for lookup in explicit
                  if lookup.expected is not ABSENT and lookup.expected is not None]
-        words += [f"{lookup.name} stands in {class_qualname(lookup.owner)}" for lookup in explicit
+        words += [f"{lookup.name} is found in {class_qualname(lookup.owner)}" for lookup in explicit
                   if lookup.expected is None and lookup.owner is not None]
         missing = ", ".join(f"`{lookup.name}`" for lookup in explicit if lookup.expected is ABSENT)
         words += [f"`{class_qualname(self.cls).rpartition('<locals>.')[2]}` has no attribute {missing}"] * bool(missing)

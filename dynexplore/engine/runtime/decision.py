@@ -30,7 +30,7 @@ Rule = Literal[
     "not asked", "stance", "error on recompile", "limit", "miss",
 ]  # fmt: skip
 
-NO_ENTRY_YET = "nothing is compiled for it yet"
+NO_ENTRY_YET = "there is no cache entry yet"
 
 
 @record()
@@ -105,8 +105,8 @@ WAITS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 OF_A_GENERATOR = "generators and coroutines are captured only where a captured function runs them"
 
 _ASK = Decision("ask the entries", "not asked")
-_RUN_ONLY = Decision("plain Python", "run only", "nothing new is compiled here")
-_DISABLED = Decision("plain Python", "disabled", "nothing new is compiled here")
+_RUN_ONLY = Decision("plain Python", "run only", "compiling is turned off here")
+_DISABLED = Decision("plain Python", "disabled", "compiling is turned off here")
 
 
 def decide(facts: FrameFacts) -> Decision:

@@ -102,11 +102,11 @@ def count_break(graph_break: GraphBreak) -> None:
 
 
 def break_line(graph_break: GraphBreak) -> str:
-    """A break in one line: "graph break DX104 at model.py:12: if on a tensor value; dynexplore.all_breaks(f, x) says more"."""
+    """A break in one line: "graph break DX104 at model.py:12: if on a tensor value; for details: dynexplore.all_breaks(f, x)"."""
     stack = graph_break.user_stack
     place = f" at {_place(stack)}" if stack else ""
     reason = graph_break.reason.replace("`", "")
-    return f"graph break {graph_break.kind.id}{place}: {reason}; dynexplore.all_breaks(f, x) says more"
+    return f"graph break {graph_break.kind.id}{place}: {reason}; for details: dynexplore.all_breaks(f, x)"
 
 
 def _place(stack: tuple[ev.UserFrame, ...]) -> str:
@@ -154,7 +154,7 @@ def unsupported(graph_break: GraphBreak, code: CodeType, *, whole: bool) -> Unsu
     graph_break.user_stack = (*calling, *graph_break.user_stack)
     then = "error_on_graph_break(True) forbids a break here"
     if whole:
-        then = f"nopython=True (fullgraph) asks for one graph of {code.co_qualname}, so nothing was run"
+        then = f"nopython=True (fullgraph) requires one graph of {code.co_qualname}, so nothing ran"
     return Unsupported(graph_break.render(then), graph_break)
 
 
@@ -298,7 +298,7 @@ def limit_reached(recorder: Recorder | None, frame: int, code: CodeType, limit: 
             ev.CacheLimitReached(frame=frame, function=function, limit=limit, reason=reason, caller=calling_line())
         )
     if is_news:
-        skipped(recorder, code, f"cache limit {limit} reached", frame)
+        skipped(recorder, code, f"recompile limit ({limit}) reached", frame)
 
 
 def entry_added(recorder: Recorder | None, frame: int, code: CodeType, entry: CompiledEntry) -> None:

@@ -153,7 +153,7 @@ def _is_zero_or_one(it: SizeFacts) -> bool:
 
 SIZE_ROWS = (
     Row("view", Kind.STATIC, "the tensor is a view of one whose sizes no guard can read", lambda it: it.fixed_layout == "view"),
-    Row("wrapper", Kind.STATIC, "a tensor subclass wraps tensors whose sizes would have to follow",
+    Row("wrapper", Kind.STATIC, "a tensor subclass wraps tensors whose sizes would have to change with it",
         lambda it: it.fixed_layout == "wrapper"),
     Row("written view", Kind.STATIC, "the tensor is a view of one that the graph writes to",
         lambda it: it.fixed_layout == "written view"),
@@ -264,7 +264,7 @@ NUMBER_ROWS = (
     Row("attribute of several", Kind.UNSPECIALIZED, "it is an attribute of one of several objects",
         lambda it: not it.in_graph and it.type is int and it.is_of_unstable and not it.is_dynamic),
     Row("no number", Kind.STATIC, "only numbers can be symbols", lambda it: not it.is_number),
-    Row("irregular float", Kind.STATIC, "a symbol cannot stand for 0.0, inf or nan", _is_irregular_float),
+    Row("irregular float", Kind.STATIC, "a symbol cannot represent 0.0, inf or nan", _is_irregular_float),
     Row("backend takes no floats", Kind.STATIC, "the backend takes no number as an input",
         lambda it: it.in_graph and it.type is float and not it.takes_symbols),
     Row("option static", Kind.STATIC, "dynamic=False was set", lambda it: it.option is False),
@@ -318,7 +318,7 @@ class ObjectFacts:
 UNSTABLE_VARIABLES: Mapping[str, str] = {
     "block": "the model has several modules of its class",
     "loop": "a loop around the resume function stores it",
-    "beside block": "a resume function is given it beside one of several modules",
+    "beside block": "a resume function receives it together with one of several modules",
 }
 """Why a variable refers to a different object in each call: id -> words."""
 

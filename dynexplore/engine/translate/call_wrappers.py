@@ -49,7 +49,7 @@ CALL_WRAPPERS: dict[str, Wrapper[Call]] = {
         ),
         Wrapper[Call](
             "disable __torch_function__",
-            "Tensor subclasses were asked while the frame was captured; the graph runs without them.",
+            "`__torch_function__` of tensor subclasses ran during capture; the graph runs with it disabled.",
             lambda call: call.ctx.function_modes.has_subclasses,
             lambda function, call: with_torch_function_disabled(function),
         ),

@@ -351,7 +351,7 @@ class CodeGenerator:
         parameters = [parameter for parameter, _ in self.ctx.effects.new_parameters]
         used_again = first_reused_storage(parameters, self.ctx.graph.graph, list(self.outputs))
         if used_again is not None:
-            raise ReconstructionError("Parameter", "the tensor it is made of is used again", used_again.created_at_step)
+            raise ReconstructionError("Parameter", "the tensor that it wraps is used again", used_again.created_at_step)
 
     def _assemble(self, instructions: list[Instruction]) -> CodeType:
         code = self.code

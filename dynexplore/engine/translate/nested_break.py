@@ -140,7 +140,7 @@ class NestedBreakWriter(BreakWriter):
         self.leaf = self.callees[-1]
         units = [self.unit, *(callee.unit for callee in self.callees[:-1])]
         if not all(unit.steps[-1].op in _CALLS for unit in units):
-            raise SkipFrame("a frame stands in an instruction that does more than the call")
+            raise SkipFrame("a frame is suspended in an instruction that does more than call")
         if any(step.op in _CHANGES_LOCALS for step in self.leaf.unit.steps):
             raise SkipFrame("the instruction that breaks changes a local variable")
         if not ctx.request.break_chains.admit([(frame.parsed.code, frame.current.offset) for frame in ctx.frames.chain]):

@@ -49,7 +49,7 @@ def test_a_break_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
     """Kind, place, what it is, and who says more; the place from the working directory."""
     line = branches.__code__.co_firstlineno + 1
     condition = "bool(bool[] cpu)" if "TO_BOOL" in dis.opmap else "bool[] cpu"
-    what = f"if on a tensor value (condition: {condition}); dynexplore.all_breaks(f, x) says more"
+    what = f"if on a tensor value (condition: {condition}); for details: dynexplore.all_breaks(f, x)"
     assert told(caplog, branches) == [f"graph break DX104 at {os.path.relpath(__file__)}:{line}: {what}"]
 
 

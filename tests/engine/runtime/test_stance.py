@@ -37,7 +37,7 @@ def test_nothing_compiled_yet() -> None:
     """The first call is refused as well, and says so."""
     with dynexplore.stance("eager_on_recompile") as refused:
         dynexplore.optimize("eager")(twice)(torch.ones(2))
-    assert "nothing is compiled for it yet" in str(refused)
+    assert "there is no cache entry yet" in str(refused)
 
 
 def test_fail_on_recompile() -> None:

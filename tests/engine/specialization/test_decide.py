@@ -96,7 +96,7 @@ NUMBERS: list[tuple[str, list[Any], bool | None, str]] = [
     ("dynamic=False and a second int", [3, 5], False, "static: dynamic=False was set"),
     ("the first float", [1.5], None, "static: no other number has been seen here"),
     ("a second float", [1.5, 2.5], None, "dynamic: another number was seen here, and the graph computes with it"),
-    ("a second float that is infinite", [1.5, float("inf")], None, "static: a symbol cannot stand for 0.0, inf or nan"),
+    ("a second float that is infinite", [1.5, float("inf")], None, "static: a symbol cannot represent 0.0, inf or nan"),
 ]
 
 

@@ -30,4 +30,4 @@ def refusal() -> str:
         return ""
     *most, last = (f"{major}.{minor}" for major, minor in SUPPORTED)
     running_python = "{} {}.{} on {}".format(interpreter, *sys.version_info[:2], _SYSTEMS.get(sys.platform, sys.platform))
-    return f"dynexplore runs on Linux with CPython {', '.join(most)} or {last}, and this is {running_python}."
+    return f"dynexplore runs on Linux with CPython {', '.join(most)} or {last}, but this is {running_python}."

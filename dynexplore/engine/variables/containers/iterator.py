@@ -217,7 +217,7 @@ class ByIndexIteratorVariable(AskingIteratorVariable):
 
     def reconstruct(self, build: Reconstruction) -> None:
         if self.step < 0:
-            raise NotImplementedError("`reversed` of an object of the program, which would be asked for its length again")
+            raise NotImplementedError("`reversed` of a user object, whose `__len__` would run a second time")
         if self.walked is None:
             ItemsIteratorVariable([]).reconstruct(build)
         else:

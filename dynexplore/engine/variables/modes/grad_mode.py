@@ -98,7 +98,7 @@ class GradModeVariable(ModeManagerVariable):
 
     def exit_class(self) -> type[Any]:
         if self.nested_calls:
-            raise NotImplementedError("a TorchFunctionMode that traced code has entered was asked about it")
+            raise NotImplementedError("a TorchFunctionMode entered by traced code intercepted it")
         return super().exit_class()
 
 

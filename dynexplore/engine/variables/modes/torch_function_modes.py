@@ -69,7 +69,7 @@ def _enter_for_real(ctx: TraceContext, build: Reconstruction) -> None:
 @builtin(torch._C._pop_torch_function_stack)
 def _leave(ctx: TraceContext) -> VariableTracker:
     if not ctx.function_modes.entered:
-        ctx.break_graph("DX419", what="a mode that was entered outside is left")
+        ctx.break_graph("DX419", what="exit of a mode that was entered outside")
     return ctx.function_modes.entered.pop()
 
 
@@ -159,7 +159,7 @@ def dispatch_torch_function(ctx: TraceContext, op: str, target: Any, args: Args,
     if dispatch is None:
         return None
     if not dispatch.is_about(op, target):
-        ctx.break_graph("DX419", what=f"{target.__qualname__} does not ask it, what that calls does")
+        ctx.break_graph("DX419", what=f"{target.__qualname__} does not dispatch to it, but a function that it calls does")
     trackers = _PassedArguments(ctx, dispatch.passed, [*args, *kwargs.values()])
     keywords = None
     if dispatch.kwargs is not None:
@@ -189,7 +189,7 @@ def _call_overrides(
         answer = class_tracker(ctx, cls).get_attribute(ctx, "__torch_function__").call(ctx, question, {}).read(ctx)
         if not _is_not_implemented(answer):
             return answer
-    ctx.break_graph("DX419", what="each `__torch_function__` that is asked gives NotImplemented")
+    ctx.break_graph("DX419", what="every `__torch_function__` that was called returned NotImplemented")
 
 
 def _is_not_implemented(answer: VariableTracker) -> bool:
@@ -221,7 +221,7 @@ class _PassedArguments:
             return ListVariable(items) if is_a(value, list) else TupleVariable(items)
         if value is Ellipsis or is_constant_value(value):
             return self.ctx.build(value, None)
-        self.ctx.break_graph("DX419", what=f"it is asked about an argument of type {type(value).__qualname__}")
+        self.ctx.break_graph("DX419", what=f"it is called with an argument of type {type(value).__qualname__}")
 
 
 def _function_tracker(ctx: TraceContext, dispatch: TorchFunctionDispatched) -> VariableTracker:

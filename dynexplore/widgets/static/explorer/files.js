@@ -30,7 +30,7 @@ export async function dataIn(file) {
   const data = text.trimStart().startsWith("{") ? await ofRecording(file.name, parsed(text)) : await ofPage(text);
   if (!data && SEVERAL.test(text)) throw new NoRecording(`${file.name} has several recordings: open that page itself.`);
   if (!data) throw new NoRecording(`${file.name} has no recording. Drop a page that --html or save_html wrote, or a file of --pack or --json.`);
-  if (data.schema !== SCHEMA) throw new NoRecording(`${file.name} was made by another version of dynexplore.`);
+  if (data.schema !== SCHEMA) throw new NoRecording(`${file.name} was saved by a different version of dynexplore.`);
   return withSketches(unpacked(data));
 }
 

@@ -26,7 +26,7 @@ import { inflated, unpacked } from "./unpack.js";
 export function mount(host, given, live = null, ownsAddress = false) {
   const data = withSketches(unpacked(given));
   if (data?.schema !== SCHEMA) {
-    host.append(make("p", "dynexplore", "This recording was made by another version of dynexplore."));
+    host.append(make("p", "dynexplore", "This recording was saved by a different version of dynexplore."));
     return null;
   }
   return new Explorer(host, data, live, ownsAddress, live ? new Editing(live, unpacked) : null);

@@ -46,7 +46,7 @@ const STEPPED = ["story", "graph", "recompiles"];
 /** The keys that the foot of each view names. @type {Record<string, [string, string][]>} */
 const FEET = {
   overview: [["↑ ↓", "choose a row"], ["Enter", "open its story"], ["c", "copy the change"], ["1 to 5", "switch views"]],
-  story: [["← →", "step"], ["l i k", "by line, instruction, call"], ["b", "next graph break"], ["m", "where it was made"]],
+  story: [["← →", "step"], ["l i k", "by line, instruction, call"], ["b", "next graph break"], ["m", "where it was created"]],
   graph: [["/", "search"], ["f", "fit"], ["x", "fold or open"], ["← →", "step"], ["1 to 5", "switch views"]],
   recompiles: [["↑ ↓", "call"], ["m", "next miss"], ["c", "copy the change"], ["1 to 5", "switch views"]],
   compare: [["↑ ↓", "function"], ["n", "next difference"], ["p", "previous"], ["s", "swap A and B"], ["1 to 5", "switch views"]],

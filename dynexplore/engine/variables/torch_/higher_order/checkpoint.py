@@ -102,7 +102,7 @@ def _checkpoint(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapp
 def _add_subgraph(ctx: TraceContext, body: Body) -> None:
     outside = outside_values(body.nodes)
     if any(node.target is take_data for node in outside):  # eager saves the tensor, and in backward reads the data that it has then
-        refuse(ctx, _FUNCTION, "a tensor that it reads was given other data in this graph")
+        refuse(ctx, _FUNCTION, "the `.data` of a tensor that it reads was assigned in this graph")
     ctx.graph.bodies.append(body)
     ctx.graph.note_recompute_inputs(map(example_value, outside))
 
@@ -165,7 +165,7 @@ def _guard_on_policy(ctx: TraceContext, value: VariableTracker) -> Any:
     except NotConstant:
         live = None
     if not callable(live) or (value.source is not None and not ctx.specializer.specializes(value.source)):
-        refuse(ctx, _FUNCTION, "context_fn has a policy that is made anew in each call")
+        refuse(ctx, _FUNCTION, "context_fn has a policy that is a new object in each call")
     guard_identity(ctx, live, value.source)
     return live
 
@@ -176,7 +176,7 @@ def _context_factory(ctx: TraceContext, context_fn: VariableTracker) -> Any:
         return None
     contexts = context_fn.call(ctx, [], {}).read(ctx)
     if not isinstance(contexts, _SelectiveContextsVariable):
-        refuse(ctx, _FUNCTION, "context_fn gives contexts of its own")
+        refuse(ctx, _FUNCTION, "context_fn returns custom contexts")
     return contexts.make
 
 
@@ -196,7 +196,7 @@ def _checkpoint_reentrant(
     ctx.graph.asked_about_gradients = False
     result, nodes = _trace(ctx, function, args, {}, options)
     if ctx.graph.asked_about_gradients:  # the grad mode differs between forward and recomputation
-        refuse(ctx, _FUNCTION, "the function asks whether gradients are noted")
+        refuse(ctx, _FUNCTION, "the function reads the grad mode")
     ctx.graph.asked_about_gradients = True  # a nested reentrant checkpoint warns, since its forward runs without grad
     _check_results(ctx, result, tensors, nodes)
     passed = tuple(tensor.as_proxy() for tensor in tensors)
@@ -219,7 +219,7 @@ def _check_results(
         wants = item.fake.dtype.is_floating_point or item.fake.dtype.is_complex
         is_of_body = item.source is None if nodes is None else item.as_proxy() in nodes
         if not is_of_body or storage_of(item.fake) in storages or (nodes is not None and item.fake.requires_grad != wants):
-            refuse(ctx, _FUNCTION, "a result was there before, is a view of what was, or has no gradient")
+            refuse(ctx, _FUNCTION, "a result is an existing tensor, a view of one, or does not require grad")
         storages.add(storage_of(item.fake))
     if nodes is not None and not any(isinstance(item, TensorVariable) for item in items):
         refuse(ctx, _FUNCTION, "the function returns no tensor")

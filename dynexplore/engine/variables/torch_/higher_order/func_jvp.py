@@ -75,9 +75,9 @@ def _refuse(ctx: TraceContext, because: str) -> NoReturn:
 @builtin(_inner._enter_dual_level)
 def _enter_dual(ctx: TraceContext) -> VariableTracker:
     if not _LEVEL.stands(ctx):
-        _refuse(ctx, "a level of dual tensors is begun by the program itself")
+        _refuse(ctx, "the program enters a level of dual tensors itself")
     if _forward._current_level >= 0 or _DUAL.stands(ctx):
-        _refuse(ctx, "a level of dual tensors stands already")
+        _refuse(ctx, "a level of dual tensors is active already")
     return _DUAL.begin(ctx)
 
 

@@ -98,7 +98,7 @@ class HopSubgraph:
         storages = [storage_of(value) for value in (values[len(self.placeholders):] if may_return_inputs else values)]
         for tensor in self.tensors:
             if storage_of(tensor.fake) in storages or tensor.as_proxy() not in returnable:
-                refuse(ctx, self.operator, "a body returns a tensor that was there before, a view of one, or one tensor twice")
+                refuse(ctx, self.operator, "a body returns an existing tensor, a view of one, or the same tensor twice")
             storages.append(storage_of(tensor.fake))
 
     def extract(self, ctx: TraceContext, name: str, inputs: Sequence[Node], bare: bool = False) -> _SubgraphVariable:
@@ -135,7 +135,7 @@ def placeholder_of(ctx: TraceContext, tensor: VariableTracker, operator: str, *,
     or (`part`) that of its slices along dim 0.
     """
     if not isinstance(tensor, TensorVariable):
-        refuse(ctx, operator, "it is given what is no tensor")
+        refuse(ctx, operator, "an argument is not a tensor")
     with ctx.graph.fake_mode:
         like = tensor.fake.detach()
         fake = (like[0] if part else like).clone()

@@ -99,7 +99,7 @@ def _associative_scan(
     fakes = [tensor.fake for tensor in body.tensors]
     inputs = [placeholder.meta["example_value"] for placeholder in body.placeholders[: len(parts)]]
     if list(map(_metadata, fakes)) != list(map(_metadata, inputs)):
-        refuse(ctx, "associative_scan", "the function makes tensors of another kind than it is given")
+        refuse(ctx, "associative_scan", "the function returns tensors with other metadata than its arguments")
     _check_operands(ctx, associative_scan_op, ListVariable(parts).as_proxy())
     module = body.extract(ctx, "scan_body", [])
     results = ctx.operation("call_function", associative_scan_op, [module, ListVariable(parts), TupleVariable([])], {})
@@ -132,7 +132,7 @@ def _require_same_metadata(
         isinstance(old := carried.read(ctx), TensorVariable) and _metadata(old.fake) == _metadata(new.fake)
         for carried, new in zip(state, results, strict=True)
     ):
-        refuse(ctx, operator, "a step makes of its state another number of tensors, or tensors of another kind")
+        refuse(ctx, operator, "a step returns a state with a different number of tensors, or with other metadata")
 
 
 def _leaves(out_spec: Any) -> Iterator[None]:

@@ -46,11 +46,11 @@ def speculate_subgraph(
         finally:  # also when the program raises
             mutated_inside, fake_mode.written = fake_mode.written, written | fake_mode.written
     if not all(map(made_inside, changed)):
-        refuse(ctx, operator, "the function changes an object that was there before")
+        refuse(ctx, operator, "the function mutates an object from outside")
     if len(ctx.effects.draws) > draws or Modes.now() != modes:
         refuse(ctx, operator, "the function draws random numbers of Python's, or leaves a mode switched on")
     nodes = nodes_after(ctx.graph.graph, before)
     values = [node.meta.get("example_value") for node in outside_values(nodes)]
     if any(isinstance(value, torch.Tensor) and storage_of(value) in mutated_inside for value in values):
-        refuse(ctx, operator, "the function writes to a tensor that was there before")
+        refuse(ctx, operator, "the function mutates a tensor from outside")
     return result, nodes

@@ -120,7 +120,7 @@ def _create_parameter(ctx: TraceContext, args: Sequence[VariableTracker], kwargs
 def why_not_created(ctx: TraceContext, data: VariableTracker, requires_grad: bool) -> str | None:
     """Why a parameter with this data breaks the graph; None if it is supported."""
     if type(data) not in (TensorVariable, NewParameterVariable) or not isinstance(data, TensorVariable):
-        return f"the parameter is made of a {data.type_name()}"
+        return f"the parameter wraps a {data.type_name()}"
     fake = data.fake
     transformed = torch._C._functorch.peek_interpreter_stack() is not None
     if ctx.function_modes.entered or transformed or torch.is_inference_mode_enabled():

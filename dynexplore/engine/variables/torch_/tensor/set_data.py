@@ -67,7 +67,7 @@ def _layout(fake: torch.Tensor) -> tuple[object, ...]:
 def _why_not_traced(ctx: TraceContext, tensor: TensorVariable, value: VariableTracker) -> str | None:
     """Why the assignment breaks the graph; None if it is traced."""
     if type(tensor) is not TensorVariable or tensor.real is None or tensor.source is None or not tensor.source.guardable:
-        return "the tensor was made in this frame, or is of a class of its own"
+        return "the tensor was created in this frame, or its class is a subclass"
     if type(value) not in (TensorVariable, DataAliasVariable) or not isinstance(value, TensorVariable):
         return f"what is assigned is a {value.type_name()}"
     if ctx.function_modes.may_dispatch or torch._C._functorch.peek_interpreter_stack() is not None:

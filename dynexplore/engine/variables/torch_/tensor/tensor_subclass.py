@@ -71,7 +71,7 @@ _OPERATORS = tuple(name for name in dir(torch.Tensor) if name[:2] == "__" and na
 def why_unsupported(cls: type[Any]) -> str | None:
     """Why tensors of a class are not traced: it overrides more than `__torch_function__`. None: they are."""
     if type(cls) is not type(torch.Tensor) or cls.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
-        return "it has a metaclass or a `__torch_dispatch__` of its own"
+        return "it has a custom metaclass or `__torch_dispatch__`"
     for owner in cls.__mro__[: cls.__mro__.index(torch.Tensor)]:
         others = [name for name in class_dict(owner) if hasattr(torch.Tensor, name) and name not in _ALLOWED_OVERRIDES]
         if owner not in TORCH_TENSOR_CLASSES and others:

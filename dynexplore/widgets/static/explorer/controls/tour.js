@@ -16,36 +16,36 @@ const BUBBLES = [
   [
     ".dynx-list-pane",
     "What to fix",
-    "Each cause is one row, most seconds lost first: what happened, where, how often, and the change as code to copy. Choose a " +
+    "Each cause is one row, sorted by compile time: what happened, where, how often, and the change as code to copy. Choose a " +
       "row to see the evidence beside it.",
   ],
   [
     ".dynx-source",
     "Where",
-    "Your source. The number beside a line is that of the graph that holds it; where a graph breaks the line says why. The " +
+    "Your source. The number next to a line is that of its graph. A line that breaks the graph shows the reason. The " +
       "current instruction is marked. Click anything to highlight what is related to it.",
   ],
   [
     ".dynx-boxes",
     "The symbolic stack",
     "The engine interprets your function one bytecode instruction at a time, with symbolic values instead of tensors. Below " +
-      "each stands the value that it really had. + pushed, − popped, ~ changed.",
+      "each one is the value that it actually had. + pushed, − popped, ~ changed.",
   ],
   [
     ".dynx-growing",
     "The graph grows",
-    "Tensor operations become nodes of a graph, which a backend compiles. Here is what there is at this step.",
+    "Tensor operations become nodes of a graph, which a backend compiles. This is the graph at the current step.",
   ],
   [
     ".dynx-stepper",
     "Step forward and back",
-    "The strip below is all that ran: calls and functions. Click into it, or use the arrow " +
+    "The strip below shows everything that ran: calls and functions. Click it, or use the arrow " +
       "keys; b goes to the next graph break.",
   ],
   [
     ".dynx-tablist",
     "Five views",
-    "Overview, Story, Graph, Recompiles, Compare: the digits 1 to 5 open them. Bytecode, guards and what-if stand inside.",
+    "Overview, Story, Graph, Recompiles, Compare: the digits 1 to 5 open them. Bytecode, guards and what-if are inside them.",
   ],
   [
     ".dynx-find",

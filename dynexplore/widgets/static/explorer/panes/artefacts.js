@@ -30,9 +30,9 @@ const PARTS = new Map([
   ["bytecode", ["bytecode", "Original and modified bytecode, as text"]],
   ["passes", ["passes", "Graphs before and after the compiler's passes"]],
   ["settings", ["settings", "Versions and settings of torch"]],
-  ["cache", ["caches", "What the compiler's caches were asked for, and answered"]],
+  ["cache", ["caches", "Lookups in the compiler's caches, and their results"]],
   ["runtime", ["wrappers", "Functions that torch puts around the compiled graphs"]],
-  ["runnable", ["runnable", "The graph as a program of its own"]],
+  ["runnable", ["runnable", "The graph as a standalone program"]],
   ["other", ["other", "What the log holds besides"]],
 ]);
 

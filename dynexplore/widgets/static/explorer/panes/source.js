@@ -36,7 +36,7 @@ export const sourcePane = {
       [...stages].find(({ textContent }) => /kernels|code/.test(textContent ?? ""))?.click();
     };
     const hasKernels = explorer.data.frames.some(({ graphs }) => graphs.some(({ artifacts }) => artifacts?.length));
-    if (hasKernels) tools.append(makeButton("Kernels", toKernel, { name: "dynx-tool", label: "What the compiler made of the line at hand (g)" }));
+    if (hasKernels) tools.append(makeButton("Kernels", toKernel, { name: "dynx-tool", label: "Show the compiled code of the current line (g)" }));
     /** @type {Map<number, LongList>} */
     const made = new Map();
     const shapes = new Shapes(explorer);

@@ -82,7 +82,7 @@ class Summary {
     this.detail.tabIndex = 0;
     this.detail.setAttribute("role", "group");
     this.detail.setAttribute("aria-label", "The row that is chosen");
-    this.list.setAttribute("aria-label", "What costs most, most seconds lost first");
+    this.list.setAttribute("aria-label", "Costs, sorted by compile time");
     const holds = this.given.rows.length ? this.list : this.nothing();
     const list = make("div", "dynx-list-pane", "", this.chips(), holds.matches(`.${WHOLE_GRAPH}`) ? holds : make("div", "dynx-scrolls", "", holds));
     const time = make("div", "dynx-time-pane", "", ...this.timeline());
@@ -154,8 +154,10 @@ class Summary {
     };
     const some = CHIPS.filter(([, , kind]) => count(kind)).map(([sign, title, kind]) => chip(`${sign} ${title}`, count(kind), kind));
     this.buttons = rows.length ? [chip("All causes", rows.length, ""), ...some] : [];
-    const last = rows.some(({ isExpected, seconds }) => isExpected && seconds) && rows.length > 1 ? "; what needs no action is last" : "";
-    const order = rows.length ? [make("span", "dynx-facts dynx-order", `Most seconds lost first${last}`)] : [];
+    const costly = rows.filter(({ seconds }) => seconds);
+    const isMixed = costly.some(({ isExpected }) => isExpected) && costly.some(({ isExpected }) => !isExpected);
+    const last = isMixed ? "; entries that need no action come last" : "";
+    const order = rows.length ? [make("span", "dynx-facts dynx-order", `Sorted by compile time${last}`)] : [];
     return make("div", "dynx-chips", "", ...this.buttons, ...order);
   }
 
@@ -316,7 +318,7 @@ class Summary {
       ...(tracks.some(({ hits }) => hits.length) ? [key("hit", "cache hits")] : []),
     ];
     const legend = make("span", "dynx-order dynx-legend", "", ...keys);
-    const title = make("h3", "dynx-pane-title", "", make("span", "", "Timeline "), make("span", "dynx-facts", "seconds of compiling, in the order of calls"), legend);
+    const title = make("h3", "dynx-pane-title", "", make("span", "", "Timeline "), make("span", "dynx-facts", "compile time in seconds, in the order of calls"), legend);
     const go = (/** @type {number} */ id) => {
       const at = this.given.rows.findIndex(({ place }) => place[0] === id);
       if (at >= 0) return this.choose(at);
