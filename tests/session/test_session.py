@@ -289,7 +289,7 @@ def test_another_forward_of_a_module() -> None:
 
 def test_what_cannot_be_edited_says_so() -> None:
     """A lambda, and a function written in C."""
-    for fn, args, sentence in ((lambda x: x + 1, (X,), "made with `def`"), (torch.add, (X, X), "only a Python function")):
+    for fn, args, sentence in ((lambda x: x + 1, (X,), "defined with `def`"), (torch.add, (X, X), "only a Python function")):
         session = session_of(fn, *args)
         assert len(session.entries) == 1
         assert sentence in session.rerun("").error

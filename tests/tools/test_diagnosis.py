@@ -230,7 +230,7 @@ def wrong_on_symbols(graph: torch.fx.GraphModule, inputs: Any) -> Any:
 def test_sizes_are_symbols_where_the_caller_or_the_functions_own_decorator_says_so() -> None:
     """A backend that fails with symbolic sizes only is found with dynamic=True, said or taken over; else that is not tried."""
     layer, text, found = diagnosed(model, X, backend=wrong_on_symbols)
-    assert layer is None and found.dynamic is None and "Only one input was tested, with constant sizes" in text
+    assert layer is None and found.dynamic is None and "Only one input was tested, with static shapes" in text
     found = dynexplore.diagnose(model, X, backend=wrong_on_symbols, dynamic=True)
     assert (
         found.failing is not None

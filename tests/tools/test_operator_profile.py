@@ -53,7 +53,7 @@ def test_a_program_that_is_being_profiled_is_refused_in_a_sentence() -> None:
     x = torch.ones(2)
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], acc_events=True) as outer:
         x.cos()
-        with pytest.raises(ProfilerRunning, match="running already: ask after its block has ended"):
+        with pytest.raises(ProfilerRunning, match="already running: call this outside its block"):
             profiled(x.sin)
     names = {event.name for event in outer.events()}
     assert "aten::cos" in names and "aten::sin" not in names

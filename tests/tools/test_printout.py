@@ -247,8 +247,8 @@ def fills_its_own(x: torch.Tensor) -> torch.Tensor:
 @pytest.mark.parametrize(
     ("fn", "traced"),
     [
-        (writes_in_place, "add_.Tensor writes into a tensor"),
-        (writes_what_it_is_given, "add.out writes into a tensor"),
+        (writes_in_place, "add_.Tensor mutates a tensor"),
+        (writes_what_it_is_given, "add.out mutates a tensor"),
         (keeps_statistics, ""),
         (draws, "rand.default draws random numbers"),
         (draws_numbers_of_python, ""),

@@ -104,7 +104,7 @@ def test_it_shows_and_runs_nothing(left: tuple[Path, str]) -> None:
     text = str(frame)
     assert frame.qualname == "first" and frame.failure is not None and frame.outcome is None and frame.recording is None
     for words in (
-        "when it was saved, the translation fails: ZeroDivisionError: planted bug",
+        "When it was saved: the translation fails: ZeroDivisionError: planted bug",
         "    return net(x) * SCALE // turned.sum()",
         "argument  turned: float32[4, 2] cpu, strides (1, 4)",
         "global    net: Net, a state_dict of 2 tensors",

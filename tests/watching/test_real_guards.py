@@ -106,7 +106,7 @@ def test_an_entry_from_before_the_watch_is_called_so() -> None:
 
 def test_what_is_no_python_function_is_refused() -> None:
     """A function written in C has no guards to ask."""
-    with pytest.raises(TypeError, match="it is no Python function"):
+    with pytest.raises(TypeError, match="it is not a Python function"):
         dynexplore.watch().check(torch.relu, torch.ones(2))
 
 
