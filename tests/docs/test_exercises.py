@@ -40,7 +40,7 @@ WRONG: dict[str, list[tuple[int, str, str]]] = {
         (2, "lambda module: module", "its graph calls the methods ['relu', 'softmax']"),
     ],
     "04": [
-        (1, "(a, 3, [0.5, 2.0])", "every guard holds"),
+        (1, "(a, 3, [0.5, 2.0])", "all guards pass"),
         (1, "(a, 4, [0.5])", "the guard on scale fails, too"),
         (1, "(a, 3)", "toy takes three arguments"),
         (2, "(summed, tuple)", "it was compiled 5 times"),
