@@ -31,7 +31,7 @@ WRONG: dict[str, list[tuple[int, str, str]]] = {
         (1, "lambda frame, _: frame.stack.append(-frame.stack[-1])", "the stack held one value, and now it holds 2"),
         (1, "lambda frame, _: None", "distance(2, 7) is 5, and your machine returns -5"),
         (1, "3", "trying your answer raised TypeError: 'int' object is not callable"),
-        (2, "lambda x: x + x + x + x + x", "its stack holds 2: a sum that is computed at once does not wait"),
+        (2, "lambda x: x + x + x + x + x", "its stack holds 2: a sum is popped as soon as it is used"),
         (2, "lambda x: sum([x, x, x, x, x])", "it also uses sum"),
     ],
     "03": [
@@ -50,7 +50,7 @@ WRONG: dict[str, list[tuple[int, str, str]]] = {
         (1, "limited", "it still breaks: if largest > limit:"),
         (1, "lambda x, limit: x + 1", "and limited returns"),
         (2, "(noisy, lambda value: value)", "captured breaks at print("),
-        (2, "(lambda x: (torch.tanh(x * 2),), lambda x: x)", "returns another value than noisy(a)"),
+        (2, "(lambda x: (torch.tanh(x * 2),), lambda x: x)", "and noisy(a) return different values"),
     ],
     "06": [
         (1, "lambda x, n: x + 1", "nothing in it depends on the number"),
