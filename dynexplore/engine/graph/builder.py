@@ -253,7 +253,7 @@ class GraphBuilder:
         base = _NOT_WORD.sub("_", hint).strip("_") or "value"
         if base[0].isdigit():
             base = "_" + base
-        if keyword.iskeyword(base) or hasattr(builtins, base):
+        if keyword.iskeyword(base) or base in vars(builtins):
             base += "_"
         name, count = base, 1
         while name in self._names:

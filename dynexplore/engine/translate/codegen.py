@@ -54,6 +54,7 @@ from dynexplore.engine.variables.callables.function import NestedFunctionVariabl
 from dynexplore.engine.variables.containers.iterator import IteratorVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.frame_effects import TraceTimeClass
+from dynexplore.engine.variables.contract.reconstruction import CannotRebuild
 from dynexplore.engine.variables.modes.active_modes import leave_all, leave_in_graph
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
 from dynexplore.engine.variables.scalars.identity import copy_of_constant, literal_key
@@ -170,6 +171,9 @@ class CodeGenerator:
         try:
             with self.writer.role("rebuild value"):
                 value.reconstruct(self)
+        except CannotRebuild as reason:
+            other = reason.because_of
+            raise ReconstructionError(other.type_name(), str(reason), other.created_at_step) from reason
         except NotImplementedError as reason:
             raise ReconstructionError(value.type_name(), str(reason), value.created_at_step) from reason
 

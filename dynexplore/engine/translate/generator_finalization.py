@@ -47,7 +47,7 @@ def _reraise_step(frame: SymbolicFrame, index: int) -> int | None:
             return index
         following = [later.op for later in steps[index + 1 : index + 3]]
         if step.op == "LOAD_GLOBAL" and following == ["CHECK_EXC_MATCH", "POP_JUMP_IF_FALSE"]:
-            caught_type = frame.globals.values.get(step.arg, getattr(builtins, step.arg, None))
+            caught_type = frame.globals.values.get(step.arg, vars(builtins).get(step.arg))
             if not isinstance(caught_type, type) or issubclass(GeneratorExit, caught_type):
                 return None
             index = steps[index + 2].target

@@ -20,6 +20,7 @@ from dynexplore.engine.variables.containers.sequence import TupleVariable
 from dynexplore.engine.variables.containers.set_ import SetVariable, combine, compare_sets, members_of
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.inspection import Contents
+from dynexplore.engine.variables.contract.reconstruction import CannotRebuild
 from dynexplore.engine.variables.objects.builtin_value import BuiltinValueVariable
 from dynexplore.engine.variables.operators import COMPARE, binary_rule
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
@@ -167,6 +168,9 @@ class DictIteratorVariable(IteratorVariable):
         if self.index > len(self.places):
             build.call_object(iter, TupleVariable([]))
             return
+        if self.mapping.source is None and {step for step, _ in self.mapping.steps[: self._steps_before]} - {"put"}:
+            # the dict made anew has no empty positions, where the iterator's next steps would find or miss keys
+            raise CannotRebuild(self.mapping, "it is walked after keys were removed")
         if not self._iterates_initial_content():
             raise NotImplementedError("an iterator over a dict whose keys have changed meanwhile")
         view = DictViewVariable(self.mapping, self.part)

@@ -21,6 +21,14 @@ if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.base import VariableTracker
 
 
+class CannotRebuild(NotImplementedError):
+    """Raised by a value whose reconstruction another value prevents: the next attempt stops before that one is created."""
+
+    def __init__(self, because_of: VariableTracker, reason: str) -> None:
+        super().__init__(reason)
+        self.because_of = because_of
+
+
 class Reconstruction(Protocol):
     """The code generator, as trackers see it."""
 

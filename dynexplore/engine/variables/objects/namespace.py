@@ -66,7 +66,7 @@ class NamespaceVariable(VariableTracker):
                 return stored
         elif name in self.values:
             return self._global(ctx, name)
-        if hasattr(builtins, name):
+        if name in vars(builtins):
             return self._builtin(ctx, name)
         self._guard_on_absence(ctx, name)
         ctx.module_guards.guard_on_process(builtins, "builtins", name, ABSENT)
@@ -109,7 +109,7 @@ class NamespaceVariable(VariableTracker):
     def _builtin(self, ctx: TraceContext, name: str) -> VariableTracker:
         tracker = self._read.get(name)
         if tracker is None:
-            value = getattr(builtins, name)
+            value = vars(builtins)[name]
             self._guard_on_absence(ctx, name)
             if self.of_frame:
                 ctx.guard(BuiltinSource(name), "ID_MATCH", Identity(value, keep=True))

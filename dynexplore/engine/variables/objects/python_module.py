@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.reconstruction import Reconstruction
 
 
+_COMPUTED = frozenset({"__dict__", "__annotations__", "__annotate__"})
+"""Attributes that `types.ModuleType` computes; reading or assigning one may put an item into the module's dict, or remove one."""
+
+
 class PythonModuleVariable(VariableTracker):
     """A live module and the attributes that the frame assigned in it."""
 
@@ -95,7 +99,7 @@ class PythonModuleVariable(VariableTracker):
     def _not_in_dictionary(self, ctx: TraceContext, name: str) -> VariableTracker:
         if name == "__class__":
             return type_tracker(ctx, self)
-        if name == "__dict__":
+        if name in _COMPUTED or (not self.fixed and peek(types.ModuleType, name) is not None):
             ctx.break_graph("DX303", name=name, type="module")
         value = getattr(self.value, name, _MISSING) if self.fixed else _MISSING  # torch and numpy load some attributes lazily
         if self.fixed and name not in self.stored and name not in self.value.__dict__:
@@ -115,6 +119,10 @@ class PythonModuleVariable(VariableTracker):
         described = "module" if own_name is None else f"module {own_name!r}"
         ctx.raise_exception(AttributeError, f"{described} has no attribute {name!r}")
 
+    def _refuse_computed(self, ctx: TraceContext, name: str) -> None:
+        if name in _COMPUTED:
+            ctx.break_graph("DX303", name=name, type="module")
+
     def _label(self) -> str:
         return module_name(self.value) or "a module without a name"
 
@@ -125,10 +133,12 @@ class PythonModuleVariable(VariableTracker):
         ctx.journal.note(self, f"{self._label()}.{name}")
 
     def set_attribute(self, ctx: TraceContext, name: str, value: VariableTracker) -> None:
+        self._refuse_computed(ctx, name)
         self._note_change(ctx, name)
         self.stored[name] = value
 
     def delete_attribute(self, ctx: TraceContext, name: str) -> None:
+        self._refuse_computed(ctx, name)
         self._note_change(ctx, name)
         self.get_attribute(ctx, name)
         if name in self.stored:

@@ -14,7 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, TypeVar
 
+from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.contract.context import ObservedException
 from dynexplore.engine.variables.operators import compare
 from dynexplore.engine.variables.scalars.special_results import checked_result
 from dynexplore.engine.variables.scalars.specialize import specialize_bool, specialize_index
@@ -28,10 +30,11 @@ T = TypeVar("T")
 class ProgramKey:
     """The hash key of a user-defined object; see the head of this file."""
 
-    __slots__ = ("ctx", "number", "value")
+    __slots__ = ("count", "ctx", "number", "value")
 
     def __init__(self, ctx: TraceContext, value: VariableTracker, number: int) -> None:
         self.ctx, self.value, self.number = ctx, value, number
+        self.count = ctx.journal.count
 
     def __hash__(self) -> int:
         return self.number  # CPython converts it to a hash as it does for the object: an int that fits a machine word is unchanged
@@ -52,20 +55,36 @@ class ProgramKey:
 
 def user_hash_key(ctx: TraceContext, value: VariableTracker) -> ProgramKey:
     """The key of an object whose class defines `__hash__` in Python."""
+    return ProgramKey(ctx, value, _hash_of(ctx, value))
+
+
+def _hash_of(ctx: TraceContext, value: VariableTracker) -> int:
     def ask() -> VariableTracker:
         return checked_result(ctx, hash, value.python_type(), "__hash__", value.call_method(ctx, "__hash__", [], {}))
 
-    return ProgramKey(ctx, value, specialize_index(ctx, unnoticed(ctx, value, ask), "__hash__()"))
+    return specialize_index(ctx, unnoticed(ctx, value, ask), "__hash__()")
 
 
 def refuse_collisions(keys: Iterable[object]) -> None:
-    """Refuse to make a dict or set anew in which the program's `__eq__` keeps two keys apart.
+    """Refuse to make a dict or set anew in which the program's `__eq__` keeps two keys apart, or a key has another hash by now.
 
-    Python would call it again, when the variables and objects that it reads may have other values. Raises NotImplementedError.
+    Python would call these methods again, when the variables and objects that they read may have other values, where the program's
+    own dict has stored the hashes. Raises NotImplementedError.
     """
-    hashes = [key.number for key in keys if isinstance(key, ProgramKey)]
-    if len(set(hashes)) < len(hashes):
+    own = [key for key in keys if isinstance(key, ProgramKey)]
+    if len({key.number for key in own}) < len(own):
         raise NotImplementedError("keys with equal hashes, which an `__eq__` of the program compares")
+    if any(map(_has_another_hash, own)):
+        raise NotImplementedError("a key whose hash has changed meanwhile")
+
+
+def _has_another_hash(key: ProgramKey) -> bool:
+    if key.ctx.journal.count == key.count:
+        return False
+    try:
+        return _hash_of(key.ctx, key.value) != key.number
+    except (ObservedException, GraphBreak):
+        return True
 
 
 def unnoticed(ctx: TraceContext, value: VariableTracker, ask: Callable[[], T]) -> T:

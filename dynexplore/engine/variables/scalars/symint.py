@@ -11,6 +11,7 @@ torch/_dynamo/variables/tensor.py.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,11 @@ if TYPE_CHECKING:
 
 _EXACT_AS_FLOAT = 2**53
 """Up to this bound, each int is exactly representable as a float."""
+
+_BITS = 63
+"""torch's powers of integers are infinite from 2**63 on (torch/utils/_sympy/functions.py, safe_pow)."""
+
+_LONGEST_SHIFT = 1024
 
 _PYTHON_TYPES = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
 
@@ -239,6 +245,8 @@ def _power(ctx: TraceContext, left: VariableTracker, right: VariableTracker) -> 
     """`left ** right`: ShapeEnv has no power of a negative constant and no complex power, and evaluates `0 ** n` to 0."""
     if isinstance(left, ConstantVariable) and left.value == 0:
         return _power_of_zero(ctx, left, right)
+    if _have_hints(left, right) and _is_infinite_power(_number(left), _number(right)):
+        return _with_constants(ctx, "**", left, right)
     negative = _compared_to_zero(ctx, left, "<")
     if isinstance(left, ConstantVariable) and negative and right.python_type() is int:
         downwards = _compared_to_zero(ctx, right, "<")
@@ -247,6 +255,12 @@ def _power(ctx: TraceContext, left: VariableTracker, right: VariableTracker) -> 
         return _with_constants(ctx, "**", left, right) if downwards else _node(ctx, "**", left, right)
     whole = right.python_type() is not float or (isinstance(right, ConstantVariable) and right.value.is_integer())
     return _node(ctx, "**", left, right) if whole or negative is not True else _with_constants(ctx, "**", left, right)
+
+
+def _is_infinite_power(base: Any, exponent: Any) -> bool:
+    """Whether sympy takes this power of integers for infinite as soon as both are known (the program compares `n` for equality)."""
+    are_whole = isinstance(base, int) and isinstance(exponent, int)
+    return are_whole and exponent > 0 and abs(base) > 1 and (exponent >= _BITS or abs(base) ** exponent > sys.maxsize)
 
 
 def _power_of_zero(ctx: TraceContext, zero: ConstantVariable, exponent: VariableTracker) -> VariableTracker:
@@ -271,13 +285,20 @@ def _compared_to_zero(ctx: TraceContext, value: VariableTracker, symbol: str) ->
 
 
 def _shift(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
-    """`left << right`. A shift by a symbol becomes a product with a power of 2, because torch 2.11 has no symbolic shift."""
+    """`left << right`. A shift by a symbol becomes a product with a power of 2, because torch 2.11 has no symbolic shift; so does
+    one by 63 bits or more, because sympy's own power of 2 is then infinite.
+    """
     if float in (left.python_type(), right.python_type()):
         return _node(ctx, symbol, left, right)  # raises, whatever the number
     negative = _compared_to_zero(ctx, right, "<")
     if negative:
         return _with_constants(ctx, symbol, left, right)  # raises
-    if isinstance(right, ConstantVariable) or negative is None:
+    if isinstance(right, ConstantVariable):
+        if right.as_constant() > _LONGEST_SHIFT:
+            return _with_constants(ctx, symbol, left, right)
+        if right.as_constant() < _BITS:
+            return _node(ctx, symbol, left, right)
+    elif negative is None:
         return _node(ctx, symbol, left, right)
     return binary(ctx, "*" if symbol == "<<" else "//", left, binary(ctx, "**", ConstantVariable(2), right))
 

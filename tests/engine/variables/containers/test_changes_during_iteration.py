@@ -283,3 +283,19 @@ def test_a_dict_emptied_before_a_graph_break_and_filled_after_it(empty: Any, ref
 
     for things in ({"a": 1}, {"a": 1, "b": 2}, {"a": 1}):
         assert_same_as_eager(program, X, make(**things))
+
+
+@pytest.mark.parametrize("walk", [iter, reversed])
+@pytest.mark.parametrize("view", ["", ".keys()", ".values()", ".items()"])
+@pytest.mark.parametrize("removed", ["range(7)", "range(1, 10)", "range(3, 9)"])
+@pytest.mark.parametrize("change", ["clear(); things[0] = 0", "clear(); things.update(new); [things.pop(k) for k in range(3, 10)]"])
+def test_a_dict_of_this_frame_with_empty_positions(walk: Any, view: str, removed: str, change: str) -> None:
+    """Keys were removed before the walk begins: an iterator counts the positions that they leave empty."""
+    names: dict[str, Any] = {"walk": walk, "new": dict.fromkeys(range(10))}
+    lines = (
+        f"things = dict.fromkeys(range(10))\n    for k in {removed}: del things[k]\n    walked = walk(things{view}); next(walked)\n"
+        f"    things.{change}\n    x = x * 2\n"
+        "    try: seen = list(walked)\n    except RuntimeError as error: seen = str(error)\n    return x, seen, things"
+    )
+    exec(f"def program(x):\n    x = x + 1\n    {lines}\n", names)
+    assert_same_as_eager(names["program"], X, calls=2)

@@ -87,3 +87,31 @@ def test_methods_of_a_generic_alias(call: str) -> None:
     start = "x, r, d, q, i, s = x + 1, 0, {'a': 0}, deque(), Items(), set()"
     exec(f"def program(x, a):\n    {start}\n    {call}\n    return x, r, a, d, q, i, s\n", names)
     assert_same_as_eager(names["program"], torch.ones(2), [5, 1], calls=2)
+
+
+PARTS = (
+    "Union[V, str].__args__[0]", "(V | str).__args__[0]", "(int | V).__args__[1]", "List[V].__args__[0]", "list[V].__args__[0]",
+    "Optional[list[V]].__args__[0].__args__[0]", "Dict[str, List[V]].__args__[1].__args__[0]", "Callable[[V], int].__args__[0]",
+    "Annotated[int, V].__metadata__[0]", "type('C', (), {'v': V}).v", "(V, 1)[0]", "functools.partial(print, V).args[0]",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("place", ["V = TypeVar('V')", "V = ParamSpec('V')", "V = NewType('V', int)", "V = given", "V = GLOBAL"])
+def test_part_of_an_annotation_is_the_object_itself(part: str, place: str) -> None:
+    """What an annotation was made of is that very object, wherever it came from, also where a class of C made it."""
+    import functools
+
+    names: dict[str, Any] = dict(vars(typing)) | {"functools": functools, "GLOBAL": typing.TypeVar("GLOBAL")}
+    lines = f"{place}\n    whole = {part}\n    return x, whole is V, whole == V, {part} is whole, V in [whole]"
+    exec(f"def program(x, given):\n    x = x + 1\n    {lines}\n", names)
+    compiled = dynexplore.optimize("eager")(names["program"])
+    for _ in range(3):
+        try:
+            expected = names["program"](torch.ones(2), typing.TypeVar("V"))[1:]
+        except TypeError as error:
+            with pytest.raises(type(error)):
+                compiled(torch.ones(2), typing.TypeVar("V"))
+        else:
+            assert compiled(torch.ones(2), typing.TypeVar("V"))[1:] == expected
+    assert graphs_compiled() > 0

@@ -192,3 +192,27 @@ def class_replaced(x: torch.Tensor) -> Any:
 def test_the_class_of_a_module(program: Any) -> None:
     """Nothing but the program's own accesses reaches the methods of the class, and a new class is that of the next access."""
     assert_same_as_eager(program, torch.ones(2), calls=2, setup=ACCESSES.clear, observe=lambda: list(ACCESSES))
+
+
+ANNOTATED = (
+    "module.change()", "hasattr(module, '__annotations__')", "getattr(module, '__annotations__', 3)", "module.__annotations__",
+    "module.__annotations__ == {} and '__annotations__' in vars(module)", "module.__eq__(3)", "hasattr(module, '__repr__')",
+    "callable(module.__dir__)",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("question", ANNOTATED)
+@pytest.mark.parametrize("content", ["", "number: int = 3", "__annotations__ = {'own': 1}"])
+def test_annotations_of_a_module(question: str, content: str) -> None:
+    """`__annotations__` is no global and no builtin unless the module has it; asking the module for it puts it there."""
+    outcomes = []
+    for engine in (lambda fn: fn, dynexplore.optimize("eager")):
+        module = types.ModuleType("annotated")
+        exec(content + "\ndef change():\n    __annotations__[1] = 2\n    return 5\n", module.__dict__)
+        names: dict[str, Any] = {"module": module}
+        body = f"try: answer = {question}\n    except NameError as error: answer = str(error)"
+        exec(f"def program(x):\n    x = x + 1\n    {body}\n    return x * 2, answer\n", names)
+        answers = [engine(names["program"])(X)[1] for _ in range(2)]
+        outcomes.append((str(answers), "__annotations__" in vars(module)))
+    assert outcomes[0] == outcomes[1]
+    assert graphs_compiled() > 0

@@ -15,6 +15,7 @@ import pytest
 import torch
 
 import dynexplore
+from dynexplore.engine.counters import counters
 from engine_checks import assert_same_as_eager, graphs_compiled
 
 X = torch.ones(3)
@@ -286,3 +287,47 @@ def test_a_key_compares_by_a_variable_that_is_not_set_yet() -> None:
         return y, len(d)
 
     assert_same_as_eager(fn, X, calls=2)
+
+
+class Changing:
+    number = 1
+
+    def __hash__(self) -> int:
+        if self.number == 0:
+            raise LookupError("no hash")
+        return self.number
+
+
+AFTER_STORING = (
+    "key.number = 2",
+    "key.number = 0",
+    "key.number = 2; key.number = 1",
+    "key.number = 0\n    try: key in things\n    except LookupError: found = 7",
+)
+
+
+@pytest.mark.parametrize("after", AFTER_STORING)
+@pytest.mark.parametrize("things", [{}, {"a": 1}, set(), collections.defaultdict(int)], ids=repr)
+@pytest.mark.parametrize("place", ["key = Changing()", "things = type(things)(); key = Changing()", "key = given"])
+def test_a_key_whose_hash_changes_after_it_is_stored(things: Any, after: str, place: str) -> None:
+    """The dict or set has stored the hash: it is not asked for again, however the object changes later in the frame."""
+
+    def put(things: Any, key: Any) -> None:
+        if isinstance(things, set):
+            things.add(key)
+        else:
+            things[key] = 1
+
+    names: dict[str, Any] = {"put": put, "Changing": Changing}
+    lines = (
+        f"x = x + 1; found = None\n    {place}\n    put(things, key)\n    {after}\n    return x, found, len(things), key.number\n"
+    )
+    exec(f"def program(x, things, given):\n    {lines}", names)
+    outcomes = []
+    for program in (names["program"], dynexplore.optimize("eager")(names["program"])):
+        for _ in range(2):
+            own = things.copy()
+            _, *rest = program(X, own, Changing())
+            outcomes.append((*rest, len(own), [type(thing).__name__ for thing in own]))
+    assert outcomes[:2] == outcomes[2:]
+    assert counters["frames"]["total"] > 0

@@ -379,3 +379,19 @@ def test_an_input_that_is_given_other_sizes_in_place(fn: Any, backend: str) -> N
             assert repr(compiled(ours)) == repr(fn(plain))
             assert ours.stride() == plain.stride() and torch.equal(ours, plain)
     assert graphs_compiled()
+
+
+POWERS = ("n << {k}", "n >> {k}", "{k} << n", "{k} ** n", "n ** {k}", "2 ** n * {k}", "-(n << {k})", "~(n >> {k})")
+USES = ("r > 5", "r == 0", "r % 7", "r // 3", "r >> 3", "r - 1 if n == 70 else 7", "r % 1000 if n == 70 else 7", "r // (1 << 62)")
+
+
+@pytest.mark.parametrize("power", POWERS)
+@pytest.mark.parametrize("constant", [62, 63, 80, 2000])
+def test_powers_beyond_64_bits(power: str, constant: int) -> None:
+    """Shifts and powers whose result has more than 64 bits are Python's numbers, however the program uses them."""
+    for use in USES:
+        names: dict[str, Any] = {}
+        exec(f"def program(x, n):\n    r = {power.format(k=constant)}\n    return x + 1, {use}\n", names)
+        x = torch.ones(2)
+        assert_same_as_eager(names["program"], x, 5, then=[(x, 70), (x, 3), (x, 63)])
+        dynexplore.reset()

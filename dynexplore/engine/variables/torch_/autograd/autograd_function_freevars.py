@@ -92,7 +92,7 @@ class _FreevarReader:
             if step.op in ("LOAD_GLOBAL", "LOAD_NAME"):
                 next_step = steps[place + 1]
                 attribute = str(next_step.arg) if next_step.op in ("LOAD_ATTR", "LOAD_METHOD") else None
-                value = function.__globals__.get(step.arg, getattr(builtins, step.arg, _MISSING))
+                value = function.__globals__.get(step.arg, vars(builtins).get(step.arg, _MISSING))
                 not_fixed = self._of_value(step.arg, value, attribute, is_guarded=self._guards_global(step.arg, value, function))
             elif isinstance(step.arg, types.CodeType):
                 not_fixed = self._of_code(step.arg, function)
