@@ -203,6 +203,18 @@ def has_python_getattribute(cls: type[Any]) -> bool:
     return False
 
 
+def literal_text(value: Any) -> str:
+    """`repr(value)` of a plain value; a number that has more digits than Python converts is written in hexadecimal."""
+    try:
+        return repr(value)
+    except ValueError:
+        if isinstance(value, int):
+            return hex(value)
+        if isinstance(value, tuple):
+            return f"({', '.join(map(literal_text, value))}{',' * (len(value) == 1)})"
+        return f"a {type(value).__name__}"
+
+
 def tells_its_class(cls: type[Any]) -> bool:
     """Whether `instance.__class__` is the instance's type, without running user code to compute it."""
     if has_python_getattribute(cls):

@@ -264,6 +264,7 @@ OF_A_ROOM = {
     "engine/variables/numpy_/test_numpy_scalars": "numpy's scalars beside tensors",
     "engine/variables/objects/test_class_names": "a class's name in what Python writes",
     "engine/variables/objects/test_exception_details": "exception.py: contexts, throw, groups, attributes of C types",
+    "engine/variables/objects/test_descriptor_places": "descriptors and operators in unusual places",
     "engine/variables/objects/test_finalizers": "objects with a `__del__`",
     "engine/variables/objects/test_class_writes": "one tracker for a class, by whatever way it is reached",
     "engine/variables/objects/test_unusual_classes": "classes and numbers that models rarely have",

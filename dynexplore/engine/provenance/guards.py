@@ -22,7 +22,7 @@ from typing import Any
 from dynexplore.engine.native import hides_nothing
 from dynexplore.engine.provenance.attribute_dicts import no_attribute_alias, no_dict_alias
 from dynexplore.engine.provenance.sources import Namer, Source
-from dynexplore.engine.raw_attributes import class_flags, instance_dict, keys_of, module_name
+from dynexplore.engine.raw_attributes import class_flags, instance_dict, keys_of, literal_text, module_name
 from dynexplore.engine.records import record
 
 
@@ -55,7 +55,7 @@ def _short(value: object) -> str:
     """A value as text, without running a user's `__repr__`."""
     if not _is_plain(value):
         return _qualified(value)
-    text = repr(value)
+    text = literal_text(value)
     return text if len(text) <= 80 else text[:77] + "..."
 
 
@@ -106,7 +106,7 @@ def _equals_condition(value: str, expected: Any, namer: Namer) -> str:
     if expected is None or expected is Ellipsis or type(expected) is bool:
         return f"{value} is {expected!r}"
     if type(expected) in (int, str, bytes):
-        return f"type({value}) is {type(expected).__name__} and {value} == {expected!r}"
+        return f"type({value}) is {type(expected).__name__} and {value} == {literal_text(expected)}"
     if type(expected) is float and expected == expected and expected != 0.0 and math.isfinite(expected):
         return f"type({value}) is float and {value} == {expected!r}"
     return f"{namer.name(same_constant)}({value}, {namer.name(expected)})"
@@ -280,11 +280,11 @@ _kind(
 )
 _kind(
     "NAME_ABSENT", "this name is not in the namespace",
-    lambda v, e, n: f"{e!r} not in {v}", lambda v, e: e not in v,
+    lambda v, e, n: f"{literal_text(e)} not in {v}", lambda v, e: e not in v,
 )
 _kind(
     "NAME_PRESENT", "this key is in the dict, whatever stands under it",
-    lambda v, e, n: f"{e!r} in {v}", lambda v, e: e in v,
+    lambda v, e, n: f"{literal_text(e)} in {v}", lambda v, e: e in v,
 )
 _kind(
     "CELL_EMPTY", "nothing is bound to the closure's variable",

@@ -38,7 +38,15 @@ import torch
 from dynexplore.engine.native import type_version
 from dynexplore.engine.provenance.guards import Guard
 from dynexplore.engine.provenance.sources import NamedSource, ObjectSource, Source
-from dynexplore.engine.raw_attributes import class_flags, class_mro, class_qualname, has_python_getattribute, instance_dict, is_a
+from dynexplore.engine.raw_attributes import (
+    class_flags,
+    class_mro,
+    class_qualname,
+    has_python_getattribute,
+    instance_dict,
+    is_a,
+    literal_text,
+)
 from dynexplore.engine.records import record
 
 Check = tuple[Any, str, Any]
@@ -117,7 +125,7 @@ def _names(expected_items: dict[Any, Any]) -> list[str]:
 def _short(value: Any) -> str:
     if is_a(value, type, FunctionType, BuiltinFunctionType):
         return str(class_qualname(value) if is_a(value, type) else value.__qualname__)
-    text = repr(value) if type(value) in (int, bool, float, str, tuple, type(None)) else f"a {type(value).__qualname__}"
+    text = literal_text(value) if type(value) in (int, bool, float, str, tuple, type(None)) else f"a {type(value).__qualname__}"
     return text if len(text) <= 60 else text[:57] + "..."
 
 

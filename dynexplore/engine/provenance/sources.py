@@ -30,7 +30,7 @@ import torch._guards
 
 from dynexplore.engine import native
 from dynexplore.engine.provenance.attribute_dicts import REGISTRIES
-from dynexplore.engine.raw_attributes import ABSENT, instance_dict, item_of, keys_of, own_attribute, plain_attribute
+from dynexplore.engine.raw_attributes import ABSENT, instance_dict, item_of, keys_of, literal_text, own_attribute, plain_attribute
 from dynexplore.engine.records import record
 
 if TYPE_CHECKING:
@@ -412,7 +412,7 @@ class ItemSource(ChainedSource):
 
     def text(self) -> str:
         module_attr = self._registered_name()
-        return module_attr if module_attr is not None else f"{self.base.text()}[{self.index!r}]"
+        return module_attr if module_attr is not None else f"{self.base.text()}[{literal_text(self.index)}]"
 
     def _registered_name(self) -> str | None:
         """`m._parameters['weight']` is displayed as `m.weight`."""
@@ -456,7 +456,7 @@ class DictItemSource(ChainedSource):
         self.index = index
 
     def text(self) -> str:
-        return f"dict.__getitem__({self.base.text()}, {self.index!r})"
+        return f"dict.__getitem__({self.base.text()}, {literal_text(self.index)})"
 
     def step(self, base: Any, scope: Scope) -> Any:
         return item_of(base, self.index)

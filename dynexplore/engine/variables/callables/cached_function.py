@@ -27,6 +27,7 @@ import torch
 from dynexplore.engine.policy.trace_rules import is_of_the_program
 from dynexplore.engine.provenance.guards import Identity
 from dynexplore.engine.provenance.sources import CallSource, Source
+from dynexplore.engine.raw_attributes import literal_text
 from dynexplore.engine.variables.callables.cached_call import (
     CachedCall,
     Hit,
@@ -216,7 +217,7 @@ def _shown(key: Any) -> str:
     """A key as text, different for each key, since sources of different results must differ."""
     if isinstance(key, tuple):
         return f"({', '.join(map(_shown, key))})"
-    return repr(key) if _is_plain(key) else f"{type(key).__qualname__} {id(key):x}"
+    return literal_text(key) if _is_plain(key) else f"{type(key).__qualname__} {id(key):x}"
 
 
 def _is_plain(value: Any) -> bool:

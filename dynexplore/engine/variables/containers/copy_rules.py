@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from dynexplore.engine.variables.containers.deque import DequeVariable
 from dynexplore.engine.variables.containers.dict_views import Entries
 from dynexplore.engine.variables.containers.mapping import DictVariable, OrderedDictVariable
-from dynexplore.engine.variables.containers.named_tuple import NamedTupleVariable, is_structure
+from dynexplore.engine.variables.containers.named_tuple import NamedTupleVariable, has_other_fields, is_structure
 from dynexplore.engine.variables.containers.ranges import SliceVariable
 from dynexplore.engine.variables.containers.sequence import ListVariable, SizeVariable, TupleVariable
 from dynexplore.engine.variables.containers.set_ import FrozenSetVariable, SetVariable
@@ -192,6 +192,8 @@ def _named_tuple_copy(
         overrides |= not value.has_own(ctx, "__getnewargs__")
         if overrides or value.value is not None:
             refuse_copy(ctx, value)
+    elif has_other_fields(cls):
+        refuse_copy(ctx, value)
     return NamedTupleVariable(cls, items())
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.provenance.sources import Source
-from dynexplore.engine.raw_attributes import instance_dict
+from dynexplore.engine.raw_attributes import class_qualname, instance_dict
 from dynexplore.engine.variables.containers.builtin_subclass import NAMED_ITEM, make_subclass_instance, new_subclass_instance
 from dynexplore.engine.variables.containers.list_items import tuple_items
 from dynexplore.engine.variables.containers.mapping import DictVariable
@@ -29,6 +29,7 @@ from dynexplore.engine.variables.objects.builtin_value import method_row
 from dynexplore.engine.variables.objects.class_ import ClassVariable, makes
 from dynexplore.engine.variables.scalars.constant import ConstantMethodVariable, ConstantVariable
 from dynexplore.engine.variables.signatures import builtin, builtin_method
+from dynexplore.engine.variables.type_errors import type_of
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
@@ -51,6 +52,11 @@ def _is_user_defined(special: Any, name: str) -> bool:
 def is_structure(cls: type[Any]) -> bool:
     """Whether a class is a C structseq: `torch.return_types.max`."""
     return hasattr(cls, "n_sequence_fields")
+
+
+def has_other_fields(cls: Any) -> bool:
+    """Whether instances of a structseq class have fields that are not items: `time.localtime().tm_zone`."""
+    return bool(cls.n_fields != cls.n_sequence_fields)
 
 
 def field_names(cls: type[Any]) -> tuple[str, ...]:
@@ -157,8 +163,10 @@ def namedtuple_of(cls: type[Any], items: Iterable[VariableTracker]) -> TupleVari
 def construct(ctx: TraceContext, cls: type[Any], args: Args, kwargs: Kwargs) -> VariableTracker:
     """`cls(*args, **kwargs)` of a namedtuple class."""
     if is_structure(cls):
-        (items,) = args
-        return NamedTupleVariable(cls, tuple_items(ctx, items))
+        items = tuple_items(ctx, args[0]) if len(args) == 1 and type_of(args[0]) in (tuple, list) and not kwargs else ()
+        if len(items) != cls.n_sequence_fields or has_other_fields(cls):
+            ctx.break_graph("DX209", type=class_qualname(cls))
+        return NamedTupleVariable(cls, items)
     type_lookup.guard_on_names(ctx, cls, *type_lookup.SPECIAL_NAMES)
     names = field_names(cls)
     fields = dict(zip(names, args, strict=False))

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from dynexplore.engine.provenance.guards import Identity
-from dynexplore.engine.raw_attributes import class_dict, is_a, is_subtype
+from dynexplore.engine.raw_attributes import class_dict, class_qualname, is_a, is_subtype
 from dynexplore.engine.variables.containers.sequence import TupleVariable
 from dynexplore.engine.variables.containers.set_ import is_by_identity
 from dynexplore.engine.variables.contract.base import NotConstant, VariableTracker, type_tracker
@@ -29,7 +29,7 @@ from dynexplore.engine.variables.objects.class_ import ClassVariable
 from dynexplore.engine.variables.objects.type_lookup import guard_on_names, has_name, peek
 from dynexplore.engine.variables.operators import binary_rule
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, run_now
-from dynexplore.engine.variables.scalars.specialize import is_specializable, is_tensor, live_nest, specialize
+from dynexplore.engine.variables.scalars.specialize import fixed_nest, is_specializable, is_tensor, live_nest, specialize
 from dynexplore.engine.variables.signatures import builtin
 from dynexplore.engine.variables.torch_.nn.parameter_instancecheck import instancecheck
 from dynexplore.engine.variables.torch_.tensor.tensor import TensorVariable
@@ -92,6 +92,8 @@ def guarded_isinstance(ctx: TraceContext, value: VariableTracker, python_type: t
     if cls is typing.Any or cls is typing.Protocol:
         run_now(ctx, isinstance, None, cls)  # raises; for Protocol only before 3.12
     check = peek(type(cls), "__instancecheck__")
+    if isinstance(check, types.FunctionType) and "warnings" in (*check.__code__.co_names, *check.__code__.co_varnames):
+        ctx.break_graph("DX205", function="isinstance", arguments=f"{class_qualname(type(cls))}, which warns")
     if isinstance(cls, type) and check not in _KNOWN_METACLASSES and not type(cls).__module__.startswith("typing"):
         return _instancecheck_on_live(ctx, value, cls)
     if _is_protocol(cls):
@@ -210,7 +212,11 @@ def _new_class(ctx: TraceContext, name: VariableTracker, *rest: VariableTracker)
 @binary_rule(VariableTracker, ClassVariable, "|", rank=60)
 def _union(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: VariableTracker) -> VariableTracker:
     """`int | str` as an annotation, or as the second argument of isinstance."""
-    return ctx.build(run_now(ctx, operator.or_, live(ctx, lhs, "|"), live(ctx, rhs, "|")), None)
+    try:
+        sides = fixed_nest(ctx, lhs), fixed_nest(ctx, rhs)
+    except NotConstant:
+        ctx.break_graph("DX304", operator=symbol, left=lhs.type_name(), right=rhs.type_name())
+    return ctx.build(run_now(ctx, operator.or_, *sides), None)
 
 
 @builtin(callable)

@@ -114,7 +114,7 @@ def build_opaque(ctx: TraceContext, value: Any, source: Source | None) -> Variab
     """Any object: its type is guarded, because every result depends on it."""
     if source is None:  # an item of a constant: it may be given in another way, too
         source = ctx.module_guards.source_of(value, f"a {type(value).__qualname__}")
-        ctx.module_guards.know(source)
+        ctx.module_guards.note_identity(source)
     guard_on_class_of(ctx, value, source)
     return OpaqueVariable(value, source)
 

@@ -23,6 +23,7 @@ from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.raw_attributes import class_dict, class_flags, class_mro, class_qualname
 from dynexplore.engine.records import record
 from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.type_errors import type_of
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
@@ -45,12 +46,16 @@ class ClassAttribute:
     @property
     def is_data_descriptor(self) -> bool:
         """Whether it takes precedence over the object's own `__dict__`."""
-        return self.stored is None and (hasattr(type(self.raw), "__set__") or hasattr(type(self.raw), "__delete__"))
+        return self._has_method("__set__") or self._has_method("__delete__")
 
     @property
     def overrides_instance_dict(self) -> bool:
         """Whether it is used even if the object has an attribute of that name: a data descriptor with a getter."""
-        return self.is_data_descriptor and hasattr(type(self.raw), "__get__")
+        return self.is_data_descriptor and self._has_method("__get__")
+
+    def _has_method(self, name: str) -> bool:
+        cls = type(self.raw) if self.stored is None else type_of(self.stored)
+        return cls is not None and hasattr(cls, name)
 
     @property
     def is_python_function(self) -> bool:

@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dynexplore.engine.provenance.sources import Source
-from dynexplore.engine.raw_attributes import class_dict
+from dynexplore.engine.raw_attributes import class_dict, class_mro
 from dynexplore.engine.variables.callables.function import BoundCMethodVariable, BoundMethodVariable, BuiltinVariable
 from dynexplore.engine.variables.containers.iterator import ByIndexIteratorVariable, item_or_end
 from dynexplore.engine.variables.containers.lazy import LazyVariable
@@ -240,6 +240,7 @@ class UserObjectVariable(VariableTracker):
 
     def _set_through(self, ctx: TraceContext, attribute: ClassAttribute, value: VariableTracker) -> None:
         if is_slot(attribute):
+            self.check_slot(ctx, attribute)
             self._store(ctx, attribute.name, value)
         elif isinstance(attribute.raw, _C_DESCRIPTORS):
             self.set_c_attribute(ctx, attribute, value)
@@ -252,6 +253,8 @@ class UserObjectVariable(VariableTracker):
             self._call_descriptor(ctx, attribute, "__set__", value)
 
     def _call_descriptor(self, ctx: TraceContext, attribute: ClassAttribute, method: str, *args: VariableTracker) -> None:
+        if attribute.stored is not None:
+            ctx.break_graph("DX303", name=attribute.name, type=self.cls.__qualname__)
         setter = find(ctx, type(attribute.raw), method)
         if setter is None or not setter.is_python_function:
             ctx.break_graph("DX303", name=attribute.name, type=self.cls.__qualname__)
@@ -320,8 +323,18 @@ class UserObjectVariable(VariableTracker):
         """Whether an attribute of this name is in a `__slots__` slot, not in the object's `__dict__`."""
         return isinstance(peek(self.cls, name), types.MemberDescriptorType)
 
+    def check_slot(self, ctx: TraceContext, slot: ClassAttribute) -> None:
+        """Refuse a slot that another class made, as CPython does, and one that has another name there."""
+        made_for, name = slot.raw.__objclass__, slot.raw.__name__
+        if made_for not in class_mro(self.cls):
+            ctx.raise_exception(
+                TypeError, f"descriptor {name!r} for {made_for.__name__!r} objects doesn't apply to a {self.cls.__name__!r} object")
+        if name != slot.name or made_for is not slot.owner:
+            ctx.break_graph("DX303", name=slot.name, type=self.cls.__qualname__)
+
     def read_slot(self, ctx: TraceContext, slot: ClassAttribute) -> VariableTracker:
         """Read an attribute in a `__slots__` slot."""
+        self.check_slot(ctx, slot)
         name = slot.name
         if name in self.stored:
             stored = self.stored[name]

@@ -124,6 +124,9 @@ def _arithmetic(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: Varia
             _leave_to_python(ctx, symbol, lhs, rhs)
         if _changes_in_c(ctx, f"__i{DUNDER[plain]}__", lhs, rhs):
             return _apply_to_storages(ctx, symbol, lhs, rhs)
+        if symbol == "|=" and (fill := _TAKING_ANY_ITERABLE.get((lhs.python_type(), symbol))) is not None:
+            lhs.call_method(ctx, fill, [rhs], {})  # a number slot comes before `__ror__`, unlike a list's `+=`
+            return lhs
     calls = _calls(lhs, rhs, (f"__{DUNDER[plain]}__", f"__r{DUNDER[plain]}__"), if_overridden=True)
     if lhs.python_type() is rhs.python_type():
         calls = calls[:1]

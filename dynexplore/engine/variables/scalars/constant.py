@@ -22,7 +22,7 @@ import torch
 from dynexplore.engine.graph.constant_codegen import round_trippable_constant
 from dynexplore.engine.graph_breaks import GraphBreak, SkipFrame
 from dynexplore.engine.provenance.sources import Source
-from dynexplore.engine.raw_attributes import name_in_messages
+from dynexplore.engine.raw_attributes import literal_text, name_in_messages
 from dynexplore.engine.variables.contract.base import Args, Kwargs, NotConstant, NotProxyable, VariableTracker
 from dynexplore.engine.variables.contract.context import ObservedException
 from dynexplore.engine.variables.contract.inspection import Contents
@@ -141,7 +141,7 @@ class ConstantVariable(VariableTracker):
             build.push_object(self.value)
 
     def text(self) -> str:
-        text = repr(self.value)
+        text = literal_text(self.value)
         return text if len(text) <= 60 else text[:57] + "..."
 
     # -- for those who watch

@@ -100,6 +100,14 @@ class SymbolicNumberVariable(VariableTracker):
         return self.node
 
 
+def is_short(number: float) -> bool:
+    """Whether torch's expressions may contain the number: not one that has more digits than Python converts to text."""
+    return not isinstance(number, int) or number.bit_length() <= _LONGEST
+
+
+_LONGEST = 4096
+
+
 def symbolic_input(ctx: TraceContext, value: float, source: Source) -> SymbolicNumberVariable:
     """The symbol of a number that is a graph input: an int or a float."""
     symbolic = ctx.values.symbolic_inputs.get(source)
@@ -232,6 +240,8 @@ def _is_reasoned_about(symbol: str, value: VariableTracker) -> bool:
     constant = value.value
     if not isinstance(constant, (int, float)):
         return False  # `n == None`, `"%d" % n`, `"ab" * n`
+    if not is_short(constant):
+        return False
     return not isinstance(constant, float) or math.isfinite(constant) or (symbol in COMPARE and not math.isnan(constant))
 
 

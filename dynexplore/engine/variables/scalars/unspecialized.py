@@ -39,7 +39,7 @@ from dynexplore.engine.variables.scalars.constant import (
     plain_number,
     run_now,
 )
-from dynexplore.engine.variables.scalars.symint import SymbolicNumberVariable, symbolic_input
+from dynexplore.engine.variables.scalars.symint import SymbolicNumberVariable, is_short, symbolic_input
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
@@ -82,7 +82,8 @@ class UnspecializedVariable(ConstantVariable):
         """The symbol of the number as a graph input; None if the graph specializes on it, with a guard."""
         if self.relied_on or type(self.current) not in _NUMBERS:
             return None
-        if ctx.specializer.decide_number(self.source, self.current, in_graph=True).is_symbol:
+        decision = ctx.specializer.decide_number(self.source, self.current, in_graph=True)
+        if decision.is_symbol and is_short(self.current):
             return symbolic_input(ctx, self.current, self.source)
         ctx.specializer.profile.note_constant(self.source.text(), self.current)
         self._guard_value()

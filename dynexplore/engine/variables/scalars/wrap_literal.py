@@ -19,7 +19,7 @@ from dynexplore.engine.specialization.tables import Kind
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds, builds_when
 from dynexplore.engine.variables.scalars.constant import LITERALS, ConstantVariable, is_literal, is_numpy_number
-from dynexplore.engine.variables.scalars.symint import symbolic_input
+from dynexplore.engine.variables.scalars.symint import is_short, symbolic_input
 from dynexplore.engine.variables.scalars.unspecialized import NumpyNumberVariable, UnspecializedVariable, may_vary_as_numpy
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def wrap_literal(ctx: TraceContext, value: Any, source: Source | None) -> Variab
             if decision.reason == "attribute of several":
                 ctx.guard(source, "TYPE_MATCH", int)  # guards the type for each of the objects at this source
             return UnspecializedVariable(ctx, value, source)
-        if decision.is_symbol:
+        if decision.is_symbol and is_short(value):
             return symbolic_input(ctx, value, source)
     if source is not None:
         ctx.guard(source, "EQUALS", value)

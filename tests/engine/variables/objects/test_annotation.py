@@ -115,3 +115,18 @@ def test_part_of_an_annotation_is_the_object_itself(part: str, place: str) -> No
         else:
             assert compiled(torch.ones(2), typing.TypeVar("V"))[1:] == expected
     assert graphs_compiled() > 0
+
+
+def test_union_of_a_class_and_a_type_variable_of_this_call() -> None:
+    """`V | str` after a graph break has the TypeVar of this call, on either side."""
+
+    def program(x: torch.Tensor) -> Any:
+        x = x + 1
+        variable: Any = typing.TypeVar("V")  # type: ignore[misc]
+        left, right = variable | str, str | variable
+        return x, left.__args__[0] is variable, right.__args__[1] is variable, left == typing.Union[variable, str]
+
+    compiled = dynexplore.optimize("eager")(program)
+    for _ in range(3):
+        assert compiled(torch.ones(2))[1:] == (True, True, True)
+    assert graphs_compiled() > 0

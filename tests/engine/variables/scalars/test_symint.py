@@ -395,3 +395,37 @@ def test_powers_beyond_64_bits(power: str, constant: int) -> None:
         x = torch.ones(2)
         assert_same_as_eager(names["program"], x, 5, then=[(x, 70), (x, 3), (x, 63)])
         dynexplore.reset()
+
+
+HUGE = """
+N = 10 ** 5000
+class C:
+    n = N
+    def __init__(self): self.m = N
+def h(a=N): return a + 1
+L, D, T, S, E, c = [N], {N: 1}, (N,), {N}, {"k": N}, C()
+"""
+USES_OF_HUGE = (
+    "N + 1", "n + 1", "n > 5", "n == N", "L[0] + 1", "D[N]", "D[n]", "T[0] + 1", "n in S", "c.m + 1", "C.n + 1", "h()",
+    "E['k'] + 1", "[n][0] + n", "hash(n)", "{}.get(n)", "{}[n]", "[1][n]", "x[n]", "x * n", "range(n)[5]", "n.bit_length()",
+    "n % 7 * x", "n << 5", "n ** 2", "{n: n}", "sorted([n, 1])", "divmod(n, 7)", "-n", "x[:n]", "f'{n}'", "str(n)", "len(range(n))",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("use", USES_OF_HUGE)
+def test_numbers_with_more_digits_than_python_converts(use: str) -> None:
+    """`repr` of such an integer raises ValueError: nothing that the engine writes about it may."""
+    outcomes: list[Any] = []
+    for engine in (lambda fn: fn, dynexplore.optimize("eager")):
+        names: dict[str, Any] = {}
+        exec(HUGE, names)
+        exec(f"def program(x, n):\n    x = x + 1\n    return x, {use}\n", names)
+        program = engine(names["program"])
+        for number in (names["N"], names["N"], names["N"] * 3, 7):
+            try:
+                result = program(torch.ones(2), number)[1]
+            except (ValueError, KeyError, IndexError, OverflowError) as error:
+                result = type(error)
+            outcomes.append([result.tolist()] if isinstance(result, torch.Tensor) else [result])
+    assert outcomes[:4] == outcomes[4:]
+    assert graphs_compiled() > 0
