@@ -120,7 +120,7 @@ CALLS: dict[Callable[..., Any], list[tuple[Any, ...]]] = {
     of_a_tuple: [(ONES,), (torch.ones(2, 2),)],
     a_loop_over_a_range: [(ONES,), (NEGATIVE,)],
 }
-CAPTURED_ALIKE = {straight, on_a_number, on_a_shape, counting_down, broken_once, on_data}
+CAPTURED_ALIKE = (straight, on_a_number, on_a_shape, counting_down, broken_once, on_data)
 """Where the file has to break exactly where the engine does."""
 
 
