@@ -86,7 +86,7 @@ def export(
     if tracing_mode not in ("real", "fake", "symbolic"):
         raise ValueError(f"tracing_mode is 'real', 'fake' or 'symbolic', not {tracing_mode!r}")
     if not aten_graph and (decomposition_table is not None or tracing_mode != "real"):
-        raise ValueError("decomposition_table and tracing_mode require aten_graph=True")
+        raise ValueError("decomposition_table and tracing_mode are for aten graphs: pass aten_graph=True")
     torch_compiled.refuse(fn, "export")
     _refuse_twins(fn, args, kwargs)
     start = CallSnapshot(fn, args, kwargs)

@@ -35,7 +35,7 @@ def test_the_report_names_the_size_the_line_and_the_remedy(tmp_path: Path, capsy
     script.write_text(SCRIPT, encoding="utf-8")
     assert main(["watch", str(script)]) == 1
     printed = " ".join(capsys.readouterr().out.split())
-    assert "ConstraintViolationError at marked.py:7. Dimension 0 of `a` is marked as dynamic" in printed
+    assert "ConstraintViolationError (marked.py:7). Dimension 0 of `a` is marked as dynamic" in printed
     assert "requires size 4 at marked.py:4" in printed and "mark that one, too" in printed
     torch._dynamo.reset()
     for mended in (SCRIPT.replace("\nf(a", "\ntorch._dynamo.mark_dynamic(b, 0)\nf(a"), SCRIPT.replace("mark_d", "maybe_mark_d")):
