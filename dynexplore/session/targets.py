@@ -91,7 +91,7 @@ _STEPS = "it calls step() of an optimizer or environment"
 _LOADS = "it creates a data loader"
 _USES_FILES = "it reads or writes files"
 _READS_ARGUMENTS = "it reads the command line"
-_SWITCHES = "it switches a model between training and evaluation"
+_SWITCHES = "it calls train() or eval()"
 _TAKES_GRADIENTS = "it calls torch.autograd.grad"
 
 NAMES_OF_DRIVERS: Mapping[str, str] = {

@@ -199,9 +199,23 @@ def _died(recording: Recording) -> Headline | None:
         needed = f" at {short_file(violation.file)}:{violation.line}" if violation.file else ""
         summary = f"{_name(recording)} ended with ConstraintViolationError{place}."
         return Headline(summary, f"{violation.sentence}{needed}.", violation.remedy, "bad", _position(recording, ended))
-    error = ended.error.strip().split("\n")[0]
-    summary = f"{_name(recording)} ended with {ev.clip(error, LONGEST - 60).rstrip('.')}{place}."
+    summary = f"{_name(recording)} ended with {_first_line(ended.error)}{place}."
     return Headline(summary, captured, "", "bad", _position(recording, ended))
+
+
+_TERMINAL_COLOR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def _first_line(error: str) -> str:
+    r"""The first line of an exception's text without terminal colors, cut between words.
+
+    >>> _first_line("ValueError: \x1b[1msizes\x1b[0m differ")
+    'ValueError: sizes differ'
+    """
+    line, room = _TERMINAL_COLOR.sub("", error).strip().split("\n")[0], LONGEST - 60
+    if len(line) <= room or " " not in line[room // 2 : room]:
+        return ev.clip(line, room).rstrip(".")
+    return f"{line[:room].rsplit(' ', 1)[0]} ..."
 
 
 def _failed_backend(recording: Recording) -> Headline | None:

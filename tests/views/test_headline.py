@@ -555,6 +555,17 @@ def test_a_run_that_ended_in_an_exception_says_that_first() -> None:
     assert lines(watched.explanation)[0].startswith("raises_at_two: ")
 
 
+def test_the_exception_of_a_script_is_cut_between_words_and_has_no_colors() -> None:
+    """A library that prints with colors formats its exceptions with them as well."""
+    recording = Recording(title="train.py")
+    message = " ".join(f"word{number}" for number in range(40))
+    error = f"ValueError: \x1b[1m{message}\x1b[0m\nmore"
+    recording.record(ev.ProgramEnded(frame=0, status=1, error=error, file="train.py", line=3))
+    summary = headline(recording).summary
+    assert summary.startswith("train.py ended with ValueError: word0 word1 ") and summary.endswith(" ... (train.py:3).")
+    assert "\x1b" not in summary and re.search(r"word\d+ \.\.\.", summary)
+
+
 def test_a_limit() -> None:
     """Where a function was compiled as often as it may be, the last guard that failed is named."""
     recording = Recording(title="f")
