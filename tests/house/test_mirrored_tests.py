@@ -174,7 +174,6 @@ THEMES: dict[str, tuple[str, ...]] = {
     "engine/variables/objects/object_rules": ("engine/variables/objects/test_user_object",),
     "engine/variables/objects/object_slots": ("engine/variables/objects/test_user_object",),
     "engine/variables/objects/opaque": ("engine/variables/test_model_code",),
-    "engine/variables/objects/super_": ("engine/variables/objects/test_user_object",),
     "engine/variables/objects/user_operators": ("engine/variables/objects/test_user_object",),
     "engine/variables/objects/weak_reference": ("engine/variables/objects/test_finalizers",),
     "engine/variables/scalars/enumeration": ("engine/variables/objects/test_user_object",),

@@ -129,16 +129,28 @@ class FrameStack:
         return isinstance(root, LocalSource) and root.local not in argument_slots(self.root.parsed.code)
 
     def super_arguments(self, ctx: Interpreter) -> tuple[VariableTracker, VariableTracker]:
-        """The arguments of zero-argument `super()` in the innermost frame: content of the `__class__` cell, first argument."""
+        """The arguments of zero-argument `super()` in the innermost frame: content of the `__class__` cell, first argument.
+
+        Raises in the program what CPython raises, in its order (super_init_without_args in Objects/typeobject.c).
+        """
         frame = self.innermost
         code = frame.parsed.code
-        if "__class__" not in frame.cells or not code.co_argcount:
-            ctx.break_graph("DX313", function=code.co_qualname)
+        resume = resume_point(code)
+        if resume is not None and resume.parsed is not None:
+            code = resume.parsed.code  # a resume function takes all locals as arguments
+        if not code.co_argcount:
+            ctx.raise_exception(RuntimeError, "super(): no arguments")
         first = code.co_varnames[0]
-        receiver = frame.cells[first].load(ctx) if first in frame.cells else frame.locals.get(first)
+        receiver = frame.cells[first].content if first in frame.cells else frame.locals.get(first)
         if receiver is None:
-            ctx.break_graph("DX313", function=code.co_qualname)
-        return frame.cells["__class__"].load(ctx), receiver.read(ctx)
+            ctx.raise_exception(RuntimeError, "super(): arg[0] deleted")
+        if "__class__" not in frame.cells:
+            ctx.raise_exception(RuntimeError, "super(): __class__ cell not found")
+        cell = frame.cells["__class__"]
+        if cell.content is None:
+            cell.guard_on_absence(ctx)
+            ctx.raise_exception(RuntimeError, "super(): empty __class__ cell")
+        return cell.load(ctx), receiver.read(ctx)
 
 
 def user_frame(frame: SymbolicFrame) -> UserFrame:

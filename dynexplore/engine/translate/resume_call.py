@@ -61,7 +61,7 @@ class ResumeCalls:
         self.frame = frame or self.ctx.frames.root
         self.parsed = self.frame.parsed
         self.broken = broken
-        self.deleted = broken.argval if broken.opname == "DELETE_FAST" else None  # the local that it unbinds
+        self.deleted = broken.argval if broken.opname in ("DELETE_FAST", "DELETE_DEREF") else None  # the variable that it unbinds
         self.shadowed: dict[str, str] = {}  # name of a cell variable -> the temporary with the value in its slot
         self.other_cells: dict[str, str] = {}  # name of a cell variable -> the temporary with a cell other than the frame's
         self.is_resume = self.ctx.resume is not None
@@ -216,6 +216,10 @@ class ResumeCalls:
         """Push a local of the frame."""
         self.writer.load_fast(name)
 
+    def has_content(self, name: str) -> bool:
+        """Whether a cell of the frame is not empty behind the broken instruction."""
+        return name != self.deleted and self.frame.cells[name].content is not None
+
     def load_cell_content(self, name: str) -> None:
         """Push the content of a cell of the frame."""
         self.writer.load_deref(name)
@@ -227,7 +231,7 @@ class ResumeCalls:
         cells = {*resume.freevars}
         for index, name in enumerate(resume.arguments):
             if name in cells:
-                if index == 0 and "__class__" in cells:  # zero-argument super() reads slot 0
+                if index == 0 and "__class__" in cells and self.has_content(name):  # zero-argument super() reads slot 0
                     self.load_cell_content(name)
                 else:
                     writer.load_const(None)
