@@ -102,7 +102,7 @@ SCRIPTS = {
     "modules of another width": Script(
         BLOCKS,
         (
-            "at script.py:14.",
+            "(script.py:14).",
             "recompile of score (script.py:10), 8 times",
             "`x` had size 2 in dimension 1, now 3",
             "limit of 8",
