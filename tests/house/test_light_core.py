@@ -71,7 +71,7 @@ def test_the_core_explains_and_writes_files(tmp_path: Path) -> None:
     (tmp_path / "explained.py").write_text(EXPLAINED)
     done = run(tmp_path, "explained.py")
     assert done.returncode == 0, done.stderr
-    assert "2 graphs, with 1 graph break" in done.stdout
+    assert "f: 2 graphs, 1 graph break, 0 recompiles." in done.stdout
     assert "Writing a graph as DOT text needs the package graphviz: pip install 'dynexplore[notebook]'" in done.stdout
     page = (tmp_path / "all.html").read_text()
     assert len(page) > 100_000
