@@ -130,7 +130,7 @@ def test_relations_between_sizes_are_one_entry() -> None:
 def test_an_answer_that_is_no_list_of_bools_is_an_error() -> None:
     """The sentence says how many answers were wanted."""
     fn = dynexplore.optimize("eager", guard_filter_fn=lambda entries: [True])(scaled)
-    with pytest.raises(exc.GuardFilterError, match=r"gave 1 answers for \d guards"):
+    with pytest.raises(exc.GuardFilterError, match=r"returned 1 answers for \d guards"):
         fn(X)
 
 
