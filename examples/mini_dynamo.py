@@ -1,9 +1,9 @@
-"""A Dynamo in one file: straight lines, an `if` on a number, guards, graph breaks and resume functions, through PEP 523.
+"""A small TorchDynamo in one file: straight-line code, an `if` on a number, guards, graph breaks and resume functions, on PEP 523.
 
 Tutorial 12 builds this file step by step and checks each step against a recording. Run it: `python examples/mini_dynamo.py`.
 
-It captures operators, and the methods and functions of tensors that are written in C. Anything else is a graph break. A frame that
-comes to an opcode without a handler (`for`, a closure, a keyword argument) runs as plain Python.
+It captures operators, and PyTorch's own methods and functions that are implemented in C++. Any other operation is a graph break. A
+frame that reaches an opcode without a handler (`for`, a closure, a keyword argument) runs as plain Python.
 Known limit, on Python 3.11 only: after a graph break, a local variable that was never assigned is None.
 """
 
@@ -40,7 +40,10 @@ NULL = Value(None, name="NULL")  # the empty slot that CPython pushes beside a c
 
 
 class Frame:
-    """A frame that is being captured: symbolic locals and stack, graph and guards so far, and the lines of the generated code."""
+    """A frame that is being captured: symbolic locals and stack, graph and guards so far, and the generated code.
+
+    `lines` are the lines of the generated code, and `injected` contains the objects that it needs, by name.
+    """
 
     def __init__(self, code, names, arguments):
         self.code, self.names, self.parameters = code, names, code.co_varnames[: code.co_argcount]
@@ -68,7 +71,7 @@ class Frame:
 
 
 def metadata(thing):
-    """The properties of a tensor that a graph is valid for, but not its data. None for any other object."""
+    """The properties of a tensor that a graph depends on. The tensor's data is not one of them. None for any other object."""
     if type(thing) in (torch.Tensor, torch.nn.Parameter) and thing.layout is torch.strided and not vars(thing):
         return type(thing), thing.dtype, thing.device, tuple(thing.shape), thing.stride(), thing.requires_grad
     return None
@@ -81,7 +84,7 @@ OPERATORS = {"+": "add", "-": "sub", "*": "mul", "/": "truediv", "//": "floordiv
 
 
 class Unsupported(Exception):
-    """An opcode has no handler: the frame runs as plain Python."""
+    """The frame cannot be captured (for example, an opcode has no handler), so it runs as plain Python."""
 
 
 def handles(*opcodes):
@@ -132,7 +135,8 @@ def text_of(frame, value):
         frame.use(value)
         frame.outputs += [value] if value not in frame.outputs else []
         return f"__out_{frame.outputs.index(value)}"
-    if value.is_constant and not value.guard and repr(value.example)[0] not in "-int":  # a literal: not inf, nan or a torch.Size
+    # the repr is a literal, unless it begins with - (a negative number), i (inf), n (nan) or t (torch.Size)
+    if value.is_constant and not value.guard and repr(value.example)[0] not in "-int":
         return repr(value.example)
     name = value.guard.source.replace(".", "_") if value.guard else f"__constant_{len(frame.injected)}"
     frame.injected[name] = value.example
@@ -250,7 +254,8 @@ def call(frame, step):
 
 
 @handles("BUILD_TUPLE")
-def build_tuple(frame, step):  # a tuple of tensors belongs in the graph's outputs; here Python builds it
+def build_tuple(frame, step):
+    # a full implementation makes the items outputs of the graph; this one breaks the graph, and Python builds the tuple
     items = frame.stack[len(frame.stack) - step.arg :]
     del frame.stack[len(frame.stack) - step.arg :]
     graph_break(frame, lambda text: f"({''.join(f'{text(item)}, ' for item in items)})")
@@ -350,7 +355,10 @@ def resume_function(code, names, offset, nulls):
 
 
 def generated_code(frame, backend):
-    """Write a function that calls the graph and then runs `frame.lines`; other objects that it needs are injected."""
+    """The code that the frame runs in place of its own: it calls the graph, then runs `frame.lines`.
+
+    The hook passes in the graph and the other objects that this code needs, as extra local variables (`frame.injected`).
+    """
     lines = frame.lines
     if frame.outputs or any(node.op != "placeholder" for node in frame.graph.nodes):
         inputs = [node.target for node in frame.graph.nodes if node.op == "placeholder"]
@@ -374,7 +382,7 @@ MAX_ENTRIES = 8  # further calls that match no entry run as plain Python
 
 
 def can_be_captured(code):
-    """Code with exception handlers, keyword-only arguments, *args or **kwargs cannot."""
+    """Whether code can be captured. Code with exception handlers, keyword-only arguments, *args or **kwargs cannot."""
     return not (code.co_exceptiontable or code.co_kwonlyargcount or code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS))
 
 
