@@ -17,7 +17,10 @@ from __future__ import annotations
 
 import enum
 import linecache
+import os
+import re
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from types import CodeType, FrameType, FunctionType, TracebackType
@@ -48,6 +51,7 @@ if TYPE_CHECKING:
 
 _MODE_WRAPPER_FILES = ("torch/_compile.py", "torch/_dynamo/eval_frame.py")
 _GENERATED = "<eval_with_key>"
+_SOURCE_NODES = re.compile(r"# .*Source Nodes: \[(.*?)\]")
 _FOLDERS = (OWN_FOLDER, torch.__path__[0], np.__path__[0])
 
 
@@ -131,6 +135,9 @@ class Segment:
         if isinstance(raised, DynexploreError) or raised is _thread.note_partial_mutation:
             return Verdict.PROPAGATE
         if failure.is_raised_by_program:
+            if failure.notes.raised is None and any(_is_of_inductor(frame) for frame, _ in failure.entries):
+                # no calls of custom operators are recorded there: with side effects before it, the operator runs twice
+                return Verdict.RERUN if self.has_side_effects and isinstance(raised, Exception) else Verdict.PROPAGATE
             can_replay = failure.notes.raised is not None or self._location_of(failure) is not None
             return Verdict.REPLAY if can_replay and (self.has_side_effects or self.has_program_code) else Verdict.PROPAGATE
         if not isinstance(raised, Exception):
@@ -149,7 +156,7 @@ class Segment:
         frames = [frame for frame, _ in failure.entries]
         if traceback_from(failure.raised.__traceback__, list(_callback_codes())) is not None:
             return True
-        generated = [location for location, frame in enumerate(frames) if frame.f_code.co_filename.startswith(_GENERATED)]
+        generated = [location for location, frame in enumerate(frames) if _is_generated(frame)]
         below = frames[generated[-1] + 1 :] if generated else _from_signal_handler(frames)
         return any(not frame.f_code.co_filename.startswith((*_FOLDERS, "<")) for frame in below)
 
@@ -158,6 +165,16 @@ class Segment:
         for frame, line in failure.entries:
             if frame.f_code.co_filename.startswith(_GENERATED):
                 return next(self._locations_in(frame, line), None)
+            if _is_of_inductor(frame):
+                return self._location_above(frame, line)
+        return None
+
+    def _location_above(self, frame: FrameType, line: int) -> NodeLocation | None:
+        """The location of the last node named above a line of Inductor's code: "# ... Source Nodes: [sin, add], ..."."""
+        for number in range(line, frame.f_code.co_firstlineno, -1):
+            named = _SOURCE_NODES.search(linecache.getline(frame.f_code.co_filename, number))
+            if named is not None:
+                return next((self.locations[name] for name in reversed(named[1].split(", ")) if name in self.locations), None)
         return None
 
     def _locations_in(self, frame: FrameType, line: int) -> Iterator[NodeLocation]:
@@ -226,7 +243,7 @@ class Segment:
             return called_back
         last = None
         for entry in _entries(whole):
-            if entry.tb_frame.f_code.co_filename.startswith(_GENERATED):
+            if _is_generated(entry.tb_frame):
                 last = entry
         if last is not None:
             return last.tb_next
@@ -255,6 +272,16 @@ def strip_engine_frames(raised: BaseException) -> None:
         if entry.tb_next is not following:
             entry.tb_next = following
     raised.__traceback__ = entries[0] if entries else None
+
+
+def _is_generated(frame: FrameType) -> bool:
+    """Whether the frame runs a graph: code that torch.fx or Inductor generated."""
+    return frame.f_code.co_filename.startswith(_GENERATED) or _is_of_inductor(frame)
+
+
+def _is_of_inductor(frame: FrameType) -> bool:
+    caches = sys.modules.get("torch._inductor.runtime.cache_dir_utils")
+    return caches is not None and frame.f_code.co_filename.startswith(os.path.join(caches.cache_dir(), ""))
 
 
 def _is_user_frame(frame: FrameType) -> bool:

@@ -7,6 +7,7 @@ with plain Python are the value or exception, the side effects, how often the co
 from __future__ import annotations
 
 import contextlib
+import shutil
 import signal
 import traceback
 from collections.abc import Callable, Iterator
@@ -22,6 +23,7 @@ from torch.utils.checkpoint import checkpoint
 import dynexplore
 
 BACKENDS = ["eager", "aot_eager"]
+needs_compiler = pytest.mark.skipif(not (shutil.which("g++") or shutil.which("clang++")), reason="Inductor wants a C++ compiler")
 
 
 class Refused(Exception):
@@ -216,6 +218,19 @@ def test_code_of_the_program_raises_once(backend, who, raise_it, program, raises
         if not known_otherwise or raises_at == 1:
             assert outcome.places == wanted.places
     assert dynexplore.counters["stats"]["graphs"] >= 1
+
+
+@needs_compiler
+@pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is deprecated:DeprecationWarning")
+@pytest.mark.parametrize("raise_it", RAISES, ids=lambda raise_it: raise_it.__name__)
+@pytest.mark.parametrize("raises_at", [1, 2])
+def test_a_custom_operator_raises_once_in_the_code_of_inductor(raise_it, raises_at):
+    """The exception leaves as in plain Python, from the line of its node (with side effects before it: DIFF40)."""
+    dynexplore.reset()
+    compiled = dynexplore.optimize("inductor")(pure)
+    for at in (0, raises_at, raises_at, 0):
+        outcome, wanted = (run(function, "operator", at, raise_it, pure) for function in (compiled, pure))
+        assert (outcome.raised, outcome.calls, outcome.places) == (wanted.raised, wanted.calls, wanted.places)
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
