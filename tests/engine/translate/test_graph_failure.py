@@ -231,6 +231,7 @@ def test_a_custom_operator_raises_once_in_the_code_of_inductor(raise_it, raises_
     for at in (0, raises_at, raises_at, 0):
         outcome, wanted = (run(function, "operator", at, raise_it, pure) for function in (compiled, pure))
         assert (outcome.raised, outcome.calls, outcome.places) == (wanted.raised, wanted.calls, wanted.places)
+    assert dynexplore.counters["stats"]["graphs"] == 1
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)

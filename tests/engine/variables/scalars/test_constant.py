@@ -87,3 +87,4 @@ def test_an_attribute_of_a_code_object_warns_in_each_call_if_python_does(name):
             shown = type(result) if callable(result) else result
             seen.append((shown if not hasattr(result, "__next__") else list(result), [str(w.message) for w in warned]))
         assert seen[0] == seen[1]
+    assert dynexplore.counters["stats"]["graphs"]

@@ -129,3 +129,4 @@ def test_an_operation_computed_again_in_each_call_raises_where_eager_does(operat
         compiled = dynexplore.optimize("eager")(function)
         for number in (first, *NUMBERS):
             assert outcome(compiled, X, number) == outcome(function, X, number), (operation, first, number)
+        assert dynexplore.counters["stats"]["graphs"]
