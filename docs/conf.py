@@ -19,7 +19,7 @@ author = "the dynexplore authors"
 copyright = author
 release = version = dynexplore.__version__
 
-extensions = ["myst_nb", "sphinx.ext.autodoc", "accessible", "docstrings", "explorers", "options", "tutorial_links"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "accessible", "anchors", "docstrings", "explorers", "options", "tutorial_links"]
 exclude_patterns = ["_build", "_live", "tutorials/sanitize.cfg", "**/.ipynb_checkpoints"]
 nitpicky = True
 # A literal text in a docstring is code; a name in it is found by the reader, not by the machine.

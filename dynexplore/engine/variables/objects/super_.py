@@ -98,9 +98,10 @@ def _super(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
     """super() and super(cls, obj). With None or with one argument it is unbound, and has only its own attributes."""
     if kwargs or len(args) > 2:
         refuse_arguments(ctx, super, "super", args, kwargs)
-    start_class, receiver = args if len(args) == 2 else ctx.frames.super_arguments(ctx)
-    unbound = len(args) == 1 or receiver.python_type() is type(None)
-    if unbound or not isinstance(start_class, ClassVariable):
+    if len(args) == 1:
+        ctx.break_graph("DX313", arguments=args[0].type_name())
+    start_class, receiver = args or ctx.frames.super_arguments(ctx)
+    if receiver.python_type() is type(None) or not isinstance(start_class, ClassVariable):
         ctx.break_graph("DX313", arguments=", ".join(arg.type_name() for arg in args))
     super_object = SuperVariable(start_class, receiver)
     super_object.refuse_unrelated(ctx)
