@@ -357,6 +357,12 @@ class ModuleGuards:
             source.runs_code = has_python_getattribute(type(value))
         return source
 
+    def fixed_source_of(self, value: Any, label: str) -> Source:
+        """The unique source of an object that the caller knows to be this one in every call."""
+        source = self.source_of(value, label)
+        self.note_identity(source)
+        return source
+
     def fixes_identity(self, source: Source) -> bool:
         """Whether a fact fixes which object is at `source`."""
         return id(source) in self._recorded

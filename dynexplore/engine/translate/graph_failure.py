@@ -20,7 +20,6 @@ import linecache
 import os
 import re
 import signal
-import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from types import CodeType, FrameType, FunctionType, TracebackType
@@ -280,8 +279,8 @@ def _is_generated(frame: FrameType) -> bool:
 
 
 def _is_of_inductor(frame: FrameType) -> bool:
-    caches = sys.modules.get("torch._inductor.runtime.cache_dir_utils")
-    return caches is not None and frame.f_code.co_filename.startswith(os.path.join(caches.cache_dir(), ""))
+    folder = os.environ.get("TORCHINDUCTOR_CACHE_DIR", "")  # Inductor sets it before it writes a file
+    return folder != "" and frame.f_code.co_filename.startswith(os.path.join(folder, ""))
 
 
 def _is_user_frame(frame: FrameType) -> bool:

@@ -209,8 +209,8 @@ class NestedBreakWriter(BreakWriter):
             first = code.co_varnames[0] if code.co_argcount else ""
             in_first_slot = [first] if first in callee.locals else []
             names = [*in_first_slot, *(name for name in callee.locals if name != first)]
-            has_slot = first in callee.cells and "__class__" in callee.cells  # zero-argument super() reads slot 0
-            has_first_content = has_slot and callee.frame.cells[first].content is not None
+            is_read = first in callee.cells and "__class__" in callee.cells  # zero-argument super() reads slot 0
+            has_first_content = is_read and callee.has_content(first)
             writer = CarrierWriter(callee.unit, names, outcomes, level, has_first_content)
             values = [callee.locals[name] for name in names]
             if carriers:

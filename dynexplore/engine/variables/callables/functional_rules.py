@@ -300,8 +300,7 @@ def flattens(value: functools.partial[Any]) -> bool:
 def build_partial(ctx: TraceContext, value: functools.partial[Any], source: Source | None) -> VariableTracker:
     """A partial object: its function and arguments are read through C members."""
     if source is None:
-        source = ctx.module_guards.source_of(value, "a partial")
-        ctx.module_guards.note_identity(source)
+        source = ctx.module_guards.fixed_source_of(value, "a partial")
     ctx.guard(source, "TYPE_MATCH", functools.partial)
     parts = [ctx.build(getattr(value, name), source.attribute(name, "getattr")) for name in ("func", "args", "keywords")]
     function, args, keywords = parts

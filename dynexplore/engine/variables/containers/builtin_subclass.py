@@ -320,8 +320,7 @@ def _extends_builtin(value: Any) -> bool:
 def build_extended(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
     """An instance of a class that extends a builtin type: its type and the content of its storage are guarded."""
     if source is None:
-        source = ctx.module_guards.source_of(value, f"a {type(value).__qualname__}")
-        ctx.module_guards.note_identity(source)
+        source = ctx.module_guards.fixed_source_of(value, f"a {type(value).__qualname__}")
     guard_on_class_of(ctx, value, source)
     guard_on_names(ctx, type(value), *SPECIAL_NAMES)
     storage = _existing(ctx, value, layout_of(type(value)), source)

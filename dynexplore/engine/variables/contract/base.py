@@ -319,6 +319,5 @@ def type_tracker(ctx: TraceContext, value: VariableTracker) -> VariableTracker:
     cls = value.python_type()
     if ctx.journal.tracker_of(cls) is not None or is_c_type(cls):
         return ctx.build(cls, None)
-    source = ctx.module_guards.source_of(cls, cls.__qualname__)
-    ctx.module_guards.note_identity(source)
+    source = ctx.module_guards.fixed_source_of(cls, cls.__qualname__)
     return ctx.build(cls, source)

@@ -112,8 +112,7 @@ def _bind_class_method(
 
 def class_tracker(ctx: TraceContext, cls: type[Any]) -> VariableTracker:
     """The tracker of a class whose identity is already guarded."""
-    source = ctx.module_guards.source_of(cls, cls.__qualname__)
-    ctx.module_guards.note_identity(source)
+    source = ctx.module_guards.fixed_source_of(cls, cls.__qualname__)
     return ctx.build(cls, source)
 
 

@@ -429,7 +429,6 @@ def _make_exception(ctx: TraceContext, cls: ClassVariable, args: Args, kwargs: K
 def build_exception(ctx: TraceContext, value: BaseException, source: Source | None) -> VariableTracker:
     """A live exception: its type is guarded."""
     if source is None:
-        source = ctx.module_guards.source_of(value, f"a {type(value).__qualname__}")
-        ctx.module_guards.note_identity(source)
+        source = ctx.module_guards.fixed_source_of(value, f"a {type(value).__qualname__}")
     guard_on_class_of(ctx, value, source)
     return ExceptionVariable(type(value), value=value, source=source)

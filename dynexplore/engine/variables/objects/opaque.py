@@ -113,8 +113,7 @@ class OpaqueMethodVariable(VariableTracker):
 def build_opaque(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
     """Any object: its type is guarded, because every result depends on it."""
     if source is None and type(value).__module__ == "typing":  # a TypeVar in an annotation: it may be given in another way, too
-        source = ctx.module_guards.source_of(value, f"a {type(value).__qualname__}")
-        ctx.module_guards.note_identity(source)
+        source = ctx.module_guards.fixed_source_of(value, f"a {type(value).__qualname__}")
     if source is not None:
         guard_on_class_of(ctx, value, source)
     return OpaqueVariable(value, source)

@@ -164,8 +164,7 @@ def build_python_module(ctx: TraceContext, value: types.ModuleType, source: Sour
     """A module, guarded by identity; attributes read later are guarded if they can change."""
     label = module_name(value) or "module"
     if source is None:
-        source = ctx.module_guards.source_of(value, label)
-        ctx.module_guards.note_identity(source)
+        source = ctx.module_guards.fixed_source_of(value, label)
     guard_identity(ctx, value, source)
     ctx.module_guards.track(value, label)
     return PythonModuleVariable(value, source)

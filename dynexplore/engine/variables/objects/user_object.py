@@ -642,8 +642,7 @@ _C_SPECIAL = (types.WrapperDescriptorType, types.MethodDescriptorType, types.Bui
 
 def bind_raw(ctx: TraceContext, attribute: ClassAttribute) -> VariableTracker:
     """The raw descriptor object in a class's `__dict__`."""
-    source = ctx.module_guards.source_of(attribute.raw, f"{attribute.owner.__qualname__}.{attribute.name}")
-    ctx.module_guards.note_identity(source)
+    source = ctx.module_guards.fixed_source_of(attribute.raw, f"{attribute.owner.__qualname__}.{attribute.name}")
     return ctx.build(attribute.raw, source)
 
 
@@ -747,8 +746,7 @@ _LASTING = frozenset({"GlobalSource", "ClosureSource", "ObjectSource"})
 def build_user_object(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
     """An instance of a class written in Python: its type is guarded, and later each attribute that is read."""
     if source is None:
-        source = ctx.module_guards.source_of(value, f"a {type(value).__qualname__}")
-        ctx.module_guards.note_identity(source)
+        source = ctx.module_guards.fixed_source_of(value, f"a {type(value).__qualname__}")
     if not hold_if_fixed(ctx, value, source):
         guard_on_class_of(ctx, value, source)
     return UserObjectVariable(type(value), value=value, source=source)

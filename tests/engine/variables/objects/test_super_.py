@@ -34,10 +34,10 @@ CALL = """
 def program(x):
     y = x + 1
     try:
-        said = C.f()
+        outcome = C.f()
     except (RuntimeError, TypeError) as error:
-        said = type(error).__name__, str(error)
-    return y * 2, said
+        outcome = type(error).__name__, str(error)
+    return y * 2, outcome
 """
 
 

@@ -671,8 +671,7 @@ def _register_children(ctx: TraceContext, parent: NNModuleVariable, children: Se
 def build_module(ctx: TraceContext, value: nn.Module, source: Source | None) -> VariableTracker:
     """A module: guarded by identity, and tracked as a fact; or by type, if the instance changes between calls."""
     if source is None:
-        source = ctx.module_guards.source_of(value, type(value).__qualname__)
-        ctx.module_guards.note_identity(source)
+        source = ctx.module_guards.fixed_source_of(value, type(value).__qualname__)
     if ctx.module_guards.fixes_identity(source) or ctx.specializer.specializes(source):
         guard_identity(ctx, value, source, "NN_MODULE")
         ctx.module_guards.track(value, source.text(), source)
