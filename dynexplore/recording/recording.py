@@ -233,6 +233,21 @@ class Recording(EventLog):
         """The number of the frame's last attempt, whose graph and guards are the final ones (0: it was not translated)."""
         return max((event.attempt for event in self.of_frame(frame, ev.AttemptStarted)), default=0)
 
+    def final_guards(self, frame: int) -> list[ev.GuardInstalled]:
+        """The guards of the frame's last attempt: those of its cache entry."""
+        last = self.final_attempt(frame)
+        return [guard for guard in self.of_frame(frame, ev.GuardInstalled) if guard.attempt == last]
+
+    def frame_of_entry(self, entry: int) -> int:
+        """The frame that was compiled for a cache entry (0: an entry from before the recording)."""
+        return self.once("frames of entries", self._frames_of_entries).get(entry, 0)
+
+    def _frames_of_entries(self) -> dict[int, int]:
+        frames: dict[int, int] = {}
+        for added in self.of(ev.CacheEntryAdded):
+            frames.setdefault(added.entry, added.frame)
+        return frames
+
     def _final(self, kind: type[E]) -> tuple[E, ...]:
         last: dict[int, int] = {}
         for started in self.of(ev.AttemptStarted):

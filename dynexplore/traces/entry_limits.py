@@ -12,10 +12,11 @@ PyTorch's counterpart: `exceeds_recompile_limit` in torch/_dynamo/cache_size.py.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any
+
+from dynexplore.traces.json_object import json_object
 
 _NAMES = {
     "recompile_limit": ("recompile_limit", "cache_size_limit"),
@@ -33,11 +34,7 @@ def limits_in(config: Any) -> dict[str, int]:
     >>> limits_in('{"cache_size_limit": 8, "accumulated_cache_size_limit": 256}')
     {'recompile_limit': 8, 'accumulated_recompile_limit': 256}
     """
-    try:
-        settings = json.loads(config) if isinstance(config, str) else {}
-    except (ValueError, RecursionError):
-        return {}
-    values = settings if isinstance(settings, dict) else {}
+    values = json_object(config) if isinstance(config, str) else {}
     limits = {
         name: next((values[setting] for setting in names if type(values.get(setting)) is int), 0) for name, names in _NAMES.items()
     }

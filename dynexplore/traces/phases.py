@@ -10,11 +10,10 @@ PyTorch's counterpart: `ChromiumEventLogger` in torch/_dynamo/utils.py, which wr
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from typing import Any
 
 from dynexplore.traces.compiles import Compile
+from dynexplore.traces.json_object import json_object
 from dynexplore.traces.trace_log import TraceLog
 
 SHORTEST = 0.0005
@@ -56,12 +55,7 @@ def spans_of(log: TraceLog, compile_: Compile) -> list[Span]:
 
 def _event(text: str) -> tuple[str, str, float] | None:
     """Name, "B" or "E", and seconds of an event; None if it is none."""
-    try:
-        event: Any = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(event, dict):
-        return None
+    event = json_object(text)
     name, kind, moment = event.get("name"), event.get("ph"), event.get("ts")
     if not isinstance(name, str) or not isinstance(kind, str) or not isinstance(moment, int | float) or not 0 <= moment < 1e17:
         return None

@@ -10,10 +10,11 @@ PyTorch's counterpart: torch/_inductor/debug.py, `create_node_mapping_kernel_to_
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from typing import Any
+
+from dynexplore.traces.json_object import json_object
 
 NONE = "torch logged no kernel for this graph."
 
@@ -35,12 +36,7 @@ def kernels_in(text: str) -> list[KernelOrigin]:
     >>> kernels_in('{"cppCodeToPost": {"cpp_fused_add_0:2": ["add"]}, "postToPre": {"add": ["y"]}}')
     [KernelOrigin(kernel='cpp_fused_add_0', launch=2, operators=(('add', ('y',)),))]
     """
-    try:
-        tables: Any = json.loads(text)
-    except (ValueError, RecursionError):
-        return []
-    if not isinstance(tables, dict):
-        return []
+    tables = json_object(text)
     of_kernels, captured = _table(tables.get("cppCodeToPost")), _table(tables.get("postToPre"))
     kernels = []
     for key, operators in of_kernels.items():

@@ -52,11 +52,8 @@ def _value_before(recording: Recording, failed: ev.GuardFailed) -> str:
     """
     if failed.expected not in ("the same value", "no such attribute"):
         return ""
-    frame = next((event.frame for event in recording.of(ev.CacheEntryAdded) if event.entry == failed.entry), 0)
-    last = recording.final_attempt(frame)
-    guards = [
-        event for event in recording.of_frame(frame, ev.GuardInstalled) if event.attempt == last and event.kind == "MODULE_STATE"
-    ]
+    frame = recording.frame_of_entry(failed.entry)
+    guards = [guard for guard in recording.final_guards(frame) if guard.kind == "MODULE_STATE"]
     of_classes = failed.expected == "no such attribute"
     entry_guards = [event for event in guards if event.index == failed.index or (of_classes and event.index > failed.index)]
     key = failed.source.rpartition(".")[2]

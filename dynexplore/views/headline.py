@@ -633,7 +633,7 @@ def _relied_on(recording: Recording, frame: int) -> str:
     failed = next(iter(recording.of_frame(frame, ev.GuardFailed)), None)
     if failed is None or recording.engine == DYNEXPLORE:
         return ""
-    entry_frame = next((event.frame for event in recording.of(ev.CacheEntryAdded) if event.entry == failed.entry), 0)
+    entry_frame = recording.frame_of_entry(failed.entry)
     guards = [
         event for event in recording.of_frame(entry_frame, ev.GuardInstalled) if event.source == failed.source and event.source
     ]

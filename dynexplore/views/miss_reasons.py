@@ -194,19 +194,16 @@ def reason_of(recording: Recording, failed: ev.GuardFailed) -> Reason:
 
 def _accepts_any(recording: Recording, failed: ev.GuardFailed) -> bool:
     """Whether the code that was compiled for another object accepts any further one: it takes its parameters as inputs."""
-    last = recording.final_attempt(failed.frame)
-    installed = recording.of_frame(failed.frame, ev.GuardInstalled)
-    guards = [guard for guard in installed if guard.attempt == last and guard.kind == failed.kind]
+    guards = [guard for guard in recording.final_guards(failed.frame) if guard.kind == failed.kind]
     return recording.engine == DYNEXPLORE and failed.source not in {re.sub(r"\btarget\b", "self", guard.source) for guard in guards}
 
 
 def _varies(recording: Recording, failed: ev.GuardFailed) -> bool:
     """Whether the new entry accepts other sizes, strides or numbers: they are not guarded, or are inputs of the graph."""
-    last = recording.final_attempt(failed.frame)
     stride = _STRIDE.search(failed.actual)
     if stride is not None:
         return _is_decided_dynamic(recording, failed, f"{failed.source}.stride()[{stride[1]}]")
-    guards = [guard for guard in recording.of_frame(failed.frame, ev.GuardInstalled) if guard.attempt == last]
+    guards = recording.final_guards(failed.frame)
     if any((guard.source, guard.kind) == (failed.source, "TENSOR_MATCH") and "?" in guard.expected for guard in guards):
         return True
     graphs = [graph for graph in recording.graphs if graph.frame == failed.frame]
@@ -243,9 +240,8 @@ def needed_at(recording: Recording, failed: ev.GuardFailed) -> ev.UserFrame | No
 
 def _guards_of_entry(recording: Recording, failed: ev.GuardFailed) -> list[ev.GuardInstalled]:
     """The guards that the entry has on the same value, those of the same kind first."""
-    owner = next((added.frame for added in recording.of(ev.CacheEntryAdded) if added.entry == failed.entry), 0)
-    last = recording.final_attempt(owner) if owner else 0
-    guards = [guard for guard in recording.of_frame(owner, ev.GuardInstalled) if guard.attempt == last] if owner else []
+    owner = recording.frame_of_entry(failed.entry)
+    guards = recording.final_guards(owner) if owner else []
     same = [guard for guard in guards if guard.source == failed.source and guard.source]
     same += [guard for guard in guards if guard.index == failed.index and guard.kind == failed.kind]
     return sorted(same, key=lambda guard: guard.kind != failed.kind)

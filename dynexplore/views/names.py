@@ -25,6 +25,7 @@ ENTRY_FILE = "<dynexplore entry>"
 """The file name of the engine's wrappers, as in native/native.h."""
 
 _ON_THE_STACK = re.compile(r"\b___stack(\d+)\b")
+"""A parameter of a resume function, for what was on the stack at the graph break."""
 _OF_NUMPY = re.compile(r"(?:___|torch\.)from_numpy\((.+)\)")
 _OF_CALLEE = re.compile(r"([\w.<>]+):(\w+)")
 _OF_TORCH = re.compile(r"[lL]_(?!self_)(\w+?)_")
@@ -40,7 +41,7 @@ def _of_program(source: str) -> str:
     name = _ON_THE_STACK.sub(r"stack slot \1", inner[1] if inner else source)
     callee = _OF_CALLEE.fullmatch(name)
     return f"{callee[2]} of {callee[1]}" if callee else name
-"""A parameter of a resume function, for what was on the stack at the graph break."""
+
 
 _WRAPS = re.compile(r"\s*(?:@.*\n\s*)*?@(?:\w+\.)*wraps\((\w+)\)")
 

@@ -303,8 +303,8 @@ def _facts(recording: Recording, cost: Cost, event: ev.GraphBroke | ev.Recompile
 
 def _check(recording: Recording, failed: ev.GuardFailed) -> str:
     """The guard as a Python expression, if its entry was recorded."""
-    frame = next((entry.frame for entry in recording.of(ev.CacheEntryAdded) if entry.entry == failed.entry), None)
-    guards = recording.of_frame(frame, ev.GuardInstalled) if frame is not None else ()
+    frame = recording.frame_of_entry(failed.entry)
+    guards = recording.of_frame(frame, ev.GuardInstalled) if frame else ()
     match = next((guard.expression for guard in reversed(guards) if guard.index == failed.index), "")
     return match or condition(as_the_program_says(recording, failed))
 

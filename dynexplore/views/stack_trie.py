@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dynexplore.engine import events as ev
-from dynexplore.recording.recording import Recording
+from dynexplore.recording.recording import GraphView, Recording
 from dynexplore.views.counts import plural
 from dynexplore.views.names import frame_name, short_file
 
@@ -62,8 +62,10 @@ class Row:
 
 def rows_of(recording: Recording) -> list[Row]:
     """The trie line by line."""
-    names = {entered.frame: frame_name(recording, entered) for entered in recording.frames}
-    facts = {entered.frame: _facts(recording, entered.frame) for entered in recording.frames}
+    entered_frames = {entered.frame: entered for entered in recording.frames if entered.stack}
+    if not entered_frames:
+        return []
+    first_graphs = {graph.frame: graph for graph in reversed(recording.graphs)}
 
     def rows(branch: Branch, depth: int) -> Iterator[Row]:
         if branch.place is not None:
@@ -72,16 +74,16 @@ def rows_of(recording: Recording) -> list[Row]:
         is_fork = len(branch.inner) + bool(branch.frames) > 1
         below = depth + 1 if is_fork and branch.place is not None else depth
         for frame in branch.frames:
-            yield Row(depth + 1, f"{names[frame]}: {facts[frame]}", "", frame)
+            name, facts = frame_name(recording, entered_frames[frame]), _facts(recording, frame, first_graphs.get(frame))
+            yield Row(depth + 1, f"{name}: {facts}", "", frame)
         for child in branch.inner.values():
             yield from rows(child, below)
 
     return list(rows(trie_of(recording), 0))
 
 
-def _facts(recording: Recording, frame: int) -> str:
-    """The outcome of a compilation in a few words."""
-    graph = next((graph for graph in recording.graphs if graph.frame == frame), None)
+def _facts(recording: Recording, frame: int, graph: GraphView | None) -> str:
+    """The outcome of a compilation, whose first graph this is, in a few words."""
     outcome = " ".join(event.outcome for event in recording.of_frame(frame, ev.FrameFinished))
     facts = [graph.name] if graph is not None else []
     facts.append(outcome or "not finished")

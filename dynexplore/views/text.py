@@ -195,17 +195,12 @@ def guards(installed: Iterable[ev.GuardInstalled]) -> str:
 def guard_anatomy(recording: Recording, frame: int) -> str:
     """The guards of a frame with their expected values, the check itself, and the instruction that installed each."""
     rows, decided = [], decisions(recording, frame)
-    for guard in _final_guards(recording, frame):
+    for guard in recording.final_guards(frame):
         where = instruction_text(recording, guard)
         name = " ".join(word for word in (guard.scope, guard.source) if word)
         because = "; ".join([guard.reason, *specialized_by(guard, decided)])
         rows.append((str(guard.index), name, guard.kind, guard.expected, guard.expression, where, because))
     return table(("", "source", "kind", "expected", "check", "asked for by", "because"), rows)
-
-
-def _final_guards(recording: Recording, frame: int) -> list[ev.GuardInstalled]:
-    last = recording.final_attempt(frame)
-    return [guard for guard in recording.of_frame(frame, ev.GuardInstalled) if guard.attempt == last]
 
 
 def instruction_text(recording: Recording, event: ev.InstructionEvent) -> str:
@@ -649,7 +644,7 @@ def _guards_of_entries(recording: Recording) -> dict[int, dict[tuple[str, str], 
     for added in recording.of(ev.CacheEntryAdded):
         if added.entry not in by_entry:
             guards = by_entry[added.entry] = {}
-            for guard in _final_guards(recording, added.frame):
+            for guard in recording.final_guards(added.frame):
                 guards.setdefault((guard.source, guard.kind), []).append(guard)
     return by_entry
 
@@ -677,7 +672,7 @@ def debug_printout(recording: Recording, frame: int, parts: Sequence[str] = PART
         modified = recording.modified_code(frame)
         if modified is not None:
             blocks.append(f"MODIFIED BYTECODE {_place(modified)}\n{bytecode(modified)}")
-    if "guards" in parts and (installed := _final_guards(recording, frame)):
+    if "guards" in parts and (installed := recording.final_guards(frame)):
         blocks.append(guards(installed))
     if "breaks" in parts:
         blocks += [break_report(recording, broke, width) for broke in recording.of_frame(frame, ev.GraphBroke)]

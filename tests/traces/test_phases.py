@@ -36,26 +36,26 @@ def spans(recording: Recording) -> list[tuple[str, float, float]]:
 
 def test_a_begin_and_the_next_end_of_that_name_are_a_span(tmp_path: Path) -> None:
     """Nested phases of one name are told apart, outer ones come first."""
-    told = job(
+    recording = job(
         tmp_path, phase("backend_compile", "B", 0), phase("pass", "B", 10), phase("pass", "B", 20), phase("pass", "E", 30),
         phase("pass", "E", 50), phase("backend_compile", "E", 400),
     )  # fmt: skip
-    assert spans(told) == [("backend_compile", 0.0, 0.4), ("pass", 0.01, 0.04), ("pass", 0.02, 0.01)]
+    assert spans(recording) == [("backend_compile", 0.0, 0.4), ("pass", 0.01, 0.04), ("pass", 0.02, 0.01)]
 
 
 def test_what_is_no_span_is_left_out(tmp_path: Path) -> None:
     """A begin without an end, an end without a begin, one too short to see, and events that are damaged."""
     damaged = entry("chromium_event", {}, "{") + entry("chromium_event", {}, "[1]") + phase("x", "B", "soon") + phase(3, "B", 0)
-    told = job(tmp_path, damaged, phase("a", "B", 0), phase("b", "E", 1), phase("c", "B", 2), phase("c", "E", 2.1))
-    assert spans(told) == []
+    recording = job(tmp_path, damaged, phase("a", "B", 0), phase("b", "E", 1), phase("c", "B", 2), phase("c", "E", 2.1))
+    assert spans(recording) == []
 
 
 def test_phases_lie_in_their_frame_and_those_of_backward_behind_it(tmp_path: Path) -> None:
     """The slices nest; without times a phase of the backward graph is left out, for another frame may lie there."""
     backward = phase("bw", "B", 2000) + phase("bw", "E", 2500)
-    told = job(tmp_path, phase("fw", "B", 0), phase("fw", "E", 400), after=backward)
-    assert [each.name for each in slices_of(told)] == ["scaled", "fw"]
-    assert problems_of(json.loads(as_json(told))) == []
+    recording = job(tmp_path, phase("fw", "B", 0), phase("fw", "E", 400), after=backward)
+    assert [each.name for each in slices_of(recording)] == ["scaled", "fw"]
+    assert problems_of(json.loads(as_json(recording))) == []
 
 
 def test_a_real_log_becomes_a_trace_that_nests() -> None:

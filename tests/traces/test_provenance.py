@@ -59,8 +59,8 @@ def test_another_form_is_shown_as_it_is(text: str) -> None:
 def test_each_stage_has_its_kernels(tmp_path: Path) -> None:
     """The first table is forward's, the second backward's, which names no kernel here; the page has both, and no JSON."""
     recording = job(tmp_path / "trace")
-    told = [event for event in recording.of(ev.ArtifactEmitted) if event.part == "provenance"]
-    assert [(event.stage, event.text) for event in told] == [("forward", TEXT), ("backward", NONE)]
+    provenance = [event for event in recording.of(ev.ArtifactEmitted) if event.part == "provenance"]
+    assert [(event.stage, event.text) for event in provenance] == [("forward", TEXT), ("backward", NONE)]
     shown = [text for frame in explorer_data(recording)["frames"] for graph in frame["graphs"] for text in graph["artifacts"]]
     assert TEXT in [text["text"] for text in shown if text["part"] == "provenance"]
     assert TEXT in [event.text for event in redacted(recording).of(ev.ArtifactEmitted)]  # names and numbers
