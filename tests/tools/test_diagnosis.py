@@ -10,7 +10,7 @@ import torch
 import torch.fx
 
 import dynexplore
-from dynexplore.engine.aliasing import lowerings
+from dynexplore.engine.aliasing import lower_indexing
 from dynexplore.engine.translate import dispatch
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
 from engine_checks import CountingBackend
@@ -103,12 +103,12 @@ def test_a_faulty_backend(backend: Any, words: str) -> None:
 
 def test_a_lowering_that_is_wrong_on_purpose(monkeypatch: pytest.MonkeyPatch) -> None:
     """A pass between capture and backend is blamed, and not AOTAutograd, which was given a wrong graph."""
-    right = lowerings._indices
+    right = lower_indexing._indices
 
     def row_zero(graph: Any, node: Any, dim: int, item: Any, *operands: Any) -> Any:
-        return right(graph, node, dim, lowerings._call(graph, node, torch.zeros_like, item), *operands)
+        return right(graph, node, dim, lower_indexing._call(graph, node, torch.zeros_like, item), *operands)
 
-    monkeypatch.setattr(lowerings, "_indices", row_zero)
+    monkeypatch.setattr(lower_indexing, "_indices", row_zero)
     weights = torch.arange(12.0).reshape(4, 3)
     layer, _, found = diagnosed(lambda x, t: (x[t] * 2).sum(), weights, torch.tensor(1), backend="aot_eager")
     assert layer == "lowering"

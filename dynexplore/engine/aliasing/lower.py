@@ -2,10 +2,12 @@
 
 The idea: whatever the backend, the steps are the same, and each is recorded:
 
-1. lowerings     the captured graph becomes one that a backend can trace (lowerings.py) 2. eligibility   may the backend compile
-it? If not, the first matching row of the table says why (eligibility.py) 3. pieces        buckets of DistributedDataParallel;
-partitions around nodes that no backend gets (eager_pieces.py) 4. passes        rewrites of the backend's graph (passes.py) 5. the
-backend 6. wrappers      around the backend's callable (wrappers.py), and around the call (translate/call_wrappers.py)
+1. lowerings: the captured graph becomes one that a backend can trace (lowerings.py, lower_indexing.py)
+2. eligibility: may the backend compile it? If not, the first matching row of the table says why (eligibility.py)
+3. pieces: buckets of DistributedDataParallel; partitions around nodes that no backend gets (eager_pieces.py)
+4. passes: rewrites of the backend's graph (passes.py)
+5. the backend
+6. wrappers: around the backend's callable (wrappers.py), and around the call (translate/call_wrappers.py)
 
 With the backend "eager", and if the backend is skipped, the graph runs as captured: steps 1, 2 and 4 are omitted, and of step 6
 the wrappers for compiled graphs.
@@ -29,7 +31,8 @@ from dynexplore.engine.aliasing.aotautograd_limits import inputs_recomputed_afte
 from dynexplore.engine.aliasing.cse_safety import disable_cse, returns_equal_calls
 from dynexplore.engine.aliasing.eager_pieces import compile_pieces, has_eager_node, pieces_of
 from dynexplore.engine.aliasing.eligibility import CAPTURED, FAILED, GUARDED, RECURRENT, SPLIT, Candidate, skip_backend
-from dynexplore.engine.aliasing.lowerings import has_eager_nodes, lower_captured
+from dynexplore.engine.aliasing.lower_indexing import lower_data_dependent_indexing
+from dynexplore.engine.aliasing.lowerings import has_eager_nodes, lower_default_devices, mark_eager_nodes
 from dynexplore.engine.aliasing.overlap_guard import InstallGuard, Varies
 from dynexplore.engine.aliasing.passes import run_passes
 from dynexplore.engine.aliasing.synthetic_bases import with_bases, wrap_synthetic_bases
@@ -92,7 +95,9 @@ def lower(
     whether inputs overlapped differently in an earlier call.
     """
     if not compiler.is_eager:
-        lower_captured(graph, fake_mode, guard)
+        mark_eager_nodes(graph, guard)
+        lower_default_devices(graph)
+        lower_data_dependent_indexing(graph, fake_mode)
     candidate = Candidate(graph, breaks, guard, varies)
     if not compiler.is_eager:
         for stage in (CAPTURED, GUARDED):

@@ -72,7 +72,7 @@ class FinishedGraph:
     meta: GraphMetadata = field(default_factory=GraphMetadata)  # what it aliases and mutates (aliasing/metadata.py)
     backend_skipped: SkipReason | None = None  # why the backend is skipped (aliasing/eligibility.py)
     captured: torch.fx.GraphModule | None = None  # the captured graph, if a pass has changed `module` since
-    lowerings: tuple[str, ...] = ()  # the passes that changed it (aliasing/lowerings.py)
+    lowerings: tuple[str, ...] = ()  # the passes that changed it (aliasing/lowerings.py, lower_indexing.py)
     pieces: list[GraphPiece] = field(default_factory=list)  # the pieces, if it was split for DistributedDataParallel
 
 class OperatorFailed(Exception):

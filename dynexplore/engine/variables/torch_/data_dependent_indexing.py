@@ -3,8 +3,8 @@
 The idea: eager reads the integer (`item`) and selects, so the result is a view (`applySelect`,
 torch/csrc/autograd/python_variable_indexing.cpp). Shape and dtype are the same for any row, so a graph needs no integer: the node
 is the program's own subscript, whatever the backend, and its fake tensor is computed with row 0. For backends on AOTAutograd, a
-pass after capture lowers it (engine/aliasing/lowerings.py). `x.select(1, t)` is `x[:, t]`; `x.narrow(1, t, 3)` has the same size
-for any start.
+pass after capture lowers it (engine/aliasing/lower_indexing.py). `x.select(1, t)` is `x[:, t]`; `x.narrow(1, t, 3)` has the same
+size for any start.
 
 A write to a slice with tensor bounds, `mask[i, lengths[i]:] = 0`, as in masks of padded sequences, writes a data-dependent number
 of elements. But a scalar can be assigned to a slice of any length, so the graph needs no bounds: fake tensors use the whole

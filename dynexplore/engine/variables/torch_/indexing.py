@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 import torch.fx
 
-from dynexplore.engine.aliasing.lowerings import dimension_of_each
+from dynexplore.engine.aliasing.lower_indexing import dimension_of_each
 from dynexplore.engine.records import record
 from dynexplore.engine.variables.containers.ranges import SliceVariable
 from dynexplore.engine.variables.containers.sequence import TupleVariable

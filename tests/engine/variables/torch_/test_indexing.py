@@ -20,7 +20,7 @@ T = torch.tensor(1)
 ROWS = torch.tensor([2, 0])
 
 READS: dict[str, tuple[Callable[..., Any], list[Any]]] = {
-    "data-dependent int": (lambda x, i: x[T], []),  # aliasing/lowerings.py lowers it for the backend
+    "data-dependent int": (lambda x, i: x[T], []),  # aliasing/lower_indexing.py lowers it for the backend
     "slice": (lambda x, i: x[1:, ::2], [ITEM]),
     "symbolic int": (lambda x, i: x[:, i], [SELECT, ITEM]),
     "symbolic int alone": (lambda x, i: x[i], [SELECT]),
