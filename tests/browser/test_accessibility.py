@@ -187,6 +187,22 @@ def test_a_whole_visit_by_keyboard(opened: Opened, several: Recording) -> None:
     assert page.evaluate("dynexplore.position") == 0  # the first step of this frame; numbers count those of all frames
 
 
+def test_compare_is_searched_while_it_is_open(opened: Opened, several: Recording) -> None:
+    """Its pair may be of any frame (it opens with that whose compile time changed most): no match of the frame at hand."""
+    page = opened(several)
+    page.evaluate("dynexplore.show(dynexplore.data.frames[1], dynexplore.states(dynexplore.data.frames[1]).first)")
+    page.keyboard.press("5")
+    page.locator(".dynx-panel-compare .dynx-pairs button", has_text="gates, from line ").click()
+    page.keyboard.press("/")
+    page.keyboard.type("softmax")
+    expect(page.locator(".dynx-hits")).to_contain_text("2 found here")
+    page.keyboard.press("Escape")
+    page.keyboard.press("2")
+    page.locator(".dynx-search").fill("")
+    page.locator(".dynx-search").fill("softmax")
+    expect(page.locator(".dynx-hits")).to_contain_text("0 found here")
+
+
 def test_the_list_of_keys(opened: Opened, several: Recording) -> None:
     """`?` opens it and closes it; Esc closes it; the focus is back where it was; keys do nothing behind it."""
     page = opened(several)

@@ -1,7 +1,8 @@
 // @ts-check
 /**
  * Search over all panes and frames: rows on show that hold the text are marked and counted, those of other frames are
- * counted, and Enter leads from one to the next, from frame to frame.
+ * counted, and Enter leads from one to the next, from frame to frame. Compare holds two other frames, which are counted as
+ * such: it is searched while it is open.
  *
  * Long lists search their texts themselves, since most of their rows do not stand in the page; of all else on show the page
  * is searched, and of other frames their texts (findings.js).
@@ -54,6 +55,7 @@ export class Search {
     this.element.classList.toggle("dynx-searching", Boolean(wanted));
     this.hits = [];
     for (const [view, section] of wanted ? sections : []) {
+      if (tabs.isAside(view)) continue;
       this.explorer.frameOf(view);
       const hits = [...inPage(section, wanted), ...(view.lists ?? []).flatMap((list) => list.find?.(wanted) ?? [])];
       this.hits.push(...hits.map(({ key, reveal }) => ({ key, reveal: () => (tabs.reveal(view), reveal()) })));

@@ -220,6 +220,12 @@ export class Views {
     return this.tabs.some((tab) => tab.parts.some((part) => part.view === view) && !(tab === this.shown && viewsOf(tab).includes(view)));
   }
 
+  /** Whether a pane is about other frames than the one at hand, and not on show. @param {View} view */
+  isAside(view) {
+    const compare = this.named("compare");
+    return compare !== this.shown && compare.parts.some((part) => part.view === view);
+  }
+
   /** @type {Record<string, () => void>} */
   get keys() {
     return Object.fromEntries(this.tabs.map((tab, at) => [String(at + 1), () => this.open(tab)]));
