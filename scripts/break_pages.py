@@ -24,7 +24,7 @@ from typing import Any
 import torch
 
 import dynexplore
-from dynexplore.engine.graph_breaks import KINDS, THEMES, Kind
+from dynexplore.engine.graph_breaks import KINDS, THEMES, Kind, result_of_fix
 
 ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "docs" / "breaks"
@@ -70,29 +70,31 @@ def explained(id: str, example: str, engine: str = "dynexplore") -> Any:
 
 def page_of_kind(kind: Kind, also: list[TorchBreak]) -> str:
     """The page of one of dynexplore's kinds."""
-    lines = [f"# {kind.id}: {kind.title}", "", NOTE, "", f"*{kind.status}*", ""]
+    lines = [f"# {kind.id}: {kind.title}", "", NOTE, "", _status(kind), ""]
     if kind.example:
-        lines += _program(kind.id, kind.example, "the program above: step to the graph break with `b`")
+        lines += _program(kind.id, kind.example, "Explorer of this program. Press `b` to step to the graph break.")
     lines += ["## Why it breaks", "", kind.why, "", "## Fix", "", kind.fix, ""]
     if kind.fixed:
         lines += [kind.result_of_fix, "", *_code(kind.fixed)]
-    lines += ["## When nothing needs fixing", "", ACCEPTABLE[kind.id], ""]
+    lines += ["## When you can ignore it", "", ACCEPTABLE[kind.id], ""]
     if also:
-        lines += ["## In torch.compile", "", *(f"- {_link(row)}" for row in also), ""]
+        links = [f"- {_link(row)}" for row in also]
+        lines += ["## In torch.compile", "", "torch.compile reports breaks of this kind as:", "", *links, ""]
     return "\n".join(lines)
 
 
 def page_of_torch_break(row: TorchBreak, explanation: Any) -> str:
     """The page of one of torch.compile's kinds; `explanation` is dynexplore's explanation of the same program."""
     site = f"https://meta-pytorch.org/compile-graph-break-site/gb/{row.id.lower()}.html"
-    hits = f"; [seen in](index.md#how-they-were-counted) {_hits(row)}" if _hits(row) else ""
-    lines = [f"# {row.id}: {row.title}", "", NOTE, "", f"A break of torch.compile ([PyTorch's page]({site})){hits}.", ""]
-    seen = f"torch.compile up to {row.version} breaks here; newer versions capture it" if row.version else "what torch.compile does"
+    hits = f" [Seen in](index.md#how-they-were-counted) {_hits(row)}." if _hits(row) else ""
+    lines = [f"# {row.id}: {row.title}", "", NOTE, ""]
+    lines += [f"A graph break of torch.compile. See also [PyTorch's page]({site}).{hits}", ""]
+    old = f"Explorer of torch.compile {row.version}, which breaks here. Newer versions capture this program."
+    seen = old if row.version else "Explorer of this program in torch.compile."
     lines += _program(row.id, row.example, seen)
     lines += ["## Why it breaks", "", row.why, "", "## Fix", "", row.fix, ""]
-    other = ", with `step` compiled instead of `f`" if row.compiled == "step" else ""
-    lines += [f"Fixed{other}: 1 graph, same values.", "", *_code(row.fixed)]
-    lines += ["## When nothing needs fixing", "", row.acceptable, "", "## In dynexplore", "", _in_dynexplore(explanation), ""]
+    lines += [result_of_fix(row.compiled), "", *_code(row.fixed)]
+    lines += ["## When you can ignore it", "", row.acceptable, "", "## In dynexplore", "", _in_dynexplore(explanation), ""]
     return "\n".join(lines)
 
 
@@ -110,13 +112,19 @@ def _in_dynexplore(explanation: Any) -> str:
     kinds = sorted({broke.kind for broke in explanation.recording.breaks})
     graphs = f"{explanation.graph_count} graph{'s' * (explanation.graph_count != 1)}"
     if not kinds:
-        return f"The same program becomes {graphs}, without a break."
+        return f"dynexplore captures this program in {graphs}, without a graph break."
     links = ", ".join(f"[{kind}: {KINDS[kind].title}]({kind.lower()}.md)" for kind in kinds)
-    return f"The same program becomes {graphs}. It breaks for this reason: {links}."
+    return f"dynexplore captures this program in {graphs}. The graph break is reported as {links}."
+
+
+def _status(kind: Kind) -> str:
+    if kind.fundamental:
+        return "*Fundamental*: future versions of dynexplore will break here, too."
+    return "*Not supported yet*: a future version of dynexplore may capture this code."
 
 
 def _program(id: str, source: str, seen: str) -> list[str]:
-    return [*_code(source), f"```{{explorer}} {id.lower()}", f"Explorer of {seen}.", "```", ""]
+    return [*_code(source), f"```{{explorer}} {id.lower()}", seen, "```", ""]
 
 
 def _code(source: str) -> list[str]:
@@ -130,8 +138,8 @@ def index() -> str:
     """All pages, by theme and by how often they are met."""
     lines = ["# Graph breaks, illustrated", "", NOTE, ""]
     lines += [
-        "Look up a graph break from your report, by its id or by searching the site for its message. Each page shows a short",
-        "program that breaks, its explorer, the program after the fix, and when the break is acceptable.",
+        "Look up a graph break from your report by its id, or search this site for its message. Each page shows a short program",
+        "that breaks, an explorer to step through it, the fixed program, and cases in which you can ignore the break.",
         "",
         "`DX` ids are dynexplore's, and `GB` ids are torch.compile's.",
         "",
@@ -144,7 +152,7 @@ def index() -> str:
     lines += [f"## torch.compile: the {counted} most frequent", ""]
     lines += [f"{rank}. {_link(row)} ({_hits(row)})" for rank, row in enumerate(ROWS[:counted], 1)]
     lines += ["", f"## torch.compile: {len(ROWS) - counted} more", ""]
-    lines += ["Neither the corpus nor the code search below contains these, but ordinary programs do.", ""]
+    lines += ["These occur in ordinary programs, although they were found neither in the corpus nor by the code search below.", ""]
     lines += [f"- {_link(row)}" for row in ROWS[counted:]]
     lines += [
         "",
@@ -153,8 +161,8 @@ def index() -> str:
         "*Models* are the models in the corpus",
         "[penguinwu/oss-model-graph-break-corpus](https://github.com/penguinwu/oss-model-graph-break-corpus) whose results contain",
         "the break; `python scripts/count_torch_breaks.py CLONE` counts them in a clone. *Files* are public files on GitHub that",
-        "contain the address of PyTorch's page about the break. They were counted with a code search in November 2026, which",
-        "returns at most ten. Kinds with equal counts are ordered by how many `DX` programs on these pages break there under",
+        "link to PyTorch's page about the break, counted by a code search in November 2026 that returns at most ten files.",
+        "Kinds with equal counts are ordered by how many `DX` programs on these pages break there under",
         "torch.compile. GB0213 occurs in two models of the corpus but has no page, because no short program that breaks there is",
         "known.",
         "",

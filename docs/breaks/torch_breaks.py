@@ -248,7 +248,8 @@ def f(x):
     TorchBreak(
         "GB0156",
         "Unsupported method call",
-        "Dynamo does not know what this method of an object from C does: `ContextVar.get`, `Lock.acquire`, `Random.gauss`.",
+        "The object is implemented in C, and Dynamo does not know what this method does. Examples: `ContextVar.get`, "
+        "`Lock.acquire`, `Random.gauss`.",
         "Call the method outside the compiled function and pass its result.",
         "The call is at the beginning or the end of the function.",
         example="""
@@ -559,7 +560,7 @@ def f(x):
     TorchBreak(
         "GB0092",
         "Reconstruction failure",
-        "After the break, Python needs a value that Dynamo cannot build again, such as a method of a builtin object.",
+        "After the break, Python needs a value that Dynamo cannot reconstruct, such as a method of a builtin object.",
         "Do not keep the object across a break or return it: create it outside the compiled function.",
         "The object is returned once, during setup.",
         example="""
@@ -640,7 +641,7 @@ def f(x):
         "A function passed to `checkpoint`, `cond` or another higher-order operator changes an object outside. It may "
         "run twice, or not at all.",
         "Return the result instead of changing an outer object.",
-        "The function is not recomputed in your program, and you can do without the operator.",
+        "The operator runs rarely, so that running it outside a graph costs little.",
         example="""
 args = (torch.ones(3, requires_grad=True),)
 calls = []

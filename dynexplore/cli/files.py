@@ -244,7 +244,7 @@ def _open_in_browser(save: Callable[..., str], name: str, redact: bool) -> None:
 
 
 def replay_frame(arguments: argparse.Namespace) -> int:
-    """Show a saved frame; with --trust run it, and write the requested files. Status 1: its translation fails."""
+    """Show a saved frame; with --trust run it, and write the requested files. Status 1: its capture fails."""
     outputs = output_files.requested_files(arguments)
     if outputs and not arguments.trust:
         raise Mistake("output files come from a run, and nothing runs without --trust")

@@ -110,7 +110,7 @@ class Config:
 
     # Failures.
     replay_record_enabled: bool = False
-    """Save each frame whose translation fails, with all its data, for `dynexplore.replay`."""
+    """Save each frame whose capture fails, with all its data, for `dynexplore.replay`."""
     replay_record_folder: str = "dynexplore_frames"
     """The folder for saved frames; created on first use."""
     repro_after: str = ""

@@ -1,8 +1,8 @@
 """The exceptions of the engine, one class per kind of failure.
 
-The idea: four outcomes are distinguished (docs/design/breaks.md, D22). A graph break is not an error (graph_breaks.py); an
-exception of the user's program propagates unchanged; a bug in the engine is an `EngineError`; a failing backend is a
-`BackendCompilerError`, which holds the graph. All classes derive from `DynexploreError`.
+The idea: a graph break is not an error, unless you ask for one, and an exception in your program propagates unchanged. A bug in the
+engine raises an `EngineError`, and a backend that fails raises a `BackendCompilerError`, which contains the graph (D22 in
+docs/design/breaks.md). All classes derive from `DynexploreError`.
 
 In: nothing; standard library only. Out: exception classes. PyTorch's counterpart: torch/_dynamo/exc.py.
 """

@@ -56,7 +56,13 @@ class Kind:
     @property
     def result_of_fix(self) -> str:
         """The sentence above the fixed program."""
-        return f"Fixed{', with `step` compiled instead of `f`' if self.compiled == 'step' else ''}: 1 graph, same values."
+        return result_of_fix(self.compiled)
+
+
+def result_of_fix(compiled: str) -> str:
+    """The sentence above a fixed program, of which the function with this name is compiled."""
+    moved = "Compile `step` instead of `f`. " if compiled == "step" else ""
+    return f"{moved}The fixed program needs one graph and returns the same values:"
 
 
 THEMES: dict[str, str] = {
@@ -73,7 +79,7 @@ _ROWS: tuple[Kind, ...] = (
     # -- DX1xx: data-dependent -----------------------------------------------------------------------------------
     Kind(
         "DX101",
-        "a tensor converted to a Python number",
+        "converting a tensor to a Python number",
         "`Tensor.item()`, `int()`, `float()` and similar calls need data that exists only when the graph runs.",
         "Keep the value in a tensor (a 0-d tensor works in arithmetic), convert it outside the compiled function, or set "
         "`config.capture_scalar_outputs = True` to capture it as a symbol.",
@@ -89,7 +95,7 @@ def f(x):
     ),
     Kind(
         "DX102",
-        "a tensor converted to a Python list",
+        "converting a tensor to a Python list",
         "`Tensor.tolist()` needs data that exists only when the graph runs.",
         "Index or stack tensors instead, or call `tolist` outside the compiled function.",
         example="""
@@ -104,7 +110,7 @@ def f(x):
     ),
     Kind(
         "DX103",
-        "a tensor formatted as text",
+        "formatting a tensor as text",
         "`repr`, `str`, `format` and f-strings need the tensor's data, which exists only when the graph runs.",
         "Format the shape or dtype instead, or format the tensor outside the compiled function.",
         example="""
@@ -138,7 +144,7 @@ def f(x):
     ),
     Kind(
         "DX105",
-        "the truth value of a tensor",
+        "a tensor used as a Python bool",
         "`bool(t)`, `not t`, and `all(...)` or `any(...)` over tensors need data that exists only when the graph runs.",
         "Use torch.logical_not, torch.all or torch.any, which return tensors, or compute the value outside the compiled function.",
         example="""
@@ -170,7 +176,7 @@ def f(x):
     ),
     Kind(
         "DX107",
-        "an output shape that depends on data",
+        "a data-dependent output shape",
         "The output size of operators such as nonzero, unique and indexing with a boolean mask is known only when they run.",
         "Use torch.where with three arguments or masked arithmetic, or set `config.capture_dynamic_output_shape_ops = True`.",
         example="""
@@ -186,7 +192,7 @@ def f(x):
     ),
     Kind(
         "DX108",
-        "a Python object indexed by a tensor value",
+        "indexing a Python object with a tensor",
         "Which item is selected depends on data that exists only when the graph runs.",
         "Stack the items into one tensor and index that (index_select, gather).",
         example="""
@@ -206,7 +212,7 @@ def f(x):
     ),
     Kind(
         "DX109",
-        "a loop whose length depends on a tensor value",
+        "a loop with a data-dependent length",
         "The number of iterations (`range(t)`, `while t > 0`) depends on data that exists only when the graph runs.",
         "Use a size or a Python number as the loop bound, or replace the loop with a tensor operation.",
         example="""
@@ -242,7 +248,7 @@ def f(x):
     ),
     Kind(
         "DX111",
-        "tensors compared by value in a container",
+        "comparing the tensors in a container by value",
         "`t in tensors`, `tensors.index(t)` and `tensors.remove(t)` compare element values, which exist only when the graph runs.",
         "Compare with `is`, or store an index with each tensor.",
         example="""
@@ -260,7 +266,7 @@ def f(x):
     ),
     Kind(
         "DX112",
-        "the memory address of a tensor",
+        "reading the memory address of a tensor",
         "`data_ptr()` and `untyped_storage()` return memory that exists only when the graph runs.",
         "Move the code that needs the address out of the compiled function.",
         example="""
@@ -427,7 +433,7 @@ def f(x):
     ),
     Kind(
         "DX209",
-        "creation of an instance of an unsupported class",
+        "creating an instance of an unsupported class",
         "The class has a metaclass, a `__new__` or an `__init__` that the engine does not trace.",
         "Create the object outside the compiled function, or give the class a plain Python `__init__`.",
         example="""
@@ -581,7 +587,7 @@ def f(x):
     ),
     Kind(
         "DX219",
-        "Python's random numbers",
+        "a random number from Python's `random`",
         "The number is drawn when the function runs. As a graph input it needs no break; a branch on it does, and so does a "
         "generator other than that of the module `random`.",
         "Draw the number outside the compiled function and pass it, or use torch's random numbers.",
@@ -813,7 +819,7 @@ def f(x):
     ),
     Kind(
         "DX312",
-        "an import of a module that is not loaded yet",
+        "importing a module that is not loaded yet",
         "Loading a module runs its code.",
         "Import it at the top of the file.",
         example="""
@@ -848,7 +854,7 @@ def f(x):
     ),
     Kind(
         "DX314",
-        "a mutation of an untracked object",
+        "mutating an untracked object",
         "The engine cannot replay this change after the graph has run.",
         "Return the new value instead of mutating the object, or mutate it outside the compiled function.",
         example="""
@@ -1114,7 +1120,7 @@ args = (torch.ones(3, requires_grad=True),)
     ),
     Kind(
         "DX406",
-        "backward or torch.autograd.grad inside the compiled function",
+        "calling backward or torch.autograd.grad inside the compiled function",
         "Backward needs the autograd graph of operations that have actually run.",
         "Compile the forward and the loss, and call backward outside the compiled function.",
         example="""
@@ -1138,7 +1144,7 @@ args = (torch.ones(3, requires_grad=True),)
     ),
     Kind(
         "DX407",
-        "requires_grad changed inside the compiled function",
+        "changing requires_grad inside the compiled function",
         "Whether a tensor requires grad determines how the graph is compiled.",
         "Set requires_grad outside the compiled function.",
         example="""
@@ -1154,7 +1160,7 @@ def f(x):
     ),
     Kind(
         "DX408",
-        "a tensor whose storage is replaced",
+        "replacing the storage of a tensor",
         "`set_`, `resize_`, an input as `out=` with another size, and assigning `.data` with another shape, or to a tensor "
         "created in the function, give a tensor new storage without an operator that the graph could record. In-place "
         "transposes such as `t_` are not supported on inputs with symbolic sizes.",
@@ -1213,7 +1219,7 @@ args = (torch.ones(3, requires_grad=True),)
     ),
     Kind(
         "DX412",
-        "an operator with an argument or a result that a graph cannot hold",
+        "an operator whose argument or result cannot be part of a graph",
         "A graph can contain only tensors, sizes and numbers derived from sizes.",
         "Call it outside the compiled function.",
         example="""
@@ -1248,7 +1254,7 @@ def f(x):
     ),
     Kind(
         "DX416",
-        "a deep-copied, pickled or loaded tensor",
+        "copying, pickling or loading a tensor",
         "`torch.save`, `torch.load`, and the copy and pickle protocols need the tensor's data. `copy.deepcopy` is supported for "
         "modules, and for tensors without autograd history that do not share storage.",
         "Use clone(), or do it outside the compiled function.",
@@ -1265,7 +1271,7 @@ def f(x):
     ),
     Kind(
         "DX417",
-        "a tensor converted to a numpy array",
+        "converting a tensor to a numpy array",
         "Only a CPU tensor that does not require grad, with a dtype that numpy has, can share its memory with an array.",
         "Call `x.detach().cpu().numpy()`, stay in torch, or convert outside the compiled function.",
         example="""
@@ -1280,7 +1286,7 @@ def f(x):
     ),
     Kind(
         "DX418",
-        "the forward of a DistributedDataParallel module",
+        "calling a DistributedDataParallel module",
         "It communicates with other processes (it broadcasts buffers and prepares gradient hooks) and runs as plain Python. The "
         "module inside is captured separately, split at the boundaries of its gradient buckets.",
         "No action needed. For a single graph, pass the DistributedDataParallel module itself to `optimize`.",
@@ -1364,7 +1370,7 @@ args = (torch.ones(3, requires_grad=True),)
     ),
     Kind(
         "DX422",
-        "an operator that may raise after a write into an input's autograd history",
+        "an operator that may raise after the autograd history of an input changed",
         "If an operator raises, the engine undoes the graph's writes and runs the code again in Python. A write of a tensor that "
         "requires grad into an input with a grad_fn, or into a view, cannot be undone: it would be in the autograd graph twice. So "
         "where a `try` or a side effect makes the second run necessary, an operator that may raise after the write runs in Python.",
@@ -1533,12 +1539,12 @@ def docs_page() -> str:
         "",
         "<!-- Generated: python -m dynexplore.engine.graph_breaks > docs/graph-breaks.md -->",
         "",
-        "Look up why a graph broke, and how to fix it. At an instruction that the engine cannot trace, the graph ends,",
-        "Python runs the instruction, and a new graph starts after it. Reports refer to each cause by its id.",
-        "*Fundamental* means that no tracer of this kind could capture it; the other causes are not supported yet.",
+        "Look up the id of a graph break from your report, to find out why the graph broke and how to fix it. When the engine",
+        "reaches an instruction that it cannot trace, it ends the graph, lets Python run the instruction, and starts a new graph",
+        "after it. A *fundamental* break will remain in future versions of dynexplore; any other kind may be supported one day.",
         "",
-        "A break of any kind in a called function ends one graph for all callers, unless one of the frames around it cannot be",
-        "restored at its call: [where each frame ends its own graph](guide/breaks.md#in-a-called-function).",
+        "A break in a called function usually ends only one graph, which the function shares with its callers. The guide lists the",
+        "[cases in which each function ends its own graph](guide/breaks.md#in-a-called-function).",
     ]
     for prefix, theme in THEMES.items():
         lines += ["", f"## {theme}"]
@@ -1553,7 +1559,7 @@ def docs_page() -> str:
                     lines += ["", "```python", kind.example.strip(), "```"]
                 if kind.fixed:
                     lines += ["", kind.result_of_fix, "", "```python", kind.fixed.strip(), "```"]
-                lines += ["", f"[An explorer of it, and when nothing needs fixing](breaks/{kind.id.lower()}.md)"]
+                lines += ["", f"[Explore this program, and read when you can ignore the break](breaks/{kind.id.lower()}.md)"]
     return "\n".join(lines) + "\n"
 
 

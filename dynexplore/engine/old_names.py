@@ -37,6 +37,8 @@ RENAMED: dict[str, dict[str, str]] = {
         "GraphMemory.kept_bytes": "saved_bytes",
         "GraphMemory.kept_more": "extra_saved_bytes",
     },
+    "dynexplore.tools.break_report": {"BreakCost.broke": "graph_break"},
+    "dynexplore.tools.replay": {"Replay.holds": "inputs"},
     "dynexplore.two_engines.alignment": {"Pair.ours": "engine_side", "Pair.theirs": "torch_side"},
     "dynexplore.two_engines.comparison_model": {
         "ComparisonModel.ours": "engine_side",
@@ -57,6 +59,7 @@ RENAMED: dict[str, dict[str, str]] = {
         "UnlikeOperators.what": "message",
     },
     "dynexplore.two_engines.two_captures": {"TwoCaptures.beside": "comparison", "TwoCaptures.partings": "divergences"},
+    "dynexplore.two_engines.visits": {"Visit.broke": "graph_break"},
     "dynexplore.views.headline": {"Headline.what": "summary"},
     "dynexplore.views.ranked_costs": {"Cost.what": "kind"},
 }

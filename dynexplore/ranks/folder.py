@@ -52,9 +52,9 @@ def holds_ranks(path: Path, run: int | None = None) -> bool:
 def open_ranks(
     path: str | os.PathLike[str], *, progress: Progress = lambda done, of: None, run: int | None = None
 ) -> Ranks:
-    """The ranks of a job, side by side: the folder is one that `dynexplore watch --ranks` or TORCH_TRACE wrote.
+    """Open the recordings of a distributed job: a folder that `dynexplore watch --ranks` or TORCH_TRACE wrote.
 
-    Needs neither torch nor the program. Raises RecordingError, in one sentence, if none of the files can be read.
+    This works without torch and without the program. Raises RecordingError if none of the files can be read.
     """
     path = Path(path)
     files = files_in(path)

@@ -93,11 +93,11 @@ class GraphView(display_hooks.Displayable):
 class Recording(EventLog):
     """The events of a capture, in order.
 
-    `title` is its name, for people. At most `max_steps` InstructionStepped events and about `max_bytes` bytes are kept: beyond the
-    first limit only steps are dropped, beyond the second everything; `cut` then says where. `versions` are those of Python and
-    torch that made it ("Python 3.12.1, torch 2.13.0"), "" if unknown; `engine`, one of ENGINES, says whose captures it holds.
-    `process` is the id of the process that recorded (None: unknown), `rank` its rank in torch.distributed (None: not distributed),
-    `job` further facts about the job (None: none).
+    `title` is its display name. At most `max_steps` InstructionStepped events and about `max_bytes` bytes are kept. Beyond the
+    first limit, steps are dropped; beyond the second, further events of any kind are dropped, and `cut` describes where.
+    `versions` are those of Python and torch that made it ("Python 3.12.1, torch 2.13.0"), "" if unknown; `engine`, one of
+    ENGINES, says whose captures it holds. `process` is the id of the process that recorded (None: unknown), `rank` its rank in
+    torch.distributed (None: not distributed), `job` further facts about the job (None: none).
 
     >>> r = Recording()
     >>> r.record(ev.PhaseTimed(frame=r.next_frame_id(), phase="translate", seconds=0.5))

@@ -243,9 +243,9 @@ def explain(
 ) -> Any:
     """Call `fn(*args, **kwargs)` under the engine; return an `Explanation` of what was captured.
 
-    `explain(fn)` alone returns an `Explainer`, which does so when called: use `explain(f)()` for functions without arguments, and
-    for those with a parameter named `backend`, `nopython`, `dynamic`, `real` or `engine`. It also explains several calls:
-    `explain(f).calls(x, y)`, or `with explain(f) as g: g(x); g(y)`.
+    `explain(fn)` without further arguments returns an `Explainer`, which explains each call that you make with it. Use
+    `explain(f)()` for a function without arguments, or with a parameter named `backend`, `nopython`, `dynamic`, `real` or
+    `engine`. To explain several calls, use `explain(f).calls(x, y)`, or `with explain(f) as g: g(x); g(y)`.
 
     The real values of the call are recorded next to the symbolic ones (`recording.real(step)`, `recording.divergences`); for this
     the graphs are replayed on copies. `real=False` skips this.
@@ -253,7 +253,7 @@ def explain(
     `engine="torch.compile"` reports what torch.compile does instead: the function is compiled by torch.compile and observed,
     without real values. It is the default for functions wrapped by torch.compile, and for modules with compiled submodules.
 
-    The call's side effects happen once, and its exceptions propagate.
+    The side effects of the call happen only once, and its exceptions propagate.
 
     >>> print(explain(lambda x: x + x, torch.ones(2)))
     The lambda is one graph of 1 operator: no graph break, no recompile.

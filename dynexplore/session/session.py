@@ -56,7 +56,7 @@ def watched_store(backend: str | CompilerFn | Backend, options: Options, recordi
 
 
 class Session:
-    """The live side of a recording; see the module docstring.
+    """A function that was recorded, with its latest inputs and its cache entries, to ask what other calls would do.
 
     Attributes: `args`, `kwargs`: the inputs of the latest call; `recording`; `about`: describes which call of the recording the
     session is about, "" if there is only one.

@@ -96,7 +96,7 @@ def score(path: Path) -> Score:
 
 
 def judge(name: str, function: Callable[..., Any] | None) -> Verdict:
-    """Call a function on the arguments of a program: are the results equal, and how many graphs does it need?"""
+    """Call a function on the arguments of a program, and report whether the results are equal and how many graphs it needs."""
     if not callable(function):
         return Verdict(name, 0, False, f"there is no function `{name}`")
     calls = _CALLS[name]

@@ -23,6 +23,7 @@ from dynexplore.engine.bytecode.versions import PYTHON
 from dynexplore.engine.config import config
 from dynexplore.engine.counters import counters
 from dynexplore.engine.graph_breaks import KINDS
+from dynexplore.engine.old_names import keep_old_names
 from dynexplore.engine.runtime import optimized, reports
 from dynexplore.engine.runtime.call_snapshot import CallSnapshot
 from dynexplore.engine.runtime.stores import Options
@@ -42,7 +43,7 @@ from dynexplore.views.headline import cause_alone
 class BreakCost:
     """One place where graphs break: how often, and the operators and seconds that run outside graphs because of it."""
 
-    broke: ev.GraphBroke
+    graph_break: ev.GraphBroke
     count: int
     operators: tuple[str, ...]
     seconds: float
@@ -54,27 +55,27 @@ class BreakCost:
     @property
     def cause(self) -> str:
         """The cause of the break, with the name of the function or attribute concerned."""
-        return cause_alone(self.broke)
+        return cause_alone(self.graph_break)
 
     @property
     def page(self) -> str:
         """Its documentation page in a checkout (`python -m dynexplore.engine.graph_breaks` prints it anywhere), or PyTorch's page
         ("": there is none).
         """
-        return ev.page_of_kind(self.broke.kind)
+        return ev.page_of_kind(self.graph_break.kind)
 
     @property
     def differences(self) -> tuple[str, ...]:
         """The ids of known differences from plain Python (docs/differences.md) that may apply at such a break."""
-        return KINDS[self.broke.kind].differences if self.broke.kind in KINDS else ()
+        return KINDS[self.graph_break.kind].differences if self.graph_break.kind in KINDS else ()
 
     def __str__(self) -> str:
         hits = "once" if self.count == 1 else f"{self.count} times"
         outside = f"{plural(len(self.operators), 'operator')} ran outside graphs ({self.seconds * 1e6:.0f} us)"
         lines = [
-            f"{self.broke.kind} {self.cause}: hit {hits}, {outside}",
+            f"{self.graph_break.kind} {self.cause}: hit {hits}, {outside}",
             f"   at  {self.place}",
-            ev.wrapped(f"   fix {self.broke.fix}", 7),
+            ev.wrapped(f"   fix {self.graph_break.fix}", 7),
             *([f"   see {self.page}"] if self.page else []),
             *(f"   see docs/differences.md#{name.lower()} (differs from plain Python)" for name in self.differences),
         ]
@@ -85,12 +86,12 @@ class BreakCost:
     def as_issue(self) -> str:
         """Text for a bug report: versions, the break, and the function that contains it."""
         versions = f"Python {PYTHON}, torch {torch.__version__}, dynexplore {_own_version()}"
-        title = f"### Graph break {self.broke.kind}: {self.broke.title}"
-        lines = [f"    {frame.code.strip()}  # {frame.place}" for frame in self.broke.user_stack if frame.code.strip()]
+        title = f"### Graph break {self.graph_break.kind}: {self.graph_break.title}"
+        lines = [f"    {frame.code.strip()}  # {frame.place}" for frame in self.graph_break.user_stack if frame.code.strip()]
         source = ["```python", self.source.rstrip("\n"), "```"] if self.source else lines
         outside = plural(len(self.operators), "operator runs", "operators run")
         cost = f"{self.count} x in one call; {outside} outside of graphs because of it"
-        return "\n".join((title, "", versions, "", "```", self.broke.report(), "```", "", cost, "", *source))
+        return "\n".join((title, "", versions, "", "```", self.graph_break.report(), "```", "", cost, "", *source))
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,12 +142,12 @@ class BreakReport:
             (
                 _linked(cost, prefix),
                 *map(html_report.escape, (cost.cause, cost.place, str(cost.count), str(len(cost.operators)))),
-                *map(html_report.escape, (f"{cost.seconds * 1e6:.0f} us", cost.broke.fix)),
+                *map(html_report.escape, (f"{cost.seconds * 1e6:.0f} us", cost.graph_break.fix)),
             )
             for cost in self.costs
         ]
-        issues = (html_report.to_copy(f"{cost.broke.kind}: copy as an issue report", cost.as_issue()) for cost in self.costs)
-        kinds = [KINDS[name] for name in dict.fromkeys(cost.broke.kind for cost in self.costs) if name in KINDS]
+        issues = (html_report.to_copy(f"{cost.graph_break.kind}: copy as an issue report", cost.as_issue()) for cost in self.costs)
+        kinds = [KINDS[name] for name in dict.fromkeys(cost.graph_break.kind for cost in self.costs) if name in KINDS]
         entries = (
             html_report.entry(
                 f"{prefix}-{kind.id.lower()}",
@@ -279,6 +280,9 @@ def _ordered(costs: list[BreakCost]) -> list[BreakCost]:
 
 def _linked(cost: BreakCost, prefix: str) -> str:
     """The kind, linked to its description: below the table, or on torch.compile's page."""
-    kind = html_report.escape(cost.broke.kind)
-    there = f"#{prefix}-{kind.lower()}" if cost.broke.kind in KINDS else html_report.escape(cost.page)
+    kind = html_report.escape(cost.graph_break.kind)
+    there = f"#{prefix}-{kind.lower()}" if cost.graph_break.kind in KINDS else html_report.escape(cost.page)
     return f'<a href="{there}">{kind}</a>' if there else kind
+
+
+keep_old_names(globals())

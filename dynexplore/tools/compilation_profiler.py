@@ -47,7 +47,7 @@ class _ProfileRecording(Recording):
 
 
 class CompilationProfiler:
-    """A backend for finding graph breaks and recompiles; see the module docstring.
+    """A backend that reports graph breaks and the recompiles that would follow; it compiles each function only once.
 
     >>> import torch, dynexplore
     >>> prof = CompilationProfiler()

@@ -190,19 +190,19 @@ def diagnose(
     calls: Sequence[Any] = (),
     **kwargs: Any,
 ) -> Diagnosis:
-    """Find the first layer of the stack that fails: eager, capture, AOTAutograd, or the backend.
+    """Find the first stage that fails or returns a wrong result: eager mode, capture, AOTAutograd or the backend.
 
-    Args: fn: a function, bound method or module, called with copies of the other arguments a few times; its output appears each
-    time. backend: the backend to test, by name or as a callable; None: the one that fn is compiled with, else "inductor".
-    tolerance: the allowed difference of results, relative to the largest element; None: the rounding errors of the dtype
-    (accuracy.ALLOWED). engine: whose capture is tried: "dynexplore" or "torch.compile"; None: torch.compile if fn is compiled by
-    it, else this engine. dynamic: as for `optimize`; None: the setting that fn was compiled with. calls: further calls of the same
-    compiled function, each a tuple of arguments or the one argument, for example with other sizes. Each starts from the same state
-    as the first one.
+    Args: fn: a function, bound method or module, called several times, on copies of the other arguments, so that its output
+    appears several times. backend: the backend to test, by name or as a callable; by default the one that fn is compiled with, or
+    "inductor". tolerance: the allowed difference of results, relative to the largest element; None: what the rounding errors of
+    the dtype explain (accuracy.ALLOWED). engine: the engine whose capture is tested, "dynexplore" or "torch.compile"; by default
+    torch.compile if it compiled fn, and otherwise dynexplore. dynamic: as in `optimize`; by default the setting that fn was
+    compiled with. calls: further calls of the same compiled function, each a tuple of arguments or the one argument, for example
+    with other sizes. Each starts from the same state as the first one.
 
-    The state of modules and optimizers reachable from the call is restored afterwards.
+    Afterwards, the state of all modules and optimizers that the call can reach is restored.
 
-    Raises InvalidBackend for an unknown backend. What the call raises is part of the diagnosis.
+    Raises InvalidBackend for an unknown backend. If the call raises an exception, the exception is part of the diagnosis.
 
     >>> print(diagnose(lambda x: x * 2, torch.ones(2), backend="eager").failing)
     None

@@ -53,13 +53,14 @@ def minify(
     """Find the smallest graph that still fails under a backend, and write the program that reproduces it.
 
     Args: fn: a function, bound method or module, called once with copies of the other arguments. backend: the failing backend, by
-    name or as a callable; None: the one that fn is compiled with, else "inductor"; with after="aot" a callable gets graphs of ATen
-    operators. after: which graph is reduced: "dynamo": the captured graph; "aot": the forward or backward graph that AOTAutograd
-    creates from it. fails: `(graph, inputs) -> bool`, the failure criterion; None: compiling or running raises, or values or
-    gradients differ from the uncompiled graph. tolerance: the allowed difference, relative to the largest element. engine: whose
-    graphs are tried: "dynexplore" or "torch.compile"; None: torch.compile if fn is compiled by it, else this engine. dynamic: True:
-    graphs with symbolic sizes, which the backend gets with the numbers of the call; False: none; None: the setting that fn was
-    compiled with, else False. calls: further calls whose graphs are tried, each a tuple of arguments or the one argument.
+    name or as a callable; by default the one that fn is compiled with, or "inductor". With after="aot", a callable receives
+    graphs of ATen operators. after: the graph to reduce: "dynamo" for the captured graph, "aot" for the forward or backward graph
+    that AOTAutograd creates from it. fails: `(graph, inputs) -> bool`, the failure criterion; None: compiling or running raises,
+    or values or gradients differ from the uncompiled graph. tolerance: the allowed difference, relative to the largest element.
+    engine: whose graphs are tried: "dynexplore" or "torch.compile"; None: torch.compile if fn is compiled by it, else this
+    engine. dynamic: True: graphs with symbolic sizes, which the backend gets with the numbers of the call; False: none; None: the
+    setting that fn was compiled with, else False. calls: further calls whose graphs are tried, each a tuple of arguments or the
+    one argument.
 
     Raises NothingFails if no graph of the call fails; ValueError for another `after`.
 

@@ -21,7 +21,7 @@ from dynexplore.views.counts import plural
 
 @dataclass(frozen=True, slots=True)
 class Quiescence:
-    """`compiled` counts the frames compiled in each round; `is_quiet`: the last round compiled nothing."""
+    """The result of `until_quiet`: `compiled` contains the number of frames that each round compiled."""
 
     function: str
     compiled: tuple[int, ...]

@@ -28,6 +28,7 @@ import torch
 from dynexplore.engine.bytecode.versions import PYTHON
 from dynexplore.engine.errors import ReplayError
 from dynexplore.engine.events import WIDTH, wrapped
+from dynexplore.engine.old_names import keep_old_names
 from dynexplore.engine.translate import dispatch
 from dynexplore.recording.recording import Recording
 from dynexplore.tools.frame_file import read_frame, unpacked_tensors, write_frame
@@ -48,7 +49,7 @@ class InputValue:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome of running a frame: "failed" (the translation), "raised" (the program), "ran" or "died" (the process).
+    """The outcome of running a frame: "failed" (the capture), "raised" (the program), "ran" or "died" (the process).
 
     `error` is the exception's type, `message` its message, or the value in one line.
     """
@@ -59,7 +60,9 @@ class Outcome:
     printed: str = ""
 
     def __str__(self) -> str:
-        words = {"failed": "the translation fails", "raised": "the program raises", "ran": "it runs", "died": "its process dies"}
+        if self.kind == "ran":
+            return f"it returned {self.message}"
+        words = {"failed": "capture failed", "raised": "the program raised", "died": "the process died"}
         return f"{words[self.kind]}: {self.error}{': ' if self.error else ''}{self.message}"
 
 
@@ -67,9 +70,10 @@ class Outcome:
 class Replay:
     """A saved frame. `print` it; in a notebook it is a table, and the explorer if it was run.
 
-    `source`, `qualname`, `file` and `line` are the function's; `holds` lists its inputs; `missing` names the values that could not
-    be saved, and why; `failure` is how the translation failed (None for a frame that was saved on request); `python` and
-    `torch_version` are those it was saved with. If it was run, `outcome` and `recording` are those of the run.
+    `source`, `qualname`, `file` and `line` are the function's; `inputs` lists its arguments, closure variables and globals;
+    `missing` names the values that could not be saved, and why; `failure` is how the capture failed (None for a frame that was
+    saved on request); `python` and `torch_version` are those it was saved with. If it was run, `outcome` and `recording` are
+    those of the run.
     """
 
     path: Path
@@ -79,7 +83,7 @@ class Replay:
     source: str
     python: str
     torch_version: str
-    holds: tuple[InputValue, ...]
+    inputs: tuple[InputValue, ...]
     missing: tuple[tuple[str, str], ...]
     failure: Outcome | None
     outcome: Outcome | None = None
@@ -101,13 +105,13 @@ class Replay:
         """The tensors of the module that the frame refers to by this name; runs nothing. Raises ReplayError."""
         tensors = {path.removeprefix(f"{name}."): tensor for path, tensor in self.tensors().items() if path.startswith(f"{name}.")}
         if not tensors:
-            raise ReplayError(f"{self.path} holds no tensors of {name!r}")
+            raise ReplayError(f"{self.path} contains no tensors of {name!r}")
         return tensors
 
     def __str__(self) -> str:
         lines = [self._title(), *self._failure_lines(), "", "source"]
         lines += [f"{number:>6}  {text}" for number, text in enumerate(self.source.splitlines(), self.line)]
-        lines += ["", "inputs", *(f"  {row.where:<9} {row.name}: {row.text}" for row in self.holds)]
+        lines += ["", "inputs", *(f"  {row.where:<9} {row.name}: {row.text}" for row in self.inputs)]
         if self.missing:
             lines += ["", "not saved (a placeholder stands in its place)"]
             lines += [f"  {path}: {why}" for path, why in self.missing]
@@ -125,7 +129,7 @@ class Replay:
         if self.outcome is None:
             again = f"dynexplore.replay({str(self.path)!r}, trust=True)"
             return ["Nothing was run. A replay runs code from the file; do so only if you trust its origin:", f"  {again}"]
-        verdict = "" if self.failure is None else "the same failure; " if self.reproduced else "not the same outcome as then; "
+        verdict = "" if self.failure is None else "the same failure, " if self.reproduced else "a different outcome, "
         printed = ["it printed:", self.outcome.printed.rstrip("\n")] if self.outcome.printed.strip() else []
         return [wrapped(f"Run again in a separate process: {verdict}{self.outcome}", 2, width), *printed]
 
@@ -145,7 +149,7 @@ class Replay:
 
     def _html_parts(self) -> list[str]:
         parts = [html_report.line(self._title()), *map(html_report.line, self._failure_lines()), html_report.code(self.source)]
-        parts.append(html_report.rows(("where", "name", "what"), [(row.where, row.name, row.text) for row in self.holds]))
+        parts.append(html_report.rows(("where", "name", "value"), [(row.where, row.name, row.text) for row in self.inputs]))
         if self.missing:
             parts.append(html_report.rows(("not saved", "why"), self.missing))
         return [*parts, html_report.code("\n".join(self._conclusion()))]
@@ -175,7 +179,7 @@ def replay(path: str | Path, *, trust: bool = False, backend: Any = None, timeou
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = dynexplore.record_frame(lambda x: x + 1, torch.ones(2), path=f"{folder}/f.frame")
     ...     replayed = replay(file)
-    >>> [(held.name, held.text) for held in replayed.holds], replayed.outcome
+    >>> [(value.name, value.text) for value in replayed.inputs], replayed.outcome
     ([('x', 'float32[2] cpu')], None)
     """
     place = Path(path)
@@ -185,7 +189,7 @@ def replay(path: str | Path, *, trust: bool = False, backend: Any = None, timeou
     if tuple(map(int, frame.python.split(".")[:2])) != _version():
         needed = ".".join(frame.python.split(".")[:2])
         raise ReplayError(
-            f"{place} holds bytecode of Python {frame.python}, but this is Python {PYTHON}: run it with Python {needed};"
+            f"{place} contains bytecode of Python {frame.python}, but this is Python {PYTHON}: run it with Python {needed};"
             " without trust=True (--trust) it is shown here"
         )
     with tempfile.TemporaryDirectory() as folder:
@@ -228,7 +232,7 @@ def _run(frame: Replay, backend: Any, timeout: float | None, folder: Path) -> Re
         return _with(frame, {"outcome": "died", "message": f"it did not end within {timeout:g} seconds"}, "")
     if not out.is_file():
         last = next((line for line in reversed(done.stderr.splitlines()) if line.strip()), "no output")
-        return _with(frame, {"outcome": "died", "message": f"with status {done.returncode}: {last.strip()}"}, done.stdout)
+        return _with(frame, {"outcome": "died", "message": f"exit status {done.returncode}: {last.strip()}"}, done.stdout)
     answer = json.loads(out.read_text(encoding="utf-8"))
     if answer["outcome"] == "cannot":
         raise ReplayError(answer["message"])
@@ -267,3 +271,6 @@ def _with(frame: Replay, answer: Mapping[str, Any], printed: str) -> Replay:
     return Replay(
         **values, outcome=Outcome(answer["outcome"], answer.get("type", ""), answer["message"], printed), recording=recording
     )
+
+
+keep_old_names(globals())

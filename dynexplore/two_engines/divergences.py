@@ -116,8 +116,8 @@ def _of_side(pair: Pair, name: str) -> Visit | None:
 
 def _breaks(pairs: Sequence[Pair]) -> Iterator[Divergence]:
     for at, pair in enumerate(pairs):
-        broke = pair.torch_side.broke if pair.torch_side is not None else None
-        engine_broke = pair.engine_side.broke if pair.engine_side is not None else None
+        broke = pair.torch_side.graph_break if pair.torch_side is not None else None
+        engine_broke = pair.engine_side.graph_break if pair.engine_side is not None else None
         graph_break = broke or engine_broke
         if graph_break is None or (broke and engine_broke):
             continue

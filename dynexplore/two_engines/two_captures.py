@@ -26,7 +26,7 @@ SCHEMA = 1
 
 
 class TwoCaptures:
-    """One call as two engines captured it: `captures["torch.compile"]` and `captures["dynexplore"]` are the recordings.
+    """One call, captured by two engines: `captures["torch.compile"]` and `captures["dynexplore"]` are the recordings.
 
     >>> nothing = TwoCaptures(Recording(title="f", engine="torch.compile"), Recording(title="f"))
     >>> print(nothing.headline)
@@ -46,23 +46,23 @@ class TwoCaptures:
 
     @property
     def divergences(self) -> Sequence[Divergence]:
-        """Where they part: frames that one gives up, breaks, operators, guards, instructions, each in the order of the program."""
+        """The differences: frames that only one engine skips, graph breaks, operators, guards and steps, each in program order."""
         return self.comparison.divergences
 
     @property
     def first(self) -> Divergence | None:
-        """The first of them; None where the captures are the same."""
+        """The first difference; None if the captures are the same."""
         return self.comparison.first
 
     @property
     def has_same_graphs(self) -> bool:
-        """Whether both put the same operators, with the same arguments, on the same dtypes and sizes, in the same order into
-        graphs, and end these at the same places."""
+        """Whether the graphs of both engines are the same: the same operators in the same order, with the same arguments, dtypes
+        and sizes, and with the same graph breaks."""
         return not any(divergence.kind in ("frame", "break", "operator") for divergence in self.divergences)
 
     @property
     def causes(self) -> dict[str, dict[str, int]]:
-        """Kind -> cause -> how often: kinds are "frame", "break", "operator", "guard" and "step"."""
+        """The number of differences by kind ("frame", "break", "operator", "guard" or "step") and cause."""
         table: dict[str, dict[str, int]] = {kind: {} for kind in KINDS}
         for cause in self.comparison.causes:
             table[cause.kind][cause.first.cause] = cause.count
@@ -70,7 +70,7 @@ class TwoCaptures:
 
     @property
     def headline(self) -> Headline:
-        """Whether the graphs are the same, and where the captures part first."""
+        """Whether the graphs are the same, and where the captures first differ."""
         return two_captures_text.headline(self.comparison)
 
     def __str__(self) -> str:
@@ -83,7 +83,7 @@ class TwoCaptures:
         return two_captures_html.fragment(self.comparison)
 
     def to_json(self) -> str:
-        """The differences as JSON text; the recordings have forms of their own."""
+        """The differences as JSON text, without the recordings."""
         rows: list[dict[str, Any]] = [
             {"kind": divergence.kind, "cause": divergence.cause, "what": divergence.message, "where": divergence.where}
             for divergence in self.divergences
@@ -91,16 +91,16 @@ class TwoCaptures:
         return json.dumps({"schema": SCHEMA, "title": self.comparison.title, "partings": rows}, indent=1)
 
     def save_html(self, path: str | os.PathLike[str], *, redact: bool = False) -> str:
-        """Write one page: both captures in the story view, stepped together. Return what the file holds, in a sentence."""
+        """Write a page that steps through both captures together. Return a sentence on what the file contains."""
         return display_hooks.connected().save(self, path, redact=redact)
 
     @property
     def holds(self) -> str:
-        """What a file made of these recordings holds, in one sentence."""
+        """What a file of these recordings contains, in one sentence."""
         return self.comparison.engine_side.holds
 
     def redacted(self) -> TwoCaptures:
-        """The same without tensor elements, string constants and paths."""
+        """A copy without tensor elements, string constants and paths."""
         torch_side, engine_side = (recording if recording.redacted else redacted(recording) for recording in self.comparison.sides)
         return TwoCaptures(torch_side, engine_side, self.comparison.notices, self.comparison.title)
 

@@ -103,8 +103,8 @@ def side_words(visit: Visit | None, *, in_full: bool = False) -> str:
     """
     if visit is None:
         return "-"
-    if visit.broke is not None:
-        return f"graph break {visit.broke.kind}"
+    if visit.graph_break is not None:
+        return f"graph break {visit.graph_break.kind}"
     nodes = [node for node in visit.nodes if node.op not in ("placeholder", "output")]
     words = [_in_full(node) if in_full else f"{node.name} = {node.target}" for node in nodes]
     words += [plural(len(visit.guards), "guard")] if visit.guards else []

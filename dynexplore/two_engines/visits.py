@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from dynexplore.engine import events as ev
+from dynexplore.engine.old_names import keep_old_names
 from dynexplore.recording.recording import Recording
 from dynexplore.views.names import is_entry, plain_name
 from dynexplore.views.timeline import State, Timeline
@@ -38,7 +39,7 @@ class Visit:
     """An instruction that was come to: by `path`, for the time that `time` counts from 0.
 
     `state` is the number of the state of its frame that stands for it in the explorer, `stack` what lies on the stack afterwards,
-    `broke` the break that ended the graph before it (None: it was interpreted).
+    `graph_break` the break that ended the graph before it (None: it was interpreted).
     """
 
     place_in_code: Place
@@ -53,7 +54,7 @@ class Visit:
     stack: tuple[ev.ValueView, ...]
     nodes: tuple[ev.NodeAdded, ...] = ()
     guards: tuple[ev.GuardInstalled, ...] = ()
-    broke: ev.GraphBroke | None = None
+    graph_break: ev.GraphBroke | None = None
 
     @property
     def function(self) -> str:
@@ -153,7 +154,7 @@ def _visit(path: Path, time: int, state: State, number: int) -> Visit:
 
 def _goes_on(visit: Visit, state: State) -> bool:
     """Whether this is one more step of the same instruction: our engine lowers one to several, torch.compile rewrites some."""
-    is_step = isinstance(state.event, ev.InstructionStepped) and visit.broke is None
+    is_step = isinstance(state.event, ev.InstructionStepped) and visit.graph_break is None
     return is_step and visit.code is state.code and visit.offset == state.offset and visit.frame == state.frame
 
 
@@ -161,3 +162,6 @@ def _joined(visit: Visit, state: State, number: int) -> Visit:
     return dataclasses.replace(
         visit, state=number, stack=state.stack, nodes=(*visit.nodes, *state.nodes), guards=(*visit.guards, *state.guards)
     )
+
+
+keep_old_names(globals())

@@ -1,4 +1,4 @@
-"""What changed when a function recompiled, as text: "`x` had 8 rows, now 9", "in the loop at model.py:12".
+"""What changed when a function recompiled, as text: "`x` changed from 8 rows to 9", "in the loop at model.py:12".
 
 The idea: a guard reports its expected and actual value in the engine's terms; a person asks what changed in the program. A
 guard on a module's state stores no old value, because it compares identities: its description at installation contains the
@@ -224,11 +224,11 @@ def is_another_object(failed: ev.GuardFailed) -> bool:
 class Change:
     """A change: the `name` of the value in the program's terms, and what `happened` to it.
 
-    They are separate because one change may apply to several names: "`x` and `y` had 8 rows, now 9". `aspect` is the property of
-    a tensor that changed: "dtype", "size 0".
+    They are separate because one change may apply to several names: "`x` and `y` changed from 8 rows to 9". `aspect` is the
+    property of a tensor that changed: "dtype", "size 0".
 
-    >>> str(Change("`x`", "had 8 rows, now 9"))
-    '`x` had 8 rows, now 9'
+    >>> str(Change("`x`", "changed from 8 rows to 9"))
+    '`x` changed from 8 rows to 9'
     """
 
     name: str
@@ -241,12 +241,28 @@ class Change:
     def of_several(self, names: str) -> str:
         """The same change of several values.
 
-        >>> Change("`x`", "was float32, now float64").of_several("`x` and `y`")
-        '`x` and `y` were float32, now float64'
+        >>> Change("`x`", "no longer requires gradients").of_several("`x` and `y`")
+        '`x` and `y` no longer require gradients'
+        >>> Change("`f`", "is a different Linear").of_several("`f` and `g`")
+        '`f` and `g` are different objects of type Linear'
         """
-        happened = re.sub(r"^was ", "were ", re.sub(r"now it does", "now they do", self.happened))
-        happened = re.sub(r"^is another (.*) now$", r"are other objects of type \1 now", happened)
+        happened = re.sub(r"^is a different (.*)$", r"are different objects of type \1", self.happened)
+        happened = re.sub(r"^(now|no longer) (require|ha)s\b", _of_many, happened)
+        happened = re.sub(r"^is ", "are ", re.sub(r"^was (.*) and now has ", r"were \1 and now have ", happened))
         return f"{names} {happened}"
+
+
+def _of_many(verb: re.Match[str]) -> str:
+    return f"{verb[1]} {'have' if verb[2] == 'ha' else verb[2]}"
+
+
+def from_to(before: str, now: str) -> str:
+    """What happened to a value of which both states are known, as text.
+
+    >>> from_to("8 rows", "9")
+    'changed from 8 rows to 9'
+    """
+    return f"changed from {before} to {now}"
 
 
 def changes_of(failed: ev.GuardFailed) -> list[Change]:
@@ -261,15 +277,15 @@ def change(failed: ev.GuardFailed) -> Change:
     """Return the change that made a guard fail, the first if there are several."""
     name = _name(failed.source) if failed.source else "the state of the process"
     if is_last_round(failed):
-        return Change("the loop", "is in its last round")
+        return Change("the loop", "is in its last iteration")
     if failed.kind == "GLOBAL_STATE" and failed.expected in ("as it was", "the state at capture"):  # no values are known
         return Change("the global state of torch", f"changed ({failed.actual.strip().replace('_', ' ')})")
     if failed.kind == "BACKEND_MATCH":
-        return Change("the backend", "is another one now")
+        return Change("the backend", "is a different one")
     if failed.kind == "TORCH_FUNCTION_MODE_STACK":
         return Change("the stack of torch function modes", "changed (`with torch.device(...)` is such a mode)")
     if is_another_object(failed):
-        return Change(name, f"is another {failed.actual.removesuffix(' object')} now")
+        return Change(name, f"is a different {failed.actual.removesuffix(' object')}")
     if failed.kind == "torch tensor" and (part := _PROPERTY.fullmatch(failed.source)) is not None:
         happened = _property_change(part[2], failed.expected, failed.actual)
         return Change(f"`{part[1]}`", happened, part[2].replace(" at index", ""))
@@ -280,20 +296,36 @@ def change(failed: ev.GuardFailed) -> Change:
     if failed.kind == "DICT_KEYS":
         return _keys_change(failed)
     if failed.expected == "no such attribute" or (failed.kind == "ATTRIBUTE_ABSENT" and not failed.expected):
-        return Change(name, f"was not set on the object itself, now it is {failed.actual}")  # its class may have one
+        return Change(name, f"is now set on the object itself (to {failed.actual})")  # its class may have one
     if failed.kind == "MODULE_STATE" and (registry := registry_of(failed)) != ("", ""):
-        return Change(f"the {registry[1]} of `{registry[0]}`", "are others now")
+        return Change(f"the {registry[1]} of `{registry[0]}`", "changed")
     if failed.kind == "MODULE_STATE":
-        before = "" if failed.expected == "the same value" else f" from {failed.expected}"
-        return Change(name, f"changed{before}, now {failed.actual}")
+        same = failed.expected == "the same value"
+        return Change(name, f"changed to {failed.actual}" if same else from_to(failed.expected, failed.actual))
     if failed.kind in ("NAME_ABSENT", "NAME_PRESENT"):
-        before, now = ("no ", "one") if failed.kind == "NAME_ABSENT" else ("", "none")
-        return Change(name, f"had {before}{failed.expected}, now it has {now}")
+        return Change(name, f"{'now' if failed.kind == 'NAME_ABSENT' else 'no longer'} has {failed.expected}")
     if failed.kind == "ATTRIBUTE_ABSENT":
-        return Change(name, f"had no attribute {failed.expected} of its own, now it has one")
+        return Change(name, f"now has its own attribute {failed.expected}")
     noun = {"TYPE_MATCH": "type", "LIST_LENGTH": "length"}.get(failed.kind, "")
+    if (content := _content_change(failed.expected, failed.actual)) != "":
+        return Change(name, content)
     before, now = _short_floats(*map(_plain_value, (failed.expected, failed.actual)))
-    return Change(f"the {noun} of {name}" if noun else name, f"was {before}, now {now}")
+    return Change(f"the {noun} of {name}" if noun else name, from_to(before, now))
+
+
+def _content_change(expected: str, actual: str) -> str:
+    """The change of a container of which a guard knows only whether it is empty or has a key; "" for any other value.
+
+    >>> _content_change("empty", "not empty"), _content_change("with the key 'a'", "without the key 'a'"), _content_change("1", "2")
+    ('is no longer empty', "no longer has the key 'a'", '')
+    """
+    if {expected, actual} == {"empty", "not empty"}:
+        return "is now empty" if actual == "empty" else "is no longer empty"
+    if expected.startswith("without the key ") and actual.startswith("with the key "):
+        return f"now has {actual.removeprefix('with ')}"
+    if expected.startswith("with the key ") and actual.startswith("without the key "):
+        return f"no longer has {expected.removeprefix('with ')}"
+    return ""
 
 
 _STRIDE = re.compile(r"(\S+)\.stride\(\)")
@@ -395,18 +427,18 @@ def _keys_change(failed: ev.GuardFailed) -> Change:
     owner, noun = registry_of(failed)
     before, now = _plain_keys(failed.expected), _plain_keys(failed.actual)
     if noun.endswith("hooks"):  # their keys are internal ids
-        happened = "were added" if before == () else "were removed" if now == () else "are other functions now"
+        happened = "were added" if before == () else "were removed" if now == () else "were replaced"
         return Change(f"the {noun} of `{owner}`", happened)
     whose = f"the {noun} of `{owner}`" if noun else f"the keys of {_name(failed.source)}"
     if before == () and not noun:
         content = f"the key{'' if len(now) == 1 else 's'} {_keys(now)}" if now else failed.actual
-        return Change(_name(failed.source), f"was empty, now it has {content}")
+        return Change(_name(failed.source), f"was empty and now has {content}")
     if before is None or now is None:
-        return Change(whose, f"were {failed.expected}, now {failed.actual}")
+        return Change(whose, from_to(failed.expected, failed.actual))
     added = [key for key in now if key not in before]
     removed = [key for key in before if key not in now]
     if not added and not removed:
-        return Change(whose, "come in another order")
+        return Change(whose, "are in a different order")
     parts = ([f"now include {_keys(added)}"] if added else []) + ([f"no longer include {_keys(removed)}"] if removed else [])
     return Change(whose, " and ".join(parts))
 
@@ -435,17 +467,17 @@ def _tensor_changes(expected: str, actual: str) -> list[tuple[str, str]]:
     says. At least one.
 
     >>> _tensor_changes("float32[4, 2] cpu", "float64[5, 2] cpu (tensor 'x' dtype mismatch. expected Float, actual Double)")
-    [('was float32, now float64', 'dtype'), ('had 4 rows, now 5', 'size 0')]
+    [('changed from float32 to float64', 'dtype'), ('changed from 4 rows to 5', 'size 0')]
     """
     before, now = _TENSOR.match(expected), _TENSOR.match(actual)
     if (other_class := _class_change(actual)) and now is None:
         return [(other_class, "class")]
     if before is None or now is None:
-        return [(f"was {expected}, now {actual}", "")]
+        return [(from_to(expected, actual), "")]
     old, new = ([size for size in match[2].split(", ") if size] for match in (before, now))
-    changed = [(f"was {before[1]}, now {now[1]}", "dtype")] if before[1] != now[1] else []
+    changed = [(from_to(before[1], now[1]), "dtype")] if before[1] != now[1] else []
     if len(old) != len(new):
-        changed.append((f"had {plural(len(old), 'dimension')}, now {len(new)}", "rank"))
+        changed.append((from_to(plural(len(old), "dimension"), str(len(new))), "rank"))
     else:
         sizes = enumerate(zip(old, new, strict=True))
         changed += [
@@ -454,33 +486,33 @@ def _tensor_changes(expected: str, actual: str) -> list[tuple[str, str]]:
             if was != size and "?" not in (was, size)
         ]
     if before[3] != now[3]:
-        changed.append((f"was on {before[3]}, now on {now[3]}", "device"))
+        changed.append((f"moved from {before[3]} to {now[3]}", "device"))
     message = _change_in_message(actual.partition(" (")[2])
     if message and (message[1] or not changed):
         changed.append(message)
-    return changed or [(f"was {expected}, now {actual}", "")]
+    return changed or [(from_to(expected, actual), "")]
 
 
 def _change_in_message(words: str) -> tuple[str, str] | None:
     """The change of a property that a tensor's text does not contain, by torch's message; its name is "" if it is another."""
     gradients, strides = _GRADIENTS.search(words), _STRIDES.search(words)
     if gradients is not None:
-        happened = "required gradients, now it does not" if gradients[1] == "1" else "required no gradients, now it does"
+        happened = _GRADIENTS_CHANGED[gradients[1] == "1"]
         return happened, "requires_grad"
     if strides is not None:
-        return f"had stride {strides[2]} in dimension {strides[1]}, now {strides[3]}", f"stride {strides[1]}"
+        return from_to(f"stride {strides[2]}", f"{strides[3]} in dimension {strides[1]}"), f"stride {strides[1]}"
     if other_class := _class_change(words):
         return other_class, "class"
-    return (f"is another: {words.rstrip(')')}", "") if words else None
+    return (f"changed: {words.rstrip(')')}", "") if words else None
 
 
 def _class_change(words: str) -> str:
     """The change of a tensor's class, or to a value that is no tensor; "" if there is none. torch names only the new class.
 
     >>> _class_change("float32[3] cpu (class mismatch. expected Parameter, actual Tensor)")
-    'was a Parameter, now a Tensor'
+    'changed from a Parameter to a Tensor'
     >>> _class_change("(expected type of 'x' to be a tensor type, ' but found <class 'NoneType'>)")
-    'was a tensor, now None'
+    'changed from a tensor to None'
     """
     match, new = _CLASS.search(words), _CLASS_BY_TORCH.search(words)
     if match is None and new is None:
@@ -492,7 +524,11 @@ def _class_change(words: str) -> str:
 
 def _other_class(before: str, now: str) -> str:
     """The sentence: `before` with its article, `now` the name of a class."""
-    return "was a tensor, now None" if now == "NoneType" else f"was {before}, now {_with_article(now)}"
+    return TO_NONE if now == "NoneType" else from_to(before, _with_article(now))
+
+
+TO_NONE = from_to("a tensor", "None")
+_GRADIENTS_CHANGED = ("now requires gradients", "no longer requires gradients")  # by whether it required them
 
 
 def _with_article(noun: str) -> str:
@@ -524,42 +560,42 @@ def _property_change(name: str, expected: str, actual: str) -> str:
     """The change of a tensor's property that torch names.
 
     >>> _property_change("dtype", "Float", "Double"), _property_change("stride at index 0", "4", "1")
-    ('was float32, now float64', 'had stride 4 in dimension 0, now 1')
+    ('changed from float32 to float64', 'changed from stride 4 to 1 in dimension 0')
     >>> _property_change("requires_grad", "0", "1"), _property_change("rank", "1", "2")
-    ('required no gradients, now it does', 'had 1 dimension, now 2')
+    ('now requires gradients', 'changed from 1 dimension to 2')
     """
     if name == "dtype":
-        return f"was {_DTYPES.get(expected, expected)}, now {_DTYPES.get(actual, actual)}"
+        return from_to(_DTYPES.get(expected, expected), _DTYPES.get(actual, actual))
     if name == "requires_grad":
-        return "required gradients, now it does not" if expected == "1" else "required no gradients, now it does"
+        return _GRADIENTS_CHANGED[expected == "1"]
     if name == "rank" and expected.isdecimal():
-        return f"had {plural(int(expected), 'dimension')}, now {actual}"
+        return from_to(plural(int(expected), "dimension"), actual)
     if (part := re.fullmatch(r"(size|stride) at index (\d+)", name)) is not None:
-        return f"had {part[1]} {expected} in dimension {part[2]}, now {actual}"
+        return from_to(f"{part[1]} {expected}", f"{actual} in dimension {part[2]}")
     if name == "class":
         return _other_class(expected, actual)
     if name == "dispatch key set":
         return _keys_of_dispatch(expected, actual)
-    return f"had {name} {expected}, now {actual}"
+    return from_to(f"{name} {expected}", actual)
 
 
 def _keys_of_dispatch(expected: str, actual: str) -> str:
     """The dispatch keys that were added and removed; an inference tensor is described as such, without the autograd keys.
 
     >>> _keys_of_dispatch("DispatchKeySet(CPU, ADInplaceOrView, AutogradCPU)", "DispatchKeySet(CPU)")
-    'was a normal tensor, now an inference tensor'
+    'changed from a normal tensor to an inference tensor'
     """
     before, now = (re.findall(r"\w+", text.partition("(")[2]) for text in (expected, actual))
     removed, added = ([key for key in these if key not in those] for these, those in ((before, now), (now, before)))
     if removed + added and all(key.startswith(("ADInplaceOrView", "Autograd")) for key in removed + added):
         normal, inference = "a normal tensor", "an inference tensor"
-        return f"was {normal}, now {inference}" if removed else f"was {inference}, now {normal}"
+        return from_to(normal, inference) if removed else from_to(inference, normal)
     parts = [f"{word} {', '.join(keys)}" for word, keys in (("lost", removed), ("gained", added)) if keys]
-    return f"has other dispatch keys: {' and '.join(parts)}"
+    return f"has different dispatch keys: {' and '.join(parts)}"
 
 
 def _size_change(axis: int, dimensions: int, was: str, size: str) -> str:
     if axis == 0 and dimensions in _UNITS:
         singular, plural = _UNITS[dimensions]
-        return f"had {was} {singular if was == '1' else plural}, now {size}"
-    return f"had size {was} in dimension {axis}, now {size}"
+        return from_to(f"{was} {singular if was == '1' else plural}", size)
+    return from_to(f"size {was}", f"{size} in dimension {axis}")

@@ -60,6 +60,9 @@ LONGEST = 180
 LONGEST_CODE = 60
 """The most characters of a source line; a longer one is cut in the middle."""
 
+_LONGEST_CAUSES = 100
+"""The most characters for the values that changed; the values that do not fit are counted."""
+
 
 @dataclass(frozen=True, slots=True)
 class Headline:
@@ -401,10 +404,10 @@ def _and_recompile(recording: Recording) -> tuple[str, str]:
     count = f"{alike}: " if alike < len(recording.of(ev.Recompiled)) else ""
     causes = causes_of(recording, first.frame)
     if len(causes) > 1 and len(names) == 1:
-        changed_names = together(causes, LONGEST_CODE + 20)
+        changed_names = together(causes, _LONGEST_CAUSES)
     remedy = re.split(r"(?<=\.) (?=[A-Z])", _advice(recording, first))[0]
     remedy = (remedy[0].lower() + remedy[1:]).replace("no action needed: ", "no action needed, ")
-    return f"{count}{ev.clip(changed_names, LONGEST_CODE + 20)}", f"For the recompile: {remedy}"
+    return f"{count}{ev.clip(changed_names, _LONGEST_CAUSES)}", f"For the recompile: {remedy}"
 
 
 def _some(count: int, of: int) -> str:
@@ -548,7 +551,7 @@ def _remedy_of_limit(recording: Recording, reached: ev.CacheLimitReached) -> str
 def _cause_of_limit(recording: Recording, reached: ev.CacheLimitReached) -> str:
     """The guards of the newest cache entry that failed there, "" if none is known."""
     causes = causes_of(recording, reached.frame)
-    return together(causes, LONGEST_CODE + 20) if causes else ""
+    return together(causes, _LONGEST_CAUSES) if causes else ""
 
 
 def _recompile(recording: Recording) -> Headline | None:

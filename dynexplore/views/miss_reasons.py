@@ -67,7 +67,7 @@ class Reason:
 
     @property
     def line(self) -> str:
-        """One line: "`n` was 1, now 5 (used at model.py:14)"."""
+        """One line: "`n` changed from 1 to 5 (used at model.py:14)"."""
         place = self.needed_at
         return f"{self.change}{f' (used at {short_file(place.file)}:{place.line})' if place is not None else ''}"
 
@@ -116,8 +116,8 @@ def _follows(reason: Reason, of: Reason) -> bool:
 
 
 def together(reasons: Sequence[Reason], room: int) -> str:
-    """Several reasons in one phrase: "`n` was 1, now 2; `x` and `y` had 8 rows, now 9". What `room` characters do not hold is
-    counted.
+    """Several reasons in one phrase: "`n` changed from 1 to 2; `x` and `y` changed from 8 rows to 9". What `room` characters
+    do not hold is counted.
     """
     several = len(reasons)
     phrases = [_phrase(reasons[:count], several - count) for count in range(several, 0, -1)]
@@ -130,12 +130,23 @@ def _phrase(reasons: Sequence[Reason], more: int) -> str:
         of_names.setdefault(reason.change.name, []).append(reason.change)
     names: dict[str, list[str]] = {}  # what happened -> the names to which it happened
     for name, changed in of_names.items():
-        names.setdefault(", and ".join(change.happened for change in changed), []).append(name)
+        names.setdefault(_joined([change.happened for change in changed]), []).append(name)
     phrases = [
         str(Change(name, happened)) if (name := _one_name(same)) else Change("", happened).of_several(_listed(same))
         for happened, same in names.items()
     ]
     return "; ".join([*phrases, *([f"{plural(more, 'more value')} changed"] if more else [])])
+
+
+def _joined(changes: Sequence[str]) -> str:
+    """Several changes of one value.
+
+    >>> _joined(["changed from float32 to float64", "changed from 8 rows to 9"])
+    'changed from float32 to float64 and from 8 rows to 9'
+    """
+    begun = changes[0].startswith("changed from ")
+    rest = [text.removeprefix("changed ") if begun and text.startswith("changed from ") else text for text in changes[1:]]
+    return " and ".join([", ".join([changes[0], *rest[:-1]]), *rest[-1:]])
 
 
 def _one_name(names: Sequence[str]) -> str:

@@ -77,10 +77,10 @@ class RecordingDiff:
                 recording, graph = (self.before, was) if now is None else (self.after, now)
                 yield f"graph {number}, of {_function(recording, graph)}, is only {'before' if now is None else 'after'}."
                 continue
-            pairs = itertools.zip_longest(_operators(was), _operators(now), fillvalue="nothing")
+            pairs = itertools.zip_longest(_operators(was), _operators(now), fillvalue="")
             for operator, (earlier, later) in enumerate(pairs, 1):
                 if earlier != later:
-                    yield f"graph {number}, of {_function(self.after, now)}: operator {operator} was {earlier}, now {later}."
+                    yield f"graph {number}, of {_function(self.after, now)}: {_operator_change(operator, earlier, later)}."
                     break
 
     def _of_causes(self) -> Iterator[str]:
@@ -105,6 +105,12 @@ def _by_cause(costs: list[Cost]) -> Counter[str]:
 def _function(recording: Recording, graph: GraphView) -> str:
     entered = next((frame for frame in recording.frames if frame.frame == graph.frame), None)
     return frame_name(recording, entered) if entered is not None else graph.name
+
+
+def _operator_change(number: int, before: str, after: str) -> str:
+    if not before or not after:
+        return f"operator {number}, {before or after}, was {'removed' if before else 'added'}"
+    return f"operator {number} changed from {before} to {after}"
 
 
 def _operators(graph: GraphView) -> list[str]:

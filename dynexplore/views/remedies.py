@@ -22,6 +22,7 @@ from typing import Literal
 
 from dynexplore.engine import events as ev
 from dynexplore.recording.engines import DYNEXPLORE
+from dynexplore.views.changes import TO_NONE
 from dynexplore.views.counts import plural
 from dynexplore.views.miss_reasons import Reason
 
@@ -88,7 +89,7 @@ class Row:
     costs: str = "nothing"
 
 
-_SIZE = re.compile(r"had (size \d+ in dimension \d+|\d+ (rows?|elements?)), now \d+")
+_SIZE = re.compile(r"changed from (?:size \d+ to (\d+) in dimension \d+|\d+ (?:rows?|elements?) to (\d+))")
 
 
 def _is_size(reason: Reason) -> bool:
@@ -113,7 +114,7 @@ def _kind_of(text: str) -> type | None:
     return None
 
 
-_DTYPE = re.compile(r"was ((?:u?int|float|bfloat|complex)\d+\w*|bool), now \w+")
+_DTYPE = re.compile(r"changed from ((?:u?int|float|bfloat|complex)\d+\w*|bool) to \w+")
 _OF_PROCESS = re.compile(r"thread|dtype|determin|tf32|reduc|precision")
 
 
@@ -134,7 +135,8 @@ def _is_argument(reason: Reason) -> bool:
 
 
 def _becomes_zero_or_one(reason: Reason) -> bool:
-    return _is_size(reason) and reason.change.happened.endswith((", now 0", ", now 1"))
+    size = _SIZE.fullmatch(reason.change.happened)
+    return _is_size(reason) and size is not None and (size[1] or size[2]) in ("0", "1")
 
 
 def _is_state(reason: Reason, words: str) -> bool:
@@ -149,14 +151,14 @@ def _is_layout(reason: Reason) -> bool:
     happened = reason.change.happened
     return (
         "stride mismatch" in reason.actual
-        or happened.startswith("had stride")
+        or happened.startswith("changed from stride")
         or ".stride()" in f"{reason.source}{reason.expected}"
     )
 
 
 def _is_of_size_one(reason: Reason) -> bool:
     """Whether the dimension whose stride changed has size 1: its stride is never used."""
-    axis = re.match(r"had stride \d+ in dimension (\d+)", reason.change.happened)
+    axis = re.match(r"changed from stride \d+ to \d+ in dimension (\d+)", reason.change.happened)
     sizes = re.match(r"\w+\[(.*?)\]", reason.expected)
     return axis is not None and sizes is not None and sizes[1].split(", ")[int(axis[1]) :][:1] == ["1"]
 
@@ -290,13 +292,13 @@ ROWS: tuple[Row, ...] = (
         f"{NO_ACTION} for a few objects: each `KIND` gets its own compiled version. For many, reuse one of them.",
         "Reuse one `KIND` in every call: each new one gets its own compiled version.", costs="one version of each"),
     # tensors
-    Row("optional-tensor", lambda r: r.change.happened.endswith(", now None"),
+    Row("optional-tensor", lambda r: r.change.happened == TO_NONE,
         f"{NO_ACTION} if `SOURCE` is optional: {_EACH}.", costs=_TWO),
     Row("zero-or-one", _becomes_zero_or_one, f"{NO_ACTION}: sizes 0 and 1 each get their own compiled version.", costs=_TWO),
     Row("size", lambda r: _is_size(r) and "varies" in r.facts,
         f"{NO_ACTION}: the new version accepts other sizes, too. With dynamic=True, the first call compiles that version.", MARK,
         _OF_SIZE),
-    Row("requires-grad", lambda r: _is_tensor(r) and "required" in r.change.happened,
+    Row("requires-grad", lambda r: _is_tensor(r) and "requires gradients" in r.change.happened,
         f"{NO_ACTION} if you need it both with and without gradients: {_EACH}.", costs=_TWO),
     Row("inference-tensor", lambda r: "inference tensor" in r.change.happened,
         f"{NO_ACTION} if you need it both inside and outside inference mode: {_EACH}.", costs=_TWO),

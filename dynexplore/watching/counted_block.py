@@ -119,13 +119,13 @@ def changed_breaks(before: Mapping[str, int], now: Mapping[str, int]) -> list[st
     """The breaks that are new, and those that are gone.
 
     >>> changed_breaks({"m.py in f: print": 1}, {"m.py in f: print": 2, "m.py in g: open": 1})
-    ['new graph break: m.py in f: print (1 time before, now 2)', 'new graph break: m.py in g: open']
+    ['new graph break: m.py in f: print (2 times, previously 1)', 'new graph break: m.py in g: open']
     """
     lines = []
     for key in sorted({*before, *now}):
         was, count = before.get(key, 0), now.get(key, 0)
         if was != count:
             word = "new graph break" if count > was else "no longer a graph break" if not count else "fewer graph breaks"
-            often = f" ({plural(was, 'time')} before, now {count})" if was and count else ""
+            often = f" ({plural(count, 'time')}, previously {was})" if was and count else ""
             lines.append(f"{word}: {key}{often}")
     return lines

@@ -113,7 +113,7 @@ class Watch:
           entry 1: hit
         >>> print(seen.check(doubled, torch.ones(2), 5))
         recompile
-          entry 1: guard fails: `n` was 2, now 5
+          entry 1: guard fails: `n` changed from 2 to 5
         """
         return predict(torch_compiled.original_of(fn), args, kwargs, self._listener.entry_of, private_torch.region_of(fn))
 
@@ -145,9 +145,11 @@ def _code(fn: Any) -> types.CodeType | None:
 
 
 def watch(*, steps: bool = True, artifacts: bool = False, check: bool = False, guard_prices: bool = False) -> Watch:
-    """Watch torch.compile in a `with` block. `steps=False` leaves out the symbolic stack after each instruction, and is faster;
-    `artifacts=True` adds the output of AOTAutograd and Inductor (forward and backward graphs, generated code, times).
-    `check=True` runs each compiled call in eager mode as well, on copies, and compares the results.
-    `guard_prices=True` measures one check of each entry's guards, the part of each value in it, and what guard filters would save.
+    """Record what torch.compile does in a `with` block.
+
+    Args: steps: whether to record the symbolic stack after each instruction; False is faster. artifacts: whether to record the
+    output of AOTAutograd and Inductor (forward and backward graphs, generated code, times). check: whether to also run compiled
+    calls in eager mode, on copies, and compare the results. guard_prices: whether to measure how long each cache entry takes to
+    check its guards, which values account for that time, and how much time guard filters would save.
     """
     return Watch(steps=steps, artifacts=artifacts, check=check, guard_prices=guard_prices)

@@ -151,7 +151,7 @@ def test_a_miss_in_the_timeline(opened: Any) -> None:
     rows = cells(page, ".dynx-timeline .dynx-calls tbody tr")
     assert rows[0].startswith("1 + · · ● First compile first call")
     assert rows[1].startswith("2 ✓ · · ✓ Cache hit all guards of version 1 hold")
-    assert rows[2].startswith("3 ✕ + · ↻ Recompile x had 4 elements, now 5")
+    assert rows[2].startswith("3 ✕ + · ↻ Recompile x changed from 4 elements to 5")
     expect(page.locator(".dynx-timeline .dynx-verdict-line")).to_contain_text("program: 4 calls, 1 cache hit, 2 recompiles")
     shown = pane(page, "miss")
     expect(shown.locator("h3")).to_have_text("Call 3 of program")  # the first miss is chosen

@@ -348,7 +348,7 @@ def test_a_program_of_three_hundred_frames_and_ten_thousand_calls(opened: Opened
 def test_a_recompile_is_told_in_words(opened: Opened) -> None:
     """What was different stands in a sentence, which leads to the report of the guard."""
     page = opened(explained_calls(doubles, torch.ones(8, 2), torch.ones(9, 2)))
-    assert pane(page, "timeline", " .dynx-why").all_inner_texts() == ["first call", "x had 8 rows, now 9"]
+    assert pane(page, "timeline", " .dynx-why").all_inner_texts() == ["first call", "x changed from 8 rows to 9"]
     expect(pane(page, "miss")).to_contain_text("1 version did not fit")
 
 
@@ -356,7 +356,7 @@ def test_a_recompile_is_told_by_the_entry_that_was_nearest(opened: Opened) -> No
     """The latest entry takes any number of rows; what it does not take is the other number."""
     rows = [(torch.ones(count, 2), number) for count, number in ((2, 5), (3, 5), (4, 6))]
     page = opened(explained_calls(multiplies, *rows))
-    assert pane(page, "timeline", " .dynx-why").all_inner_texts()[2] == "n was 5, now 6"
+    assert pane(page, "timeline", " .dynx-why").all_inner_texts()[2] == "n changed from 5 to 6"
 
 
 def multiplies(x: torch.Tensor, n: int) -> torch.Tensor:

@@ -226,11 +226,11 @@ def test_open_shows_the_page_on_a_terminal(tmp_path: Path, words: list[str]) -> 
 
 
 def test_a_frame_is_shown_and_run_again(tmp_path: Path) -> None:
-    """`replay` shows it; with --trust it runs, and its recording is a file; the status says whether its translation fails."""
+    """`replay` shows it; with --trust it runs, and its recording is a file; the status says whether its capture fails."""
     frame, page = tmp_path / "one.frame", tmp_path / "one.html"
     code = f"import dynexplore, torch; dynexplore.record_frame(lambda x: x * 2, torch.ones(2), path={str(frame)!r})"
     assert python("-c", code).returncode == 0
     shown = run("replay", frame)
     assert shown.returncode == 0 and "argument  x: float32[2] cpu" in shown.stdout and "Nothing was run." in shown.stdout
     done = run("replay", frame, "--trust", "--html", page)
-    assert done.returncode == 0 and "it runs: float32[2] cpu" in done.stdout and page.stat().st_size > 1000
+    assert done.returncode == 0 and "it returned float32[2] cpu" in done.stdout and page.stat().st_size > 1000

@@ -146,7 +146,7 @@ SCRIPTS = {
     ),
     "a recompile of the step": Script(
         STEPS,
-        ("3 graphs, 0 graph breaks, 2 recompiles.", "train_step (script.py:7) recompiled in call 2: `step` was 0, now 1."),
+        ("3 graphs, 0 graph breaks, 2 recompiles.", "train_step (script.py:7) recompiled in call 2: `step` changed from 0 to 1."),
         ("backward",),
     ),
 }

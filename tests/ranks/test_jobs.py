@@ -39,7 +39,7 @@ def assert_differs_as_made(ranks: Ranks, last: int) -> None:
     (order,) = of_kind(ranks, "collectives")
     assert "`exchange`" in order.message and order.ranks == (last,)
     (again,) = of_kind(ranks, "recompile")
-    assert (again.ranks, again.cause) == ((last,), "`x` had 4 rows, now 6")
+    assert (again.ranks, again.cause) == ((last,), "`x` changed from 4 rows to 6")
     assert again.message == f"rank {last} alone recompiled `step`"
     assert again.where == STEP
     (graph,) = [one for one in of_kind(ranks, "graph") if "`loss`" in one.message]
@@ -109,7 +109,7 @@ def test_this_engine_in_every_rank(tmp_path: Path) -> None:
     ranks = open_ranks(tmp_path / "ranks")
     assert [one.engine for one in ranks.recordings.values()] == ["dynexplore"] * 2
     (again,) = of_kind(ranks, "recompile")
-    assert (again.ranks, again.where, again.cause) == ((1,), STEP, "`x` had 4 rows, now 6")
+    assert (again.ranks, again.where, again.cause) == ((1,), STEP, "`x` changed from 4 rows to 6")
     assert "tanh" in of_kind(ranks, "graph")[0].cause
     assert [len(graph.pieces) for graph in ranks[1].graphs if graph.pieces] == [2]
 

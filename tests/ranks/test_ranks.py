@@ -42,7 +42,7 @@ def test_a_rank_that_recompiles_alone_makes_the_others_wait() -> None:
     """The headline has the rank, the line, the cause, how long the other waited in which collective, and what to do."""
     assert str(made_up_ranks().headline).splitlines() == [
         "train.py on 2 ranks: rank 1 alone recompiled `step`.",
-        "train.py:12: `x` had 4 rows, now 6. Rank 0 waited 0.50 s for it in all_reduce of float[3].",
+        "train.py:12: `x` changed from 4 rows to 6. Rank 0 waited 0.50 s for it in all_reduce of float[3].",
         "Use inputs of the same size on all ranks (pad or drop the last batch), or compile with dynamic=True.",
     ]
 
@@ -55,7 +55,7 @@ def test_costs_of_all_ranks_are_one_list() -> None:
     third = MadeUp(2, world_size=3).compiled(0.0, code=other).compiled(1.0, 0.3, rows=8, cause="4", code=other)
     lines = str(ranks_of(first, second, third)).split("\n")
     start = lines.index("Graph breaks and recompiles, costliest first")
-    assert lines[start + 1].startswith("  1. recompile of step (train.py:12), 0.50 s of compile time: `x` had 4 rows, now 6")
+    assert lines[start + 1].startswith("  1. recompile of step (train.py:12), 0.50 s of compile time: `x` changed from 4 rows to 6")
     assert "     on ranks 0 and 1, 0.20 s to 0.50 s" in lines[start:] and "     on rank 2" in lines[start:]
     assert sum("recompile of step" in line for line in lines[start:]) == 1
 

@@ -71,7 +71,7 @@ def test_on_request(tmp_path: Path) -> None:
         raise AssertionError("it ran")
 
     frame = dynexplore.replay(dynexplore.record_frame(never, torch.ones(2), 5, z=6, path=tmp_path / "never.frame"))
-    assert [(held.name, held.text) for held in frame.holds[:4]] == [
+    assert [(value.name, value.text) for value in frame.inputs[:4]] == [
         ("x", "float32[2] cpu"), ("rest", "(5,)"), ("k", "1"), ("more", "{'z': 6}"),
     ]  # fmt: skip
     assert "it ran" in frame.source and frame.failure is None
@@ -79,10 +79,10 @@ def test_on_request(tmp_path: Path) -> None:
     frame = dynexplore.replay(dynexplore.record_frame(model, torch.ones(1, 2), path=tmp_path / "model.frame"))
     assert frame.qualname == "Linear" and "def forward" in frame.source
     frame = dynexplore.replay(dynexplore.record_frame(model.forward, torch.ones(1, 2), path=tmp_path / "method.frame"))
-    assert [held.name for held in frame.holds[:2]] == ["self", "input"]
+    assert [value.name for value in frame.inputs[:2]] == ["self", "input"]
     decorated = torch.no_grad()(never)
     frame = dynexplore.replay(dynexplore.record_frame(decorated, torch.ones(1), path=tmp_path / "decorated.frame"))
-    assert [held.name for held in frame.holds[:2]] == ["args", "kwargs"]
+    assert [value.name for value in frame.inputs[:2]] == ["args", "kwargs"]
     with pytest.raises(TypeError, match="missing a required argument"):
         dynexplore.record_frame(never)
     with pytest.raises(TypeError, match="a function, a method or a module is expected, not int"):

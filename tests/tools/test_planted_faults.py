@@ -274,7 +274,7 @@ def test_a_hook_that_breaks_the_graph() -> None:
 
     model[0].register_forward_hook(noisy_hook)
     report = dynexplore.all_breaks(model, X)
-    assert any("noisy_hook" in cost.place and cost.broke.kind == "DX206" for cost in report), str(report)
+    assert any("noisy_hook" in cost.place and cost.graph_break.kind == "DX206" for cost in report), str(report)
     issue = next(cost.as_issue() for cost in report if "noisy_hook" in cost.place)
     assert 'print("in the hook")' in issue and f"torch {torch.__version__}" in issue
     profile = profiled(model, [(X,)])

@@ -22,11 +22,11 @@ def test_sizes_of_a_tensor_are_those_of_the_call() -> None:
     reason = "tensor 'x' size mismatch at index 1. expected 4, actual 8"
     assert guard_of(reason, x=torch.ones(7, 8, 5)).actual == "float32[7, 8, 5] cpu"
     assert guard_of(reason).actual == "float32[7, 8, ?] cpu"
-    assert str(change(guard_of(reason))) == "`x` had size 4 in dimension 1, now 8"
+    assert str(change(guard_of(reason))) == "`x` changed from size 4 to 8 in dimension 1"
 
 
 def test_another_function_is_no_address() -> None:
     """A guard on the code of a function is about the function, and addresses are for nobody."""
     failed = guard_of("0/7: ___check_obj_id(fn.__code__, 140346788737024), type=<class 'code'>  # out = fn(x)  # t.py:5 in f")
-    assert str(change(failed)) == "`fn` is another function now"
-    assert str(change(guard_of("___check_obj_id(L['mode'], 9431), type=<class 'settings.Mode'>"))) == "`mode` is another Mode now"
+    assert str(change(failed)) == "`fn` is a different function"
+    assert str(change(guard_of("___check_obj_id(L['mode'], 9431), type=<class 'settings.Mode'>"))) == "`mode` is a different Mode"

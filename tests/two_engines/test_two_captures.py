@@ -76,7 +76,7 @@ def test_a_break_at_the_same_instruction_is_no_parting(capsys: pytest.CaptureFix
     broken = [
         pair
         for pair in captures.comparison.pairs
-        if pair.torch_side and pair.engine_side and pair.torch_side.broke and pair.engine_side.broke
+        if pair.torch_side and pair.engine_side and pair.torch_side.graph_break and pair.engine_side.graph_break
     ]
     assert [pair.any.function for pair in broken] == ["talks", "helper"]
     assert capsys.readouterr().out.count("here") == 2
@@ -93,7 +93,7 @@ def test_the_first_break_that_only_one_has_is_the_headline() -> None:
     pair = captures.comparison.pairs[first.at]
     assert pair.torch_side is not None
     assert pair.engine_side is not None
-    assert pair.engine_side.broke is not None
+    assert pair.engine_side.graph_break is not None
     assert (pair.torch_side.offset, pair.torch_side.line) == (pair.engine_side.offset, pair.engine_side.line)
     assert captures.headline.lines[1].startswith(first.where)
     assert captures.causes["break"] == {first.cause: 1}

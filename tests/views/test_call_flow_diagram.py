@@ -29,7 +29,7 @@ def test_a_call_stops_only_where_something_is_done_for_it() -> None:
     assert list(third.stations) == ["hook", "cache", "guards", "capture", "code swap"]
     assert [one.stations["cache"] for one in (first, second, third)] == ["no entry yet", "1 entry", "1 entry"]
     assert (first.refused, second.refused, third.refused) == (False, False, True)
-    assert third.stations["guards"].endswith("x was float32, now float64")
+    assert third.stations["guards"].endswith("x changed from float32 to float64")
     assert first.stations["capture"].endswith("a graph with 2 operators")
     assert first.stations["code swap"] == second.stations["code swap"] != third.stations["code swap"]
 

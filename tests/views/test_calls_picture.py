@@ -27,7 +27,7 @@ def test_a_row_is_a_call_and_says_who_served_it_and_who_refused() -> None:
     first, second = made[0].answers[0].entry, made[2].answers[-1].entry
     assert [row.title.partition(": ")[2] for row in made] == ["compile", "hit", "recompile", "hit"]
     assert made[0].answers == (Answer(first, "compiled"),) and made[1].answers == made[3].answers == (Answer(first, "hit"),)
-    assert made[2].answers == (Answer(first, "miss", "`mode` was '<b>', now 'times'"), Answer(second, "compiled"))
+    assert made[2].answers == (Answer(first, "miss", "`mode` changed from '<b>' to 'times'"), Answer(second, "compiled"))
 
 
 def test_the_picture_is_well_formed_and_says_itself_in_words() -> None:

@@ -74,8 +74,8 @@ def test_the_old_and_the_new_value_of_a_modules_attribute() -> None:
     explanation = explain(module)(X)
     module.scale = 3
     explanation.call(X)
-    assert told(explanation.recording) == ["`self.scale` was 2, now 3"]
-    assert "`self.scale` was 2, now 3" in headline(explanation.recording).where
+    assert told(explanation.recording) == ["`self.scale` changed from 2 to 3"]
+    assert "`self.scale` changed from 2 to 3" in headline(explanation.recording).where
 
 
 def test_an_attribute_that_hides_that_of_the_class() -> None:
@@ -84,7 +84,7 @@ def test_an_attribute_that_hides_that_of_the_class() -> None:
     explanation = explain(chooses)(X, how)
     how.mode = "slow"
     explanation.call(X, how)
-    assert told(explanation.recording) == ["`how.mode` was not set on the object itself, now it is 'slow'"]
+    assert told(explanation.recording) == ["`how.mode` is now set on the object itself (to 'slow')"]
 
 
 def test_a_recompile_in_a_loop_is_told_as_such() -> None:
@@ -141,14 +141,14 @@ def test_a_tensor_that_requires_gradients_in_a_later_call() -> None:
         return x * 2
 
     recording = explain(doubles).calls((torch.ones(2),), (torch.ones(2, requires_grad=True),)).recording
-    assert told(recording) == ["`x` required no gradients, now it does"]
+    assert told(recording) == ["`x` now requires gradients"]
 
 
 def test_another_call_is_no_loop() -> None:
     """What is compiled again because the next call is another one has nothing to do with the loop that it has."""
     recording = explain(sums).calls([[torch.ones(2)] * 3], [[torch.ones(3)] * 3]).recording
     what = headline(recording).summary
-    assert what.endswith("4 recompiles (2 the last iteration of a loop and 2: `parts[0]` and `part` had 2 elements, now 3).")
+    assert what.endswith("4 recompiles (2 the last iteration of a loop and 2: `parts[0]` and `part` changed from 2 elements to 3).")
 
 
 def test_the_last_round_is_named() -> None:
@@ -184,37 +184,37 @@ def test_files_are_named_where_there_are_several(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "expected", "actual", "words"),
     [
-        ("TENSOR_MATCH", "float32[4] cpu", "float32[5] cpu (size)", "`x` had 4 elements, now 5"),
-        ("TENSOR_MATCH", "float32[1, 2] cpu", "float32[3, 2] cpu", "`x` had 1 row, now 3"),
-        ("TENSOR_MATCH", "float32[2, 4] cpu", "float32[2, 5] cpu", "`x` had size 4 in dimension 1, now 5"),
-        ("TENSOR_MATCH", "float32[4] cpu", "float64[4] cpu (dtype)", "`x` was float32, now float64"),
-        ("TENSOR_MATCH", "float32[] cpu", "float32[1, 4] cpu", "`x` had 0 dimensions, now 2"),
-        ("TENSOR_MATCH", "float32[4] cpu", "float32[4] cuda:0", "`x` was on cpu, now on cuda:0"),
-        ("TENSOR_MATCH", "float32[4] cpu", "float32[4] cpu (requires_grad mismatch)", "`x` is another: requires_grad mismatch"),
-        ("TENSOR_MATCH", "a tensor", "int", "`x` was a tensor, now int"),
-        ("TYPE_MATCH", "int", "str", "the type of `x` was int, now str"),
-        ("LIST_LENGTH", "2", "3", "the length of `x` was 2, now 3"),
+        ("TENSOR_MATCH", "float32[4] cpu", "float32[5] cpu (size)", "`x` changed from 4 elements to 5"),
+        ("TENSOR_MATCH", "float32[1, 2] cpu", "float32[3, 2] cpu", "`x` changed from 1 row to 3"),
+        ("TENSOR_MATCH", "float32[2, 4] cpu", "float32[2, 5] cpu", "`x` changed from size 4 to 5 in dimension 1"),
+        ("TENSOR_MATCH", "float32[4] cpu", "float64[4] cpu (dtype)", "`x` changed from float32 to float64"),
+        ("TENSOR_MATCH", "float32[] cpu", "float32[1, 4] cpu", "`x` changed from 0 dimensions to 2"),
+        ("TENSOR_MATCH", "float32[4] cpu", "float32[4] cuda:0", "`x` moved from cpu to cuda:0"),
+        ("TENSOR_MATCH", "float32[4] cpu", "float32[4] cpu (requires_grad mismatch)", "`x` changed: requires_grad mismatch"),
+        ("TENSOR_MATCH", "a tensor", "int", "`x` changed from a tensor to int"),
+        ("TYPE_MATCH", "int", "str", "the type of `x` changed from int to str"),
+        ("LIST_LENGTH", "2", "3", "the length of `x` changed from 2 to 3"),
         ("SHAPE_ENV", "2 <= x.size()[0]", "x.size()[0] is 1", "`2 <= x.size()[0]` no longer holds: x.size()[0] is 1"),
         ("SHAPE_ENV", "x.stride()[0] == 4", "x.stride()[0] is 5", "the memory layout of `x` changed: stride 5 in dimension 0"),
         ("SHAPE_ENV", "x.size()[1] != 6", "x.size()[1] is 6", "`x` has size 6 in dimension 1, which the compiled version excludes"),
         ("TENSOR_MATCH", "float32[?, 4] cpu requires_grad", "float32[8, 4] cpu (requires_grad mismatch. expected requires_grad=1)",
-         "`x` required gradients, now it does not"),
+         "`x` no longer requires gradients"),
         ("TENSOR_MATCH", "float32[3] cpu",
          "float32[3] cpu (expected type of 'x' to be a tensor type, ' but found <class 'torch.Tensor'>)",
-         "`x` was a tensor of another class, now a Tensor"),
+         "`x` changed from a tensor of another class to a Tensor"),
         ("TENSOR_MATCH", "float32[3] cpu requires_grad", "float32[3] cpu (class mismatch. expected Parameter, actual Tensor)",
-         "`x` was a Parameter, now a Tensor"),
+         "`x` changed from a Parameter to a Tensor"),
         ("TENSOR_MATCH", "float32[3] cpu", "a NoneType (class mismatch. expected Tensor, actual NoneType)",
-         "`x` was a tensor, now None"),
-        ("DICT_KEYS", "()", "('a',)", "`x` was empty, now it has the key `a`"),
-        ("DICT_KEYS", "()", "8 keys of type Linear", "`x` was empty, now it has 8 keys of type Linear"),
+         "`x` changed from a tensor to None"),
+        ("DICT_KEYS", "()", "('a',)", "`x` was empty and now has the key `a`"),
+        ("DICT_KEYS", "()", "8 keys of type Linear", "`x` was empty and now has 8 keys of type Linear"),
         ("DICT_KEYS", "('a', 'b')", "('a', 'c')", "the keys of `x` now include `c` and no longer include `b`"),
-        ("DICT_KEYS", "('a', 'b')", "('b', 'a')", "the keys of `x` come in another order"),
-        ("DICT_KEYS", "2 keys of type Linear", "3 keys", "the keys of `x` were 2 keys of type Linear, now 3 keys"),
-        ("MODULE_STATE", "no such attribute", "4", "`x` was not set on the object itself, now it is 4"),
-        ("MODULE_STATE", "True", "False", "`x` changed from True, now False"),
-        ("ATTRIBUTE_ABSENT", "'mode'", "Config object", "`x` had no attribute 'mode' of its own, now it has one"),
-        ("ID_MATCH", "<f>", "<g>", "`x` was <f>, now <g>"),
+        ("DICT_KEYS", "('a', 'b')", "('b', 'a')", "the keys of `x` are in a different order"),
+        ("DICT_KEYS", "2 keys of type Linear", "3 keys", "the keys of `x` changed from 2 keys of type Linear to 3 keys"),
+        ("MODULE_STATE", "no such attribute", "4", "`x` is now set on the object itself (to 4)"),
+        ("MODULE_STATE", "True", "False", "`x` changed from True to False"),
+        ("ATTRIBUTE_ABSENT", "'mode'", "Config object", "`x` now has its own attribute 'mode'"),
+        ("ID_MATCH", "<f>", "<g>", "`x` changed from <f> to <g>"),
     ],
 )
 def test_changes_in_words(kind: str, expected: str, actual: str, words: str) -> None:
@@ -228,7 +228,7 @@ def test_changes_in_words(kind: str, expected: str, actual: str, words: str) -> 
     [
         ("self._modules", "('a',)", "('a', 'gate')", "the submodules of `self` now include `gate`"),
         ("self.up._buffers", "('a',)", "()", "the buffers of `self.up` no longer include `a`"),
-        ("self.key._forward_hooks", "(4,)", "(0,)", "the forward hooks of `self.key` are other functions now"),
+        ("self.key._forward_hooks", "(4,)", "(0,)", "the forward hooks of `self.key` were replaced"),
         ("self.key._forward_hooks", "()", "(0,)", "the forward hooks of `self.key` were added"),
     ],
 )
@@ -253,7 +253,7 @@ def test_an_item_of_a_loop_is_no_name_of_the_stack() -> None:
     rows = (8, 8, 8, 9)
     recording = explain(fn, [(torch.ones(n, 2), torch.ones(n, 2)) for n in rows]).recording
     words = [str(change(as_the_program_says(recording, failed))) for failed in recording.of(ev.GuardFailed)]
-    assert "`[0]` of the loop's next item had 8 rows, now 9" in words
+    assert "`[0]` of the loop's next item changed from 8 rows to 9" in words
     assert not any("___stack" in said for said in words)
 
 
@@ -295,7 +295,7 @@ def test_a_keyword_that_a_decorator_passes_on_has_its_own_name() -> None:
     with explain(doubled) as watched:
         watched(x=torch.ones(2))
         watched(x=torch.ones(3))
-    assert "`x` had 2 elements, now 3" in str(headline(watched.explanation.recording))
+    assert "`x` changed from 2 elements to 3" in str(headline(watched.explanation.recording))
 
 
 def test_a_module_that_was_swapped_is_no_value_to_pass_as_a_tensor() -> None:
@@ -314,4 +314,4 @@ def test_a_module_that_was_swapped_is_no_value_to_pass_as_a_tensor() -> None:
     module.layer = torch.nn.Linear(2, 3)
     explained.call(torch.ones(2, 2))
     text = " ".join(str(explained).split())
-    assert "the submodules of `self` are others now" in text and "as a tensor" not in text
+    assert "the submodules of `self` changed" in text and "as a tensor" not in text

@@ -134,7 +134,7 @@ def test_a_recompile_by_size() -> None:
     """The size is told in words; a size that varies from now on needs nothing."""
     assert lines(explain(doubles).calls(torch.ones(8, 3), torch.ones(9, 3))) == [
         "doubles: 2 graphs, 0 graph breaks, 1 recompile.",
-        f"doubles ({stands(doubles)}) recompiled in call 2: `x` had 8 rows, now 9.",
+        f"doubles ({stands(doubles)}) recompiled in call 2: `x` changed from 8 rows to 9.",
         "No action needed: the new version accepts other sizes, too. With dynamic=True, the first call compiles that version.",
     ]
 
@@ -142,7 +142,7 @@ def test_a_recompile_by_size() -> None:
 def test_a_recompile_by_number() -> None:
     """A Python number that changed is named with both values."""
     where = lines(explain(scales).calls((X, 2), (X, 3)))[1]
-    assert where == f"scales ({stands(scales)}) recompiled in call 2: `n` was 2, now 3."
+    assert where == f"scales ({stands(scales)}) recompiled in call 2: `n` changed from 2 to 3."
 
 
 class Mode:
@@ -162,7 +162,7 @@ def test_an_attribute_of_the_class_that_the_object_gets_itself(monkeypatch: pyte
     monkeypatch.setattr(MODE, "mode", "eval")
     explanation.call(X)
     assert lines(explanation)[1:] == [
-        f"asks ({stands(asks)}) recompiled in call 2: `MODE.mode` was 'train', now 'eval'.",
+        f"asks ({stands(asks)}) recompiled in call 2: `MODE.mode` changed from 'train' to 'eval'.",
         BOTH.format("MODE.mode"),
     ]
 
@@ -170,7 +170,7 @@ def test_an_attribute_of_the_class_that_the_object_gets_itself(monkeypatch: pyte
 def test_a_recompile_of_a_lambda() -> None:
     """What has no name is called what it is."""
     where = lines(explain(lambda x, n: x * n).calls((X, 2), (X, 3)))[1]
-    assert re.fullmatch(r"The lambda \(test_headline\.py:\d+\) recompiled in call 2: `n` was 2, now 3\.", where), where
+    assert re.fullmatch(r"The lambda \(test_headline\.py:\d+\) recompiled in call 2: `n` changed from 2 to 3\.", where), where
 
 
 def test_a_recompile_by_attribute() -> None:
@@ -179,7 +179,7 @@ def test_a_recompile_by_attribute() -> None:
     SETTINGS.scale = 4
     explanation.call(X)
     assert lines(explanation)[1:] == [
-        f"reads ({stands(reads)}) recompiled in call 2: `SETTINGS.scale` was 3, now 4.",
+        f"reads ({stands(reads)}) recompiled in call 2: `SETTINGS.scale` changed from 3 to 4.",
         "No action needed: the new version accepts any value of `SETTINGS.scale`.",
     ]
 
@@ -331,7 +331,7 @@ def test_a_loop_with_breaks() -> None:
         f"{PRINT} {LOOP}",
     ]
     (failed,) = explanation.recording.of(ev.GuardFailed)
-    assert str(change(failed)) == "the loop is in its last round"
+    assert str(change(failed)) == "the loop is in its last iteration"
 
 
 class Plain:
@@ -442,7 +442,7 @@ def calls_it_by_a_name_that_is_long_enough_to_fill_the_line(x: torch.Tensor, dep
 def test_a_break_far_inside() -> None:
     """The cause is whole, even where the calls that lead to it have no room."""
     where = lines(explain(calls_it_by_a_name_that_is_long_enough_to_fill_the_line)(X))[1]
-    cause = "a tensor converted to a Python number (Tensor.item())."
+    cause = "converting a tensor to a Python number (Tensor.item())."
     assert where == f"The graph breaks at {place(reads_far_inside, 1)}: {cause}"
 
 
@@ -455,7 +455,7 @@ def test_a_value_that_a_library_reads_out_of_a_tensor() -> None:
     """The cause is that Python needs the value, not that an operator got it; a line that is named is named once."""
     encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2, 8, 0.0), 1, enable_nested_tensor=False)
     where, remedy = lines(explain(encodes)(encoder, torch.randn(3, 2, 4), torch.ones(3, 3).tril().log()))[1:]
-    cause = "the truth value of a tensor (bool(), for multi_head_attention_forward) in MultiheadAttention.forward"
+    cause = "a tensor used as a Python bool (bool(), for multi_head_attention_forward) in MultiheadAttention.forward"
     assert where.startswith(f"The graph breaks at {place(encodes, 1)}: {cause} (activation.py:"), where
     assert "outside the compiled function" in remedy
 
@@ -467,7 +467,7 @@ def test_an_argument_that_a_graph_cannot_hold_is_named() -> None:
         return x + torch.rand(3, generator=generator)
 
     where = lines(explain(draws)(torch.ones(3), torch.Generator()))[1]
-    assert where.endswith(": an operator with an argument or a result that a graph cannot hold (Generator)."), where
+    assert where.endswith(": an operator whose argument or result cannot be part of a graph (Generator)."), where
 
 
 def test_a_function_that_is_not_captured() -> None:
@@ -574,7 +574,7 @@ def test_a_limit() -> None:
     recording.record(ev.CacheLimitReached(frame=1, function="f", limit=8, reason="n"))
     assert list(headline(recording).lines) == [
         "f: 0 graphs, 0 graph breaks, 0 recompiles; the recompile limit of 8 was reached.",
-        "f runs as plain Python from then on: `n` was 1, now 2.",
+        "f runs as plain Python from then on: `n` changed from 1 to 2.",
         "Keep the value in the guard constant, or pass it as a tensor; config.cache_size_limit raises the limit.",
     ]
 
@@ -582,7 +582,7 @@ def test_a_limit() -> None:
 def test_a_recompile_beside_a_break() -> None:
     """What changed stands behind the counts, once for all functions that one change compiles again, and what to do about it."""
     told = lines(explain(branches).calls((torch.ones(2), torch.ones(2)), (torch.ones(3), torch.ones(3))))
-    assert "2 recompiles (`a` and `" in told[0] and told[0].endswith("` had 2 elements, now 3).")
+    assert "2 recompiles (`a` and `" in told[0] and told[0].endswith("` changed from 2 elements to 3).")
     assert told[1].startswith("The graph breaks") and "`if` on a tensor value" in told[1]
     assert told[2].endswith("For the recompile: no action needed, the new version accepts other sizes, too.")
 
@@ -596,7 +596,7 @@ def test_a_recompile_by_texts_with_backquotes_beside_a_break() -> None:
         return x * len(after)
 
     told = lines(explain(fn).calls((X, "a` b", "a` b"), (X, "c", "c")))
-    assert told[0].endswith("2 recompiles (`before` and `after` were 'a` b', now 'c').")
+    assert told[0].endswith("2 recompiles (`before` and `after` changed from 'a` b' to 'c').")
 
 
 def test_a_limit_beside_a_break() -> None:
@@ -608,7 +608,7 @@ def test_a_limit_beside_a_break() -> None:
     recording.record(ev.GuardFailed(frame=2, source="n", kind="EQUALS", expected="1", actual="2", **at))
     recording.record(ev.CacheLimitReached(frame=2, function="g", limit=8, reason="n"))
     recording.record(ev.GuardFailed(frame=3, source="k", kind="EQUALS", expected="7", actual="8", **at))
-    told = "0 graphs, 1 graph break, 0 recompiles; g reached the recompile limit of 8 (`n` was 1, now 2)."
+    told = "0 graphs, 1 graph break, 0 recompiles; g reached the recompile limit of 8 (`n` changed from 1 to 2)."
     assert headline(recording).lines[0] == f"f: {told}"
 
 
@@ -778,19 +778,19 @@ KEY: dict[str, tuple[Callable[[], Recording], str, tuple[str, str], str]] = {
     "another size": (
         lambda: explain(doubles).calls(torch.ones(8, 3), torch.ones(9, 3)).recording,
         "doubles: 2 graphs, .* 1 recompile",
-        (rf"doubles \({stands(doubles)}\) recompiled in call 2", "`x` had 8 rows, now 9"),
+        (rf"doubles \({stands(doubles)}\) recompiled in call 2", "`x` changed from 8 rows to 9"),
         "No action needed",
     ),
     "another number": (
         lambda: explain(scales).calls((X, 2), (X, 3)).recording,
         "scales: 2 graphs, .* 1 recompile",
-        (rf"scales \({stands(scales)}\) recompiled in call 2", "`n` was 2, now 3"),
+        (rf"scales \({stands(scales)}\) recompiled in call 2", "`n` changed from 2 to 3"),
         "No action needed",
     ),
     "another attribute": (
         by_attribute,
         "Scaled: 2 graphs, .* 1 recompile",
-        (rf"Scaled\.forward \({stands(Scaled.forward)}\) recompiled in call 2", r"`self\.scale` was 1\.0, now 2\.0"),
+        (rf"Scaled\.forward \({stands(Scaled.forward)}\) recompiled in call 2", r"`self\.scale` changed from 1\.0 to 2\.0"),
         r"No action needed: the new version accepts any value of `self.scale`\.$",
     ),
     "a failing backend": (
@@ -903,11 +903,11 @@ def _called(layer: torch.nn.Module, x: torch.Tensor) -> torch.Tensor:
 @pytest.mark.parametrize(
     ("fn", "calls", "cause", "remedy"),
     [
-        (_scaled, [(X, _Mode.UP), (X, _Mode.DOWN)], "`mode` was _Mode.UP, now _Mode.DOWN", "if you use both values"),
-        (_scaled, [(X,), (X.clone().requires_grad_(),)], "`x` required no gradients", "if you need it both with and without"),
-        (_scaled, [(ROWS,), (ROWS[:1],)], "`x` had 2 rows, now 1", "sizes 0 and 1 each get their own compiled version"),
+        (_scaled, [(X, _Mode.UP), (X, _Mode.DOWN)], "`mode` changed from _Mode.UP to _Mode.DOWN", "if you use both values"),
+        (_scaled, [(X,), (X.clone().requires_grad_(),)], "`x` now requires gradients", "if you need it both with and without"),
+        (_scaled, [(ROWS,), (ROWS[:1],)], "`x` changed from 2 rows to 1", "sizes 0 and 1 each get their own compiled version"),
         (_scaled, [(X, None, {"a": 1}), (X, None, {"b": 1})], "now include `b` and no longer", "the same keys"),
-        (_called, [(_Layer(), ROWS)] * 2, "`layer.kind` was None, now 'first'", "Set `layer.kind` before the first call"),
+        (_called, [(_Layer(), ROWS)] * 2, "`layer.kind` changed from None to 'first'", "Set `layer.kind` before the first call"),
     ],
     ids=["enum", "gradients", "size one", "keys", "set by the first call"],
 )  # fmt: skip
@@ -921,7 +921,7 @@ def test_another_instance_is_served_by_the_new_version() -> None:
     """The second instance of a class makes code that takes its parameters as inputs: nothing need be done."""
     calls = [(nn.Linear(4, 4), ROWS), (nn.Linear(4, 4), ROWS)]
     line = headline(explain(_called).calls(*calls).recording)
-    assert "is another Linear now" in line.where and line.remedy == "No action needed: the new version accepts any `Linear`."
+    assert "is a different Linear" in line.where and line.remedy == "No action needed: the new version accepts any `Linear`."
 
 
 def _mixed(x: torch.Tensor, n: int, flag: bool, keys: dict[str, int]) -> torch.Tensor:
@@ -935,16 +935,17 @@ def _mixed_calls(*changed: str) -> list[tuple[Any, ...]]:
     return [tuple(before.values()), tuple(after[name] if name in changed else value for name, value in before.items())]
 
 
-DTYPE_AND_ROWS = "`x` was float32, now float64, and had 8 rows, now 9"
+DTYPE_AND_ROWS = "`x` changed from float32 to float64 and from 8 rows to 9"
 
 
 @pytest.mark.parametrize(
     ("changed", "causes", "advice"),
     [
         (("x",), [DTYPE_AND_ROWS], ["if you use both: each gets", ". The new version accepts other sizes, too"]),
-        (("x", "flag"), [DTYPE_AND_ROWS, "`flag` was True, now False"], ["if you use all of these: each combination gets"]),
-        (("n", "flag"), ["`n` was 2, now 3", "`flag` was True, now False"], ["any value of `n`", "both values of `flag`"]),
-        (("n", "keys"), ["`n` was 2, now 3", "the keys of `keys` now include `b`"], ["Use the same keys in `keys`"]),
+        (("x", "flag"), [DTYPE_AND_ROWS, "`flag` changed from True to False"], ["if you use all of these: each combination gets"]),
+        (("n", "flag"), ["`n` changed from 2 to 3", "`flag` changed from True to False"],
+         ["any value of `n`", "both values of `flag`"]),
+        (("n", "keys"), ["`n` changed from 2 to 3", "the keys of `keys` now include `b`"], ["Use the same keys in `keys`"]),
     ],
     ids=lambda value: "-".join(value) if type(value) is tuple else "",
 )
@@ -958,7 +959,8 @@ def test_a_recompile_with_several_causes_names_all_of_them(
     explained = explain(_mixed, *first, engine=engine)
     explained.call(*second)
     line = headline(explained.recording)
-    in_words = ["`len(keys)` was 1, now 2" if "keys of" in cause and engine == "torch.compile" else cause for cause in causes]
+    longer = "`len(keys)` changed from 1 to 2"
+    in_words = [longer if "keys of" in cause and engine == "torch.compile" else cause for cause in causes]
     assert all(cause in line.where for cause in in_words), line.where
     if in_words == causes:
         assert all(text in line.remedy for text in advice), line.remedy
@@ -975,9 +977,9 @@ def test_what_follows_from_a_cause_is_not_named_beside_it() -> None:
     explained = explain(model, torch.ones(2, 1, 4))
     model.eval()
     explained.call(torch.ones(2, 1, 4))
-    assert headline(explained.recording).where.endswith("recompiled in call 2: `self.training` was True, now False.")
+    assert headline(explained.recording).where.endswith("recompiled in call 2: `self.training` changed from True to False.")
     where = headline(explain(doubles).calls(torch.ones(8), torch.ones(8, 1, 2)).recording).where
-    assert where.endswith("recompiled in call 2: `x` had 1 dimension, now 3.")
+    assert where.endswith("recompiled in call 2: `x` changed from 1 dimension to 3.")
 
 
 def test_causes_that_do_not_fit_into_the_line_are_counted() -> None:
@@ -1005,7 +1007,7 @@ def test_a_limit_names_every_cause_of_the_last_recompile() -> None:
         for text in ("b", "c", "d"):
             explained.call(X, text, 2 * text)
     line = headline(explained.recording)
-    assert "`first` was 'b', now 'c'; `second` was 'bb', now 'cc'" in line.where
+    assert "`first` changed from 'b' to 'c'; `second` changed from 'bb' to 'cc'" in line.where
     assert line.remedy.startswith("Move the code that depends on `first` and `second` out of the compiled function")
 
 

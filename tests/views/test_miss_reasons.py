@@ -40,7 +40,7 @@ def test_each_reason_has_its_values_and_its_line(engine: str) -> None:
     reasons = reasons_of(recording, again)
     said = {reason.source: (str(reason.change), reason.needed_at.line - FIRST if reason.needed_at else 0) for reason in reasons}
     assert said == {
-        "a": ("`a` had 2 rows, now 4", 1), "b": ("`b` was 2, now 5", 2), "c": ("`c` was 'x', now 'yy'", 3),
+        "a": ("`a` changed from 2 rows to 4", 1), "b": ("`b` changed from 2 to 5", 2), "c": ("`c` changed from 'x' to 'yy'", 3),
     }  # fmt: skip
     assert reasons[0].source == "a" and all(reason.entries == (1,) for reason in reasons)
     caller = call_of_frame(recording, again)
@@ -62,7 +62,8 @@ def test_what_several_entries_say_no_to_is_one_reason() -> None:
     told(recording, 2, "1", ev.GuardAlsoFailed, "k")
     told(recording, 1, "4")
     reasons = reasons_of(recording, 9)
-    assert [(reason.line, reason.entries) for reason in reasons] == [("`n` was 3, now 7", (2, 1)), ("`k` was 1, now 7", (2,))]
+    lines = [(reason.line, reason.entries) for reason in reasons]
+    assert lines == [("`n` changed from 3 to 7", (2, 1)), ("`k` changed from 1 to 7", (2,))]
 
 
 def test_a_part_after_a_break_was_called_where_the_whole_was() -> None:
@@ -86,4 +87,4 @@ def test_a_line_that_torch_wrote_down_is_used_where_no_guard_is_known() -> None:
     recording.record(
         ev.GuardFailed(frame=9, index=0, scope="", source="n", kind="EQUALS", expected="3", actual="4", needed_at=line)
     )
-    assert [reason.line for reason in reasons_of(recording, 9)] == ["`n` was 3, now 4 (used at model.py:4)"]
+    assert [reason.line for reason in reasons_of(recording, 9)] == ["`n` changed from 3 to 4 (used at model.py:4)"]

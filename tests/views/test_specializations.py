@@ -16,7 +16,7 @@ def scaled(x: Any, n: int) -> Any:
     return x * n
 
 
-SIZE = "x.size()[0] is dynamic: another size was seen here (2, now 5)"
+SIZE = "x.size()[0] is dynamic: it changed from 2 to 5"
 
 
 def test_a_recompile_says_whether_another_value_recompiles_again() -> None:
@@ -31,7 +31,7 @@ def test_a_guard_shows_the_decision_behind_it() -> None:
     """The guard on a tensor says why its sizes are guarded, the guard on a number why that is; in the table and the explorer."""
     r = recorded(scaled, (torch.ones(2, 3), 3), (torch.ones(5, 3), 4))
     frame = r.frames[-1].frame
-    assert decisions(r, frame)["n"].because == "another number was seen here (3, now 4)"
+    assert decisions(r, frame)["n"].because == "it changed from 3 to 4"
     assert SIZE in guard_anatomy(r, frame)
     frames: Any = explorer_data(r)["frames"]
     reasons = [guard["reason"] for guard in frames[-1]["guards"]]

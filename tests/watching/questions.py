@@ -42,7 +42,8 @@ def mix(a, b, c, d, e):
     return a * b * c * d * e  # <-
 mix(torch.rand(1, 2), 1, 2, 3, 4)
 mix(torch.rand(10, 20), 5, 6, 7, 8)
-""", ("`a` had 1 row, now 10", "`b` was 1, now 5", "`c` was 2, now 6", "`d` was 3, now 7", "`e` was 4, now 8"),
+""", ("`a` changed from 1 row to 10", "`b` changed from 1 to 5", "`c` changed from 2 to 6", "`d` changed from 3 to 7",
+        "`e` changed from 4 to 8"),
         "the same in every call",
         ("torch.rand(10, 20), 5, 6, 7, 8", "torch.rand(1, 2), 1, 2, 3, 4")),
     "mode, layer and attribute": _calls("pytorch/pytorch#153442", """
@@ -60,7 +61,7 @@ g = torch.compile(m, backend="eager")
 for mode in ("a", "b", "a"):
     m.mode = mode
     g(torch.ones(2, 4))
-""", "`self.mode` was 'a', now 'b'", "No action needed if you use both values of `self.mode`"),
+""", "`self.mode` changed from 'a' to 'b'", "No action needed if you use both values of `self.mode`"),
     "counter of a module": _calls("pytorch/pytorch#128319", """
 class M(torch.nn.Module):
     def __init__(self):
@@ -72,7 +73,7 @@ class M(torch.nn.Module):
 g = torch.compile(M(), backend="eager")
 for _ in range(4):
     g(torch.ones(3))
-""", "`self.counter` was 0, now 1", "module-int"),
+""", "`self.counter` changed from 0 to 1", "module-int"),
     "step of a module": _calls("pytorch/pytorch#115711", """
 class M(torch.nn.Module):
     def __init__(self):
@@ -84,7 +85,7 @@ class M(torch.nn.Module):
 g = torch.compile(M(), backend="eager")
 for n in (3, 3, 3, 3):
     g(torch.ones(n, 4))
-""", "`self.step` was 0, now 1", "module-int"),
+""", "`self.step` changed from 0 to 1", "module-int"),
     "index of a layer": _calls("pytorch/pytorch#128071", """
 class Block(torch.nn.Module):
     def __init__(self, layer_idx):
@@ -97,7 +98,7 @@ blocks = [Block(n) for n in range(2, 6)]
 x = torch.ones(3)
 for block in blocks:
     x = block.forward(x)
-""", "`self.layer_idx` was 2, now 3", "module-int"),
+""", "`self.layer_idx` changed from 2 to 3", "module-int"),
     "size of a cache": _calls("meta-pytorch/torchtune#1663", """
 class Cache(torch.nn.Module):
     def __init__(self):
@@ -111,7 +112,7 @@ g = torch.compile(cache, backend="eager")
 for _ in range(4):
     g(torch.ones(3))
     cache.size += 1
-""", "`self.size` was 4, now 5", "module-int"),
+""", "`self.size` changed from 4 to 5", "module-int"),
     "learning rate": _calls("pytorch/pytorch#107076", """
 @torch.compile(backend="eager")
 def step(p, lr):
@@ -119,7 +120,7 @@ def step(p, lr):
 for k in range(4):
     lr = 0.1 * 0.5**k
     step(torch.ones(3), lr)
-""", "`lr` was 0.1, now 0.05", "float"),
+""", "`lr` changed from 0.1 to 0.05", "float"),
     "learning rate of an optimizer": _calls("pytorch/pytorch#120934", """
 class Opt:
     def __init__(self):
@@ -131,7 +132,7 @@ def step(p):
 for k in range(3):
     step(torch.ones(3))
     opt.lr *= 0.5
-""", "`opt.lr` was 0.1, now 0.05", "No action needed: the new version accepts any value of `opt.lr`"),
+""", "`opt.lr` changed from 0.1 to 0.05", "No action needed: the new version accepts any value of `opt.lr`"),
     "inference mode": _calls("pytorch/pytorch#123784", """
 @torch.compile(backend="eager")
 def fn(x):  # <-
@@ -152,7 +153,7 @@ with torch.no_grad():
     a.requires_grad_(True)
     f(a, b)
     f(a, b)
-""", "`a` required no gradients, now it does", "No action needed if you need it both with and without gradients"),
+""", "`a` now requires gradients", "No action needed if you need it both with and without gradients"),
     "train and eval": _calls("pytorch/pytorch#110803", """
 class M(torch.nn.Module):
     def forward(self, x):
@@ -162,14 +163,14 @@ g = torch.compile(m, backend="eager")
 for k in range(4):
     m.train(k % 2 == 0)
     g(torch.ones(3))
-""", "`self.training` was True, now False", "No action needed if you run the model in both train() and eval() mode"),
+""", "`self.training` changed from True to False", "No action needed if you run the model in both train() and eval() mode"),
     "last batch is smaller": _calls("pytorch/pytorch#139474", """
 @torch.compile(backend="eager")
 def f(images):
     return images * 2  # <-
 for n in (8, 8, 5):
     f(torch.ones(n, 3))
-""", "`images` had 8 rows, now 5", "No action needed: the new version accepts other sizes, too"),
+""", "`images` changed from 8 rows to 5", "No action needed: the new version accepts other sizes, too"),
     "dynamic is off": _calls("pytorch/pytorch#105279", """
 @torch.compile(backend="eager", dynamic=False)
 def f(x):
@@ -177,14 +178,14 @@ def f(x):
 for n in (4, 5, 6, 7):
     x = torch.ones(n, 3)
     f(x)
-""", "`x` had 4 rows, now 5", "Mark the size as dynamic", ("dynamic=False", "dynamic=True")),
+""", "`x` changed from 4 rows to 5", "Mark the size as dynamic", ("dynamic=False", "dynamic=True")),
     "batch of one": _calls("pytorch/pytorch#106067", """
 @torch.compile(backend="eager")
 def f(x):
     return x + 2  # <-
 for n in (4, 1, 4, 1):
     f(torch.ones(n, 3))
-""", "`x` had 4 rows, now 1", "No action needed: sizes 0 and 1 each get their own compiled version"),
+""", "`x` changed from 4 rows to 1", "No action needed: sizes 0 and 1 each get their own compiled version"),
     "size that a branch needs": _calls("pytorch/pytorch#174704", """
 @torch.compile(backend="eager")
 def f(x):
@@ -200,14 +201,14 @@ def f(x):
     return x * 2  # <-
 f(torch.ones(4, 4))
 f(torch.ones(4, 4).t())
-""", "`x` had stride 4 in dimension 0, now 1", "Call `.contiguous()` on `x`", (".t()", ".t().contiguous()")),
+""", "`x` changed from stride 4 to 1 in dimension 0", "Call `.contiguous()` on `x`", (".t()", ".t().contiguous()")),
     "stride of a batch of one": _calls("pytorch/pytorch#160271", """
 @torch.compile(backend="eager")
 def f(guidance):
     return guidance * 2  # <-
 f(torch.ones(1, 4)[:, -1:])
 f(torch.ones(1, 5)[:, -1:])
-""", "`guidance` had stride 4 in dimension 0, now 5", "clone(memory_format=torch.contiguous_format)",
+""", "`guidance` changed from stride 4 to 5 in dimension 0", "clone(memory_format=torch.contiguous_format)",
         ("[:, -1:]", "[:, -1:].clone(memory_format=torch.contiguous_format)")),
     "rank changes": _calls("pytorch/pytorch#121504", """
 @torch.compile(backend="eager")
@@ -215,7 +216,7 @@ def f(x):
     return x * 2  # <-
 for shape in ((4,), (4, 4), (4, 4, 4)):
     f(torch.ones(shape))
-""", "`x` had 1 dimension, now 2", "Pass inputs with the same properties every time",
+""", "`x` changed from 1 dimension to 2", "Pass inputs with the same properties every time",
         ("(4,), (4, 4), (4, 4, 4)", "(4, 4, 4), (4, 4, 4)")),
     "half and float": _calls("pytorch/pytorch#105266", """
 @torch.compile(backend="eager")
@@ -223,14 +224,14 @@ def f(x):
     return x * 2  # <-
 for dtype in (torch.float32, torch.float64, torch.float32):
     f(torch.ones(3, dtype=dtype))
-""", "`x` was float32, now float64", "No action needed if you use both"),
+""", "`x` changed from float32 to float64", "No action needed if you use both"),
     "list of features": _calls("pytorch/pytorch#148179", """
 @torch.compile(backend="eager")
 def f(xs):
     return torch.cat(xs)  # <-
 for n in (2, 3, 4):
     f([torch.ones(3)] * n)
-""", "`len(xs)` was 2, now 3", "Keep the length of `xs` the same in every call",
+""", "`len(xs)` changed from 2 to 3", "Keep the length of `xs` the same in every call",
         ("for n in (2, 3, 4)", "for n in (4, 4, 4)")),
     "dict that grows": _calls("pytorch/tensordict#1606", """
 @torch.compile(backend="eager")
@@ -240,7 +241,7 @@ d = {}
 for k in range(3):
     f(torch.ones(3), d)
     d["k"] = k
-""", "`d` was empty, now not empty", "No action needed if `d` is filled once"),
+""", "`d` is no longer empty", "No action needed if `d` is filled once"),
     "optional keyword arguments": _calls("xdit-project/xDiT#781", """
 @torch.compile(backend="eager")
 def f(x, kwargs):
@@ -261,7 +262,7 @@ def f(x, targets=None):
     return x * 2 if targets is None else x - targets  # <-
 for targets in (torch.ones(3), None, torch.ones(3)):
     f(torch.ones(3), targets)
-""", "`targets` was a tensor, now None", "No action needed if `targets` is optional"),
+""", "`targets` changed from a tensor to None", "No action needed if `targets` is optional"),
     "name of a module": _calls("pytorch/pytorch#171593", """
 class M(torch.nn.Module):
     def __init__(self, key):
@@ -272,7 +273,7 @@ class M(torch.nn.Module):
 batch = {"a": torch.ones(3), "b": torch.ones(3), "c": torch.ones(3)}
 for key in "abc":
     torch.compile(M(key), backend="eager")(batch)
-""", "`self.key` was 'a', now 'b'", "pass the same value every time", ('for key in "abc"', 'for key in "aaa"')),
+""", "`self.key` changed from 'a' to 'b'", "pass the same value every time", ('for key in "abc"', 'for key in "aaa"')),
     "function as an argument": _calls("pytorch/pytorch#107866", """
 @torch.compile(backend="eager")
 def f(x, fn):
@@ -283,7 +284,7 @@ def scaled(n):
     return space["made"]
 for n in (1, 2, 3):
     f(torch.ones(3), scaled(n))
-""", "`fn` is another function now", "compile these functions, not their caller",
+""", "`fn` is a different function", "compile these functions, not their caller",
         ("scaled(n))", "scale)"), ("for n in (1, 2, 3)", "scale = scaled(1)\nfor n in (1, 2, 3)")),
     "processor of attention": _calls("pytorch/pytorch#163329", """
 class Processor:
@@ -299,7 +300,7 @@ class Attention(torch.nn.Module):
         return self.processor(x)
 for n in (2, 3, 4):
     torch.compile(Attention(n), backend="eager")(torch.ones(3))
-""", "`self.processor.n` was 2, now 3", "dynamic-number"),
+""", "`self.processor.n` changed from 2 to 3", "dynamic-number"),
     "hook that was added": _calls("pytorch/pytorch#117758", """
 torch._dynamo.config.skip_nnmodule_hook_guards = False
 m = torch.nn.Linear(2, 2)
@@ -319,14 +320,14 @@ def f(x):
     return x[VARIABLE:]  # <-
 for VARIABLE in (2, 3, 4):
     f(torch.ones(8))
-""", "`VARIABLE` was 2, now 3", "Pass the same `VARIABLE` in every call", ("in (2, 3, 4)", "in (4, 4, 4)")),
+""", "`VARIABLE` changed from 2 to 3", "Pass the same `VARIABLE` in every call", ("in (2, 3, 4)", "in (4, 4, 4)")),
     "sizes of parameters": _calls("microsoft/dion#23", """
 @torch.compile(backend="eager")
 def post(x):
     return x * 2  # <-
 for n in (2, 3, 4, 5):
     post(torch.nn.Parameter(torch.ones(n, 3)))
-""", "`x` had 2 rows, now 3", "parameter-argument"),
+""", "`x` changed from 2 rows to 3", "parameter-argument"),
     "default dtype": _calls("pytorch/pytorch#108624", """
 @torch.compile(backend="eager")
 def f(x):  # <-
@@ -351,7 +352,7 @@ def describe(b):
     return b * 2  # <-
 describe(torch.nn.Parameter(torch.ones(1)).data)
 describe(torch.nn.Parameter(torch.ones(1), requires_grad=False))
-""", "`b` was a tensor of another class, now a Parameter", "Pass inputs with the same properties",
+""", "`b` changed from a tensor of another class to a Parameter", "Pass inputs with the same properties",
         ("torch.nn.Parameter(torch.ones(1), requires_grad=False)", "torch.nn.Parameter(torch.ones(1), requires_grad=False).data")),
     "enumeration": _calls("pytorch/torchdynamo#211", """
 import enum
@@ -363,7 +364,7 @@ def f(x, mode):
     return x * mode.value  # <-
 for mode in (Mode.UP, Mode.DOWN, Mode.UP):
     f(torch.ones(3), mode)
-""", "`mode` is another Mode now", "No action needed for a few objects"),
+""", "`mode` is a different Mode", "No action needed for a few objects"),
     "number of steps in a loop": _calls("pytorch/torchdynamo#330", """
 @torch.compile(backend="eager")
 def f(x, steps):
@@ -372,7 +373,7 @@ def f(x, steps):
     return x
 for steps in (2, 3, 4, 5):
     f(torch.ones(3), steps)
-""", "`steps` was 2, now 3", "pass the same value every time",
+""", "`steps` changed from 2 to 3", "pass the same value every time",
         ("in (2, 3, 4, 5)", "in (5, 5, 5, 5)")),
     "string of a mode": _calls("pytorch/pytorch#127483", """
 @torch.compile(backend="eager")
@@ -380,7 +381,7 @@ def f(x, reduction):
     return x.sum() if reduction == "sum" else x.mean()  # <-
 for reduction in ("sum", "mean", "sum", "mean"):
     f(torch.ones(3), reduction)
-""", "`reduction` was 'sum', now 'mean'", "No action needed if you use both values of `reduction`"),
+""", "`reduction` changed from 'sum' to 'mean'", "No action needed if you use both values of `reduction`"),
 }
 """Why did it recompile?"""
 

@@ -56,38 +56,38 @@ SCRIPTS: dict[str, Script] = dict(
         _recompiling(
             "size",
             "@torch.compile(backend='eager')\ndef f(x):\n    return x * 2\n\nfor n in (3, 4, 5):\n    f(torch.ones(n))\n",
-            "`x` had 3 elements, now 4 (used on line 5)",
+            "`x` changed from 3 elements to 4 (used on line 5)",
         ),
         _recompiling(
             "int",
             "@torch.compile(backend='eager')\ndef f(x, n):\n    return x * n\n\nfor n in (2, 3, 4):\n    f(torch.ones(3), n)\n",
-            "`n` was 2, now 3 (used on line 5)", "the new version accepts any value of `n`",
+            "`n` changed from 2 to 3 (used on line 5)", "the new version accepts any value of `n`",
         ),
         _recompiling(
             "float",
             "@torch.compile(backend='eager')\ndef f(x, rate):\n    return x * rate\n\n"
             "for r in (0.5, 0.25):\n    f(torch.ones(3), r)\n",
-            "`rate` was 0.5, now 0.25 (used on line 5)", "the new version accepts any value of `rate`",
+            "`rate` changed from 0.5 to 0.25 (used on line 5)", "the new version accepts any value of `rate`",
         ),
         _recompiling(
             "attribute",
             "class Scaler:\n    by = 2\n\nscaler = Scaler()\n\n"
             "@torch.compile(backend='eager')\ndef f(x, s):\n    return x * s.by\n\n"
             "for n in (2, 3):\n    scaler.by = n\n    f(torch.ones(3), scaler)\n",
-            "`s.by` was 2, now 3 (used on line 10)",
+            "`s.by` changed from 2 to 3 (used on line 10)",
         ),
         _recompiling(
             "dict key",
             "@torch.compile(backend='eager')\ndef f(x, d):\n    return x + d['a'] if 'b' not in d else x + d['b']\n\n"
             "f(torch.ones(3), {'a': 1})\nf(torch.ones(3), {'a': 1, 'b': 2})\n",
-            "`d` was without the key 'b', now with the key 'b' (used on line 5)",
+            "`d` now has the key 'b' (used on line 5)",
             "the same keys in `",
         ),
         _recompiling(
             "global",
             "SCALE = 2.0\n\n@torch.compile(backend='eager')\ndef f(x):\n    return x * SCALE\n\n"
             "f(torch.ones(3))\nSCALE = 3.0\nf(torch.ones(3))\n",
-            "`SCALE` was 2.0, now 3.0",
+            "`SCALE` changed from 2.0 to 3.0",
         ),
         _recompiling(
             "module flag",
@@ -100,7 +100,7 @@ SCRIPTS: dict[str, Script] = dict(
             "switch",
             "DOUBLE = True\n\n@torch.compile(backend='eager')\ndef f(x):\n    return x * 2 if DOUBLE else x + 1\n\n"
             "f(torch.ones(3))\nDOUBLE = False\nf(torch.ones(3))\n",
-            "`DOUBLE` was True, now False",
+            "`DOUBLE` changed from True to False",
             "each gets its own compiled version",
         ),
         _recompiling(

@@ -51,7 +51,7 @@ def test_explain_tells_what_torch_compile_does() -> None:
     explained = dynexplore.explain(branches, engine="torch.compile").calls((two, two), (three, three))
     assert explained.recording.engine == "torch.compile"
     assert str(explained).startswith("torch.compile of branches: 4 graphs, 2 graph breaks on 1 line, 2 recompiles (")
-    assert "2 recompiles (`a` and `b` had 2 elements, now 3)." in headline(explained.recording).summary
+    assert "2 recompiles (`a` and `b` changed from 2 elements to 3)." in headline(explained.recording).summary
     assert explained.outcomes == ["compile", "recompile"]
     assert len(explained.graphs) == 4
     assert all(isinstance(graph, torch.fx.GraphModule) for graph in explained.graphs)

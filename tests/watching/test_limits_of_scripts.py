@@ -104,7 +104,7 @@ SCRIPTS = {
         (
             "(script.py:14).",
             "recompile of score (script.py:10), 8 times",
-            "`x` had size 2 in dimension 1, now 3",
+            "`x` changed from size 2 to 3 in dimension 1",
             "limit of 8",
         ),
         status=1,
@@ -119,12 +119,12 @@ SCRIPTS = {
     "a decorator around many functions": Script(
         DECORATED,
         (
-            "@checked (script.py:4) runs as plain Python from then on: `fn` is another function now.",
+            "@checked (script.py:4) runs as plain Python from then on: `fn` is a different function.",
             "Compile the functions passed as `fn`, not their caller",
         ),
     ),
     "parameters of another size": Script(
-        PARAMETERS, ("recompile of update (script.py:3), 8 times", "had size 8 in dimension 1, now 16"), status=1
+        PARAMETERS, ("recompile of update (script.py:3), 8 times", "changed from size 8 to 16 in dimension 1"), status=1
     ),
     "an interrupted script": Script(
         INTERRUPTED, ("ended with KeyboardInterrupt (script.py:8).", "graph break at script.py:4 in f"), status=-signal.SIGINT

@@ -110,7 +110,7 @@ def test_the_advice_on_another_comparison_helps() -> None:
 
 ANSWERS = {
     "one cycle": ("`self.param_groups[0]['betas'][0]` was 0.95", "No action needed: the new version accepts any value"),
-    "two backends": ("the backend is another one now", "No action needed if you use both backends"),
+    "two backends": ("the backend is a different one", "No action needed if you use both backends"),
     "device context": ("the stack of torch function modes changed", "No action needed if you call it inside and outside the mode"),
     "buffers of DDP": ("_broadcast_coalesced", "Compile the module before it is wrapped"),
     "plateau": ("`torch._dynamo.graph_break()` in _use_grad", "No action needed: torch breaks the graph here on purpose"),

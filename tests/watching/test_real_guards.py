@@ -41,11 +41,11 @@ def test_a_call_that_hits_is_told_with_its_entry(explained: WatchedExplanation) 
     ("changes", "outcome", "says"),
     [
         ({}, "hit", "entry 2: hit"),
-        ({"n": 7}, "hit", "entry 2: hit\n  entry 1: guard fails: `n` was 2, now 7"),
-        ({"n": "a"}, "recompile", "entry 2: guard fails: the type of `n` was int, now str"),
-        ({"x": {"shape": (5,)}}, "recompile", "entry 2: guard fails: `x` had 2 elements, now 5"),
-        ({"x": {"dtype": torch.float64}}, "recompile", "entry 2: guard fails: `x` was float32, now float64"),
-        ({"shift": 4}, "recompile", "entry 2: guard fails: `shift` was 1, now 4"),
+        ({"n": 7}, "hit", "entry 2: hit\n  entry 1: guard fails: `n` changed from 2 to 7"),
+        ({"n": "a"}, "recompile", "entry 2: guard fails: the type of `n` changed from int to str"),
+        ({"x": {"shape": (5,)}}, "recompile", "entry 2: guard fails: `x` changed from 2 elements to 5"),
+        ({"x": {"dtype": torch.float64}}, "recompile", "entry 2: guard fails: `x` changed from float32 to float64"),
+        ({"shift": 4}, "recompile", "entry 2: guard fails: `shift` changed from 1 to 4"),
     ],
     ids=["nothing", "number", "type", "size", "dtype", "default"],
 )
@@ -101,7 +101,7 @@ def test_an_entry_from_before_the_watch_is_called_so() -> None:
     compiled(torch.ones(2), 2)
     seen = dynexplore.watch()
     said = str(seen.check(compiled, torch.ones(2), 5))
-    assert said == "recompile\n  an entry from before the watch: guard fails: `n` was 2, now 5"
+    assert said == "recompile\n  an entry from before the watch: guard fails: `n` changed from 2 to 5"
 
 
 def test_what_is_no_python_function_is_refused() -> None:

@@ -79,11 +79,11 @@ def _explain(target: Any) -> None:
 def _all_breaks(target: Any) -> None:
     report = dynexplore.all_breaks(target, *X)
     assert str(report).startswith("torch.compile of ")
-    assert report[0].broke.kind.startswith("GB")
-    assert report[0].page == f"docs/breaks/{report[0].broke.kind.lower()}.md"
+    assert report[0].graph_break.kind.startswith("GB")
+    assert report[0].page == f"docs/breaks/{report[0].graph_break.kind.lower()}.md"
     assert report._repr_html_()
     ours = dynexplore.all_breaks(target, *X, **DYNEXPLORE)
-    assert ours[0].broke.kind.startswith("DX")
+    assert ours[0].graph_break.kind.startswith("DX")
     assert ours.inside > 0
 
 
@@ -288,7 +288,7 @@ def costly(x: torch.Tensor) -> torch.Tensor:
 def test_operators_outside_of_graphs_belong_to_their_break(capsys: pytest.CaptureFixture[str]) -> None:
     """A break costs what runs outside of graphs because of it, and the one that costs most comes first."""
     report = dynexplore.all_breaks(costly, torch.ones(4), engine="torch.compile")
-    by_line = {cost.broke.user_stack[-1].code.strip(): cost for cost in report}
+    by_line = {cost.graph_break.user_stack[-1].code.strip(): cost for cost in report}
     loop = by_line["torch._dynamo.graph_break()"]
     assert report[0] is loop
     assert [name for name in loop.operators if "sin" in name or "mul" in name] == ["aten::sin"] * 3 + ["aten::mul"]

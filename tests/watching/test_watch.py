@@ -49,7 +49,7 @@ def test_the_headline_names_the_cause(name: str) -> None:
     """The headline of each program says what torch.compile broke at, or what changed, and the line where there is one."""
     program = PROGRAMS[name]
     said = headline(_seen(program))
-    words = {"branch": "Data-dependent branching", "item": "Tensor.item()", "`x` had size 4": "`x` had 4 elements, now 5"}
+    words = {"branch": "Data-dependent branching", "item": "Tensor.item()", "`x` had size 4": "`x` changed from 4 elements to 5"}
     assert words.get(program.cause, program.cause) in str(said)
     if program.line:
         with open(__file__.replace("test_watch", "programs"), encoding="utf-8") as file:
@@ -374,4 +374,5 @@ def test_the_headline_names_what_else_entries_were_refused_for() -> None:
         for rows in (2, 3, 2, 3):
             compiled(torch.ones(rows, 4))
     headline = str(seen).split("\n\n")[0]
-    assert "`x` had 2 rows, now 3; `self.seen` was 0, now 1. 2 more recompiles followed." in " ".join(headline.split())
+    causes = "`x` changed from 2 rows to 3; `self.seen` changed from 0 to 1."
+    assert f"{causes} 2 more recompiles followed." in " ".join(headline.split())

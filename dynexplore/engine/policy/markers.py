@@ -157,7 +157,7 @@ mark(graph_break, Mark.GRAPH_BREAK)
 
 
 def assume_constant_result(function: T) -> T:
-    """Declare that `function` returns the same result in every call, and may be called once, while tracing.
+    """Declare that `function` always returns the same result, so that it needs to be called only once, during capture.
 
     This is not checked.
     """

@@ -99,7 +99,7 @@ def disable_nested_graph_breaks(fn: None = None) -> Disabled: ...
 @overload
 def disable_nested_graph_breaks(fn: F) -> F: ...
 def disable_nested_graph_breaks(fn: Any = None) -> Any:
-    """Let a graph break in a block or a decorated function end one graph per frame, as without `config.nested_graph_breaks`.
+    """Disable nested graph breaks in a block or a decorated function: a break in a called function ends the callers' graphs, too.
 
     >>> with config.patch(nested_graph_breaks=True):
     ...     with disable_nested_graph_breaks():

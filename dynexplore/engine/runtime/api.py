@@ -143,14 +143,14 @@ def optimize(
     """Capture and compile: a decorator for functions, bound methods and nn.Modules, and a context manager.
 
     Args: backend: a name from `list_backends()`, or a callable `(graph, example_inputs) -> callable` or `(graph) -> callable`.
-    nopython: raise `exc.Unsupported` at a graph break instead of continuing in Python. dynamic: True: sizes are symbols from the
-    first call on; False: never; None: once a size has changed. disable: do nothing, like the environment variable
-    DYNEXPLORE_DISABLE=1. guard_filter_fn: gets a list with one GuardFilterEntry per guard, and returns a list of bools: which
-    guards to check; the filters in torch.compiler can be used.
+    nopython: raise `exc.Unsupported` at a graph break instead of continuing in Python. dynamic: if True, sizes are
+    symbols from the first call on; if False, never; if None, once a size has changed. disable: if True, nothing is compiled, as
+    with the environment variable DYNEXPLORE_DISABLE=1. guard_filter_fn: a function that receives a list with one
+    GuardFilterEntry per guard, and returns a list of bools: True for each guard to check. The filters in torch.compiler work, too.
 
-    As a context manager it applies to functions called inside the block; the block's own code runs as plain Python.
+    A context manager applies to the functions that are called in the block. The code of the block itself runs as plain Python.
 
-    Raises InvalidBackend (a ValueError), which lists the names, for an unknown backend; ValueError for an invalid option.
+    Raises InvalidBackend (a ValueError that lists the known names) for an unknown backend, and ValueError for an invalid option.
 
     >>> @optimize("eager")
     ... def double(x):
@@ -213,19 +213,19 @@ def compile(
     """`optimize` with the interface of torch.compile, as a function or a decorator.
 
     Args:
-        model: a function, method or module; None: a decorator is returned.
-        fullgraph: `nopython` of `optimize`.
-        backend: as for `optimize`; None: "inductor".
+        model: a function, method or module. If None, a decorator is returned.
+        fullgraph: raise an error at a graph break; the same as `nopython` in `optimize`.
+        backend: as in `optimize`; "inductor" by default.
         mode: a preset of Inductor's options by name ("default", "reduce-overhead", "max-autotune", ...).
-        options: Inductor's options by name; not together with `mode`. Another backend gets both as keyword arguments. The key
-            "guard_filter_fn" is the argument of this name of `optimize`, and not passed to the backend.
-        name: a name for debugging tools; ignored here.
-        recompile_limit: how often a function is compiled, instead of `config.recompile_limit`; with fullgraph one more raises
-            `exc.RecompileLimitError`.
+        options: Inductor's options by name. Cannot be combined with `mode`. Any other backend receives both as keyword arguments.
+            The key "guard_filter_fn" is passed to `optimize` instead of the backend.
+        name: accepted for compatibility, and ignored.
+        recompile_limit: how often each function may be compiled, in place of `config.recompile_limit`. With fullgraph, exceeding
+            the limit raises `exc.RecompileLimitError`.
         isolate_recompiles: do not share compiled code, or the recompile limit, with other calls of `compile`.
         shapes_spec, dynamic_shapes: not supported; use `dynamic` and `mark_dynamic` to declare dynamic sizes.
 
-    Raises ValueError, which lists the valid ones, for an unknown mode or option.
+    Raises ValueError for an unknown mode or option. The message lists the valid ones.
     """
     if mode is not None and options is not None:
         raise ValueError("mode and options cannot be given together: a mode is a set of options")
@@ -341,7 +341,7 @@ for _method in (_RunOnly.__enter__, _RunOnly.__exit__, _RunOnly._region):
 def run(fn: Any = None) -> Any:
     """Use existing cache entries, and compile nothing new: `run(fn)(x)`, `@run`, `@run()`, `with run():`.
 
-    On a cache miss, plain Python runs. `fn` may be an optimized function or module, or the original.
+    A call that misses the cache runs as plain Python. `fn` is an optimized function or module, or the original one.
     """
     return _RunOnly() if fn is None else _run_only_call(fn)
 
@@ -381,7 +381,7 @@ def _store_with_entries_for(target: Any) -> Store | None:
 
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
     """Run as plain Python, including everything that it calls: `disable(fn)`, `@disable`, `@disable()`, `with disable():`.
-    `recursive=False` is `skip`; the `reason` appears in the report where captured code calls the function.
+    `recursive=False` is the same as `skip`. If captured code calls the function, the report shows the `reason`.
     """
     if not recursive:
         return functools.partial(_skip_because, reason) if fn is None else _skip_because(reason, fn)
@@ -477,7 +477,7 @@ def _marked(fn: Any, marking: Mark) -> Any:
 
 
 def reset() -> None:
-    """Discard all compiled code, all counts and everything learned from earlier calls. Marks are kept."""
+    """Discard all compiled code, all counters and everything learned from earlier calls. Marks such as `mark_dynamic` are kept."""
     stores.clear()
     counters.clear()
     times.clear()

@@ -86,11 +86,12 @@ class stance:  # lower case, like torch.compiler.set_stance
     """Set a stance: from now on, for a block, or during each call of a decorated function.
 
     Args: name: "default", "force_eager", "eager_on_recompile", "fail_on_recompile", "eager_then_compile" or
-    "aot_eager_then_compile". force_backend: a backend, by name or as a callable, for everything that is optimized; only with
-    "default".
+    "aot_eager_then_compile". force_backend: a backend, by name or as a callable, that replaces the backend of everything that is
+    optimized. Only "default" accepts it.
 
-    As a context manager it returns the `Refused`, which is also its attribute `refused`. Raises ValueError, which lists the names,
-    for an unknown stance, and for a stance other than "default" with a backend; InvalidBackend for an unknown backend.
+    As a context manager, it returns a `Refused` object, which lists what was not compiled; the attribute `refused` is the same
+    object. Raises ValueError for an unknown stance (the message lists the known ones), and for a backend with a stance other than
+    "default"; raises InvalidBackend for an unknown backend.
 
     >>> with stance("eager_on_recompile") as refused:
     ...     pass

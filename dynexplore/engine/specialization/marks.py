@@ -32,7 +32,7 @@ class _DimRange(NamedTuple):
 def mark_dynamic(tensor: torch.Tensor, index: int | Iterable[int]) -> None:
     """Compile for any size of this dimension (or these) from the first call on.
 
-    If the function requires one specific size nevertheless, compiling it raises `exc.MarkViolated`, which names the guard.
+    If the function works for one size only, compiling it raises `exc.MarkViolated`, which names the guard.
 
     >>> x = torch.ones(4, 3)
     >>> mark_dynamic(x, 0)
@@ -54,7 +54,7 @@ def mark_static(tensor: torch.Tensor, index: int | Iterable[int] | None = None) 
 
 
 def mark_unbacked(tensor: torch.Tensor, index: int | Iterable[int]) -> None:
-    """Compile for any size of this dimension (or these), 0 and 1 too, without a hint from the first call's size.
+    """Compile for any size of this dimension (or these), including 0 and 1, whatever its size in the first call.
 
     If the function requires a specific size, or branches on it, the graph breaks.
 

@@ -139,8 +139,8 @@ class SizeFacts:
 
 def _others_seen(noun: str, now: object, seen: Comparison) -> str:
     if seen.before in (None, now):
-        return f"several {noun}s were seen here"
-    return f"another {noun} was seen here ({seen.before}, now {now})"
+        return f"several {noun}s have been seen here"
+    return f"it changed from {seen.before} to {now}"
 
 
 def _is_zero_or_one(it: SizeFacts) -> bool:
@@ -175,7 +175,7 @@ SIZE_ROWS = (
 """How a size is specialized: the first row that applies."""
 
 STRIDE_ROWS = (
-    Row("another stride", Kind.DYNAMIC, "another stride was seen here, with the same sizes ({it.seen.before}, now {it.size})",
+    Row("another stride", Kind.DYNAMIC, "it changed from {it.seen.before} to {it.size}, with the same sizes",
         lambda it: it.seen.differs and it.size not in (0, 1) and not it.fixed_layout),
     Row("follows", Kind.STATIC, "it follows from the sizes, or no other stride has been seen here"),
 )  # fmt: skip
@@ -239,7 +239,7 @@ CHANGES: Mapping[str, str] = {
     "drawn": "a random generator draws it",
     "index": "the program indexes with it",
     "guard failed": "a guard on it failed before, for a frame that was skipped",
-    "number": "another number was seen here",
+    "number": "its value has changed",
     "numpy": "the caller passes it as a number of numpy",
     "resume argument": "a resume function gets it",
 }

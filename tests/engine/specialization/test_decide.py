@@ -64,7 +64,7 @@ def torch_inputs(function: Callable[..., Any], calls: Sequence[tuple[Any, ...]],
 SIZES: list[tuple[str, list[Any], bool | None, str]] = [
     ("the first size", [rows(4)], None, "static: no other size has been seen here"),
     ("the same size again", [rows(4), rows(4)], None, "static: no other size has been seen here"),
-    ("a second size", [rows(4), rows(5)], None, "dynamic: another size was seen here (4, now 5)"),
+    ("a second size", [rows(4), rows(5)], None, "dynamic: it changed from 4 to 5"),
     ("a second size that is 1", [rows(4), rows(1)], None,
      "static: sizes 0 and 1 are specialized, because operators treat them differently"),
     ("dynamic=True", [rows(4)], True, "dynamic: dynamic=True was set"),
@@ -91,11 +91,11 @@ def test_a_size_beside_torch_compile(calls: list[torch.Tensor], dynamic: bool | 
 
 NUMBERS: list[tuple[str, list[Any], bool | None, str]] = [
     ("the first int", [3], None, "static: no other number has been seen here"),
-    ("a second int", [3, 5], None, "dynamic: another number was seen here (3, now 5)"),
-    ("a third int", [3, 5, 7], None, "dynamic: another number was seen here (3, now 5)"),
+    ("a second int", [3, 5], None, "dynamic: it changed from 3 to 5"),
+    ("a third int", [3, 5, 7], None, "dynamic: it changed from 3 to 5"),
     ("dynamic=False and a second int", [3, 5], False, "static: dynamic=False was set"),
     ("the first float", [1.5], None, "static: no other number has been seen here"),
-    ("a second float", [1.5, 2.5], None, "dynamic: another number was seen here, and the graph computes with it"),
+    ("a second float", [1.5, 2.5], None, "dynamic: its value has changed, and the graph computes with it"),
     ("a second float that is infinite", [1.5, float("inf")], None, "static: a symbol cannot represent 0.0, inf or nan"),
 ]
 
