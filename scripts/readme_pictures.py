@@ -101,7 +101,7 @@ def screenshot(explained: Path | None) -> None:
     from playwright.sync_api import sync_playwright
 
     page_text = (ROOT / "docs" / "guide" / "scripts.md").read_text(encoding="utf-8")
-    script = re.search(r'Path\("train\.py"\)\.write_text\("""\n(.*?)"""\)', page_text, re.S)
+    script = re.search(r'Path\("train\.py"\)\.write_text\("""(.*?)"""\)', page_text, re.S)
     assert script, "no such block"
     with tempfile.TemporaryDirectory() as folder:
         train, html = Path(folder, "train.py"), explained or Path(folder, "train.html")

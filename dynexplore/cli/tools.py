@@ -219,7 +219,7 @@ def _compare(arguments: argparse.Namespace) -> int:
         _check_place(arguments.json)
     if arguments.engines:
         if arguments.methods:
-            raise Mistake("--engines is about torch.compile and this engine: --methods has no place beside it")
+            raise Mistake("--engines compares torch.compile with dynexplore, so it cannot be combined with --methods")
         status, comparison = _run_on_call(arguments, dynexplore.compare_engines, _named(arguments, "dynamic"))
     else:
         methods = arguments.methods.split(",") if arguments.methods else None

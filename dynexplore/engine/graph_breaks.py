@@ -1120,7 +1120,7 @@ args = (torch.ones(3, requires_grad=True),)
     ),
     Kind(
         "DX406",
-        "calling backward or torch.autograd.grad inside the compiled function",
+        "backward or torch.autograd.grad inside the compiled function",
         "Backward needs the autograd graph of operations that have actually run.",
         "Compile the forward and the loss, and call backward outside the compiled function.",
         example="""

@@ -61,7 +61,7 @@ def admit(version: str) -> None:
     if answer != PASSED:
         raise ImportError(
             f"dynexplore is tested with {tested}; under torch {version} its self-check failed at {answer} "
-            f"(kept in {answers_file()}; delete that file to check again)"
+            f"(cached in {answers_file()}; delete that file to check again)"
         )
     print(f"dynexplore is tested with {tested}; its self-check passed under torch {version}, so it runs.", file=sys.stderr)
 

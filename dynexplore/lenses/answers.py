@@ -64,10 +64,10 @@ def judge(expected: Answer, actual: Answer) -> tuple[str, str]:
             return SAME, ""
         if actual.raised:
             return REFUSES, f"raises {actual.raised}"
-        return WRONG, f"gives a result where eager raises {expected.raised}"
+        return WRONG, f"returns a result where eager raises {expected.raised}"
     for part, eager_value, has in (("result", expected.result, actual.result), ("arguments", expected.arguments, actual.arguments)):
         if (difference := first_difference(eager_value, has)) is not None:
-            where = "the result" if part == "result" else "what is in the arguments afterwards"
+            where = "the result" if part == "result" else "the arguments after the call"
             return WRONG, f"{where} is not eager's: {difference}"
     lost = _lost(expected, actual)
     return (LOSES, lost) if lost else (SAME, "")

@@ -164,7 +164,7 @@ def _outcome(
 ) -> Outcome:
     about = (lens.key, lens.name, lens.works_on, lens.how, lens.purpose)
     if alone is isolation.here and lens.key == "lazy":
-        return Outcome(*about, failure="the lazy backend needs a process of its own, which cannot be had here")
+        return Outcome(*about, failure="the lazy backend needs a separate process, which cannot be started here")
     trials, answers = [trial for trial, _ in eager_runs], [run.answer for _, run in eager_runs]
     try:
         outcome: Outcome = alone(lambda: examine(lens, fn, trials, answers, settings.dynamic), settings.seconds)

@@ -58,7 +58,7 @@ class LazyTensors:
         run(*call.args, **call.kwargs)
         at_once = _counted("aten::")
         syncs = at_once.pop(_ASKED_FOR_DATA, 0)
-        breaks = [f"data was asked for {_times(syncs)}: what was noted until then ran at once"] if syncs else []
+        breaks = [f"data was requested {_times(syncs)}, and the operators recorded until then ran immediately"] if syncs else []
         notes = [f"the backend cannot defer {', '.join(sorted(at_once))}: they ran at once, on data"] if at_once else []
         return Captured(lambda: graphs, run, count=lambda: runs, breaks=lambda: breaks, notes=notes)
 

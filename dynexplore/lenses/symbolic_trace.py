@@ -21,7 +21,7 @@ from torch.fx.passes.shape_prop import ShapeProp
 from dynexplore.lenses import fx_rows
 from dynexplore.lenses.lens import Call, Captured
 
-_PROXIES = "it calls the function with proxies, which hold no data:"
+_PROXIES = "it calls the function with proxies, which contain no data:"
 
 
 class SymbolicTrace:
@@ -32,7 +32,7 @@ class SymbolicTrace:
     works_on = "trace with proxies"
     how = "Calls the function once with proxies in place of all arguments; each operation on a proxy becomes a node."
     purpose = (
-        "Rewriting models: a graph of readable calls that is easy to change. No guards: what is not the same for all inputs fails."
+        "Rewriting models: a graph of readable calls that is easy to change. No guards: code that depends on the inputs fails."
     )
     reasons = (
         ("control flow", f"{_PROXIES} a branch or loop that depends on data or sizes cannot be evaluated"),

@@ -84,7 +84,7 @@ class SharedClock:
         return Arrival(group, number, next(iter(by_rank.values())).signature, seconds)
 
 
-_NOT_ALIGNED = "Times: not aligned. Each rank's are those of its own host's clock, and no shared collective is known."
+_NOT_ALIGNED = "Times are not aligned: each rank uses its host's clock, and no collective that the ranks share is known."
 
 
 def _shared(recordings: Mapping[int, Recording]) -> Iterator[tuple[str, int, Mapping[int, Collective]]]:

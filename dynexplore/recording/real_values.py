@@ -274,9 +274,8 @@ class Indexed:
             return f"this run was not replayed: {self._left_out[frame]}"
         if frame in self._ran:
             return "the graph does not need it"
-        return (
-            "this run was compared, its values were not kept" if frame in self._compared else "the graph of this frame did not run"
-        )
+        is_compared = frame in self._compared
+        return "this run was compared, but its values were not saved" if is_compared else "the graph of this frame did not run"
 
     def _of_node(self, frame: int, attempt: int, step: int, view: ev.ValueView) -> RealValue:
         if frame in self._compared and frame not in self._ran:
@@ -318,7 +317,7 @@ _DEEPEST = 3
 _LONGEST = 240
 _MOST_CHANGES = 50
 
-_NOT_KEPT = "this run was compared, its values were not kept"
+_NOT_KEPT = "this run was compared, but its values were not saved"
 _NOT_RECORDED = "the real run was not recorded"
 
 

@@ -86,7 +86,7 @@ def _redact_source(source: str) -> str:
 
 
 _PRINTED_TYPE = re.compile(r"""["'](?:[a-z]+\d+\w*(?:\[[\ds+*/(), -]*\]){1,2}(?:[a-z]{2,6}(?::\d+)?)?|Sym\([\ds+*/() -]*\))["']""")
-_LEFT_OUT = "(left out: it may hold settings, paths or texts of the program)"
+_LEFT_OUT = "(omitted: it may contain settings, paths or text from the program)"
 _NUMBERS = ("symbols", "times", "memory", "kernels", "ir", "fused ir", "diagram", "provenance")
 """Kinds of artifacts that are not Python and contain only numbers and names; of others only numbers are kept, or nothing."""
 

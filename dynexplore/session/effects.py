@@ -91,7 +91,7 @@ def watched(namespace: Mapping[str, Any]) -> Iterator[Effects]:
         effects.seconds = time.perf_counter() - began
         effects.printed = shown.getvalue()
         for name in _changed(before, namespace):
-            effects.note(f"binds `{name}` outside of its own namespace")
+            effects.note(f"binds `{name}` outside its own namespace")
 
 
 def _changed(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:

@@ -668,8 +668,8 @@ class Targets:
                 or getattr(compiled, "__func__", None) is target
                 or getattr(compiled, "__code__", _NOTHING) is getattr(target, "__code__", None)
             ):
-                return "target", "given", "the script gives it to torch.compile"
-        return "not now", "not compiled", "the script does not give it to torch.compile"
+                return "target", "given", "the script passes it to torch.compile"
+        return "not now", "not compiled", "the script does not pass it to torch.compile"
 
     def note(self, choice: Choice) -> Passed | None:
         """Record a function that was called but not captured; None if there are too many of them."""

@@ -163,7 +163,7 @@ def _why_plain(recording: Recording) -> str:
     if config.disable:
         return "because config.disable is on"
     reasons = [skipped.reason for skipped in recording.of(ev.FrameSkipped)]
-    return f"because {reasons[0]}" if reasons else "and the engine was not asked"
+    return f"because {reasons[0]}" if reasons else "and no frame of it reached the engine"
 
 
 def _run(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], backend: Any, recording: Recording, options: Options) -> Any:

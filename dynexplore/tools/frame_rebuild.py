@@ -100,7 +100,7 @@ class Rebuilt:
     def _make_plainly(self, number: int, row: Row) -> Any:
         read = _READ.get(row["kind"])
         if read is None:
-            raise ReplayError(f"the file holds a value of an unknown kind {row['kind']!r}: it is damaged")
+            raise ReplayError(f"the file contains a value of an unknown kind {row['kind']!r}: it is damaged")
         return read(row["text"])
 
     def _make_list(self, number: int, row: Row) -> Any:
@@ -183,7 +183,7 @@ class Rebuilt:
 
     def _make_class(self, number: int, row: Row) -> Any:
         if number in self._open:
-            raise ReplayError(f"the class {row['qualname']} holds an object of itself, and so cannot be rebuilt")
+            raise ReplayError(f"the class {row['qualname']} contains a reference to itself, and cannot be rebuilt")
         self._open.add(number)
         metaclass, bases = self.value(row["metaclass"]), tuple(self._values(row["bases"]))
         namespace = {name: self.value(reference) for name, reference in row["namespace"].items()}

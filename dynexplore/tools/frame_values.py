@@ -97,7 +97,7 @@ class SavedValues:
         if isinstance(value, type):
             return self._imported(value) or self._class(value, path)
         if isinstance(value, torch.jit.ScriptModule | torch.jit.ScriptFunction):
-            raise NotSavable("TorchScript is compiled already, and has a file format of its own (torch.jit.save)")
+            raise NotSavable("TorchScript is already compiled, and has its own file format (torch.jit.save)")
         row = self._imported(value) or _as_import(singleton_name(value))
         return row or self._reduce(value, path)
 

@@ -113,7 +113,7 @@ class Replay:
         lines += [f"{number:>6}  {text}" for number, text in enumerate(self.source.splitlines(), self.line)]
         lines += ["", "inputs", *(f"  {row.where:<9} {row.name}: {row.text}" for row in self.inputs)]
         if self.missing:
-            lines += ["", "not saved (a placeholder stands in its place)"]
+            lines += ["", "not saved (replaced with a placeholder)"]
             lines += [f"  {path}: {why}" for path, why in self.missing]
         return "\n".join([*lines, "", *self._conclusion(WIDTH)])
 

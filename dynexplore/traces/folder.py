@@ -92,7 +92,7 @@ def logs_in(path: Path) -> list[Path]:
     except OSError as error:
         raise RecordingError(f"{path} cannot be read: {error.strerror}") from None
     if not files:
-        raise RecordingError(f"{path} holds no log of TORCH_TRACE (dedicated_log_torch_trace_*.log)")
+        raise RecordingError(f"{path} contains no TORCH_TRACE log (dedicated_log_torch_trace_*.log)")
     return sorted(files, key=lambda file: (file.stat().st_mtime, file.name))
 
 

@@ -475,7 +475,7 @@ def _backend(compile_: Compile) -> str:
     if "inductor_output_code" in kinds or any("fx_graph_cache" in artefact.name for artefact in compile_.artefacts):
         hit = any(artefact.name in ("fx_graph_cache_hit", "aotautograd_cache_hit") for artefact in compile_.artefacts)
         return "inductor, from its cache" if hit else "inductor"
-    return "AOTAutograd" if any(kind.startswith("aot_") for kind in kinds) else "not told"
+    return "AOTAutograd" if any(kind.startswith("aot_") for kind in kinds) else "unknown"
 
 
 def _why_plain(compile_: Compile) -> str:

@@ -156,7 +156,7 @@ class _Frame:
         return section(title, self._table(header, rows, left_out=len(graph.nodes) - self.most))
 
     def _guards(self, guards: Sequence[ev.GuardInstalled]) -> str:
-        header = ("", "source", "kind", "expected", "check", "asked for at", "because")
+        header = ("", "source", "kind", "expected", "check", "used at", "because")
         rows = [
             [
                 str(guard.index),

@@ -104,7 +104,7 @@ def joint_picture(recording: Recording, graph: int = 0) -> str:
 
 
 def _heads(graph_halves: Halves, height: int) -> Iterator[str]:
-    saved = f"the cut: {plural(len(graph_halves.saved), 'tensor')} kept"
+    saved = f"the cut: {plural(len(graph_halves.saved), 'tensor')} saved"
     for x, words in ((LEFT + BOX // 2, "forward, downwards"), (CUT, saved), (RIGHT + BOX // 2, "backward, upwards")):
         yield f'<text class="head" x="{x}" y="16" text-anchor="middle">{words}</text>'
     yield f'<path class="cut" d="M{CUT} 24 V{height - 2}"/>'

@@ -200,7 +200,7 @@ def guard_anatomy(recording: Recording, frame: int) -> str:
         name = " ".join(word for word in (guard.scope, guard.source) if word)
         because = "; ".join([guard.reason, *specialized_by(guard, decided)])
         rows.append((str(guard.index), name, guard.kind, guard.expected, guard.expression, where, because))
-    return table(("", "source", "kind", "expected", "check", "asked for by", "because"), rows)
+    return table(("", "source", "kind", "expected", "check", "used by", "because"), rows)
 
 
 def instruction_text(recording: Recording, event: ev.InstructionEvent) -> str:
@@ -632,7 +632,7 @@ def recompile_report(recording: Recording, failed: ev.GuardFailed) -> str:
     lines += [f"  expected  {failed.expected}", f"  found     {failed.actual}"]
     of_entries = recording.once("guards of each entry", lambda: _guards_of_entries(recording))
     for guard in of_entries.get(failed.entry, {}).get((failed.source, failed.kind), ()):
-        lines.append(f"  asked by  {instruction_text(recording, guard)}")
+        lines.append(f"  used by   {instruction_text(recording, guard)}")
         lines += [f"  check     {guard.expression}"] if guard.expression else []
         lines += [f"  because   {guard.reason}"] if guard.reason else []
     return "\n".join(lines)

@@ -35,7 +35,7 @@ _STYLE = (
     " .traffic .read-tip { fill: #0b63c5; stroke: none } .traffic .write-tip { fill: #d1242f; stroke: none }"
 )
 
-NOTHING = "No kernels: Inductor made none, or their diagram was not kept."
+NOTHING = "No kernels: Inductor generated none, or their diagram was not recorded."
 
 
 def traffic_text(recording: Recording, stage: str = "forward") -> str:

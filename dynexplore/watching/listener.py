@@ -474,7 +474,7 @@ class Listener:
                 self.recording.record(failed)
             if code is not None:
                 self._look(self._also_failed, entry, failed, about)
-        why = recompile_reasons.plain_reason(reasons[0]) if reasons else "torch gives no reason"
+        why = recompile_reasons.plain_reason(reasons[0]) if reasons else "torch reports no reason"
         self.recording.record(ev.Recompiled(frame=frame.number, reason=why, entries=len(entries)))
 
     def _also_failed(self, entry: Any, first: ev.GuardFailed | None, about: _About) -> None:

@@ -68,7 +68,7 @@ class WatchedSession:
         code = self._watch.code_of(self._compiled)
         if frame is not None and self._watch.recording.original_code(frame).id != code:
             name = self._watch.recording.original_code(frame).qualname
-            raise LookupError(f"The inputs of {name} were not kept: explain {name} itself to check its guards.")
+            raise LookupError(f"The inputs of {name} were not recorded: explain {name} itself to check its guards.")
         return self
 
     to_edit = of_frame

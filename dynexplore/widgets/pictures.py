@@ -94,7 +94,7 @@ def traffic(shown: Any, stage: str = "forward") -> Picture:
 
     >>> from dynexplore import Recording
     >>> traffic(Recording())
-    No kernels: Inductor made none, or their diagram was not kept.
+    No kernels: Inductor generated none, or their diagram was not recorded.
     """
     return Picture(traffic_picture, traffic_text, recording_of(getattr(shown, "explanation", shown)), stage)
 

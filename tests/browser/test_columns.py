@@ -35,7 +35,7 @@ ROWS: dict[str, dict[str, str]] = {
         "#": "0",
         "verdict": "",
         "found": "",
-        "asked for by": "LOAD_FAST a (offset 2, line 10)",
+        "used by": "LOAD_FAST a (offset 2, line 10)",
         **GUARD,
     },
     ".dynx-original table": {"line": "10", "offset": "2", "opcode": "LOAD_FAST", "argument": "a", "canonical": "="},

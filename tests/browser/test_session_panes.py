@@ -129,7 +129,7 @@ def test_what_if_an_input_were_another_one(opened: Any) -> None:
         "1 fail local x dtype and shape float32[4] cpu float32[2, 3]"
     )
     asked = page.locator(".dynx-guards tbody tr").nth(1).get_attribute("title") or ""
-    assert "asked for by LOAD_FAST x (offset" in asked and rows[3].startswith("3 not reached local n value 3 4")
+    assert "used by LOAD_FAST x (offset" in asked and rows[3].startswith("3 not reached local n value 3 4")
     tab(page, "what-if")
     page.get_by_label("dtype of x").select_option("int64")
     page.get_by_label("requires_grad").check()

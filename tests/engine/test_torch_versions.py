@@ -82,7 +82,7 @@ def test_a_failed_check_is_an_import_error_that_names_it(tmp_path: Path, monkeyp
         admit("9.9.0")
     assert str(caught.value) == (
         "dynexplore is tested with torch 2.11 to 2.14; under torch 9.9.0 its self-check failed at guard: TypeError: no "
-        f"(kept in {answers_file()}; delete that file to check again)"
+        f"(cached in {answers_file()}; delete that file to check again)"
     )
 
 

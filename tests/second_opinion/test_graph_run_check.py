@@ -29,7 +29,7 @@ def test_later_runs_are_compared_and_not_kept() -> None:
     assert [run.run for run in recording.of(ev.RunCompared)] == list(range(1, graph_run_check.MOST_RUNS + 4))
     assert max(one.run for one in recording.of(ev.ValueObserved)) == graph_run_check.MOST_RUNS
     assert "first 2, 2 [real]" in str(recording.real(-2, run=2).stack[-1])
-    assert recording.real(-2, run=5).stack[-1].why == "this run was compared, its values were not kept"
+    assert recording.real(-2, run=5).stack[-1].why == "this run was compared, but its values were not saved"
     assert_clean(recording)
 
 

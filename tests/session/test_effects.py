@@ -59,7 +59,7 @@ def test_names_that_are_bound_anew_are_told() -> None:
         namespace["same"].append(2)
         namespace.update(other=2, new=3)
         del namespace["gone"]
-    assert sorted(effects.outside) == [f"binds `{name}` outside of its own namespace" for name in ("gone", "new", "other")]
+    assert sorted(effects.outside) == [f"binds `{name}` outside its own namespace" for name in ("gone", "new", "other")]
 
 
 def test_other_threads_are_their_own(tmp_path: Path) -> None:

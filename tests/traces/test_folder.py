@@ -202,7 +202,7 @@ def test_a_log_that_ends_in_its_first_entry_says_that_it_was_cut(kept: float, tm
 
 def test_a_folder_without_a_log_is_refused(tmp_path: Path) -> None:
     """A folder with nothing, with an empty log, or with logs of other programs is refused in one sentence."""
-    with pytest.raises(RecordingError, match="holds no log of TORCH_TRACE"):
+    with pytest.raises(RecordingError, match="contains no TORCH_TRACE log"):
         open_traces(tmp_path)
     (tmp_path / "dedicated_log_torch_trace_x.log").write_text("")
     with pytest.raises(RecordingError, match="is empty: the process compiled nothing"):

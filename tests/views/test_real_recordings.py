@@ -188,7 +188,7 @@ def test_every_view_can_be_made(example: dict[str, Any], name: str) -> None:
         for broke in recording.breaks:
             assert text.break_details(recording, broke).startswith(f"Graph break {broke.kind}: ")
         for failed in recording.of(ev.GuardFailed):
-            assert "asked by" in text.recompile_report(recording, failed)
+            assert "used by" in text.recompile_report(recording, failed)
         for graph in recording.graphs:
             assert dot(graph.nodes).count(' id="node-') == len(graph.nodes)
 

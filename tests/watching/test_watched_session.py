@@ -98,7 +98,7 @@ def test_frames_of_other_functions_are_refused_in_a_sentence() -> None:
     explanation = explained(broken, (torch.ones(2), 2))
     for frame in explanation.recording.frames:
         if "helper" in frame.code.qualname:
-            with pytest.raises(CannotAnswer, match="The inputs of helper were not kept: explain helper itself"):
+            with pytest.raises(CannotAnswer, match="The inputs of helper were not recorded: explain helper itself"):
                 asked(explanation, "what_if", changes={}, frame=frame.frame)
         else:
             said = asked(explanation, "what_if", changes={}, frame=frame.frame)["said"]

@@ -741,8 +741,8 @@ def f(x):
         Rule(
             "BE37",
             "an output is one of several views, such as those of `split`, of a mutated leaf that requires grad",
-            "Autograd lets nobody mutate a view that `split`, `chunk` or `unbind` returned, so AOTAutograd does not regenerate it "
-            "from the input. After a mutation of the input it would have memory of its own.",
+            "Autograd does not allow mutations of a view that `split`, `chunk` or `unbind` returned, so AOTAutograd does not "
+            "regenerate it from the input. After a mutation of the input it would have its own memory.",
             "Take the views outside the compiled function.",
             lambda candidate: any(info.is_split_of_mutated_leaf for info in candidate.graph.meta.outputs),
             example="""

@@ -99,7 +99,7 @@ WRAPPERS: dict[str, Wrapper[Candidate]] = {
         ),
         Wrapper[Candidate](
             "regenerate output aliases",
-            "A view that is none in the program, or has another creation meta, refuses mutations that eager allows.",
+            "A view that is not a view in the program, or has another creation meta, rejects mutations that eager allows.",
             lambda candidate: True,
             lambda function, candidate: wrap_output_aliases(function, candidate.graph),
             VIEWS,

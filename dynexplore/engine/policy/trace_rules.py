@@ -47,8 +47,8 @@ USER = Rule("translate", "inline", "user code")
 
 # -- torch: paths below its package; the longest matching path wins --------------------------------------------
 
-_TORCH_DEFAULT = Rule("plain", "skip", "an inner part of torch that does no tensor work of its own", "torch")
-_TRANSLATED = Rule("translate", "inline", "torch code made of torch operators", "torch")
+_TORCH_DEFAULT = Rule("plain", "skip", "an internal part of torch without tensor operations of its own", "torch")
+_TRANSLATED = Rule("translate", "inline", "torch code that consists of torch operators", "torch")
 _INLINED = Rule("plain", "inline", "a small layer of torch around user code", "torch")
 _ONE_NODE = Rule("plain", "graph", "one operator of the graph", "torch")
 _COMPILER = Rule("alone", "skip", "a compiler, tracer or dispatcher of torch itself", "torch")

@@ -259,7 +259,7 @@ def _check_parameters_of_today(name: object, recompile_limit: object, isolate_re
     _check_flag("isolate_recompiles", isolate_recompiles)
     for parameter, value in refused.items():
         if value is not None:
-            raise ValueError(f"{parameter} is not supported: `dynamic` and `mark_dynamic` say which sizes vary")
+            raise ValueError(f"{parameter} is not supported: use `dynamic` or `mark_dynamic` to declare which sizes vary")
 
 
 def _backend_arguments(

@@ -307,7 +307,7 @@ def _line_of(error: BaseException, backend: Backend) -> str:
         return ""
     file = code.co_filename
     lines = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
-    return f" (asked for at {file}:{lines[-1].lineno}: {lines[-1].line})" if lines else ""
+    return f" (requested at {file}:{lines[-1].lineno}: {lines[-1].line})" if lines else ""
 
 
 # -- running the compiled callable --------------------------------------------------------------------------

@@ -105,6 +105,6 @@ def violation(source: str, dimension: int, size: int) -> str:
     """The message for a violated mark_dynamic constraint, with the guard that the cache entry would need."""
     asks = "sizes 0 and 1 are specialized" if size in (0, 1) else "the function requires exactly this size"
     return (
-        f"{source} is marked dynamic in dimension {dimension}, but what was compiled holds only for "
+        f"{source} is marked dynamic in dimension {dimension}, but the compiled code is valid only for "
         f"{source}.size()[{dimension}] == {size}: {asks}; maybe_mark_dynamic allows that"
     )

@@ -323,7 +323,7 @@ class CallOfCallee(BreakWriter):
     """A chain that cannot resume as one function: the callee's resume function runs first, then the root's."""
 
     def __init__(self, ctx: Interpreter, resume: ResumeCode) -> None:
-        super().__init__(ctx, GraphBreak("DX310", because="the callee runs as a frame of its own"))
+        super().__init__(ctx, GraphBreak("DX310", because="the called function runs as a separate frame"))
         assert resume.inner is not None
         self.callee = resume.inner
 

@@ -306,7 +306,7 @@ def test_a_package_that_a_backend_of_the_program_lacks_is_named_with_the_line() 
         dynexplore.optimize(prints)(lambda x: x + 1)(torch.ones(2))
     line = prints.__code__.co_firstlineno + 1
     assert "needs the package 'no_such_package_for_tables', which is not installed" in str(caught.value)
-    assert f"(asked for at {__file__}:{line}: import no_such_package_for_tables" in str(caught.value)
+    assert f"(requested at {__file__}:{line}: import no_such_package_for_tables" in str(caught.value)
 
 
 def test_a_backend_may_print_its_graph_as_a_table(capsys: pytest.CaptureFixture[str]) -> None:

@@ -52,7 +52,7 @@ export const ANATOMY_COLUMNS = {
   "checks": ({ guard }) => guard.checks,
   "expected": ({ guard }) => guard.expected,
   "found": ({ found }) => found,
-  "asked for by": ({ asked }) => asked,
+  "used by": ({ asked }) => asked,
   "because": ({ guard }) => guard.reason,
   "check": ({ guard }) => guard.check,
 };

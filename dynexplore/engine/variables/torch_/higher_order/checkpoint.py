@@ -85,7 +85,7 @@ def _checkpoint(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapp
     reentrant = constant_of(ctx, named.pop("use_reentrant"), _FUNCTION)
     options = _pop_options(ctx, named)
     if reentrant is None or (reentrant and (named or "context_fn" in options)):
-        refuse(ctx, _FUNCTION, "torch warns of such a call, or refuses it")
+        refuse(ctx, _FUNCTION, "torch warns about such a call, or rejects it")
     policy = options.pop("context_fn", None)
     if reentrant:
         del options["determinism_check"]

@@ -96,5 +96,5 @@ def _scalar_subgraph(ctx: TraceContext, function: VariableTracker, query: Tensor
     with _late_module().TransformGetItemToIndex():
         body = HopSubgraph(ctx, _FUNCTION, function, [], placeholders, may_return_inputs=True)
     if body.out_spec is not None or body.tensors[0].fake.dim():
-        refuse(ctx, _FUNCTION, "a function gives more than a scalar")
+        refuse(ctx, _FUNCTION, "a function returns more than a scalar")
     return body

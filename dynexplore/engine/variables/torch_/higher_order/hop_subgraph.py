@@ -86,7 +86,7 @@ class HopSubgraph:
         if type(result) is DictVariable and all(type(name) is str for name in result.entries):
             return {str(name): self._flatten(ctx, pair[1].read(ctx)) for name, pair in result.entries.items()}
         if not isinstance(result, TensorVariable):
-            refuse(ctx, self.operator, "a body returns what is no tensor")
+            refuse(ctx, self.operator, "a body returns an object that is not a tensor")
         self.tensors.append(result)
         return None
 

@@ -69,7 +69,7 @@ def _why_not_traced(ctx: TraceContext, tensor: TensorVariable, value: VariableTr
     if type(tensor) is not TensorVariable or tensor.real is None or tensor.source is None or not tensor.source.guardable:
         return "the tensor was created in this frame, or its class is a subclass"
     if type(value) not in (TensorVariable, DataAliasVariable) or not isinstance(value, TensorVariable):
-        return f"what is assigned is a {value.type_name()}"
+        return f"the assigned value is a {value.type_name()}"
     if ctx.function_modes.may_dispatch or torch._C._functorch.peek_interpreter_stack() is not None:
         return "a mode or a transform of torch is active"
     first = (tensor if tensor.before_set_data is None else tensor.before_set_data).fake

@@ -75,7 +75,7 @@ def why_unsupported(cls: type[Any]) -> str | None:
     for owner in cls.__mro__[: cls.__mro__.index(torch.Tensor)]:
         others = [name for name in class_dict(owner) if hasattr(torch.Tensor, name) and name not in _ALLOWED_OVERRIDES]
         if owner not in TORCH_TENSOR_CLASSES and others:
-            return f"it defines `{others[0]}` anew"
+            return f"it overrides `{others[0]}`"
     own = inspect.getattr_static(cls, "__torch_function__")
     if own is not DISABLED_TORCH_FUNCTION and not (isinstance(own, classmethod) and isinstance(own.__func__, types.FunctionType)):
         return "its `__torch_function__` is no class method in Python"
@@ -210,7 +210,7 @@ def _wrap_results(ctx: TraceContext, result: VariableTracker, cls: type[Any]) ->
     if type(result) is ListVariable:
         return ListVariable(items)
     if type(result) is not TupleVariable:
-        ctx.break_graph("DX402", type=cls.__qualname__, because="an operator gives a named tuple of tensors")
+        ctx.break_graph("DX402", type=cls.__qualname__, because="an operator returns a named tuple of tensors")
     return TupleVariable(items)
 
 

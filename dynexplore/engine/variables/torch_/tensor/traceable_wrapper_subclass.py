@@ -111,7 +111,7 @@ def break_on_wrapper_writes(ctx: TraceContext, *tensors: VariableTracker) -> Non
     mutates_inner_tensors = not ctx.function_modes.wrapped.isdisjoint(ctx.graph.fake_mode.written)
     if mutates_inner_tensors or (wrappers and ctx.graph.fake_mode.written_last):
         name = wrappers[0].type_name() if wrappers else "torch.Tensor"
-        ctx.break_graph("DX402", type=name, because="an operator writes to it, to what is inside of one, or beside one")
+        ctx.break_graph("DX402", type=name, because="an operator mutates it, a tensor inside it, or a tensor passed along with it")
 
 
 def _guard_on_inner(ctx: TraceContext, part: Any, source: Source) -> None:

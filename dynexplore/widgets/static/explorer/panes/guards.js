@@ -88,7 +88,7 @@ export const guardsPane = {
 /** @param {Guard} guard @param {Said | undefined} said @param {string} asked */
 function guardRow(guard, said, asked) {
   const { verdict = "", found = "" } = said ?? {};
-  const sentence = [guard.kind, found ? `expected ${guard.expected}, found ${found}` : guard.check, guard.reason, asked && `asked for by ${asked}`].filter(Boolean).join("\n");
+  const sentence = [guard.kind, found ? `expected ${guard.expected}, found ${found}` : guard.check, guard.reason, asked && `used by ${asked}`].filter(Boolean).join("\n");
   return {
     key: guard.key,
     cells: cellsOf(ANATOMY_COLUMNS, { guard, verdict, found, asked }),
