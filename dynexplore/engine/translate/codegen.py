@@ -74,6 +74,13 @@ class ReconstructionError(Exception):
         self.step = step
 
 
+class LastReferenceGoes(ReconstructionError):
+    """A mutation may release the last reference to an object whose end the program observes: Python must run it."""
+
+    def __init__(self, type_name: str, step: int) -> None:
+        super().__init__(type_name, "", step)
+
+
 class TraceTimeClassEscapes(ReconstructionError):
     """The trace-time class of a class statement is alive at the end of the graph: each call must run the statement itself."""
 

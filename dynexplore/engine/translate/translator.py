@@ -39,7 +39,7 @@ from dynexplore.engine.translate import class_statement, comptime, handlers, ope
 from dynexplore.engine.translate.break_code import finish_with_break
 from dynexplore.engine.translate.budget import TranslationBudget
 from dynexplore.engine.translate.calls import CallDispatcher
-from dynexplore.engine.translate.codegen import ReconstructionError, TraceTimeClassEscapes, finish_with_return
+from dynexplore.engine.translate.codegen import LastReferenceGoes, ReconstructionError, TraceTimeClassEscapes, finish_with_return
 from dynexplore.engine.translate.contract.request import (
     RestartPoint,
     SkipFrame,
@@ -171,6 +171,10 @@ class Translator:
         leave_all(self.active_modes)
         for break_cycle in self.effects.cleanup_callbacks:
             break_cycle()
+        for _, tracker in self.journal.existing():
+            storage = getattr(tracker, "storage", None)
+            if isinstance(storage, VariableTracker):
+                storage.storage_owner = None
         for guard in self.guards.guards:
             if guard.kind == "TENSOR_MATCH":
                 guard.expected.release()
@@ -304,6 +308,8 @@ class Translator:
 
     def _break_before_value(self, failure: ReconstructionError) -> GraphBreak:
         """The break for a value that cannot be reconstructed; for a class, at its class statement."""
+        if isinstance(failure, LastReferenceGoes):
+            return self.graph_break("DX321", {"type": failure.facts["type"], "how": RELEASED})
         if not isinstance(failure, TraceTimeClassEscapes):
             return self.graph_break("DX318", failure.facts)
         graph_break = self.graph_break("DX315", failure.facts)

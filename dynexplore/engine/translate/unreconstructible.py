@@ -1,7 +1,8 @@
 """State that bytecode cannot reconstruct when the graph ends: the frame then stops earlier, or runs as plain Python.
 
-The idea: three kinds of state need Python. A generator that is suspended inside `try` or `with` runs code when finalized;
-a dict with two trackers was mutated through one of them; an object that `functools.lru_cache` holds was mutated.
+The idea: four kinds of state need Python. A generator that is suspended inside `try` or `with` runs code when finalized;
+a dict with two trackers was mutated through one of them; an object that `functools.lru_cache` holds was mutated; an object whose
+end the program observes left a live container (released_objects.py).
 
 In: a finished attempt. Out: nothing, or ReconstructionError (stop before the value is created), or SkipFrame.
 PyTorch's counterpart: none.
@@ -15,6 +16,7 @@ from dynexplore.engine.graph_breaks import SkipFrame
 from dynexplore.engine.translate.codegen import ReconstructionError
 from dynexplore.engine.translate.dict_aliasing import first_change_through_alias, guard_on_dict_aliasing
 from dynexplore.engine.translate.generator_finalization import has_finalizer_code, may_have_finalizer_code
+from dynexplore.engine.translate.released_objects import refuse_observed_releases
 
 if TYPE_CHECKING:
     from dynexplore.engine.translate.contract.interpreter import Interpreter
@@ -24,10 +26,11 @@ _FINALIZED_IN_TIME = "a generator is suspended inside `try` or `with`: only plai
 
 
 def refuse_unreconstructible(ctx: Interpreter) -> None:
-    """Refuse each of the three kinds of state."""
+    """Refuse each of the four kinds of state."""
     _refuse_unfinished_generators(ctx)
     _refuse_changes_of_aliased_dicts(ctx)
     _refuse_changes_of_cached_objects(ctx)
+    refuse_observed_releases(ctx)
 
 
 def refuse_generators_created_at(ctx: Interpreter, step: int) -> None:

@@ -11,6 +11,7 @@ none; there it ends when the resume function returns.
 from __future__ import annotations
 
 import types
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.provenance.sources import LocalSource
@@ -31,15 +32,23 @@ def refuse_observed_end(frame: SymbolicFrame, value: VariableTracker, ctx: Inter
         return
     live = ctx.request.values.get(value.source.local)
     is_in_weak_container = is_weakly_referenced(live)
-    if not (is_in_weak_container or _has_finalizer(type(live))) or not ctx.frames.is_owned_by_root(value):
+    if not (is_in_weak_container or any(map(has_finalizer, _types_in(live)))) or not ctx.frames.is_owned_by_root(value):
         return
     if is_in_weak_container and is_local:
         ctx.break_graph("DX321", type=value.type_name(), how=HELD_BY_THE_FRAME)
-    if (is_in_weak_container or _has_finalizer(type(live))) and not _is_referenced(ctx, value):
+    if not _is_referenced(ctx, value):
         ctx.break_graph("DX321", type=value.type_name(), how=RELEASED)
 
 
-def _has_finalizer(cls: type[Any]) -> bool:
+def _types_in(value: Any, depth: int = 3) -> Iterator[type[Any]]:
+    """The type of an object; of a tuple, list or dict also those of what it holds."""
+    yield type(value)
+    if depth and type(value) in (tuple, list, dict):
+        for held in (*value, *value.values()) if type(value) is dict else value:
+            yield from _types_in(held, depth - 1)
+
+
+def has_finalizer(cls: type[Any]) -> bool:
     """Whether the first `__del__` of the MRO is a function of the program."""
     finalizers = (class_dict(owner)["__del__"] for owner in class_mro(cls) if "__del__" in class_dict(owner))
     finalizer = next(finalizers, None)
