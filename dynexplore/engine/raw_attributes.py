@@ -16,10 +16,12 @@ from collections.abc import Iterator
 from types import MappingProxyType, MethodDescriptorType, ModuleType, WrapperDescriptorType
 from typing import Any
 
-from dynexplore.engine.native import made_dictionary
+from dynexplore.engine.native import made_dictionary, names_of_class
 
-class_dict: Any = type.__dict__["__dict__"].__get__
-"""A class's own `__dict__`."""
+class_dict: Any = names_of_class
+"""A class's own `__dict__`, without the keys that are not text: a lookup would call their `__eq__`."""
+class_proxy: Any = type.__dict__["__dict__"].__get__
+"""A class's own `__dict__` with all keys."""
 class_mro: Any = type.__dict__["__mro__"].__get__
 """A class's own `__mro__`: the classes in which a name is looked up, in order."""
 class_flags: Any = type.__dict__["__flags__"].__get__
@@ -45,7 +47,7 @@ def instance_dict(value: object) -> dict[str, Any]:
     ({}, None)
     """
     if is_a(value, type):
-        return class_dict(value)  # type: ignore[no-any-return]
+        return class_proxy(value)  # type: ignore[no-any-return]
     own = made_dictionary(value)
     if own is not None:
         return own
@@ -88,6 +90,22 @@ def is_subtype(cls: type[Any], base: type[Any]) -> bool:
 def is_c_type(cls: type[Any]) -> bool:
     """Whether a class is defined in C, and not by a class statement."""
     return bool(not class_flags(cls) & _HEAP_TYPE or class_flags(cls) & _IMMUTABLE)
+
+
+def class_module(cls: type[Any]) -> str:
+    """The module that a class names; "" if it names none, as a class made where there is no `__name__`.
+
+    >>> class_module(int), class_module(type("Nameless", (), {"__module__": 3}))
+    ('builtins', '')
+    """
+    try:
+        name = _module_of(cls)
+    except AttributeError:
+        return ""
+    return name if is_a(name, str) else ""
+
+
+_module_of: Any = type.__dict__["__module__"].__get__
 
 
 def name_in_messages(cls: type[Any]) -> str:

@@ -9,7 +9,7 @@ PyTorch's counterpart: torch/_C/_dynamo/eval_frame.pyi and torch/_C/_dynamo/guar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from types import CellType, CodeType, FunctionType
 from typing import Any, Final, Generic, Literal, ParamSpec, Self, TypeVar, final
 
@@ -344,6 +344,12 @@ def nth_value(mapping: Any, index: int, /) -> Any:
 
 def made_dictionary(value: object, /) -> dict[str, Any] | None:
     """The `__dict__` of an object, or None if it has none or it is not materialized yet (the call does not materialize it)."""
+
+def names_of_class(cls: type[Any], /) -> Mapping[str, Any]:
+    """A class's own `__dict__`; a dict without the keys that are not text if there are any (a lookup would call their `__eq__`)."""
+
+def compares_name(cls: type[Any], name: str, /) -> bool:
+    """Whether looking a name up in a class's own `__dict__` may call the `__eq__` of a key that is not text."""
 
 def has_generic_lookup(type: type[Any], /) -> bool:
     """Whether attribute lookup on a type's instances is `object`'s generic lookup, so that no code of a class runs."""

@@ -434,7 +434,73 @@ evaluated_annotations(PyObject *Py_UNUSED(module), PyObject *function)
     return Py_NewRef(annotations == NULL ? Py_None : annotations);
 }
 
+/* -- what a class has itself ------------------------------------------------------------------------------------ */
+
+/* A text key whose class compares as text does. */
+static inline bool
+is_text_key(PyObject *key)
+{
+    return PyUnicode_CheckExact(key)
+           || (PyUnicode_Check(key) && Py_TYPE(key)->tp_richcompare == PyUnicode_Type.tp_richcompare
+               && Py_TYPE(key)->tp_hash == PyUnicode_Type.tp_hash);
+}
+
+/* `cls.__dict__`.  Where keys other than text may be in it, a copy of the names: looking a name up among those keys
+   would call their `__eq__`. */
+static PyObject *
+names_of_class(PyObject *Py_UNUSED(module), PyObject *object)
+{
+    if (!PyType_Check(object)) {
+        PyErr_SetString(PyExc_TypeError, "a class is expected");
+        return NULL;
+    }
+    PyObject *own = type_dict((PyTypeObject *)object);
+    if (own == NULL || dict_has_only_strings(own)) {
+        return own == NULL ? PyDict_New() : PyDictProxy_New(own);
+    }
+    PyObject *names = PyDict_New(), *key, *value;
+    Py_ssize_t place = 0;
+    while (names != NULL && PyDict_Next(own, &place, &key, &value)) {
+        if (!is_text_key(key)) {
+            continue;
+        }
+        PyObject *name = PyUnicode_FromObject(key);
+        if (name == NULL || PyDict_SetItem(names, name, value) < 0) {
+            Py_CLEAR(names);
+        }
+        Py_XDECREF(name);
+    }
+    return names;
+}
+
+/* Whether looking a name up in a class's dictionary may call the `__eq__` of a key that is no text. */
+static PyObject *
+compares_name(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t count)
+{
+    if (count != 2 || !PyType_Check(arguments[0]) || !PyUnicode_CheckExact(arguments[1])) {
+        PyErr_SetString(PyExc_TypeError, "compares_name(cls, name)");
+        return NULL;
+    }
+    PyObject *own = type_dict((PyTypeObject *)arguments[0]);
+    if (own == NULL || dict_has_only_strings(own)) {
+        Py_RETURN_FALSE;
+    }
+    Py_hash_t hash = PyObject_Hash(arguments[1]);
+    PyDictKeysObject *keys = ((PyDictObject *)own)->ma_keys;
+    PyDictKeyEntry *entries = DK_ENTRIES(keys);
+    for (Py_ssize_t place = 0; place < keys->dk_nentries; place++) {
+        if (entries[place].me_value != NULL && entries[place].me_hash == hash && !is_text_key(entries[place].me_key)) {
+            Py_RETURN_TRUE;
+        }
+    }
+    Py_RETURN_FALSE;
+}
+
 PyMethodDef lookup_functions[] = {
+    {"compares_name", (PyCFunction)(void (*)(void))compares_name, METH_FASTCALL,
+     "compares_name(cls, name) -> bool: whether looking it up in the class's dictionary may call a key's `__eq__`."},
+    {"names_of_class", names_of_class, METH_O,
+     "names_of_class(cls) -> mapping: its own attributes; keys that are no text, whose `__eq__` a lookup would call, are left out."},
     {"evaluated_annotations", evaluated_annotations, METH_O,
      "evaluated_annotations(function) -> object or None: its annotations, if they are evaluated; runs no code."},
     {"special_method", (PyCFunction)(void (*)(void))special_method, METH_FASTCALL,

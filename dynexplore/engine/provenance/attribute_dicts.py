@@ -16,7 +16,7 @@ from typing import Any
 from torch import nn
 
 from dynexplore.engine.native import made_dictionary
-from dynexplore.engine.raw_attributes import class_dict, is_a
+from dynexplore.engine.raw_attributes import class_proxy, is_a
 
 REGISTRIES = ("_parameters", "_buffers", "_modules")
 """Attributes of a module that hold the dictionaries of its parameters, buffers and submodules."""
@@ -27,7 +27,7 @@ def dicts_behind(value: Any) -> list[Any]:
     if type(value) is dict:
         return [value]
     if is_a(value, type):
-        value = class_dict(value)
+        value = class_proxy(value)
     if type(value) is MappingProxyType:
         return gc.get_referents(value)  # the object has a `__dict__`
     own = made_dictionary(value)

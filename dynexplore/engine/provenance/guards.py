@@ -22,7 +22,7 @@ from typing import Any
 from dynexplore.engine.native import hides_nothing
 from dynexplore.engine.provenance.attribute_dicts import no_attribute_alias, no_dict_alias
 from dynexplore.engine.provenance.sources import Namer, Source
-from dynexplore.engine.raw_attributes import class_flags, instance_dict, keys_of, literal_text, module_name
+from dynexplore.engine.raw_attributes import class_flags, class_module, instance_dict, keys_of, literal_text, module_name
 from dynexplore.engine.records import record
 
 
@@ -76,7 +76,7 @@ _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: created by a class statement
 def _is_plain(value: object, depth: int = 0) -> bool:
     if type(value) in (tuple, list, set, frozenset) and depth < 3:
         return all(_is_plain(item, depth + 1) for item in value)  # type: ignore[attr-defined]
-    module = type(value).__module__
+    module = class_module(type(value))
     return type(value) in (int, float, complex, bool, str, bytes, type(None), slice, range) or module == "torch"
 
 

@@ -33,6 +33,8 @@ from torch.overrides import _get_current_function_mode_stack
 from torch.utils._device import DeviceContext
 from torch.utils._python_dispatch import _disable_current_modes, _get_current_dispatch_mode_stack
 
+from dynexplore.engine.raw_attributes import class_module
+
 
 def active() -> str | None:
     """The mode or tracer under which this thread's frames must run as plain Python; None if there is none.
@@ -110,7 +112,7 @@ def inside_torch_compile(target: Any) -> Any:
     fields = getattr(target, "__dict__", {})
     if "_torchdynamo_disable" in fields or type(fields.get("dynamo_ctx")).__name__ == "DisableContext":
         return target
-    if type(target).__module__ == _WRAPPERS and "_orig_mod" in fields.get("_modules", {}):
+    if class_module(type(target)) == _WRAPPERS and "_orig_mod" in fields.get("_modules", {}):
         return fields["_modules"]["_orig_mod"]
     original = fields.get("_torchdynamo_orig_callable")
     return target if original is None else inside_torch_compile(original)

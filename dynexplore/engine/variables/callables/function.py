@@ -27,7 +27,7 @@ from dynexplore.engine.policy.external_effects import kind_of_break
 from dynexplore.engine.policy.markers import RUNS
 from dynexplore.engine.provenance.guards import Identity
 from dynexplore.engine.provenance.sources import Source
-from dynexplore.engine.raw_attributes import is_a, name_in_messages
+from dynexplore.engine.raw_attributes import class_module, is_a, name_in_messages
 from dynexplore.engine.variables.callables.assume_constant_result import call_once
 from dynexplore.engine.variables.containers.mapping import DictVariable
 from dynexplore.engine.variables.contract.base import Args, Kwargs, NotConstant, VariableTracker
@@ -731,7 +731,7 @@ def row_of_class_method(function: Any) -> Rule | None:
 
 
 def _is_numpy_function(value: Any) -> bool:
-    return type(value).__module__ == "numpy" and callable(value) and skip.is_numpy(value)
+    return class_module(type(value)) == "numpy" and callable(value) and skip.is_numpy(value)
 
 
 @builds_when(lambda value: issubclass(type(value), torch._ops.OperatorBase | torch._ops.OpOverloadPacket), rank=30)
@@ -793,7 +793,7 @@ def build_builtin(ctx: TraceContext, value: Any, source: Source | None) -> Varia
 
 def _draws_from_numpy(value: Any) -> bool:
     """Whether this is a function of numpy.random: a method of its hidden generator."""
-    return type(value.__self__).__module__.startswith("numpy.random")
+    return class_module(type(value.__self__)).startswith("numpy.random")
 
 
 def _class_method_of_c(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:

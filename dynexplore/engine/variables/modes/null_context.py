@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.fx import traceback
 
+from dynexplore.engine.raw_attributes import class_module
 from dynexplore.engine.variables.contract.base import Args, Kwargs, VariableTracker
 from dynexplore.engine.variables.modes.protocol import ModeManagerVariable
 from dynexplore.engine.variables.objects.builtin_value import NONE
@@ -79,7 +80,7 @@ def _profiler_row(cls: type[Any]) -> Answer:
     def answer(ctx: TraceContext, args: Args, kwargs: Kwargs) -> VariableTracker:
         options = {name for name, value in kwargs.items() if not (value.is_constant() and value.as_constant() is None)}
         if args or options - _WATCHES_ONLY:
-            ctx.break_graph("DX203", function=f"{cls.__module__}.{cls.__qualname__}")
+            ctx.break_graph("DX203", function=f"{class_module(cls)}.{cls.__qualname__}")
         return ProfilerVariable(cls)
 
     return answer

@@ -12,6 +12,8 @@ from typing import Any
 
 import torch
 
+from dynexplore.engine.raw_attributes import class_module
+
 TRACEABLE = frozenset(("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"))
 
 
@@ -21,7 +23,7 @@ def is_traceable(value: Any) -> bool:
     >>> is_traceable(1)
     False
     """
-    if type(value).__name__ != "ndarray" or type(value).__module__ != "numpy":
+    if type(value).__name__ != "ndarray" or class_module(type(value)) != "numpy":
         return False
     return (
         value.dtype.name in TRACEABLE and value.dtype.isnative and value.flags.writeable and value.flags.aligned

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.provenance.guards import Identity
 from dynexplore.engine.provenance.sources import Source
+from dynexplore.engine.raw_attributes import class_module
 from dynexplore.engine.variables.contract.base import Args, Kwargs, NotConstant, NotProxyable, VariableTracker
 from dynexplore.engine.variables.contract.build import builds, builds_when
 from dynexplore.engine.variables.contract.context import ObservedException
@@ -98,7 +99,7 @@ def _set_orig_class(ctx: TraceContext, instance: UserObjectVariable, alias: Anno
 def _is_annotation(value: Any) -> bool:
     if type(value) is vars(collections.abc)["_CallableGenericAlias"]:
         return True
-    return type(value).__module__ == "typing" and isinstance(value, _OF_TYPING)
+    return class_module(type(value)) == "typing" and isinstance(value, _OF_TYPING)
 
 
 @binary_rule(AnnotationVariable, VariableTracker, "|", rank=45)

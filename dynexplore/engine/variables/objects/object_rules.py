@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from dynexplore.engine.provenance.guards import Identity
-from dynexplore.engine.raw_attributes import class_dict, class_qualname, is_a, is_subtype
+from dynexplore.engine.raw_attributes import class_dict, class_module, class_qualname, is_a, is_subtype
 from dynexplore.engine.variables.containers.sequence import TupleVariable
 from dynexplore.engine.variables.containers.set_ import is_by_identity
 from dynexplore.engine.variables.contract.base import NotConstant, VariableTracker, type_tracker
@@ -94,7 +94,7 @@ def guarded_isinstance(ctx: TraceContext, value: VariableTracker, python_type: t
     check = peek(type(cls), "__instancecheck__")
     if isinstance(check, types.FunctionType) and "warnings" in (*check.__code__.co_names, *check.__code__.co_varnames):
         ctx.break_graph("DX205", function="isinstance", arguments=f"{class_qualname(type(cls))}, which warns")
-    if isinstance(cls, type) and check not in _KNOWN_METACLASSES and not type(cls).__module__.startswith("typing"):
+    if isinstance(cls, type) and check not in _KNOWN_METACLASSES and not class_module(type(cls)).startswith("typing"):
         return _instancecheck_on_live(ctx, value, cls)
     if _is_protocol(cls):
         return _fits_protocol(ctx, value, python_type, cls)
@@ -152,7 +152,7 @@ def _fits_protocol(ctx: TraceContext, value: VariableTracker, python_type: type[
 
 def _instancecheck_on_live(ctx: TraceContext, value: VariableTracker, cls: type[Any]) -> bool:
     """`isinstance` with a class whose metaclass overrides `__instancecheck__`: torch's may be called with the live object."""
-    if not type(cls).__module__.startswith("torch"):
+    if not class_module(type(cls)).startswith("torch"):
         ctx.break_graph("DX205", function="isinstance", arguments=f"class {cls.__qualname__}")
     return isinstance(live(ctx, value, "isinstance"), cls)
 

@@ -17,7 +17,7 @@ from dynexplore.engine.native import has_generic_lookup
 from dynexplore.engine.policy.external_effects import kind_of_break
 from dynexplore.engine.provenance.guards import Identity
 from dynexplore.engine.provenance.sources import Source
-from dynexplore.engine.raw_attributes import bound_method, tells_its_class
+from dynexplore.engine.raw_attributes import bound_method, class_module, tells_its_class
 from dynexplore.engine.variables.contract.base import Args, Kwargs, VariableTracker
 from dynexplore.engine.variables.contract.build import builds_when
 from dynexplore.engine.variables.objects.type_lookup import guard_on_class_of, raw_lookup
@@ -112,7 +112,7 @@ class OpaqueMethodVariable(VariableTracker):
 @builds_when(lambda value: True, rank=1000)
 def build_opaque(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
     """Any object: its type is guarded, because every result depends on it."""
-    if source is None and type(value).__module__ == "typing":  # a TypeVar in an annotation: it may be given in another way, too
+    if source is None and class_module(type(value)) == "typing":  # a TypeVar in an annotation: it may be given in another way, too
         source = ctx.module_guards.fixed_source_of(value, f"a {type(value).__qualname__}")
     if source is not None:
         guard_on_class_of(ctx, value, source)

@@ -17,6 +17,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from dynexplore.engine.native import compares_name
 from dynexplore.engine.provenance.guards import Identity
 from dynexplore.engine.provenance.module_guards import ABSENT, IMMUTABLE
 from dynexplore.engine.provenance.sources import Source
@@ -117,7 +118,7 @@ def defines(cls: type[Any], name: str) -> bool:
 def raw_lookup(ctx: TraceContext, cls: type[Any], name: str) -> Any:
     """The raw value in the first class of the MRO that has the name, or None; the result is guarded either way."""
     for owner in class_mro(cls):
-        own = class_dict(owner)
+        own = _names_in(ctx, owner, name)
         if name in own:
             ctx.module_guards.guard_on_lookup(cls, name, own[name], owner=owner)
             return own[name]
@@ -153,7 +154,7 @@ def find(ctx: TraceContext, cls: type[Any], name: str, *, after: type[Any] | Non
         if stored is not None:
             _guard_on_absence_in(ctx, mro[:place], name)
             return ClassAttribute(owner, name, None, stored)
-        own = class_dict(owner)
+        own = _names_in(ctx, owner, name)
         if name in own and name not in changed:
             _guard_on_lookup(ctx, cls, after, owner, name, own[name])
             return ClassAttribute(owner, name, own[name])
@@ -161,6 +162,14 @@ def find(ctx: TraceContext, cls: type[Any], name: str, *, after: type[Any] | Non
     if not touched:
         ctx.module_guards.guard_on_lookup(cls, name, ABSENT, after=after)
     return None
+
+
+def _names_in(ctx: TraceContext, owner: type[Any], name: str) -> Any:
+    """A class's own attributes, for the lookup of a name. Breaks the graph if the lookup would call the `__eq__` of a key."""
+    own = class_dict(owner)
+    if type(own) is dict and compares_name(owner, name):
+        ctx.break_graph("DX303", name=name, type=class_qualname(owner))
+    return own
 
 
 def _guard_on_lookup(ctx: TraceContext, cls: type[Any], after: type[Any] | None, owner: type[Any], name: str, raw: Any) -> None:

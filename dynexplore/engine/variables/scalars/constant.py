@@ -22,7 +22,7 @@ import torch
 from dynexplore.engine.graph.constant_codegen import round_trippable_constant
 from dynexplore.engine.graph_breaks import GraphBreak, SkipFrame
 from dynexplore.engine.provenance.sources import Source
-from dynexplore.engine.raw_attributes import literal_text, name_in_messages
+from dynexplore.engine.raw_attributes import class_module, literal_text, name_in_messages
 from dynexplore.engine.variables.contract.base import Args, Kwargs, NotConstant, NotProxyable, VariableTracker
 from dynexplore.engine.variables.contract.context import ObservedException
 from dynexplore.engine.variables.contract.inspection import Contents
@@ -273,7 +273,7 @@ def run_now(ctx: TraceContext, function: Any, *args: Any, **kwargs: Any) -> Any:
     The function may call back into the translator: graph breaks and exceptions of the program raised there propagate.
     """
     try:
-        with _warnings_break(ctx) if any(type(arg).__module__ == "numpy" for arg in args) else contextlib.nullcontext():
+        with _warnings_break(ctx) if any(class_module(type(arg)) == "numpy" for arg in args) else contextlib.nullcontext():
             return function(*args, **kwargs)
     except (ObservedException, GraphBreak, SkipFrame):
         raise

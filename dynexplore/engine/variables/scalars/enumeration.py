@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.provenance.sources import Source
-from dynexplore.engine.raw_attributes import instance_dict
+from dynexplore.engine.raw_attributes import class_module, instance_dict
 from dynexplore.engine.variables.contract.base import Args, Kwargs, NotProxyable, VariableTracker
 from dynexplore.engine.variables.contract.build import builds_when
 from dynexplore.engine.variables.objects.class_ import ClassVariable, hold_class
@@ -62,11 +62,11 @@ class EnumVariable(ConstantVariable):
         if attribute is not None and type(attribute.raw) is property:  # takes precedence over the member's own attributes
             return bind(ctx, attribute, self, cls)
         if name in instance_dict(self.value):
-            if attribute is not None and attribute.is_data_descriptor and not is_fixed_module(type(attribute.raw).__module__):
+            if attribute is not None and attribute.is_data_descriptor and not is_fixed_module(class_module(type(attribute.raw))):
                 ctx.break_graph("DX303", name=name, type=cls.__qualname__)
             return self._own(ctx, name)
         self._guard_on_absence(ctx, name)
-        if attribute is not None and isinstance(attribute.raw, _INLINED) and not is_fixed_module(attribute.owner.__module__):
+        if attribute is not None and isinstance(attribute.raw, _INLINED) and not is_fixed_module(class_module(attribute.owner)):
             return bind(ctx, attribute, self, cls)
         if attribute is None:
             refuse_missing(ctx, cls, name)
@@ -112,7 +112,7 @@ class EnumVariable(ConstantVariable):
         if name in instance_dict(self.value):
             return self._own(ctx, name).call(ctx, args, kwargs)
         method = find(ctx, type(self.value), name)
-        if method is not None and isinstance(method.raw, _INLINED) and not is_fixed_module(method.owner.__module__):
+        if method is not None and isinstance(method.raw, _INLINED) and not is_fixed_module(class_module(method.owner)):
             return bind(ctx, method, self, type(self.value)).call(ctx, args, kwargs)
         guard_on_name_of(ctx, type(self.value))
         return super().call_method(ctx, name, args, kwargs)

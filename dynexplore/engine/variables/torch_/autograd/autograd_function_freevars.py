@@ -23,7 +23,7 @@ import torch
 from dynexplore.engine.aliasing.lowerings import OutsideReads
 from dynexplore.engine.bytecode import Step, read
 from dynexplore.engine.provenance.sources import Source
-from dynexplore.engine.raw_attributes import is_a, module_name
+from dynexplore.engine.raw_attributes import class_module, is_a, module_name
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.objects.namespace import NamespaceVariable
 from dynexplore.engine.variables.objects.type_lookup import is_fixed_module, peek
@@ -117,7 +117,7 @@ class _FreevarReader:
         return name
 
     def _of_class(self, name: str, cls: type[Any], attribute: str | None) -> str | None:
-        if is_fixed_module(cls.__module__):
+        if is_fixed_module(class_module(cls)):
             return None
         if attribute is None or not issubclass(cls, torch.autograd.Function):
             return name
