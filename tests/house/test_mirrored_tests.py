@@ -262,6 +262,7 @@ OF_A_ROOM = {
     "engine/variables/containers/test_growing_dicts": "mapping.py: dicts that grow between calls",
     "engine/variables/numpy_/test_numpy_scalars": "numpy's scalars beside tensors",
     "engine/variables/objects/test_class_names": "a class's name in what Python writes",
+    "engine/variables/objects/test_class_keys": "keys of a class that are not text",
     "engine/variables/objects/test_exception_details": "exception.py: contexts, throw, groups, attributes of C types",
     "engine/variables/objects/test_descriptor_places": "descriptors and operators in unusual places",
     "engine/variables/objects/test_finalizers": "objects with a `__del__`",

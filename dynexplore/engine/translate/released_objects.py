@@ -55,24 +55,24 @@ def _released(tracker: VariableTracker, live: dict[VariableTracker, object]) -> 
     if assigned is not None:
         names, owner = tracker.live_names(), live.get(tracker)
         for name, value in assigned.items():
-            held = names[name] if name in names else _outside_of_dictionary(owner, name)
-            if held is not None and (value is None or _live_value(value, live) is not held):
-                yield held
+            referent = names[name] if name in names else _outside_of_dictionary(owner, name)
+            if referent is not None and (value is None or _live_value(value, live) is not referent):
+                yield referent
         return
     real = live.get(tracker.storage_owner or tracker)
     if real is None or isinstance(real, _LIVE_ON):
         return
-    holds = tracker.contents() or tracker.remaining()
-    if holds is not None and holds.live is not None and not isinstance(holds.live, dict):
+    contents = tracker.contents() or tracker.remaining()
+    if contents is not None and contents.live is not None and not isinstance(contents.live, dict):
         return  # it still holds all of that
-    items = [] if holds is None else holds.items
-    kept = {id(_live_value(part, live)) for item in items for part in (item if isinstance(item, tuple) else (item,))}
-    if holds is not None and holds.live is not None:
+    items = [] if contents is None else contents.items
+    remaining_ids = {id(_live_value(part, live)) for item in items for part in (item if isinstance(item, tuple) else (item,))}
+    if contents is not None and contents.live is not None:
         places = filter(is_plain_value, (_key(part) for part, _ in items))
-        held = [holds.live[place] for place in places if place in holds.live]
+        before = [contents.live[place] for place in places if place in contents.live]
     else:
-        held = _items_of(real)
-    yield from (value for value in held if id(value) not in kept)
+        before = _items_of(real)
+    yield from (value for value in before if id(value) not in remaining_ids)
 
 
 def _key(part: VariableTracker) -> object:
@@ -121,14 +121,14 @@ def _ends_observably(ctx: Interpreter, released: object) -> bool:
         value = waiting.pop()
         if isinstance(value, _LIVE_ON) and not isinstance(value, torch.Tensor):
             continue
-        if has_finalizer(type(value)) or is_weakly_referenced(value) or _is_suspended(value) or _is_asked_for(ctx, value):
+        if has_finalizer(type(value)) or is_weakly_referenced(value) or _is_suspended(value) or _is_dereferenced(ctx, value):
             return True
         if isinstance(value, torch.Tensor):
             continue
-        for held in gc.get_referents(value):
-            if id(held) not in seen and gc.is_tracked(held):
-                seen.add(id(held))
-                waiting.append(held)
+        for referent in gc.get_referents(value):
+            if id(referent) not in seen and gc.is_tracked(referent):
+                seen.add(id(referent))
+                waiting.append(referent)
     return False
 
 
@@ -136,6 +136,6 @@ def _is_suspended(value: Any) -> bool:
     return type(value) is types.GeneratorType and value.gi_frame is not None and value.gi_frame.f_lasti > 0
 
 
-def _is_asked_for(ctx: Interpreter, value: object) -> bool:
+def _is_dereferenced(ctx: Interpreter, value: object) -> bool:
     """Whether the program has called a weak reference to the object in this attempt."""
     return any(ctx.journal.tracker_of(reference) is not None for reference in weakref.getweakrefs(value))

@@ -41,11 +41,11 @@ def refuse_observed_end(frame: SymbolicFrame, value: VariableTracker, ctx: Inter
 
 
 def _types_in(value: Any, depth: int = 3) -> Iterator[type[Any]]:
-    """The type of an object; of a tuple, list or dict also those of what it holds."""
+    """The type of an object; of a tuple, list or dict also those of its items."""
     yield type(value)
     if depth and type(value) in (tuple, list, dict):
-        for held in (*value, *value.values()) if type(value) is dict else value:
-            yield from _types_in(held, depth - 1)
+        for item in (*value, *value.values()) if type(value) is dict else value:
+            yield from _types_in(item, depth - 1)
 
 
 def has_finalizer(cls: type[Any]) -> bool:
