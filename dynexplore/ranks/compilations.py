@@ -133,6 +133,7 @@ def _key(recording: Recording, entered: ev.FrameEntered) -> Key:
     return short_file(code.file) if is_library(code.file) else code.file, name, code.first_line
 
 
+_LONGEST_CODE = 60
 _MOST_REASONS = 3
 """The maximum number of recompile reasons in one line."""
 
@@ -159,7 +160,8 @@ def _failure(recording: Recording, frame: int) -> str:
 def _break_words(recording: Recording, broke: ev.GraphBroke) -> str:
     line = own_line(broke, recording) or library_line(broke)  # the cause ends with a library's line
     place = f"{short_file(line.file)}:{line.line}" if line is not None else "an unknown line"
-    return f"at {place}: {cause_of(broke)}"
+    code = f" (`{ev.clip(line.code.strip(), _LONGEST_CODE)}`)" if line is not None and line.code.strip() else ""
+    return f"at {place}{code}: {cause_of(broke)}"
 
 
 # -- normalization for comparison ------------------------------------------------------------------------------------------

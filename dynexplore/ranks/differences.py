@@ -177,7 +177,7 @@ class _AlignedCompilations:
     def pair(self, by_rank: Mapping[int, Compilation]) -> Iterator[Difference]:
         checks = (_failure, _order, _graph, _broke, _buckets, _cause, _guards)
         pair_differences = [difference for check in checks if (difference := check(by_rank)) is not None]
-        if "collectives" in [difference.kind for difference in pair_differences]:
+        if {"collectives", "break"} & {difference.kind for difference in pair_differences}:  # then the graph differs as well
             pair_differences = [difference for difference in pair_differences if difference.kind != "graph"]
         yield from pair_differences
 

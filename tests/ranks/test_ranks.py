@@ -99,6 +99,15 @@ def test_a_function_of_one_rank_alone() -> None:
     assert told(ranks_of(MadeUp(0).compiled(0), MadeUp(1).compiled(0, more=(limit,)))) == [("failure", (1,))]
 
 
+def test_a_graph_that_ends_early_is_told_as_its_break() -> None:
+    """Where one rank breaks the graph, its operators are other ones as well: the break is what there is to fix."""
+    line = ev.UserFrame("/jobs/train.py", 13, "step", code="    print(rank)")
+    broke = ev.GraphBroke(frame=1, attempt=1, kind="GB1", title="a print", reason="", user_stack=(line,))
+    ranks = ranks_of(MadeUp(0).compiled(0), MadeUp(1).compiled(0, op="torch.tanh", more=(broke,)))
+    assert told(ranks) == [("break", (1,))]
+    assert ranks.differences()[0].cause == "rank 1 breaks the graph at train.py:13 (`print(rank)`): a print"
+
+
 def test_buckets_that_differ_are_told() -> None:
     """DDP's pieces of a graph are laid beside each other, too; where they are alike they stand once."""
 
