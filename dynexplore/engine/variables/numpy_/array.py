@@ -51,7 +51,15 @@ METHODS = _words(
     """
 )
 _LAYOUT_ATTRIBUTES = _words("ndim itemsize strides")
-_OF_DATA = {"item": "DX101", "tolist": "DX102", "tobytes": "DX102"}
+_OF_DATA = {
+    "item": ("DX101", "ndarray.item()"), "tolist": ("DX102", "ndarray.tolist()"), "tobytes": ("DX102", "ndarray.tobytes()"),
+    "__float__": ("DX101", "float() of an array"), "__int__": ("DX101", "int() of an array"),
+    "__index__": ("DX101", "operator.index() of an array"),
+}
+"""Methods that need data: the kind of break, and the operation in its report."""
+
+_NUMBER_OF = {"item": None, "__float__": torch.sym_float, "__int__": torch.sym_int}
+"""Methods that convert a single element to a number: what converts a number of another type."""
 
 
 class ArrayVariable(VariableTracker):
@@ -110,8 +118,11 @@ class ArrayVariable(VariableTracker):
         traced(ctx, "setitem", _set_item, [self, key, value], {})
 
     def call_method(self, ctx: TraceContext, name: str, args: Args, kwargs: Kwargs) -> VariableTracker:
+        if name in _NUMBER_OF and not args and not kwargs and not self.model.ndim and self.model.dtype.kind in "fi":
+            return self._number(ctx, name)
         if name in _OF_DATA:
-            ctx.break_graph(_OF_DATA[name], operation=f"ndarray.{name}()")
+            kind, operation = _OF_DATA[name]
+            ctx.break_graph(kind, operation=operation)
         if name == "fill" and len(args) == 1 and not self.is_scalar():
             self.set_item(ctx, ConstantVariable(Ellipsis), args[0])
             return ConstantVariable(None)
@@ -120,6 +131,14 @@ class ArrayVariable(VariableTracker):
         if name not in METHODS or not kwargs.keys().isdisjoint(("out", "where", "casting", "order", "kind")):
             ctx.break_graph("DX207", function=f"ndarray.{name}")
         return traced(ctx, f"ndarray.{name}", getattr(type(self.model), name), [self, *args], kwargs)
+
+    def _number(self, ctx: TraceContext, name: str) -> VariableTracker:
+        """The element as a Python number: a graph break, or a symbol if these are captured."""
+        number = self.tensor.call_method(ctx, "item", (), {})
+        convert = _NUMBER_OF[name]
+        if convert is None or number.python_type() is {"__float__": float, "__int__": int}[name]:
+            return number
+        return ctx.operation("call_function", convert, [number], {})
 
     def reconstruct(self, build: Reconstruction) -> None:
         if not self.model.flags.writeable:

@@ -287,6 +287,44 @@ def test_errors_that_numpy_raises() -> None:
         assert_same_as_eager(divide, A, graphs=1)
 
 
+TO_NUMBERS = {
+    "item": lambda array: array.max().item(),
+    "float": lambda array: float(array.max()),
+    "int": lambda array: int(array.max()),
+    "item of 0-d": lambda array: np.asarray(array.max()).item(),
+    "float of one element": lambda array: float(array[:1][0]),
+    "float of many": lambda array: float(array),
+    "index": lambda array: [1, 2, 3][array.max() * 0],
+}
+
+
+@pytest.mark.parametrize("captured", [False, True])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "int32", "int64", "uint8", "bool"])
+@pytest.mark.parametrize("name", TO_NUMBERS)
+def test_an_element_as_a_number(name, dtype, captured) -> None:
+    """`float(array.max())` is `x.max().item()` in terms of arrays: a break of the same kind, or a symbol; errors are numpy's."""
+
+    def function(array):
+        number = TO_NUMBERS[name](array + array)
+        return number, type(number), np.ones(3, dtype="float32") * number
+
+    arrays = [np.array(values).astype(dtype) for values in ([1.5, -2, 3], [0, 7.25, 1], [2, 2, 2])]
+    with dynexplore.config.patch(capture_scalar_outputs=captured, log_level="ERROR"):
+        assert_same_as_eager(function, arrays[0], then=[(array,) for array in arrays[1:]])
+
+
+def test_converting_an_element_breaks_as_a_tensor_does() -> None:
+    """The reason is that a number is needed, whether of an array or of a tensor; its remedy captures both."""
+
+    def function(x):
+        low, high = x.numpy().min(), x.numpy().max()
+        return (x - float(low)) / float(high)
+
+    assert_same_as_eager(function, X, graphs=2, breaks=["DX101"])
+    with dynexplore.config.patch(capture_scalar_outputs=True):
+        assert_same_as_eager(function, X, graphs=1, breaks=[])
+
+
 def test_sizes_that_change() -> None:
     """Arrays of many lengths make two graphs."""
     others = [(np.ones(size),) for size in range(3, 8)]
