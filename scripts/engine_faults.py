@@ -29,7 +29,7 @@ from dynexplore.engine.aliasing.passes import PASSES
 from dynexplore.engine.aliasing.wrappers import WRAPPERS
 from dynexplore.engine.bytecode import OPCODES
 from dynexplore.engine.bytecode.opcodes import stack_change, stack_effect
-from dynexplore.engine.provenance import guard_check, module_guards
+from dynexplore.engine.provenance import guard_check, guard_codegen, guard_emitter, module_guards, torch_guards
 from dynexplore.engine.provenance.guards import GUARD_KINDS, GuardKind
 from dynexplore.engine.specialization.tables import NUMBER_ROWS, OBJECT_ROWS, SIZE_ROWS, STRIDE_ROWS
 from dynexplore.engine.translate import dispatch
@@ -122,18 +122,18 @@ def _break_condition(broken: str) -> None:
 
 
 def _rewrite_conditions(rewrite: Callable[[Any, str, str], str]) -> None:
-    right = guard_check._Emitter.require
+    right = guard_emitter.Emitter.require
 
     def require(self: Any, condition: str) -> None:
         if condition not in ("True", "") and not _is_asked_in_c():
             condition = rewrite(self, _part_of(self, condition), condition)
         right(self, condition)
 
-    guard_check._Emitter.require = require  # type: ignore[method-assign]
-    _tell(guard_check, "_emit_guard", lambda emitter, guard: guard.kind)
-    _tell(guard_check, "_emit_tensors", lambda *_: "TENSOR_MATCH")
-    _tell(guard_check, "_shape_relations", lambda *_: "SHAPE_ENV")
-    for grouped in (guard_check._DictFacts, guard_check._SequenceFacts):
+    guard_emitter.Emitter.require = require  # type: ignore[method-assign]
+    _tell(guard_codegen, "_emit_guard", lambda emitter, guard: guard.kind)
+    _tell(guard_codegen, "_emit_tensors", lambda *_: "TENSOR_MATCH")
+    _tell(guard_codegen, "_shape_relations", lambda *_: "SHAPE_ENV")
+    for grouped in (guard_codegen._DictFacts, guard_codegen._SequenceFacts):
         _tell(grouped, "emit", lambda *_: _ASKED_IN_C)
 
 
@@ -205,7 +205,7 @@ class _WatchedGuard:
         return holds
 
 
-_RightGuard: Any = guard_check.DictGuard
+_RightGuard: Any = guard_codegen.DictGuard
 
 
 def _guard_of(checks: list[Any]) -> Any:
@@ -214,7 +214,7 @@ def _guard_of(checks: list[Any]) -> Any:
 
 def _remake_dictionaries(make: Callable[[list[tuple[str, Any]]], Any]) -> None:
     """Make each `DictGuard` in another way, from pairs (kind of guard, compare)."""
-    collect, emit = guard_check._facts_of_dictionaries, guard_check._DictFacts.emit
+    collect, emit = guard_codegen._facts_of_dictionaries, guard_codegen._DictFacts.emit
     kinds: dict[int, list[str]] = {}
 
     def collect_kinds(guards: Any) -> Any:
@@ -225,11 +225,11 @@ def _remake_dictionaries(make: Callable[[list[tuple[str, Any]]], Any]) -> None:
 
     def emit_remade(self: Any, emitter: Any) -> None:
         pairs = list(zip(kinds.pop(id(self)), self.checks, strict=True))
-        guard_check.DictGuard = lambda checks: make(pairs)  # type: ignore[assignment, misc]
+        guard_codegen.DictGuard = lambda checks: make(pairs)  # type: ignore[assignment, misc]
         emit(self, emitter)
 
-    guard_check._facts_of_dictionaries = collect_kinds
-    guard_check._DictFacts.emit = emit_remade  # type: ignore[method-assign]
+    guard_codegen._facts_of_dictionaries = collect_kinds
+    guard_codegen._DictFacts.emit = emit_remade  # type: ignore[method-assign]
 
 
 # -- explanations of a miss -------------------------------------------------------------------------------------------
@@ -263,11 +263,11 @@ def _never_the_reason(kind: str) -> None:
 
 
 def _no_tensor_differs() -> None:
-    guard_check.TensorMatch.mismatch = lambda self, value: None  # type: ignore[method-assign]
+    torch_guards.TensorMatch.mismatch = lambda self, value: None  # type: ignore[method-assign]
 
 
 def _no_relation_fails() -> None:
-    guard_check.ShapeRelation.holds = lambda self, scope: True  # type: ignore[method-assign]
+    torch_guards.ShapeRelation.holds = lambda self, scope: True  # type: ignore[method-assign]
 
 
 def _no_overlap() -> None:

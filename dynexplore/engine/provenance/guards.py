@@ -5,7 +5,7 @@ tensor of shape (10,)", "`torch` is this module"). Each fact is a `Guard(source,
 of the original instruction that needed it. A kind is one row of `GUARD_KINDS` with two implementations: `condition`, Python text
 for the generated check, and `holds`, used to report which guard failed, with the expected and actual values.
 
-In: sources and live values, when a tracker first relies on them. Out: guards, which guard_check.py compiles into one function.
+In: sources and live values, when a tracker first relies on them. Out: guards, which guard_codegen.py compiles into one function.
 PyTorch's counterpart: `GuardBuilder` in torch/_dynamo/guards.py.
 """
 
@@ -333,7 +333,7 @@ _kind(
     "SUBCLASS_METADATA", "the metadata of the tensor subclass (`__tensor_flatten__`)",
     lambda v, e, n: f"{n.name(same_metadata)}({v}, {n.name(e)})", lambda v, e: same_metadata(v, e),
 )
-# The kinds below are checked all at once, by torch's own primitives or by ShapeEnv's expressions (guard_check.py).
+# The kinds below are checked all at once, by torch's own primitives or by ShapeEnv's expressions (torch_guards.py).
 _kind(
     "TENSOR_MATCH", "class, dtype, device, requires_grad, dispatch keys, ndim, sizes and strides of the tensor",
     lambda v, e, n: "True", lambda v, e: True, _tensor_words,

@@ -19,9 +19,8 @@ The same walk checks two more kinds of facts that are not about an object's dict
 Facts about objects, classes and functions of libraries are recorded in the same way, but not displayed as guards: they are part of
 GLOBAL_STATE.
 
-In: facts, recorded by the trackers of objects, classes and modules while a frame is interpreted (live objects are not mutated
-meanwhile). Out: the specs of a `GuardWalk`, and text for reports. PyTorch's counterpart: the GuardManager tree over `__dict__`
-accessors in torch/_dynamo/guards.py.
+In: facts (identity_facts.py), recorded by trackers while a frame is interpreted (live objects are not mutated meanwhile). Out:
+a `GuardWalk`, and text. PyTorch's counterpart: the GuardManager tree over `__dict__` accessors in torch/_dynamo/guards.py.
 """
 
 from __future__ import annotations
@@ -30,167 +29,29 @@ import abc
 import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import field
-from types import BuiltinFunctionType, FunctionType
 from typing import Any
-
-import torch
 
 from dynexplore.engine.native import type_version
 from dynexplore.engine.provenance.guards import Guard
+from dynexplore.engine.provenance.identity_facts import (
+    ABSENT,
+    IMMUTABLE,
+    ClassFacts,
+    Lookup,
+    ObjectFacts,
+    function_spec,
+    short_text,
+)
 from dynexplore.engine.provenance.sources import NamedSource, ObjectSource, Source
 from dynexplore.engine.raw_attributes import (
     class_flags,
-    class_mro,
     class_qualname,
     has_python_getattribute,
-    instance_dict,
-    is_a,
-    literal_text,
 )
 from dynexplore.engine.records import record
 
-Check = tuple[Any, str, Any]
-LookupCheck = tuple[str, Any, str, Any]
-ClassSpec = tuple[type[Any], int, bool, tuple[LookupCheck, ...]]
-FunctionSpec = tuple[Any, Any, tuple[Check, ...] | None, tuple[Check, ...] | None]
-
 # Guards of these kinds follow from identity, for the values that are recorded here (EQUALS: immutable constants only).
 IMPLIED_BY_IDENTITY = frozenset({"TYPE_MATCH", "ID_MATCH", "FUNCTION_MATCH", "NN_MODULE", "CODE_MATCH", "EQUALS"})
-
-
-@record(frozen=False, eq=False)
-class ObjectFacts:
-    """The facts about one held object; `label` is the displayed path."""
-
-    value: Any
-    label: str
-    source: Source
-    same: dict[str, Any] = field(default_factory=dict)
-    absent: dict[str, None] = field(default_factory=dict)
-    empty: dict[str, None] = field(default_factory=dict)
-    items: dict[str, dict[Any, Any]] = field(default_factory=dict)
-    complete: dict[str, None] = field(default_factory=dict)  # the dictionaries of `items` whose complete, ordered keys are guarded
-
-    def checks(self) -> tuple[Check, ...]:
-        """The facts in the form that `GuardWalk` takes."""
-        own = instance_dict(self.value) if self.items else {}
-        return (
-            *((key, *by_identity(expected)) for key, expected in self.same.items()),
-            *((key, "absent", None) for key in self.absent),
-            *((key, "empty", None) for key in self.empty),
-            *((key, *self._item_checks(key, own[key])) for key in self.items),
-        )
-
-    def _item_checks(self, key: str, mapping: dict[Any, Any]) -> tuple[str, tuple[Check, ...]]:
-        expected_items = self.items[key]
-        if key in self.complete:
-            return "items", _all_items(mapping, expected_items)
-        return "some", _some_items(mapping, expected_items)
-
-    def __str__(self) -> str:
-        """The facts as text for the views: `training is True; _parameters: weight, bias; no forward of its own`."""
-        words = [f"{key} is {_short(expected)}" for key, expected in self.same.items()]
-        words += [f"{key}: {', '.join(_names(expected_items))}" for key, expected_items in self.items.items()]
-        words += [f"empty: {', '.join(self.empty)}"] * bool(self.empty)
-        words += [f"absent: {', '.join(self.absent)}"] * bool(self.absent)
-        return "; ".join(words) or "this object"
-
-
-def by_identity(expected: Any) -> tuple[str, Any]:
-    """The kind and payload that compare with `expected` by identity, with a weak reference if possible."""
-    try:
-        weakref.ref(expected)
-    except TypeError:
-        return "is", expected
-    return "is_weak", expected
-
-
-def _some_items(mapping: dict[Any, Any], expected_items: dict[Any, Any]) -> tuple[Check, ...]:
-    return tuple((key, *_item_check(mapping[key])) for key in expected_items)
-
-
-def _all_items(mapping: dict[Any, Any], expected_items: dict[Any, Any]) -> tuple[Check, ...]:
-    return tuple((key, *_item_check(value)) if key in expected_items else (key, "any", None) for key, value in mapping.items())
-
-
-def _item_check(expected: Any) -> tuple[str, Any]:
-    """The check of a dictionary item; not weak for tensors: `torch.utils.swap_tensors` refuses tensors with weak references."""
-    return ("is", expected) if isinstance(expected, torch.Tensor) else by_identity(expected)
-
-
-def _names(expected_items: dict[Any, Any]) -> list[str]:
-    return [str(key) for key in expected_items] or ["its keys"]
-
-
-def _short(value: Any) -> str:
-    if is_a(value, type, FunctionType, BuiltinFunctionType):
-        return str(class_qualname(value) if is_a(value, type) else value.__qualname__)
-    text = literal_text(value) if type(value) in (int, bool, float, str, tuple, type(None)) else f"a {type(value).__qualname__}"
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
-ABSENT = object()  # the result of a lookup that found nothing
-IMMUTABLE = 1 << 8  # Py_TPFLAGSIMMUTABLETYPE: builtin types cannot change
-
-
-@record(frozen=False)
-class Lookup:
-    """Where a lookup of `name` ended: at this very object (`expected`), at any value in the class `owner`, or nowhere.
-
-    `asked`: whether the program itself looked the name up, so that it is displayed.
-    """
-
-    name: str
-    after: type[Any] | None
-    expected: Any
-    owner: type[Any] | None
-    is_explicit: bool
-
-    def check(self) -> LookupCheck:
-        """The fact in the form that `GuardWalk` takes."""
-        if self.expected is ABSENT:
-            return self.name, self.after, "absent", None
-        if self.expected is None and self.owner is not None:
-            return self.name, self.after, "found_in", self.owner
-        return (self.name, self.after, *by_identity(self.expected[0]))
-
-
-@record(frozen=False, eq=False)
-class ClassFacts:
-    """The facts about lookups through one class; `tag` is its version when the first of them was recorded."""
-
-    cls: type[Any]
-    tag: int
-    lookups: dict[tuple[str, type[Any] | None], Lookup] = field(default_factory=dict)
-    bases: bool = False
-
-    def spec(self, written: Iterable[type[Any]]) -> ClassSpec:
-        """The facts in the form that `GuardWalk` takes; a class that the frame itself mutates has no stable tag."""
-        checks = tuple(lookup.check() for lookup in self.lookups.values())
-        if self.bases:
-            checks += (("__mro__", None, "mro", tuple(map(weakref.ref, class_mro(self.cls)))),)
-        by_name = any(cls is base for cls in written for base in class_mro(self.cls))
-        return self.cls, self.tag, by_name, checks
-
-    def is_shown(self) -> bool:
-        """Whether it is displayed: the program looked up something that it defined itself."""
-        return any(lookup.is_explicit for lookup in self.lookups.values())
-
-    def places(self) -> dict[str, str]:
-        """The displayed path of each name."""
-        owners = {lookup.name: self.cls if lookup.owner is None else lookup.owner for lookup in self.lookups.values()}
-        return {name: f"{class_qualname(owner)}.{name}" for name, owner in owners.items()}
-
-    def __str__(self) -> str:
-        """The facts as text: `scale is 3; `K` has no attribute `cache``."""
-        explicit = [lookup for lookup in self.lookups.values() if lookup.is_explicit]
-        words = [f"{lookup.name} is {_short(lookup.expected[0])}" for lookup in explicit
-                 if lookup.expected is not ABSENT and lookup.expected is not None]
-        words += [f"{lookup.name} is found in {class_qualname(lookup.owner)}" for lookup in explicit
-                  if lookup.expected is None and lookup.owner is not None]
-        missing = ", ".join(f"`{lookup.name}`" for lookup in explicit if lookup.expected is ABSENT)
-        words += [f"`{class_qualname(self.cls).rpartition('<locals>.')[2]}` has no attribute {missing}"] * bool(missing)
-        return "; ".join(words) or "the bases that it had"
 
 
 class SubclassAnswers:
@@ -226,7 +87,7 @@ class SubclassAnswers:
             cls, base, differs = self._now(answer)
             if differs:
                 words = ("a subclass", "no subclass") if answer[2] else ("no subclass", "a subclass")
-                return _short(cls), f"{words[0]} of {_short(base)}", f"{words[1]} of {_short(base)}"
+                return short_text(cls), f"{words[0]} of {short_text(base)}", f"{words[1]} of {short_text(base)}"
         return None
 
 
@@ -414,7 +275,7 @@ class ModuleGuards:
         functions = list(self._functions.values())
         rows = [
             *(StateRow(entry.label, number) for number, entry in enumerate(facts)),
-            *(StateRow(entry.label, None, {}, {key: _short(value) for key, value in entry.same.items()}) for entry in unshown),
+            *(StateRow(entry.label, None, {}, {key: short_text(value) for key, value in entry.same.items()}) for entry in unshown),
             *(StateRow(class_qualname(entry.cls), len(facts) + number if entry.is_shown() else None, entry.places())
               for number, entry in enumerate(classes)),
             *(StateRow(function.__qualname__, None) for function in functions),
@@ -422,14 +283,8 @@ class ModuleGuards:
         if not rows:
             return None
         specs = [(entry.value, type(entry.value), entry.checks()) for entry in (*facts, *unshown)]
-        native_walk = make(specs, [entry.spec(self._written.values()) for entry in classes], list(map(_function_spec, functions)))
+        native_walk = make(specs, [entry.spec(self._written.values()) for entry in classes], list(map(function_spec, functions)))
         return StateWalk(native_walk, tuple(rows))
-
-
-def _function_spec(function: Any) -> FunctionSpec:
-    defaults = tuple((str(place), *by_identity(value)) for place, value in enumerate(function.__defaults__ or ()))
-    keywords = tuple((name, *by_identity(value)) for name, value in (function.__kwdefaults__ or {}).items())
-    return function, function.__code__, defaults, keywords
 
 
 @record()
@@ -492,4 +347,4 @@ _EXPECTED = {
 def _actual(kind: str, actual: Any) -> str:
     if kind in ("items", "some", "empty") and isinstance(actual, dict):
         return f"{type(actual).__qualname__} of {', '.join(map(str, actual)) or 'nothing'}"
-    return _short(actual)
+    return short_text(actual)

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from dynexplore.engine.errors import MarkViolated
 from dynexplore.engine.native import GuardWalk
-from dynexplore.engine.provenance.guard_check import GuardCheck, ShapeExpressions, compile_check
+from dynexplore.engine.provenance.guard_check import GuardCheck
+from dynexplore.engine.provenance.guard_codegen import ShapeExpressions, compile_check
 from dynexplore.engine.provenance.guard_filter import GuardFilter, apply_guard_filter
 from dynexplore.engine.provenance.guards import Guard
 from dynexplore.engine.provenance.module_guards import StateWalk

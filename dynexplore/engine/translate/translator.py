@@ -27,10 +27,10 @@ from dynexplore.engine.graph.builder import GraphBuilder
 from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.phases import timed
 from dynexplore.engine.policy.error_on_graph_break import breaks_are_errors
-from dynexplore.engine.provenance.guard_check import GlobalState
 from dynexplore.engine.provenance.guards import GuardSet
 from dynexplore.engine.provenance.module_guards import ModuleGuards
 from dynexplore.engine.provenance.sources import GlobalsSource, Scope, Source
+from dynexplore.engine.provenance.torch_guards import GlobalState
 from dynexplore.engine.raw_attributes import has_python_getattribute
 from dynexplore.engine.specialization.decide import Options, Specializer
 from dynexplore.engine.specialization.shape_env import make_shape_env, relies_on_unnamed_sizes

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 import torch.fx
 
-from dynexplore.engine.provenance.guard_check import TensorMatch
 from dynexplore.engine.provenance.sources import ObjectSource, Source
+from dynexplore.engine.provenance.torch_guards import TensorMatch
 from dynexplore.engine.specialization import marks
 from dynexplore.engine.specialization.shape_env import dynamic_context
 from dynexplore.engine.translate import operations

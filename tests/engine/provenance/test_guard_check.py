@@ -11,9 +11,10 @@ import torch
 
 import dynexplore
 from dynexplore.engine import events as ev
-from dynexplore.engine.provenance.guard_check import compile_check, describe_tensor
+from dynexplore.engine.provenance.guard_codegen import compile_check
 from dynexplore.engine.provenance.guards import GuardSet, Identity
 from dynexplore.engine.provenance.sources import LocalSource, Scope
+from dynexplore.engine.provenance.torch_guards import describe_tensor
 from dynexplore.engine.runtime.optimized import wrap
 from dynexplore.engine.runtime.stores import Options
 from dynexplore.recording.recording import Recording

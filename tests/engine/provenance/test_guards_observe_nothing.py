@@ -17,7 +17,7 @@ import pytest
 import torch
 
 import dynexplore
-from dynexplore.engine.provenance.guard_check import compile_check
+from dynexplore.engine.provenance.guard_codegen import compile_check
 from dynexplore.engine.provenance.guards import GuardSet
 from dynexplore.engine.provenance.sources import LocalSource, Scope
 from engine_checks import graphs_compiled

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 if TYPE_CHECKING:
     from dynexplore.engine.graph.builder import GraphBuilder
     from dynexplore.engine.graph.torch_function_probe import TorchFunctionDispatched
-    from dynexplore.engine.provenance.guard_check import GlobalState
     from dynexplore.engine.provenance.module_guards import ModuleGuards
     from dynexplore.engine.provenance.sources import Source
+    from dynexplore.engine.provenance.torch_guards import GlobalState
     from dynexplore.engine.specialization.decide import Specializer
     from dynexplore.engine.variables.contract.active_mode import ActiveMode
     from dynexplore.engine.variables.contract.base import Args, Kwargs, VariableTracker

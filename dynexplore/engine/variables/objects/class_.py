@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.policy.external_effects import kind_of_break
 from dynexplore.engine.provenance.guards import Identity
-from dynexplore.engine.provenance.module_guards import IMMUTABLE
+from dynexplore.engine.provenance.identity_facts import IMMUTABLE
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.raw_attributes import class_dict, class_flags, class_mro, class_name, class_qualname, is_c_type, is_subtype
 from dynexplore.engine.variables.contract.base import Args, Kwargs, NotConstant, VariableTracker

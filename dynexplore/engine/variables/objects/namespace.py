@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.provenance.guards import Identity
-from dynexplore.engine.provenance.module_guards import ABSENT
+from dynexplore.engine.provenance.identity_facts import ABSENT
 from dynexplore.engine.provenance.sources import BuiltinSource, GlobalSource, GlobalsSource, ModuleSource, Source
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.objects.instance_attribute_guards import needs_no_source

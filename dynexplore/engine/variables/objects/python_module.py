@@ -14,7 +14,7 @@ import types
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from dynexplore.engine.provenance.module_guards import ABSENT
+from dynexplore.engine.provenance.identity_facts import ABSENT
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.raw_attributes import module_name
 from dynexplore.engine.variables.contract.base import VariableTracker, type_tracker

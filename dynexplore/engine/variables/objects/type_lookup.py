@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.native import compares_name
 from dynexplore.engine.provenance.guards import Identity
-from dynexplore.engine.provenance.module_guards import ABSENT, IMMUTABLE
+from dynexplore.engine.provenance.identity_facts import ABSENT, IMMUTABLE
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.raw_attributes import class_dict, class_flags, class_mro, class_qualname
 from dynexplore.engine.records import record

@@ -1,6 +1,6 @@
 """`torch.set_default_device`, and a block of `torch.device` around the call: the mode stays active, frames are captured under it.
 
-The rules stand in engine/runtime/foreign_modes.py and engine/provenance/guard_check.py.
+The rules stand in engine/runtime/foreign_modes.py and engine/provenance/torch_guards.py.
 """
 
 from __future__ import annotations
