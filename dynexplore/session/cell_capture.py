@@ -27,9 +27,11 @@ from dynexplore.engine.native import FrameState, RegionCall, function_of
 from dynexplore.engine.records import record
 from dynexplore.engine.runtime.stores import Store
 from dynexplore.recording.recording import Recording
+from dynexplore.session.call_facts import DRIVING_TYPES, why_around
+from dynexplore.session.code_facts import callees_of, facts_of, with_nested
 from dynexplore.session.program_capture import ProgramCapture
 from dynexplore.session.target_search import imports_unhooked
-from dynexplore.session.targets import DRIVING_TYPES, Choice, Pattern, Targets, callees_of, facts_of, why_around, with_nested
+from dynexplore.session.targets import Choice, Pattern, Targets
 
 # -- the table ----------------------------------------------------------------------------------------------------------------
 

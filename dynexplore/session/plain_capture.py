@@ -32,8 +32,9 @@ from dynexplore.engine.runtime.api import make_store
 from dynexplore.engine.runtime.backends import resolve
 from dynexplore.engine.runtime.stores import Options, Store
 from dynexplore.recording.recording import Recording
+from dynexplore.session.call_facts import MODULE_CALL
 from dynexplore.session.target_search import TargetSearch, Visit
-from dynexplore.session.targets import MODULE_CALL, Choice, Targets
+from dynexplore.session.targets import Choice, Targets
 
 
 class PlainCapture:

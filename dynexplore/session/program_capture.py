@@ -29,9 +29,10 @@ from dynexplore.engine.runtime.api import make_store
 from dynexplore.engine.runtime.backends import CompilerFn, resolve
 from dynexplore.engine.runtime.stores import Options, Store
 from dynexplore.recording.recording import Recording
+from dynexplore.session.call_facts import MODULE_CALL
 from dynexplore.session.session import watched_store
 from dynexplore.session.target_search import TargetSearch, Visit
-from dynexplore.session.targets import MODULE_CALL, Choice, Targets, call_of
+from dynexplore.session.targets import Choice, Targets, call_of
 
 
 class TargetCapture:

@@ -36,7 +36,8 @@ from dynexplore.engine.policy.trace_rules import OWN_FOLDER
 from dynexplore.engine.recorder import Recorder
 from dynexplore.engine.runtime import foreign_modes
 from dynexplore.recording.recording import Recording
-from dynexplore.session.targets import MODULE_CALL, Choice, Targets
+from dynexplore.session.call_facts import MODULE_CALL
+from dynexplore.session.targets import Choice, Targets
 
 Visit = tuple[Region, Callable[[Any, BaseException | None], object]]
 """The region that a frame belongs to, and the callback for its return value or exception when it has ended."""

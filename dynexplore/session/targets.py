@@ -16,15 +16,13 @@ PyTorch's counterpart: none; there the user marks what to compile.
 
 from __future__ import annotations
 
-import dis
 import fnmatch
 import functools
 import inspect
-import io
 import os
 import sys
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -33,12 +31,10 @@ import torch
 from dynexplore.engine.bytecode import argument_slots
 from dynexplore.engine.native import UNBOUND, FrameState, function_of
 from dynexplore.engine.policy.trace_rules import is_of_the_program
-from dynexplore.engine.raw_attributes import is_a
 from dynexplore.engine.records import record
 from dynexplore.engine.runtime import foreign_modes
-
-MODULE_CALL: types.CodeType = torch.nn.Module.__call__.__code__
-"""The code of the frame with which each call of a module begins."""
+from dynexplore.session.call_facts import DRIVING_TYPES, MODULE_CALL, holds_tensor, why_around
+from dynexplore.session.code_facts import COMPREHENSIONS, CodeFacts, facts_of
 
 _Named = tuple[str, str, int, int]
 """The name of a function, its file, and its first and last line."""
@@ -82,183 +78,6 @@ def _fits(text: str, name: str, file: str, first_line: int, last_line: int, is_m
 
 def _ends_with(file: str, path: str) -> bool:
     return file == path or os.path.abspath(file).endswith(os.sep + os.path.normpath(path).lstrip(f".{os.sep}"))
-
-
-# -- facts of a code object -----------------------------------------------------------------------------------------------------
-
-_CALLS_BACKWARD = "it calls backward()"
-_STEPS = "it calls step() of an optimizer or environment"
-_LOADS = "it creates a data loader"
-_USES_FILES = "it reads or writes files"
-_READS_ARGUMENTS = "it reads the command line"
-_SWITCHES = "it calls train() or eval()"
-_TAKES_GRADIENTS = "it calls torch.autograd.grad"
-
-NAMES_OF_DRIVERS: Mapping[str, str] = {
-    "backward": _CALLS_BACKWARD,
-    "zero_grad": _STEPS,
-    "DataLoader": _LOADS,
-    **dict.fromkeys(
-        ("open", "load", "save", "dump", "makedirs", "mkdir", "loadtxt", "savetxt", "imread", "imwrite", "read_csv"), _USES_FILES
-    ),
-    **dict.fromkeys(("load_state_dict", "save_pretrained", "from_pretrained"), _USES_FILES),
-    **dict.fromkeys(("ArgumentParser", "parse_args"), _READS_ARGUMENTS),
-}
-"""A name that a function uses -> why the function drives a program and is not part of a model."""
-
-METHODS_OF_DRIVERS: Mapping[str, str] = {"step": _STEPS, "eval": _SWITCHES, "train": _SWITCHES}
-"""The same for names that are called as methods; as plain attributes they have another meaning."""
-
-_FILLS_PARAMETERS = frozenset(name for name in vars(torch.nn.init) if name.endswith("_") and not name.startswith("_"))
-_NAMES_OF_FILLING = frozenset({"reset_parameters", "_reset_parameters", "init_weights", "_init_weights"})
-_COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
-_JUMPS_BACK = "JUMP_BACKWARD"
-_MOST_CODES = 4096
-"""How many code objects are remembered: their facts, and the names that they use."""
-
-
-@dataclass(frozen=True)
-class CodeFacts:
-    """Facts from the instructions of a function, and of the program's functions that it calls.
-
-    drives: why the function drives a program, in words; "" if nothing indicates that. fills_parameters: it initializes parameters.
-    loops: it contains a loop. calls_itself: it calls its first argument (`self(x)`), or the `forward` of something.
-    """
-
-    drives: str = ""
-    fills_parameters: bool = False
-    loops: bool = False
-    calls_itself: bool = False
-
-
-def facts_of(function: types.FunctionType, is_own: Callable[[str], bool] = is_of_the_program) -> CodeFacts:
-    """The facts of a function's code, including those of its callees in the program; `is_own` identifies the program's files.
-
-    >>> def train(loss):
-    ...     loss.backward()
-    >>> facts_of(train).drives
-    'it calls backward()'
-    """
-    own = _own_facts(function.__code__)
-    drives = _own_reason(function) or next((reason for reason in map(_drives, callees_of(function, is_own)) if reason), "")
-    return CodeFacts(drives, own.fills_parameters, own.loops, own.calls_itself)
-
-
-def _drives(function: types.FunctionType) -> str:
-    why = _own_reason(function)
-    return f"{why}, in {function.__qualname__}" if why else ""
-
-
-def _own_reason(function: types.FunctionType) -> str:
-    """Why the function drives a program, without its callees; "" if nothing indicates that."""
-    return _own_facts(function.__code__).drives or (_TAKES_GRADIENTS if _takes_gradients(function) else "")
-
-
-def _takes_gradients(function: types.FunctionType) -> bool:
-    """Whether it calls `torch.autograd.grad`, as `grad` or as `autograd.grad`; `torch.func.grad` is another function."""
-    return any(
-        function.__globals__.get(name) is torch.autograd.grad or (name == "grad" and "autograd" in code.co_names)
-        for code in with_nested(function.__code__)
-        for name in code.co_names
-    )
-
-
-@functools.lru_cache(_MOST_CODES)
-def _own_facts(code: types.CodeType) -> CodeFacts:
-    """Facts of one code object and the code objects nested in it. Many functions call the same one, so it is read once."""
-    names: set[str] = set()
-    drives = ""
-    loops = calls_itself = False
-    for nested in with_nested(code):
-        names.update(nested.co_names)
-        drives = drives or next((NAMES_OF_DRIVERS[name] for name in nested.co_names if name in NAMES_OF_DRIVERS), "")
-        steps = list(dis.get_instructions(nested))
-        methods = [step.argval for step in steps if _loads_method(step)]
-        drives = drives or next((METHODS_OF_DRIVERS[name] for name in methods if name in METHODS_OF_DRIVERS), "")
-        loops |= any(step.opname.startswith(_JUMPS_BACK) for step in steps)
-        calls_itself |= "forward" in methods or _calls_first_argument(nested, steps)
-    fills = code.co_name in _NAMES_OF_FILLING or ("init" in names and not names.isdisjoint(_FILLS_PARAMETERS))
-    return CodeFacts(drives, fills, loops, calls_itself)
-
-
-def _loads_method(step: dis.Instruction) -> bool:
-    return step.opname == "LOAD_METHOD" or "NULL|self" in step.argrepr
-
-
-_READS_A_PART = frozenset({"LOAD_ATTR", "LOAD_METHOD", "BINARY_SUBSCR", "BINARY_OP"})
-
-
-def _calls_first_argument(code: types.CodeType, steps: list[dis.Instruction]) -> bool:
-    """Whether the first argument itself is called: it is loaded next to the NULL that goes below or above a callee."""
-    if not code.co_argcount:
-        return False
-    first = code.co_varnames[0]
-
-    def is_first(step: dis.Instruction) -> bool:
-        return step.opname.startswith("LOAD_FAST") and step.argval == first  # LOAD_FAST, or a checked or borrowed variant
-
-    triples = zip(steps, steps[1:], steps[2:], strict=False)
-    return any(
-        (a.opname == "PUSH_NULL" and is_first(b) and c.opname not in _READS_A_PART) or (is_first(a) and b.opname == "PUSH_NULL")
-        for a, b, c in triples
-    )
-
-
-def with_nested(code: types.CodeType) -> Iterator[types.CodeType]:
-    """A code object and the code objects nested in it."""
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from with_nested(constant)
-
-
-_METHODS_OF_TENSORS = frozenset(dir(torch.Tensor))
-
-MOST_CALLEES = 200
-"""The maximum number of functions that are inspected as callees of a function."""
-
-
-def callees_of(function: types.FunctionType, is_own: Callable[[str], bool] = is_of_the_program) -> Iterator[types.FunctionType]:
-    """The functions of the program that a function calls, directly or indirectly, as far as names can be resolved."""
-    seen = {id(function.__code__)}
-    waiting = [function]
-    while waiting and len(seen) < MOST_CALLEES:
-        for callee in _named_by(waiting.pop(), is_own):
-            if id(callee.__code__) not in seen:
-                seen.add(id(callee.__code__))
-                waiting.append(callee)
-                yield callee
-
-
-def _named_by(function: types.FunctionType, is_own: Callable[[str], bool]) -> Iterator[types.FunctionType]:
-    """The program's functions that a function references by name: globals, methods of its own class, and methods of any class that
-    its module names, since the class of `layer` in `layer.fit(x)` is unknown before it runs. What tensors have is theirs.
-    """
-    owner = _owner_of(function)
-    classes = [value for value in function.__globals__.values() if is_a(value, type) and value is not owner]
-    for name, is_method in _names_of(function.__code__):
-        own = [inspect.getattr_static(owner, name, None)] if owner else []
-        others = [vars(cls).get(name) for cls in classes] if is_method else []
-        for value in (function.__globals__.get(name), *own, *others):
-            value = inspect.unwrap(value) if isinstance(value, types.FunctionType) else getattr(value, "__func__", value)
-            if isinstance(value, types.FunctionType) and is_own(value.__code__.co_filename):
-                yield value
-
-
-@functools.lru_cache(_MOST_CODES)
-def _names_of(code: types.CodeType) -> tuple[tuple[str, bool], ...]:
-    """The names that a code object and those nested in it use, and whether as a method that no tensor has."""
-    names = []
-    for nested in with_nested(code):
-        methods = {step.argval for step in dis.get_instructions(nested) if _loads_method(step)} - _METHODS_OF_TENSORS
-        names += [(name, name in methods) for name in nested.co_names]
-    return tuple(names)
-
-
-def _owner_of(function: types.FunctionType) -> type | None:
-    name = function.__qualname__.rpartition(".")[0]
-    owner = function.__globals__.get(name)
-    return owner if isinstance(owner, type) else None
 
 
 # -- facts of a call --------------------------------------------------------------------------------------------------------------
@@ -327,107 +146,6 @@ class Call:
         return (values[name] for name in self.code.co_names if name in values)
 
 
-_DEPTH = 3
-_MOST_ITEMS = 50
-
-
-def holds_tensor(value: Any, depth: int = _DEPTH) -> bool:
-    """Whether a value is a tensor, or a container or record with a tensor a few levels inside.
-
-    >>> holds_tensor({"ids": [torch.ones(1)]}), holds_tensor("text")
-    (True, False)
-    """
-    if isinstance(value, torch.Tensor):
-        return True
-    if depth == 0 or isinstance(value, str | bytes | int | float | torch.nn.Module | types.FunctionType):
-        return False
-    items: Iterable[Any]
-    if isinstance(value, list | tuple | set | frozenset):
-        items = list(value)[:_MOST_ITEMS]
-    elif isinstance(value, dict):
-        items = list(value.values())[:_MOST_ITEMS]
-    elif hasattr(type(value), "__dataclass_fields__"):
-        items = list(getattr(value, "__dict__", {}).values())[:_MOST_ITEMS]
-    else:
-        return False
-    return any(holds_tensor(item, depth - 1) for item in items)
-
-
-DRIVING_TYPES: tuple[type, ...] = (
-    torch.optim.Optimizer,
-    torch.optim.lr_scheduler.LRScheduler,
-    torch.utils.data.Dataset,
-    torch.utils.data.Sampler,
-    torch.utils.data.DataLoader,
-    io.IOBase,
-    torch.autograd.function.FunctionCtx,
-)
-"""A function that takes one of these drives a program, reads data, or belongs to a custom autograd function."""
-
-
-_OPTIMIZES = "an optimizer runs it"
-_AROUND: tuple[tuple[str, str], ...] = (
-    (f"{os.sep}torch{os.sep}utils{os.sep}data{os.sep}", "a data loader runs it"),
-    (f"{os.sep}torch{os.sep}autograd{os.sep}", "autograd runs it"),
-    (f"{os.sep}torch{os.sep}optim{os.sep}", _OPTIMIZES),
-    (f"{os.sep}torch{os.sep}export{os.sep}", "torch.export runs it"),
-    (f"{os.sep}torch{os.sep}onnx{os.sep}", "torch.onnx runs it"),
-    (f"{os.sep}torch{os.sep}jit{os.sep}", "torch.jit runs it"),
-    (f"{os.sep}torch{os.sep}fx{os.sep}", "torch.fx runs it"),
-)
-"""Part of a file's path -> why nothing called below a frame of that file is a target."""
-
-_MODULE_FILE = MODULE_CALL.co_filename
-_STATE_DICT = frozenset({"load_state_dict", "state_dict", "_load_from_state_dict", "_save_to_state_dict"})
-"""Methods of modules that move parameters and call hooks of the program."""
-
-_OF_AUTOGRAD_AROUND_USERS = ("grad_mode.py", f"{os.sep}function.py", "profiler.py", "anomaly_mode.py")
-
-
-@functools.cache
-def _why_below(file: str) -> str:
-    if file.endswith(_OF_AUTOGRAD_AROUND_USERS):
-        return ""
-    return next((why for part, why in _AROUND if part in file), "")
-
-
-def why_around(innermost: types.FrameType | None, is_own: Callable[[str], bool] = is_of_the_program) -> str:
-    """Why nothing called below this frame is a target; "" if it may be."""
-    frame = innermost
-    while frame is not None:
-        code = frame.f_code
-        why = _why_below(code.co_filename)
-        if why and not (why == _OPTIMIZES and _is_in_closure(innermost, frame, is_own)):
-            return why
-        if code.co_name in _STATE_DICT and code.co_filename == _MODULE_FILE:
-            return "a state dict is loaded or saved"
-        if code.co_name == "__init__" and code.co_varnames and isinstance(frame.f_locals.get(code.co_varnames[0]), torch.nn.Module):
-            return "a module is being made"
-        if _is_class_body(code):
-            return "a class is being defined"
-        frame = frame.f_back
-    return ""
-
-
-def _is_in_closure(inner: types.FrameType | None, optimizer: types.FrameType, is_own: Callable[[str], bool]) -> bool:
-    """Whether a function of the program that is no method of an optimizer runs between the two frames: `step(closure)` calls it,
-    and it calls the model.
-    """
-    outermost = None
-    while inner is not None and inner is not optimizer:
-        outermost = inner if is_own(inner.f_code.co_filename) else outermost
-        inner = inner.f_back
-    if outermost is None:
-        return False
-    names = outermost.f_code.co_varnames[: outermost.f_code.co_argcount]
-    return not names or not isinstance(outermost.f_locals.get(names[0]), torch.optim.Optimizer)
-
-
-def _is_class_body(code: types.CodeType) -> bool:
-    """Whether this is the body of a `class` statement: it has no fast locals, and begins by storing the name of the class."""
-    return not code.co_flags & inspect.CO_OPTIMIZED and code.co_names[:3] == ("__name__", "__module__", "__qualname__")
-
-
 # -- the tables -------------------------------------------------------------------------------------------------------------------
 
 
@@ -464,7 +182,7 @@ def _is_method_of_driver(call: Call) -> bool:
 FUNCTION_ROWS: tuple[Row, ...] = (
     Row("library", _is_library, "never", "it is a function of a library"),
     Row("special", _is_special, "never", "Python calls it implicitly"),
-    Row("comprehension", lambda call: call.code.co_name in _COMPREHENSIONS, "never", "it is part of another function"),
+    Row("comprehension", lambda call: call.code.co_name in COMPREHENSIONS, "never", "it is part of another function"),
     Row("driver", lambda call: call.facts.drives, "never", "it drives the program"),
     Row("parameters", lambda call: call.facts.fills_parameters, "never", "it initializes parameters"),
     Row("around", lambda call: call.around, "not now", "something runs it that is never captured"),
@@ -565,7 +283,7 @@ class Targets:
             return refused
         call = Call(state, self)
         choice = self._of_module(call) if state.code is MODULE_CALL else self._of_function(call)
-        if not choice.is_target and choice.row not in _UNINTERESTING and state.code.co_name not in _COMPREHENSIONS:
+        if not choice.is_target and choice.row not in _UNINTERESTING and state.code.co_name not in COMPREHENSIONS:
             passed = self.note(choice)
             if passed is not None and choice.row == _NOT_NAMED:
                 self._remember_refusal(state, passed)

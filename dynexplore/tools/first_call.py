@@ -24,8 +24,9 @@ from dynexplore.engine.errors import DynexploreError
 from dynexplore.engine.native import CacheStore, Entry, FrameState, Region, RegionCall, unskip_code
 from dynexplore.engine.runtime import foreign_modes, optimized
 from dynexplore.session import torch_compiled
+from dynexplore.session.call_facts import MODULE_CALL
 from dynexplore.session.target_search import ProgramStopped, imports_unhooked
-from dynexplore.session.targets import MODULE_CALL, Targets, call_of
+from dynexplore.session.targets import Targets, call_of
 
 _DYNAMO = "torch._dynamo"
 

@@ -13,8 +13,9 @@ import pytest
 import torch
 
 from dynexplore.engine import events as ev
+from dynexplore.session.code_facts import facts_of
 from dynexplore.session.program_capture import ProgramCapture
-from dynexplore.session.targets import FUNCTION_ROWS, MODULE_ROWS, Pattern, Targets, facts_of
+from dynexplore.session.targets import FUNCTION_ROWS, MODULE_ROWS, Pattern, Targets
 
 HEAD = """
 import torch
