@@ -1,10 +1,10 @@
 """The public functions: enable and disable the engine for a function, a module or a block.
 
 The idea: this file only selects the store of a backend and its options, and wraps an object or enters a region for a block.
-convert.py does the rest.
+convert.py does the rest. `run` is in run_only.py; `disable`, `skip` and the marks are in decorators.py.
 
-In: the user's arguments. Out: `optimize`, `compile`, `run`, `disable`, `skip`, `reset`, the marks, and the backends by name.
-PyTorch's counterpart: torch/_dynamo/eval_frame.py, torch/_dynamo/decorators.py and torch.compile (torch/__init__.py).
+In: the user's arguments. Out: `optimize`, `compile`, `reset`, and the other public names of the engine. PyTorch's counterpart:
+torch/_dynamo/eval_frame.py and torch.compile (torch/__init__.py).
 """
 
 from __future__ import annotations
@@ -12,12 +12,8 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
-import threading
-import types
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any, NoReturn, TypeVar, cast
-
-import torch
 
 from dynexplore.engine import native
 from dynexplore.engine.config import config
@@ -26,13 +22,14 @@ from dynexplore.engine.errors import Unsupported
 from dynexplore.engine.nearest_name import did_you_mean
 from dynexplore.engine.phases import times
 from dynexplore.engine.policy.constant_functions import is_compiling
-from dynexplore.engine.policy.markers import REASON, RUNS, Mark, assume_constant_result, graph_break, mark, unmark
+from dynexplore.engine.policy.markers import assume_constant_result, graph_break
 from dynexplore.engine.provenance.guard_filter import GuardFilter
-from dynexplore.engine.runtime import convert, frame_facts, optimized, reports, stance, stores
+from dynexplore.engine.runtime import convert, optimized, reports, stance, stores
 from dynexplore.engine.runtime.backends import Backend, CompilerFn, list_backends, register_backend, resolve
+from dynexplore.engine.runtime.decorators import allow_in_graph, disable, disallow_in_graph, skip, substitute_in_graph
+from dynexplore.engine.runtime.run_only import run
 from dynexplore.engine.runtime.stores import Options, Store
 from dynexplore.engine.translate import unique_names
-from dynexplore.engine.variables.rules import rule
 
 __all__ = [
     "allow_in_graph",
@@ -53,7 +50,6 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 # -- regions -------------------------------------------------------------------------------------------------
@@ -292,185 +288,6 @@ def _inductor_option(name: str, value: Any) -> str:
     if inductor_options[full] is not None and not isinstance(value, option_type | int if option_type is float else option_type):
         raise ValueError(f"inductor's option {name!r} takes {option_type.__name__}, not {value!r}")
     return full
-
-
-# -- use cached entries only --------------------------------------------------------------------------------
-
-
-class _RunOnly:
-    """A block, or the calls of a function, that uses cache entries and compiles nothing new."""
-
-    def __init__(self, store: Store | None = None) -> None:
-        self._store = store
-        self._entered = _PerThread()
-
-    def __enter__(self) -> None:
-        block = native.RegionBlock(self._region())
-        self._entered.blocks.append(block)
-        frame_facts.run_only.depth += 1
-        block.__enter__()
-
-    def __exit__(self, *exc: object) -> None:
-        self._entered.blocks.pop().__exit__(*exc)
-        frame_facts.run_only.depth -= 1
-
-    def _region(self) -> native.Region | None:
-        outer = native.current()
-        if self._store is not None:
-            return native.Region(self._store.native, None)
-        if outer is not None:
-            return native.Region(outer.store, None)
-        latest = next(stores.all_stores(), None)
-        return native.Region(latest.native, None) if latest is not None else None
-
-    def __call__(self, target: Any) -> Any:
-        """Return the same function, using its cache entries of the most recently used backend."""
-        return _run_only_call(target)
-
-
-class _PerThread(threading.local):
-    def __init__(self) -> None:
-        self.blocks: list[native.RegionBlock] = []
-
-
-# These switch the region in which they run: with the hook disabled, their exit would restore the previous region.
-for _method in (_RunOnly.__enter__, _RunOnly.__exit__, _RunOnly._region):
-    native.skip_code(_method.__code__)
-
-
-def run(fn: Any = None) -> Any:
-    """Use existing cache entries, and compile nothing new: `run(fn)(x)`, `@run`, `@run()`, `with run():`.
-
-    A call that misses the cache runs as plain Python. `fn` is an optimized function or module, or the original one.
-    """
-    return _RunOnly() if fn is None else _run_only_call(fn)
-
-
-def _run_only_call(fn: Any) -> Any:
-    target = optimized.original_of(fn)
-    wrapped = fn if fn is not target else None
-    if isinstance(target, torch.nn.Module):
-        return _run_only_module(target, wrapped)
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        with _RunOnly(_store_with_entries_for(target)):
-            return (wrapped or target)(*args, **kwargs)
-
-    vars(call)[RUNS] = wrapped or target
-    return optimized.copy_metadata(call, target)
-
-
-def _run_only_module(module: torch.nn.Module, wrapped: Any) -> Any:
-    def call(*args: Any, **kwargs: Any) -> Any:
-        with _RunOnly():
-            return (wrapped if wrapped is not None else module)(*args, **kwargs)
-
-    return optimized.optimized_module(module, None, call)
-
-
-def _store_with_entries_for(target: Any) -> Store | None:
-    """The most recently used store with cache entries for a function or method."""
-    code = getattr(target, "__code__", None)
-    if not isinstance(code, types.CodeType):
-        return None
-    return next((store for store in stores.all_stores() if store.has_entries_for(code)), None)
-
-
-# -- disable ------------------------------------------------------------------------------------------------
-
-
-def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
-    """Run as plain Python, including everything that it calls: `disable(fn)`, `@disable`, `@disable()`, `with disable():`.
-    `recursive=False` is the same as `skip`. If captured code calls the function, the report shows the `reason`.
-    """
-    if not recursive:
-        return functools.partial(_skip_because, reason) if fn is None else _skip_because(reason, fn)
-    region = _DisabledRegion(None, reason)
-    return region if fn is None else region(fn)
-
-
-class _DisabledRegion(_Region):
-    """The result of `disable()`."""
-
-    def __init__(self, region: None, reason: str | None) -> None:
-        self.reason = reason
-
-    def __call__(self, target: T) -> T:
-        """Return the same function, method or module, which runs as plain Python."""
-        return cast(T, _with_reason(optimized.wrap(target, None, entry=False), self.reason))
-
-
-def _skip_because(reason: str | None, fn: T) -> T:
-    _with_reason(getattr(fn, "__func__", fn), reason)
-    return skip(fn)
-
-
-def _with_reason(marked: T, reason: str | None) -> T:
-    if reason is not None and not isinstance(marked, torch.nn.Module):  # a module's attributes are the program's state
-        setattr(marked, REASON, reason)
-    return marked
-
-
-def skip(fn: T) -> T:
-    """Run this function as plain Python; its callees are captured as usual. Returns the function itself.
-
-    Raises TypeError for a callable without Python code.
-    """
-    function: Any = optimized.original_of(fn)
-    code = getattr(function, "__code__", None)
-    if not isinstance(code, types.CodeType):
-        raise TypeError(f"only a Python function can be skipped, not {type(fn).__qualname__}")
-    native.skip_code(code)
-    mark(function, Mark.SKIP)
-    return fn
-
-
-def allow_in_graph(fn: Any) -> Any:
-    """Put calls of this function into the graph as one node, without tracing it. For a list, marks each of its items.
-
-    The function must map tensors to tensors, and depend on nothing but its arguments.
-    """
-    return _marked(fn, Mark.ALLOW_IN_GRAPH)
-
-
-def disallow_in_graph(fn: Any) -> Any:
-    """Break the graph at calls of this function (a torch operator, for example). For a list, marks each of its items."""
-    return _marked(fn, Mark.DISALLOW_IN_GRAPH)
-
-
-def substitute_in_graph(original: Callable[..., Any]) -> Callable[[F], F]:
-    """Decorate a Python function that is traced wherever `original` is called; `original` itself is unchanged.
-
-    For C functions that break the graph but can be expressed in Python. Code that is already compiled is unaffected. Raises
-    TypeError if `original` is not callable.
-
-    >>> import zlib
-    >>> @substitute_in_graph(zlib.adler32)
-    ... def always_one(data):
-    ...     return 1
-    >>> optimize("eager", nopython=True)(lambda x: x + zlib.adler32(b"abc"))(torch.ones(2))
-    tensor([2., 2.])
-    """
-    if not callable(original):
-        raise TypeError(f"substitute_in_graph takes a callable, not {type(original).__qualname__}")
-
-    def declare(replacement: F) -> F:
-        @rule(original)
-        def traced(ctx: Any, args: Any, kwargs: Any) -> Any:
-            return ctx.build(replacement, None).call(ctx, args, kwargs)
-
-        return replacement
-
-    return declare
-
-
-def _marked(fn: Any, marking: Mark) -> Any:
-    if isinstance(fn, list | tuple):
-        return [_marked(item, marking) for item in fn]
-    if not callable(fn):
-        raise TypeError(f"{marking.value} takes a callable, not {type(fn).__qualname__}")
-    unmark(fn)
-    return mark(fn, marking)
 
 
 # -- reset --------------------------------------------------------------------------------------------------
