@@ -50,6 +50,11 @@ _ANYWHERE = " These options may also follow ARGS; everything after -- belongs to
 
 def add_to(commands: Any) -> None:
     """Add `explain` and `watch` to the command line's parser."""
+    _add_explain(commands)
+    _add_watch(commands)
+
+
+def _add_explain(commands: Any) -> None:
     command = commands.add_parser(
         "explain",
         help="run a script and report its graphs, graph breaks and recompiles",
@@ -67,6 +72,8 @@ def add_to(commands: Any) -> None:
         command, "the engine to report on: dynexplore or torch.compile (default: torch.compile once the script calls it)"
     )
 
+
+def _add_watch(commands: Any) -> None:
     command = commands.add_parser(
         "watch",
         help="run a script that uses torch.compile and report what torch.compile did",

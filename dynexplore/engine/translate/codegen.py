@@ -289,7 +289,6 @@ class CodeGenerator:
     def finish(self, breaks: list[GraphBreak]) -> Translation:
         """Compile the graph, write the head of the modified code, assemble it."""
         ctx = self.ctx
-        graphs: list[CompiledGraph] = []
         for trace_time_class in ctx.effects.trace_time_classes.values():
             self.injected.name(trace_time_class.value)  # guards hold only a weak reference to it
         head = Writer(self.code)
@@ -298,22 +297,7 @@ class CodeGenerator:
         self.temporaries += write_draws(ctx, head, self.injected)
         self.temporaries += write_new_parameters(ctx, head, self.injected)
         tail = Writer(self.code)
-        if ctx.graph.call_count or self.outputs:
-            name = f"__compiled_fn_{NUMBERS.next()}"
-            order = {node: position for position, node in enumerate(ctx.graph.graph.nodes)}
-            self.outputs = dict(sorted(self.outputs.items(), key=lambda output: order[output[0]]))
-            self._refuse_shared_parameters()
-            graph = ctx.graph.finish(list(self.outputs), name)
-            is_for_python = is_scalar_only(graph) or (bool(breaks) and only_unbinds_rows(graph))
-            if is_for_python and not (ctx.function_modes.has_wrappers or ctx.function_modes.has_subclasses):
-                function = run_by_python(graph)
-            else:
-                function = self._compiled(graph, name, breaks)
-                graphs.append(CompiledGraph(name, graph, function))
-            injected = self.injected.add(function, name)
-            segment = self._segment if self._segment is not None else Segment(ctx, graph, in_order=True)
-            call = GraphCall(ctx, self.code, self.injected, segment)
-            self.temporaries += call.write(head, tail, graph, injected, list(self.outputs.values()))
+        graphs = self._call_graph(head, tail, breaks) if ctx.graph.call_count or self.outputs else []
         instructions = [*head.instructions, *self.writer.instructions, *tail.instructions]
         code = self._assemble(instructions)
         if ctx.emitter is not None:
@@ -333,6 +317,27 @@ class CodeGenerator:
             self.resume_codes,
             runs_alone=bool(graphs) and not breaks and self.writer.calls_nothing(),
         )
+
+    def _call_graph(self, head: Writer, tail: Writer, breaks: list[GraphBreak]) -> list[CompiledGraph]:
+        """Finish the graph, compile it, and write its call; returns it unless Python runs its operators."""
+        ctx = self.ctx
+        name = f"__compiled_fn_{NUMBERS.next()}"
+        order = {node: position for position, node in enumerate(ctx.graph.graph.nodes)}
+        self.outputs = dict(sorted(self.outputs.items(), key=lambda output: order[output[0]]))
+        self._refuse_shared_parameters()
+        graph = ctx.graph.finish(list(self.outputs), name)
+        is_for_python = is_scalar_only(graph) or (bool(breaks) and only_unbinds_rows(graph))
+        graphs: list[CompiledGraph] = []
+        if is_for_python and not (ctx.function_modes.has_wrappers or ctx.function_modes.has_subclasses):
+            function = run_by_python(graph)
+        else:
+            function = self._compiled(graph, name, breaks)
+            graphs.append(CompiledGraph(name, graph, function))
+        injected = self.injected.add(function, name)
+        segment = self._segment if self._segment is not None else Segment(ctx, graph, in_order=True)
+        call = GraphCall(ctx, self.code, self.injected, segment)
+        self.temporaries += call.write(head, tail, graph, injected, list(self.outputs.values()))
+        return graphs
 
     def _compiled(self, graph: FinishedGraph, name: str, breaks: list[GraphBreak]) -> Callable[..., Any]:
         """The callable of the graph, in the wrappers that make its calls match eager."""

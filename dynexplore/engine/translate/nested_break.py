@@ -200,26 +200,8 @@ class NestedBreakWriter(BreakWriter):
 
     def _call_carriers(self, outcomes: Sequence[Outcome], slots: list[Slot], untouched: int) -> None:
         """Call the outermost carrier with its own arguments and those of all others."""
-        carriers: list[Carrier] = []
-        passed: list[list[str]] = []
+        carriers, passed = self._carriers(outcomes, untouched)
         operands = self._operands(untouched)
-        for level in range(len(self.callees), 0, -1):
-            callee = self.callees[level - 1]
-            code = callee.parsed.code
-            first = code.co_varnames[0] if code.co_argcount else ""
-            in_first_slot = [first] if first in callee.locals else []
-            names = [*in_first_slot, *(name for name in callee.locals if name != first)]
-            is_read = first in callee.cells and "__class__" in callee.cells  # zero-argument super() reads slot 0
-            has_first_content = is_read and callee.has_content(first)
-            writer = CarrierWriter(callee.unit, names, outcomes, level, has_first_content)
-            values = [callee.locals[name] for name in names]
-            if carriers:
-                carriers.insert(0, writer.around(carriers[0]))
-            else:
-                on_stack = callee.slots[untouched:]
-                carriers.append(writer.innermost([slot is not None for slot in on_stack]))
-                values += [slot for slot in on_stack if slot is not None]
-            passed.insert(0, ["", *values] if has_first_content else values)
         self.writer.begin_call()
         self.callees[0].push_function_of(carriers[0].code)
         self.writer.callable_ready()
@@ -240,6 +222,29 @@ class NestedBreakWriter(BreakWriter):
             is_caught = bool(outcomes) or self.broken.handler is not None
             self._release_exception({*slots, *self._left_by_callees()} - operands if is_caught else ())
         self.writer.call(count)
+
+    def _carriers(self, outcomes: Sequence[Outcome], untouched: int) -> tuple[list[Carrier], list[list[str]]]:
+        """The carrier of each callee, outermost first, and the arguments of each; "" is the content of a cell in slot 0."""
+        carriers: list[Carrier] = []
+        passed: list[list[str]] = []
+        for level in range(len(self.callees), 0, -1):
+            callee = self.callees[level - 1]
+            code = callee.parsed.code
+            first = code.co_varnames[0] if code.co_argcount else ""
+            in_first_slot = [first] if first in callee.locals else []
+            names = [*in_first_slot, *(name for name in callee.locals if name != first)]
+            is_read = first in callee.cells and "__class__" in callee.cells  # zero-argument super() reads slot 0
+            has_first_content = is_read and callee.has_content(first)
+            writer = CarrierWriter(callee.unit, names, outcomes, level, has_first_content)
+            values = [callee.locals[name] for name in names]
+            if carriers:
+                carriers.insert(0, writer.around(carriers[0]))
+            else:
+                on_stack = callee.slots[untouched:]
+                carriers.append(writer.innermost([slot is not None for slot in on_stack]))
+                values += [slot for slot in on_stack if slot is not None]
+            passed.insert(0, ["", *values] if has_first_content else values)
+        return carriers, passed
 
     def _left_by_callees(self) -> Iterator[Slot]:
         for callee in self.callees:

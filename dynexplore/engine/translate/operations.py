@@ -72,6 +72,23 @@ def add(ctx: Interpreter, op: str, target: Any, args: Args, kwargs: Kwargs) -> V
     extended = ctx.graph.input_history.is_extended
     if extended and mode.may_fail_last and must_run_again_on_failure(ctx):
         ctx.break_graph("DX422", operator=name)
+    _break_on_mutations(ctx, target, fake, tensors)
+    if any(map(holds_numpy_number, (*args, *kwargs.values()))) and not (target is torch._refs.tensor and "dtype" in kwargs):
+        _refuse_other_promotion(ctx, op, target, fake, args, kwargs)
+    node = ctx.graph.add(op, target, proxies, named, fake)
+    _note_effects(ctx, node, extended)
+    for tensor in tensors:
+        if tensor.fake is fake:
+            return tensor
+    result = wrap(ctx, node, fake)
+    if isinstance(fake, (tuple, list)) and not isinstance(fake, torch.Size):
+        _reuse_argument_trackers(result, fake, (*args, *kwargs.values()))
+    return result
+
+
+def _break_on_mutations(ctx: Interpreter, target: Any, fake: Any, tensors: Sequence[TensorVariable]) -> None:
+    """Note what the operator has mutated, and break the graph where the mutation cannot be captured."""
+    mode = ctx.graph.fake_mode
     ctx.graph.input_history.note_mutation(mode.written_last)
     if mode.written_last and mode.data_aliases:
         ctx.graph.check_hidden_mutation_of_saved()
@@ -81,9 +98,11 @@ def add(ctx: Interpreter, op: str, target: Any, args: Args, kwargs: Kwargs) -> V
         ctx.break_graph("DX408", operation="a write to a tensor whose .data was assigned, or to that data")
     if mode.written_last and ctx.function_modes.has_wrappers:
         traceable_wrapper_subclass.break_on_wrapper_writes(ctx, *tensors)
-    if any(map(holds_numpy_number, (*args, *kwargs.values()))) and not (target is torch._refs.tensor and "dtype" in kwargs):
-        _refuse_other_promotion(ctx, op, target, fake, args, kwargs)
-    node = ctx.graph.add(op, target, proxies, named, fake)
+
+
+def _note_effects(ctx: Interpreter, node: torch.fx.Node, extended: bool) -> None:
+    """Keep with a node what it mutates, whether it may raise, and which warnings it issues; tell observers of it."""
+    mode = ctx.graph.fake_mode
     if mode.written_last:
         node.meta["writes"] = frozenset(mode.written_last)
     if mode.may_fail_last:
@@ -97,13 +116,6 @@ def add(ctx: Interpreter, op: str, target: Any, args: Args, kwargs: Kwargs) -> V
         namespace = ctx.frames.innermost.globals.live_names()
         filename, lineno = node.meta["line"]
         node.meta["warnings"] = at_call(ctx.graph.shown_warnings, filename, lineno or 0, namespace.get("__name__"))
-    for tensor in tensors:
-        if tensor.fake is fake:
-            return tensor
-    result = wrap(ctx, node, fake)
-    if isinstance(fake, (tuple, list)) and not isinstance(fake, torch.Size):
-        _reuse_argument_trackers(result, fake, (*args, *kwargs.values()))
-    return result
 
 
 def _reuse_argument_trackers(result: VariableTracker, fakes: Sequence[Any], args: Args) -> None:

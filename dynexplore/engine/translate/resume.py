@@ -217,13 +217,7 @@ def _make(
         entry, labels = Label("resume"), {}
         if inner is not None:
             assert call is not None
-            handler = call.handler
-            label = Label("handler") if handler is not None else None
-            depth, lasti = (handler.depth, handler.lasti) if handler is not None else (0, False)
-            with writer.at(call, parsed.nearest_with_line(call).position), writer.covered_by(label, depth, lasti):
-                write_callee_call(writer, inner.parameters_in_caller)
-            if handler is not None and label is not None:
-                labels[handler.target] = label
+            labels = _write_call_of(writer, parsed, call, inner)
         with writer.role("resume"):
             writer.jump(entry)
     body = _write_body(writer, parsed, target, entry, labels)
@@ -246,6 +240,16 @@ def _make(
         weakref.ref(original), {copied.origin: copied.final_offset for copied in body if copied.origin is not None},
         call, inner, callee_name(original, inner.callee_names if inner is not None else ()),
     )  # fmt: skip
+
+
+def _write_call_of(writer: Writer, parsed: ParsedCode, call: Instruction, inner: ResumeCode) -> dict[Instruction, Label]:
+    """Call the resume function of the callee where the frame called the callee; returns the label of the handler around it."""
+    handler = call.handler
+    label = Label("handler") if handler is not None else None
+    depth, lasti = (handler.depth, handler.lasti) if handler is not None else (0, False)
+    with writer.at(call, parsed.nearest_with_line(call).position), writer.covered_by(label, depth, lasti):
+        write_callee_call(writer, inner.parameters_in_caller)
+    return {handler.target: label} if handler is not None and label is not None else {}
 
 
 def _other_locals(original: CodeType, parameters: tuple[str, ...], freevars: tuple[str, ...]) -> list[str]:

@@ -104,8 +104,8 @@ def _is_annotation(value: Any) -> bool:
 
 @binary_rule(AnnotationVariable, VariableTracker, "|", rank=45)
 @binary_rule(VariableTracker, AnnotationVariable, "|", rank=45)
-def _union(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: VariableTracker) -> VariableTracker:
-    """`list[int] | None`."""
+def union_of_types(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: VariableTracker) -> VariableTracker:
+    """`list[int] | None`, `int | str`: an annotation, or the second argument of isinstance."""
     try:
         sides = fixed_nest(ctx, lhs), fixed_nest(ctx, rhs)
     except NotConstant:

@@ -9,7 +9,6 @@ methods, and `GetAttrBuiltinVariable`, in torch/_dynamo/variables/builtin.py.
 
 from __future__ import annotations
 
-import operator
 import types
 import typing
 from abc import ABCMeta
@@ -24,12 +23,13 @@ from dynexplore.engine.variables.containers.sequence import TupleVariable
 from dynexplore.engine.variables.containers.set_ import is_by_identity
 from dynexplore.engine.variables.contract.base import NotConstant, VariableTracker, type_tracker
 from dynexplore.engine.variables.contract.context import ObservedException
+from dynexplore.engine.variables.objects.annotation import union_of_types
 from dynexplore.engine.variables.objects.builtin_value import NONE
 from dynexplore.engine.variables.objects.class_ import ClassVariable
 from dynexplore.engine.variables.objects.type_lookup import guard_on_names, has_name, peek
 from dynexplore.engine.variables.operators import binary_rule
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, run_now
-from dynexplore.engine.variables.scalars.specialize import fixed_nest, is_specializable, is_tensor, live_nest, specialize
+from dynexplore.engine.variables.scalars.specialize import is_specializable, is_tensor, live_nest, specialize
 from dynexplore.engine.variables.signatures import builtin
 from dynexplore.engine.variables.torch_.nn.parameter_instancecheck import instancecheck
 from dynexplore.engine.variables.torch_.tensor.tensor import TensorVariable
@@ -208,15 +208,8 @@ def _new_class(ctx: TraceContext, name: VariableTracker, *rest: VariableTracker)
     return ctx.calls.make_class(name.as_constant(), [base.read(ctx) for base in rest[0].unpack(ctx)], rest[1])
 
 
-@binary_rule(ClassVariable, VariableTracker, "|", rank=60)
-@binary_rule(VariableTracker, ClassVariable, "|", rank=60)
-def _union(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: VariableTracker) -> VariableTracker:
-    """`int | str` as an annotation, or as the second argument of isinstance."""
-    try:
-        sides = fixed_nest(ctx, lhs), fixed_nest(ctx, rhs)
-    except NotConstant:
-        ctx.break_graph("DX304", operator=symbol, left=lhs.type_name(), right=rhs.type_name())
-    return ctx.build(run_now(ctx, operator.or_, *sides), None)
+binary_rule(ClassVariable, VariableTracker, "|", rank=60)(union_of_types)
+binary_rule(VariableTracker, ClassVariable, "|", rank=60)(union_of_types)
 
 
 @builtin(callable)
