@@ -26,7 +26,7 @@ import torch
 
 import dynexplore
 from dynexplore.engine.aliasing.eligibility import Candidate
-from dynexplore.engine.graph.builder import FinishedGraph
+from dynexplore.engine.graph.finished_graph import FinishedGraph
 from dynexplore.engine.runtime.convert import Conversion
 from dynexplore.engine.translate.codegen import CodeGenerator
 from dynexplore.engine.translate.contract.request import Translation, TranslationRequest

@@ -18,7 +18,7 @@ import torch
 import torch.fx
 from torch._ops import HigherOrderOperator, OpOverload, OpOverloadPacket
 
-from dynexplore.engine.graph.builder import FinishedGraph
+from dynexplore.engine.graph.finished_graph import FinishedGraph
 from dynexplore.second_opinion.summaries import dtype_name
 
 

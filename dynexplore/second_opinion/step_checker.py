@@ -22,7 +22,7 @@ import torch.fx
 
 from dynexplore.engine import events as ev
 from dynexplore.engine.gc_control import gc_disabled
-from dynexplore.engine.graph.builder import FinishedGraph
+from dynexplore.engine.graph.finished_graph import FinishedGraph
 from dynexplore.engine.recorder import Recorder, deferred_event_sink
 from dynexplore.second_opinion import fast_checks, snapshots
 from dynexplore.second_opinion.before_step import state_before

@@ -25,7 +25,7 @@ from dynexplore.engine import native
 from dynexplore.engine.config import config
 from dynexplore.engine.counters import counters
 from dynexplore.engine.errors import DynexploreError
-from dynexplore.engine.graph.builder import FinishedGraph
+from dynexplore.engine.graph.finished_graph import FinishedGraph
 from dynexplore.engine.native import CodeCache, Entry
 from dynexplore.engine.recorder import unrecorded_entries_again
 from dynexplore.engine.runtime import convert, foreign_modes, interrupts, reports

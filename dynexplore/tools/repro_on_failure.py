@@ -26,7 +26,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from dynexplore.engine import native
 from dynexplore.engine.config import config
 from dynexplore.engine.errors import BackendCompilerError
-from dynexplore.engine.graph.builder import FinishedGraph, example_value
+from dynexplore.engine.graph.finished_graph import FinishedGraph, example_value
 from dynexplore.engine.runtime import preserve_global_state, reports
 from dynexplore.engine.runtime.backends import Backend, eager, own_backends
 from dynexplore.tools.behind_aot import graphs_behind_aot, inner_compiler

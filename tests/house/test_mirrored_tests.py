@@ -39,6 +39,7 @@ THEMES: dict[str, tuple[str, ...]] = {
         "engine/variables/torch_/higher_order/test_checkpoint",
         "engine/variables/torch_/higher_order/test_cond",
     ),
+    "engine/graph/finished_graph": ("engine/aliasing/test_lower", "engine/translate/test_graph_call"),
     "engine/graph/builder": ("engine/translate/test_translator", "engine/graph/test_fake_mode"),
     "engine/specialization/profile": ("engine/translate/test_break_code", "engine/runtime/test_convert"),
     "engine/specialization/shape_env": ("engine/variables/scalars/test_symint",),

@@ -49,7 +49,7 @@ from dynexplore.engine.aliasing.mutation import (
     tensors_of,
 )
 from dynexplore.engine.aliasing.storage import storage_of
-from dynexplore.engine.graph.builder import FinishedGraph, example_value
+from dynexplore.engine.graph.finished_graph import FinishedGraph, example_value
 from dynexplore.engine.graph.modes import inference_mode_entered
 from dynexplore.engine.graph_breaks import GraphBreak
 

@@ -25,7 +25,7 @@ from torch.utils.checkpoint import CheckpointPolicy
 
 from dynexplore.engine.aliasing.mutation import aliases_storage, is_as_strided, mutated_args
 from dynexplore.engine.aliasing.storage import storage_of
-from dynexplore.engine.graph.builder import example_value
+from dynexplore.engine.graph.finished_graph import example_value
 
 
 def can_read_clones(graph: torch.fx.Graph, written: torch.fx.Node) -> bool:

@@ -18,7 +18,7 @@ import torch.fx
 
 from dynexplore.engine.aliasing.inference_mode import has_blocks
 from dynexplore.engine.aliasing.lowerings import EAGER_NODE
-from dynexplore.engine.graph.builder import FinishedGraph, example_value
+from dynexplore.engine.graph.finished_graph import FinishedGraph, example_value
 from dynexplore.engine.graph.partition import Piece, calls, can_be_cut, cut, joined
 from dynexplore.engine.graph.recurrent_meta_kernels import is_recurrent
 

@@ -48,7 +48,7 @@ from dynexplore.engine.aliasing.overlap_guard import (
 from dynexplore.engine.aliasing.synthetic_bases import Base
 from dynexplore.engine.counters import counters
 from dynexplore.engine.events import SkipReason
-from dynexplore.engine.graph.builder import FinishedGraph
+from dynexplore.engine.graph.finished_graph import FinishedGraph
 from dynexplore.engine.graph.recurrent_meta_kernels import is_recurrent
 from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.records import record

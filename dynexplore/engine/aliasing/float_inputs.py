@@ -23,8 +23,8 @@ import torch
 from torch.fx.node import map_arg
 
 from dynexplore.engine.aliasing import float_operators
-from dynexplore.engine.graph.builder import FinishedGraph, example_value
 from dynexplore.engine.graph.concrete_value import specialize_float
+from dynexplore.engine.graph.finished_graph import FinishedGraph, example_value
 from dynexplore.engine.provenance.sources import LocalSource
 
 #: torch's backends that pass the graph to AOTAutograd, by name

@@ -40,7 +40,7 @@ from dynexplore.engine.aliasing.wrappers import CALL, OUTPUTS, VIEWS, Compiled, 
 from dynexplore.engine.counters import counters
 from dynexplore.engine.errors import BackendCompilerError
 from dynexplore.engine.events import SkipReason
-from dynexplore.engine.graph.builder import FinishedGraph, GraphInput, example_value
+from dynexplore.engine.graph.finished_graph import FinishedGraph, GraphInput, example_value
 from dynexplore.engine.graph.partition import Piece
 from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.phases import timed

@@ -26,7 +26,7 @@ from torch.utils.checkpoint import CheckpointPolicy
 from dynexplore.engine.aliasing.lowerings import EAGER_NODE, INDEX, fake_of, graph_modules, note_lowering, tensors_in
 from dynexplore.engine.aliasing.mutation import aliases_storage, mutated_args, operator_name
 from dynexplore.engine.aliasing.storage import storage_of
-from dynexplore.engine.graph.builder import FinishedGraph
+from dynexplore.engine.graph.finished_graph import FinishedGraph
 
 _INTEGERS = (torch.int8, torch.int16, torch.int32, torch.int64)
 _VIEW_ONLY = frozenset({"as_strided", "as_strided_", "set_", "getattr", "take_data", "resize_"})

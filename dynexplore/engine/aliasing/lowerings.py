@@ -33,7 +33,7 @@ from torch.utils._device import _device_constructors
 
 from dynexplore.engine.aliasing.mutation import aliases_storage
 from dynexplore.engine.aliasing.storage import storage_of
-from dynexplore.engine.graph.builder import FinishedGraph, example_value
+from dynexplore.engine.graph.finished_graph import FinishedGraph, example_value
 from dynexplore.engine.graph.modes import has_default_device, inference_mode_entered, sets_default_device
 from dynexplore.engine.graph.partition import can_be_cut
 from dynexplore.engine.provenance.sources import Source

@@ -28,7 +28,7 @@ from torch._subclasses import FakeTensor
 from dynexplore.engine.aliasing.autograd_graph import ends_ahead_of_base, grad_fn_of, is_no_grad_view
 from dynexplore.engine.aliasing.mutation import mutated_storages, outside_storages
 from dynexplore.engine.aliasing.storage import storage_of
-from dynexplore.engine.graph.builder import FinishedGraph, example_value
+from dynexplore.engine.graph.finished_graph import FinishedGraph, example_value
 
 DEFAULT_CREATION_META = torch._C._autograd.CreationMeta.DEFAULT
 

@@ -38,7 +38,7 @@ from dynexplore.engine.aliasing.storage import (
     storage_of,
 )
 from dynexplore.engine.aliasing.synthetic_bases import Base, are_views_in_graph, bases_of
-from dynexplore.engine.graph.builder import FinishedGraph, GraphInput, example_value
+from dynexplore.engine.graph.finished_graph import FinishedGraph, GraphInput, example_value
 from dynexplore.engine.provenance.sources import CallSource, Namer, PinnedSource, Source
 
 InstallGuard = Callable[[Source, str, Any], None]

@@ -28,7 +28,7 @@ from dynexplore.engine.aliasing.input_history import has_restorable_history, res
 from dynexplore.engine.aliasing.mutation import mutated_args, operator_name, storages_of
 from dynexplore.engine.aliasing.overlap_guard import StorageOverlap, has_fixed_sizes, has_memory
 from dynexplore.engine.aliasing.storage import alias_no_others
-from dynexplore.engine.graph.builder import FinishedGraph
+from dynexplore.engine.graph.finished_graph import FinishedGraph
 
 
 class Segment(Protocol):

@@ -27,7 +27,7 @@ import torch.fx
 from dynexplore.engine.aliasing.lowerings import calls_in
 from dynexplore.engine.aliasing.mutation import is_as_strided, is_mutated_after, mutated_args, storages_of, tensors_of
 from dynexplore.engine.aliasing.storage import groups_that_overlap, layout_of, storage_of
-from dynexplore.engine.graph.builder import FinishedGraph, example_value
+from dynexplore.engine.graph.finished_graph import FinishedGraph, example_value
 
 Base = tuple[tuple[int, ...], tuple[int, ...], int, bool]
 """The indices of the inputs in one storage, the storage offset of each, the base's number of elements, and whether the inputs are

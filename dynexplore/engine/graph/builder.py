@@ -24,7 +24,6 @@ import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import field
 from types import FunctionType
 from typing import Any
 
@@ -37,43 +36,19 @@ from torch.fx.node import map_arg
 from dynexplore.engine.aliasing.autograd_graph import grad_fn_of
 from dynexplore.engine.aliasing.collect import collect_metadata
 from dynexplore.engine.aliasing.input_history import InputHistory
-from dynexplore.engine.aliasing.metadata import GraphMetadata
 from dynexplore.engine.aliasing.mutation import operator_name, outside_storages, tensors_of
 from dynexplore.engine.aliasing.stale_views import StaleGradFnUnread, has_stale_grad_fn
 from dynexplore.engine.aliasing.storage import layout_of, storage_of
-from dynexplore.engine.events import GraphPiece, SkipReason
 from dynexplore.engine.graph import operator_warnings
 from dynexplore.engine.graph.constant_codegen import round_trippable_target
 from dynexplore.engine.graph.fake_mode import EffectTrackingFakeMode
+from dynexplore.engine.graph.finished_graph import FinishedGraph, GraphInput, example_value
 from dynexplore.engine.graph.recurrent_meta_kernels import fake_results, is_recurrent
 from dynexplore.engine.graph.subgraphs import Body, move_out
 from dynexplore.engine.graph.torch_function_probe import TorchFunctionDispatched, listening, make_call
 from dynexplore.engine.graph.unbacked_symints import captures_unbacked_symbols, running_operator, unbacked_bindings
 from dynexplore.engine.provenance.sources import Source
-from dynexplore.engine.records import record
 
-
-@record(frozen=False)
-class GraphInput:
-    """A placeholder and the source of its value at run time."""
-
-    node: torch.fx.Node
-    source: Source
-    example: Any
-
-
-@record(frozen=False)
-class FinishedGraph:
-    """A graph ready for a backend: the module, the ordered inputs and outputs."""
-
-    module: torch.fx.GraphModule
-    inputs: list[GraphInput]
-    outputs: list[torch.fx.Node]
-    meta: GraphMetadata = field(default_factory=GraphMetadata)  # what it aliases and mutates (aliasing/metadata.py)
-    backend_skipped: SkipReason | None = None  # why the backend is skipped (aliasing/eligibility.py)
-    captured: torch.fx.GraphModule | None = None  # the captured graph, if a pass has changed `module` since
-    lowerings: tuple[str, ...] = ()  # the passes that changed it (aliasing/lowerings.py, lower_indexing.py)
-    pieces: list[GraphPiece] = field(default_factory=list)  # the pieces, if it was split for DistributedDataParallel
 
 class OperatorFailed(Exception):
     """An operation raised on fake tensors; `cause` is its exception."""
@@ -421,11 +396,6 @@ def _is_recorded(node: torch.fx.Node, storages: set[int]) -> bool:
         return False
     values += [value for operand in node.all_input_nodes if isinstance(value := operand.meta.get("example_value"), torch.Tensor)]
     return any(storage_of(value) in storages for value in values)
-
-
-def example_value(node: torch.fx.Node) -> Any:
-    """The fake value of a node."""
-    return node.meta["example_value"]
 
 
 def _is_plain_item(node: torch.fx.Node) -> bool:

@@ -18,7 +18,7 @@ import torch
 import torch.fx
 import torch.utils._pytree as pytree
 
-from dynexplore.engine.graph.builder import FinishedGraph
+from dynexplore.engine.graph.finished_graph import FinishedGraph
 from dynexplore.engine.native import skip_code_recursively
 
 _NUMBERS = (int, float, complex, torch.SymInt, torch.SymFloat, torch.SymBool)

@@ -35,8 +35,8 @@ from dynexplore.engine.counters import counters
 from dynexplore.engine.errors import BackendCompilerError, InvalidBackend, MissingBackendPackage, MissingCompiler
 from dynexplore.engine.events import BackendFailed
 from dynexplore.engine.gc_control import importing
-from dynexplore.engine.graph.builder import FinishedGraph
 from dynexplore.engine.graph.custom_operators import with_recorded_results
+from dynexplore.engine.graph.finished_graph import FinishedGraph
 from dynexplore.engine.graph.modes import default_devices_off
 from dynexplore.engine.graph.operator_warnings import without_node_warnings
 from dynexplore.engine.nearest_name import did_you_mean

@@ -38,7 +38,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from dynexplore.engine.config import config
 from dynexplore.engine.events import GraphPiece
-from dynexplore.engine.graph.builder import FinishedGraph
+from dynexplore.engine.graph.finished_graph import FinishedGraph
 from dynexplore.engine.graph.partition import Piece, calls, can_be_cut, cut
 from dynexplore.engine.provenance.data_parallel import active_ddp
 from dynexplore.engine.records import record

@@ -19,7 +19,7 @@ from dynexplore.engine.aliasing.eligibility import NO_COMPILER, Candidate, skip_
 from dynexplore.engine.config import config
 from dynexplore.engine.counters import counters
 from dynexplore.engine.errors import MissingCompiler
-from dynexplore.engine.graph.builder import FinishedGraph
+from dynexplore.engine.graph.finished_graph import FinishedGraph
 from dynexplore.engine.recorder import Recorder
 from dynexplore.engine.runtime import interrupts, reports
 from dynexplore.engine.runtime.backends import Backend, GraphBackend

@@ -14,7 +14,7 @@ from dataclasses import field
 from types import CodeType, FunctionType
 from typing import Any, Protocol
 
-from dynexplore.engine.graph.builder import FinishedGraph
+from dynexplore.engine.graph.finished_graph import FinishedGraph
 from dynexplore.engine.recorder import Recorder
 from dynexplore.engine.records import record
 from dynexplore.engine.translate.contract.request import StepObserver

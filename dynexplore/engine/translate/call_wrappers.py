@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from dynexplore.engine.aliasing.rollback import with_rollback
 from dynexplore.engine.aliasing.wrappers import Wrapper
-from dynexplore.engine.graph.builder import FinishedGraph
+from dynexplore.engine.graph.finished_graph import FinishedGraph
 from dynexplore.engine.records import record
 from dynexplore.engine.translate.graph_failure import Segment
 from dynexplore.engine.variables.modes.active_modes import restoring_modes

@@ -29,7 +29,7 @@ from dynexplore.engine.aliasing.lower import lower
 from dynexplore.engine.aliasing.wrappers import apply_wrappers
 from dynexplore.engine.bytecode import Instruction, Writer, assemble
 from dynexplore.engine.gc_control import gc_enabled
-from dynexplore.engine.graph.builder import FinishedGraph
+from dynexplore.engine.graph.finished_graph import FinishedGraph
 from dynexplore.engine.graph.scalar_only_graphs import is_scalar_only, only_unbinds_rows, run_by_python
 from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.native import GuardWalk

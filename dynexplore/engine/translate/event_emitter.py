@@ -20,7 +20,7 @@ from dynexplore.engine import events as ev
 from dynexplore.engine.aliasing.lower import Lowered
 from dynexplore.engine.bytecode import OPCODES, Instruction, Step, name_of_code
 from dynexplore.engine.display_paths import shown_file
-from dynexplore.engine.graph.builder import FinishedGraph
+from dynexplore.engine.graph.finished_graph import FinishedGraph
 from dynexplore.engine.graph.qualified_names import target_text
 from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.policy.calling_line import caller_of

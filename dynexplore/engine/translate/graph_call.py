@@ -20,7 +20,7 @@ from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.bytecode import Label, Writer
-from dynexplore.engine.graph.builder import FinishedGraph, GraphInput
+from dynexplore.engine.graph.finished_graph import FinishedGraph, GraphInput
 from dynexplore.engine.native import skip_code_recursively
 from dynexplore.engine.provenance.sources import PinnedSource
 from dynexplore.engine.translate.graph_failure import Segment, strip_engine_frames

@@ -31,8 +31,8 @@ from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
 from dynexplore.engine.counters import counters
 from dynexplore.engine.errors import DynexploreError
-from dynexplore.engine.graph.builder import FinishedGraph
 from dynexplore.engine.graph.custom_operators import CallNotes
+from dynexplore.engine.graph.finished_graph import FinishedGraph
 from dynexplore.engine.native import TailCall
 from dynexplore.engine.policy.trace_rules import OWN_FOLDER
 from dynexplore.engine.translate.replay import Replay, innermost_hooks, notes_of, record_hook_calls

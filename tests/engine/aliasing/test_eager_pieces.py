@@ -12,7 +12,7 @@ from torch import nn
 import dynexplore
 from dynexplore.engine.aliasing.eager_pieces import has_eager_node, pieces_of
 from dynexplore.engine.aliasing.metadata import GraphMetadata
-from dynexplore.engine.graph.builder import FinishedGraph
+from dynexplore.engine.graph.finished_graph import FinishedGraph
 from engine_checks import graphs_compiled
 
 

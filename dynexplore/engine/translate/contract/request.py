@@ -15,7 +15,7 @@ from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dynexplore.engine.aliasing.lower import GraphCompiler
-from dynexplore.engine.graph.builder import FinishedGraph
+from dynexplore.engine.graph.finished_graph import FinishedGraph
 from dynexplore.engine.graph_breaks import GraphBreak, SkipFrame
 from dynexplore.engine.native import TypeGuard
 from dynexplore.engine.provenance.guard_check import GuardCheck

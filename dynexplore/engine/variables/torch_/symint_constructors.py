@@ -16,7 +16,7 @@ import torch
 import torch._refs
 import torch.fx
 
-from dynexplore.engine.graph.builder import example_value
+from dynexplore.engine.graph.finished_graph import example_value
 from dynexplore.engine.variables.containers.sequence import SequenceVariable
 from dynexplore.engine.variables.contract.base import NotProxyable, VariableTracker
 from dynexplore.engine.variables.scalars.constant import ConstantVariable

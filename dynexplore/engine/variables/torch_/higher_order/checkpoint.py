@@ -27,7 +27,7 @@ from torch.utils import checkpoint as torch_checkpoint
 
 from dynexplore.engine.aliasing.lowerings import REDRAWS
 from dynexplore.engine.aliasing.storage import storage_of
-from dynexplore.engine.graph.builder import example_value
+from dynexplore.engine.graph.finished_graph import example_value
 from dynexplore.engine.graph.set_data import take_data
 from dynexplore.engine.graph.subgraphs import Body, outside_values
 from dynexplore.engine.variables.callables.function import FunctionVariable

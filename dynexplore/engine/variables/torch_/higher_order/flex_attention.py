@@ -19,7 +19,7 @@ import torch
 from torch._higher_order_ops.flex_attention import flex_attention
 from torch.utils._pytree import tree_map_only
 
-from dynexplore.engine.graph.builder import example_value
+from dynexplore.engine.graph.finished_graph import example_value
 from dynexplore.engine.variables.containers.sequence import TupleVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.objects.builtin_value import NONE

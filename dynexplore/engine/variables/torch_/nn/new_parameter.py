@@ -22,7 +22,7 @@ import torch.fx
 
 from dynexplore.engine.aliasing.mutation import outside_storages, storages_of
 from dynexplore.engine.aliasing.storage import storage_of
-from dynexplore.engine.graph.builder import example_value
+from dynexplore.engine.graph.finished_graph import example_value
 from dynexplore.engine.graph.subgraphs import last_node
 from dynexplore.engine.provenance.sources import OwnLocalSource
 from dynexplore.engine.variables.contract.base import VariableTracker

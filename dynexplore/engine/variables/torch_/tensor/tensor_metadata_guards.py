@@ -18,7 +18,7 @@ import torch
 
 from dynexplore.engine.aliasing.stale_views import is_leaf_unless_stale
 from dynexplore.engine.aliasing.storage import storage_of
-from dynexplore.engine.graph.builder import example_value
+from dynexplore.engine.graph.finished_graph import example_value
 from dynexplore.engine.provenance.sources import CallSource, Source
 
 if TYPE_CHECKING:
