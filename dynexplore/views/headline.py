@@ -60,7 +60,7 @@ LONGEST = 180
 LONGEST_CODE = 60
 """The most characters of a source line; a longer one is cut in the middle."""
 
-_LONGEST_CAUSES = 120
+_LONGEST_CAUSES = 128
 """The most characters for the values that changed; the values that do not fit are counted."""
 
 

@@ -117,7 +117,7 @@ def test_compare_engines_writes_a_page_on_which_both_are_stepped(script: Path, t
     assert "together(" in page.read_text(encoding="utf-8")
     done = run("compare", "--engines", "--methods", "fx", script)
     assert done.returncode == 2
-    assert "--methods has no place beside it" in done.stderr
+    assert "cannot be combined with --methods" in done.stderr
 
 
 @pytest.mark.parametrize(
