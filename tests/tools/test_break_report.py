@@ -32,8 +32,8 @@ def program(x: Any) -> Any:
 def test_ordered_by_what_they_cost(capsys: Any) -> None:
     """The disabled call leaves three operators outside and comes first; each has place, cure and page."""
     report = dynexplore.all_breaks(program, torch.ones(2))
-    assert report[0].broke.kind == "DX202" and report[0].operators == ("aten::sin", "aten::cos", "aten::exp")
-    assert {cost.broke.kind for cost in report} == {"DX202", "DX206", "DX104"}
+    assert report[0].graph_break.kind == "DX202" and report[0].operators == ("aten::sin", "aten::cos", "aten::exp")
+    assert {cost.graph_break.kind for cost in report} == {"DX202", "DX206", "DX104"}
     assert len(report) == 3 and report.operators > report.inside > 0
     text = str(report)
     assert "3 places break the graph" in text and "see docs/graph-breaks.md#dx206" in text
@@ -49,9 +49,9 @@ def test_known_differences_are_linked() -> None:
         return loss
 
     (cost,) = dynexplore.all_breaks(trains, torch.ones(3, requires_grad=True))
-    assert (cost.broke.kind, cost.differences) == ("DX406", ("DIFF19", "DIFF20"))
+    assert (cost.graph_break.kind, cost.differences) == ("DX406", ("DIFF19", "DIFF20"))
     assert "see docs/differences.md#diff19" in str(cost)
-    others = {cost.broke.kind: cost for cost in dynexplore.all_breaks(program, torch.ones(2))}
+    others = {cost.graph_break.kind: cost for cost in dynexplore.all_breaks(program, torch.ones(2))}
     assert "differences.md" not in str(others["DX104"])
 
 
