@@ -452,9 +452,10 @@ def _state(state: State, before: State | None, values: Values, rules: dict[str, 
         "item": _item(state),
         "rule": _other_rule(state.event, rules),
     }
-    if state.offset < 0:
+    offset = -1 if isinstance(state.event, ev.InlineEntered) else state.offset  # the offset of an entered callee is its caller's
+    if offset < 0:
         full["line"] = state.line
-    return {"offset": state.offset, **{name: value for name, value in full.items() if value}}
+    return {"offset": offset, **{name: value for name, value in full.items() if value}}
 
 
 def _other_rule(event: ev.Event, rules: dict[str, str]) -> str:

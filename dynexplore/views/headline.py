@@ -234,10 +234,27 @@ def _failed_backend(recording: Recording) -> Headline | None:
     raised = first.raised_at
     raised_text = f" and raised {_place_words((raised.file, raised.line, raised.function))}" if raised is not None else ""
     where = f"It {_stopped(recording, first)}{raised_text}: {reason}"
-    remedy = 'Run it with backend="eager" to check the program itself; dynexplore.minify finds the smallest graph that fails.'
-    if _in_hand(recording, first) is not None:
-        remedy = f'Add this operator to `{backend}`, or avoid it; backend="eager" shows whether the program itself is right.'
-    return Headline(summary, where, remedy, "bad", _position(recording, first))
+    return Headline(summary, where, remedy_of_backend(recording, first), "bad", _position(recording, first))
+
+
+def remedy_of_backend(recording: Recording, failed: ev.BackendFailed) -> str:
+    """Return the advice on a backend that failed."""
+    if _in_hand(recording, failed) is None:
+        return 'Run it with backend="eager" to check the program itself; dynexplore.minify finds the smallest graph that fails.'
+    backend = plain_name(failed.backend)
+    return f'Add this operator to `{backend}`, or avoid it; backend="eager" shows whether the program itself is right.'
+
+
+def place_of_backend_failure(recording: Recording, failed: ev.BackendFailed) -> Place:
+    """Return the program's line of the operator at which a backend stopped, if known, else that of the function it was given."""
+    node = _in_hand(recording, failed)
+    if node is not None:
+        place = _place(recording, node)
+        return _place_of_call(recording, node) if is_library(place[0]) else place
+    entered = recording.of_frame(failed.frame, ev.FrameEntered)
+    code = frame_code(recording, entered[0]) if entered else None
+    at = (code.file, code.first_line) if code is not None and not is_library(code.file) else ("", 0)
+    return (*at, _function_of(recording, failed.frame))
 
 
 def _in_hand(recording: Recording, failed: ev.BackendFailed) -> ev.NodeAdded | None:

@@ -137,8 +137,9 @@ def frame_name(recording: Recording, entered: ev.FrameEntered) -> str:
     line = next((row.line for row in code.rows if row.offset == offset and row.line > 0), 0)
     if entered.code.resumes >= 0 and not entered.code.rows:  # from a log, which has no instructions
         line = entered.code.first_line
-    if is_torchs_entry(code):  # around a module that was not recorded
-        return "a module"
+    if is_torchs_entry(code):  # around a module whose class was not traced as a whole
+        module = dict(entered.arguments).get("fn")
+        return module.text if module is not None and module.text.isidentifier() else "a module"
     decorator = decorator_of(code)  # the decorated function was not recorded
     name = f"@{decorator}" if decorator else plain_name(code.qualname)
     return f"{name}, from line {line} on" if line else name

@@ -25,9 +25,15 @@ from dynexplore.views.cache_timeline import calls
 from dynexplore.views.changes import as_the_program_says
 from dynexplore.views.counts import plural
 from dynexplore.views.guard_words import condition
-from dynexplore.views.headline import explain_command, headline, place_of_break
+from dynexplore.views.headline import (
+    explain_command,
+    headline,
+    place_of_backend_failure,
+    place_of_break,
+    remedy_of_backend,
+)
 from dynexplore.views.miss_reasons import call_of_frame
-from dynexplore.views.names import frame_name, is_library, short_file, skipped_name
+from dynexplore.views.names import frame_name, is_library, plain_name, short_file, skipped_name
 from dynexplore.views.raising_operators import raising_operators
 from dynexplore.views.ranked_costs import Cost, costs_of, remedies_data
 from dynexplore.views.story import opening, place_of
@@ -45,7 +51,8 @@ _MOST_FACTS = 4
 
 def overview_data(recording: Recording, states: States) -> Plain:
     """The verdict in at most two lines, the rows, the functions, the seconds, the timeline, and the initial view."""
-    rows = [*_failure_rows(recording, states), *_cost_rows(recording, states), *_plain_rows(recording)]
+    costs = [*_cost_rows(recording, states), *_plain_rows(recording)]
+    rows = [*_failure_rows(recording, states), *sorted(costs, key=lambda row: row["isExpected"])]
     functions = functions_of(recording)
     seconds = _seconds(recording)
     return {
@@ -103,7 +110,38 @@ def _failure_rows(recording: Recording, states: States) -> list[Plain]:
     cause = _error(error) if error else f"{story.summary} {story.where}"
     place = _failing_place(recording, states, event)
     row = {"kind": kind, "function": function, "where": where, "cause": ev.clip(cause, _LONGEST_ERROR), "times": 1, "seconds": 0.0}
-    return [{**row, **_remedy(story.remedy), "place": place, "facts": []}]
+    row |= {**_remedy(story.remedy), "place": place, "facts": []}
+    return [row | _backend_row(recording, event) if isinstance(event, ev.BackendFailed) else row]
+
+
+def _backend_row(recording: Recording, failed: ev.BackendFailed) -> Plain:
+    """The place, the line and the advice of a backend that failed, and the line of the backend that raised."""
+    file, line, _ = place_of_backend_failure(recording, failed)
+    raised = failed.raised_at
+    facts = [["backend", plain_name(failed.backend), "code"]]
+    if raised is not None:
+        facts.append(["raised at", f"{short_file(raised.file)}:{raised.line} in {plain_name(raised.function)}", ""])
+        facts += [[str(raised.line), raised.code.strip(), "line"]] if raised.code.strip() else []
+    where = f"{short_file(file)}:{line}" if file and line > 0 else ""
+    code, remedy = _code_at(recording, file, line), _remedy(remedy_of_backend(recording, failed))
+    return {"where": where, "code": code, "facts": facts, **remedy}
+
+
+def _code_at(recording: Recording, file: str, line: int) -> str:
+    """The program's line, if the source of its function was recorded."""
+    code = _code_around(recording, file, line)
+    return code.source.splitlines()[line - code.first_line].strip() if code is not None else ""
+
+
+def _code_around(recording: Recording, file: str, line: int) -> ev.CodeView | None:
+    """The innermost recorded function that contains a line."""
+    codes = recording.once("codes by number", lambda: {event.code.id: event.code for event in _entered(recording)}).values()
+    around = [code for code in codes if code.file == file and 0 <= line - code.first_line < len(code.source.splitlines())]
+    return max(around, key=lambda code: code.first_line, default=None)
+
+
+def _entered(recording: Recording) -> Sequence[ev.FrameEntered | ev.InlineEntered]:
+    return (*recording.frames, *recording.of(ev.InlineEntered))
 
 
 _IN_OPERATOR = re.compile(r"got (\w+)\((['\"])(.+?)\2\)")
@@ -157,7 +195,7 @@ def _last_operator(recording: Recording, states: States) -> list[int]:
 
 
 def _cost_rows(recording: Recording, states: States) -> list[Plain]:
-    """Graph breaks and recompiles, ranked by the seconds lost; those that need no action come last."""
+    """Graph breaks and recompiles, ranked by the seconds lost."""
     rows = []
     for cost in costs_of(recording):
         splits = cost.kind != "graph break" or _splits(recording, cost)
@@ -166,6 +204,7 @@ def _cost_rows(recording: Recording, states: States) -> list[Plain]:
         seconds = cost.seconds if splits else 0.0
         first = _first_of(recording, cost)
         function, where = _place(cost)
+        function = _qualified(recording, function, cost.file, cost.line) if kind == "break" else function
         rows.append(
             {
                 "kind": kind,
@@ -182,10 +221,10 @@ def _cost_rows(recording: Recording, states: States) -> list[Plain]:
                 "facts": _facts(recording, cost, first),
                 "remedies": remedies_data(recording, cost),
                 "frames": list(cost.frames) if kind == "recompile" else [],
-                "isExpected": int(cost.is_expected),
+                "isExpected": int(cost.is_expected or not splits),
             }
         )
-    return sorted(rows, key=lambda row: (not row["seconds"], row["isExpected"], row["remedy"] == NOTHING_TO_FIX, -row["seconds"]))
+    return sorted(rows, key=lambda row: -row["seconds"])
 
 
 _BRANCH = re.compile(r"(if|elif|while|assert)\b")
@@ -212,6 +251,13 @@ def _place(cost: Cost) -> tuple[str, str]:
     """The function and the location of a cost, which a report combines in one phrase."""
     match = (_RECOMPILE if cost.kind == "recompile" else _BREAK).fullmatch(cost.place)
     return (match["function"], match["where"]) if match else (cost.place, "")
+
+
+def _qualified(recording: Recording, function: str, file: str, line: int) -> str:
+    """The function with its class, as the compiled functions are named: torch.compile's stacks have only the last part."""
+    code = _code_around(recording, file, line)
+    name = plain_name(code.qualname) if code is not None else ""
+    return name if name.endswith(f".{function}") else function
 
 
 def _first_of(recording: Recording, cost: Cost) -> ev.GraphBroke | ev.Recompiled | None:
@@ -333,6 +379,7 @@ def _plain_rows(recording: Recording) -> list[Plain]:
             "change": "",
             "place": [event.frame, 0] if event.frame else [],
             "facts": [],
+            "isExpected": int(event.reason == ev.NO_TENSORS),
         }
     return list(seen.values())
 
@@ -428,7 +475,7 @@ def _failed(recording: Recording, row: Plain) -> str:
     at = f" at {row['where']}" if row["where"] else ""
     return {
         "wrong": "A value is wrong: the compiled code and eager Python differ.",
-        "backend": f"The backend failed{of}.",
+        "backend": f"The backend failed{of}{at}.",
         "died": f"{recording.title or 'The program'} ended with an error{at}.",
         "engine": "A bug in dynexplore. The function ran as plain Python, so its result is right.",
     }[str(row["kind"])]

@@ -141,8 +141,10 @@ def line_of(event: ev.Event, code: ev.CodeView | None) -> int:
     """
     if code is None:
         return 0
+    if isinstance(event, ev.InlineEntered):
+        return code.first_line
     offset = getattr(event, "offset", -1)
-    if offset >= 0:
+    if offset >= 0 and not _is_nested_break(event):  # whose instruction is the call in the frame
         return next((row.line for row in code.rows if row.offset == offset), 0)
     named = [(event.file, event.line)] if isinstance(event, ev.NodeAdded) else []
     if isinstance(event, ev.GraphBroke):
@@ -151,15 +153,23 @@ def line_of(event: ev.Event, code: ev.CodeView | None) -> int:
     return next((line for file, line in named if file == code.file and line in lines), 0)
 
 
+def _is_nested_break(event: ev.Event) -> bool:
+    """Whether a graph breaks in a callee of the frame that reports it."""
+    return isinstance(event, ev.GraphBroke) and event.nested and len(event.user_stack) > 1
+
+
 @dataclass(slots=True)
 class _Function:
-    """The current function during the fold: a frame, or an inlined callee, with its stack and locals so far."""
+    """The current function during the fold: a frame, or an inlined callee, with its stack and locals so far. `offset` is that of
+    its last instruction.
+    """
 
     code: ev.CodeView
     calls: tuple[int, ...] = ()
     stack: Stack = ()
     locals: dict[str, ev.ValueView] = field(default_factory=dict)
     named: Locals | None = None  # the locals in the form of a state: most steps do not change them
+    offset: int = -1
 
     def all_locals(self) -> Locals:
         if self.named is None:
@@ -286,10 +296,10 @@ def _state(number: int, position: int, event: ev.Event, frame: _Frame, codes: di
         position,
         event,
         code=function.code if function else frame.code,
-        offset=getattr(event, "offset", -1),
+        offset=_offset_of(event, function),
         calls=function.calls if function else (),
         stack=function.stack if function else (),
-        locals=function.all_locals() if function else (),
+        locals=_locals_of(function, frame) if function else (),
         before=before,
         caused=caused,
         node_count=frame.node_count,
@@ -297,13 +307,36 @@ def _state(number: int, position: int, event: ev.Event, frame: _Frame, codes: di
     )
 
 
+def _locals_of(function: _Function, frame: _Frame) -> Locals:
+    """The locals of the current function; if it ran no instruction since a break in it, those that the frame resumed with."""
+    resumed = frame.functions.get(0)
+    if function.offset >= 0 or not function.calls or resumed is None:
+        return function.all_locals()
+    name = function.code.qualname.rpartition(".")[2]
+    return tuple((local, resumed.locals.get(f"{name}:{local}", view)) for local, view in function.all_locals())
+
+
+def _offset_of(event: ev.Event, function: _Function | None) -> int:
+    """The instruction of an event; for a break in a callee the callee's last one, -1 if it has run none."""
+    is_in_callee = function is not None and function.calls and _is_nested_break(event)
+    return function.offset if function is not None and is_in_callee else getattr(event, "offset", -1)
+
+
 _new_state = quick(State)  # there are as many as instructions
 
 
 def _function_of(event: ev.Event, frame: _Frame) -> _Function | None:
-    """The current function after the event: for an entered callee, the callee; for a left one, the caller."""
+    """The current function after the event: for an entered callee, the callee; for a left one, the caller; for a break in a callee,
+    that callee.
+    """
     if isinstance(event, ev.InlineEntered):
         return frame.functions.get(event.callee)
+    if isinstance(event, ev.GraphBroke) and _is_nested_break(event):
+        inner = event.user_stack[-1]
+        callees = reversed(frame.functions.values())  # those that were left are gone
+        at = (inner.file, inner.line)
+        broken = next((callee for callee in callees if (callee.code.file, line_of(event, callee.code)) == at), None)
+        return broken or frame.functions.get(event.inline)
     return frame.functions.get(getattr(event, "inline", 0))
 
 
@@ -330,6 +363,7 @@ def _apply(event: ev.Event, frame: _Frame, codes: dict[int, ev.CodeView]) -> tup
 
 def _step(event: ev.InstructionStepped, function: _Function) -> tuple[Stack, Locals]:
     before = function.stack, function.all_locals()
+    function.offset = event.offset
     if event.changed:
         function.named = None
         for name, value in event.changed:

@@ -112,7 +112,8 @@ def test_explorer(tmp_path: Path) -> None:
 def test_explorer_in_jupyterlab(tmp_path: Path) -> None:
     """The same in a notebook: what the kernel takes is a part of the first view, and keys that are pressed lead to paints."""
     row, total = rows_of("explorer", tmp_path, "--jupyterlab", "--models", "2000")
-    assert 0 < row["of it kernel ms"] < row["first view ms"] and row["kernel CPU ms"] > 0 and row["again ms"] > 0
+    assert 0 < row["of it kernel ms"] < row["first view ms"] and row["again ms"] > 0
+    assert row["kernel CPU ms"] > 0 and row["page CPU ms"] > 0
     assert total["step ms"] == row["step ms"] > 0 and row["step CPU ms"] > 0
 
 

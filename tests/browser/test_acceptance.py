@@ -174,6 +174,26 @@ def test_the_bar_of_the_verdict_is_filled(opened: Opened) -> None:
     assert parts >= whole - 2 * bar.locator("span").count()
 
 
+def test_the_axis_of_the_timeline_is_in_one_unit(opened: Opened) -> None:
+    """Its marks are round and equally far apart, each with a line, the last too; what needs no action stands below a heading."""
+    page = opened(recompiled(), view="overview")
+    ticks = page.locator(".dynx-ticks .dynx-tick")
+    for seconds, texts in ((0.6, ["0.0 s", "0.1 s", "0.2 s"]), (0.05, ["0 ms", "10 ms", "20 ms"]), (37.3, ["0 s", "10 s", "20 s"])):
+        page.evaluate(
+            "seconds => { const { data, constructor, host } = dynexplore; data.overview.timeline.seconds = seconds;"
+            " dynexplore.root.remove(); data.overview.rows.at(-1).isExpected = 1;"
+            " globalThis.dynexplore = new constructor(host, data); }",
+            seconds,
+        )
+        assert ticks.all_inner_texts()[:3] == texts
+        edges = "e => { const { borderLeftStyle: left, borderRightStyle: right, borderRightWidth: width } = getComputedStyle(e);"
+        solid = " return [left, right].includes('solid') && (!e.matches('.dynx-last-tick') || width === '1px'); }"
+        assert ticks.last.evaluate(edges + solid)
+    if page.locator(".dynx-cost").count() > 1:
+        expect(page.locator(".dynx-cost-group")).to_have_text("No action needed")
+        assert page.locator(".dynx-cost-group + .dynx-cost").count() == 1
+
+
 def test_where_nothing_was_compiled_no_pane_is_blank(opened: Opened) -> None:
     """Each view says why there is nothing and what next, with a command to copy; no key is offered that has nothing to act on."""
     recording = Recording(title="train.py", engine="torch.compile")

@@ -434,6 +434,20 @@ def test_boxes_are_colored_by_time_or_bytes(opened: Opened) -> None:
     expect(figure.locator(".dynx-heat")).to_have_count(0)
 
 
+def test_every_node_says_its_part(opened: Opened) -> None:
+    """Where every node is drawn, each that costs something says its part in the box, which graphviz makes as wide as that needs."""
+    page = opened(dynexplore.explain(Layers())(torch.randn(2, 4)).recording, graphviz=True, view="")
+    page.keyboard.press("3")
+    page.get_by_role("button", name="Color by bytes").click()
+    page.keyboard.press("x")
+    figure = page.locator(".dynx-figure")
+    expect(figure.locator(".node.dynx-heat text", has_text="%").first).to_be_attached()
+    parts = [text for text in figure.locator(".node text").all_text_contents() if re.fullmatch(r"[\d.]+ %", text)]
+    assert len(parts) > 20
+    page.get_by_role("button", name="Color by line").click()
+    expect(figure.locator(".node text", has_text="%")).to_have_count(0)
+
+
 def test_without_times_it_says_how_to_get_them(opened: Opened) -> None:
     """A recording of torch.compile has no times of operators: the list beside the diagram names the command that measures them."""
     page = opened(watched(toy()), view="")

@@ -200,13 +200,18 @@ def test_no_value_is_cut_so_that_another_one_reads_there(opened: Opened, width: 
 
 
 @pytest.mark.parametrize("text", ["float32[1024, 1024, 1024, 1024]", "[1.25, 3.25, 17.125, 33.3333, 12]"])
-def test_a_long_text_of_a_box_ends_behind_a_number(opened: Opened, text: str) -> None:
-    """Where dots stand, none of the digits before them were left out."""
+def test_a_long_text_of_a_box_goes_on_below(opened: Opened, text: str) -> None:
+    """It is whole, and within its box; a text of hundreds of letters ends behind a number."""
     page = opened(toy())
-    page.evaluate("text => dynexplore.data.values.filter(({ node }) => node).forEach((value) => (value.text = text))", text)
+    says = "text => dynexplore.data.values.filter(({ node }) => node).forEach((value) => (value.text = text))"
+    page.evaluate(says, text)
     page.keyboard.press("End")
+    kind = page.locator(".dynx-box .dynx-kind", has_text=text[-5:]).first
+    assert kind.inner_text() == text.replace("float", "f") and kind.evaluate("e => e.scrollWidth <= e.clientWidth")
+    page.evaluate(says, text * 10)
+    page.evaluate("dynexplore.go(0); dynexplore.go(Infinity)")
     shown = page.locator(".dynx-box .dynx-kind", has_text="…").first.inner_text()
-    assert shown.endswith(", …") and text.replace("float", "f").startswith(shown.removesuffix(" …"))
+    assert shown.endswith(", …") and (text * 10).replace("float", "f", 1).startswith(shown.removesuffix(" …"))
 
 
 LONG = "\n".join(["def long(x):", *[f"    y{at} = {at}" for at in range(120)], "    x = x.sin()", "    return x + 1", ""])
@@ -434,8 +439,10 @@ def test_a_failing_backend_opens_the_story_with_its_error(opened: Opened) -> Non
         fn(X)
     page = opened(fn.explanation.recording, view="")
     assert page.get_by_role("tab", selected=True).inner_text() == "Story"
-    assert "Backend failed. " in page.locator(".dynx-failure").inner_text()
-    assert "no kernel for sin" in page.locator(".dynx-failure").inner_text()
+    failure = page.locator(".dynx-failure").inner_text()
+    assert failure.startswith("✕ Backend failed at ")
+    assert "no kernel for sin" in failure and "Add this operator to failing" in failure
+    assert f"at test_story_view.py:{wave.__code__.co_firstlineno + 2}." in failure
     page.keyboard.press("1")
     assert page.locator(".dynx-verdict-line").inner_text().startswith("The backend failed")
     for key, drawing in (("2", "growing"), ("3", "diagram")):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import heapq
 import re
@@ -870,6 +871,8 @@ def test_a_wrapper_of_torch_is_not_named() -> None:
     entered = ev.FrameEntered(frame=1, parent=None, code=wrapper, arguments=())
     recording.record(entered)
     assert frame_name(recording, entered) == "a module"
+    module = ev.ValueView(1, "Module", "Sequential", "fn")
+    assert frame_name(recording, dataclasses.replace(entered, arguments=(("fn", module),))) == "Sequential"
 
 
 ROWS = torch.ones(2, 4)

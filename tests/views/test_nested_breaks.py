@@ -14,6 +14,7 @@ from dynexplore.views import annotated, text
 from dynexplore.views.explorer_data import explorer_data
 from dynexplore.views.headline import headline
 from dynexplore.views.names import chain_words, frame_name
+from dynexplore.views.timeline import Timeline
 
 
 def attention(x):
@@ -45,6 +46,39 @@ CHAIN = " > ".join(f"test_nested_breaks.py:{line}" for line in AT)
 def recorded() -> Recording:
     with dynexplore.config.patch(nested_graph_breaks=True):
         return dynexplore.explain(train, torch.ones(3)).recording
+
+
+def inner(x):
+    y = x + 1
+    print("first")
+    z = y * 2
+    print("second")
+    return z - 1
+
+
+def outer(x):
+    return inner(x * 3) + 1
+
+
+def test_the_moment_of_a_break_is_in_the_callee() -> None:
+    """Its code, its line, and its locals, also where the callee runs nothing before it breaks again; the calls lead back."""
+    with dynexplore.config.patch(nested_graph_breaks=True):
+        recording = dynexplore.explain(outer, torch.ones(3)).recording
+    states = Timeline(recording).steps_of_break()
+    lines = [line_of('print("first")'), line_of('print("second")')]
+    assert [(state.code.qualname, state.line) for state in states if state.code] == [("inner", line) for line in lines]
+    assert all(state.calls for state in states) and dict(states[0].locals)["y"].text.startswith("float32[3]")
+    assert dict(states[1].locals)["z"].text.startswith("float32[3]")
+    opens = explorer_data(recording)["overview"]["rows"][0]["place"]
+    frame = next(frame for frame in explorer_data(recording)["frames"] if frame["id"] == opens[0])
+    assert explorer_data(recording)["codes"][str(frame["states"][opens[1]]["code"])]["name"] == "inner"
+
+
+def test_a_callee_that_is_entered_stands_at_its_first_line() -> None:
+    """Not at the line that the instruction of its caller would have in it."""
+    data = explorer_data(recorded())
+    states = [state for frame in data["frames"] for state in frame["states"] if state.get("kind") == "InlineEntered"]
+    assert states and all(state["offset"] == -1 and state["line"] == data["codes"][str(state["code"])]["first"] for state in states)
 
 
 def test_the_break_is_one_and_has_its_chain() -> None:

@@ -168,6 +168,33 @@ def test_a_failing_backend_comes_before_all_that_costs_seconds() -> None:
     assert "Set TORCH" not in data["rows"][0]["cause"]
 
 
+def stops_at_sin(graph: torch.fx.GraphModule, inputs: Any) -> Any:
+    for node in graph.graph.nodes:
+        if node.target is torch.sin:
+            raise NotImplementedError("no kernel for sin")
+    return graph.forward
+
+
+def waves(x: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    return torch.sin(y) + 1
+
+
+def test_a_failing_backend_has_a_place_and_advice() -> None:
+    """The line of the operator at which it stopped, the backend's line that raised, and what to do; the verdict has the place."""
+    with dynexplore.explain(waves, backend=stops_at_sin) as fn, pytest.raises(BackendCompilerError):
+        fn(torch.ones(2))
+    data = overview(fn.explanation.recording)
+    line = waves.__code__.co_firstlineno + 2
+    row = data["rows"][0]
+    assert (row["where"], row["code"]) == (f"test_overview.py:{line}", "return torch.sin(y) + 1")
+    assert data["verdict"][0] == f"The backend failed in waves at test_overview.py:{line}."
+    assert row["remedy"].startswith("Add this operator to `stops_at_sin`, or avoid it")
+    raised = stops_at_sin.__code__.co_firstlineno + 3
+    assert ["raised at", f"test_overview.py:{raised} in stops_at_sin", ""] in row["facts"]
+    assert [str(raised), 'raise NotImplementedError("no kernel for sin")', "line"] in row["facts"]
+
+
 @pytest.mark.plain("a recording of nothing needs no engine")
 def test_nothing_compiled_says_why_and_what_next() -> None:
     """A program without torch.compile, watched: why there is nothing, and a command to copy."""

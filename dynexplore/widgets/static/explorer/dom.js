@@ -121,6 +121,11 @@ export function asCall(args) {
   return args.replace(/,\)$/, ")").replace(/(?<![\w.])-?\d+\.\d{7,}(?:e-?\d+)?/g, (number) => String(Number(Number(number).toPrecision(6))));
 }
 
+/** Text in which what stands between backticks is code. @param {string} text @returns {Node[]} */
+export function prose(text) {
+  return text.split("`").map((piece, at) => (at % 2 ? make("code", "", piece) : document.createTextNode(piece)));
+}
+
 /** A text as a sentence: with a capital, unless code begins it, and a full stop. @param {string} text @returns {string} */
 export function sentence(text) {
   const trimmed = text.trim();

@@ -31,10 +31,12 @@ const PIECE_COLOURS = ["#2563eb", "#ea580c", "#16a34a", "#9333ea", "#dc2626", "#
  * @param {Set<string>} closed the paths of the groups that are drawn as one box
  * @param {Record<string, string>} [inputs] what the program calls inputs of the graph
  * @param {string} [direction] from top to bottom (TB), or from left to right (LR)
+ * @param {(box: Box) => string} [costOf] what a box costs, as its last line; views/dot.py has none
  * @returns {string}
  */
-export function dotOf(name, root, nodes, closed, inputs = {}, direction = "TB") {
+export function dotOf(name, root, nodes, closed, inputs = {}, direction = "TB", costOf = () => "") {
   const { boxes, edges } = drawn(root, nodes, closed, inputs);
+  for (const box of boxes.values()) box.lines = [...box.lines, costOf(box)].filter(Boolean);
   /** @param {Group} group @param {string} indent @returns {string[]} */
   const clusterLines = (group, indent) => {
     const lines = group.nodes.map((number) => indent + boxLine(boxes.get(nodes[number].name)));

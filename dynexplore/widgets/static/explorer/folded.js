@@ -141,9 +141,13 @@ function linesOf({ node, numbers }, nodes, layer) {
   return [node.op === "output" ? "output" : name, shortType(node.result).replaceAll(", ", ",")].filter(Boolean);
 }
 
-/** @param {GraphNode} node */
-function nameOf({ target }) {
-  return target.split(".").pop() ?? target;
+/** The wrappers of NumPy's functions, and of methods of its arrays. */
+const OF_NUMPY = /^(?:torch\._dynamo\.utils|dynexplore\.engine\.graph\.numpy_operators)\.wrapped_(ndarray_)?(\w+)$/;
+
+/** What an operator is called: the end of its path; a function of NumPy as the program calls it. @param {{target: string}} node */
+export function nameOf({ target }) {
+  const [, isMethod, name] = OF_NUMPY.exec(target) ?? [];
+  return name ? `${isMethod ? "" : "np."}${name}` : (target.split(".").pop() ?? target);
 }
 
 /** The boxes in an order in which each comes after what it reads, part by part. @param {FoldedBox[]} boxes */

@@ -247,6 +247,7 @@ export function longTable(scroller, label, header, rows) {
     keys: (index) => (rows[index].key ? [rows[index].key] : []),
     text: (index) => (rows[index].key ? rows[index].cells.join(" ") : ""),
   });
+  table.classList.toggle("dynx-stands-whole", list.whole);
   fitTable(scroller, table, header, rows);
   return list;
 }

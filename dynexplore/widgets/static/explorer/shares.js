@@ -9,7 +9,7 @@
  * Out: `measured(by, graph)`: number of a node -> its cost; `textOf(by, cost)`, `percentOf(cost, all)`; `ranked(by, graph, costs)`.
  */
 
-import { isView } from "./folded.js";
+import { isView, nameOf } from "./folded.js";
 
 /**
  * @typedef {import("./types.js").Graph} Graph
@@ -79,11 +79,11 @@ export function ranked(by, { nodes }, costs, lineOf) {
   /** @type {Map<string, Share>} */
   const shares = new Map();
   for (const [number, node] of nodes.entries()) {
-    const { op, target, module, key } = node;
+    const { op, module, key } = node;
     const line = lineOf(node);
     const cost = by === "line" ? Number(op.startsWith("call_")) : costs.get(number);
     if (!cost) continue;
-    const name = by === "line" ? (line ? `line ${line}` : "no line") : [target.split(".").at(-1), ofModule(module)].filter(Boolean).join(" ");
+    const name = by === "line" ? (line ? `line ${line}` : "no line") : [nameOf(node), ofModule(module)].filter(Boolean).join(" ");
     const share = shares.get(name) ?? { name, times: 0, cost: 0, keys: [], line: by === "line" ? line : undefined };
     shares.set(name, { ...share, times: share.times + 1, cost: share.cost + cost, keys: [...share.keys, key] });
   }

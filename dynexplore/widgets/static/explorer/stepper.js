@@ -4,7 +4,7 @@
  * item; and what is said about the state at hand.
  */
 
-import { make, makeButton } from "./dom.js";
+import { make, makeButton, prose, sentence } from "./dom.js";
 import { saidOf } from "./called.js";
 import { FAILED, KINDS } from "./kinds.js";
 import { remember, remembered } from "./splitter.js";
@@ -47,9 +47,11 @@ export class Stepper {
 
   /** What failed stands above the story as long as it is open: it is what one looks for there. @returns {HTMLElement[]} */
   failure() {
-    const [{ kind = "", cause = "" } = {}] = this.explorer.data.overview.rows;
+    const [{ kind = "", cause = "", where = "", remedy = "" } = {}] = this.explorer.data.overview.rows;
     const [sign, word] = FAILED.includes(kind) ? (KINDS[kind] ?? []) : [];
-    return word ? [make("p", "dynx-failure", "", make("b", "", `${sign} ${word}. `), make("span", "", cause))] : [];
+    if (!word) return [];
+    const next = remedy && !cause.includes(remedy) ? [make("span", "dynx-facts", "", ...prose(` ${remedy}`))] : [];
+    return [make("p", "dynx-failure", "", make("b", "", `${sign} ${word}${where ? ` at ${where}` : ""}. `), make("span", "", "", ...prose(sentence(cause))), ...next)];
   }
 
   /** The functions to choose from. */

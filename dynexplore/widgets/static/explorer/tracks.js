@@ -11,6 +11,9 @@ import { secondsOf } from "./seconds.js";
 /** About so many marks stand on the axis. */
 const MARKS = 6;
 
+/** An axis of fewer seconds is one of milliseconds. */
+const SHORT = 0.1;
+
 /** The text of a mark behind this part of the axis stands before the mark: it would end outside. */
 const LAST = 0.85;
 
@@ -19,8 +22,11 @@ export function ticksOf(whole) {
   const axis = make("div", "dynx-ticks", "", make("span", "dynx-track-name"));
   const line = make("div", "dynx-track-line");
   const step = roundStep(whole / MARKS);
-  for (let at = 0; whole && at <= whole; at += step) {
-    const tick = make("span", "dynx-tick", at ? secondsOf(at) : "0 s");
+  const isShort = whole < SHORT;
+  const digits = Math.max(0, -Math.floor(Math.log10(isShort ? 1000 * step : step) + 1e-9)); // all marks have the same
+  for (let number = 0; whole && number * step <= whole; number += 1) {
+    const at = number * step;
+    const tick = make("span", "dynx-tick", isShort ? `${(1000 * at).toFixed(digits)} ms` : `${at.toFixed(digits)} s`);
     tick.style.left = `${(100 * at) / whole}%`;
     tick.classList.toggle("dynx-last-tick", at > whole * LAST);
     line.append(tick);

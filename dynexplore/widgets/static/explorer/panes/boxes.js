@@ -13,8 +13,8 @@ import { MARKS, Rows, bestOf } from "../rows.js";
 /** The class of a box by its sign. @type {Record<string, string>} */
 const SIGNS = { "+": "dynx-pushed", "~": "dynx-changed", "−": "dynx-popped" };
 
-/** Longer texts are cut in a box; the pointer's text and the tab have them whole. */
-const LONGEST = 26;
+/** Texts go on below themselves in a box; longer ones are cut: the pointer's text and the tab have them whole. */
+const LONGEST = 160;
 
 /** Pixels above the first row where the boxes are scrolled. */
 const EDGE = 2;
@@ -178,7 +178,7 @@ function boxOf(explorer, { value, sign, name, really }) {
   if (title) box.append(make("b", "", clipped(`${sign}${title}`)));
   box.append(make("span", "dynx-kind", clipped(`${title ? "" : sign}${shortType(text).replace(/( cpu)?( \(not looked at yet\))?$/, "").replace(/^([A-Z]\w*)Variable$/, (_, words) => words.replace(/(?<=[a-z])(?=[A-Z])/g, " ").toLowerCase())}`)));
   const shown = really && really.provenance !== "not observed" ? shortOf(really.elements || really.text.replace(/, as it came in$/, ""), text) : "";
-  if (shown && shown.replace(/^an? /, "") !== text) box.append(make("span", "dynx-really", clipped(shown)));
+  if (shown && shown !== text && !/^an? [\w.]+$/.test(shown)) box.append(make("span", "dynx-really", clipped(shown)));
   box.title = [`${kind} ${explorer.value(value)}`, really?.text, really?.elements, really?.why].filter(Boolean).join("; ");
   return box;
 }

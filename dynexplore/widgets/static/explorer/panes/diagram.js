@@ -8,7 +8,7 @@
  */
 
 import { NODE_COLUMNS, cellsOf } from "../columns.js";
-import { asCall, make, makeButton, note, plural } from "../dom.js";
+import { asCall, make, makeButton, note, plural, prose } from "../dom.js";
 import { dotOf } from "../dot.js";
 import { graphviz, hasGraphviz } from "../graphviz.js";
 import { folded } from "../folded.js";
@@ -23,7 +23,6 @@ import { adopted, shape } from "../svg.js";
 import { CostsAside } from "./costs.js";
 import { graphsOf, isFailing } from "./graph.js";
 import { isParameter } from "./growing.js";
-import { prose } from "./summary.js";
 
 /** How much a button changes the size. */
 const ZOOM = 1.25;
@@ -380,12 +379,13 @@ class Diagram {
   }
 
   /** The text of a graph's SVG. @param {Figure} figure @returns {Promise<string>} */
-  async drawing({ graph, at, root, closed }) {
+  async drawing(figure) {
+    const { graph, at, root, closed } = figure;
     const { frame } = this;
     const { data, live } = this.explorer;
     if (data.diagrams) return data.diagrams[frame.id][at];
     if (!hasGraphviz(live)) throw new Error("This page was exported without diagrams.");
-    return (await graphviz(live)).dot(dotOf(graph.name, root, graph.nodes, closed, frame.inputs, "LR"));
+    return (await graphviz(live)).dot(dotOf(graph.name, root, graph.nodes, closed, frame.inputs, "LR", ({ keys }) => this.part(costOf(numbersOf(figure, keys), figure))));
   }
 
   /** @param {string[]} drawings */
@@ -449,7 +449,7 @@ class Diagram {
     const most = this.mostOf(boxes.map(({ numbers }) => numbers), figure);
     for (const box of boxes) {
       const cost = costOf(box.numbers, figure);
-      if (this.by !== "line" && cost) box.lines = [box.lines[0], [box.lines[1], percentOf(cost, this.all ?? 0)].filter(Boolean).join("  ")];
+      if (this.by !== "line" && cost) box.lines = [box.lines[0], [box.lines[1], this.part(cost)].filter(Boolean).join("  ")];
     }
     for (const box of boxes) if (isFailing(frame, box.keys)) box.lines[0] = `✕ ${box.lines[0]}`;
     const drawing = layout(boxes.map(({ name, inputs, lines, part }) => ({ name, inputs, lines: [`${NUMBER}${lines[0] ?? ""}`, ...lines.slice(1)], part })));
@@ -484,6 +484,11 @@ class Diagram {
     return { boxes: boxes.filter(({ kind }) => kind.startsWith("call_")).length, element: svg };
   }
 
+  /** A cost as a part of what all operators cost; nothing where there is none. @param {number} cost @returns {string} */
+  part(cost) {
+    return cost && this.by !== "line" ? percentOf(cost, this.all ?? 0) : "";
+  }
+
   /** The highest cost of a box. @param {number[][]} boxes the nodes of each @param {Figure} figure */
   mostOf(boxes, figure) {
     return Math.max(0, ...boxes.map((numbers) => costOf(numbers, figure)));
@@ -494,12 +499,13 @@ class Diagram {
     const element = /** @type {HTMLElement | null} */ (svg.querySelector(`[data-id="${CSS.escape(box.ident)}"]`));
     if (!element) return;
     const isClosed = box.kind === "closed";
+    const cost = costOf(numbersOf(figure, box.keys), figure);
     element.classList.add("dynx-row");
     element.setAttribute("tabindex", "-1");
     element.setAttribute("role", "button");
-    element.setAttribute("aria-label", isClosed ? `open ${box.tooltip}: ${box.lines[1]}` : [...box.lines, box.result].join(", "));
+    element.setAttribute("aria-label", [isClosed ? `open ${box.tooltip}: ${box.lines[1]}` : [...box.lines, box.result].join(", "), this.part(cost)].filter(Boolean).join(", "));
     element.classList.toggle("dynx-failed", isFailing(this.frame, box.keys));
-    if (this.by !== "line") this.heat(element, costOf(numbersOf(figure, box.keys), figure), this.most ?? 0);
+    if (this.by !== "line") this.heat(element, cost, this.most ?? 0);
     this.rows.under(element, box.keys, isClosed ? "" : box.keys[0]);
     const nodes = isClosed ? figure.graph.nodes.filter(({ key }) => box.keys.includes(key)) : [];
     this.rows.texts.set(element, [...box.lines, box.result, box.tooltip, ...nodes.map((node) => cellsOf(NODE_COLUMNS, node).join(" "))].join(" ").toLowerCase());

@@ -7,6 +7,7 @@
  */
 
 import { note, plural } from "../dom.js";
+import { nameOf } from "../folded.js";
 import { shortType } from "../groups.js";
 import { layout } from "../layout.js";
 import { NUMBER, boxShape, sheet } from "../picture.js";
@@ -62,7 +63,7 @@ export const growingPane = {
           nodes = [];
           const picture = pictures.of(frame, attempt, soFar);
           others = [...new Set(picture.flatMap((one) => one.frame.numbers))];
-          body.replaceChildren(picture.length ? drawing(explorer, picture, rows, nodes, code) : note("This part of the function has no operator."));
+          body.replaceChildren(picture.length ? drawing(explorer, picture, rows, nodes, code) : note(`This part of the function has no operator.${frame.skipped ? ` ${frame.title} runs as plain Python: ${frame.skipped}.` : ""}`));
         }
         const isNewer = key !== drawn;
         drawn = key;
@@ -352,7 +353,7 @@ function seam(explorer, picture, parts, at, y, width) {
 
 /** The operator, or an input by its name; and dtype and shape in short. @param {GraphNode} node @param {string} label */
 function linesOf({ op, target, result }, label) {
-  const name = op === "placeholder" ? label : op === "call_module" ? target : (target.split(".").pop() ?? target);
+  const name = op === "placeholder" ? label : op === "call_module" ? target : nameOf({ target });
   return [cut(name), shortType(result).replaceAll(", ", ",")].filter(Boolean);
 }
 

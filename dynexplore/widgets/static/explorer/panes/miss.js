@@ -7,9 +7,8 @@
  */
 
 import { copyButton } from "../copying.js";
-import { make, makeButton, makeTable, note, plural, sentence } from "../dom.js";
+import { make, makeButton, makeTable, note, plural, prose, sentence } from "../dom.js";
 import { CALL_CHOSEN } from "./timeline.js";
-import { prose } from "./summary.js";
 
 /** The headings of the guards that failed. */
 const HEADER = ["version", "guard", "found", "other guards"];

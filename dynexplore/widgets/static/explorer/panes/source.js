@@ -5,12 +5,11 @@
  * stands in its place, with the same marks.
  */
 
-import { make, makeButton, note } from "../dom.js";
+import { make, makeButton, note, prose } from "../dom.js";
 import { shortType } from "../groups.js";
 import { spanKey } from "../links.js";
 import { LongList } from "../long.js";
 import { colourOf } from "../strip.js";
-import { prose } from "./summary.js";
 
 /**
  * @typedef {import("../types.js").Code} Code

@@ -9,9 +9,9 @@
  */
 
 import { copyText } from "../copying.js";
-import { breakable, make, makeButton, note, plural, sentence } from "../dom.js";
+import { breakable, make, makeButton, note, plural, prose, sentence } from "../dom.js";
 import { meaningOf } from "../glossary.js";
-import { KINDS } from "../kinds.js";
+import { FAILED, KINDS } from "../kinds.js";
 import { secondsOf } from "../seconds.js";
 import { restore, splitters } from "../splitter.js";
 import { Track, ticksOf } from "../tracks.js";
@@ -52,11 +52,6 @@ export function badge(kind, text = "") {
   return badge;
 }
 
-/** Text in which what stands between backticks is code. @param {string} text @returns {Node[]} */
-export function prose(text) {
-  return text.split("`").map((piece, at) => (at % 2 ? make("code", "", piece) : document.createTextNode(piece)));
-}
-
 /** Whether a row is of a kind: a break may have recompiles of the part behind it. @param {Cost} cost @param {string} wanted "" for all */
 function isOf({ kind, recompiles = 0 }, wanted) {
   return !wanted || kind === wanted || (wanted === "recompile" && recompiles > 0);
@@ -78,6 +73,9 @@ class Summary {
     /** @type {HTMLElement[]} */
     this.rows = this.given.rows.map((row, at) => this.row(row, at));
     this.list = make("ol", "dynx-costs", "", ...this.rows);
+    this.quiet = make("li", "dynx-cost-group dynx-facts", "No action needed");
+    const expected = this.given.rows.findIndex(({ isExpected }) => isExpected);
+    if (expected > 0) this.rows[expected].before(this.quiet);
     this.detail = make("div", "dynx-cost-detail");
     this.detail.tabIndex = 0;
     this.detail.setAttribute("role", "group");
@@ -154,10 +152,7 @@ class Summary {
     };
     const some = CHIPS.filter(([, , kind]) => count(kind)).map(([sign, title, kind]) => chip(`${sign} ${title}`, count(kind), kind));
     this.buttons = rows.length ? [chip("All causes", rows.length, ""), ...some] : [];
-    const costly = rows.filter(({ seconds }) => seconds);
-    const isMixed = costly.some(({ isExpected }) => isExpected) && costly.some(({ isExpected }) => !isExpected);
-    const last = isMixed ? "; entries that need no action come last" : "";
-    const order = rows.length ? [make("span", "dynx-facts dynx-order", `Sorted by compile time${last}`)] : [];
+    const order = rows.length ? [make("span", "dynx-facts dynx-order", "Sorted by compile time")] : [];
     return make("div", "dynx-chips", "", ...this.buttons, ...order);
   }
 
@@ -166,6 +161,7 @@ class Summary {
     this.filter = kind;
     for (const button of this.buttons ?? []) button.setAttribute("aria-pressed", String(button.dataset.kind === kind));
     this.rows.forEach((row, at) => (row.hidden = !isOf(this.given.rows[at], kind)));
+    this.quiet.hidden = !this.given.rows.some((row) => row.isExpected && isOf(row, kind));
     if (this.rows[this.chosen]?.hidden) this.choose(this.rows.findIndex((row) => !row.hidden));
   }
 
@@ -180,7 +176,7 @@ class Summary {
     const bar = make("i", `dynx-cost-bar dynx-k-${kind}`);
     const most = Math.max(...this.given.rows.map((row) => row.seconds), 1e-9);
     bar.style.width = `${(100 * seconds) / most}%`;
-    const lost = make("span", "dynx-lost", "", make("b", "", secondsOf(seconds)), ...(seconds ? [bar] : []));
+    const lost = make("span", "dynx-lost", "", ...(FAILED.includes(kind) ? [] : [make("b", "", secondsOf(seconds)), ...(seconds ? [bar] : [])]));
     const fix = make("div", "dynx-fix", "", ...this.fix(cost.isExpected ? "" : change, remedy));
     const row = make("li", "dynx-cost", "", make("span", "dynx-rank", String(at + 1)), head, make("div", "dynx-reasons", "", why, ...line, fix), often, lost);
     row.addEventListener("click", (event) => {

@@ -9,9 +9,9 @@
 import { functionsOf, whyOf } from "../called.js";
 import { CALL_COLUMNS } from "../columns.js";
 import { differenceTables } from "../difference.js";
-import { make, makeButton, makeTable, note, plural } from "../dom.js";
+import { make, makeButton, makeTable, note, plural, prose } from "../dom.js";
 import { secondsOf } from "../seconds.js";
-import { badge, prose } from "./summary.js";
+import { badge } from "./summary.js";
 
 /**
  * @typedef {import("../called.js").Called} Called
