@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import torch
 
+from dynexplore.engine.config import config
 from source_tree import ROOT
 
 
@@ -157,6 +158,33 @@ def test_nested_breaks(monkeypatch: pytest.MonkeyPatch) -> None:
         for depth in (0, 2)
     ]
     assert graphs == [[1, 1, 1], [2, 6, 2]]
+
+
+@pytest.mark.lenses
+def test_graph_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Graphs and breaks of a script's function under each engine; imports of missing packages and the main part are left out."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    graph_counts = importlib.import_module("graph_counts")
+    script = tmp_path / "a_script.py"
+    script.write_text(
+        "import torch\nimport a_package_that_is_missing\nfrom a_package_that_is_missing.part import name\n\n"
+        "def leaf(x):\n    x = x + 1\n    torch._dynamo.graph_break()\n    return x * 2\n\n"
+        "def f(x):\n    return leaf(x * 3) + 1\n\nif __name__ == '__main__':\n    raise SystemExit\n"
+    )
+
+    def make(sources: Path) -> Any:
+        return graph_counts.names_of(sources / "a_script.py")["f"], lambda call: (torch.ones(3) * call,)
+
+    monkeypatch.setitem(graph_counts.MODELS, "leaf", make)
+    counted = {}
+    for engine in ("plain", *graph_counts.ENGINES):
+        with config.patch(nested_graph_breaks=True), torch._dynamo.config.patch(nested_graph_breaks=False):
+            counted[engine] = graph_counts.counted("leaf", engine, tmp_path)
+    assert all(row["results"] == counted["plain"]["results"] for row in counted.values())
+    figures = {engine: (row["graphs"], row["breaks"]) for engine, row in counted.items()}
+    assert figures == {"plain": (0, 0), "nested": (2, 1), "frames": (4, 2), "torch": (4, 2), "torch nested": (2, 1)}
+    assert run("graph_counts").stdout.startswith("graph_counts: models of public repositories are counted from checkouts")
 
 
 def test_a_cold_start_is_told_turn_by_turn_and_ends(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
