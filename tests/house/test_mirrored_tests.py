@@ -132,7 +132,6 @@ THEMES: dict[str, tuple[str, ...]] = {
     "engine/translate/handlers/strings": ("opcodes/test_containers",),
     "engine/translate/handlers/with_blocks": ("opcodes/test_control",),
     "engine/translate/injected_locals": ("engine/translate/test_codegen",),
-    "engine/translate/nested_frames": ("engine/translate/test_nested_break", "engine/translate/test_live_stacks"),
     "engine/translate/nested_resume": ("engine/translate/test_nested_break",),
     "engine/translate/operations": ("engine/translate/test_translator",),
     "engine/translate/stack_shape": ("engine/translate/test_break_code",),

@@ -334,7 +334,7 @@ class GraphBuilder:
         AOTAutograd would compute gradients from the old data; eager computes them from the data at the time of backward.
         """
         mode = self.fake_mode
-        hidden = {storage_of(owner) for owner, version in mode.data_aliases if owner._version == version} & mode.written
+        hidden = {storage_of(owner) for owner, version in mode.data_aliases if owner._version == version} & mode.written_last
         mode.data_aliases = [(owner, owner._version) for owner, _ in mode.data_aliases]
         self._saved_data_is_mutated |= bool(hidden) and any(_is_recorded(node, hidden) for node in self.graph.nodes)
 

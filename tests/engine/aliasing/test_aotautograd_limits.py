@@ -64,6 +64,38 @@ def test_a_write_through_data_changes_what_eager_saved_and_nothing_else(backend:
     assert_same_as_eager(writes_through_data_behind_products, leaf(), leaf(), backend=backend, breaks=[], graphs=0)
 
 
+class Clamped(torch.nn.Module):
+    """A layer that writes its own weight through `.data`, before or after it uses it."""
+
+    def __init__(self, write: str, is_late: bool) -> None:
+        super().__init__()
+        self.linear, self.write, self.is_late = torch.nn.Linear(3, 3, bias=False), write, is_late
+
+    def forward(self, x):
+        if not self.is_late:
+            WRITES[self.write](self.linear.weight)
+        y = self.linear(x.sin()) * self.linear.weight.exp().sum()
+        if self.is_late:
+            WRITES[self.write](self.linear.weight)
+        return y
+
+
+WRITES = {
+    "clamp": lambda weight: weight.data.clamp_(-0.1, 0.1), "mul": lambda weight: weight.data.mul_(1.5),
+    "copy": lambda weight: weight.data.copy_(weight.data.sin()), "view": lambda weight: weight.data[1:].add_(0.3),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("is_late", [False, True])
+@pytest.mark.parametrize("write", WRITES)
+def test_layers_that_write_their_own_weights_through_data(write: str, is_late: bool, backend: str) -> None:
+    """A backend gets all layers if each writes its weight before autograd saves it, and none where one writes it afterwards."""
+    for layers in (1, 2, 3):
+        model = torch.nn.Sequential(*[Clamped(write, is_late) for _ in range(layers)])
+        assert_same_as_eager(model, torch.randn(2, 3), calls=3, backend=backend, breaks=[], graphs=0 if is_late else 1)
+
+
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 def test_a_view_of_data(backend: str) -> None:
     """What is cut out of `.data` is as unheard of as `.data`."""
