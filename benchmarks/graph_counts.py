@@ -9,7 +9,7 @@ are missing are left out (environments, loggers). Sizes are small, and weights a
 Each model is called three times, in a process of its own for each engine: "nested" is dynexplore's default, "frames" has
 `nested_graph_breaks=False`, "torch" is torch.compile, and "torch nested" is torch.compile with
 `torch._dynamo.config.nested_graph_breaks = True`, which is off by default. A cell is "graphs/breaks" after three calls, and ends
-with "!" where the values differ from plain PyTorch's.
+with "!" where the values differ from plain PyTorch's. "limit" stands for a process that was ended after --limit seconds.
 """
 
 from __future__ import annotations
@@ -280,22 +280,26 @@ def numbers_of(value: Any) -> Any:
     return [numbers_of(item) for item in value] if isinstance(value, (list, tuple)) else repr(value)
 
 
-def row_of(name: str, sources: Path) -> Row:
+def row_of(name: str, sources: Path, limit: float) -> Row:
     """A model under each engine, in processes of their own."""
-    plain = in_own_process(name, "plain", sources)
+    plain = in_own_process(name, "plain", sources, limit)
     row: Row = {"model": name}
     for engine in ENGINES:
-        found = in_own_process(name, engine, sources)
+        found = in_own_process(name, engine, sources, limit)
         row[engine] = found if isinstance(found, str) else (
             f"{found['graphs']}/{found['breaks']}{'' if found['results'] == plain['results'] else '!'}"
         )  # fmt: skip
+        print(f"{name}, {engine}: {row[engine]}", file=sys.stderr, flush=True)
     return row
 
 
-def in_own_process(name: str, engine: str, sources: Path) -> Any:
+def in_own_process(name: str, engine: str, sources: Path, limit: float) -> Any:
     """What `counted` gives in a process of its own; the last line of its error where it fails."""
     command = [sys.executable, __file__, "--sources", str(sources), "--count", name, engine]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=limit)
+    except subprocess.TimeoutExpired:
+        return "limit"
     lines = [line for line in done.stderr.splitlines() if line.strip()]
     return json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else (lines or ["failed"])[-1][:120]
 
@@ -311,7 +315,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         found = counted(*options.count, options.sources)
         print(f"\n{json.dumps(found)}")
         return 0
-    rows = functools.partial(map, functools.partial(row_of, sources=options.sources), options.only or MODELS)
+    rows = functools.partial(map, functools.partial(row_of, sources=options.sources, limit=options.limit), options.only or MODELS)
     return show_measured("Graphs and breaks", lambda: list(rows()), options.json)
 
 
@@ -319,6 +323,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sources", type=Path, help="a folder with a checkout of each repository")
     parser.add_argument("--only", nargs="+", choices=list(MODELS), help="only these")
+    parser.add_argument("--limit", type=float, default=600, metavar="S", help="seconds that a process may take (600)")
     parser.add_argument("--count", nargs=2, metavar=("NAME", "ENGINE"), help=argparse.SUPPRESS)
     parser.add_argument("--quick", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--json", type=Path, help="write the rows here as well")
