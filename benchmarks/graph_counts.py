@@ -284,6 +284,8 @@ def row_of(name: str, sources: Path, limit: float) -> Row:
     """A model under each engine, in processes of their own."""
     plain = in_own_process(name, "plain", sources, limit)
     row: Row = {"model": name}
+    if isinstance(plain, str):
+        return {**row, "failed": plain}
     for engine in ENGINES:
         found = in_own_process(name, engine, sources, limit)
         row[engine] = found if isinstance(found, str) else (

@@ -37,6 +37,7 @@ from dynexplore.views import html_report, html_text
 from dynexplore.views.break_places import place_words
 from dynexplore.views.counts import plural
 from dynexplore.views.headline import cause_alone
+from dynexplore.views.names import chain_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,7 @@ class BreakCost:
         lines = [
             f"{self.graph_break.kind} {self.cause}: hit {hits}, {outside}",
             f"   at  {self.place}",
+            *([f"   called at {chain_words(self.graph_break.user_stack[:-1])}"] if self.graph_break.nested else []),
             ev.wrapped(f"   fix {self.graph_break.fix}", 7),
             *([f"   see {self.page}"] if self.page else []),
             *(f"   see docs/differences.md#{name.lower()} (differs from plain Python)" for name in self.differences),

@@ -55,6 +55,26 @@ def test_known_differences_are_linked() -> None:
     assert "differences.md" not in str(others["DX104"])
 
 
+def test_a_nested_break_has_its_chain() -> None:
+    """The report names the calls that lead to a break in a callee, and none where the function itself breaks."""
+
+    def leaf(x: Any) -> Any:
+        print("leaf")
+        return x * 2
+
+    def middle(x: Any) -> Any:
+        return leaf(x + 1) - 1
+
+    def root(x: Any) -> Any:
+        return middle(x * 3) + x
+
+    (cost,) = report = dynexplore.all_breaks(root, torch.ones(2))
+    first = root.__code__.co_firstlineno
+    chain = f"test_break_report.py:{first + 1} > test_break_report.py:{middle.__code__.co_firstlineno + 1}"
+    assert f"in test_a_nested_break_has_its_chain.<locals>.leaf\n   called at {chain}\n   fix" in str(report) and cost.count == 1
+    assert "called at" not in str(dynexplore.all_breaks(leaf, torch.ones(2)))
+
+
 def test_as_an_issue() -> None:
     """Versions, the break and the line."""
     issue = dynexplore.all_breaks(program, torch.ones(2))[0].as_issue()
