@@ -223,14 +223,17 @@ def has_python_getattribute(cls: type[Any]) -> bool:
 
 def literal_text(value: Any) -> str:
     """`repr(value)` of a plain value; a number that has more digits than Python converts is written in hexadecimal."""
+    if type(value) is int and value.bit_length() > _MOST_BITS:
+        return hex(value)
     try:
         return repr(value)
     except ValueError:
-        if isinstance(value, int):
-            return hex(value)
         if isinstance(value, tuple):
             return f"({', '.join(map(literal_text, value))}{',' * (len(value) == 1)})"
         return f"a {type(value).__name__}"
+
+
+_MOST_BITS = 10_000  # a longer number may be converted by `_pylong`, whose functions a program can replace
 
 
 def tells_its_class(cls: type[Any]) -> bool:

@@ -16,6 +16,7 @@ from dynexplore.engine.raw_attributes import (
     has_python_getattribute,
     instance_dict,
     keys_of,
+    literal_text,
     own_attribute,
     plain_attribute,
     values_of,
@@ -335,3 +336,14 @@ def test_keys_are_not_compared(cls: Any) -> None:
     assert [optimized(torch.zeros(1), mapping).item() for _ in range(2)] == [5, 5]
     assert dynexplore.counters["stats"]["graphs"] >= 1
     assert not LOG
+
+
+def test_a_long_number_is_written_without_the_library() -> None:
+    """`_pylong`, which Python may use for one and which a program may replace, is not called."""
+    number = 7**5000
+
+    def fn(x: torch.Tensor, given: int) -> Any:
+        return x + 1, given == number, (given, 1)
+
+    assert literal_text(number) == hex(number)
+    assert_same_as_eager(fn, torch.ones(2), number, graphs=1, breaks=0)

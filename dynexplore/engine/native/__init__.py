@@ -54,6 +54,7 @@ try:
         skip_code,
         skip_code_recursively,
         special_method,
+        stored_hashes,
         type_version,
         unskip_code,
     )
@@ -103,6 +104,7 @@ __all__ = [
     "skip_code",
     "skip_code_recursively",
     "special_method",
+    "stored_hashes",
     "set_table_of",
     "type_version",
     "unskip_code",

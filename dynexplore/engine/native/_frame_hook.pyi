@@ -375,6 +375,9 @@ def set_with_table_of(other: set[Any] | frozenset[Any], /) -> set[Any]:
 def set_table_of(set: set[Any] | frozenset[Any], /) -> tuple[int, int, tuple[int, ...], tuple[int, ...]]:
     """The size of a set's table, where the next `pop` begins, the places of its members in order, and of discarded ones."""
 
+def stored_hashes(container: Any, /) -> list[tuple[Any, int]]:
+    """The members of a set or keys of a dict, each with the hash that it had when it was stored; none if all keys are text."""
+
 def set_in_table(set: Any, members: tuple[Any, ...], table: tuple[Any, ...], /) -> Any:
     """The set, which holds these members in such a table and nothing else; None: a new frozenset."""
 

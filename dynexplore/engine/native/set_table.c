@@ -11,6 +11,49 @@
 
 #include "native.h"
 
+static bool
+append_stored(PyObject *pairs, PyObject *key, Py_hash_t hash)
+{
+    PyObject *pair = Py_BuildValue("(On)", key, (Py_ssize_t)hash);
+    bool is_appended = pair != NULL && PyList_Append(pairs, pair) == 0;
+    Py_XDECREF(pair);
+    return is_appended;
+}
+
+/* The members of a set, or the keys of a dict that are not all text, with the hash that each had when it was stored. */
+static PyObject *
+stored_hashes(PyObject *Py_UNUSED(module), PyObject *object)
+{
+    if (!PyAnySet_Check(object) && !PyDict_Check(object)) {
+        PyErr_SetString(PyExc_TypeError, "a set or dict is expected");
+        return NULL;
+    }
+    PyObject *pairs = PyList_New(0);
+    bool is_complete = pairs != NULL;
+    if (PyAnySet_Check(object)) {
+        PySetObject *set = (PySetObject *)object;
+        for (Py_ssize_t place = 0; is_complete && place <= set->mask; place++) {
+            setentry *entry = &set->table[place];
+            if (entry->key != NULL && entry->hash != -1) {
+                is_complete = append_stored(pairs, entry->key, entry->hash);
+            }
+        }
+    }
+    else if (!dict_has_only_strings(object)) {
+        PyDictKeysObject *keys = ((PyDictObject *)object)->ma_keys;
+        PyDictKeyEntry *entries = DK_ENTRIES(keys);
+        for (Py_ssize_t place = 0; is_complete && place < keys->dk_nentries; place++) {
+            if (entries[place].me_value != NULL) {
+                is_complete = append_stored(pairs, entries[place].me_key, entries[place].me_hash);
+            }
+        }
+    }
+    if (!is_complete) {
+        Py_CLEAR(pairs);
+    }
+    return pairs;
+}
+
 static PyObject *
 set_with_table_of(PyObject *Py_UNUSED(module), PyObject *other)
 {
@@ -178,6 +221,8 @@ failed:
 }
 
 PyMethodDef set_functions[] = {
+    {"stored_hashes", stored_hashes, METH_O,
+     "stored_hashes(set or dict) -> list of (key, hash): with the hash that each had when it was stored; text keys are left out."},
     {"set_table_of", set_table_of, METH_O, "set_table_of(set) -> tuple: where its members stand, for set_in_table."},
     {"set_in_table", (PyCFunction)(void (*)(void))set_in_table, METH_FASTCALL,
      "set_in_table(set or None, members, table): fill the set (None: a new frozenset) with the members in such a table."},

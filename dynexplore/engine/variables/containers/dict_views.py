@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any, cast
 from dynexplore.engine.variables.containers.hashable import dict_hash_key
 from dynexplore.engine.variables.containers.iterator import IteratorVariable, iterator_at, reversed_iterator_at
 from dynexplore.engine.variables.containers.sequence import TupleVariable
-from dynexplore.engine.variables.containers.set_ import SetVariable, combine, compare_sets, members_of
+from dynexplore.engine.variables.containers.set_ import FrozenSetVariable, SetVariable, compare_sets, members_of, operand
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.inspection import Contents
 from dynexplore.engine.variables.contract.reconstruction import CannotRebuild
 from dynexplore.engine.variables.objects.builtin_value import BuiltinValueVariable
-from dynexplore.engine.variables.operators import COMPARE, binary_rule
+from dynexplore.engine.variables.operators import BINARY, COMPARE, binary_rule
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
 from dynexplore.engine.variables.scalars.specialize import equal
 from dynexplore.engine.variables.signatures import builtin_method
@@ -226,13 +226,36 @@ def walk(mapping: Any, part: str, backwards: bool = False) -> DictIteratorVariab
 @binary_rule(DictViewVariable, VariableTracker, "&", "|", "-", "^")
 def _view_algebra(ctx: TraceContext, symbol: str, lhs: DictViewVariable, rhs: VariableTracker) -> VariableTracker:
     _needs_set(ctx, lhs)
-    return combine(ctx, symbol, lhs.as_set(ctx), members_of(ctx, rhs))
+    return _combine(ctx, symbol, lhs, rhs)
 
 
 @binary_rule(SetVariable, DictViewVariable, "&", "|", "-", "^")
 def _algebra_view(ctx: TraceContext, symbol: str, lhs: SetVariable, rhs: DictViewVariable) -> VariableTracker:
     _needs_set(ctx, rhs)
-    return combine(ctx, symbol, members_of(ctx, lhs), rhs.as_set(ctx))
+    return _combine(ctx, symbol, lhs, rhs)
+
+
+def _combine(ctx: TraceContext, symbol: str, lhs: VariableTracker, rhs: VariableTracker) -> VariableTracker:
+    """A set in the order that CPython's operation gives: it runs on real views and sets of the hash keys."""
+    if symbol == "&" and FrozenSetVariable in (type(lhs), type(rhs)):  # a frozenset or a set, by the sizes
+        ctx.break_graph("DX304", operator=symbol, left=lhs.type_name(), right=rhs.type_name())
+    (left, left_members), (right, right_members) = (_operand_of(ctx, side) for side in (lhs, rhs))
+    places: set[object] = BINARY[symbol](left, right)
+    same = {id(place): item for members in (left_members, right_members) for place, item in members.items()}
+    members = {**right_members, **left_members}
+    return SetVariable({place: same.get(id(place)) or members[place] for place in places}, places=places)
+
+
+def _operand_of(ctx: TraceContext, side: VariableTracker) -> tuple[Any, dict[object, VariableTracker]]:
+    """The hash keys of an operand, in a real object of its kind; and the members."""
+    if not isinstance(side, DictViewVariable):
+        return operand(ctx, side)
+    members = side.as_set(ctx).members
+    entries = side.mapping.entries
+    if side.part == "keys":
+        return entries.keys(), members
+    kind = OrderedDict if isinstance(entries, OrderedDict) else dict
+    return kind((place, value.read(ctx).hash_key(ctx)) for place, (_, value) in entries.items()).items(), members
 
 
 def _needs_set(ctx: TraceContext, view: DictViewVariable) -> None:

@@ -37,7 +37,7 @@ from dynexplore.engine.variables.contract.write_back import write_attributes
 from dynexplore.engine.variables.error_messages import no_update_element
 from dynexplore.engine.variables.objects.builtin_value import NONE, BuiltinValueVariable, mutating_method
 from dynexplore.engine.variables.objects.type_lookup import defines
-from dynexplore.engine.variables.objects.user_hash_key import refuse_collisions
+from dynexplore.engine.variables.objects.user_hash_key import refuse_collisions, refuse_stale_hashes
 from dynexplore.engine.variables.operators import binary_rule
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, is_numpy_number, is_plain_value
 from dynexplore.engine.variables.scalars.specialize import equal, specialize_bool
@@ -525,7 +525,9 @@ def existing_entries(ctx: TraceContext, value: Any, source: Source | None) -> En
         ctx.break_graph("DX302", question="its items", type=type(value).__name__)
     if source is None:
         pairs = [(ctx.build(key, None), ctx.build(item, None)) for key, item in items]
-        return {key.hash_key(ctx): (key, item) for key, item in pairs}
+        entries: Entries = {key.hash_key(ctx): (key, item) for key, item in pairs}
+        refuse_stale_hashes(ctx, behind(value), list(entries), [key for key, _ in items])
+        return entries
     ctx.guard(source, "TYPE_MATCH", type(value))
     keys = tuple(key for key, _ in items)
     if all(map(is_plain_value, keys)):
@@ -533,10 +535,11 @@ def existing_entries(ctx: TraceContext, value: Any, source: Source | None) -> En
         plain = [(ctx.build(key, None), ctx.values.lazy(item, source.item(key))) for key, item in items]
         return {key.hash_key(ctx): (key, item) for key, item in plain}
     ctx.guard(source, "LIST_LENGTH", len(value))
-    entries: Entries = {}
+    entries = {}
     for index, (key, item) in enumerate(items):
         tracker = existing_key(ctx, key, source.key(index))
         entries[tracker.hash_key(ctx)] = tracker, ctx.values.lazy(item, _value_source(source, index))
+    refuse_stale_hashes(ctx, behind(value), list(entries), keys)
     return entries
 
 

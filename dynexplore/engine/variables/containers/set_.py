@@ -34,7 +34,7 @@ from dynexplore.engine.variables.contract.inspection import Contents
 from dynexplore.engine.variables.contract.nested_text import nested_text
 from dynexplore.engine.variables.contract.write_back import refill
 from dynexplore.engine.variables.objects.builtin_value import BuiltinValueVariable, mutating_method
-from dynexplore.engine.variables.objects.user_hash_key import refuse_collisions
+from dynexplore.engine.variables.objects.user_hash_key import refuse_collisions, refuse_stale_hashes
 from dynexplore.engine.variables.operators import BINARY, COMPARE, binary_rule
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, is_literal, is_plain_value
 from dynexplore.engine.variables.signatures import builtin_method
@@ -262,7 +262,7 @@ def is_by_identity(place: object) -> bool:
 Operand = set[object] | dict[object, None] | list[object]
 
 
-def _operand(ctx: TraceContext, items: VariableTracker) -> tuple[Operand, Members]:
+def operand(ctx: TraceContext, items: VariableTracker) -> tuple[Operand, Members]:
     """The hash keys of an operand in a container that CPython's set operations treat as they do the operand; its members."""
     if isinstance(items, SetVariable):
         return items.table(ctx), items.members
@@ -278,8 +278,8 @@ def _operand(ctx: TraceContext, items: VariableTracker) -> tuple[Operand, Member
 def members_of(ctx: TraceContext, items: VariableTracker) -> SetVariable:
     """`set(items)`."""
     if isinstance(items, SetVariable) or items.python_type() is dict:
-        operand, members_of_operand = _operand(ctx, items)
-        return SetVariable(members_of_operand, places=set(operand))
+        keys, members_of_operand = operand(ctx, items)
+        return SetVariable(members_of_operand, places=set(keys))
     members = SetVariable({})
     for item in items.unpack(ctx):
         members.put(ctx, item)
@@ -313,6 +313,7 @@ def _existing(ctx: TraceContext, value: Any, source: Source | None, tracker: typ
         ctx.guard(source, "LIST_LENGTH", len(value))
         items = [_member(ctx, item, source.key(index)) for index, item in enumerate(value)]
     built = tracker({item.hash_key(ctx): item for item in items}, source)
+    refuse_stale_hashes(ctx, value, list(built.members), list(value))
     if source is None and all(map(is_plain_value, value)):
         built.places = set_with_table_of(value)
     if source is not None and all(map(is_plain_value, value)):
@@ -378,8 +379,8 @@ def _combine(ctx: TraceContext, symbol: str, self: SetVariable, other: VariableT
         common = _common(ctx, self, other)
         self.members, self.places = common.members, common.places
     else:
-        operand, members = _operand(ctx, other)
-        _IN_PLACE[symbol](self.table(ctx), operand)
+        keys, members = operand(ctx, other)
+        _IN_PLACE[symbol](self.table(ctx), keys)
         self.keep(self.places, members)
 
 
@@ -415,10 +416,10 @@ def _combined(ctx: TraceContext, symbol: str, self: SetVariable, other: Variable
     if is_copy:
         _update(ctx, f"{symbol}=", self, other)
         return self
-    operand, members = _operand(ctx, other)
+    keys, members = operand(ctx, other)
     made_by = set.difference if symbol == "-" else set.symmetric_difference
     combined = type(self)(self.members, places=set())
-    combined.keep(made_by(self.table(ctx), operand), members)
+    combined.keep(made_by(self.table(ctx), keys), members)
     return combined
 
 

@@ -11,10 +11,11 @@ torch/_dynamo/variables/hashable.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from dynexplore.engine.graph_breaks import GraphBreak
+from dynexplore.engine.native import stored_hashes
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.context import ObservedException
 from dynexplore.engine.variables.operators import compare
@@ -63,6 +64,26 @@ def _hash_of(ctx: TraceContext, value: VariableTracker) -> int:
         return checked_result(ctx, hash, value.python_type(), "__hash__", value.call_method(ctx, "__hash__", [], {}))
 
     return specialize_index(ctx, unnoticed(ctx, value, ask), "__hash__()")
+
+
+def refuse_stale_hashes(ctx: TraceContext, container: object, keys: Sequence[object], members: Sequence[object]) -> None:
+    """Break the graph at a live dict or set that has stored another hash than one of its members has now: it does not find it.
+
+    `keys`: the members' hash keys; fewer than members if two have become equal.
+    """
+    own = [(key, member) for key, member in zip(keys, members, strict=False) if _has_program_key(key)]
+    if not own:
+        return
+    stored = {id(member): number for member, number in stored_hashes(container)}
+    for key, member in own:
+        if len(keys) < len(members) or stored.get(id(member), hash(key)) != hash(key):
+            ctx.break_graph("DX320", question="a hash that has changed since the key was stored", type=type(member).__qualname__)
+
+
+def _has_program_key(key: object) -> bool:
+    if isinstance(key, (tuple, frozenset)):
+        return any(map(_has_program_key, key)) and not any(isinstance(part, VariableTracker) for part in key)
+    return isinstance(key, ProgramKey)
 
 
 def refuse_collisions(keys: Iterable[object]) -> None:

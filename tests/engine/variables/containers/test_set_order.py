@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import functools
 import itertools
+import operator
+from collections import OrderedDict
 from typing import Any
 
 import pytest
 import torch
 
 import dynexplore
+from engine_checks import graphs_compiled
 from grown_sets import grown_set
 
 
@@ -91,3 +94,42 @@ def test_a_set_of_another_order_is_another_capture() -> None:
         program(torch.ones(2), expected)
         assert list(members) == list(expected)
     assert dynexplore.counters["stats"]["graphs"] == 2
+
+
+PLACES = {
+    "a": {8: 1, 0: 2, 16: 3, "a": 4}, "b": {16: 3, 0: 1, 8: 2, 24: 1}, "c": {24: 1}, "none": {}, "pairs": {0: 2, 64: 9, 32: 2},
+}  # fmt: skip
+SIDES: dict[str, Any] = {
+    "keys": lambda d: d.keys(), "items": lambda d: d.items(), "set": set, "frozenset": frozenset, "list": list, "tuple": tuple,
+    "items of an OrderedDict": lambda d: OrderedDict(d).items(), "dict": dict, "pairs": lambda d: set(d.items()),
+    "doubled": lambda d: [*d, *d],
+}  # fmt: skip
+
+
+VIEWS = [side for side in SIDES if side.startswith(("keys", "items"))]
+WITH_VIEW = [*itertools.product(VIEWS, SIDES), *itertools.product(("set", "frozenset", "pairs"), VIEWS)]
+
+
+@pytest.mark.parametrize(("left", "right"), WITH_VIEW)
+@pytest.mark.parametrize("live", [False, True])
+def test_the_algebra_of_views_has_the_order_of_cpython(left: str, right: str, live: bool) -> None:
+    """`&`, `|`, `-` and `^` where at least one side is a view of keys or items, over colliding numbers."""
+    made, other = SIDES[left], SIDES[right]
+    contents = list(itertools.product(PLACES.values(), repeat=2))
+    operators = (operator.and_, operator.or_, operator.sub, operator.xor)
+    if "frozenset" in (left, right):
+        operators = operators[1:]  # `&` gives a set or a frozenset, and breaks
+
+    def fn(x: torch.Tensor, given: Any) -> Any:
+        results = []
+        for one, another in given if live else [(dict(one), dict(another)) for one, another in given]:
+            for operate in operators:
+                results.append(in_order(operate(made(one), other(another))))
+        return x + 1, results
+
+    expected = fn(torch.ones(1), contents)[1]
+    dynexplore.reset()
+    optimized = dynexplore.optimize("eager")(fn)
+    for _ in range(2):
+        assert optimized(torch.ones(1), contents)[1] == expected
+    assert graphs_compiled()

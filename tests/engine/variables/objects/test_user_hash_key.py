@@ -331,3 +331,60 @@ def test_a_key_whose_hash_changes_after_it_is_stored(things: Any, after: str, pl
             outcomes.append((*rest, len(own), [type(thing).__name__ for thing in own]))
     assert outcomes[:2] == outcomes[2:]
     assert counters["frames"]["total"] > 0
+
+
+class Renumbered:
+    """A key whose hash the program changes."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __hash__(self) -> int:
+        return self.number
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Renumbered)
+
+
+STALE: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "in dict": lambda key, d, s: key in d,
+    "in set": lambda key, d, s: key in s,
+    "get": lambda key, d, s: d.get(key),
+    "set item": lambda key, d, s: (d.__setitem__(key, 5), len(d), list(d.values())),
+    "set default": lambda key, d, s: (d.setdefault(key, 5), len(d)),
+    "pop": lambda key, d, s: (d.pop(key, 5), len(d)),
+    "copied dict": lambda key, d, s: (len({**d, key: 5}), len(dict(d)), len(d | {key: 5})),
+    "copied set": lambda key, d, s: (len(s | {key}), len(s - {key}), len(set(s)), len({*s, key})),
+    "equal": lambda key, d, s: (d == {key: 1}, s == {key}),
+    "add": lambda key, d, s: (s.add(key), len(s)),
+    "discard": lambda key, d, s: (s.discard(key), len(s)),
+    "views": lambda key, d, s: (len(d.keys() & {key}), key in d.keys(), (key, 1) in d.items()),
+    "walk": lambda key, d, s: [d.get(each, 7) for each in d],
+    "tuple": lambda key, d, s: (key,) in {(key,): 1},
+}
+
+
+@pytest.mark.parametrize("when", ["before", "in the frame"])
+@pytest.mark.parametrize("use", STALE)
+def test_a_key_with_another_hash_than_the_stored_one(use: str, when: str) -> None:
+    """Python looks in the place of the present hash, and the engine does so, too: in a dict and a set of before the frame."""
+    ask = STALE[use]
+
+    def run(optimized: bool) -> Any:
+        key = Renumbered(1)
+        d, s = {key: 1}, {key}
+        if when == "before":
+            key.number = 2
+
+        def fn(x: torch.Tensor) -> Any:
+            y = x + 1
+            if when != "before":
+                key.number += 1
+            return y, ask(key, d, s)
+
+        called = dynexplore.optimize("eager")(fn) if optimized else fn
+        return [called(X)[1] for _ in range(2)]
+
+    expected = run(optimized=False)
+    assert run(optimized=True) == expected
+    assert graphs_compiled()
