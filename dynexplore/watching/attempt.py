@@ -34,6 +34,7 @@ from dynexplore.recording.recording import Recording
 from dynexplore.traces.torch_words import plain_source
 from dynexplore.watching import private_torch
 from dynexplore.watching.codes import Codes
+from dynexplore.watching.copied_graph import NodeCopy, code_of, copied_arguments, copy_of, has_plain_code
 from dynexplore.watching.guard_tree import GuardTree
 from dynexplore.watching.places import NOWHERE, Called, Place, resolved
 from dynexplore.watching.safe_reads import SafeReads
@@ -259,12 +260,22 @@ class Attempt:
             self._rows = [(steps, row) for steps, row in self._rows if row is not self._end]
             self._end = None
 
-    def describe(self, graph: Any) -> None:
-        """Read the nodes of a graph now: torch drops their values when the graph is compiled."""
+    def describe(self, graph: Any) -> Callable[[], str] | None:
+        """Read the nodes of a graph now: torch drops their values when the graph is compiled. Returns a function that generates its
+        code later, if all of it could be copied.
+        """
+        copies: list[NodeCopy] | None = []
         for node in graph.nodes:
-            facts = self._look(private_torch.node_facts, node)
+            arguments = self._look(copied_arguments, node)
+            facts = self._look(private_torch.node_facts, node, arguments)
             if facts is not None:
                 self._facts[node.name] = facts
+            copy = None if copies is None or arguments is None else self._look(copy_of, node, arguments)
+            if copies is not None and copy is not None:
+                copies.append(copy)
+            else:
+                copies = None
+        return functools.partial(code_of, copies) if copies and has_plain_code(graph) else None
 
     def target_of(self, name: str) -> str:
         """The target of a described node; for a graph input, its source."""
@@ -280,10 +291,11 @@ class Attempt:
         self._rows.append((len(self._steps), row))
 
     def add_guards(self, guards: Any) -> None:
-        """Add all guards that were built: those that no step required come last."""
+        """Add all guards that were built: those that no step required come last. Not every guard becomes a check."""
         self._has_guards = True
         for guard in guards:
-            self._note_guard(NOWHERE, guard)
+            if getattr(guard, "code_list", None):
+                self._note_guard(NOWHERE, guard)
 
     # -- after the attempt ---------------------------------------------------------------------------------------------------
 
@@ -379,8 +391,8 @@ def _node_added(frame: int, attempt: int, place: Place, graph: str, name: str, f
     (inline, offset), (dtype, shape, device), (file, line) = resolved(place), facts.tensor, facts.place
     return ev.NodeAdded(
         frame=frame, attempt=attempt, offset=offset, inline=inline, graph=graph, name=name, op=facts.op, target=facts.target,
-        args=facts.args, kwargs=facts.kwargs, inputs=facts.inputs, dtype=dtype, shape=shape, device=device,
-        module=facts.module, file=file, line=line,
+        args=ev.clip(str(facts.args)), kwargs=ev.clip(str(facts.kwargs)), inputs=facts.inputs, dtype=dtype, shape=shape,
+        device=device, module=facts.module, file=file, line=line,
     )  # fmt: skip
 
 

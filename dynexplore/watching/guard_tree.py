@@ -42,23 +42,26 @@ class GuardTree:
                 for name, child in (("KeyManager: ", key), ("ValueManager: ", value)):
                     if child:
                         self._child(child, depth + 1, name, "")
-        for accessor, child in zip(manager.get_accessors(), manager.get_child_managers(), strict=False):
-            self._child(child, depth, "", f", accessed_by={accessor.repr()}")
+        accessors = manager.get_accessors()
+        if accessors:
+            for accessor, child in zip(accessors, manager.get_child_managers(), strict=False):
+                self._child(child, depth, "", f", accessed_by={accessor.repr()}")
 
     def _child(self, manager: Any, depth: int, name: str, accessor: str) -> None:
-        kind = f"{name}{type(manager).__name__}: source={manager.get_source()}{accessor}"
+        kind, of_type = f"{name}{type(manager).__name__}", manager.get_type_of_guarded_value()
         safe = f"({manager.is_tag_safe()}, {manager.is_tag_safe_root()})"
-        self._lines.append((depth, f"{kind}, type={manager.get_type_of_guarded_value()}, tag_safe={safe}"))
+        self._lines.append((depth, f"{kind}: source={manager.get_source()}{accessor}, type={of_type}, tag_safe={safe}"))
         self._walk(manager, depth + 1)
 
     def _leaf(self, guard: Any, depth: int) -> None:
-        kind = type(guard).__name__
-        if _has_several_sources(cast("Hashable", type(guard))):
+        name, has_several_sources = _kind_of(cast("Hashable", type(guard)))
+        if has_several_sources:
             if guard in self._related:
-                self._lines.append((depth, kind))
+                self._lines.append((depth, name))
                 return
             self._related.add(guard)
-        self._lines += [(depth, f"{kind}: {part}") for part in guard.verbose_code_parts()]
+        for part in guard.verbose_code_parts():
+            self._lines.append((depth, f"{name}: {part}"))
 
     @functools.cached_property
     def text(self) -> str:
@@ -79,5 +82,7 @@ def _has_pairs(kind: Hashable) -> bool:
 
 
 @functools.cache
-def _has_several_sources(kind: Hashable) -> bool:
-    return any(cls.__name__ == "RelationalGuard" for cls in cast("type", kind).__mro__)
+def _kind_of(kind: Hashable) -> tuple[str, bool]:
+    """The name of a class of guards, and whether its guards are on several sources."""
+    cls = cast("type", kind)
+    return cls.__name__, any(base.__name__ == "RelationalGuard" for base in cls.__mro__)

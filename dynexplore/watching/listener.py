@@ -407,8 +407,8 @@ class Listener:
             if frame is None or not frame.attempts:
                 return original(output, graph, *args, **kwargs)
             attempt = frame.attempts[-1]
-            self._look(attempt.describe, graph.graph)
-            make_event = self._look(_compiled_graph, attempt, output, graph)
+            later_code = self._look(attempt.describe, graph.graph)
+            make_event = self._look(_compiled_graph, attempt, output, graph, later_code)
             began = time.perf_counter()
             try:
                 result = original(output, graph, *args, **kwargs)
@@ -510,17 +510,24 @@ def _backend_name(output: Any) -> str:
     return str(getattr(backend, "__name__", None) or getattr(backend, "compiler_name", None) or type(backend).__name__)
 
 
-def _compiled_graph(attempt: Attempt, output: Any, graph: Any) -> Callable[..., ev.SubgraphCompiled]:
+def _compiled_graph(
+    attempt: Attempt, output: Any, graph: Any, later_code: Callable[[], str] | None
+) -> Callable[..., ev.SubgraphCompiled]:
     nodes = list(graph.graph.nodes)
     ops = [node.op for node in nodes]
     outputs: list[Any] = next((node.all_input_nodes for node in nodes if node.op == "output"), [])
+    code = vars(graph).get("_code") or later_code or graph.graph.python_code("self").src
     return functools.partial(
-        ev.SubgraphCompiled,
+        _subgraph_compiled,
         backend=_backend_name(output),
         node_count=len(nodes),
         op_count=sum(op.startswith("call_") for op in ops),
         inputs=tuple(attempt.target_of(node.name) for node in nodes if node.op == "placeholder"),
         outputs=tuple(node.name for node in outputs),
         nodes=tuple(node.name for node in nodes),
-        code=(vars(graph).get("_code") or graph.graph.python_code("self").src).strip(),
+        code=code,
     )
+
+
+def _subgraph_compiled(*, code: str | Callable[[], str], **fields: Any) -> ev.SubgraphCompiled:
+    return ev.SubgraphCompiled(code=(code if isinstance(code, str) else code()).strip(), **fields)

@@ -407,8 +407,8 @@ class NodeFacts(NamedTuple):
 
     op: str
     target: str
-    args: str
-    kwargs: str
+    args: Any  # as text, or the copied arguments, which are shorter to read than to format
+    kwargs: Any
     inputs: tuple[str, ...]
     tensor: tuple[str, str, str]
     stack: str
@@ -426,18 +426,20 @@ class NodeFacts(NamedTuple):
         return plain_source(self.held_by).replace("[", ".").replace("]", "").partition(".")[2]
 
 
-def node_facts(node: torch.fx.Node) -> NodeFacts:
-    """The facts of a node, without references to torch."""
-    held_by = node.meta.get("nn_module_stack") or {}
+def node_facts(node: torch.fx.Node, arguments: tuple[Any, Any] | None) -> NodeFacts:
+    """The facts of a node, without references to torch; `arguments` are its copied ones, if they could be copied."""
+    op, meta = node.op, node.meta
+    held_by = meta.get("nn_module_stack")
+    args, kwargs = arguments or (ev.clip(str(node.args)), ev.clip(str(node.kwargs)) if node.kwargs else "{}")
     return NodeFacts(
-        op=node.op,
-        target=(_input_source(node) if node.op == "placeholder" else "") or target_text(node),
-        args=ev.clip(str(node.args)),
-        kwargs=ev.clip(str(node.kwargs)) if node.kwargs else "{}",
-        inputs=tuple([entry.name for entry in node.all_input_nodes]),
-        tensor=tensor_words(node.meta.get("example_value")),
-        stack=node.meta.get("stack_trace") or node.stack_trace or "",
-        held_by=str(next(reversed(held_by.values()))[0]) if held_by else "",
+        op,
+        (_input_source(node) if op == "placeholder" else "") or target_text(node),
+        args,
+        kwargs,
+        tuple([entry.name for entry in node.all_input_nodes]),
+        tensor_words(meta.get("example_value")),
+        meta.get("stack_trace") or node.stack_trace or "",
+        str(next(reversed(held_by.values()))[0]) if held_by else "",
     )
 
 
