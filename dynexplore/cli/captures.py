@@ -189,7 +189,8 @@ def _run_under_engine(program: Program, names: list[str], arguments: argparse.Na
     """The recording, the notices, and whether a checked call was wrong."""
     if arguments.engine == DYNEXPLORE:
         arguments.no_real, arguments.calls, arguments.all = True, 0, False
-        capture, _ = _captured(program, names, arguments)
+        with dynexplore.config.patch(guard_prices=arguments.guard_prices):
+            capture, _ = _captured(program, names, arguments)
         return capture.recording, capture.notices, False
     watch = _watched(
         program,

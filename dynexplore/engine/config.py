@@ -105,6 +105,8 @@ class Config:
     # Measurements.
     profiler_ranges: bool = False
     """Show each run of a compiled graph and each guard check as a range in the PyTorch profiler."""
+    guard_prices: bool = False
+    """Measure how long each new cache entry of a recorded function takes to check its guards, and the part of each source."""
     artifacts: tuple[str, ...] = ()
     """The artifacts of "inductor" and "aot_eager" that recordings keep for each graph: names of ARTIFACT_PARTS."""
 

@@ -219,14 +219,18 @@ def _fix_of_torchs_own(title: str, context: str, stack: tuple[ev.UserFrame, ...]
     """
     if title.startswith("Call to `torch._dynamo.graph_break()`") and stack and is_torch(stack[-1].file):
         return "No action needed: torch breaks the graph here on purpose."
+    if stack and is_torch(stack[-1].file) and any(frame.file.endswith(_DDP) for frame in stack):
+        return WRAP_LATER
     return next((fix for pattern, fix in _FIXES_OF_TORCH if pattern.search(context)), "")
 
+
+_DDP = "torch/nn/parallel/distributed.py"
+WRAP_LATER = "Compile the module before it is wrapped: DistributedDataParallel(torch.compile(module))."
 
 _FIXES_OF_TORCH = (
     (re.compile(r"^module: torch\.optim\.\w+, qualname: \w+\.step,"),
      "No action needed: the optimizer's step is compiled by itself."),
-    (re.compile(r"qualname: .*(\b_inside_ddp_forward|\b_broadcast_coalesced),"),
-     "Compile the module before it is wrapped: DistributedDataParallel(torch.compile(module))."),
+    (re.compile(r"qualname: .*(\b_inside_ddp_forward|\b_broadcast_coalesced),"), WRAP_LATER),
 )  # fmt: skip
 
 

@@ -194,13 +194,32 @@ def reason_of(recording: Recording, failed: ev.GuardFailed) -> Reason:
         "another object": is_another_object(in_words),
         "accepts any": is_another_object(in_words) and _accepts_any(recording, in_words),
         "varies": in_words.kind in ("TENSOR_MATCH", "EQUALS", "NUMBER") and _varies(recording, failed),
-        "parameter": any(_OF_PARAMETER.search(guard.expression) for guard in _guards_of_entry(recording, failed)),
+        "parameter": _is_parameter(recording, failed),
     }
     return Reason(
         source_alone(in_words.source), in_words.kind, in_words.expected, in_words.actual, changed,
         needed_at(recording, failed), facts=frozenset(fact for fact, holds in facts.items() if holds),
         owner=owner, registry=registry, engine=recording.engine,
     )  # fmt: skip
+
+
+def _is_parameter(recording: Recording, failed: ev.GuardFailed) -> bool:
+    """Whether torch.compile takes the value for a parameter: so says its guard, the argument's class, or torch's name for it.
+
+    Not every version of torch writes the class into the guard.
+    """
+    if recording.engine == DYNEXPLORE:
+        return False
+    if any(_OF_PARAMETER.search(guard.expression) for guard in _guards_of_entry(recording, failed)):
+        return True
+    entered = next(iter(recording.of_frame(failed.frame, ev.FrameEntered)), None)
+    if entered is not None and any(name == failed.source and value.kind == "Parameter" for name, value in entered.arguments):
+        return True
+    owner = recording.frame_of_entry(failed.entry)
+    added = recording.of_frame(owner, ev.CacheEntryAdded) if owner else ()
+    path = re.findall(r"\w+", failed.source)
+    names = (re.findall(r"\w+", name) for entry in added for name in _NAMED_PARAMETER.findall(entry.check))
+    return any([part for part in name if part not in ("_modules", "_parameters")] == path for name in names)
 
 
 def _accepts_any(recording: Recording, failed: ev.GuardFailed) -> bool:
@@ -258,6 +277,7 @@ def _guards_of_entry(recording: Recording, failed: ev.GuardFailed) -> list[ev.Gu
     return sorted(same, key=lambda guard: guard.kind != failed.kind)
 
 
+_NAMED_PARAMETER = re.compile(r"check_tensor\([LG]\[(\S*\._parameters\['\w+'\]),")
 _OF_PARAMETER = re.compile(r"^check_tensor\(.*?, Parameter, DispatchKeySet\(")
 
 _LINE = re.compile(r"line (\d+) needs it")

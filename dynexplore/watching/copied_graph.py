@@ -93,7 +93,6 @@ def code_of(copies: Sequence[NodeCopy]) -> str:
         return nodes[value] if type(value) is NodeName else value
 
     for op, name, target, args, kwargs, annotation in copies:
-        given, named = map_aggregate(args, node_of), map_aggregate(kwargs, node_of)
-        node = graph.create_node(op, target, cast("Any", given), cast("Any", named), name, annotation)
-        nodes[name] = node
+        operands: tuple[Any, Any] = map_aggregate(args, node_of), map_aggregate(kwargs, node_of)
+        nodes[name] = graph.create_node(op, target, *operands, name, annotation)
     return str(graph.python_code("self").src)

@@ -68,10 +68,10 @@ def test_the_code_is_that_of_torch(name: str) -> None:
 
 def test_a_watch_shows_the_code_that_the_backend_got() -> None:
     """A backend that changes the graph afterwards does not change the recording."""
-    given: list[str] = []
+    received: list[str] = []
 
     def change(graph: torch.fx.GraphModule, inputs: list[Any]) -> Any:
-        given.append(graph.code)
+        received.append(graph.code)
         for node in list(graph.graph.nodes):
             if node.target is torch.relu:
                 node.target = torch.sin
@@ -80,8 +80,8 @@ def test_a_watch_shows_the_code_that_the_backend_got() -> None:
 
     with dynexplore.watch(steps=False) as seen:
         torch.compile(lambda x: torch.relu(x) + 1, backend=change)(X)
-    assert [graph.code for graph in seen.recording.of(dynexplore.engine.events.SubgraphCompiled)] == [given[0].strip()]
-    assert "torch.relu" in given[0]
+    assert [graph.code for graph in seen.recording.of(dynexplore.engine.events.SubgraphCompiled)] == [received[0].strip()]
+    assert "torch.relu" in received[0]
 
 
 def test_a_function_of_the_program_in_a_graph_is_not_held() -> None:

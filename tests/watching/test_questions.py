@@ -140,6 +140,23 @@ def test_a_module_that_is_compiled_before_it_is_wrapped_does_not_break() -> None
     assert counts(after) == 0 and len(after.graphs) == 1 and counts(ran(source)) > 0
 
 
+@pytest.mark.parametrize("module", ["torch.nn.BatchNorm1d(4)", "torch.nn.Linear(4, 4)"])
+def test_every_break_inside_ddp_has_the_same_advice(module: str) -> None:
+    """With gradients, too: DistributedDataParallel breaks the graph wherever it calls C++. torch.compile compiles no module of
+    torch.nn as a frame of its own, so that nothing is captured; the advice gives one graph.
+    """
+    source = MORE["buffers of DDP"].source.replace("torch.nn.BatchNorm1d(4)", module)
+    source = source.replace("torch.no_grad()", "torch.enable_grad()")
+    before = ran(source)
+    assert not before.graphs
+    assert {cost.advice for cost in costs_of(before)} == {
+        "Compile the module before it is wrapped: DistributedDataParallel(torch.compile(module))."
+    }
+    mended = source.replace('@torch.compile(backend="eager")\n', "")
+    after = ran(mended.replace(f"({module})", f'(torch.compile({module}, backend="eager"))'))
+    assert (counts(after), len(after.graphs)) == (0, 1)
+
+
 @pytest.mark.plain("about the table")
 def test_there_are_sixty_and_each_has_its_thread() -> None:
     """A thread of a repository, a marked line, and a cause."""

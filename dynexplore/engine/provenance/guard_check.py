@@ -11,7 +11,7 @@ torch/_dynamo/guards.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 from typing import Any
 
@@ -66,6 +66,8 @@ class GuardCheck:
     namespace: dict[str, Any] = field(repr=False, default_factory=dict)
     slot_names: tuple[str, ...] = ()
     subclass_answers: SubclassAnswers | None = None
+    sources: Mapping[str, Source] = field(repr=False, default_factory=dict)
+    """Variable of the check -> the source whose value it holds."""
     _class_guards: dict[int, Guard] = field(repr=False, default_factory=dict)
 
     def holds(self, scope: Scope) -> bool:

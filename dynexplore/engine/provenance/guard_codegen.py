@@ -78,7 +78,7 @@ def compile_check(
     namespace.update({name: helper for name, helper in _SHAPE_NAMES.items() if name not in namespace})
     exec(compile(code, "<dynexplore guards>", "exec"), namespace)
     return GuardCheck(namespace.pop("check"), code, [*guards.guards, *relations], [g.expected for g in tensors],
-                      global_state, shape_code, namespace, slot_names, subclass_answers)
+                      global_state, shape_code, namespace, slot_names, subclass_answers, emitter.sources)
 
 
 def _emit_global_state(emitter: Emitter, guards: Sequence[Guard]) -> Any:

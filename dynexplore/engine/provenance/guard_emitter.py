@@ -38,6 +38,7 @@ class Emitter:
         self.namer = _GuardNamer()
         self.lines: list[str] = []
         self._variables: dict[int, str] = {}
+        self.sources: dict[str, Source] = {}
         self.classes: dict[int, type[Any]] = {}  # the class of the value at a source, once a condition requires it
 
     def variable(self, source: Source) -> str:
@@ -58,6 +59,7 @@ class Emitter:
                 self.lines.append(f"{name} = {text}")
                 text = name
             base = self._variables[id(step)] = text
+            self.sources[text] = step
         return base
 
     def _step(self, step: Source, base: str) -> str:

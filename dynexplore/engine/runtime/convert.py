@@ -60,6 +60,7 @@ from dynexplore.engine.runtime.cache import (
 from dynexplore.engine.runtime.compile_lock import compile_lock
 from dynexplore.engine.runtime.decision import Decision, EntriesVerdict, FrameFacts, decide
 from dynexplore.engine.runtime.frame_facts import check_entries, entry_limit, facts_of
+from dynexplore.engine.runtime.guard_timing import guards_timed
 from dynexplore.engine.runtime.observed_backend import ObservedBackend
 from dynexplore.engine.runtime.stores import Store
 from dynexplore.engine.translate.budget import IDLE_SHARE
@@ -340,6 +341,8 @@ class Conversion:
 
     def _record_entry(self, entry: CompiledEntry) -> None:
         reports.entry_added(self.recorder, self.frame, self.code, entry)
+        if config.guard_prices and self.recorder is not None:
+            self.recorder.record(guards_timed(entry, self.state, self.frame))
         self.store.observers.modified_codes[id(entry.code)] = (entry.code, self.frame)
 
     def _skip_frame_under_guards(self, translation: Translation) -> tuple[Entry | None, str]:
