@@ -27,6 +27,8 @@ _SCOPED = re.compile(r"\b[LG]\['(\w+)'\]")
 _SUBMODULE = re.compile(r"\._(?:modules|parameters|buffers)\['([^']+)'\]")
 _BUILTIN = re.compile(r"\b__builtins_dict___\d+\['(\w+)'\]")
 _MODULE = re.compile(r"\b__import_(\w+)")
+_ENVIRON = re.compile(r"\.environ\._data\[b('[^']*')\]")
+_MEMBER = re.compile(r"\b(?:set|frozenset)\.__contains__\(([\w.]+(?:\[\w+\])*), ('[^']*'|\w+)\)")
 _OF_CLASS = re.compile(r"\bdict\((type\((?:[^()]|\([^()]*\))*\)[\w.\[\]]*)\.__dict__\)\['(\w+)'\]")
 
 
@@ -40,12 +42,14 @@ def plain_source(text: str) -> str:
     ('len', 'torch.nn.functional.relu')
     >>> plain_source("dict(type(L['self']._modules['fc']).__dict__)['forward'].__defaults__[0]")
     'type(self.fc).forward.__defaults__[0]'
+    >>> plain_source("set.__contains__(L['tags'], 'train')"), plain_source("G['os'].environ._data[b'MODE']")
+    ("'train' in tags", "os.environ['MODE']")
     """
-    text = _SUBMODULE.sub(_subscript_or_attribute, _SCOPED.sub(r"\1", text))
+    text = _ENVIRON.sub(r".environ[\1]", _SUBMODULE.sub(_subscript_or_attribute, _SCOPED.sub(r"\1", text)))
     if "__" not in text:
         return text
     text = _MODULE.sub(lambda module: module[1].replace("_dot_", "."), _BUILTIN.sub(r"\1", text))
-    return _OF_CLASS.sub(r"\1.\2", text)
+    return _MEMBER.sub(r"\2 in \1", _OF_CLASS.sub(r"\1.\2", text))
 
 
 def _subscript_or_attribute(match: re.Match[str]) -> str:

@@ -157,6 +157,37 @@ def test_every_break_inside_ddp_has_the_same_advice(module: str) -> None:
     assert (counts(after), len(after.graphs)) == (0, 1)
 
 
+IN_THE_PROGRAMS_WORDS = {
+    "a member of a set": ("""
+import torch
+@torch.compile(backend="eager")
+def f(x, tags): return x * 2 if "train" in tags else x
+f(torch.ones(3), {"train"}); f(torch.ones(3), {"eval"})
+""", "`'train' in tags` changed from true to false"),
+    "an environment variable": ("""
+import os, torch
+os.environ["DYNEXPLORE_TEST_MODE"] = "a"
+@torch.compile(backend="eager")
+def f(x): return x + 1 if os.environ["DYNEXPLORE_TEST_MODE"] == "a" else x
+f(torch.ones(3)); os.environ["DYNEXPLORE_TEST_MODE"] = "b"; f(torch.ones(3))
+""", "`os.environ['DYNEXPLORE_TEST_MODE']` changed from"),
+    "another device": ("""
+import torch
+@torch.compile(backend="eager")
+def f(x): return x * 2
+f(torch.ones(3)); f(torch.ones(3, device="meta"))
+""", "`x` changed from device cpu to meta"),
+}
+"""Causes that torch states by its own names: a program, and words of the cause."""
+
+
+@pytest.mark.parametrize("name", IN_THE_PROGRAMS_WORDS)
+def test_a_cause_is_in_the_words_of_the_program(name: str) -> None:
+    """Not `set.__contains__(tags, 'train')`, `os.environ._data[b'MODE']` or a set of dispatch keys."""
+    source, cause = IN_THE_PROGRAMS_WORDS[name]
+    assert cause in costs_of(ran(source))[0].cause
+
+
 @pytest.mark.plain("about the table")
 def test_there_are_sixty_and_each_has_its_thread() -> None:
     """A thread of a repository, a marked line, and a cause."""

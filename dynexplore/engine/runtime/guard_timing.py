@@ -1,9 +1,9 @@
 """What one check of a new entry's guards costs, measured on the check itself: all of it, and the part of each source.
 
-The idea: the generated check is straight-line code (guard_codegen.py), so the price of a guard is the time that the check takes less
-without its statement, and without the statements that only compute its value. Guards that are checked by one call (those on one
-dictionary, or all tensors) have one price. The walk over modules is called separately, and timed so. The fastest of several rounds
-counts, and the cost of calling a check without guards is subtracted.
+The idea: the generated check is straight-line code (guard_codegen.py), so the price of a guard is the time that the check takes
+less without its statement, and without the statements that only compute its value. Guards that are checked by one call (those on
+one dictionary, or all tensors) have one price. The walk over modules is called separately, and timed so. The fastest of several
+rounds counts, and the cost of calling a check without guards is subtracted.
 
 It is opt-in (`config.guard_prices`), because it checks guards many times. It needs the values of the frame that was translated.
 
