@@ -729,6 +729,8 @@ def _nothing(recording: Recording) -> Headline | None:
     if not recording.frames:
         if (stopped := _stopped_program(recording)) is not None:
             return stopped
+        if recording.title in LAUNCHERS:
+            return Headline(summary, *_beside_a_launcher(recording), "note")
         if recording.engine != DYNEXPLORE and recording.of(ev.ProgramEnded):
             never = f"{recording.title} never called {recording.engine}, so there is nothing to show."
             return Headline(never, f"To see how it would be captured: {explain_command(recording.title)}", "", "note")
@@ -755,6 +757,21 @@ def _nothing(recording: Recording) -> Headline | None:
         unfinished = f"The capture of {_function_of(recording, first)}{stands} did not finish."
         return _stopped_program(recording) or Headline(summary, unfinished, "", "note")
     return Headline(summary, f"{_function_of(recording, first)}{stands} contains no tensor operation.", "", "note")
+
+
+LAUNCHERS = {
+    "torch.distributed.run": "torchrun --nproc-per-node N",
+    "torch.distributed.launch": "torchrun --nproc-per-node N",
+    "accelerate.commands.launch": "accelerate launch",
+}
+"""Modules that run the script in other processes: the command that starts them."""
+
+
+def _beside_a_launcher(recording: Recording) -> tuple[str, str]:
+    """Where the script runs, and the command that records it there."""
+    command = "explain SCRIPT.py" if recording.engine == DYNEXPLORE else "watch --ranks OUT SCRIPT.py"
+    remedy = f"Start dynexplore in each process: {LAUNCHERS[recording.title]} -m dynexplore {command}"
+    return "It runs the script in other processes, which are not recorded.", remedy
 
 
 def _stopped_program(recording: Recording) -> Headline | None:

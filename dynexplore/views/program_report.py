@@ -19,7 +19,7 @@ from dynexplore.views import text
 from dynexplore.views.counts import plural
 from dynexplore.views.cuda_graphs import cuda_graph_lines
 from dynexplore.views.guard_prices import price_lines
-from dynexplore.views.headline import headline
+from dynexplore.views.headline import LAUNCHERS, headline
 from dynexplore.views.names import is_library, plain_name, short_file
 from dynexplore.views.ranked_costs import block, costs_of
 from dynexplore.views.targets_table import Function, functions_of
@@ -146,6 +146,8 @@ def _passed(recording: Recording, has_targets: bool, width: int) -> list[str]:
     """Functions that were called and not captured: the most likely candidates if nothing was captured, else the program's main
     functions.
     """
+    if recording.title in LAUNCHERS:  # then they are the launcher's
+        return []
     passed = sorted(recording.of(ev.TargetPassed), key=lambda target: (-_likelihood(target), -target.calls))
     has_died = any(ended.error for ended in recording.of(ev.ProgramEnded))
     if has_targets or has_died:  # then nobody is looking for a helper without tensors

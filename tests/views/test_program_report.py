@@ -271,6 +271,21 @@ def test_where_nothing_fits_the_likeliest_candidates_are_named() -> None:
     assert "Closest candidates (--only NAME captures one):" in text and "half (test_program_report.py:" in text
 
 
+@pytest.mark.plain("the script runs in other processes")
+@pytest.mark.parametrize("engine", ["dynexplore", "torch.compile"])
+def test_a_launcher_is_answered_by_the_command_for_its_processes(engine: str) -> None:
+    """`explain -m torch.distributed.run` records the launcher alone: where to put dynexplore instead, and nothing about its helpers."""
+    recording = Recording(title="torch.distributed.run", engine=engine)
+    recording.record(ev.TargetPassed(frame=0, row="no tensor", name="helper", file="run.py", line=3, why="it gets no tensor", calls=1))
+    recording.record(ev.ProgramEnded(frame=0, status=0))
+    command = "explain SCRIPT.py" if engine == "dynexplore" else "watch --ranks OUT SCRIPT.py"
+    text = " ".join(report(recording).split())
+    assert text.removeprefix("torch.compile of ") == (
+        "torch.distributed.run: nothing was captured. It runs the script in other processes, which are not recorded. "
+        f"Start dynexplore in each process: torchrun --nproc-per-node N -m dynexplore {command}"
+    )
+
+
 @pytest.mark.plain("nothing of this program is captured")
 def test_a_name_that_nothing_bears_is_answered_by_what_was_called() -> None:
     """With --only the report says that nothing of that name was called, and what was."""
