@@ -25,7 +25,7 @@ WRONG: dict[str, list[tuple[int, str, str]]] = {
         (1, "lambda a, b: a / (torch.abs(a) + 1) * b", "whole(a, negative) is"),
         (1, "3", "trying your answer raised TypeError"),
         (2, "a.double()", "its dtype is torch.float64"),
-        (2, "a + 1", "no guard checks the values"),
+        (2, "a + 1", "they do not check the values"),
     ],
     "02": [
         (1, "lambda frame, _: frame.stack.append(-frame.stack[-1])", "the stack held one value, and now it holds 2"),
@@ -59,7 +59,7 @@ WRONG: dict[str, list[tuple[int, str, str]]] = {
     "07": [
         (1, "(hurried, hurried_handler)", "leave it unchanged, and fix the other"),
         (1, "(lambda graph, inputs: graph.forward, hurried_handler)", "capture is still at fault"),
-        (2, "busy", "the smallest graph that it refuses has the line"),
+        (2, "busy", "the smallest graph that it rejects contains the line"),
         (2, "lambda x: x.sum()", "and busy returns"),
     ],
     "08": [
