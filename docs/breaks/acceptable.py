@@ -72,6 +72,7 @@ ACCEPTABLE: dict[str, str] = {
     "DX419": "The mode is a debugging aid, such as one that counts operators.",
     "DX421": "The operator runs rarely, so that running it outside a graph costs little.",
     "DX422": "The function runs rarely.",
+    "DX423": "The operator is called outside the model, as a loss is.",
     "DX501": "Each level of the recursion does much more work than a break costs.",
     "DX502": "The loop runs a compiled function in each iteration and does little else.",
     "DX505": "The function runs once.",

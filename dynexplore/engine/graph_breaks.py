@@ -1396,6 +1396,28 @@ def f(x, w, index):
 args = (torch.ones(3).view(3), torch.ones(3, requires_grad=True), torch.tensor([0]))
 """,
     ),
+    Kind(
+        "DX423",
+        "an output shape that PyTorch cannot express without data",
+        "The operator's output shape depends on data, and PyTorch has no meta kernel for it that returns a symbolic size "
+        "(ctc_loss, linalg.lstsq). torch.compile breaks the graph here, too.",
+        "Call it outside the compiled function, for example compile the model without its loss.",
+        example="""
+def f(x, targets, lengths, sizes):
+    return torch.nn.functional.ctc_loss(x.log_softmax(2), targets, lengths, sizes)
+
+args = (torch.ones(4, 1, 3), torch.tensor([[1, 2]]), torch.tensor([4]), torch.tensor([2]))
+""",
+        fixed="""
+def step(x):
+    return x.log_softmax(2)
+
+def f(x, targets, lengths, sizes):
+    return torch.nn.functional.ctc_loss(step(x), targets, lengths, sizes)
+
+args = (torch.ones(4, 1, 3), torch.tensor([[1, 2]]), torch.tensor([4]), torch.tensor([2]))
+""",
+    ),
     # -- DX5xx: limits of the engine -------------------------------------------------------------------------------
     Kind(
         "DX501",

@@ -592,7 +592,10 @@ def _recompile(recording: Recording) -> Headline | None:
     where = f"{begin}{together(causes, LONGEST - len(begin + relied) - 1) if causes else first.reason}{relied}."
     others = len(again) - 1
     if others:
+        elsewhere = sum(_place_of_code(recording, event) != _place_of_code(recording, first) for event in again)
         followed = "followed" if first is min(again, key=lambda event: event.frame) else "in other calls"
+        if elsewhere:
+            followed = "of other functions" if elsewhere == others else f"{followed}, {elsewhere} of other functions"
         rest = f" {plural(others, 'more recompile')} {followed}{_changed_too(recording, again, first, causes)}."
         where += rest if len(where + rest) <= LONGEST else ""  # the first line counts them
     return Headline(summary, where, _advice(recording, first), "note", _position(recording, first))
@@ -641,6 +644,13 @@ _VALUES = ("TENSOR_MATCH", "torch tensor", "EQUALS", "NUMBER")
 
 def _code_of(recording: Recording, again: ev.Recompiled) -> int:
     return next((entered.code.id for entered in recording.of_frame(again.frame, ev.FrameEntered)), -1)
+
+
+def _place_of_code(recording: Recording, again: ev.Recompiled) -> tuple[str, int]:
+    """The file and first line of the function that recompiled; a resume function belongs to its original."""
+    entered = next(iter(recording.of_frame(again.frame, ev.FrameEntered)), None)
+    code = frame_code(recording, entered) if entered is not None else None
+    return (code.file, code.first_line) if code is not None else ("", -1)
 
 
 def _failed(recording: Recording, again: ev.Recompiled) -> ev.GuardFailed | None:

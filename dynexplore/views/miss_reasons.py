@@ -39,10 +39,11 @@ from dynexplore.views.changes import (
 from dynexplore.views.counts import plural
 from dynexplore.views.names import calling_line, is_library, short_file
 
-Fact = Literal["last round", "from before", "before a break", "another object", "accepts any", "varies", "parameter"]
+Fact = Literal["last round", "from before", "before a break", "another object", "accepts any", "varies", "bounded", "parameter"]
 """What a recording knows besides the guard: the loop is exhausted; the value is not an argument, but was computed before a graph
 break, with or without a name in the program; another object of the same class was passed, and the new entry accepts any; a size or
-number is an input of the new graph; the tensor is an nn.Parameter, whose sizes torch.compile keeps static.
+number is an input of the new graph; a guard of the new entry compares the number; the tensor is an nn.Parameter, whose sizes
+torch.compile keeps static.
 """
 
 
@@ -153,10 +154,10 @@ def _one_name(names: Sequence[str]) -> str:
     """The name, if there is one, or what many have in common; else nothing.
 
     >>> _one_name(["`a.drop.training`", "`a.norm.training`", "`b.training`", "`c.training`"]), _one_name(["`x`"])
-    ('`training` of 4 objects', '`x`')
+    ('`training` of 4 modules', '`x`')
     """
     attribute = shared_attribute([name.strip("`") for name in names]) if len(names) > _MOST_NAMES + 1 else ""
-    return names[0] if len(names) == 1 else f"`{attribute}` of {len(names)} objects" if attribute else ""
+    return names[0] if len(names) == 1 else of_several(attribute, len(names)) if attribute else ""
 
 
 def shared_attribute(sources: Sequence[str]) -> str:
@@ -167,6 +168,15 @@ def shared_attribute(sources: Sequence[str]) -> str:
     """
     attributes = {source.rpartition(".")[2] for source in sources}
     return attributes.pop() if len(attributes) == 1 and all("." in source for source in sources) else ""
+
+
+def of_several(attribute: str, count: int | str) -> str:
+    """An attribute that changed in several objects: nn.Modules have `training`.
+
+    >>> of_several("training", 3), of_several("scale", "2 more")
+    ('`training` of 3 modules', '`scale` of 2 more objects')
+    """
+    return f"`{attribute}` of {count} {'modules' if attribute == 'training' else 'objects'}"
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -194,6 +204,7 @@ def reason_of(recording: Recording, failed: ev.GuardFailed) -> Reason:
         "another object": is_another_object(in_words),
         "accepts any": is_another_object(in_words) and _accepts_any(recording, in_words),
         "varies": in_words.kind in ("TENSOR_MATCH", "EQUALS", "NUMBER") and _varies(recording, failed),
+        "bounded": _is_bounded(recording, failed),
         "parameter": _is_parameter(recording, failed),
     }
     return Reason(
@@ -241,6 +252,15 @@ def _varies(recording: Recording, failed: ev.GuardFailed) -> bool:
     if failed.kind == "EQUALS" and recording.engine != DYNEXPLORE:
         return any(node.target == failed.source for node in inputs)
     return any(re.search(r"\b[su]\d+\b", node.shape) or not node.dtype for node in inputs)
+
+
+def _is_bounded(recording: Recording, failed: ev.GuardFailed) -> bool:
+    """Whether the new entry compares the value: then it accepts other values, but not all."""
+    if not failed.source:
+        return False
+    named = re.compile(rf"(?<![\w.]){re.escape(failed.source)}(?![\w.])")
+    relations = (guard for guard in recording.final_guards(failed.frame) if guard.kind == "SHAPE_ENV")
+    return any(named.search(guard.expected or guard.expression) for guard in relations)
 
 
 _STRIDE = re.compile(r"stride mismatch at index (\d+)")

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import chain
+from itertools import chain, groupby
 
 from dynexplore.engine import events as ev
 from dynexplore.recording.engines import TORCH
@@ -181,7 +181,8 @@ def chain_words(frames: Sequence[ev.UserFrame]) -> str:
     'train.py:20 > model.py:14'
     """
     own = [frame for frame in frames if frame.line and not is_library(frame.file)] or frames
-    return " > ".join(f"{short_file(frame.file)}:{frame.line}" for frame in own)
+    places = [f"{short_file(frame.file)}:{frame.line}" for frame in own]
+    return " > ".join(place for place, _ in groupby(places))  # a comprehension is a call on the same line
 
 
 def call_of(recording: Recording, event: ev.Event) -> ev.CallBegan | None:

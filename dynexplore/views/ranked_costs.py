@@ -25,8 +25,17 @@ from dynexplore.views.changes import is_another_object
 from dynexplore.views.compile_seconds import Seconds, seconds_by_frame, seconds_of_breaks
 from dynexplore.views.counts import plural
 from dynexplore.views.headline import LONGEST, breaks_by_cost, cause_of, place_of_break, remedy_of
-from dynexplore.views.miss_reasons import Reason, call_of_frame, causes_among, reason_of, reasons_of, shared_attribute
-from dynexplore.views.names import decorator_of, frame_code, frame_name, is_library, plain_name, short_file
+from dynexplore.views.miss_reasons import (
+    Reason,
+    call_of_frame,
+    causes_among,
+    of_several,
+    reason_of,
+    reasons_of,
+    shared_attribute,
+)
+from dynexplore.views.names import call_of, decorator_of, frame_code, frame_name, is_library, plain_name, short_file
+from dynexplore.views.real_run import raised_in_the_end
 from dynexplore.views.remedies import (
     NO_ACTION,
     Remedy,
@@ -76,17 +85,23 @@ class Cost:
     """The seconds by which it is ranked."""
     of_many: str = ""
     """For a recompile: the advice if more than two values occurred."""
+    raised: str = ""
+    """For a recompile: the exception with which its call ended the program."""
     page: str = ""
     """For a graph break: the documentation page about its kind."""
 
     @property
     def is_expected(self) -> bool:
         """Whether no action is needed: it is listed after everything that can be fixed, regardless of its time."""
-        return self.advice.startswith(NO_ACTION)
+        return bool(self.raised) or self.advice.startswith(NO_ACTION)
 
     @property
     def advice(self) -> str:
-        """The advice: each of two values may have a separate entry, but not each of many."""
+        """The advice: each of two values may have a separate entry, but not each of many. What the versions of a call that raised
+        accept is of no use.
+        """
+        if self.raised:
+            return f"The call then raised {self.raised}."
         return self.remedy if self.times <= _FEW else self.of_many or self.remedy
 
     @property
@@ -144,11 +159,23 @@ def _costs(recording: Recording) -> list[Cost]:
     for cost in costs.values():
         if cost.causes:
             cost.remedy, cost.of_many = (_advice(cost.sets_of_causes, of_one) for of_one in (advice, advice_for_many))
+    if (last := _fatal_call(recording)) is not None:
+        again = {event.frame: call_of(recording, event) for event in recording.of(ev.Recompiled)}
+        for cost in costs.values():
+            calls = {began.call if (began := again.get(frame)) is not None else 0 for frame in cost.frames}
+            if cost.kind == "recompile" and calls == {last.call}:
+                cost.raised = last.error
     of_a_program = breaks_by_cost(recording)[:1] if recording.of(ev.ProgramEnded) else []
     for place in of_a_program:  # the one in the headline precedes the other breaks
         cost = _of_break(recording, place.breaks[0], costs)
         cost.rank = max(other.seconds for other in costs.values() if other.kind == cost.kind)
     return sorted(costs.values(), key=lambda cost: (cost.is_expected, -max(cost.seconds, cost.rank), -cost.rank, -cost.times))
+
+
+def _fatal_call(recording: Recording) -> ev.CallEnded | None:
+    """The call with whose exception the program ended; None if it did not."""
+    last = next(reversed(recording.of(ev.CallEnded)), None)
+    return last if last is not None and last.error and raised_in_the_end(recording) == last.error else None
 
 
 def _advice(sets_of_causes: Sequence[Sequence[Reason]], of_one: Callable[[Reason], str]) -> str:
@@ -242,7 +269,7 @@ def _lines_of(first: Sequence[Reason], further: Sequence[Reason]) -> list[str]:
         is_first = reasons[0] in first
         rest = reasons[1:] if is_first else reasons
         if len(rest) > 1 and (attribute := shared_attribute([reason.source for reason in rest])):
-            lines.append(f"`{attribute}` of {len(rest)} {'more ' if is_first else ''}objects {rest[0].change.happened}")
+            lines.append(f"{of_several(attribute, f'{len(rest)} more' if is_first else len(rest))} {rest[0].change.happened}")
         else:
             lines += [reason.line for reason in rest]
     return lines

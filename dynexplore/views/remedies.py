@@ -163,6 +163,19 @@ def _is_of_size_one(reason: Reason) -> bool:
     return axis is not None and sizes is not None and sizes[1].split(", ")[int(axis[1]) :][:1] == ["1"]
 
 
+def _is_relation(reason: Reason) -> bool:
+    """Whether it compares sizes or numbers; torch's guard has no kind of its own then, and its source is the comparison."""
+    is_of_torch = reason.kind == "torch" and reason.expected == "true" and _COMPARISON.search(reason.source) is not None
+    return reason.kind == "SHAPE_ENV" or is_of_torch
+
+
+def _is_of_sizes(reason: Reason) -> bool:
+    return re.search(r"\.(size|stride|storage_offset)\(\)", f"{reason.source} {reason.expected}") is not None
+
+
+_COMPARISON = re.compile(r" ([<>=!]=|[<>]) ")
+
+
 def _is_function(reason: Reason) -> bool:
     return reason.actual == "function object" or reason.expected in ("function object", "code object")
 
@@ -262,7 +275,9 @@ ROWS: tuple[Row, ...] = (
     Row("layout", _is_layout,
         "Call `.contiguous()` on `SOURCE` before the call, so that its strides stay the same.",
         costs="a copy in each call with a different layout"),
-    Row("relation", lambda r: r.kind == "SHAPE_ENV",
+    Row("number-relation", lambda r: _is_relation(r) and not _is_of_sizes(r),
+        f"{NO_ACTION} if both cases occur: {_EACH}.", costs=_TWO),
+    Row("relation", _is_relation,
         f"{NO_ACTION} if such sizes are rare: they get their own compiled version. Otherwise pad the input.", costs=_TWO),
     # containers and module registries
     Row("hook", lambda r: r.registry.endswith("hooks") or "hooks" in r.source,
@@ -438,6 +453,8 @@ def _filled(text: str, reason: Reason) -> str:
         text = text.replace("`SOURCE`", source or "what changed")
     words = {"SOURCE": source, "OWNER": reason.owner or _owner(source), "KIND": reason.actual.removesuffix(" object")}
     words |= {"CALL": _mark_dynamic(reason)}
+    if "bounded" in reason.facts:
+        text = text.replace("accepts any value of `SOURCE`", "accepts other values of `SOURCE`, too")
     return re.sub("CALL|SOURCE|OWNER|KIND", lambda match: words[match[0]], text)
 
 

@@ -431,7 +431,8 @@ def _tail(recording: Recording, width: int) -> list[str]:
     """Problems of the capture itself."""
     lines = ["", *_lines(real_run.verdict(recording), 2, width)] if recording.divergences else []
     for failed in recording.of(ev.EngineFailed):
-        lines += ["", *_lines(f"A bug of the engine, in {failed.where}: {failed.error}", 2, width)]
+        calls = f" at {chain_words(failed.user_stack)}" if failed.user_stack else ""
+        lines += ["", *_lines(f"A bug of the engine{calls}, in {failed.where}: {failed.error}", 2, width)]
     if recording.cut:
         lines += ["", f"The recording was {recording.cut}."]
     return lines

@@ -205,7 +205,7 @@ def test_what_eval_changes_in_many_modules_is_one_line() -> None:
     """Neither a line for each module, nor the line of the last instruction, where the state of modules is guarded."""
     (cost,) = [cost for cost in costs_of(captured(evaluates)) if "training" in cost.cause]
     lines = " ".join(" ".join(block(1, cost, 100, set())).split())
-    also = "also: `training` of 4 more objects changed from True to False called"
+    also = "also: `training` of 4 more modules changed from True to False called"
     assert f"`self.layers[0].training` changed from True to False {also}" in lines
 
 
@@ -354,3 +354,43 @@ def test_where_nothing_has_to_be_done_the_programs_own_function_is_named() -> No
     recording = captured(program)
     assert headline(recording).where.startswith("grows (test_program_report.py:")
     assert [cost.place.partition(" ")[0] for cost in costs_of(recording)] == ["Sequential.forward", "grows"]
+
+
+def dies_at_four_rows() -> None:
+    for rows in (2, 4):
+        grows(torch.ones(rows, 2))
+        fails_at_four_rows(torch.ones(rows, 2))
+
+
+def fails_at_four_rows(x: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    if x.shape[0] == 4:
+        raise ValueError("too many")
+    return y
+
+
+def test_what_a_call_that_died_recompiled_is_no_success() -> None:
+    """The recompile in the last call is followed by the exception; that of an earlier call still needs no action."""
+    capture = ProgramCapture("train.py", Targets())
+    with pytest.raises(ValueError, match="too many"):
+        capture.run(dies_at_four_rows)
+    capture.recording.record(ev.ProgramEnded(frame=0, status=1, error="ValueError: too many", file="train.py", line=3))
+    costs = [cost for cost in costs_of(capture.recording) if cost.kind == "recompile"]
+    assert sum(cost.times for cost in costs) == 2, costs
+    assert [cost.advice for cost in costs if cost.raised] == ["The call then raised ValueError."]
+    assert [cost.advice for cost in costs if not cost.raised] == [
+        "No action needed: the new version accepts other sizes, too. With dynamic=True, the first call compiles that version."
+    ]
+    text = " ".join(report(capture.recording).split())
+    assert text.index("graph break at") < text.index("The call then raised ValueError."), text
+
+
+def two_functions() -> None:
+    for rows in (2, 3):
+        grows(torch.ones(rows, 2))
+        measures(torch.ones(rows, 2), "")
+
+
+def test_recompiles_of_another_function_are_said_to_be_of_another() -> None:
+    """The headline names one function; what recompiles besides is not told as if it were that one's."""
+    assert "1 more recompile of other functions." in " ".join(report(captured(two_functions)).split())

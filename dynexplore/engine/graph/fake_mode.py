@@ -18,6 +18,7 @@ from typing import Any
 import torch
 from torch._higher_order_ops.utils import registered_hop_fake_fns
 from torch._ops import HigherOrderOperator
+from torch._subclasses.fake_impls import op_implementations_dict
 from torch._subclasses.fake_tensor import (
     DynamicOutputShapeException,
     FakeTensor,
@@ -142,6 +143,15 @@ def _reads_masked_gradients(args: Sequence[Any], kwargs: Mapping[str, Any]) -> b
 # Forward-mode AD creates zero tangents without memory. Under a fake mode torch turns such a tensor into non-fake ones
 # (aten/src/ATen/native/BinaryOps.cpp, mul_zerotensor); a plain zero tensor has the same shape and dtype.
 _FULL = {torch.ops.aten._efficientzerotensor.default: torch.ops.aten.zeros.default}
+
+
+def has_symbolic_output_sizes(operator: Any) -> bool:
+    """Whether PyTorch can give the output of an operator whose shape depends on data a symbolic size.
+
+    >>> has_symbolic_output_sizes(torch.ops.aten.nonzero.default), has_symbolic_output_sizes(torch.ops.aten._ctc_loss.Tensor)
+    (True, False)
+    """
+    return operator in op_implementations_dict
 
 
 class EffectTrackingFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]

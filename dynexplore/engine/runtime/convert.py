@@ -409,8 +409,8 @@ class Conversion:
         where = _place_of(error)
         text = f"{type(error).__name__}: {error}".strip(": ")
         function = f"{self.code.co_qualname} ({self.code.co_filename}:{self.code.co_firstlineno})"
+        stack = interpreted_at(error)
         if self.recorder is not None:
-            stack = interpreted_at(error)
             self.recorder.record(ev.EngineFailed(frame=self.frame, error=text, where=where, user_stack=stack))
         counters["engine_error"][f"{where}: {text}"] += 1
         self._save_frame(error, where)
@@ -421,8 +421,8 @@ class Conversion:
             details = "".join(traceback.format_exception(error)) if config.verbose else "config.verbose = True shows more"
             reports.log(
                 "ERROR",
-                f"EngineError (a bug of dynexplore, please report it) in {where}: {text}. {function} runs as plain"
-                f" Python. {details}",
+                f"EngineError (a bug of dynexplore, please report it){_at_line(stack)}: {text} (raised in {where}). {function}"
+                f" runs as plain Python, so its result is right. {details}",
             )
 
     def _save_frame(self, error: Exception, where: str = "") -> None:
@@ -431,6 +431,11 @@ class Conversion:
             path = self.tools.save_failed_frame(self.store, self.state, error, where)
             if path is not None:
                 error.add_note(f"the frame is saved: dynexplore.replay({str(path)!r})")
+
+
+def _at_line(stack: tuple[ev.UserFrame, ...]) -> str:
+    """The line of the program that was being interpreted, as part of a sentence."""
+    return f" at {stack[-1].file}:{stack[-1].line} in {stack[-1].function}" if stack else ""
 
 
 def _place_of(error: BaseException) -> str:

@@ -26,7 +26,7 @@ from torch._subclasses.fake_tensor import (
 
 from dynexplore.engine.aliasing.mutation import IN_PLACE_VIEWS, target_name
 from dynexplore.engine.graph.builder import InputResized, OperatorFailed
-from dynexplore.engine.graph.fake_mode import GIVE_OTHER_MEMORY
+from dynexplore.engine.graph.fake_mode import GIVE_OTHER_MEMORY, has_symbolic_output_sizes
 from dynexplore.engine.graph.operator_warnings import at_call
 from dynexplore.engine.graph.set_data import take_data
 from dynexplore.engine.graph.torch_function_probe import TorchFunctionDispatched
@@ -291,7 +291,7 @@ def kind_of_failure(failure: OperatorFailed) -> tuple[str, dict[str, object]]:
     if isinstance(cause, InputResized):
         return "DX408", {"operation": f"{name} with an out= of another size"}
     if isinstance(cause, DynamicOutputShapeException):
-        return "DX107", facts
+        return "DX107" if has_symbolic_output_sizes(cause.func) else "DX423", facts
     if isinstance(cause, DataDependentOutputException):
         return "DX101", facts
     if type(cause).__name__ == "GuardOnDataDependentSymNode":
