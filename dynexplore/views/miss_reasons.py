@@ -260,9 +260,21 @@ def _is_bounded(recording: Recording, failed: ev.GuardFailed) -> bool:
         return False
     named = re.compile(rf"(?<![\w.]){re.escape(failed.source)}(?![\w.])")
     relations = (guard for guard in recording.final_guards(failed.frame) if guard.kind == "SHAPE_ENV")
-    return any(named.search(guard.expected or guard.expression) for guard in relations)
+    texts = (guard.expected or guard.expression for guard in relations)
+    return any(named.search(text) and _is_narrow(text) for text in texts)
 
 
+def _is_narrow(relation: str) -> bool:
+    """Whether a relation rejects numbers that occur in programs, and not only those that a float or an int64 cannot hold.
+
+    >>> _is_narrow("1 <= t"), _is_narrow("t < n"), _is_narrow("-9007199254740993 <= n"), _is_narrow("not math.isnan(t)")
+    (True, True, False, False)
+    """
+    numbers = [int(text) for text in re.findall(r"(?<![\w.])\d+(?![\w.])", relation)]
+    return re.search(r" ([<>=!]=|[<>]) ", relation) is not None and (not numbers or min(numbers) < _LARGE)
+
+
+_LARGE = 2**31
 _STRIDE = re.compile(r"stride mismatch at index (\d+)")
 
 

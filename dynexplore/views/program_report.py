@@ -148,7 +148,9 @@ def _passed(recording: Recording, has_targets: bool, width: int) -> list[str]:
     """
     if recording.title in LAUNCHERS:  # then they are the launcher's
         return []
-    passed = sorted(recording.of(ev.TargetPassed), key=lambda target: (-_likelihood(target), -target.calls))
+    chosen = {(target.name, target.file, target.line) for target in recording.of(ev.TargetChosen)}  # inherited: passed elsewhere
+    others = [target for target in recording.of(ev.TargetPassed) if (target.name, target.file, target.line) not in chosen]
+    passed = sorted(others, key=lambda target: (-_likelihood(target), -target.calls))
     has_died = any(ended.error for ended in recording.of(ev.ProgramEnded))
     if has_targets or has_died:  # then nobody is looking for a helper without tensors
         passed = [target for target in passed if target.row in _LIKELY and target.row != "no tensor"]

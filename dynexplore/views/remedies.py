@@ -180,6 +180,18 @@ def _is_function(reason: Reason) -> bool:
     return reason.actual == "function object" or reason.expected in ("function object", "code object")
 
 
+def _is_class(reason: Reason) -> bool:
+    """Whether an object has another class, as two modules that inherit one `forward`; numbers and containers are other causes."""
+    classes = _CLASSES.fullmatch(reason.change.happened)
+    return reason.kind in ("TYPE_MATCH", "NN_MODULE") and classes is not None and _PLAIN_TYPES.isdisjoint(classes.groups())
+
+
+_CLASSES = re.compile(r"changed from (?:an? )?(\S+?)(?: object)? to (?:an? )?(\S+?)(?: object)?")
+_PLAIN_TYPES = frozenset(
+    {"int", "float", "bool", "complex", "str", "None", "NoneType", "Tensor", "Parameter", "list", "tuple", "dict", "set"}
+)
+
+
 def _is_length(reason: Reason) -> bool:
     return reason.kind == "LIST_LENGTH" or reason.source.startswith("len(") or reason.expected == "empty"
 
@@ -306,6 +318,8 @@ ROWS: tuple[Row, ...] = (
     Row("instance", lambda r: "another object" in r.facts,
         f"{NO_ACTION} for a few objects: each `KIND` gets its own compiled version. For many, reuse one of them.",
         "Reuse one `KIND` in every call: each new one gets its own compiled version.", costs="one version of each"),
+    Row("class", _is_class, f"{NO_ACTION} for a few classes of `SOURCE`: {_EACH}.",
+        "Compile a separate function for each class of `SOURCE`.", costs="one version of each"),
     # tensors
     Row("optional-tensor", lambda r: r.change.happened == TO_NONE,
         f"{NO_ACTION} if `SOURCE` is optional: {_EACH}.", costs=_TWO),

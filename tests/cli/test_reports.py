@@ -139,6 +139,14 @@ SCRIPTS = {
         ),
         ("neither a tensor input",),
     ),
+    "calls of libraries before a break": Script(
+        "import os\nimport torch\nhere = os.path.dirname(os.path.abspath(__file__))\n"
+        "names = [k for k in globals().items() if not k[0].startswith('_')]\ndef f(x):\n    y = x * 2\n    if y.sum() > 0:\n"
+        "        y = y + 1\n    return y\nif __name__ == '__main__':\n"
+        "    print(os.path.exists(os.path.join(here, 'a')), f(torch.ones(3)))\n",
+        ("2 graphs, 1 graph break, 0 recompiles.", "The graph breaks at script.py:7 in f: `if` on a tensor value."),
+        ("dirname", "startswith", "dynexplore:"),
+    ),
     "a break in a function that a loop calls": Script(
         CLIPS,
         ("1 graph break", "The graph breaks at script.py:9 in f: `if` on a tensor value.", "Use torch.where"),

@@ -88,3 +88,31 @@ def test_a_line_that_torch_wrote_down_is_used_where_no_guard_is_known() -> None:
         ev.GuardFailed(frame=9, index=0, scope="", source="n", kind="EQUALS", expected="3", actual="4", needed_at=line)
     )
     assert [reason.line for reason in reasons_of(recording, 9)] == ["`n` changed from 3 to 4 (used at model.py:4)"]
+
+
+class Modes(torch.nn.Module):
+    """A module with a text, a submodule and a tensor that a program replaces."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.added, self.mode = torch.nn.Linear(4, 4), torch.randn(4), "a"
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        if self.mode == "a":
+            return self.layer(x * 2) + self.added + y  # type: ignore[no-any-return]
+        return self.layer(x / 2) - self.added - y  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_where_several_things_changed_each_is_named_with_the_size_that_it_has_now(engine: str) -> None:
+    """A module whose mode, layer and tensor change, and whose inputs do: no reason hides another, and no size is made up."""
+    model = Modes()
+    explained = dynexplore.explain(model, torch.randn(7, 4), torch.randn(4), engine=engine)
+    model.mode = "b"
+    explained.call(torch.randn(7, 4), torch.randn(4))
+    model.layer, model.added = torch.nn.Linear(8, 5), torch.randn(5)
+    explained.call(torch.randn(9, 8), torch.randn(5))
+    second, third = (reasons_of(explained.recording, event.frame) for event in explained.recording.of(ev.Recompiled))
+    assert [str(reason.change) for reason in second] == ["`self.mode` changed from 'a' to 'b'"]
+    changes = {str(reason.change) for reason in third}
+    assert {"`x` changed from 7 rows to 9", "`x` changed from size 4 to 8 in dimension 1", "`y` changed from 4 elements to 5"} <= changes

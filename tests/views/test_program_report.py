@@ -394,3 +394,25 @@ def two_functions() -> None:
 def test_recompiles_of_another_function_are_said_to_be_of_another() -> None:
     """The headline names one function; what recompiles besides is not told as if it were that one's."""
     assert "1 more recompile of other functions." in " ".join(report(captured(two_functions)).split())
+
+
+class Inherited(torch.nn.Module):
+    """A module whose `forward` another one has, too."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+
+class Heir(Inherited):
+    """The other one."""
+
+
+def test_what_was_captured_is_not_listed_as_not_captured() -> None:
+    """An inherited `forward` is captured for the class that a pattern names; only the other class is passed."""
+    capture = ProgramCapture("train.py", Targets(only=(Pattern("Inherited"),)))
+    capture.run(lambda: (Inherited()(torch.ones(2)), Heir()(torch.ones(2))))
+    capture.note_passed()
+    capture.recording.record(ev.ProgramEnded(frame=0, status=0))
+    what, _, passed = " ".join(report(capture.recording).split()).partition("Not captured: ")
+    assert "Inherited.forward" in what and "is one graph of 1 operator" in what, what
+    assert "Heir.forward" in passed and "Inherited.forward" not in passed, passed

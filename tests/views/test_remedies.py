@@ -333,6 +333,13 @@ calls = [(torch.ones(3),)] * 3
 def f(x, m): return m(x) * 2
 calls = [(torch.ones(3, 2), torch.nn.Linear(2, 2)) for n in range(4)]
 """, ""),
+    "class": ("dynexplore", """
+class Net(torch.nn.Module):
+    def forward(self, x): return x * 2
+class Other(Net): pass
+def f(x, m): return m.forward(x) * 2
+calls = [(torch.ones(3, 2), m) for m in (Net(), Other()) * 2]
+""", ""),
     "instance": ("torch.compile", """
 def f(x, fn): return fn(x)
 calls = [(torch.ones(3), fn) for fn in (torch.sin, torch.cos)]
