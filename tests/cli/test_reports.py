@@ -178,3 +178,36 @@ def test_a_report_is_about_the_users_program(
     assert all(words in flat for words in script.says), flat
     assert not any(words in flat for words in (*script.not_said, "a bug of dynexplore")), flat
     assert len(report.rstrip("\n").split("\n")) <= MOST_LINES
+
+
+ENGINE_ERROR = """
+import torch
+from dynexplore.engine.translate import dispatch
+class Net(torch.nn.Module):
+    def forward(self, x):
+        return helper(x) + 1
+def helper(y):
+    z = torch.relu(y)
+    return z % 2
+def refuses(frame, step, ctx):
+    raise AssertionError("no remainders today")
+with dispatch.override("BINARY_OP", refuses):
+    print(Net()(torch.ones(2)).tolist())
+"""
+
+
+@pytest.mark.engine_errors_fall_back
+def test_an_engine_error_names_the_line_of_the_program_and_says_that_results_are_right(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """A handler that raises: the program goes on with the right result, and report and log name the program's line."""
+    path = tmp_path / "script.py"
+    path.write_text(ENGINE_ERROR)
+    assert cli.main(["explain", str(path)]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert printed.startswith("[2.0, 2.0] script.py: a bug in dynexplore;"), printed
+    assert "It failed at script.py:9 in helper: AssertionError: no remainders today" in printed
+    assert "The function ran as plain Python, so its result is right." in printed
+    logged = " ".join(caplog.text.split())
+    assert f"at {path}:9 in helper: AssertionError: no remainders today" in logged, logged
+    assert "Net.forward" in logged and "runs as plain Python, so its result is right." in logged
