@@ -13,6 +13,7 @@ TORCH_LOGS="recompiles", which are the failed expressions.
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -187,7 +188,7 @@ def _name(source: str) -> str:
     >>> _name("Block.forward:x.shape"), _name("leaf:___stack0")
     ('`x.shape` in `Block.forward`', 'a value from before the graph break')
     >>> _name("(forward:self.layer == (forward:cache.layers - 1))")
-    '`(self.layer == (cache.layers - 1))` in `forward`'
+    '`self.layer == (cache.layers - 1)` in `forward`'
     """
     ahead = _ITEM_OF_A_LOOP.fullmatch(source)
     if entry := _PART_OF_A_DICT.fullmatch(source):
@@ -196,11 +197,11 @@ def _name(source: str) -> str:
         without_a_name = re.fullmatch(r"argument \d+", source)
         callees = set(_CALLEE_IN_A_RELATION.findall(source))
         if source.startswith("(") and len(callees) == 1:
-            return f"`{_CALLEE_IN_A_RELATION.sub('', source)}` in `{callees.pop()}`"
+            return f"`{without_parentheses(_CALLEE_IN_A_RELATION.sub('', source))}` in `{callees.pop()}`"
         of_callee = _OF_A_CALLEE.fullmatch(source)
         if of_callee and not _ON_THE_STACK.search(source):
             return f"`{of_callee[2]}` in `{of_callee[1]}`"
-        return FROM_BEFORE if _ON_THE_STACK.search(source) else source if without_a_name else f"`{source}`"
+        return FROM_BEFORE if _ON_THE_STACK.search(source) else source if without_a_name else f"`{without_parentheses(source)}`"
     steps, part = int(ahead[1]), ahead[2]
     item = f"the item that the loop comes to {plural(steps, 'round')} later" if steps else "the loop's next item"
     return f"`{part}` of {item}" if part else item
@@ -373,7 +374,35 @@ def _relation_change(failed: ev.GuardFailed) -> Change:
     excluded = _EXCLUDED.fullmatch(failed.expected)
     if excluded is not None:
         return Change(f"`{excluded[1]}`", f"has size {excluded[3]} in dimension {excluded[2]}, which the compiled version excludes")
+    equation = _EQUATION.fullmatch(failed.expected)
+    if equation is not None and ".size()" not in equation[1]:
+        computed, now = f"`{without_parentheses(equation[1])}`", failed.actual.removeprefix(f"{equation[1]} is ")
+        is_value = now != failed.actual
+        return Change(computed, from_to(*_short_floats(equation[2], now)) if is_value else f"{_NO_LONGER} {equation[2]}: {now}")
     return Change(f"`{failed.expected}`", f"no longer holds{f': {_of_both(failed.actual)}' if failed.actual else ''}")
+
+
+_NO_LONGER = "is no longer"
+
+
+def without_parentheses(expression: str) -> str:
+    """An expression without the parentheses around the whole of it.
+
+    >>> without_parentheses("((n + 1) > 3)"), without_parentheses("(a) + (b)"), without_parentheses("n")
+    ('(n + 1) > 3', '(a) + (b)', 'n')
+    """
+    depths = list(itertools.accumulate((letter == "(") - (letter == ")") for letter in expression))
+    is_around = expression.startswith("(") and expression.endswith(")") and 0 not in depths[:-1]
+    return expression[1:-1] if is_around else expression
+
+
+def is_computed_number(change: Change) -> bool:
+    """Whether a number that the graph contains as a constant has another value."""
+    return change.name.startswith("`") and change.happened.startswith(("changed from ", f"{_NO_LONGER} "))
+
+
+_EQUATION = re.compile(r"(.+) == (-?[\d.]+(?:e[-+]?\d+)?)")
+"""A number that the graph holds as a constant: what is computed of others, and its value."""
 
 
 def _of_both(sizes: str) -> str:

@@ -22,7 +22,7 @@ from typing import Literal
 
 from dynexplore.engine import events as ev
 from dynexplore.recording.engines import DYNEXPLORE
-from dynexplore.views.changes import TO_NONE
+from dynexplore.views.changes import TO_NONE, is_computed_number, without_parentheses
 from dynexplore.views.counts import plural
 from dynexplore.views.miss_reasons import Reason
 
@@ -260,6 +260,7 @@ BREAK_FIRST = "Fixing the preceding graph break also removes this recompile, unl
 BREAK_FIRST_OF_MANY = BREAK_FIRST.replace("this recompile", "these recompiles")
 KEEP_OR_TENSOR = "Pass the same `SOURCE` in every call, or pass it as a tensor."
 SAME_OR_TENSOR = "Each new value recompiles: pass the same value every time, or pass a tensor."
+MODULE_INT = f"Set `{_OF_INT[0].text}`, or store `SOURCE` as a tensor: an int of a module is a constant in the graph."
 SAME_TEXT = "Each new value recompiles: branch on `SOURCE` outside the compiled function, and compile what each branch calls."
 NUMBERS = ("EQUALS", "NUMBER")
 _OF_KEYS = ("DICT_CONTAINS", "DICT_KEYS", "DICT_LENGTH", "NAME_PRESENT")
@@ -287,6 +288,9 @@ ROWS: tuple[Row, ...] = (
     Row("layout", _is_layout,
         "Call `.contiguous()` on `SOURCE` before the call, so that its strides stay the same.",
         costs="a copy in each call with a different layout"),
+    Row("constant-in-graph", lambda r: r.kind == "SHAPE_ENV" and is_computed_number(r.change),
+        f"{NO_ACTION} for a few values of `SOURCE`: {_EACH}. For many, keep it constant or compute it as a tensor.",
+        "Each new value of `SOURCE` recompiles: keep it constant, or compute it as a tensor.", costs=_TWO),
     Row("number-relation", lambda r: _is_relation(r) and not _is_of_sizes(r),
         f"{NO_ACTION} if both cases occur: {_EACH}.", costs=_TWO),
     Row("relation", _is_relation,
@@ -355,6 +359,7 @@ ROWS: tuple[Row, ...] = (
     Row("identity", lambda r: r.kind == "ID_MATCH" and r.expected != r.actual,
         f"{NO_ACTION} if you use both values of `SOURCE`: {_EACH}. Otherwise pass the same value every time.",
         "Pass the same `SOURCE` every time: each object gets its own compiled version.", costs=_TWO),
+    Row("module-int", lambda r: _is_number(r, int) and _is_attribute(r) and r.engine != DYNEXPLORE, MODULE_INT, "", _OF_INT),
     Row("int", lambda r: _is_number(r, int), KEEP_OR_TENSOR, SAME_OR_TENSOR, _OF_INT),
     Row("float-attribute", lambda r: _is_number(r, float) and _is_attribute(r),
         "Store `SOURCE` as a tensor wherever the program sets it, or keep it constant.", costs=_TO_A_TENSOR),
@@ -458,14 +463,15 @@ def _filled(text: str, reason: Reason) -> str:
     >>> _filled("Set `SOURCE`", Reason("", "GLOBAL_STATE", "", "", Change("the state", "changed"), None))
     'Set what changed'
     >>> _filled("Set `SOURCE`", Reason("((step % 4) == 0)", "EQUALS", "True", "False", Change("`x`", "changed"), None))
-    'Set `((step % 4) == 0)`'
+    'Set `(step % 4) == 0`'
     """
     named = re.search("`(.*?)`", reason.change.name)  # a relation between sizes has no source
     source = re.sub(r"\.stride\(\).*", "", reason.source or (named[1] if named else ""))
     source = re.sub(r"^len\((.*)\)$", r"\1", source)
     if not source or source.startswith("argument "):
         text = text.replace("`SOURCE`", source or "what changed")
-    words = {"SOURCE": source, "OWNER": reason.owner or _owner(source), "KIND": reason.actual.removesuffix(" object")}
+    kind = reason.actual.removesuffix(" object")
+    words = {"SOURCE": without_parentheses(source), "OWNER": reason.owner or _owner(source), "KIND": kind}
     words |= {"CALL": _mark_dynamic(reason)}
     if "bounded" in reason.facts:
         text = text.replace("accepts any value of `SOURCE`", "accepts other values of `SOURCE`, too")
@@ -507,7 +513,7 @@ _CONSTANT = "Keep the value in the guard constant;"
 def _way_to_stay_below(reason: Reason) -> str:
     """The advice on one reason, SOURCE for its subject; it ends in a semicolon if raising the limit is an alternative."""
     row = row_of(reason)
-    if row.id in ("layout", "dtype", "float-attribute", "hook"):
+    if row.id in ("layout", "dtype", "float-attribute", "hook", "module-int", "constant-in-graph"):
         return advice_for_many(reason)
     if row.id == "function":
         return "Compile the functions passed as SOURCE, not their caller, which recompiles for each of them."

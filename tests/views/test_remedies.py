@@ -428,6 +428,30 @@ calls = [(torch.ones(2), n) for n in (1, 2, 3)]
 def f(x, n): return x + n
 calls = [(torch.ones(2), torch.tensor(n)) for n in (1, 2, 3)]
 """),
+    "module-int": ("torch.compile", """
+class M(torch.nn.Module):
+    def __init__(self): super().__init__(); self.n = 2
+    def forward(self, x): return x * self.n
+m = M()
+def f(x): return m(x)
+def change(k): m.n = k + 2
+calls = [(torch.ones(2),)] * 4
+""", """
+class M(torch.nn.Module):
+    def __init__(self): super().__init__(); self.n = torch.tensor(2)
+    def forward(self, x): return x * self.n
+m = M()
+def f(x): return m(x)
+def change(k): m.n = torch.tensor(k + 2)
+calls = [(torch.ones(2),)] * 4
+"""),
+    "constant-in-graph": ("dynexplore", """
+def f(x, n): return torch.nn.functional.dropout(x, n / 100, False)
+calls = [(torch.ones(2), n) for n in (5, 10, 20, 30)]
+""", """
+def f(x, n): return torch.nn.functional.dropout(x, n / 100, False)
+calls = [(torch.ones(2), 5)] * 4
+"""),
     "one-float": ("dynexplore", """
 def f(x, n): return x * n if n > 3. else x
 calls = [(torch.ones(2), n) for n in (2.5, 3.5, 1.5)]
