@@ -991,7 +991,7 @@ def test_causes_that_do_not_fit_into_the_line_are_counted() -> None:
     def total(**numbers: float) -> torch.Tensor:
         return X * sum(numbers.values())
 
-    names = [f"a_long_name_of_a_number_{number}" for number in range(9)]
+    names = [f"a_long_name_{number}" for number in range(9)]
     first, second = (dict.fromkeys(names, value) for value in (1, 2))
     for number, name in enumerate(names):
         second[name] += number

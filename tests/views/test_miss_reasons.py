@@ -115,4 +115,5 @@ def test_where_several_things_changed_each_is_named_with_the_size_that_it_has_no
     second, third = (reasons_of(explained.recording, event.frame) for event in explained.recording.of(ev.Recompiled))
     assert [str(reason.change) for reason in second] == ["`self.mode` changed from 'a' to 'b'"]
     changes = {str(reason.change) for reason in third}
-    assert {"`x` changed from 7 rows to 9", "`x` changed from size 4 to 8 in dimension 1", "`y` changed from 4 elements to 5"} <= changes
+    sizes = {"`x` changed from 7 rows to 9", "`x` changed from size 4 to 8 in dimension 1", "`y` changed from 4 elements to 5"}
+    assert sizes <= changes

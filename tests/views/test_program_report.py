@@ -274,9 +274,10 @@ def test_where_nothing_fits_the_likeliest_candidates_are_named() -> None:
 @pytest.mark.plain("the script runs in other processes")
 @pytest.mark.parametrize("engine", ["dynexplore", "torch.compile"])
 def test_a_launcher_is_answered_by_the_command_for_its_processes(engine: str) -> None:
-    """`explain -m torch.distributed.run` records the launcher alone: where to put dynexplore instead, and nothing about its helpers."""
+    """`explain -m torch.distributed.run` records the launcher alone: where to put dynexplore, and nothing about its helpers."""
     recording = Recording(title="torch.distributed.run", engine=engine)
-    recording.record(ev.TargetPassed(frame=0, row="no tensor", name="helper", file="run.py", line=3, why="it gets no tensor", calls=1))
+    helper = {"name": "helper", "file": "run.py", "line": 3, "why": "it gets no tensor", "calls": 1}
+    recording.record(ev.TargetPassed(frame=0, row="no tensor", **helper))
     recording.record(ev.ProgramEnded(frame=0, status=0))
     command = "explain SCRIPT.py" if engine == "dynexplore" else "watch --ranks OUT SCRIPT.py"
     text = " ".join(report(recording).split())
