@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from dynexplore.engine.raw_attributes import class_dict, class_mro, keys_of, plain_attribute, values_of
+from dynexplore.engine.raw_attributes import class_dict, class_mro, is_a, keys_of, plain_attribute, values_of
 from dynexplore.engine.translate.codegen import LastReferenceGoes
 from dynexplore.engine.translate.handlers.observed_end import has_finalizer
 from dynexplore.engine.variables.containers.lazy import LazyVariable
@@ -60,7 +60,7 @@ def _released(tracker: VariableTracker, live: dict[VariableTracker, object]) -> 
                 yield referent
         return
     real = live.get(tracker.storage_owner or tracker)
-    if real is None or isinstance(real, _LIVE_ON):
+    if real is None or is_a(real, *_LIVE_ON):
         return
     contents = tracker.contents() or tracker.remaining()
     if contents is not None and contents.live is not None and not isinstance(contents.live, dict):
@@ -87,9 +87,9 @@ _UNKNOWN = object()
 
 
 def _items_of(real: object) -> list[Any]:
-    if isinstance(real, dict):
+    if is_a(real, dict):
         return [*keys_of(real), *values_of(real)]
-    kind: Any = next((kind for kind in (list, set, deque) if isinstance(real, kind)), None)
+    kind: Any = next((kind for kind in (list, set, deque) if is_a(real, kind)), None)
     return list(kind.__iter__(real)) if kind is not None else gc.get_referents(real)
 
 
@@ -97,7 +97,7 @@ def _outside_of_dictionary(owner: object, name: str) -> object | None:
     """The value of an attribute that is not in an object's dictionary: of a class, in a slot, or the content of a cell."""
     if owner is None:
         return None
-    if isinstance(owner, type):
+    if is_a(owner, type):
         return class_dict(owner).get(name)  # type: ignore[no-any-return]
     try:
         return plain_attribute(owner, name) if _is_stored_in_c(type(owner), name) else None
@@ -119,11 +119,11 @@ def _ends_observably(ctx: Interpreter, released: object) -> bool:
     seen, waiting = {id(released)}, [released]
     while waiting and len(seen) < _MOST_OBJECTS:
         value = waiting.pop()
-        if isinstance(value, _LIVE_ON) and not isinstance(value, torch.Tensor):
+        if is_a(value, *_LIVE_ON) and not is_a(value, torch.Tensor):
             continue
         if has_finalizer(type(value)) or is_weakly_referenced(value) or _is_suspended(value) or _is_dereferenced(ctx, value):
             return True
-        if isinstance(value, torch.Tensor):
+        if is_a(value, torch.Tensor):
             continue
         for referent in gc.get_referents(value):
             if id(referent) not in seen and gc.is_tracked(referent):
