@@ -202,20 +202,33 @@ def _died(recording: Recording) -> Headline | None:
         needed = f" at {short_file(violation.file)}:{violation.line}" if violation.file else ""
         summary = f"{_name(recording)} ended with ConstraintViolationError{place}."
         return Headline(summary, f"{violation.sentence}{needed}.", violation.remedy, "bad", _position(recording, ended))
+    if (failed := _fatal_backend(recording, ended)) is not None:
+        kind = ended.error.partition(":")[0].rpartition(".")[2]
+        summary = f"{_name(recording)} ended with {kind}{place}: the backend `{plain_name(failed.backend)}` failed."
+        where, remedy = _reason_of_backend(recording, failed), remedy_of_backend(recording, failed)
+        return Headline(summary, where, remedy, "bad", _position(recording, failed))
     summary = f"{_name(recording)} ended with {_first_line(ended.error)}{place}."
     return Headline(summary, captured, "", "bad", _position(recording, ended))
+
+
+def _fatal_backend(recording: Recording, ended: ev.ProgramEnded) -> ev.BackendFailed | None:
+    """The backend's failure with whose exception the program ended; None if it ended with another one."""
+    failures = [failed for failed in recording.of(ev.BackendFailed) if failed.error.strip()]
+    return next((failed for failed in failures if failed.error.strip().splitlines()[0] in ended.error), None)
 
 
 _TERMINAL_COLOR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def _first_line(error: str) -> str:
-    r"""The first line of an exception's text without terminal colors, cut between words.
+    r"""The first line of an exception's text without terminal colors, cut between words; the second line, too, if that only
+    introduces it.
 
-    >>> _first_line("ValueError: \x1b[1msizes\x1b[0m differ")
-    'ValueError: sizes differ'
+    >>> _first_line("ValueError: \x1b[1msizes\x1b[0m differ\nsecond"), _first_line("Failed: worker 1 raised:\nValueError: no")
+    ('ValueError: sizes differ', 'Failed: worker 1 raised: ValueError: no')
     """
-    line, room = _TERMINAL_COLOR.sub("", error).strip().split("\n")[0], LONGEST - 60
+    lines, room = _TERMINAL_COLOR.sub("", error).strip().split("\n"), LONGEST - 60
+    line = f"{lines[0]} {lines[1].strip()}" if len(lines) > 1 and lines[0].endswith(":") else lines[0]
     if len(line) <= room or " " not in line[room // 2 : room]:
         return ev.clip(line, room).rstrip(".")
     return f"{line[:room].rsplit(' ', 1)[0]} ..."
@@ -229,12 +242,18 @@ def _failed_backend(recording: Recording) -> Headline | None:
     backend = plain_name(first.backend)
     rest = f"; {counted(recording)}" if recording.graphs else ": no graph was compiled"
     summary = f"{_name(recording)}: the backend `{backend}` failed{rest}."
-    error = first.error.strip().splitlines()
+    return Headline(
+        summary, _reason_of_backend(recording, first), remedy_of_backend(recording, first), "bad", _position(recording, first)
+    )
+
+
+def _reason_of_backend(recording: Recording, failed: ev.BackendFailed) -> str:
+    """What the backend failed on, where it raised, and the first line of its message."""
+    error = failed.error.strip().splitlines()
     reason = error[0] if error else "no error message"
-    raised = first.raised_at
+    raised = failed.raised_at
     raised_text = f" and raised {_place_words((raised.file, raised.line, raised.function))}" if raised is not None else ""
-    where = f"It {_stopped(recording, first)}{raised_text}: {reason}"
-    return Headline(summary, where, remedy_of_backend(recording, first), "bad", _position(recording, first))
+    return f"It {_stopped(recording, failed)}{raised_text}: {reason}"
 
 
 def remedy_of_backend(recording: Recording, failed: ev.BackendFailed) -> str:
@@ -384,7 +403,7 @@ def _of_loops(recording: Recording) -> list[str]:
     recompiles = [(again.frame, _failed(recording, again)) for again in recording.of(ev.Recompiled)]
     rounds = {frame for frame, failed in recompiles if failed is not None and is_last_round(failed)}
     places = [_loop_place(recording, frame, place) for frame, place in loops_of(recording).items() if frame not in rounds]
-    phrases = [f"{_some(len(rounds), len(recompiles))}the last iteration of a loop"] if rounds else []
+    phrases = [f"{_some(len(rounds), len(recompiles))}in the last iteration of a loop"] if rounds else []
     phrases += [f"{_some(count, len(recompiles))}in the loop {place}" for place, count in Counter(places).items()]
     return phrases
 
@@ -418,7 +437,7 @@ def _and_recompile(recording: Recording) -> tuple[str, str]:
         for difference, (_, other) in zip(changes, failures, strict=True)
     )
     changed_names = changes[0].of_several(listed) if len(names) > 1 else str(changes[0])
-    count = f"{alike}: " if alike < len(recording.of(ev.Recompiled)) else ""
+    count = f"{alike} because " if alike < len(recording.of(ev.Recompiled)) else ""
     causes = causes_of(recording, first.frame)
     if len(causes) > 1 and len(names) == 1:
         changed_names = together(causes, _LONGEST_CAUSES)

@@ -177,6 +177,8 @@ def _skipped(recording: Recording, width: int) -> list[str]:
     has_died = any(ended.error for ended in recording.of(ev.ProgramEnded))
 
     def is_in_headline(event: ev.FrameSkipped) -> bool:
+        if has_died and event.reason.startswith("torch.compile raised ") and recording.of(ev.BackendFailed):
+            return True
         return _LIMIT in event.reason and not has_died and not recording.breaks and len(recording.of(ev.CacheLimitReached)) == 1
 
     skipped = {

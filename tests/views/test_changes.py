@@ -148,7 +148,8 @@ def test_another_call_is_no_loop() -> None:
     """What is compiled again because the next call is another one has nothing to do with the loop that it has."""
     recording = explain(sums).calls([[torch.ones(2)] * 3], [[torch.ones(3)] * 3]).recording
     what = headline(recording).summary
-    assert what.endswith("4 recompiles (2 the last iteration of a loop and 2: `parts[0]` and `part` changed from 2 elements to 3).")
+    why = "2 in the last iteration of a loop and 2 because `parts[0]` and `part` changed from 2 elements to 3"
+    assert what.endswith(f"4 recompiles ({why}).")
 
 
 def test_the_last_round_is_named() -> None:
@@ -161,7 +162,7 @@ def test_the_last_round_is_named() -> None:
         return x.relu()
 
     assert headline(explain(rounds)(X).recording).summary == (
-        "rounds: 3 graphs, 2 graph breaks on 1 line, 1 recompile (the last iteration of a loop)."
+        "rounds: 3 graphs, 2 graph breaks on 1 line, 1 recompile (in the last iteration of a loop)."
     )
 
 

@@ -327,7 +327,7 @@ def test_a_loop_with_breaks() -> None:
     """Breaks at one line are told once, whatever the number of rounds; the last round is no recompile to worry about."""
     explanation = explain(loops)(X)
     assert lines(explanation) == [
-        "loops: 2 graphs, 2 graph breaks on 1 line, 1 recompile (the last iteration of a loop).",
+        "loops: 2 graphs, 2 graph breaks on 1 line, 1 recompile (in the last iteration of a loop).",
         f"The graph breaks at {place(loops, 3)}: printing or logging.",
         f"{PRINT} {LOOP}",
     ]
@@ -983,6 +983,25 @@ def test_what_follows_from_a_cause_is_not_named_beside_it() -> None:
     assert headline(explained.recording).where.endswith("recompiled in call 2: `self.training` changed from True to False.")
     where = headline(explain(doubles).calls(torch.ones(8), torch.ones(8, 1, 2)).recording).where
     assert where.endswith("recompiled in call 2: `x` changed from 1 dimension to 3.")
+
+
+@pytest.mark.plain("torch.compile compiles it")
+def test_a_program_that_died_of_its_backend_says_at_which_operator() -> None:
+    """The exception of torch.compile begins with a line that names no reason; the operator, the place and the advice are known."""
+    recording = Recording(title="infer.py", engine="torch.compile")
+    code = ev.CodeView(1, "rank", "infer.py", 15, "def rank(x):\n    return torch.sort(x)\n", ())
+    at = {"frame": 1, "attempt": 1}
+    recording.record(ev.FrameEntered(frame=1, parent=None, code=code))
+    recording.record(ev.BackendFailed(**at, graph="g", backend="mine", error="NotImplementedError: no kernel for sort"))
+    error = "torch._dynamo.exc.BackendCompilerFailed: backend='mine' raised:\nNotImplementedError: no kernel for sort\n"
+    recording.record(ev.ProgramEnded(frame=0, status=1, error=error, file="infer.py", line=8))
+    line = headline(recording)
+    assert line.summary == "torch.compile of infer.py ended with BackendCompilerFailed (infer.py:8): the backend `mine` failed."
+    assert line.where.startswith("It could not compile the graph of rank") and line.where.endswith("no kernel for sort")
+    assert line.remedy
+    other = Recording(title="infer.py", engine="torch.compile")
+    other.record(ev.ProgramEnded(frame=0, status=1, error="Failed: worker 1 raised:\nValueError: no", file="infer.py", line=8))
+    assert headline(other).summary.endswith("ended with Failed: worker 1 raised: ValueError: no (infer.py:8).")
 
 
 def test_causes_that_do_not_fit_into_the_line_are_counted() -> None:
