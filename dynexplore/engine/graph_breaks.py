@@ -82,7 +82,7 @@ _ROWS: tuple[Kind, ...] = (
         "converting a tensor to a Python number",
         "`Tensor.item()`, `int()`, `float()` and similar calls need data that exists only when the graph runs.",
         "Keep the value in a tensor (a 0-d tensor works in arithmetic), convert it outside the compiled function, or set "
-        "`config.capture_scalar_outputs = True` to capture it as a symbol.",
+        "`dynexplore.config.capture_scalar_outputs = True`.",
         example="""
 def f(x):
     return x * x.sum().item()
@@ -178,7 +178,8 @@ def f(x):
         "DX107",
         "a data-dependent output shape",
         "The output size of operators such as nonzero, unique and indexing with a boolean mask is known only when they run.",
-        "Use torch.where with three arguments or masked arithmetic, or set `config.capture_dynamic_output_shape_ops = True`.",
+        "Use torch.where with three arguments or masked arithmetic, or set "
+        "`dynexplore.config.capture_dynamic_output_shape_ops = True`.",
         example="""
 def f(x):
     return x[x > 0] * 2
@@ -1037,7 +1038,7 @@ def f(x):
         "DX402",
         "an unsupported tensor subclass",
         "The engine traces the `__torch_function__` of a subclass. This one changes the behavior of tensors in other ways.",
-        "Pass plain tensors, or add the class to `config.traceable_tensor_subclasses`.",
+        "Pass plain tensors, or add the class to `dynexplore.config.traceable_tensor_subclasses`.",
         example="""
 class Marked(torch.Tensor):
     def dim(self):
